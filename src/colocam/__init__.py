@@ -1,0 +1,1 @@
+"""Boxes in videos from one tag per video."""

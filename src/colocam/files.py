@@ -1,0 +1,60 @@
+"""Files that are either whole or not there: write beside the target, flush, rename."""
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from colocam.errors import ColocamError
+
+
+@contextmanager
+def atomic_path(target: Path) -> Iterator[Path]:
+    """Give a temporary path in the folder of ``target``; on success it becomes ``target``, on failure it is removed.
+
+    The temporary name keeps the target's suffix, since many writers choose the format by it.
+    """
+    temporary = target.with_name(f".{target.stem}.{os.getpid()}.tmp{target.suffix}")
+    try:
+        with explain_os_errors(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            with temporary.open("rb") as written:
+                os.fsync(written.fileno())
+            temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def explain_os_errors(path: Path) -> Iterator[None]:
+    """Turn a full disk, a read-only folder or a missing permission into one line with a remedy."""
+    try:
+        yield
+    except OSError as error:
+        remedy = {
+            errno.ENOSPC: "the disk is full: free some space and run the same command again",
+            errno.EDQUOT: "your disk quota is used up: free some space and run the same command again",
+            errno.EROFS: "the file system is read-only: choose another output folder",
+            errno.EACCES: "no permission to write there: choose another output folder",
+            errno.EPERM: "no permission to write there: choose another output folder",
+            errno.ENOTDIR: "a file stands where a folder is needed: choose another output folder",
+            errno.EEXIST: "a file stands where a folder is needed: choose another output folder",
+        }.get(error.errno or 0)
+        if remedy is None:
+            raise
+        raise ColocamError(f"cannot write {path}: {remedy}") from error
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write ``text`` as UTF-8, atomically."""
+    with atomic_path(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(target: Path, value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+    """Write ``value`` as indented JSON, atomically; NaN and infinity are refused, since other readers do."""
+    write_text(target, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")

@@ -1,0 +1,91 @@
+"""Progress for long work: a bar with rate and time left on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+SECONDS_BETWEEN_LINES = 10.0
+
+Advance = Callable[..., None]
+"""``advance(steps=1, note="")``: report that ``steps`` more are done, with a short remark such as the current loss."""
+
+
+def say(text: str) -> None:
+    """Print one line for the person at the terminal (stderr: stdout is for results)."""
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def progress(title: str, total: int, *, unit: str = "it", done: int = 0) -> Iterator[Advance]:
+    """Show how far ``title`` has come; ``done`` of ``total`` were finished by an earlier, interrupted run."""
+    if sys.stderr.isatty():
+        with _bar(title, total, unit, done) as advance:
+            yield advance
+    else:
+        lines = _Lines(title, total, unit, done)
+        yield lines.advance
+        lines.finish()
+
+
+@contextmanager
+def _bar(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=False) as bars:
+        task = bars.add_task(title, total=total, completed=done, note="", rate="")
+
+        def advance(steps: int = 1, note: str = "") -> None:
+            bars.update(task, advance=steps)
+            if note:
+                bars.update(task, note=note)
+            if speed := bars.tasks[task].speed:
+                bars.update(task, rate=f"{speed:.1f} {unit}/s")
+
+        yield advance
+
+
+@dataclass
+class _Lines:
+    """One plain line now and then, for logs and pipes."""
+
+    title: str
+    total: int
+    unit: str
+    count: int
+    note: str = ""
+    began: float = field(default_factory=time.monotonic)
+    printed: float = field(default_factory=time.monotonic)
+    counted_from: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.counted_from = self.count
+
+    def advance(self, steps: int = 1, note: str = "") -> None:
+        self.count += steps
+        self.note = note or self.note
+        if time.monotonic() - self.printed >= SECONDS_BETWEEN_LINES:
+            self._print()
+
+    def finish(self) -> None:
+        self._print()
+
+    def _print(self) -> None:
+        self.printed = time.monotonic()
+        elapsed = max(self.printed - self.began, 1e-9)
+        rate = (self.count - self.counted_from) / elapsed
+        left = f", {(self.total - self.count) / rate:.0f} s left" if rate and self.count < self.total else ""
+        note = f"  {self.note}" if self.note else ""
+        say(f"{self.title}: {self.count}/{self.total} in {elapsed:.0f} s, {rate:.1f} {self.unit}/s{left}{note}")

@@ -1,0 +1,68 @@
+"""The few values that cross rooms."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+Split = Literal["train", "val", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+
+class Box(NamedTuple):
+    """Axis-aligned box in pixels, x to the right and y down; (x1, y1) is the upper left corner."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """Consecutive frames of one video under one tag (a whole video, or one shot of it).
+
+    Attributes:
+        name: unique and stable in its catalogue, e.g. ``cat/video-03``.
+        tag: the class that the whole video carries.
+        split: train, val or test; clips of one video never fall into different splits.
+        path: a video file, or a folder of frames.
+        video: the video this clip was cut from (equal to ``name`` for a whole video).
+        start: first second of the clip in its file.
+        end: second where the clip ends (exclusive), None for the end of the file.
+        frames: the picture files in order where the clip is a folder of frames, empty for a video file.
+    """
+
+    name: str
+    tag: str
+    split: Split
+    path: Path
+    video: str
+    start: float = 0.0
+    end: float | None = None
+    frames: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Localization:
+    """What colocam says about one frame.
+
+    Attributes:
+        frame: index of the frame in its video, from 0.
+        pts: presentation time in seconds.
+        tag: most probable class.
+        probability: probability of ``tag`` in this frame, 0–1.
+        box: where the object is, in pixels of the original video; None where the map has no foreground.
+        score: mean foreground probability inside the box, 0–1; 0 without a box.
+        heatmap: (h, w) float32, foreground probability at the model's resolution.
+    """
+
+    frame: int
+    pts: float
+    tag: str
+    probability: float
+    box: Box | None
+    score: float
+    heatmap: npt.NDArray[np.float32] = field(repr=False)
