@@ -1,1 +1,16 @@
-"""In the making."""
+"""From maps to boxes: 8-bit levels, Otsu thresholds, the published box rule, scaling between frame sizes."""
+
+from colocam.boxes.extract import largest_boxes
+from colocam.boxes.otsu import level_histogram, otsu_levels, otsu_of_histogram, pooled_threshold
+from colocam.boxes.quantize import to_8bit
+from colocam.boxes.scale import scale_boxes
+
+__all__ = [
+    "largest_boxes",
+    "level_histogram",
+    "otsu_levels",
+    "otsu_of_histogram",
+    "pooled_threshold",
+    "scale_boxes",
+    "to_8bit",
+]

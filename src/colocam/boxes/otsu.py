@@ -1,0 +1,78 @@
+"""Otsu's threshold on 8-bit maps: one per map, or one for many maps from their pooled histogram."""
+
+import torch
+from torch import Tensor
+
+from colocam.boxes.quantize import to_8bit
+
+
+def otsu_levels(maps: Tensor) -> tuple[Tensor, Tensor]:
+    """Otsu's threshold of each map.
+
+    Args:
+        maps: (B, H, W), floats in 0–1 or uint8 levels.
+
+    Returns:
+        levels (B,) int64: the foreground is ``to_8bit(maps) > levels[:, None, None]``;
+        defined (B,) bool: False for a constant map, which has no threshold (its level is the constant itself).
+    """
+    return otsu_of_histogram(level_histogram(maps))
+
+
+def level_histogram(maps: Tensor, *, relative: bool = False) -> Tensor:
+    """Count the pixels of each map at each of the 256 levels.
+
+    Args:
+        maps: (B, H, W), floats in 0–1 or uint8 levels.
+        relative: stretch the levels so that each map's maximum becomes 255, as thresholds relative to the maximum
+            see them; a map of zeros stays as it is.
+
+    Returns:
+        (B, 256) int64 on the maps' device; rows may be summed and accumulated to pool maps.
+    """
+    levels = to_8bit(maps).flatten(1).long()
+    if relative:
+        levels = 255 * levels // levels.amax(1, keepdim=True).clamp(min=1)
+    rows = torch.arange(len(levels), device=levels.device)[:, None] * 256
+    flat = (rows + levels).flatten()
+    counts = torch.zeros(len(levels) * 256, dtype=torch.int64, device=levels.device)
+    return counts.scatter_add_(0, flat, torch.ones_like(flat)).view(-1, 256)
+
+
+def otsu_of_histogram(counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Level t that maximises the variance between the classes ``≤ t`` and ``> t``.
+
+    With class weights w₀ + w₁ = 1 and means μ₀, μ₁ the variance is w₀·w₁·(μ₀ − μ₁)² = (μ·w₀ − m₀)² / (w₀·w₁), where m₀
+    is the first class's share of the mean μ. Among equals the lowest t counts.
+
+    Args:
+        counts: (..., 256) pixels per level.
+
+    Returns:
+        levels (...) int64 and defined (...) bool; without two different levels undefined, and then the level is that
+        of the only occupied bin (0 for no pixel at all).
+    """
+    counts = counts.double()
+    total = counts.sum(-1, keepdim=True)
+    level = torch.arange(256, dtype=torch.float64, device=counts.device)
+    below = counts.cumsum(-1)
+    above = total - below
+    mass = (counts * level).cumsum(-1)
+    # Up to a constant the formula above, in whole numbers: exact to 2⁵³, so mirrored histograms tie as they should.
+    difference = mass[..., -1:] * below - mass * total
+    split = (below > 0) & (above > 0)
+    between = torch.where(split, difference.square() / (below * above).clamp(min=1), -1.0)
+    defined = split.any(-1)
+    candidates = torch.where(defined[..., None], between == between.amax(-1, keepdim=True), counts > 0)
+    # argmax promises no order among equals, a minimum over indices does.
+    first = torch.where(candidates, level, 256.0).amin(-1)
+    return first.where(first < 256, 0.0).long(), defined
+
+
+def pooled_threshold(counts: Tensor) -> float | None:
+    """τ in 0–1, relative to a map's maximum, by Otsu on a pooled relative histogram (256,); None where undefined.
+
+    τ lies half a level above Otsu's, so that ``levels > ⌊τ·255⌋`` is exactly Otsu's foreground.
+    """
+    level, defined = otsu_of_histogram(counts)
+    return (int(level) + 0.5) / 255 if bool(defined) else None

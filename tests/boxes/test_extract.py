@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from skimage.measure import label, regionprops
+
+from colocam.boxes import largest_boxes, scale_boxes, to_8bit
+from colocam.errors import ColocamError
+
+
+def one(map_, threshold):
+    boxes, found = largest_boxes(np.asarray(map_)[None], threshold)
+    return boxes[0].tolist(), bool(found[0])
+
+
+def blank(height=20, width=30):
+    return np.zeros((height, width), np.float32)
+
+
+def test_rectangle_of_width_and_height_gives_their_sum():
+    map_ = blank()
+    map_[3:9, 5:12] = 0.8
+    assert one(map_, 0.5) == ([5, 3, 12, 9], True)
+
+
+def test_box_is_clipped_to_the_last_pixel():
+    map_ = blank()
+    map_[10:, 4:] = 1
+    assert one(map_, 0.5) == ([4, 10, 29, 19], True)
+
+
+def test_largest_contour_not_most_pixels_and_holes_count_as_filled():
+    map_ = blank()
+    map_[2:18, 2] = map_[2:18, 12] = map_[2, 2:13] = map_[17, 2:13] = 1  # a thin ring round 10×15
+    map_[4:12, 18:28] = 1  # more pixels, less area
+    assert map_[:, 16:].sum() > map_[:, :14].sum()
+    assert one(map_, 0.5) == ([2, 2, 13, 18], True)
+
+
+def test_threshold_is_relative_to_the_maximum_and_strict_in_whole_levels():
+    levels = np.full((1, 4, 6), 49, np.uint8)
+    levels[0, 1:3, 1:4] = 50
+    levels[0, 2, 2] = 100
+    for threshold, box in [(0.49, [1, 1, 4, 3]), (0.499, [1, 1, 4, 3]), (0.5, [2, 2, 3, 3]), (0.48, [0, 0, 5, 3])]:
+        boxes, found = largest_boxes(levels, threshold)
+        assert (boxes[0].tolist(), found[0]) == (box, True)
+
+
+@pytest.mark.parametrize("map_", [blank(), blank() + 0.003])
+def test_no_level_above_zero_gives_no_box(map_):
+    assert one(map_, 0.0) == ([0, 0, 0, 0], False)
+
+
+def test_nothing_exceeds_the_maximum_itself():
+    assert one(blank() + 0.7, 1.0) == ([0, 0, 0, 0], False)
+    assert one(blank() + 0.7, 0.999) == ([0, 0, 29, 19], True)
+
+
+def test_single_pixels_tie_and_the_one_furthest_down_counts():
+    map_ = blank()
+    map_[2, 3] = map_[7, 20] = map_[7, 5] = 1
+    assert one(map_, 0.5) == ([20, 7, 21, 8], True)
+
+
+def test_eight_bit_cast_truncates():
+    assert to_8bit(torch.tensor([0.0, 0.0039, 0.004, 0.999, 1.0])).tolist() == [0, 0, 1, 254, 255]
+    levels = torch.arange(256, dtype=torch.uint8)
+    assert torch.equal(to_8bit(levels), levels)
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays(np.uint8, st.tuples(st.just(2), st.integers(2, 12), st.integers(2, 12))), st.floats(0, 1))
+def test_box_is_that_of_a_connected_component_no_smaller_than_the_others(maps, threshold):
+    boxes, found = largest_boxes(maps, threshold)
+    for map_, box, ok in zip(maps, boxes, found, strict=True):
+        mask = map_ > int(threshold * int(map_.max()))
+        regions = regionprops(label(mask, connectivity=2))
+        assert ok == bool(regions)
+        candidates = {}
+        for region in regions:
+            y1, x1, y2, x2 = region.bbox
+            filled = np.pad(region.image_filled, 1).astype(int)  # holes through 4-connected background
+            corners = filled[1:, 1:] + filled[:-1, 1:] + filled[1:, :-1] + filled[:-1, :-1]
+            area = (corners == 4).sum() + 0.5 * (corners == 3).sum()
+            clipped = (x1, y1, min(x2, map_.shape[1] - 1), min(y2, map_.shape[0] - 1))
+            candidates[clipped] = max(area, candidates.get(clipped, 0))
+        if ok:
+            assert candidates[tuple(box.tolist())] == max(candidates.values())
+
+
+def test_torch_and_numpy_agree():
+    maps = torch.rand(4, 16, 16, generator=torch.Generator().manual_seed(5))
+    for ours, theirs in zip(largest_boxes(maps, 0.6), largest_boxes(maps.numpy(), 0.6), strict=True):
+        assert np.array_equal(ours, theirs)
+
+
+def test_no_frames():
+    boxes, found = largest_boxes(np.zeros((0, 8, 8), np.float32), 0.5)
+    assert boxes.shape == (0, 4)
+    assert found.shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("maps", "threshold", "text"),
+    [
+        (np.zeros((4, 4)), 0.5, "shape"),
+        (np.zeros((1, 0, 4)), 0.5, "shape"),
+        (np.zeros((1, 4, 4), np.int32), 0.5, "int32"),
+        (np.full((1, 4, 4), 1.5), 0.5, "outside 0–1"),
+        (np.full((1, 4, 4), np.nan), 0.5, "not-a-number"),
+        (np.zeros((1, 4, 4)), 1.5, r"threshold.*1\.5"),
+    ],
+)
+def test_bad_maps_and_thresholds_are_refused(maps, threshold, text):
+    with pytest.raises(ColocamError, match=text):
+        largest_boxes(maps, threshold)
+
+
+def test_scale_boxes_by_axis_and_back():
+    boxes = np.array([[[0, 0, 112, 56], [10, 20, 30, 40]]])
+    scaled = scale_boxes(boxes, (224, 224), (640, 360))
+    assert scaled.dtype == np.float32
+    assert scaled[0, 0].tolist() == [0, 0, 320, 90]
+    assert np.allclose(scale_boxes(scaled, (640, 360), (224, 224)), boxes, atol=1e-4)
