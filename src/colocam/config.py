@@ -1,0 +1,311 @@
+"""Configuration: typed and strict; YAML in, resolved YAML out beside every run.
+
+A run is described by one :class:`Config`. Presets are YAML files in ``presets/``; a user's file or ``--set a.b=c``
+changes single keys of a preset. An unknown key, a wrong type or an impossible value is refused with the nearest name.
+"""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from colocam.errors import ColocamError
+from colocam.files import write_text
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(gt=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Section(BaseModel):
+    """A part of the configuration: frozen, and closed to keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Frames(Section):
+    """How videos become pictures. Sizes in pixels; frames are made square, aspect ignored, as published."""
+
+    resize: Count = 256
+    """Side of the cached frame."""
+    crop: Count = 224
+    """Side of the random training crop, and of the whole frame at test time."""
+    per_clip: Count | None = None
+    """At most so many frames of a clip are cached, at a regular stride; null keeps all."""
+    val_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    """Share of each tag's videos held out for choosing the epoch, where the data name no split."""
+
+    @model_validator(mode="after")
+    def _crop_fits(self) -> "Frames":
+        if self.crop > self.resize:
+            raise ValueError(f"frames.crop ({self.crop}) must not exceed frames.resize ({self.resize})")
+        return self
+
+
+class Backbone(Section):
+    """The encoder: any convolutional timm network."""
+
+    name: str = "resnet50"
+    pretrained: bool = True
+    """Let timm download ImageNet weights."""
+    weights: Path | None = None
+    """A local .safetensors or .pth file in place of timm's download."""
+    output_stride: Literal[8, 16, 32] = 8
+    """Pixels of the frame per pixel of the last feature map; strides are removed, no dilation is put in their place."""
+    args: dict[str, Any] = {}
+    """Further arguments of timm's network, e.g. narrower channels."""
+
+
+class Optimisation(Section):
+    """SGD with Nesterov momentum, as published."""
+
+    epochs: Count
+    batch: Count
+    """Frames a step."""
+    lr: Positive
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    weight_decay: NonNegative = 1e-4
+    schedule: Literal["step", "cosine"] = "step"
+    """step: lr × decay every decay_every epochs; cosine: one warm-up epoch, then to zero over the run."""
+    decay: Fraction = 0.9
+    decay_every: Count = 15
+    ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Decay of the running mean of the weights that is evaluated and kept; 0 keeps the last weights themselves."""
+
+
+class ClassifierStage(Optimisation):
+    """Stage 1: frames → tag."""
+
+    epochs: Count = 100
+    batch: Count = 32
+    lr: Positive = 1e-3
+    head_lr_factor: Positive = 10.0
+    """Learning rate of the last encoder block and the linear head, relative to the rest."""
+    frames_per_clip: Count = 1
+    """Random frames of each clip an epoch."""
+    window: Fraction = 0.6
+    """Central part of the clip that frames are drawn from: ends of a shot are often blurred or empty."""
+    label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    jitter: NonNegative = 0.0
+    """Random brightness, contrast and saturation by up to this factor."""
+
+
+class Seeds(Section):
+    """Pixels of the CAM that become labels (Algorithm 1)."""
+
+    region: Literal["mask", "box"] = "box"
+    """Foreground region after Otsu's threshold: the blob itself, or its bounding box."""
+    blobs: Literal["largest", "all"] = "largest"
+    foreground_top: Fraction = 0.7
+    """Among the region's pixels, the share with the highest CAM that may be drawn."""
+    background_bottom: Fraction = 0.1
+    """Among the frame's pixels, the share with the lowest CAM that may be drawn."""
+    foreground: Count = 1000
+    """Pixels drawn a frame and step, in proportion to the CAM."""
+    background: Count = 1000
+    """Pixels drawn a frame and step, uniformly."""
+    dilation: Annotated[int, Field(ge=1)] = 3
+    """Side of the square that each drawn pixel grows to; must be odd."""
+
+    @model_validator(mode="after")
+    def _odd(self) -> "Seeds":
+        if self.dilation % 2 == 0:
+            raise ValueError(f"seeds.dilation must be odd, not {self.dilation}")
+        return self
+
+
+class Losses(Section):
+    """Weights of the terms beside the partial cross-entropy (eq. 5), and their kernels."""
+
+    crf: NonNegative = 2e-9
+    """λ of eq. 2, a frame."""
+    sigma_rgb: Positive = 15.0
+    sigma_xy: Positive = 100.0
+    size: NonNegative = 0.01
+    """Weight of eq. 3."""
+    barrier: Positive = 1.0
+    """Initial t of the log-barrier."""
+    barrier_growth: Annotated[float, Field(ge=1)] = 1.01
+    """Factor of t per epoch."""
+    barrier_max: Positive = 10.0
+    coloc: NonNegative = 1.0
+    """λ_c of eq. 4; 0 leaves the temporal term out (F-CAM)."""
+    weighting: Literal["adaptive", "constant"] = "adaptive"
+    """adaptive: divide eq. 4 by its own magnitude (eq. 5)."""
+    divisor: Literal["alignment", "loss"] = "alignment"
+    """Magnitude that the adaptive weight divides by: alignment |SᵀWS| as published code, loss |R_c| as the paper."""
+
+
+class LocalizerStage(Optimisation):
+    """Stage 2: CAM → seeds → decoder."""
+
+    epochs: Count = 10
+    batch: Count = 32
+    lr: Positive = 0.01
+    decay_every: Count = 5
+    frames: Count = 4
+    """n: frames of a sequence."""
+    sampler: Literal["adjacent", "interval", "gaussian"] = "adjacent"
+    window: Fraction = 0.6
+    sequences_per_clip: Count = 1
+    """Sequences drawn from each clip an epoch."""
+    pool: Annotated[int, Field(ge=0)] = 0
+    """k of TCAM: seeds from the maximum of the CAMs of a frame and its k predecessors."""
+    decoder: tuple[Count, ...] = (256, 128, 64, 32, 16)
+    """Channels of the U-Net decoder's blocks, deepest first: one per feature map of the encoder."""
+    seeds: Seeds = Seeds()
+    losses: Losses = Losses()
+
+
+Method = Literal["colocam", "fcam", "tcam"]
+
+METHODS: dict[Method, dict[str, Any]] = {
+    "colocam": {},
+    "fcam": {"losses": {"coloc": 0.0}},
+    "tcam": {"losses": {"coloc": 0.0}, "pool": 1},
+}
+"""What each trained method changes in ``localizer``: three short configurations of one loop."""
+
+
+class Config(Section):
+    """Everything that decides a run's result, beside the data."""
+
+    seed: Annotated[int, Field(ge=0)] = 0
+    methods: tuple[Method, ...] = ("colocam",)
+    """Localizers to train from the same classifier; the first becomes the run's model."""
+    frames: Frames = Frames()
+    backbone: Backbone = Backbone()
+    classifier: ClassifierStage = ClassifierStage()
+    cam: Literal["layercam"] = "layercam"
+    """Source of the seeds."""
+    localizer: LocalizerStage = LocalizerStage()
+
+    @model_validator(mode="after")
+    def _methods_distinct(self) -> "Config":
+        if not self.methods or len(set(self.methods)) != len(self.methods):
+            raise ValueError(f"methods must be distinct and at least one, not {list(self.methods)}")
+        return self
+
+    def stage2(self, method: Method) -> LocalizerStage:
+        """The localizer's settings with the few that define ``method``."""
+        return LocalizerStage.model_validate(_merge(self.localizer.model_dump(), METHODS[method]))
+
+
+def preset_names() -> list[str]:
+    """Names of the shipped presets."""
+    return sorted(Path(entry.name).stem for entry in (files("colocam") / "presets").iterdir() if entry.name.endswith(".yaml"))
+
+
+def load_config(preset: str = "cpu", file: Path | None = None, overrides: Sequence[str] = ()) -> Config:
+    """Read a preset, then a YAML file with some keys changed, then ``key.subkey=value`` overrides."""
+    if preset not in preset_names():
+        raise ColocamError(f"unknown preset '{preset}'{_suggest(preset, preset_names())}")
+    text = (files("colocam") / "presets" / f"{preset}.yaml").read_text(encoding="utf-8")
+    values = parse_yaml(text, f"preset {preset}")
+    origin = f"preset {preset}"
+    if file is not None:
+        if not file.is_file():
+            raise ColocamError(f"no configuration file at {file}: give a YAML file")
+        values, origin = _merge(values, parse_yaml(file.read_text(encoding="utf-8"), str(file))), str(file)
+    for override in overrides:
+        values, origin = _merge(values, _parse_override(override)), f"--set {override}"
+        validate(values, origin)
+    return validate(values, origin)
+
+
+def read_config(path: Path) -> Config:
+    """The resolved configuration of a run."""
+    return validate(parse_yaml(path.read_text(encoding="utf-8"), str(path)), str(path))
+
+
+def write_config(path: Path, config: Config) -> None:
+    """Write the resolved configuration, every key with its value."""
+    write_text(path, yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
+
+
+def parse_yaml(text: str, origin: str) -> dict[str, Any]:
+    """Read a YAML mapping; errors name ``origin``."""
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ColocamError(f"{origin} is not valid YAML: {' '.join(str(error).split())}") from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ColocamError(f"{origin} must hold 'key: value' lines, not {type(values).__name__}")
+    return values
+
+
+def validate(values: Mapping[str, Any], origin: str) -> Config:
+    """Check ``values`` against the schema; the first fault becomes one line with its remedy."""
+    try:
+        # strict types, but lists for tuples and strings for paths as YAML has them
+        return Config.model_validate_json(yaml_to_json(values), strict=True)
+    except ValidationError as error:
+        raise ColocamError(f"{origin}: {_explain(error)}") from error
+
+
+def yaml_to_json(values: Mapping[str, Any]) -> str:
+    """JSON text of a YAML mapping: pydantic's JSON mode is strict on types but knows JSON has no tuples or paths."""
+    import json  # noqa: PLC0415 - used here alone
+
+    return json.dumps(values, default=str)
+
+
+def _explain(error: ValidationError) -> str:
+    fault = error.errors()[0]
+    key = ".".join(str(part) for part in fault["loc"])
+    match fault["type"]:
+        case "extra_forbidden":
+            *parents, name = [str(part) for part in fault["loc"]]
+            return f"unknown key '{key}'{_suggest(name, _valid_keys(parents), '.'.join(parents))}"
+        case "value_error":
+            return str(fault["msg"]).removeprefix("Value error, ")
+        case "literal_error":
+            choices = [c.strip().strip("'") for c in fault["ctx"]["expected"].replace(" or ", ", ").split(",")]
+            return f"'{key}' must be one of {', '.join(choices)}, not {fault['input']!r}{_suggest(str(fault['input']), choices)}"
+        case _:
+            message = fault["msg"][0].lower() + fault["msg"][1:]
+            return f"'{key}': {message}, not {fault['input']!r}"
+
+
+def _valid_keys(parents: Sequence[str]) -> list[str]:
+    section: type[BaseModel] = Config
+    for parent in parents:
+        annotation = section.model_fields[parent].annotation
+        assert isinstance(annotation, type)
+        assert issubclass(annotation, BaseModel)
+        section = annotation
+    return list(section.model_fields)
+
+
+def _suggest(name: str, valid: Sequence[str], prefix: str = "") -> str:
+    """' (did you mean X?)', or the list of valid names where none is near."""
+    near = get_close_matches(name.lower(), valid, n=1, cutoff=0.5)
+    dot = f"{prefix}." if prefix else ""
+    return f": did you mean '{dot}{near[0]}'?" if near else f": valid are {', '.join(dot + v for v in valid)}"
+
+
+def _parse_override(override: str) -> dict[str, Any]:
+    key, separator, value = override.partition("=")
+    if not separator or not key:
+        raise ColocamError(f"--set {override}: write it as key.subkey=value")
+    nested: Any = yaml.safe_load(value)
+    for part in reversed(key.strip().split(".")):
+        nested = {part: nested}
+    assert isinstance(nested, dict)
+    return nested
+
+
+def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """``base`` with ``changes`` laid over it, section by section."""
+    merged = dict(base)
+    for key, value in changes.items():
+        old = merged.get(key)
+        merged[key] = _merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return merged

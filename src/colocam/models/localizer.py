@@ -1,0 +1,61 @@
+"""Localizer: the frozen classifier with a U-Net decoder f on its features. S = softmax(f(X)), background and foreground."""
+
+from typing import NamedTuple
+
+import torch
+from segmentation_models_pytorch.decoders.unet.decoder import UnetDecoder
+from torch import Tensor, nn
+
+from colocam.errors import ColocamError
+from colocam.models.classifier import Classifier
+
+
+class MapsAndLogits(NamedTuple):
+    """What one pass of the localizer yields.
+
+    Attributes:
+        class_logits: (B, K).
+        map_logits: (B, 2, H, W): background and foreground at the frame's resolution, before the softmax.
+    """
+
+    class_logits: Tensor
+    map_logits: Tensor
+
+
+class LocalizerNet(nn.Module):
+    """Frames → class logits and map logits in one pass; only the decoder and its head learn."""
+
+    def __init__(self, classifier: Classifier, channels: tuple[int, ...]) -> None:
+        super().__init__()
+        encoder_channels = classifier.encoder.channels
+        if len(channels) != len(encoder_channels):
+            raise ColocamError(
+                f"localizer.decoder has {len(channels)} channel numbers, "
+                f"but the backbone gives {len(encoder_channels)} feature maps: name one for each"
+            )
+        self.classifier = classifier.requires_grad_(requires_grad=False).eval()
+        # smp's decoder expects the frame itself (3 channels) in front of the features
+        self.decoder = UnetDecoder([3, *encoder_channels], list(channels), n_blocks=len(channels))
+        self.head = nn.Conv2d(channels[-1], 2, kernel_size=3, padding=1)
+
+    def train(self, mode: bool = True) -> "LocalizerNet":  # noqa: FBT001, FBT002 - torch's own signature
+        """Switch the decoder alone: a frozen classifier keeps its batch-norm statistics, too."""
+        super().train(mode)
+        self.classifier.eval()
+        return self
+
+    def learnable(self) -> list[nn.Parameter]:
+        """The decoder's parameters."""
+        return [*self.decoder.parameters(), *self.head.parameters()]
+
+    def forward(self, frames: Tensor) -> MapsAndLogits:
+        """(B, 3, H, W) RGB in 0–255 → class logits (B, K), map logits (B, 2, H, W)."""
+        with torch.no_grad():
+            logits, features = self.classifier(frames)
+        decoded = self.decoder([frames, *features])
+        return MapsAndLogits(logits, self.head(decoded))
+
+
+def foreground(map_logits: Tensor) -> Tensor:
+    """S¹ of (B, 2, H, W) logits: softmax over two maps, which is a sigmoid of their difference. (B, H, W)."""
+    return torch.sigmoid(map_logits[:, 1].float() - map_logits[:, 0].float())

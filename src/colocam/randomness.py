@@ -1,0 +1,13 @@
+"""Random numbers as pure functions of (seed, purpose, counters), so that a resumed run draws what it would have drawn."""
+
+import zlib
+
+import numpy as np
+import torch
+
+
+def generator(seed: int, purpose: str, *counters: int, device: torch.device | str = "cpu") -> torch.Generator:
+    """A torch generator that depends on nothing but its arguments."""
+    entropy = [seed, zlib.crc32(purpose.encode()), *counters]
+    state = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
+    return torch.Generator(device=device).manual_seed(state & (2**63 - 1))
