@@ -1,0 +1,89 @@
+"""Collections as tables: one row per video or clip, or one row per picture of a shot."""
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+from pathlib import Path, PurePath
+
+from colocam.data.folders import SPLIT_NAMES, natural_key, pictures_of
+from colocam.data.tables import Row, number, read_rows
+from colocam.errors import ColocamError
+from colocam.types import Clip, Split
+
+
+def read_manifest(table: Path) -> tuple[list[Clip], bool]:
+    """Return the clips of a table and whether it names splits; without splits every clip says train."""
+    rows = read_rows(table)
+    columns = rows[0].keys()
+    if {"path", "tag"} <= columns:
+        clips = _clips_of_paths(table, rows)
+    elif {"frame", "video", "shot"} <= columns and ("tag" in columns or "class" in columns):
+        clips = _clips_of_frames(table, rows)
+    else:
+        raise ColocamError(
+            f"{table}: needs the columns path and tag, or frame, class, video and shot; it has {', '.join(columns)}"
+        )
+    repeated = next((name for name, count in Counter(clip.name for clip in clips).items() if count > 1), None)
+    if repeated is not None:
+        raise ColocamError(f"{table}: two clips are called {repeated!r}: give each a name of its own in a column clip")
+    return clips, "split" in columns
+
+
+def _clips_of_paths(table: Path, rows: list[Row]) -> list[Clip]:
+    uses = Counter(row["path"] for row in rows)
+    clips: list[Clip] = []
+    for line, row in enumerate(rows, start=2):
+        where = f"{table}, row {line}"
+        if not row["path"] or not row["tag"]:
+            raise ColocamError(f"{where}: path and tag must not be empty")
+        path = table.parent / row["path"]
+        if not path.exists():
+            raise ColocamError(f"{where}: there is no file {path}")
+        start, end = number(row, "start", where), number(row, "end", where)
+        if (start or 0) < 0 or (end is not None and end <= (start or 0)):
+            raise ColocamError(f"{where}: a clip needs 0 ≤ start < end, not from {start} to {end}")
+        frames = pictures_of(path) if path.is_dir() else ()
+        if path.is_dir() and not frames:
+            raise ColocamError(f"{where}: there is no picture in the folder {path}")
+        if frames and (start or end):
+            raise ColocamError(f"{where}: a folder of pictures has no seconds: leave start and end empty")
+        stem = str(PurePath(row["path"]).with_suffix("") if not frames else row["path"])
+        seconds = f"@{start or 0:g}-{'' if end is None else f'{end:g}'}" if start or end else ""
+        name = row.get("clip") or stem + seconds
+        # Clips cut from one file are one video, whatever they are called, so that no split divides them.
+        video = row.get("video") or (name if uses[row["path"]] == 1 else stem)
+        clips.append(Clip(name, row["tag"], _split(row, where), path, video, start or 0.0, end, frames))
+    return clips
+
+
+def _clips_of_frames(table: Path, rows: list[Row]) -> list[Clip]:
+    """One clip per shot; a picture may stand in several rows, for instance one per box."""
+    tag_column = "tag" if "tag" in rows[0] else "class"
+    shots: dict[str, Clip] = {}
+    pictures: dict[str, set[str]] = defaultdict(set)
+    for line, row in enumerate(rows, start=2):
+        where = f"{table}, row {line}"
+        if not (row["frame"] and row[tag_column] and row["video"] and row["shot"]):
+            raise ColocamError(f"{where}: frame, {tag_column}, video and shot must not be empty")
+        picture = table.parent / row["frame"]
+        clip = Clip(row["shot"], row[tag_column], _split(row, where), picture.parent, row["video"])
+        known = shots.setdefault(clip.name, clip)
+        if known != clip:
+            raise ColocamError(f"{where}: the shot {clip.name!r} has another tag, split, video or folder further up")
+        if row["frame"] not in pictures[clip.name]:
+            if not picture.is_file():
+                raise ColocamError(f"{where}: there is no file {picture}")
+            pictures[clip.name].add(row["frame"])
+    return [
+        replace(clip, frames=tuple(table.parent / frame for frame in sorted(pictures[name], key=natural_key)))
+        for name, clip in shots.items()
+    ]
+
+
+def _split(row: Row, where: str) -> Split:
+    if "split" not in row:
+        return "train"
+    name = row["split"].lower()
+    split = SPLIT_NAMES.get("test" if name.startswith("test-") else name)
+    if split is None:
+        raise ColocamError(f"{where}: split is {row['split']!r}; it must be train, val or test")
+    return split
