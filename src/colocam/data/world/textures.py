@@ -1,0 +1,183 @@
+"""Patterns and noise that paint the synthetic world.
+
+A pattern is a function of two coordinate arrays of one shape that gives, at each place, how much of the accent colour
+shows through the base colour: float32, 0–1. Periods are in the units of the coordinates.
+"""
+
+from collections.abc import Callable
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float32]
+Pattern = Callable[[Array, Array], Array]
+
+
+def plain(level: float = 0.0) -> Pattern:
+    """The same amount of accent everywhere."""
+    return lambda u, _v: np.full(u.shape, level, np.float32)
+
+
+def stripes(period: float, angle: float = 0.0, duty: float = 0.5) -> Pattern:
+    """Straight bands; ``angle`` in degrees turns them, 0 gives bands across the u axis."""
+    cos, sin = np.cos(np.radians(angle)), np.sin(np.radians(angle))
+    return lambda u, v: _below((u * cos + v * sin) / period % 1, duty)
+
+
+def checks(period: float) -> Pattern:
+    """Chequer board; ``period`` is two squares."""
+    return lambda u, v: np.where((u / period % 1 < 0.5) ^ (v / period % 1 < 0.5), np.float32(1), np.float32(0))
+
+
+def dots(period: float, radius: float = 0.3) -> Pattern:
+    """Discs on a hexagonal lattice; ``radius`` as a share of the period."""
+
+    def pattern(u: Array, v: Array) -> Array:
+        x, y = u / period, v / (period * 0.866)
+        x = x + 0.5 * (np.floor(y) % 2)
+        return _below(np.hypot(x % 1 - 0.5, (y % 1 - 0.5) * 0.866), radius)
+
+    return pattern
+
+
+def rings(period: float, centre: tuple[float, float] = (0.0, 0.0), duty: float = 0.5) -> Pattern:
+    """Concentric rings."""
+    return lambda u, v: _below(np.hypot(u - centre[0], v - centre[1]) / period % 1, duty)
+
+
+def spokes(count: int, centre: tuple[float, float] = (0.0, 0.0), hub: float = 0.0) -> Pattern:
+    """``count`` sectors round ``centre`` and a solid hub."""
+
+    def pattern(u: Array, v: Array) -> Array:
+        x, y = u - centre[0], v - centre[1]
+        sector = np.arctan2(y, x) * count / (2 * np.pi) % 1 < 0.5
+        return np.where(sector | (np.hypot(x, y) < hub), np.float32(1), np.float32(0))
+
+    return pattern
+
+
+def spiral(pitch: float, centre: tuple[float, float] = (0.0, 0.0), duty: float = 0.4) -> Pattern:
+    """An Archimedean spiral that grows by ``pitch`` a turn."""
+
+    def pattern(u: Array, v: Array) -> Array:
+        x, y = u - centre[0], v - centre[1]
+        return _below((np.hypot(x, y) / pitch + np.arctan2(y, x) / (2 * np.pi)) % 1, duty)
+
+    return pattern
+
+
+def scales(period: float) -> Pattern:
+    """Overlapping fish scales: the rims of discs whose rows are shifted by half a period."""
+
+    def pattern(u: Array, v: Array) -> Array:
+        x, y = u / period * 2, v / period
+        y = y + 0.5 * (np.floor(x) % 2)
+        return _below(-np.hypot((x % 1) * 0.85, y % 1 - 0.5), -0.42)
+
+    return pattern
+
+
+def zigzag(period: float, height: float = 0.5, duty: float = 0.5) -> Pattern:
+    """Chevron bands across the v axis; ``height`` of a tooth as a share of the period."""
+    return lambda u, v: _below((v / period + height * np.abs(u / period % 2 - 1)) % 1, duty)
+
+
+def waves(period: float, height: float = 0.25, duty: float = 0.35) -> Pattern:
+    """Wavy bands across the v axis."""
+    return lambda u, v: _below((v / period + height * np.sin(2 * np.pi * u / (2.3 * period))) % 1, duty)
+
+
+def crosses(period: float, width: float = 0.2) -> Pattern:
+    """Plus signs on a square lattice."""
+
+    def pattern(u: Array, v: Array) -> Array:
+        x, y = np.abs(u / period % 1 - 0.5), np.abs(v / period % 1 - 0.5)
+        return _below(np.minimum(x, y), width / 2) * _below(np.maximum(x, y), 0.36)
+
+    return pattern
+
+
+def plaid(period: float) -> Pattern:
+    """Two families of bands at right angles, darker where they cross."""
+    return lambda u, v: (_below(u / period % 1, 0.35) + _below(v / period % 1, 0.35)) / 2
+
+
+def bricks(period: float, mortar: float = 0.14) -> Pattern:
+    """A wall: the accent is the mortar; ``period`` is the height of a course."""
+
+    def pattern(u: Array, v: Array) -> Array:
+        y = v / period
+        x = u / (2 * period) + 0.5 * (np.floor(y) % 2)
+        return np.maximum(_below(y % 1, mortar), _below(x % 1, mortar / 2))
+
+    return pattern
+
+
+def lattice(period: float, width: float = 0.16) -> Pattern:
+    """A truss: squares with both diagonals."""
+
+    def pattern(u: Array, v: Array) -> Array:
+        x, y = u / period % 1, v / period % 1
+        diagonals = np.minimum(np.abs(x - y), np.abs(x + y - 1))
+        return _below(np.minimum(np.minimum(x, y), diagonals), width / 2)
+
+    return pattern
+
+
+def reeds(period: float) -> Pattern:
+    """Upright blades that lean to and fro."""
+
+    def pattern(u: Array, v: Array) -> Array:
+        x = u / period + 0.35 * np.sin(v / (2.1 * period)) + 0.12 * np.sin(v / (0.7 * period) + u / period)
+        return _below(np.abs(x % 1 - 0.5), 0.12 + 0.13 * (np.floor(x) % 3) / 2)
+
+    return pattern
+
+
+def puffs(period: float) -> Pattern:
+    """Heaped round clouds with flat undersides."""
+
+    def pattern(u: Array, v: Array) -> Array:
+        x, y = u / (1.6 * period), v / period
+        x = x + 0.43 * np.floor(y)
+        x, y = x % 1 - 0.5, y % 1 - 0.65
+        lobes = [np.hypot(x * 1.6 - shift, y + rise) - radius for shift, rise, radius in _LOBES]
+        return _below(np.maximum(np.minimum.reduce(lobes), y - 0.12), 0.0)
+
+    return pattern
+
+
+_LOBES = ((-0.42, 0.0, 0.2), (-0.12, 0.16, 0.3), (0.2, 0.08, 0.27), (0.5, -0.01, 0.17))
+
+
+def dashes(period: float) -> Pattern:
+    """Lane marks: broken lines with a solid line between each pair."""
+
+    def pattern(u: Array, v: Array) -> Array:
+        lane = v / period
+        broken = _below(u / (1.5 * period) % 1, 0.55)
+        return _below(lane % 1, 0.2) * np.where(np.floor(lane) % 2 == 0, broken, np.float32(1))
+
+    return pattern
+
+
+def fractal_noise(
+    rng: np.random.Generator, height: int, width: int, *, cell: float, octaves: int = 4, gain: float = 0.5
+) -> Array:
+    """Smooth noise (height, width) in 0–1: ``octaves`` grids of random values, the coarsest of ``cell`` pixels."""
+    total = np.zeros((height, width), np.float32)
+    amplitude = 1.0
+    for octave in range(octaves):
+        step = max(cell / 2**octave, 1.0)
+        grid = rng.random((int(height / step) + 3, int(width / step) + 3), dtype=np.float32)
+        fine = cv2.resize(grid, None, fx=step, fy=step, interpolation=cv2.INTER_CUBIC)
+        offset = int(step)
+        total += amplitude * fine[offset : offset + height, offset : offset + width]
+        amplitude *= gain
+    low, high = float(total.min()), float(total.max())
+    return (total - low) / max(high - low, 1e-6)
+
+
+def _below(value: Array, edge: float | Array) -> Array:
+    return (value < edge).astype(np.float32)
