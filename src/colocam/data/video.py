@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
@@ -26,6 +26,10 @@ Image = npt.NDArray[np.uint8]
 
 DEFAULT_FPS = Fraction(25)
 """For files that state no frame rate."""
+
+
+class UnreadableError(ColocamError):
+    """A file that holds no frame we can read; those who read many files may leave it out and go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +71,18 @@ def probe(path: Path) -> VideoInfo:
         if first is None:
             raise _nothing_decodes(path)
         height, width = _to_rgb(first).shape[:2]
-        duration: float | None = None
-        if stream.duration and stream.time_base:
-            duration = float(stream.duration * stream.time_base)
-        elif container.duration:
-            duration = container.duration / av.time_base
-        return VideoInfo(width, height, stream.average_rate or stream.guessed_rate, duration)
+        return VideoInfo(width, height, stream.average_rate or stream.guessed_rate, _duration(container, stream))
+
+
+def estimate_frames(path: Path, *, start: float = 0.0, end: float | None = None) -> int:
+    """About how many frames :func:`decode` will yield, by the file's header alone; 0 where it does not say."""
+    with _open(path, threads=1) as (container, stream):
+        duration = _duration(container, stream)
+        rate = stream.average_rate or stream.guessed_rate or DEFAULT_FPS
+        if start <= 0 and end is None and stream.frames:
+            return stream.frames
+        last = min(end or inf, duration or inf)
+        return 0 if last == inf else max(0, ceil((last - start) * rate))
 
 
 def decode(path: Path, *, start: float = 0.0, end: float | None = None, threads: int = 0) -> Iterator[VideoFrame]:
@@ -89,7 +99,7 @@ def decode(path: Path, *, start: float = 0.0, end: float | None = None, threads:
         threads: decoder threads, 0 for one per core.
 
     Raises:
-        ColocamError: the file cannot be read or not one frame of it decodes.
+        UnreadableError: the file cannot be read or not one frame of it decodes.
     """
     decoded = False
     size: tuple[int, int] | None = None
@@ -195,25 +205,31 @@ class VideoWriter:
 def _open(path: Path, *, threads: int) -> Iterator[tuple[InputContainer, VideoStream]]:
     """Open the first real video stream, for files only: a playlist in disguise must not reach the network."""
     if not path.exists():
-        raise ColocamError(f"cannot read {path}: there is no such file")
+        raise UnreadableError(f"cannot read {path}: there is no such file")
     if path.is_dir():
-        raise ColocamError(f"cannot read {path}: it is a folder, not a video file")
+        raise UnreadableError(f"cannot read {path}: it is a folder, not a video file")
     if path.stat().st_size == 0:
-        raise ColocamError(f"cannot read {path}: the file is empty (0 bytes)")
+        raise UnreadableError(f"cannot read {path}: the file is empty (0 bytes)")
     try:
         # An absolute name, since FFmpeg takes "a:b.mp4" for a protocol called a.
         container = av.open(str(path.absolute()), options={"protocol_whitelist": "file"})
     except (av.FFmpegError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ColocamError(f"cannot read {path}: not a whole video file ({reason})") from error
+        raise UnreadableError(f"cannot read {path}: not a whole video file ({reason})") from error
     with container:
         streams = [one for one in container.streams.video if not one.disposition & Disposition.attached_pic]
         if not streams:
-            raise ColocamError(f"cannot read {path}: it has no video track")
+            raise UnreadableError(f"cannot read {path}: it has no video track")
         stream = streams[0]
         stream.codec_context.thread_count = threads
         stream.thread_type = "AUTO"
         yield container, stream
+
+
+def _duration(container: InputContainer, stream: VideoStream) -> float | None:
+    if stream.duration and stream.time_base:
+        return float(stream.duration * stream.time_base)
+    return container.duration / av.time_base if container.duration else None
 
 
 def _decode_packets(container: InputContainer, stream: VideoStream) -> Iterator[av.VideoFrame]:
@@ -230,8 +246,8 @@ def _decode_packets(container: InputContainer, stream: VideoStream) -> Iterator[
         yield from stream.codec_context.decode(None)
 
 
-def _nothing_decodes(path: Path) -> ColocamError:
-    return ColocamError(f"cannot read {path}: not one frame of it can be decoded (damaged or cut off)")
+def _nothing_decodes(path: Path) -> UnreadableError:
+    return UnreadableError(f"cannot read {path}: not one frame of it can be decoded (damaged or cut off)")
 
 
 def _to_rgb(frame: av.VideoFrame) -> Image:
