@@ -1,0 +1,118 @@
+"""Where localizations go: an annotated video and a table, both whole or not there, in memory that does not grow."""
+
+import csv
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from colocam.data.video import VideoInfo, VideoWriter
+from colocam.errors import ColocamError
+from colocam.files import atomic_path
+from colocam.report.overlay import draw_localization, label_of
+from colocam.types import Localization
+
+_SCHEMA = pa.schema(
+    [
+        ("frame", pa.int64()),
+        ("pts", pa.float64()),
+        ("class", pa.string()),
+        ("probability", pa.float64()),
+        ("x1", pa.float64()),
+        ("y1", pa.float64()),
+        ("x2", pa.float64()),
+        ("y2", pa.float64()),
+        ("score", pa.float64()),
+    ]
+)
+COLUMNS: tuple[str, ...] = tuple(_SCHEMA.names)
+"""Columns of the table; the box is in pixels of the original video and empty where there is none."""
+
+_ROWS_AT_ONCE = 4096
+
+
+class AnnotatedVideo:
+    """An mp4 that browsers play, with the heat-map, the box and the label on each frame; a context manager.
+
+    Frames keep the presentation times of their localizations.
+    """
+
+    def __init__(self, path: Path, info: VideoInfo) -> None:
+        self._writer = VideoWriter(path, info.width, info.height, info.fps)
+
+    def __enter__(self) -> Self:
+        self._writer.__enter__()
+        return self
+
+    def write(self, image: npt.NDArray[np.uint8], localization: Localization) -> None:
+        """Append ``image`` (H, W, 3), RGB at the video's own size, with ``localization`` drawn on it."""
+        drawn = draw_localization(image, localization.heatmap, localization.box, label=label_of(localization))
+        self._writer.write(drawn, localization.pts)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return self._writer.__exit__(kind, error, trace)
+
+
+class LocalizationTable:
+    """One row per frame, CSV or parquet by the suffix of ``path``; a context manager.
+
+    Numbers in the CSV are written with as many digits as they need to be read back exactly.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if path.suffix.lower() not in {".csv", ".parquet"}:
+            raise ColocamError(f"cannot write {path}: a table ends in .csv or .parquet")
+        self._path = path
+        self._rows: list[tuple[Any, ...]] = []
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            temporary = stack.enter_context(atomic_path(self._path))
+            if self._path.suffix.lower() == ".csv":
+                file = stack.enter_context(temporary.open("w", encoding="utf-8", newline=""))
+                self._csv = csv.writer(file, lineterminator="\n")
+                self._csv.writerow(COLUMNS)
+                self._flush = self._flush_csv
+            else:
+                self._parquet = stack.enter_context(pq.ParquetWriter(temporary, _SCHEMA))
+                self._flush = self._flush_parquet
+            self._stack = stack.pop_all()
+        return self
+
+    def write(self, localization: Localization) -> None:
+        """Append the row of one frame."""
+        box = localization.box or (None,) * 4
+        # A file name that is not UTF-8 can reach the tag; neither format can hold it as it is.
+        tag = localization.tag.encode("utf-8", "backslashreplace").decode("utf-8")
+        numbers = [None if value is None else float(value) for value in (localization.probability, *box)]
+        self._rows.append((int(localization.frame), float(localization.pts), tag, *numbers, float(localization.score)))
+        if len(self._rows) >= _ROWS_AT_ONCE:
+            self._flush()
+
+    def _flush_csv(self) -> None:
+        self._csv.writerows(self._rows)
+        self._rows.clear()
+
+    def _flush_parquet(self) -> None:
+        columns = zip(*self._rows, strict=True)
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, _SCHEMA.types, strict=True)]
+        self._parquet.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
+        self._rows.clear()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        with self._stack as stack:
+            if error is not None:
+                return stack.__exit__(kind, error, trace)
+            if self._rows:
+                self._flush()
+        return None

@@ -1,0 +1,164 @@
+"""Cases to look at, as in the paper's figures: a frame with its true box, then each method's map and box beside it."""
+
+import base64
+import io
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from colocam.errors import ColocamError
+from colocam.report.overlay import Image, draw_localization
+from colocam.report.tables import method_title, ordered_methods
+from colocam.types import Box
+
+EDGE = 240
+"""Longer side in pixels of a picture in the gallery."""
+BUDGET = 4_000_000
+"""Most bytes all pictures take in the page."""
+HIT = 0.5
+"""IoU from which a box counts as right."""
+
+_GROUPS = {
+    "best": ("Best cases", "Frames where the boxes fit best."),
+    "typical": ("Typical cases", "Frames around the median overlap."),
+    "worst": ("Worst cases", "Frames where the boxes fit worst: read these first."),
+    "empty": ("Empty frames", "The video carries the tag, but the object is not in these frames: any box is false."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One picture: where it comes from, its address (data:…), what it shows, and the verdict below it."""
+
+    title: str
+    address: str
+    alt: str
+    verdict: str = ""
+    right: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One frame with one picture per method."""
+
+    tag: str
+    clip: str
+    frame: int
+    predicted: str
+    probability: float | None
+    pictures: tuple[Picture, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Cases of one kind."""
+
+    name: str
+    title: str
+    note: str
+    cases: tuple[Case, ...]
+
+
+def gallery(path: Path) -> list[Group]:
+    """Draw the cases stored in ``path`` (cases.npz); sharpness gives way before the page grows too heavy."""
+    arrays, meta = _read(path)
+    methods = ordered_methods([name.removeprefix("heatmaps__") for name in arrays if name.startswith("heatmaps__")])
+    order = [*_GROUPS, *sorted({str(entry["group"]) for entry in meta} - _GROUPS.keys())]
+    for edge, quality in ((EDGE, 88), (EDGE, 75), (EDGE * 3 // 4, 70), (EDGE // 2, 60), (EDGE // 4, 50)):
+        groups = []
+        for name in order:
+            members = [i for i, entry in enumerate(meta) if entry["group"] == name]
+            if members:
+                title, note = _GROUPS.get(name, (name, ""))
+                cases = tuple(
+                    _case({key: array[i] for key, array in arrays.items()}, meta[i], methods, edge, quality)
+                    for i in members
+                )
+                groups.append(Group(name, title, note, cases))
+        if _weight(groups) <= BUDGET:
+            break
+    return groups
+
+
+def _weight(groups: Sequence[Group]) -> int:
+    return sum(len(picture.address) for group in groups for case in group.cases for picture in case.pictures)
+
+
+def _read(path: Path) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, Any]]]:
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        meta = json.loads(str(arrays.pop("meta")))
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ColocamError(f"{path} cannot be read ({error}): evaluate the run again") from error
+    if any(len(array) != len(meta) for array in arrays.values()):
+        raise ColocamError(f"{path} holds arrays of different lengths: evaluate the run again")
+    return arrays, meta
+
+
+def _case(
+    arrays: dict[str, npt.NDArray[Any]], meta: dict[str, Any], methods: Sequence[str], edge: int, quality: int
+) -> Case:
+    """Draw one frame; ``arrays`` holds its row of each array of the file."""
+    image, scale = _enlarge(arrays["images"], edge)
+    truth = [box for row in arrays["truth"] if (box := _box(row, scale))]
+    tag = str(meta["tag"])
+    where = f"frame {meta['frame']} of {meta['clip']}"
+    seen = "with the true box in green" if truth else "without the object"
+    pictures = [
+        Picture("Frame", _address(draw_localization(image, truth=truth), quality), f"{tag}: {where}, {seen}", tag)
+    ]
+    for method in methods:
+        box = _box(arrays[f"boxes__{method}"], scale)
+        heatmap = arrays[f"heatmaps__{method}"].astype(np.float32) / 255
+        verdict, right = _verdict(box, float(arrays[f"iou__{method}"]), empty=not truth)
+        drawn = _address(draw_localization(image, heatmap, box, truth=truth), quality)
+        title = method_title(method)
+        pictures.append(Picture(title, drawn, f"{title} on {where}: {verdict}", verdict, right))
+    probability = meta.get("probability")
+    return Case(
+        tag=tag,
+        clip=str(meta["clip"]),
+        frame=int(meta["frame"]),
+        predicted=str(meta["predicted"]),
+        probability=None if probability is None else float(probability),
+        pictures=tuple(pictures),
+    )
+
+
+def _verdict(box: Box | None, iou: float, *, empty: bool) -> tuple[str, bool]:
+    """What stands below a picture, and whether the method was right there."""
+    if empty:
+        return ("no box, rightly", True) if box is None else ("false box", False)
+    if box is None:
+        return "no box", False
+    return f"IoU {iou:.2f}", iou >= HIT
+
+
+def _enlarge(image: Image, edge: int) -> tuple[Image, float]:
+    """Resize so that the longer side is ``edge``, before lines are drawn, so that they stay sharp."""
+    height, width = image.shape[:2]
+    scale = edge / max(height, width)
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    resized = cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC)
+    return np.asarray(resized, np.uint8), scale
+
+
+def _box(row: npt.NDArray[np.float32], scale: float) -> Box | None:
+    """One row of four coordinates as a box of the enlarged picture; None where they are NaN."""
+    return None if np.isnan(row).any() else Box(*(float(value) * scale for value in row))
+
+
+def _address(image: Image, quality: int) -> str:
+    """``image`` as a JPEG inside a data: address."""
+    # Colour at full resolution: the usual half of it turns thin red and green lines grey.
+    full_colour = [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
+    _, data = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality, *full_colour])
+    return "data:image/jpeg;base64," + base64.b64encode(data.tobytes()).decode("ascii")
