@@ -4,21 +4,18 @@ from collections.abc import Sequence
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from colocam.data.world.classes import CONTEXTS, distractor
 from colocam.data.world.colours import object_colours, oklch, ramp
 from colocam.data.world.figures import Points
-from colocam.data.world.sprites import make_actor
-from colocam.data.world.textures import fractal_noise, lattice, stripes
-
-Array = npt.NDArray[np.float32]
+from colocam.data.world.sprites import lay, make_actor
+from colocam.data.world.textures import Array, as_float, fractal_noise, lattice, stripes
 
 
 def paint_background(
     rng: np.random.Generator, colours: Array, width: int, height: int, *, unit: float, contexts: Sequence[str]
 ) -> Array:
-    """A cluttered, textured background (height, width, 3) in 0–1.
+    """A cluttered, textured background, opaque RGBA (height, width, 4) in 0–1.
 
     Args:
         rng: everything is drawn from it.
@@ -42,9 +39,11 @@ def paint_background(
     for tag in contexts:
         for _ in range(int(rng.integers(2, 4))):
             canvas = _context(rng, canvas, colours, tag, unit)
-    _clutter(rng, canvas, unit)
     grain = fractal_noise(rng, height, width, cell=rng.uniform(2, 6), octaves=2) - 0.5
-    return np.clip(canvas * (1 + rng.uniform(0.1, 0.3) * grain[..., None]), 0, 1).astype(np.float32)
+    canvas = as_float(np.clip(canvas * (1 + rng.uniform(0.1, 0.3) * grain[..., None]), 0, 1))
+    opaque = np.dstack([canvas, np.ones((height, width), np.float32)])
+    _clutter(rng, opaque, unit)
+    return opaque
 
 
 def _ground(rng: np.random.Generator, canvas: Array, colours: Array, y: Array, unit: float) -> Array:
@@ -53,9 +52,9 @@ def _ground(rng: np.random.Generator, canvas: Array, colours: Array, y: Array, u
     horizon = height * rng.uniform(0.4, 0.75)
     edge = fractal_noise(rng, 1, width, cell=unit * 0.4, octaves=4)[0] * unit * rng.uniform(0.05, 0.35)
     flat = fractal_noise(rng, max(height // 4, 1), width, cell=unit * 0.25, octaves=5, gain=0.6)
-    surface = ramp(colours[::-1], cv2.resize(flat, (width, height), interpolation=cv2.INTER_LINEAR))
+    surface = ramp(colours[::-1], as_float(cv2.resize(flat, (width, height), interpolation=cv2.INTER_LINEAR)))
     below = np.clip(y - horizon - edge, 0, 1)[..., None]
-    return canvas * (1 - below) + surface * below
+    return as_float(canvas * (1 - below) + surface * below)
 
 
 def _soft_shapes(rng: np.random.Generator, canvas: Array, colours: Array, unit: float) -> Array:
@@ -72,8 +71,7 @@ def _soft_shapes(rng: np.random.Generator, canvas: Array, colours: Array, unit: 
             rotated = (centre, axes, float(rng.uniform(0, 180)))
             corners = cv2.boxPoints(rotated) if rng.random() < 0.5 else _oval(rotated)
             cv2.fillPoly(layer, [np.round(corners * 16).astype(np.int32)], colour.tolist(), cv2.LINE_8, 4)
-        layer = cv2.GaussianBlur(layer, (0, 0), max(blur, 0.6))
-        canvas = cv2.addWeighted(canvas, 0.25, layer, 0.75, 0)
+        canvas = as_float(0.25 * canvas + 0.75 * cv2.GaussianBlur(layer, (0, 0), max(blur, 0.6)))
     return canvas
 
 
@@ -97,7 +95,7 @@ def _lines(rng: np.random.Generator, canvas: Array, colours: Array, unit: float)
             ends = [tuple(int(n) for n in np.round((middle + sign * half) * 16)) for sign in (-1, 1)]
             thickness = max(1, round(unit * rng.uniform(0.005, 0.03)))
             cv2.line(layer, ends[0], ends[1], np.clip(colour, 0, 1).tolist(), thickness, cv2.LINE_8, 4)
-    return cv2.GaussianBlur(layer, (0, 0), rng.uniform(0.5, 1.2))
+    return as_float(cv2.GaussianBlur(layer, (0, 0), rng.uniform(0.5, 1.2)))
 
 
 def _context(rng: np.random.Generator, canvas: Array, colours: Array, tag: str, unit: float) -> Array:
@@ -112,7 +110,7 @@ def _context(rng: np.random.Generator, canvas: Array, colours: Array, tag: str, 
     share = cv2.GaussianBlur(CONTEXTS[tag](unit * rng.uniform(0.1, 0.15))(u, v), (0, 0), 0.7)[..., None]
     first, second = (colours[0], colours[-1]) if rng.random() < 0.5 else (colours[-1], colours[0])
     texture = (0.5 * canvas + 0.5 * first) * (1 - share) + (0.25 * canvas + 0.75 * second) * share
-    return (canvas * (1 - mask) + texture * mask).astype(np.float32)
+    return as_float(canvas * (1 - mask) + texture * mask)
 
 
 def _clutter(rng: np.random.Generator, canvas: Array, unit: float) -> None:
@@ -123,9 +121,7 @@ def _clutter(rng: np.random.Generator, canvas: Array, unit: float) -> None:
         size = unit * rng.uniform(0.04, 0.16)
         thing = make_actor(distractor(rng), object_colours(rng, rng.uniform(0, 360)), size)
         thing.draw(layer, rng.uniform(0, 1, 2) * (width, height), size, rng.uniform(0, 2 * np.pi), 0.0)
-    layer = cv2.GaussianBlur(layer, (0, 0), rng.uniform(0.4, 1.0))
-    canvas *= 1 - layer[..., 3:]
-    canvas += layer[..., :3]
+    lay(canvas, as_float(cv2.GaussianBlur(layer, (0, 0), rng.uniform(0.4, 1.0))))
 
 
 def paint_foreground(
@@ -162,7 +158,7 @@ def paint_foreground(
             )
             shade = np.clip(colour * rng.uniform(0.7, 1.35), 0, 1)
             cv2.fillPoly(layer, [np.round(_oval(rotated) * 16).astype(np.int32)], [*shade.tolist(), 1.0], cv2.LINE_8, 4)
-    return cv2.GaussianBlur(layer, (0, 0), rng.uniform(0.6, 1.3))
+    return as_float(cv2.GaussianBlur(layer, (0, 0), rng.uniform(0.6, 1.3)))
 
 
 def _tint(layer: Array, mask: Array, colour: Array, y: Array) -> None:

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float32]
+from colocam.data.world.textures import Array, as_float
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +20,7 @@ def oklch(lightness: float, chroma: float, hue: float) -> Array:
     a, b = chroma * np.cos(np.radians(hue)), chroma * np.sin(np.radians(hue))
     lms = np.array([lightness, a, b]) @ _OKLAB_TO_LMS
     linear = np.clip(lms**3 @ _LMS_TO_RGB, 0, 1)
-    return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055).astype(np.float32)
+    return as_float(np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055))
 
 
 _OKLAB_TO_LMS = np.array(
@@ -78,4 +77,4 @@ def ramp(colours: Array, value: Array) -> Array:
     place = np.clip(value, 0, 1) * (len(colours) - 1)
     index = np.minimum(place.astype(np.intp), len(colours) - 2)
     share = (place - index)[..., None]
-    return colours[index] * (1 - share) + colours[index + 1] * share
+    return as_float(colours[index] * (1 - share) + colours[index + 1] * share)

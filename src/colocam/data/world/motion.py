@@ -15,7 +15,8 @@ def spline(knots: Floats, time: Floats) -> Floats:
     index = np.minimum(place.astype(np.intp), len(knots) - 2)
     t = (place - index)[..., None]
     a, b, c, d = (padded[index + step] for step in range(4))
-    return b + 0.5 * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)))
+    curve: Floats = b + 0.5 * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)))
+    return curve
 
 
 def wobble(rng: np.random.Generator, time: Floats, *, knots: int, spread: float) -> Floats:
@@ -30,10 +31,6 @@ class Path:
     position: Floats
     size: Floats
     tilt: Floats
-
-    def at(self, index: tuple[int, ...]) -> tuple[Floats, float, float]:
-        """Pose at one time."""
-        return self.position[index], float(self.size[index]), float(self.tilt[index])
 
 
 STYLES = {"calm": 0.3, "lively": 0.3, "fast": 0.2, "crossing": 0.2}
@@ -70,17 +67,18 @@ def roam(
     return Path(position, sizes, tilt)
 
 
-def leave(
-    rng: np.random.Generator, path: Path, time: Floats, frame: tuple[int, int], *, share: float, ramp: float
-) -> Path:
-    """The same path, but out of the picture for ``share`` of the time; it goes and comes within ``ramp`` each."""
-    start = rng.uniform(-ramp, 1 - share + ramp)
-    away = np.minimum((time - start + ramp) / ramp, (start + share + ramp - time) / ramp)
-    away = np.clip(away, 0, 1)
+def leave(rng: np.random.Generator, path: Path, time: Floats, frame: tuple[int, int], *, reach: float) -> Path:
+    """The same path, but out of the picture for 20–40 % of the time.
+
+    ``reach`` is how far the thing goes from its middle, in units of its size.
+    """
+    share, ramp = rng.uniform(0.2, 0.4), 0.1
+    start = rng.uniform(0, 1 - share)
+    away = np.clip(np.minimum((time - start) / ramp + 1, (start + share - time) / ramp + 1), 0, 1)
     away = (away * away * (3 - 2 * away))[..., None]
-    axis, side = int(rng.random() < 0.3), int(rng.random() < 0.5)
+    axis, side = int(rng.random() < 0.3), rng.random() < 0.5
     outside = path.position.copy()
-    outside[..., axis] = np.where(side, frame[axis] + 1.1 * path.size, -1.1 * path.size)
+    outside[..., axis] = frame[axis] + reach * path.size if side else -reach * path.size
     return Path(path.position * (1 - away) + outside * away, path.size, path.tilt)
 
 

@@ -5,6 +5,7 @@ shows through the base colour: float32, 0–1. Periods are in the units of the c
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import cv2
 import numpy as np
@@ -12,11 +13,6 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float32]
 Pattern = Callable[[Array, Array], Array]
-
-
-def plain(level: float = 0.0) -> Pattern:
-    """The same amount of accent everywhere."""
-    return lambda u, _v: np.full(u.shape, level, np.float32)
 
 
 def stripes(period: float, angle: float = 0.0, duty: float = 0.5) -> Pattern:
@@ -100,7 +96,7 @@ def crosses(period: float, width: float = 0.2) -> Pattern:
 
 def plaid(period: float) -> Pattern:
     """Two families of bands at right angles, darker where they cross."""
-    return lambda u, v: (_below(u / period % 1, 0.35) + _below(v / period % 1, 0.35)) / 2
+    return lambda u, v: np.float32(0.5) * (_below(u / period % 1, 0.35) + _below(v / period % 1, 0.35))
 
 
 def bricks(period: float, mortar: float = 0.14) -> Pattern:
@@ -177,6 +173,11 @@ def fractal_noise(
         amplitude *= gain
     low, high = float(total.min()), float(total.max())
     return (total - low) / max(high - low, 1e-6)
+
+
+def as_float(image: npt.NDArray[Any]) -> Array:
+    """The same values as float32; OpenCV's results have no certain type."""
+    return image.astype(np.float32, copy=False)
 
 
 def _below(value: Array, edge: float | Array) -> Array:

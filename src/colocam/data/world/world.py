@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import av
 import numpy as np
 
+from colocam.data.video import VideoWriter
 from colocam.data.world.classes import CLASSES
 from colocam.data.world.scene import draw_traits, render
-from colocam.files import atomic_path, write_text
+from colocam.files import write_text
 from colocam.progress import progress
 from colocam.types import SPLITS
 
@@ -46,19 +46,11 @@ def make_world(
             phases = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(tag_index, split_index))).random(7)
             seeds = np.random.SeedSequence(seed, spawn_key=(tag_index, split_index, index))
             shots = render(tag, draw_traits(phases, index), seeds, frames=frames, size=size, fps=fps)
-            path = world.videos / f"{clip}.mp4"
-            with (
-                atomic_path(path) as temporary,
-                av.open(str(temporary), "w", format="mp4", options={"movflags": "faststart"}) as container,
-            ):
-                stream = container.add_stream("libx264", rate=fps, options={"crf": "20", "threads": "1", "g": "24"})
-                stream.width, stream.height, stream.pix_fmt = size[0], size[1], "yuv420p"
-                stream.thread_count = 1
+            with VideoWriter(world.videos / f"{clip}.mp4", *size, fps) as video:
                 for number, shot in enumerate(shots):
-                    container.mux(stream.encode(av.VideoFrame.from_ndarray(shot.image, format="rgb24")))
+                    video.write(shot.image)
                     box = ",".join(f"{side:g}" for side in shot.box) if shot.box else ",,,"
                     truth.append(f"{clip},{number},{int(shot.box is not None)},{box}")
-                container.mux(stream.encode(None))
             manifest.append(f"videos/{clip}.mp4,{tag},{split},{clip}")
             advance()
     write_text(world.truth, "\n".join(truth) + "\n")
