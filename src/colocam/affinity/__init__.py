@@ -1,1 +1,13 @@
-"""In the making."""
+"""Products ``W·v`` with dense Gaussian affinities of pixels, in time and memory linear in the number of pixels.
+
+>>> import torch
+>>> from colocam.affinity import color_product
+>>> rgb = torch.randint(0, 256, (50_000, 3))
+>>> degree = color_product(rgb, torch.ones(50_000, 1), sigma=15.0)   # Σ_j exp(-|c_i - c_j|² / 2σ²), (50000, 1)
+"""
+
+from colocam.affinity.bilateral import bilateral_product
+from colocam.affinity.color import color_product
+from colocam.affinity.reference import dense_bilateral_product, dense_color_product
+
+__all__ = ["bilateral_product", "color_product", "dense_bilateral_product", "dense_color_product"]

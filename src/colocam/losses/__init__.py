@@ -1,1 +1,13 @@
-"""In the making."""
+"""The terms of the training loss: eq. 1 pixel seeds, eq. 2 CRF, eq. 3 size, eq. 4 and 5 co-localisation.
+
+Maps S are foreground probabilities S¹ in 0–1, (B, H, W); the background is S⁰ = 1 - S¹. Frames are RGB in 0–255,
+(B, 3, H, W). The weights λ of eq. 5 belong to the training recipe and are not applied here.
+"""
+
+from colocam.losses.coloc import CoLocLoss
+from colocam.losses.crf import CRFLoss
+from colocam.losses.finite import require_finite
+from colocam.losses.seeds import PartialCrossEntropy
+from colocam.losses.size import SizeConstraint
+
+__all__ = ["CRFLoss", "CoLocLoss", "PartialCrossEntropy", "SizeConstraint", "require_finite"]

@@ -1,0 +1,29 @@
+"""Naming the input that is not finite."""
+
+import torch
+from torch import Tensor
+
+from colocam.errors import ColocamError
+
+
+def require_finite(where: str, **inputs: Tensor) -> None:
+    """Raise a ColocamError naming the first of ``inputs`` that holds NaN or Inf, its first bad index and their count.
+
+    On CUDA this waits for the device, so the losses call it for CPU tensors only; there a bad input makes the loss NaN,
+    and a training loop that skips non-finite steps calls this to say why.
+    """
+    for name, tensor in inputs.items():
+        if not tensor.is_floating_point():
+            continue
+        bad = ~torch.isfinite(tensor)
+        if bad.any():
+            count, index = int(bad.sum()), tuple(bad.nonzero()[0].tolist())
+            raise ColocamError(
+                f"{where}: {name} holds {count} NaN or Inf, the first at {index}; "
+                f"look at what produced {name}, or lower the learning rate"
+            )
+
+
+def require_finite_on_cpu(where: str, **inputs: Tensor) -> None:
+    """``require_finite`` where it costs no synchronisation."""
+    require_finite(where, **{name: tensor for name, tensor in inputs.items() if tensor.device.type == "cpu"})

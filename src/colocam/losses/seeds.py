@@ -1,0 +1,26 @@
+"""Learning from pixel seeds, eq. 1."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from colocam.errors import ColocamError
+from colocam.losses.finite import require_finite_on_cpu
+
+IGNORE = 255
+
+
+class PartialCrossEntropy(nn.Module):
+    """Mean cross-entropy over the labelled pixels of the batch, -(1-Y) log S⁰ - Y log S¹; 0 where none is labelled."""
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Logits (B, 2, H, W), labels (B, H, W) int64 with 0 background, 1 foreground, 255 ignored -> scalar."""
+        require_finite_on_cpu("PartialCrossEntropy", logits=logits)
+        if labels.device.type == "cpu" and not bool(((labels == 0) | (labels == 1) | (labels == IGNORE)).all()):
+            raise ColocamError(
+                f"PartialCrossEntropy: labels must be 0 (background), 1 (foreground) or {IGNORE} (ignored), "
+                f"found {sorted(set(labels.unique().tolist()) - {0, 1, IGNORE})[:4]}"
+            )
+        wide = logits if logits.dtype == torch.float64 else logits.float()
+        total = functional.cross_entropy(wide, labels, ignore_index=IGNORE, reduction="sum")
+        return total / (labels != IGNORE).sum().clamp(min=1)
