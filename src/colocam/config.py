@@ -37,6 +37,8 @@ class Frames(Section):
     """Side of the random training crop, and of the whole frame at test time."""
     per_clip: Count | None = None
     """At most so many frames of a clip are cached, at a regular stride; null keeps all."""
+    per_val_clip: Count = 8
+    """Frames of each validation clip that an epoch is judged on, evenly spread."""
     val_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
     """Share of each tag's videos held out for choosing the epoch, where the data name no split."""
 
@@ -103,8 +105,8 @@ class Seeds(Section):
     blobs: Literal["largest", "all"] = "largest"
     foreground_top: Fraction = 0.7
     """Among the region's pixels, the share with the highest CAM that may be drawn."""
-    background_bottom: Fraction = 0.1
-    """Among the frame's pixels, the share with the lowest CAM that may be drawn."""
+    background_bottom: Fraction | None = 0.1
+    """Among the frame's pixels, the share with the lowest CAM that may be drawn; null: all outside the region."""
     foreground: Count = 1000
     """Pixels drawn a frame and step, in proportion to the CAM."""
     background: Count = 1000

@@ -22,21 +22,34 @@ class MapsAndLogits(NamedTuple):
     map_logits: Tensor
 
 
-class LocalizerNet(nn.Module):
-    """Frames → class logits and map logits in one pass; only the decoder and its head learn."""
+class MapDecoder(nn.Module):
+    """The decoder f: a U-Net's expanding half with a 3×3 head of two maps."""
 
-    def __init__(self, classifier: Classifier, channels: tuple[int, ...]) -> None:
+    def __init__(self, encoder_channels: list[int], channels: tuple[int, ...]) -> None:
         super().__init__()
-        encoder_channels = classifier.encoder.channels
         if len(channels) != len(encoder_channels):
             raise ColocamError(
                 f"localizer.decoder has {len(channels)} channel numbers, "
                 f"but the backbone gives {len(encoder_channels)} feature maps: name one for each"
             )
-        self.classifier = classifier.requires_grad_(requires_grad=False).eval()
         # smp's decoder expects the frame itself (3 channels) in front of the features
-        self.decoder = UnetDecoder([3, *encoder_channels], list(channels), n_blocks=len(channels))
+        self.unet = UnetDecoder([3, *encoder_channels], list(channels), n_blocks=len(channels))
         self.head = nn.Conv2d(channels[-1], 2, kernel_size=3, padding=1)
+        self.to(memory_format=torch.channels_last)
+
+    def forward(self, frames: Tensor, features: list[Tensor]) -> Tensor:
+        """Frames (B, 3, H, W), for their size alone, and features, finest first → (B, 2, H, W)."""
+        logits: Tensor = self.head(self.unet([frames, *features]))
+        return logits
+
+
+class LocalizerNet(nn.Module):
+    """Frames → class logits and map logits in one pass; only the decoder learns."""
+
+    def __init__(self, classifier: Classifier, channels: tuple[int, ...]) -> None:
+        super().__init__()
+        self.classifier = classifier.requires_grad_(requires_grad=False).eval()
+        self.decoder = MapDecoder(classifier.encoder.channels, channels)
 
     def train(self, mode: bool = True) -> "LocalizerNet":  # noqa: FBT001, FBT002 - torch's own signature
         """Switch the decoder alone: a frozen classifier keeps its batch-norm statistics, too."""
@@ -44,16 +57,11 @@ class LocalizerNet(nn.Module):
         self.classifier.eval()
         return self
 
-    def learnable(self) -> list[nn.Parameter]:
-        """The decoder's parameters."""
-        return [*self.decoder.parameters(), *self.head.parameters()]
-
     def forward(self, frames: Tensor) -> MapsAndLogits:
         """(B, 3, H, W) RGB in 0–255 → class logits (B, K), map logits (B, 2, H, W)."""
         with torch.no_grad():
             logits, features = self.classifier(frames)
-        decoded = self.decoder([frames, *features])
-        return MapsAndLogits(logits, self.head(decoded))
+        return MapsAndLogits(logits, self.decoder(frames, features))
 
 
 def foreground(map_logits: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from colocam.errors import InterruptedRunError
 from colocam.progress import say
 
 _requested = False
@@ -30,6 +31,12 @@ def graceful_stop() -> Iterator[None]:
 def stop_requested() -> bool:
     """Whether the user asked to stop."""
     return _requested
+
+
+def raise_if_stopped(what: str) -> None:
+    """End work that keeps no state of its own, once the user asked to stop."""
+    if _requested:
+        raise InterruptedRunError(f"stopped in {what}")
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature is Python's

@@ -1,0 +1,74 @@
+"""Which frames a step sees: pure functions of (seed, epoch), and the reading of those frames from the cache."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from colocam.data.sampling import Sampler, central
+from colocam.data.store import CachedClip
+from colocam.randomness import generator
+
+
+@dataclass(frozen=True, slots=True)
+class Picks:
+    """The frames of one step.
+
+    Attributes:
+        clips: (B,) int64, number of the clip in its list.
+        frames: (B,) int64, number of the frame in its clip.
+        sequences: (B,) int64, number of the sequence within the step that the frame belongs to.
+    """
+
+    clips: Tensor
+    frames: Tensor
+    sequences: Tensor
+
+
+def plan_frames(
+    lengths: Sequence[int], *, per_clip: int, batch: int, window: float, seed: int, epoch: int
+) -> list[Picks]:
+    """Stage 1: ``per_clip`` random frames of each clip's central window, shuffled, in whole batches."""
+    rng = generator(seed, "frames", epoch)
+    drawn = []
+    for clip, length in enumerate(lengths):
+        first, last = central(length, window)
+        rounds = -(-per_clip // (last - first))
+        order = torch.cat([torch.randperm(last - first, generator=rng) for _ in range(rounds)])[:per_clip]
+        drawn.append(torch.stack([torch.full_like(order, clip), first + order]))
+    clips, frames = torch.cat(drawn, dim=1)
+    order = torch.randperm(len(clips), generator=rng)
+    chunks = [chunk for chunk in order.split(batch) if len(chunk) == min(batch, len(order))]
+    return [Picks(clips[chunk], frames[chunk], torch.arange(len(chunk))) for chunk in chunks]
+
+
+def plan_sequences(
+    lengths: Sequence[int], sampler: Sampler, *, n: int, per_clip: int, batch: int, window: float, seed: int, epoch: int
+) -> list[Picks]:
+    """Stage 2: ``per_clip`` sequences of up to ``n`` frames from each clip, ``batch // n`` sequences a step."""
+    rng = generator(seed, "sequences", epoch)
+    a_step = max(batch // n, 1)
+    order = torch.cat([torch.randperm(len(lengths), generator=rng) for _ in range(per_clip)]).tolist()
+    groups = [order[i : i + a_step] for i in range(0, len(order), a_step)]
+    steps = []
+    for group in (g for g in groups if len(g) == min(a_step, len(order))):
+        drawn = [sampler(lengths[clip], n, rng, window=window) for clip in group]
+        sizes = torch.tensor([len(frames) for frames in drawn])
+        clips = torch.tensor(group).repeat_interleave(sizes)
+        steps.append(Picks(clips, torch.cat(drawn), torch.arange(len(group)).repeat_interleave(sizes)))
+    return steps
+
+
+def read_frames(clips: Sequence[CachedClip], picks: Picks) -> Tensor:
+    """(B, 3, R, R) uint8 frames from the cache."""
+    pairs = zip(picks.clips.tolist(), picks.frames.tolist(), strict=True)
+    return torch.from_numpy(np.stack([clips[c].frames[f] for c, f in pairs])).permute(0, 3, 1, 2)
+
+
+def evenly(length: int, count: int) -> list[int]:
+    """At most ``count`` frame numbers spread evenly over ``length`` frames, for evaluation."""
+    if length <= count:
+        return list(range(length))
+    return [int((i + 0.5) * length / count) for i in range(count)]

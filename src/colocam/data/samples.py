@@ -1,0 +1,81 @@
+"""Frames to measure on: the whole frame at the model's size, with its class and, where someone drew them, its boxes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from colocam.data.augment import whole
+from colocam.data.batches import Picks, evenly, read_frames
+from colocam.data.store import CachedClip
+from colocam.data.truth import Truth
+
+Boxes = npt.NDArray[np.float32]
+"""(k, 4) boxes of one frame; k = 0 where the object is absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Frames of clips.
+
+    Attributes:
+        clips: the clips that the frames come from.
+        picks: which frames, clip by clip.
+        classes: (N,) int64, the class of each frame's tag.
+    """
+
+    clips: Sequence[CachedClip]
+    picks: Picks
+    classes: Tensor
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def batches(self, size: int, device: torch.device, batch: int = 64) -> Iterator[tuple[Tensor, Tensor]]:
+        """Frames (B, 3, size, size) in 0–255 and classes (B,) on the device, in order."""
+        for start in range(0, len(self), batch):
+            part = slice(start, start + batch)
+            picks = Picks(self.picks.clips[part], self.picks.frames[part], self.picks.sequences[part])
+            frames = read_frames(self.clips, picks).to(device)
+            yield whole(frames, size), self.classes[part].to(device)
+
+    def where(self) -> list[tuple[CachedClip, int]]:
+        """Clip and frame number in its video, for each frame."""
+        pairs = zip(self.picks.clips.tolist(), self.picks.frames.tolist(), strict=True)
+        return [(self.clips[c], int(self.clips[c].index[f])) for c, f in pairs]
+
+
+def spread_samples(clips: Sequence[CachedClip], tags: Sequence[str], per_clip: int) -> Samples:
+    """At most ``per_clip`` frames of each clip, evenly spread."""
+    return _samples(clips, tags, [evenly(len(clip), per_clip) for clip in clips])
+
+
+def labelled_samples(
+    clips: Sequence[CachedClip], tags: Sequence[str], truth: Truth, per_clip: int | None = None
+) -> Samples:
+    """The cached frames that carry a label, at most ``per_clip`` of a clip, evenly spread."""
+    chosen = []
+    for clip in clips:
+        labelled = np.flatnonzero(np.isin(clip.index, truth.labelled(clip.clip.name))).tolist()
+        chosen.append([labelled[i] for i in evenly(len(labelled), per_clip or len(labelled))])
+    return _samples(clips, tags, chosen)
+
+
+def scaled_boxes(samples: Samples, truth: Truth, size: int) -> list[Boxes]:
+    """True boxes of each frame in pixels of the (size, size) frame."""
+    scaled = []
+    for clip, frame in samples.where():
+        width, height = clip.sizes[np.searchsorted(clip.index, frame)]
+        factor = np.array([size / width, size / height] * 2)
+        scaled.append((np.array(truth.boxes(clip.clip.name, frame)).reshape(-1, 4) * factor).astype(np.float32))
+    return scaled
+
+
+def _samples(clips: Sequence[CachedClip], tags: Sequence[str], frames: list[list[int]]) -> Samples:
+    sizes = torch.tensor([len(chosen) for chosen in frames])
+    number = torch.arange(len(clips)).repeat_interleave(sizes)
+    classes = torch.tensor([tags.index(clip.clip.tag) for clip in clips])[number]
+    return Samples(clips, Picks(number, torch.tensor(sum(frames, []), dtype=torch.int64), number), classes)

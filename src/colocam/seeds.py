@@ -1,0 +1,118 @@
+"""Pixel seeds: CAM C_t → sparse labels Y_t (Algorithm 1 of the paper, and the published settings as options)."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from colocam.boxes.otsu import otsu_levels
+from colocam.boxes.quantize import to_8bit
+from colocam.config import Seeds
+
+BACKGROUND, FOREGROUND, UNKNOWN = 0, 1, 255
+
+SWEEPS = 16
+"""Rounds of label propagation. One round crosses any straight run, so a blob may turn sixteen times."""
+
+
+def draw_seeds(cams: Tensor, settings: Seeds, generator: torch.Generator) -> Tensor:
+    """Draw the labelled pixels of one step.
+
+    The foreground region C⁺ is where the CAM exceeds Otsu's threshold. Foreground pixels are drawn from it without
+    replacement in proportion to the CAM, background pixels uniformly from the lowest activations or from outside C⁺.
+    Each grows to a small square; what both claim is left unknown. A constant CAM yields no seeds at all.
+
+    Args:
+        cams: (B, H, W) in 0–1.
+        settings: region and numbers of pixels.
+        generator: on the device of ``cams``.
+
+    Returns:
+        (B, H, W) int64: 0 background, 1 foreground, 255 unknown.
+    """
+    levels, defined = otsu_levels(cams)
+    above = (to_8bit(cams) > levels[:, None, None]) & defined[:, None, None]
+    region = largest_blob(above) if settings.blobs == "largest" else above
+    if settings.region == "box":
+        region = bounding_box(region)
+    values, region = cams.flatten(1), region.flatten(1)
+    bright = region & (values >= _quantile_from_top(values, region, settings.foreground_top))
+    if settings.background_bottom is None:
+        dark = ~region
+    else:
+        everywhere = torch.ones_like(region)
+        dark = -values >= _quantile_from_top(-values, everywhere, settings.background_bottom)
+    dark = dark & defined[:, None]
+    foreground = _draw(values, bright, settings.foreground, generator)
+    background = _draw(torch.ones_like(values), dark, settings.background, generator)
+    foreground, background = (_grow(drawn.view_as(cams), settings.dilation) for drawn in (foreground, background))
+    labels = torch.full(cams.shape, UNKNOWN, dtype=torch.int64, device=cams.device)
+    labels[background & ~foreground] = BACKGROUND
+    labels[foreground & ~background] = FOREGROUND
+    return labels
+
+
+def largest_blob(mask: Tensor) -> Tensor:
+    """Keep the largest 4-connected component of each (B, H, W) bool mask; of equals, the one that ends lowest right.
+
+    Every pixel takes the largest pixel number of its run, row by row and column by column, until runs that touch agree.
+    """
+    batch, height, width = mask.shape
+    numbers = torch.arange(1, height * width + 1, device=mask.device).view(1, height, width)
+    labels = torch.where(mask, numbers, 0)
+    for _ in range(SWEEPS):
+        labels = _spread_along_rows(labels, mask)
+        labels = _spread_along_rows(labels.transpose(1, 2), mask.transpose(1, 2)).transpose(1, 2)
+    counts = torch.zeros((batch, height * width + 1), dtype=torch.int64, device=mask.device)
+    counts.scatter_add_(1, labels.flatten(1), mask.flatten(1).long())
+    largest = counts.shape[1] - 1 - counts.flip(1).argmax(1)
+    return mask & (labels == largest[:, None, None])
+
+
+def bounding_box(mask: Tensor) -> Tensor:
+    """Fill the bounding box of each (B, H, W) bool mask."""
+    rows, columns = mask.any(2), mask.any(1)
+
+    def between(hit: Tensor) -> Tensor:
+        return (hit.cumsum(1) > 0) & (hit.flip(1).cumsum(1) > 0).flip(1)
+
+    return between(rows)[:, :, None] & between(columns)[:, None, :]
+
+
+def _spread_along_rows(labels: Tensor, mask: Tensor) -> Tensor:
+    """Give each pixel the largest label of its unbroken horizontal run."""
+    size = labels.shape[1] * labels.shape[2] + 1
+    # a cumulative maximum never falls, so a growing offset per run keeps it from leaking into the next run
+    starts = mask & ~F.pad(mask, (1, 0))[..., :-1]
+    offset = starts.cumsum(2) * size
+    forward = torch.where(mask, labels + offset, 0).cummax(2).values
+    forward = torch.where(mask, forward - offset, 0)
+    ends = mask & ~F.pad(mask, (0, 1))[..., 1:]
+    offset = ends.flip(2).cumsum(2) * size
+    flipped_mask = mask.flip(2)
+    backward = torch.where(flipped_mask, forward.flip(2) + offset, 0).cummax(2).values
+    return torch.where(flipped_mask, backward - offset, 0).flip(2)
+
+
+def _quantile_from_top(values: Tensor, region: Tensor, share: float) -> Tensor:
+    """(B, 1): the value that ``share`` of each region's pixels reach, at least one pixel; +∞ for an empty region."""
+    ordered = torch.where(region, values, -torch.inf).sort(dim=1, descending=True).values
+    count = region.sum(1, keepdim=True)
+    last = (count * share).ceil().long().clamp(min=1) - 1
+    return torch.where(count > 0, ordered.gather(1, last), torch.inf)
+
+
+def _draw(weights: Tensor, allowed: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """(B, P) bool: ``count`` allowed pixels (or all, if fewer) without replacement, in proportion to ``weights``.
+
+    Efraimidis and Spirakis: the largest keys log(u)/w are such a sample.
+    """
+    uniform = torch.rand(weights.shape, generator=generator, device=weights.device)
+    keys = torch.log(uniform.clamp(min=1e-30)) / weights.clamp(min=1e-8)
+    keys = torch.where(allowed, keys, -torch.inf)
+    chosen = keys.topk(min(count, keys.shape[1]), dim=1).indices
+    drawn = torch.zeros_like(allowed).scatter_(1, chosen, value=True)
+    return drawn & allowed
+
+
+def _grow(mask: Tensor, side: int) -> Tensor:
+    return F.max_pool2d(mask.float()[:, None], side, stride=1, padding=side // 2)[:, 0] > 0

@@ -1,0 +1,158 @@
+"""The training loop of both stages: one page, interruptible after any step, and exact when resumed."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from colocam.config import Optimisation
+from colocam.data.batches import Picks
+from colocam.errors import InterruptedRunError
+from colocam.interrupt import stop_requested
+from colocam.progress import progress
+from colocam.training.checkpoint import load_checkpoint, save_checkpoint
+from colocam.training.journal import Journal, Value
+from colocam.training.optimiser import (
+    RunningMean,
+    learning_rate,
+    make_sgd,
+    momentum_tensors,
+    restore_momentum,
+    set_learning_rate,
+)
+
+SECONDS_BETWEEN_SAVES = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """How good the weights are after an epoch.
+
+    Attributes:
+        scores: name of a kept checkpoint → score; the epoch with the highest score is kept under that name.
+        values: numbers for the journal, and for whoever opens the checkpoint later (e.g. the threshold).
+    """
+
+    scores: dict[str, float]
+    values: dict[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a stage teaches.
+
+    Attributes:
+        phase: name in the journal, e.g. ``classifier``.
+        module: whose weights learn and are saved.
+        groups: parameters and their factor on the learning rate.
+        settings: epochs, learning rate, …
+        plan: epoch → the frames of its steps.
+        terms: (frames of a step, number of the step, epoch) → the loss's terms by name; their sum is minimised.
+        validate: measure the module as it is.
+    """
+
+    phase: str
+    module: nn.Module
+    groups: list[tuple[list[nn.Parameter], float]]
+    settings: Optimisation
+    plan: Callable[[int], list[Picks]]
+    terms: Callable[[Picks, int, int], dict[str, Tensor]]
+    validate: Callable[[], Validation]
+
+
+def fit(task: Task, folder: Path, journal: Journal) -> None:
+    """Train until the last epoch; continue from ``folder/last`` where an earlier run stopped.
+
+    Leaves ``folder/last`` (everything needed to go on) and ``folder/<score>`` for each score of the validation.
+    """
+    optimiser = make_sgd(task.groups, task.settings)
+    mean = RunningMean(task.module, task.settings.ema)
+    state: dict[str, Any] = {"epoch": 0, "batch": 0, "step": 0, "best": {}}
+    if (saved := load_checkpoint(folder, "last")) is not None:
+        tensors, state = saved
+        task.module.load_state_dict({k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")})
+        for name, tensor in mean.mean.items():
+            tensor.copy_(tensors[f"mean.{name}"])
+        restore_momentum(optimiser, tensors)
+        journal.rewind(state["journal"])
+
+    saved_at = time.monotonic()
+
+    def save() -> None:
+        nonlocal saved_at
+        state["journal"] = journal.flush()
+        weights = {f"weights.{k}": v for k, v in task.module.state_dict().items()}
+        averages = {f"mean.{k}": v for k, v in mean.mean.items()}
+        save_checkpoint(folder, "last", weights | averages | momentum_tensors(optimiser), state)
+        saved_at = time.monotonic()
+        if stop_requested() and state["epoch"] < task.settings.epochs:
+            raise InterruptedRunError(f"stopped in {task.phase} after step {state['step']}")
+
+    epochs, steps = task.settings.epochs, len(task.plan(0))
+    with progress(task.phase, epochs * steps, unit="steps", done=state["step"]) as advance:
+        while state["epoch"] < epochs:
+            epoch: int = state["epoch"]
+            task.module.train()
+            for picks in task.plan(epoch)[state["batch"] :]:
+                rate = learning_rate(task.settings, state["step"], steps)
+                terms = _step(task, optimiser, picks, state["step"], epoch, rate)
+                mean.update(task.module, state["step"])
+                journal.add(task.phase, "train", epoch, state["step"], lr=rate, **terms)
+                state["step"] += 1
+                state["batch"] += 1
+                advance(note=f"epoch {epoch + 1}/{epochs}")
+                if stop_requested() or time.monotonic() - saved_at > SECONDS_BETWEEN_SAVES:
+                    save()
+            with averaged(task.module, mean):
+                _validate(task, folder, journal, state)
+            state |= {"epoch": epoch + 1, "batch": 0}
+            save()
+
+
+def _step(
+    task: Task, optimiser: torch.optim.SGD, picks: Picks, step: int, epoch: int, rate: float
+) -> dict[str, Tensor]:
+    """One SGD step; a loss that is not finite contributes no gradient. Returns the detached terms and their sum."""
+    set_learning_rate(optimiser, rate)
+    optimiser.zero_grad(set_to_none=True)
+    terms = task.terms(picks, step, epoch)
+    loss = torch.stack(list(terms.values())).sum()
+    loss.backward()  # type: ignore[no-untyped-call]
+    broken = ~torch.isfinite(loss.detach())
+    for parameters, _ in task.groups:
+        for parameter in parameters:
+            if parameter.grad is not None:
+                parameter.grad.masked_fill_(broken, 0.0)
+    optimiser.step()
+    return {"loss": loss.detach(), **{name: term.detach() for name, term in terms.items()}}
+
+
+def _validate(task: Task, folder: Path, journal: Journal, state: dict[str, Any]) -> None:
+    """Measure the weights and keep them under each score that they improve."""
+    task.module.eval()
+    result = task.validate()
+    journal.add(task.phase, "val", state["epoch"], state["step"], **result.scores, **result.values)
+    for name, score in result.scores.items():
+        if name not in state["best"] or score > state["best"][name]:
+            state["best"][name] = score
+            kept = {"epoch": state["epoch"], "step": state["step"], "score": score, **result.values}
+            save_checkpoint(folder, name, task.module.state_dict(), kept)
+
+
+@contextmanager
+def averaged(module: nn.Module, mean: RunningMean) -> Iterator[None]:
+    """Within this block the module carries the running mean of its weights."""
+    if mean.decay == 0:
+        yield
+        return
+    own = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    module.load_state_dict(mean.mean)
+    try:
+        yield
+    finally:
+        module.load_state_dict(own)

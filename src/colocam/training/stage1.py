@@ -1,0 +1,60 @@
+"""Stage 1: the classifier g on single frames. min −log Pr(y | X)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from colocam.config import Config
+from colocam.data.augment import draw_crops, jitter
+from colocam.data.batches import Picks, plan_frames, read_frames
+from colocam.data.store import CachedClip
+from colocam.models import Classifier
+from colocam.randomness import generator
+from colocam.training.journal import Journal
+from colocam.training.loop import Task, Validation, fit
+from colocam.training.validation import Judge
+
+
+def train_classifier(
+    config: Config, clips: Sequence[CachedClip], tags: Sequence[str], judge: Judge, folder: Path, journal: Journal
+) -> None:
+    """Train on ``clips``; leaves the checkpoints ``best`` (classification) and ``cam`` (its maps) in ``folder``."""
+    settings, device = config.classifier, judge.device
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        classifier = Classifier(config.backbone, len(tags)).to(device)
+    classes = torch.tensor([tags.index(clip.clip.tag) for clip in clips])
+    lengths = [len(clip) for clip in clips]
+
+    def plan(epoch: int) -> list[Picks]:
+        return plan_frames(
+            lengths,
+            per_clip=settings.frames_per_clip,
+            batch=settings.batch,
+            window=settings.window,
+            seed=config.seed,
+            epoch=epoch,
+        )
+
+    def terms(picks: Picks, step: int, epoch: int) -> dict[str, Tensor]:  # noqa: ARG001 - the loop's signature
+        rng = generator(config.seed, "augment classifier", step)
+        crops = draw_crops(len(picks.clips), config.frames.resize, config.frames.crop, rng)
+        frames = jitter(crops.apply(read_frames(clips, picks).to(device)), settings.jitter, rng)
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            logits = classifier(frames).logits
+        targets = classes[picks.clips].to(device)
+        return {"cross_entropy": F.cross_entropy(logits.float(), targets, label_smoothing=settings.label_smoothing)}
+
+    def validate() -> Validation:
+        return judge.classifier(classifier)
+
+    network = classifier.encoder.network
+    last_block = list(network.children())[-1]
+    late = [*last_block.parameters(), *classifier.head.parameters()]
+    late_ids = {id(parameter) for parameter in late}
+    early = [parameter for parameter in classifier.parameters() if id(parameter) not in late_ids]
+    groups = [(early, 1.0), (late, settings.head_lr_factor)]
+    fit(Task("classifier", classifier, groups, settings, plan, terms, validate), folder, journal)

@@ -1,0 +1,86 @@
+"""Stage 2: CAM → seeds → decoder f with all four loss terms (eq. 5). F-CAM, TCAM and CoLo-CAM are this loop."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from colocam.cams.store import CamStore
+from colocam.config import Config, Method
+from colocam.data import sampling
+from colocam.data.augment import draw_crops
+from colocam.data.batches import Picks, plan_sequences, read_frames
+from colocam.data.store import CachedClip
+from colocam.losses import CoLocLoss, CRFLoss, PartialCrossEntropy, SizeConstraint
+from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.randomness import generator
+from colocam.seeds import draw_seeds
+from colocam.training.journal import Journal
+from colocam.training.loop import Task, Validation, fit
+from colocam.training.validation import Judge
+
+SAMPLERS = {"adjacent": sampling.adjacent, "interval": sampling.interval, "gaussian": sampling.gaussian}
+
+
+def train_localizer(
+    config: Config,
+    method: Method,
+    classifier: Classifier,
+    clips: Sequence[CachedClip],
+    cams: CamStore,
+    judge: Judge,
+    folder: Path,
+    journal: Journal,
+) -> None:
+    """Train the decoder of ``method`` on the frozen classifier; leaves the checkpoint ``best`` in ``folder``."""
+    settings, device = config.stage2(method), judge.device
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        net = LocalizerNet(classifier, settings.decoder).to(device)
+    lengths = [len(clip) for clip in clips]
+    weights = settings.losses
+    seed_loss, crf_loss = PartialCrossEntropy(), CRFLoss(weights.sigma_rgb, weights.sigma_xy)
+    coloc_loss = CoLocLoss(weights.sigma_rgb, weighting=weights.weighting, divisor=weights.divisor)
+    size_loss = SizeConstraint()
+
+    def plan(epoch: int) -> list[Picks]:
+        return plan_sequences(
+            lengths,
+            SAMPLERS[settings.sampler],
+            n=settings.frames,
+            per_clip=settings.sequences_per_clip,
+            batch=settings.batch,
+            window=settings.window,
+            seed=config.seed,
+            epoch=epoch,
+        )
+
+    def terms(picks: Picks, step: int, epoch: int) -> dict[str, Tensor]:
+        rng = generator(config.seed, "augment localizer", step)
+        crops = draw_crops(len(picks.clips), config.frames.resize, config.frames.crop, rng)
+        frames = crops.apply(read_frames(clips, picks).to(device)).float()
+        full = cams.read(picks, settings.pool).to(device)[:, None]
+        full = F.interpolate(full, size=config.frames.resize, mode="bilinear", align_corners=False)
+        labels = draw_seeds(
+            crops.apply(full)[:, 0], settings.seeds, generator(config.seed, "seeds", step, device=device)
+        )
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            logits = net(frames).map_logits.float()
+        maps = foreground(logits)
+        found = {"seeds": seed_loss(logits, labels)}
+        if weights.crf:
+            found["crf"] = weights.crf * crf_loss(frames, maps)
+        if weights.size:
+            barrier = min(weights.barrier * weights.barrier_growth**epoch, weights.barrier_max)
+            found["size"] = weights.size * size_loss(maps, barrier)
+        if weights.coloc:
+            found["coloc"] = weights.coloc * coloc_loss(frames, maps, picks.sequences.to(device))
+        return found
+
+    def validate() -> Validation:
+        return judge.localizer(net)
+
+    groups = [(list(net.decoder.parameters()), 1.0)]
+    fit(Task(method, net.decoder, groups, settings, plan, terms, validate), folder, journal)
