@@ -47,12 +47,12 @@ class CachedClip:
     @property
     def pts(self) -> npt.NDArray[np.float64]:
         """(T,) presentation times in seconds."""
-        return np.ascontiguousarray(self.rows["pts"])
+        return self.rows["pts"]
 
     @property
     def index(self) -> npt.NDArray[np.int64]:
         """(T,) numbers of the frames in their video."""
-        return np.ascontiguousarray(self.rows["index"])
+        return self.rows["index"]
 
     @property
     def sizes(self) -> npt.NDArray[np.int32]:

@@ -1,7 +1,7 @@
 """Video files: frames with exact presentation times in, H.264 that browsers play out."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, inf
@@ -203,7 +203,7 @@ class VideoWriter:
 
 @contextmanager
 def _open(path: Path, *, threads: int) -> Iterator[tuple[InputContainer, VideoStream]]:
-    """Open the first real video stream, for files only: a playlist in disguise must not reach the network."""
+    """Open the first video track that is not a cover picture."""
     if not path.exists():
         raise UnreadableError(f"cannot read {path}: there is no such file")
     if path.is_dir():
@@ -212,10 +212,9 @@ def _open(path: Path, *, threads: int) -> Iterator[tuple[InputContainer, VideoSt
         raise UnreadableError(f"cannot read {path}: the file is empty (0 bytes)")
     try:
         # An absolute name, since FFmpeg takes "a:b.mp4" for a protocol called a.
-        container = av.open(str(path.absolute()), options={"protocol_whitelist": "file"})
-    except (av.FFmpegError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UnreadableError(f"cannot read {path}: not a whole video file ({reason})") from error
+        container = av.open(str(path.absolute()))
+    except av.FFmpegError as error:
+        raise UnreadableError(f"cannot read {path}: not a whole video file ({error.strerror})") from error
     with container:
         streams = [one for one in container.streams.video if not one.disposition & Disposition.attached_pic]
         if not streams:
@@ -234,16 +233,19 @@ def _duration(container: InputContainer, stream: VideoStream) -> float | None:
 
 def _decode_packets(container: InputContainer, stream: VideoStream) -> Iterator[av.VideoFrame]:
     """Yield every frame that decodes; damage costs the packets it hit, not the rest of the file."""
-    try:
-        for packet in container.demux(stream):
-            try:
-                frames = packet.decode()
-            except av.FFmpegError:
-                continue
-            yield from frames
-    except av.FFmpegError:
-        # The file ends in the middle of a packet; the decoder still holds the frames before it.
-        yield from stream.codec_context.decode(None)
+    for packet in _packets(container, stream):
+        try:
+            frames = stream.codec_context.decode(packet)
+        except av.FFmpegError:
+            continue
+        yield from frames
+
+
+def _packets(container: InputContainer, stream: VideoStream) -> Iterator["av.Packet[VideoStream] | None"]:
+    """Yield packets as far as the file can be read, then None: the decoder still holds frames."""
+    with suppress(av.FFmpegError):
+        yield from container.demux(stream)
+    yield None
 
 
 def _nothing_decodes(path: Path) -> UnreadableError:

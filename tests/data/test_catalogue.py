@@ -1,0 +1,188 @@
+"""Folders of tagged videos, and the split by video. Catalogues open no file, so empty ones do."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colocam.data.catalogue import read_catalogue
+from colocam.data.folders import natural_key
+from colocam.errors import ColocamError
+
+
+def touch(root: Path, *names: str) -> Path:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    return root
+
+
+def two_tags(root: Path, videos: int = 10) -> Path:
+    return touch(root, *(f"{tag}/v{number}.mp4" for tag in ("dog", "cat") for number in range(videos)))
+
+
+def test_a_folder_per_tag(tmp_path):
+    catalogue = read_catalogue(two_tags(tmp_path))
+    assert catalogue.tags == ("cat", "dog")
+    assert [clip.name for clip in catalogue.clips[:3]] == ["cat/v0", "cat/v1", "cat/v2"]
+    assert {(clip.tag, clip.path.parent.name, clip.video == clip.name) for clip in catalogue.clips} == {
+        ("cat", "cat", True),
+        ("dog", "dog", True),
+    }
+    assert all(clip.frames == () and clip.start == 0 and clip.end is None for clip in catalogue.clips)
+
+
+def test_the_split_is_by_share_and_tag(tmp_path):
+    catalogue = read_catalogue(two_tags(tmp_path), val_fraction=0.3)
+    assert Counter((clip.tag, clip.split) for clip in catalogue.clips) == {
+        ("cat", "train"): 7,
+        ("cat", "val"): 3,
+        ("dog", "train"): 7,
+        ("dog", "val"): 3,
+    }
+    assert len(catalogue.of("train")) == 14
+    assert len(catalogue.of("val")) == 6
+    assert catalogue.of("test") == ()
+
+
+def test_the_seed_decides_the_split(tmp_path):
+    two_tags(tmp_path)
+    first, again, other = (read_catalogue(tmp_path, seed=seed) for seed in (0, 0, 1))
+    assert first == again
+    assert {clip.name for clip in first.of("val")} != {clip.name for clip in other.of("val")}
+
+
+@pytest.mark.parametrize("val_fraction", [0.01, 0.5, 0.99])
+def test_each_split_has_a_video_of_each_tag(tmp_path, val_fraction):
+    catalogue = read_catalogue(two_tags(tmp_path, videos=2), val_fraction=val_fraction)
+    assert Counter((clip.tag, clip.split) for clip in catalogue.clips) == {
+        (tag, split): 1 for tag in ("cat", "dog") for split in ("train", "val")
+    }
+
+
+@pytest.mark.parametrize("val_fraction", [0.0, 1.0, -0.1, float("nan")])
+def test_impossible_share(tmp_path, val_fraction):
+    with pytest.raises(ColocamError, match="val_fraction"):
+        read_catalogue(two_tags(tmp_path), val_fraction=val_fraction)
+
+
+def test_natural_order(tmp_path):
+    touch(tmp_path, "cat/clip10.mp4", "cat/clip2.mp4", "cat/clip1.mp4", "dog/a.mp4", "dog/b.mp4")
+    touch(tmp_path, *(f"dog/pictures/frame{number}.jpg" for number in (10, 9, 1, 100)))
+    catalogue = read_catalogue(tmp_path)
+    assert [clip.name for clip in catalogue.clips if clip.tag == "cat"] == ["cat/clip1", "cat/clip2", "cat/clip10"]
+    pictures = next(clip for clip in catalogue.clips if clip.frames)
+    assert [path.name for path in pictures.frames] == ["frame1.jpg", "frame9.jpg", "frame10.jpg", "frame100.jpg"]
+
+
+@given(st.lists(st.integers(0, 10**12), unique=True), st.text("abc-_ ", max_size=4))
+def test_natural_order_of_numbers(numbers, prefix):
+    names = [f"{prefix}{number}.jpg" for number in numbers]
+    assert sorted(names, key=natural_key) == [f"{prefix}{number}.jpg" for number in sorted(numbers)]
+
+
+@given(st.lists(st.text("aB0019é٣²猫.", max_size=8), unique=True), st.randoms(use_true_random=False))
+def test_natural_key_is_a_total_order(names, random):
+    shuffled = random.sample(names, len(names))
+    assert sorted(names, key=natural_key) == sorted(shuffled, key=natural_key)
+    assert len({natural_key(name) for name in names}) == len(names)
+
+
+def test_folders_of_pictures_and_of_shots(tmp_path):
+    touch(tmp_path, "cat/a.mp4", "cat/b/1.jpg", "cat/b/2.PNG", "cat/b/notes.txt", "cat/b/.hidden.jpg")
+    touch(
+        tmp_path, "dog/v1/shot-2/1.jpg", "dog/v1/shot-10/1.jpg", "dog/v1/whole.mp4", "dog/v2/shot-1/1.jpg", "dog/v3/x"
+    )
+    clips = {clip.name: clip for clip in read_catalogue(tmp_path).clips}
+    assert list(clips) == [
+        *("cat/a", "cat/b", "dog/v1/shot-2", "dog/v1/shot-10", "dog/v1/whole"),
+        *("dog/v2/shot-1", "dog/v3/x"),
+    ]
+    assert clips["cat/b"].frames == (tmp_path / "cat/b/1.jpg", tmp_path / "cat/b/2.PNG")
+    assert clips["cat/b"].path == tmp_path / "cat/b"
+    assert clips["dog/v1/shot-10"].frames == (tmp_path / "dog/v1/shot-10/1.jpg",)
+    assert {clip.video for clip in clips.values() if clip.name.startswith("dog/v1/")} == {"dog/v1"}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_shots_of_one_video_stay_together(tmp_path, seed):
+    touch(tmp_path, *(f"{tag}/v{v}/shot{s}.mp4" for tag in ("cat", "dog") for v in range(3) for s in range(4)))
+    splits = {(clip.video, clip.split) for clip in read_catalogue(tmp_path, seed=seed).clips}
+    assert len(splits) == 6
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_one_name_with_two_suffixes_is_one_video(tmp_path, seed):
+    two_tags(tmp_path)
+    touch(tmp_path, "cat/v3.webm")
+    twins = [clip for clip in read_catalogue(tmp_path, seed=seed).clips if clip.video == "cat/v3"]
+    assert [clip.name for clip in twins] == ["cat/v3.mp4", "cat/v3.webm"]
+    assert len({clip.split for clip in twins}) == 1
+
+
+def test_other_files_are_ignored_and_unknown_suffixes_are_candidates(tmp_path):
+    two_tags(tmp_path, videos=2)
+    touch(tmp_path, "readme.md", ".git/config", "cat/.DS_Store", "cat/v0.srt", "cat/v0.json", "cat/poster.JPG")
+    touch(tmp_path, "cat/notes.TXT", "cat/video", "cat/odd.xyz", "cat/moving.gif")
+    (tmp_path / "cat/dangling.mp4").symlink_to(tmp_path / "nowhere.mp4")
+    names = {clip.name for clip in read_catalogue(tmp_path).clips if clip.tag == "cat"}
+    assert names == {"cat/v0", "cat/v1", "cat/video", "cat/odd", "cat/moving"}
+
+
+def test_names_with_spaces_quotes_and_other_letters(tmp_path):
+    names = ['it\'s a "cat"', "кошка 猫", "a:b", "50%"]
+    touch(tmp_path, *(f"{tag}/{name}.mp4" for tag in ("猫 '1'", "dog") for name in names))
+    catalogue = read_catalogue(tmp_path)
+    assert catalogue.tags == ("dog", "猫 '1'")
+    assert all(clip.path.exists() and clip.name == f"{clip.tag}/{clip.path.stem}" for clip in catalogue.clips)
+
+
+def test_folders_may_be_splits(tmp_path):
+    touch(tmp_path, *(f"{split}/{tag}/v.mp4" for split in ("train", "validation", "test") for tag in ("cat", "dog")))
+    catalogue = read_catalogue(tmp_path)
+    assert catalogue.tags == ("cat", "dog")
+    assert [clip.name for clip in catalogue.of("val")] == ["validation/cat/v", "validation/dog/v"]
+    assert [len(catalogue.of(split)) for split in ("train", "val", "test")] == [2, 2, 2]
+
+
+def test_a_tag_called_train(tmp_path):
+    touch(tmp_path, *(f"{tag}/{name}.mp4" for tag in ("train", "bus") for name in "ab"))
+    assert read_catalogue(tmp_path).tags == ("bus", "train")
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ([], "no folder of videos"),
+        (["a.mp4", "b.mp4"], "no folder of videos"),
+        (["cat/a.mp4", "cat/b.mp4"], "the only tag is 'cat'"),
+        (["cat/a.mp4", "cat/b.mp4", "dog/only one.mp4"], r"'dog' has a single video \(dog/only one\)"),
+        (["cat/a.mp4", "cat/b.mp4", "dog/s/1.mp4", "dog/s/2.mp4"], r"'dog' has a single video \(dog/s\)"),
+        (["cat/a.mp4", "cat/b.mp4", "dog/notes.txt"], "dog: no video in it"),
+        (["cat/a.mp4", "cat/b.mp4", "dog/1.jpg", "dog/2.jpg"], "one folder per video"),
+        (["train/cat/a.mp4", "val/cat/a.mp4"], "the only tag is 'cat'"),
+    ],
+)
+def test_folders_without_enough(tmp_path, names, message):
+    with pytest.raises(ColocamError, match=message) as raised:
+        read_catalogue(touch(tmp_path, *names))
+    assert str(tmp_path) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_no_such_source(tmp_path):
+    with pytest.raises(ColocamError, match="gone: there is no such folder"):
+        read_catalogue(tmp_path / "gone")
+    with pytest.raises(ColocamError, match=r"\.csv or \.parquet"):
+        read_catalogue(touch(tmp_path, "a.mp4") / "a.mp4")
+
+
+def test_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("os.scandir", refuse)
+    with pytest.raises(ColocamError, match=r"cannot read the folder .*Permission denied"):
+        read_catalogue(tmp_path)

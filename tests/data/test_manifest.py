@@ -1,0 +1,227 @@
+"""Collections as tables, and the reading of tables."""
+
+import csv
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from colocam.data.catalogue import read_catalogue
+from colocam.data.tables import number, read_rows
+from colocam.errors import ColocamError
+
+
+def table(path: Path, rows: list[dict]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def rows_of(folder: Path, **more) -> list[dict]:
+    rows = []
+    for tag in ("cat", "dog"):
+        for video in ("a", "b"):
+            (folder / tag).mkdir(exist_ok=True)
+            (folder / tag / f"{video}.mp4").touch()
+            rows.append({"path": f"{tag}/{video}.mp4", "tag": tag, **more})
+    return rows
+
+
+def test_path_and_tag_are_enough(tmp_path):
+    catalogue = read_catalogue(table(tmp_path / "m.csv", rows_of(tmp_path)))
+    assert [(clip.name, clip.video, clip.tag) for clip in catalogue.clips] == [
+        (f"{tag}/{video}", f"{tag}/{video}", tag) for tag in ("cat", "dog") for video in "ab"
+    ]
+    assert catalogue.clips[0].path == tmp_path / "cat/a.mp4"
+    assert len(catalogue.of("train")) == len(catalogue.of("val")) == 2
+
+
+def test_parquet_says_the_same(tmp_path):
+    rows = rows_of(tmp_path)
+    for place, row in enumerate(rows):
+        row |= {"split": ["train", "val"][place % 2], "start": 0.5 * place or None, "end": None, "ok": True}
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "m.parquet")
+    from_parquet = read_catalogue(tmp_path / "m.parquet")
+    assert from_parquet == read_catalogue(table(tmp_path / "m.csv", rows))
+    assert [clip.start for clip in from_parquet.clips] == [0.0, 0.5, 1.0, 1.5]
+    assert {clip.end for clip in from_parquet.clips} == {None}
+
+
+def test_all_columns(tmp_path):
+    rows = rows_of(tmp_path)
+    for row, split in zip(rows, ("train", "VAL", "test", "test-public"), strict=True):
+        row |= {"split": split, "clip": f"my {row['path']}", "video": f"tape {row['path']}", "start": "1.5", "end": "4"}
+    clips = read_catalogue(table(tmp_path / "m.csv", rows)).clips
+    assert [clip.split for clip in clips] == ["train", "val", "test", "test"]
+    assert (clips[0].name, clips[0].video, clips[0].start, clips[0].end) == (
+        *("my cat/a.mp4", "tape cat/a.mp4"),
+        *(1.5, 4.0),
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_clips_of_one_file_are_one_video(tmp_path, seed):
+    rows = []
+    for row in rows_of(tmp_path):
+        rows += [row | {"start": start, "end": start + 5} for start in (0, 5, 10)]
+    clips = read_catalogue(table(tmp_path / "m.csv", rows), seed=seed).clips
+    assert [clip.name for clip in clips[:3]] == ["cat/a@0-5", "cat/a@5-10", "cat/a@10-15"]
+    assert len({(clip.video, clip.split) for clip in clips}) == 4
+
+
+def test_a_folder_of_pictures(tmp_path):
+    rows = rows_of(tmp_path)
+    (tmp_path / "frames.v1").mkdir()
+    for name in ("2.jpg", "10.jpg", "readme.txt"):
+        (tmp_path / "frames.v1" / name).touch()
+    clips = read_catalogue(table(tmp_path / "m.csv", [*rows, {"path": "frames.v1", "tag": "dog"}])).clips
+    clip = next(clip for clip in clips if clip.frames)
+    assert clip.name == "frames.v1"
+    assert clip.frames == (tmp_path / "frames.v1/2.jpg", tmp_path / "frames.v1/10.jpg")
+
+
+def test_a_table_from_a_spreadsheet(tmp_path):
+    rows_of(tmp_path)
+    lines = [
+        "Path , TAG,note",
+        ' cat/a.mp4,cat,"says ""hello"", loudly"',
+        "cat/b.mp4,cat",
+        "",
+        "dog/a.mp4,dog,",
+        "dog/b.mp4,dog,ü",
+    ]
+    (tmp_path / "m.csv").write_bytes("\r\n".join(lines).encode("utf-8-sig"))
+    assert len(read_catalogue(tmp_path / "m.csv").clips) == 4
+    assert read_rows(tmp_path / "m.csv")[0]["note"] == 'says "hello", loudly'
+
+
+def test_names_with_spaces_quotes_and_other_letters(tmp_path):
+    rows = rows_of(tmp_path)
+    name = 'it\'s, "猫" кошка.mp4'
+    (tmp_path / name).touch()
+    clips = read_catalogue(table(tmp_path / "m.csv", [*rows, {"path": name, "tag": "cat"}])).clips
+    assert next(clip.path for clip in clips if clip.name == 'it\'s, "猫" кошка') == tmp_path / name
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"path": "cat/gone.mp4"}, r"row 2: there is no file .*cat/gone\.mp4"),
+        ({"path": ""}, "row 2: path and tag must not be empty"),
+        ({"tag": ""}, "row 2: path and tag must not be empty"),
+        ({"split": "trian"}, "row 2: split is 'trian'; it must be train, val or test"),
+        ({"split": ""}, "row 2: split is ''"),
+        ({"start": "soon"}, "row 2: start is 'soon', which is not a number"),
+        ({"end": "nan"}, "row 2: end is 'nan', which is not a number"),
+        ({"start": "-1"}, "row 2: a clip needs 0 ≤ start < end"),
+        ({"start": "3", "end": "3"}, "row 2: a clip needs 0 ≤ start < end"),
+        ({"path": "cat"}, "row 2: there is no picture in the folder"),
+        ({"path": "pictures", "start": "1"}, "row 2: a folder of pictures has no seconds"),
+        ({"clip": "same"}, "two clips are called 'same'"),
+        ({"video": "dog/a", "split": "val"}, "the video 'dog/a' is in both val and train"),
+    ],
+)
+def test_contradictions(tmp_path, change, message):
+    rows = rows_of(tmp_path, split="train", start="", end="", clip="", video="")
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures/1.jpg").touch()
+    rows[0] |= change
+    rows[1] |= {"clip": "same"}
+    with pytest.raises(ColocamError, match=message) as raised:
+        read_catalogue(table(tmp_path / "m.csv", rows))
+    assert "m.csv" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_one_tag_only(tmp_path):
+    with pytest.raises(ColocamError, match="the only tag is 'cat'"):
+        read_catalogue(table(tmp_path / "m.csv", rows_of(tmp_path)[:2]))
+
+
+def test_a_video_with_two_tags_is_never_torn_apart(tmp_path):
+    rows = rows_of(tmp_path)[:2]
+    both = [row | {"tag": tag, "clip": f"{tag} {row['path']}"} for row in rows for tag in ("cat", "pet")]
+    manifest = table(tmp_path / "m.csv", both)
+    clips = read_catalogue(manifest, seed=0).clips  # both tags draw the same video
+    assert len({(clip.video, clip.split) for clip in clips}) == 2
+    with pytest.raises(ColocamError, match=r"all videos of 'cat' .* name the splits in a manifest"):
+        read_catalogue(manifest, seed=2)  # each draws another
+
+
+def frame_rows(folder: Path) -> list[dict]:
+    rows = []
+    for tag in ("cat", "dog"):
+        for video in (1, 2):
+            for name in ("10.jpg", "9.jpg"):
+                picture = folder / "frames" / tag / f"v{video}" / "s0" / name
+                picture.parent.mkdir(parents=True, exist_ok=True)
+                picture.touch()
+                row = {"video": f"{tag}/v{video}", "shot": f"{tag}/v{video}/s0", "class": tag}
+                row |= {"frame": str(picture.relative_to(folder)), "split": ["train", "test-public"][video - 1]}
+                rows += [row, row]  # one row per box
+    return rows
+
+
+def test_a_table_of_frames(tmp_path):
+    clips = read_catalogue(table(tmp_path / "m.csv", frame_rows(tmp_path))).clips
+    assert [(clip.name, clip.tag, clip.split) for clip in clips] == [
+        (f"{tag}/v{video}/s0", tag, ["train", "test"][video - 1]) for tag in ("cat", "dog") for video in (1, 2)
+    ]
+    assert clips[0].frames == tuple(tmp_path / "frames/cat/v1/s0" / name for name in ("9.jpg", "10.jpg"))
+    assert clips[0].path == tmp_path / "frames/cat/v1/s0"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"frame": "frames/cat/v1/s0/11.jpg"}, "row 3: there is no file"),
+        ({"frame": ""}, "row 3: frame, class, video and shot must not be empty"),
+        ({"split": "val"}, "row 3: the shot 'cat/v1/s0' has another tag, split"),
+        ({"class": "dog"}, "row 3: the shot 'cat/v1/s0' has another tag"),
+        ({"split": "what"}, "row 3: split is 'what'"),
+    ],
+)
+def test_contradictions_in_a_table_of_frames(tmp_path, change, message):
+    rows = frame_rows(tmp_path)
+    rows[1] = rows[1] | change
+    with pytest.raises(ColocamError, match=message):
+        read_catalogue(table(tmp_path / "m.csv", rows))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("m.csv", b"", "no rows"),
+        ("m.csv", b"path,tag\n", "no rows"),
+        ("m.csv", b"file,label\na,b\n", "needs the columns path and tag.*it has file, label"),
+        ("m.csv", b"frame,class,video\na,b,c\n", "needs the columns"),
+        ("m.csv", b"path,tag\na,\xff\xfe\n", "not a CSV table in UTF-8"),
+        ("m.csv", b'path,tag\n"a,b\n', "not a CSV table"),
+        ("m.csv", b"path,tag\na,b,c\n", "row 2: more cells than columns"),
+        ("m.parquet", b"path,tag\n", "not a parquet table"),
+    ],
+)
+def test_tables_that_are_none(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ColocamError, match=message) as raised:
+        read_catalogue(tmp_path / name)
+    assert name in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_missing_table_and_column(tmp_path):
+    with pytest.raises(ColocamError, match="there is no such file"):
+        read_rows(tmp_path / "gone.csv")
+    with pytest.raises(ColocamError, match="no column 'b'; its columns are a"):
+        read_rows(table(tmp_path / "m.csv", [{"a": 1}]), required=("a", "b"))
+
+
+def test_numbers_in_cells():
+    assert number({"x": "1e3"}, "x", "here") == 1000
+    assert number({"x": ""}, "x", "here") is None
+    assert number({}, "x", "here") is None
+    with pytest.raises(ColocamError, match="here: x is '-inf'"):
+        number({"x": "-inf"}, "x", "here")

@@ -1,0 +1,83 @@
+"""Ground truth tables."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from colocam.data.truth import read_truth
+from colocam.errors import ColocamError
+from colocam.types import Box
+
+HEADER = "clip,frame,present,x1,y1,x2,y2"
+ROWS = ["cat/a,10,1,1,2,30.5,40", "cat/a,2,0,,,,", "cat/a,10,1,5,5,6,6", "dog/b c,0,1,0,0,1,1"]
+
+
+def write(path, rows):
+    path.write_text("\n".join([HEADER, *rows]), encoding="utf-8")
+    return path
+
+
+def test_boxes_and_presence(tmp_path):
+    truth = read_truth(write(tmp_path / "t.csv", ROWS))
+    assert truth.boxes("cat/a", 10) == [Box(1, 2, 30.5, 40), Box(5, 5, 6, 6)]
+    assert truth.boxes("cat/a", 2) == []
+    assert truth.labelled("cat/a") == [2, 10]
+    assert truth.labelled("dog/b c") == [0]
+    assert truth.present("cat/a", 10)
+    assert not truth.present("cat/a", 2)
+
+
+def test_frames_without_a_label(tmp_path):
+    truth = read_truth(write(tmp_path / "t.csv", ROWS))
+    assert truth.boxes("cat/a", 3) == []
+    assert truth.boxes("unknown", 0) == []
+    assert truth.labelled("unknown") == []
+    with pytest.raises(ColocamError, match="frame 3 of 'cat/a' has no label"):
+        truth.present("cat/a", 3)
+
+
+def test_parquet_says_the_same(tmp_path):
+    none = dict.fromkeys(("x1", "y1", "x2", "y2"))
+    rows = [
+        {"clip": "cat/a", "frame": 10, "present": True, "x1": 1.0, "y1": 2.0, "x2": 30.5, "y2": 40.0},
+        {"clip": "cat/a", "frame": 2, "present": False, **none},
+        {"clip": "cat/a", "frame": 10, "present": True, "x1": 5.0, "y1": 5.0, "x2": 6.0, "y2": 6.0},
+        {"clip": "dog/b c", "frame": 0, "present": True, "x1": 0.0, "y1": 0.0, "x2": 1.0, "y2": 1.0},
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
+    assert read_truth(tmp_path / "t.parquet") == read_truth(write(tmp_path / "t.csv", ROWS))
+
+
+def test_missing_floats_in_parquet_are_empty_cells(tmp_path):
+    nan = dict.fromkeys(("x1", "y1", "x2", "y2"), float("nan"))
+    pq.write_table(pa.Table.from_pylist([{"clip": "a", "frame": 1, "present": 0, **nan}]), tmp_path / "t.parquet")
+    assert read_truth(tmp_path / "t.parquet").labelled("a") == [1]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (",1,0,,,,", "needs a clip and a frame number"),
+        ("a,,0,,,,", "needs a clip and a frame number"),
+        ("a,-1,0,,,,", "needs a clip and a frame number"),
+        ("a,1.5,0,,,,", "needs a clip and a frame number"),
+        ("a,one,0,,,,", "frame is 'one', which is not a number"),
+        ("a,1,,,,,", "present is '', it must be 0 or 1"),
+        ("a,1,2,,,,", "present is '2', it must be 0 or 1"),
+        ("a,1,1,,,,", "a box needs x1 < x2"),
+        ("a,1,1,5,5,5,9", "a box needs x1 < x2"),
+        ("a,1,1,5,9,8,5", "a box needs x1 < x2"),
+        ("a,1,1,5,5,8,inf", "y2 is 'inf'"),
+        ("a,1,0,5,5,8,9", "absent .* yet has a box"),
+    ],
+)
+def test_impossible_rows(tmp_path, row, message):
+    with pytest.raises(ColocamError, match=message) as raised:
+        read_truth(write(tmp_path / "t.csv", [ROWS[0], row]))
+    assert "t.csv, row 3: " in str(raised.value)
+
+
+def test_a_table_without_boxes(tmp_path):
+    (tmp_path / "t.csv").write_text("clip,frame,present\na,1,0\n")
+    with pytest.raises(ColocamError, match="no column 'x1'"):
+        read_truth(tmp_path / "t.csv")
