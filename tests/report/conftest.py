@@ -13,7 +13,7 @@ LEVELS = {"layercam": 52.0, "fcam": 58.0, "tcam": 63.0, "colocam": 74.0}
 GROUPS = ("best", "typical", "worst", "empty")
 
 
-def make_run(folder: Path, methods=("layercam", "fcam", "colocam"), per_group=3, side=112, seed=0) -> Path:
+def fabricate(folder: Path, methods=("layercam", "fcam", "colocam"), per_group=3, side=112, seed=0) -> Path:
     """Write every file that the report reads, with numbers that hang together."""
     random = np.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,8 @@ def metrics_lines(methods, random):
             if step % 40 == 0:
                 val = {"phase": phase, "event": "val", "epoch": step // 40, "step": step, "loss": line["loss"] + 0.2}
                 key = "accuracy" if phase == "classifier" else "criterion"
-                yield val | {key: 0.4 + 0.5 * progress, "threshold": 0.4, "corloc": 40 + 30 * progress}
+                val[key] = 0.4 + 0.5 * progress
+                yield val if phase == "classifier" else val | {"threshold": 0.4, "corloc": 40 + 30 * progress}
 
 
 def evaluation(methods, random):
@@ -135,6 +136,25 @@ def overlap(a, b):
     return np.float32(both / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both))
 
 
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory) -> Path:
+    """A whole run, to be read only."""
+    return fabricate(tmp_path_factory.mktemp("report") / "demo run")
+
+
 @pytest.fixture
-def run(tmp_path) -> Path:
-    return make_run(tmp_path / "demo run")
+def make_run(tmp_path):
+    """Make a run with few curves, quick to draw: tests may change it."""
+
+    def make(name="run", **options):
+        folder = fabricate(tmp_path / name, **{"per_group": 1} | options)
+        lines = (folder / "metrics.jsonl").read_text().splitlines()
+        (folder / "metrics.jsonl").write_text("\n".join(line for line in lines if "classifier" in line))
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def run(make_run) -> Path:
+    return make_run()

@@ -47,6 +47,11 @@ class Curve:
     x: Floats
     y: Floats
 
+    @property
+    def noisy(self) -> bool:
+        """Whether it is long and varies from step to step, unlike a learning rate, whose few levels must stay sharp."""
+        return len(self.y) > 40 and len(np.unique(self.y)) > len(self.y) // 2
+
 
 @dataclass(frozen=True, slots=True)
 class Panel:
@@ -149,16 +154,18 @@ def _draw(curves: Sequence[Curve], prefix: str, description: str) -> Markup:
         axes.set_ylim(low, high)
         axes.margins(x=0.02)
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10]))
-        axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+        ticks = [
+            tick for tick in MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high) if low <= tick <= high
+        ]
+        axes.set_yticks(ticks, _labels(ticks))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / 1000:g}k" if x >= 10_000 else f"{x:g}"))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: _short(y)))
         axes.grid(axis="y", color=_PALETTE["--line"], linewidth=0.6)
         axes.set_axisbelow(True)
         axes.tick_params(length=0, pad=4)
         axes.spines[["top", "right", "left"]].set_visible(False)
         buffer = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # equal runs give equal pages
-        figure.savefig(buffer, format="svg", metadata=nothing)
+        figure.savefig(buffer, format="svg", metadata=nothing, transparent=True)
     return _inline(buffer.getvalue(), prefix, description)
 
 
@@ -166,8 +173,7 @@ def _plot(axes: Any, curve: Curve) -> None:  # noqa: ANN401 - matplotlib's axes
     """Draw one curve: a long noisy one pale, with its running mean on top; a short one with its points."""
     colour = _PALETTE["--curve-train" if curve.event == "train" else "--curve-val"]
     x, y = _thin(curve.x), _thin(curve.y)
-    noisy = len(np.unique(y)) > len(y) // 2  # a learning rate has few levels, and its steps must not be smoothed
-    if len(x) > 40 and noisy:
+    if curve.noisy:
         axes.plot(x, y, color=colour, alpha=0.28, linewidth=0.9)
         axes.plot(x, _running_mean(y), color=colour, linewidth=1.8)
     else:
@@ -175,9 +181,19 @@ def _plot(axes: Any, curve: Curve) -> None:  # noqa: ANN401 - matplotlib's axes
         axes.plot(x, y, color=colour, linewidth=1.8, marker=marker, markersize=3.5, markeredgewidth=0)
 
 
-def _short(value: float) -> str:
+def _labels(ticks: Sequence[float]) -> list[str]:
+    """Tick labels with the fewest digits that say them exactly, five at most."""
+    for digits in (2, 3, 4, 5):
+        labels = [_short(tick, digits) for tick in ticks]
+        said = [float(label.replace("−", "-")) for label in labels]
+        if np.allclose(said, ticks, rtol=1e-6, atol=1e-12):
+            break
+    return labels
+
+
+def _short(value: float, digits: int = 3) -> str:
     """A number in few characters: an axis has little room."""
-    text = f"{value:.3g}" if value == 0 or abs(value) >= 0.001 else f"{value:.1e}"
+    text = f"{value:.{digits}g}" if value == 0 or abs(value) >= 0.001 else f"{value:.{digits - 2}e}"
     return re.sub(r"e([+-])0*", lambda sign: "e" + sign[1].strip("+"), text).replace("-", "−")
 
 
@@ -195,7 +211,7 @@ def _running_mean(y: Floats) -> Floats:
 
 def _range(curves: Sequence[Curve]) -> tuple[float, float]:
     """Limits of the y axis that a lone spike does not decide."""
-    ends = [np.quantile(curve.y, [0.005, 0.995]) if len(curve.y) > 200 else curve.y for curve in curves]
+    ends = [np.quantile(curve.y, [0.005, 0.995]) if curve.noisy else curve.y for curve in curves]
     low, high = float(min(map(np.min, ends))), float(max(map(np.max, ends)))
     margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     return low - margin, high + margin

@@ -1,0 +1,209 @@
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from colocam.report import curves
+from colocam.report.curves import read_metrics, training_curves
+
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def phases(finished):
+    return training_curves(read_metrics(finished / "metrics.jsonl"))
+
+
+def train(phase="colocam", **values):
+    return {"phase": phase, "event": "train", "epoch": 0, **values}
+
+
+def val(phase="colocam", **values):
+    return {"phase": phase, "event": "val", "epoch": 0, **values}
+
+
+def line_points(svg, variable):
+    """Vertices of the drawn lines of one colour, in the picture's coordinates (y down)."""
+    lines = []
+    for path in ET.fromstring(svg).iter(f"{NAMESPACE}path"):
+        if f"stroke: var({variable})" in path.get("style", "") and path.get("d", "").count("L") > 1:
+            numbers = re.findall(r"-?[\d.]+", path.get("d"))
+            lines.append(np.array(numbers, float).reshape(-1, 2))
+    return lines
+
+
+def test_metrics_are_read_and_damage_is_passed_over(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    good = train(step=1, loss=2.0)
+    path.write_text(
+        json.dumps(good) + '\n{"phase": "colocam", "ev\n[1]\n"text"\n{"step": 3}\n\n' + json.dumps(val(step=1))
+    )
+    assert read_metrics(path) == [good, val(step=1)]
+
+
+def test_every_phase_and_every_term_has_its_panel(phases):
+    titles = {phase.title: [panel.title for panel in phase.panels] for phase in phases}
+    assert list(titles) == ["Classifier", "F-CAM", "CoLo-CAM"]
+    assert titles["Classifier"][:2] == ["Total loss", "Validation accuracy, %"]
+    assert titles["CoLo-CAM"] == [
+        "Total loss",
+        "Seeds (partial cross-entropy)",
+        "CRF",
+        "Size constraint",
+        "Colour co-localisation",
+        "Validation CorLoc, %",
+        "Selection criterion",
+        "Threshold τ",
+        "Learning rate",
+    ]
+    assert "Colour co-localisation" not in titles["F-CAM"]
+
+
+def test_unknown_phases_and_terms_are_shown_by_their_names():
+    phases = training_curves([train("later", step=1, loss=1.0, presence=0.5), train("classifier", step=1, loss=1.0)])
+    assert [phase.title for phase in phases] == ["Classifier", "later"]
+    assert [panel.title for panel in phases[1].panels] == ["Total loss", "presence"]
+
+
+def test_last_values_by_event_and_accuracy_in_percent():
+    records = [train(step=1, loss=3.0), train(step=2, loss=-0.0002), val(step=2, loss=1.5, accuracy=0.875)]
+    loss, accuracy = training_curves(records)[0].panels
+    assert loss.last == (("train", "−2.0e−4"), ("val", "1.5"))
+    assert accuracy.last == (("val", "87.5"),)
+    assert 'aria-label="Total loss: training from 3 to −2.0e−4 over 2 points; validation from 1.5' in loss.svg
+
+
+def test_a_step_repeated_after_a_resume_counts_once_and_the_later_wins():
+    records = [train(step=1, loss=5.0), train(step=2, loss=9.0), train(step=2, loss=4.0), train(step=3, loss=3.0)]
+    (curve,) = curves._curves(records, "loss")
+    assert curve.x.tolist() == [1, 2, 3]
+    assert curve.y.tolist() == [5, 4, 3]
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), None, "text", True, [1]])
+def test_values_that_are_no_numbers_are_left_out(bad):
+    (phase,) = training_curves([train(step=1, loss=bad, seeds=1.0), train(step=2, loss=2.0)])
+    assert phase.panels[0].last == (("train", "2"),)
+    assert training_curves([train(step=1, loss=bad)]) == []
+
+
+def test_the_line_follows_the_numbers():
+    values = [3.0, 1.0, 2.0, 0.5, 4.0]
+    (phase,) = training_curves([train(step=i, loss=value) for i, value in enumerate(values)])
+    (points,) = line_points(phase.panels[0].svg, "--curve-train")
+    assert np.corrcoef(points[:, 0], range(5))[0, 1] == pytest.approx(1, abs=1e-4)
+    assert np.corrcoef(points[:, 1], values)[0, 1] == pytest.approx(-1, abs=1e-4)
+
+
+def test_long_noisy_curves_are_thinned_and_carry_their_mean():
+    random = np.random.default_rng(0)
+    records = [train(step=i, loss=1 + random.standard_normal()) for i in range(5000)]
+    (phase,) = training_curves(records)
+    raw, mean = line_points(phase.panels[0].svg, "--curve-train")
+    assert len(raw) <= 400
+    assert mean[:, 1].std() < 0.5 * raw[:, 1].std()
+    assert len(phase.panels[0].svg) < 60_000
+
+
+def test_thinning_keeps_the_mean_of_each_stretch():
+    values = np.arange(1003.0)
+    thin = curves._thin(values)
+    assert len(thin) <= 400
+    assert thin[0] == values[:3].mean()
+    assert thin[-1] == values[-1]
+    assert np.array_equal(curves._thin(values[:400]), values[:400])
+
+
+def test_running_mean_against_a_loop():
+    y = np.random.default_rng(1).standard_normal(100)
+    half = 100 // 40
+    expected = [y[max(0, i - half) : i + half + 1].mean() for i in range(100)]
+    assert np.allclose(curves._running_mean(y), expected)
+
+
+def test_a_lone_spike_does_not_flatten_the_rest():
+    y = np.random.default_rng(2).uniform(0, 1, 1000)
+    y[500] = 1e6
+    low, high = curves._range([curves.Curve("train", np.arange(1000.0), y)])
+    assert low < 0.05
+    assert 0.9 < high < 2
+
+
+def test_levels_of_a_learning_rate_stay_sharp():
+    records = [train(step=i, lr=0.1 * 0.5 ** (i // 50)) for i in range(200)]
+    (phase,) = training_curves(records)
+    (points,) = line_points(phase.panels[0].svg, "--curve-train")
+    assert len(set(points[:, 1].round(2))) == 4
+
+
+def test_constant_and_single_values_are_drawn():
+    for values in ([0.0], [2.0], [2.0, 2.0, 2.0]):
+        (phase,) = training_curves([train(step=i, loss=value) for i, value in enumerate(values)])
+        ET.fromstring(phase.panels[0].svg)
+
+
+@pytest.mark.parametrize(
+    ("ticks", "labels"),
+    [
+        ([0, 0.5, 1], ["0", "0.5", "1"]),
+        ([1000.1, 1000.2], ["1000.1", "1000.2"]),
+        ([-0.0002, 0, 0.0002], ["−2e−4", "0", "2e−4"]),
+        ([1.5e-4, 2e-4], ["1.5e−4", "2.0e−4"]),
+        ([250000, 500000], ["2.5e5", "5e5"]),
+    ],
+)
+def test_tick_labels_tell_ticks_apart_in_few_characters(ticks, labels):
+    assert curves._labels(ticks) == labels
+
+
+def test_ids_are_unique_across_plots_and_every_reference_has_its_target(phases):
+    drawings = [panel.svg for phase in phases for panel in phase.panels]
+    ids = [name for svg in drawings for name in re.findall(r'\bid="([^"]+)"', svg)]
+    assert len(drawings) > 15
+    assert len(ids) == len(set(ids))
+    for svg in drawings:
+        own = set(re.findall(r'\bid="([^"]+)"', svg))
+        references = re.findall(r'(?:href="|url\()#([^")]+)', svg)
+        assert references
+        assert set(references) <= own
+
+
+def test_drawings_take_the_colours_of_the_page(phases):
+    for phase in phases:
+        for panel in phase.panels:
+            assert "#0a0b" not in panel.svg
+            assert not re.findall(r"fill: #fff", panel.svg), "no white ground in the dark"
+            assert "var(--line)" in panel.svg
+
+
+def test_text_does_not_overlap(phases):
+    """Labels of one axis are apart by more than their own size (text is real text at its anchor)."""
+    for phase in phases:
+        for panel in phase.panels:
+            places = []
+            for text in ET.fromstring(panel.svg).iter(f"{NAMESPACE}text"):
+                x, y = float(text.get("x")), float(text.get("y"))
+                anchor = re.search(r"text-anchor: (\w+)", text.get("style"))
+                wide = 6.0 * len(text.text)
+                left = x - {"middle": wide / 2, "end": wide}.get(anchor[1] if anchor else "start", 0)
+                places.append((left, y, left + wide, text.text))
+            assert len(places) >= 4
+            assert min(place[0] for place in places) >= 0
+            assert max(place[2] for place in places) <= 4.2 * 72 + 1
+            for i, a in enumerate(places):
+                for b in places[i + 1 :]:
+                    assert abs(a[1] - b[1]) >= 9 or a[2] <= b[0] or b[2] <= a[0], (a, b)
+
+
+def test_hostile_names_are_escaped_and_no_formula():
+    name = '"><script>alert(1)</script>$\\frac{'
+    (phase,) = training_curves([train(step=1, **{name: 1.0})])
+    ET.fromstring(phase.panels[0].svg)
+    assert "<script" not in phase.panels[0].svg
+
+
+def test_equal_records_give_equal_drawings(run):
+    records = read_metrics(run / "metrics.jsonl")
+    assert training_curves(records) == training_curves(records)

@@ -1,0 +1,139 @@
+import base64
+import json
+
+import cv2
+import numpy as np
+import pytest
+
+from colocam.errors import ColocamError
+from colocam.report import gallery as room
+from colocam.report.gallery import gallery
+
+
+def decode(address):
+    head, data = address.split(",")
+    assert head == "data:image/jpeg;base64"
+    return cv2.imdecode(np.frombuffer(base64.b64decode(data), np.uint8), cv2.IMREAD_COLOR)[..., ::-1].astype(int)
+
+
+def near(pixel, colour, tolerance=60):
+    return np.abs(pixel - np.array(colour)).max() <= tolerance
+
+
+def pictures(groups):
+    return [picture for group in groups for case in group.cases for picture in case.pictures]
+
+
+def test_groups_come_in_order_with_every_method_side_by_side(finished):
+    groups = gallery(finished / "cases.npz")
+    assert [group.name for group in groups] == ["best", "typical", "worst", "empty"]
+    for group in groups:
+        assert len(group.cases) == 3
+        for case in group.cases:
+            assert [picture.title for picture in case.pictures] == ["Frame", "LayerCAM", "F-CAM", "CoLo-CAM"]
+
+
+def test_pictures_decode_and_show_boxes_at_their_places(finished):
+    arrays = np.load(finished / "cases.npz")
+    case = gallery(finished / "cases.npz")[0].cases[0]
+    scale = room.EDGE / arrays["images"].shape[1]
+    frame, *methods = [decode(picture.address) for picture in case.pictures]
+    assert frame.shape == (room.EDGE, room.EDGE, 3)
+    x1, y1, x2, y2 = np.round(arrays["truth"][0, 0] * scale).astype(int)
+    assert near(frame[(y1 + y2) // 2, x1 + 1], room_colours()["true"])
+    assert near(frame[y2 - 1, (x1 + x2) // 2], room_colours()["true"])
+    for method, picture in zip(("layercam", "fcam", "colocam"), methods, strict=True):
+        left, top, right, bottom = np.round(arrays[f"boxes__{method}"][0] * scale).astype(int)
+        edge = picture[(top + bottom) // 2, [left + 1, right - 1]]
+        assert near(edge[0], room_colours()["predicted"])
+        assert near(edge[1], room_colours()["predicted"])
+
+
+def room_colours():
+    return {"true": (30, 224, 84), "predicted": (226, 26, 42)}
+
+
+def test_verdicts_state_the_overlap(finished):
+    arrays = np.load(finished / "cases.npz")
+    groups = gallery(finished / "cases.npz")
+    i = 0
+    for group in groups:
+        for case in group.cases:
+            for method, picture in zip(("layercam", "fcam", "colocam"), case.pictures[1:], strict=True):
+                overlap = arrays[f"iou__{method}"][i]
+                if group.name == "empty":
+                    assert picture.right is (method == "colocam")
+                    assert picture.verdict == ("no box, rightly" if method == "colocam" else "false box")
+                else:
+                    assert picture.verdict == f"IoU {overlap:.2f}"
+                    assert picture.right == (overlap >= 0.5)
+                assert picture.verdict in picture.alt
+            i += 1
+
+
+def test_a_missed_object_is_no_hit():
+    assert room._verdict(None, float("nan"), empty=False) == ("no box", False)
+
+
+def rewrite(path, **changes):
+    """The same cases with some arrays replaced; None removes one."""
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    arrays |= changes
+    np.savez_compressed(path, **{name: array for name, array in arrays.items() if array is not None})
+
+
+def test_wide_frames_keep_their_shape(run):
+    path = run / "cases.npz"
+    rewrite(path, images=np.zeros((4, 60, 120, 3), np.uint8))
+    assert decode(gallery(path)[0].cases[0].pictures[0].address).shape == (room.EDGE // 2, room.EDGE, 3)
+
+
+def test_large_frames_are_shrunk(run):
+    path = run / "cases.npz"
+    rewrite(path, images=np.zeros((4, 448, 448, 3), np.uint8))
+    assert decode(gallery(path)[0].cases[0].pictures[0].address).shape == (room.EDGE, room.EDGE, 3)
+
+
+def test_unknown_groups_and_methods_are_shown(run):
+    path = run / "cases.npz"
+    meta = json.loads(str(np.load(path)["meta"]))
+    meta[0]["group"] = "odd ones"
+    meta[0]["probability"] = None
+    arrays = {f"{kind}__gradcam": np.load(path)[f"{kind}__fcam"] for kind in ("heatmaps", "boxes", "iou")}
+    rewrite(path, meta=np.array(json.dumps(meta)), **arrays)
+    groups = gallery(path)
+    assert groups[-1].title == "odd ones"
+    assert groups[-1].cases[0].probability is None
+    titles = [picture.title for picture in groups[0].cases[0].pictures]
+    assert titles == ["Frame", "LayerCAM", "F-CAM", "gradcam", "CoLo-CAM"]
+
+
+def test_sharpness_gives_way_before_weight(run, monkeypatch):
+    full = gallery(run / "cases.npz")
+    monkeypatch.setattr(room, "BUDGET", room._weight(full) // 2)
+    lighter = gallery(run / "cases.npz")
+    assert room._weight(lighter) <= room.BUDGET
+    assert len(pictures(lighter)) == len(pictures(full))
+    monkeypatch.setattr(room, "BUDGET", 1)
+    assert decode(pictures(gallery(run / "cases.npz"))[0].address).shape[0] == room.EDGE // 4
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"not an archive"),
+        lambda path: path.write_bytes(path.read_bytes()[:3000]),
+        lambda path: rewrite(path, meta=None),
+        lambda path: rewrite(path, meta=np.array("{not json")),
+        lambda path: rewrite(path, truth=np.zeros((1, 1, 4), np.float32)),
+        lambda path: rewrite(path, images=np.array([{}], object)),
+    ],
+)
+def test_a_damaged_file_is_one_line(run, damage):
+    path = run / "cases.npz"
+    damage(path)
+    with pytest.raises(ColocamError, match=r"cases\.npz.*evaluate the run again") as caught:
+        gallery(path)
+    assert "\n" not in str(caught.value)

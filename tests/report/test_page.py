@@ -1,0 +1,271 @@
+import base64
+import json
+import re
+from html.parser import HTMLParser
+
+import cv2
+import numpy as np
+import pytest
+
+from colocam.errors import ColocamError
+from colocam.report import write_report
+from colocam.report.page import render
+
+VOID = {"meta", "img", "br", "link", "input", "hr"}
+SECTIONS = ["results", "classes", "gallery", "training", "data", "environment", "configuration"]
+
+
+class Page(HTMLParser):
+    """Checks that tags nest, and gathers what tests ask for."""
+
+    def __init__(self, html):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.text, self.ids = [], [], {}, []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        assert len(attrs) == len(dict(attrs)), f"an attribute of {tag} stands twice"
+        self.tags.append((tag, dict(attrs)))
+        self.ids += [value for key, value in attrs if key == "id"]
+        if tag not in VOID:
+            self.open.append((tag, dict(attrs).get("id")))
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open[-1][0] == tag, f"</{tag}> closes <{self.open[-1][0]}>"
+        self.open.pop()
+
+    def handle_data(self, data):
+        for _, name in self.open:
+            self.text[name] = self.text.get(name, "") + data
+
+    def all(self, tag):
+        return [attrs for name, attrs in self.tags if name == tag]
+
+
+@pytest.fixture(scope="module")
+def html(finished):
+    return render(finished)
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    return Page(html)
+
+
+def squeeze(text):
+    return " ".join(text.split())
+
+
+def test_the_file_is_written_whole_and_light(run):
+    path = write_report(run)
+    assert path == run / "report" / "index.html"
+    assert path.read_text(encoding="utf-8") == render(run)
+    assert path.stat().st_size < 6_000_000
+    assert [file.name for file in path.parent.iterdir()] == ["index.html"]
+
+
+def test_all_sections_are_there_and_linked(page):
+    assert [attrs["id"] for attrs in page.all("section")] == SECTIONS
+    assert [attrs["href"] for attrs in page.all("a")] == [f"#{name}" for name in SECTIONS]
+    assert len(page.ids) == len(set(page.ids))
+    labelled = [attrs["aria-labelledby"] for _, attrs in page.tags if "aria-labelledby" in attrs]
+    assert set(labelled) <= set(page.ids)
+
+
+def test_nothing_is_fetched_and_nothing_runs(html, page):
+    assert not page.all("script")
+    assert not page.all("link")
+    assert not page.all("iframe")
+    assert not [attrs for _, attrs in page.tags if any(key.startswith("on") for key in attrs)]
+    addresses = [
+        attrs[key] for _, attrs in page.tags for key in ("src", "href", "xlink:href", "data") if attrs.get(key)
+    ]
+    assert all(address.startswith(("data:image/", "#")) for address in addresses)
+    links = set(re.findall(r"https?://[^\s\"'<]+", html))
+    assert links <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert "@import" not in html
+    assert not re.search(r"url\((?!#)", html)
+    policy = next(
+        attrs["content"] for attrs in page.all("meta") if attrs.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert "default-src 'none'" in policy
+
+
+def test_headline_states_the_main_numbers(finished, page):
+    evaluation = json.loads((finished / "evaluation.json").read_text())
+    ours, base = (evaluation[method]["tags-only"] for method in ("colocam", "layercam"))
+    text = squeeze(page.text["top"])
+    assert "demo run" in text
+    assert "300 frames of 18 videos (test split), 5 classes." in text
+    assert (
+        f"CoLo-CAM CorLoc {ours['average']:.1f}% {ours['interval'][0]:.1f}–{ours['interval'][1]:.1f} · tags-only"
+        in text
+    )
+    assert f"LayerCAM CorLoc {base['average']:.1f}%" in text
+    assert f"Gain over LayerCAM +{ours['average'] - base['average']:.1f}" in text
+    assert "Classification accuracy 87.5% 80.1–93.0" in text
+
+
+def test_a_loss_is_shown_as_a_loss(run):
+    path = run / "evaluation.json"
+    evaluation = json.loads(path.read_text())
+    evaluation["colocam"]["tags-only"]["average"] = evaluation["layercam"]["tags-only"]["average"] - 3.2
+    path.write_text(json.dumps(evaluation))
+    assert "Gain over LayerCAM −3.2" in squeeze(Page(render(run)).text["top"])
+
+
+def test_tables_hold_every_number(finished, page):
+    evaluation = json.loads((finished / "evaluation.json").read_text())
+    results, classes = squeeze(page.text["results"]), squeeze(page.text["classes"])
+    for method in ("layercam", "fcam", "colocam"):
+        for protocol, cell in evaluation[method].items():
+            assert protocol in results
+            assert (
+                f"{cell['average']:.1f} {cell['interval'][0]:.1f}–{cell['interval'][1]:.1f} {cell['frames']:.1f}"
+                in results
+            )
+            assert f"{cell['top1']['average']:.1f}" in results
+            for tag in evaluation["classification"]["per_class"]:
+                assert f"{cell[tag]:.1f}" in classes
+    for value in evaluation["classification"]["per_class"].values():
+        assert f"{value:.1f}" in classes
+
+
+def test_hostile_tags_are_text(html, page):
+    assert "<script>" not in html
+    assert "<script>alert(1)</script>" in page.text["classes"]
+    assert "<script>alert(1)</script>" in page.text["gallery"]
+    assert "# <b>square</b>" in page.text["configuration"]
+    assert not page.all("b") or "square" not in [attrs.get("class") for attrs in page.all("b")]
+    assert "кошка" in page.text["classes"]
+
+
+def test_pictures_decode_and_are_described(page):
+    images = page.all("img")
+    assert len(images) == 12 * 4
+    for attrs in images:
+        assert len(attrs["alt"]) > 10
+        kind, data = attrs["src"].split(",")
+        assert kind == "data:image/jpeg;base64"
+        assert cv2.imdecode(np.frombuffer(base64.b64decode(data), np.uint8), cv2.IMREAD_COLOR).shape == (240, 240, 3)
+    for attrs in page.all("svg"):
+        assert attrs["role"] == "img"
+        assert len(attrs["aria-label"]) > 10
+
+
+def test_environment_data_and_configuration(page):
+    assert "device.threads 2" in squeeze(page.text["environment"])
+    assert "argv a, b" in squeeze(page.text["environment"])
+    assert "clips 18" in squeeze(page.text["data"])
+    assert "crop: 112" in page.text["configuration"]
+
+
+def test_many_cases_fold_away_but_none_is_lost(make_run):
+    page = Page(render(make_run(per_group=8)))
+    assert len(page.all("img")) == 4 * 8 * 4
+    assert squeeze(page.text["gallery"]).count("2 more") == 4
+
+
+@pytest.mark.parametrize(
+    ("removed", "sections"),
+    [
+        (["evaluation.json"], ["gallery", "training", "environment", "configuration"]),
+        (["cases.npz", "environment.json"], ["results", "classes", "training", "data", "configuration"]),
+        (["metrics.jsonl"], ["results", "classes", "gallery", "data", "environment", "configuration"]),
+        (["evaluation.json", "cases.npz", "metrics.jsonl", "environment.json"], ["configuration"]),
+    ],
+)
+def test_partial_runs(run, removed, sections):
+    for name in removed:
+        (run / name).unlink()
+    page = Page(render(run))
+    assert [attrs["id"] for attrs in page.all("section")] == sections
+    assert [attrs["href"] for attrs in page.all("a")] == [f"#{name}" for name in sections]
+    assert ("has not been evaluated" in squeeze(page.text["top"])) == ("evaluation.json" in removed)
+
+
+def test_one_method_alone(make_run):
+    page = Page(render(make_run(methods=("layercam",))))
+    text = squeeze(page.text["top"])
+    assert "LayerCAM CorLoc" in text
+    assert "Gain" not in text
+    assert "gain" not in page.text["classes"]
+
+
+def test_a_fourth_method(make_run):
+    page = Page(render(make_run(methods=("layercam", "fcam", "tcam", "colocam"))))
+    assert "TCAM" in page.text["results"]
+    assert len(page.all("img")) == 4 * 5
+
+
+def test_an_evaluation_with_holes(run):
+    (run / "evaluation.json").write_text(
+        '{"colocam": {"validation": {"average": 50, "cat": null}}, "layercam": {"validation": {"average": NaN}}}'
+    )
+    page = Page(render(run))
+    text = squeeze(page.text["top"])
+    assert "CoLo-CAM CorLoc 50.0% validation" in text
+    assert "Gain over LayerCAM –" in text
+    assert "Classification" not in text
+
+
+def test_names_with_spaces_quotes_and_other_scripts(make_run):
+    name = "прогон \"2\" & 'co' <i>"
+    html = render(make_run(name))
+    assert name in squeeze(Page(html).text["top"])
+
+
+def test_not_a_run_folder(tmp_path):
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(ColocamError, match=r"not a run folder.*config\.yaml"):
+            write_report(folder)
+        assert not (folder / "report").exists()
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", ""])
+def test_a_damaged_evaluation_is_one_line_and_keeps_the_old_report(run, content):
+    before = write_report(run).read_bytes()
+    (run / "evaluation.json").write_text(content)
+    with pytest.raises(ColocamError, match=r"evaluation\.json.*evaluate the run again") as caught:
+        write_report(run)
+    assert "\n" not in str(caught.value)
+    assert (run / "report" / "index.html").read_bytes() == before
+
+
+def test_light_and_dark_and_narrow(html):
+    css = re.search(r"<style>(.*?)</style>", html, re.DOTALL)[1]
+    assert "prefers-color-scheme: dark" in css
+    assert "max-width: 720px" in css
+    assert css.count("{") == css.count("}")
+    used, defined = set(re.findall(r"var\((--[\w-]+)", html)), set(re.findall(r"(--[\w-]+):", html))
+    assert used <= defined
+
+
+@pytest.mark.parametrize("scheme", [0, 1])
+def test_text_has_contrast_in_both_schemes(html, scheme):
+    blocks = re.findall(r":root \{(.*?)\}", html, re.DOTALL)
+    palette = dict(re.findall(r"(--[\w-]+): (#\w+);", blocks[scheme]))
+    for ink in ("--ink", "--soft", "--ours", "--good", "--bad"):
+        for ground in ("--paper", "--card"):
+            assert contrast(palette[ink], palette[ground]) >= 4.5, (ink, ground)
+    for line in ("--base", "--curve-train", "--curve-val"):
+        assert contrast(palette[line], palette["--card"]) >= 3
+
+
+def contrast(a, b):
+    """Contrast ratio of WCAG 2."""
+
+    def luminance(colour):
+        digits = colour[1:] if len(colour) == 7 else "".join(2 * c for c in colour[1:])
+        channels = np.array([int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)])
+        linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)
