@@ -178,8 +178,9 @@ class VideoWriter:
             raise ColocamError(
                 f"{self.path}: a frame of shape {image.shape} in a video of {self.width}×{self.height}: resize it first"
             )
-        even = np.pad(image, ((0, self.height % 2), (0, self.width % 2), (0, 0)), mode="edge")
-        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(even), format="rgb24")
+        if self.height % 2 or self.width % 2:
+            image = np.pad(image, ((0, self.height % 2), (0, self.width % 2), (0, 0)), mode="edge")
+        frame = av.VideoFrame.from_numpy_buffer(np.ascontiguousarray(image), format="rgb24")
         frame = frame.reformat(format="yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG")
         base = self._stream.codec_context.time_base
         time = self._count / self.fps if pts is None else Fraction(pts)
