@@ -114,7 +114,7 @@ def _border(area: Image, width: int, colour: Colour) -> None:
 def _strip(canvas: Image, label: Sequence[str], box: Box | None) -> None:
     """Write ``label`` where it hides least of the box; it takes at most two fifths of the picture's height."""
     height, width = canvas.shape[:2]
-    size = max(10, round(0.028 * min(height, width)))
+    size = max(10, round(6 + 0.022 * min(height, width)))
     pad, gap, line = max(2, size // 5), round(0.7 * size), line_height(size)
     lines = _lines(label, size, gap, width - 2 * pad)[: round(0.4 * height - pad) // line]
     if not lines:
