@@ -37,7 +37,7 @@ def paint_background(
     canvas = _soft_shapes(rng, canvas, colours, unit)
     canvas = _lines(rng, canvas, colours, unit)
     for tag in contexts:
-        for _ in range(int(rng.integers(2, 4))):
+        for _ in range(int(rng.integers(1, 4))):
             canvas = _context(rng, canvas, colours, tag, unit)
     grain = fractal_noise(rng, height, width, cell=rng.uniform(2, 6), octaves=2) - 0.5
     canvas = as_float(np.clip(canvas * (1 + rng.uniform(0.1, 0.3) * grain[..., None]), 0, 1))
@@ -102,14 +102,14 @@ def _context(rng: np.random.Generator, canvas: Array, colours: Array, tag: str, 
     """A patch of the texture that goes with a class, with an uneven soft edge, in the background's own colours."""
     height, width = canvas.shape[:2]
     y, x = np.mgrid[:height, :width].astype(np.float32)
-    cx, cy, reach = rng.uniform(0.1, 0.9) * width, rng.uniform(0.15, 0.85) * height, rng.uniform(0.28, 0.5) * unit
+    cx, cy, reach = rng.uniform(0.1, 0.9) * width, rng.uniform(0.15, 0.85) * height, rng.uniform(0.22, 0.42) * unit
     uneven = fractal_noise(rng, height, width, cell=0.3 * unit, octaves=3)
     mask = np.clip((1.1 - np.hypot((x - cx) / 1.3, y - cy) / reach + 0.5 * (uneven - 0.5)) * 6, 0, 1)[..., None]
     turn = np.radians(rng.normal(0, 8))
     u, v = x * np.cos(turn) + y * np.sin(turn), y * np.cos(turn) - x * np.sin(turn)
     share = cv2.GaussianBlur(CONTEXTS[tag](unit * rng.uniform(0.1, 0.15))(u, v), (0, 0), 0.7)[..., None]
     first, second = (colours[0], colours[-1]) if rng.random() < 0.5 else (colours[-1], colours[0])
-    texture = (0.5 * canvas + 0.5 * first) * (1 - share) + (0.25 * canvas + 0.75 * second) * share
+    texture = (0.6 * canvas + 0.4 * first) * (1 - share) + (0.4 * canvas + 0.6 * second) * share
     return as_float(canvas * (1 - mask) + texture * mask)
 
 
@@ -117,7 +117,7 @@ def _clutter(rng: np.random.Generator, canvas: Array, unit: float) -> None:
     """Small crisp things of no class that lie about; painted in place."""
     height, width = canvas.shape[:2]
     layer = np.zeros((height, width, 4), np.float32)
-    for _ in range(int(rng.integers(3, 12))):
+    for _ in range(int(rng.integers(2, 9))):
         size = unit * rng.uniform(0.04, 0.16)
         thing = make_actor(distractor(rng), object_colours(rng, rng.uniform(0, 360)), size)
         thing.draw(layer, rng.uniform(0, 1, 2) * (width, height), size, rng.uniform(0, 2 * np.pi), 0.0)

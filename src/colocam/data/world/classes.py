@@ -33,7 +33,7 @@ from colocam.data.world.textures import (
 
 Builder = Callable[[np.random.Generator], Figure]
 
-SOFT = 0.45
+SOFT = 0.4
 """Contrast of a body's texture."""
 
 
@@ -48,11 +48,11 @@ def beetle(rng: np.random.Generator) -> Figure:
             step = 0.5 * ((index + (side > 0)) % 2)
             limbs.append(Part((Patch(leg, base=2),), pivot=(x, 0.3 * side), swing=14, rate=rate, phase=step))
     for side in (-1, 1):
-        feeler = limb([(0.98, 0.1 * side), (1.16, 0.24 * side), (1.22, 0.44 * side)], 0.08, 0.06)
-        limbs.append(Part((Patch(feeler, base=2),), pivot=(0.98, 0.1 * side), swing=12, rate=rate / 2))
+        feeler = limb([(1.06, 0.14 * side), (1.26, 0.28 * side), (1.34, 0.5 * side)], 0.08, 0.06)
+        limbs.append(Part((Patch(feeler, base=2),), pivot=(1.06, 0.14 * side), swing=12, rate=rate / 2))
     body = (
-        Patch(ellipse(0.86, 0, 0.26, 0.27), checks(rng.uniform(0.18, 0.22))),
-        Patch(ellipse(0.52, 0, 0.26, 0.42 * plump), base=2),
+        Patch(ellipse(0.88, 0, 0.32, 0.33), checks(rng.uniform(0.28, 0.34)), base=1, accent=2),
+        Patch(ellipse(0.5, 0, 0.26, 0.44 * plump), base=0),
         Patch(ellipse(-0.15, 0, 0.78, 0.55 * plump), dots(rng.uniform(0.36, 0.44), 0.27), contrast=SOFT),
         Patch(polygon((-0.92, -0.02), (0.5, -0.02), (0.5, 0.02), (-0.92, 0.02)), base=2),
     )
@@ -60,7 +60,7 @@ def beetle(rng: np.random.Generator) -> Figure:
 
 
 def fish(rng: np.random.Generator) -> Figure:
-    """From the side: a scaly lens with fins, a wagging tail, rings round the eye."""
+    """From the side: a scaly lens with fins and a wagging tail, a head with upright bars, an eye."""
     deep = rng.uniform(0.42, 0.54)
     rate = rng.uniform(1.5, 2.5)
     body = smooth(
@@ -70,15 +70,17 @@ def fish(rng: np.random.Generator) -> Figure:
     tail = smooth((-0.62, 0), (-0.95, -0.28), (-1.25, -0.46), (-1.12, 0), (-1.25, 0.46), (-0.95, 0.28))
     back = smooth((-0.35, -0.55 * deep), (-0.2, -deep - 0.16), (0.25, -deep - 0.2), (0.45, -0.8 * deep))
     fin = smooth((0.2, 0.12), (-0.08, 0.34), (-0.2, 0.3), (-0.02, 0.1))
-    eye = (0.66, -0.06)
+    head = body[(body[:, 0] > 0.36)]
+    eye = (0.72, -0.1)
     trunk = (
-        Patch(back, stripes(0.14, 20), base=2, accent=0, contrast=0.8),
+        Patch(back, stripes(0.14, 20), base=0, accent=2, contrast=0.5),
         Patch(body, scales(rng.uniform(0.24, 0.3)), contrast=SOFT),
-        Patch(ellipse(*eye, 0.2, 0.2), rings(0.13, eye, 0.52), base=1, accent=0),
+        Patch(head, stripes(rng.uniform(0.2, 0.24)), base=1, accent=2),
+        Patch(ellipse(*eye, 0.07, 0.07), base=1),
     )
     return Figure(
         (
-            Part((Patch(tail, stripes(0.16, 90), 2, 0, 0.8),), pivot=(-0.66, 0), swing=16, rate=rate),
+            Part((Patch(tail, stripes(0.16, 90), 0, 2, 0.5),), pivot=(-0.66, 0), swing=16, rate=rate),
             Part(trunk),
             Part((Patch(fin, base=2),), pivot=(0.2, 0.14), swing=18, rate=rate, phase=0.3),
         )
@@ -86,15 +88,15 @@ def fish(rng: np.random.Generator) -> Figure:
 
 
 def kite(rng: np.random.Generator) -> Figure:
-    """A diamond with soft chevrons, a spar, and a swinging tail of bows with thin stripes."""
+    """A diamond with soft chevrons, a spar, and a swinging tail of bows, half light and half dark."""
     waist = rng.uniform(-0.3, -0.15)
     rate = rng.uniform(0.7, 1.2)
-    joints = [(0.02, 0.86), (0.1, 1.1), (0.02, 1.36), (0.1, 1.6)]
+    joints = [(0.02, 0.86), (0.08, 1.1), (0.0, 1.48), (0.08, 1.86)]
     tail = [Patch(limb([(0, 0.7), *joints], 0.05), base=2)]
     for x, y in joints[1:]:
-        for side in (-0.25, 0.25):
-            bow = polygon((x, y), (x + side, y - 0.14), (x + side, y + 0.14))
-            tail.append(Patch(bow, stripes(0.12), base=0, accent=1))
+        for side, colour in ((-0.36, 1), (0.36, 2)):
+            bow = polygon((x, y), (x + side, y - 0.2), (x + side, y + 0.2))
+            tail.append(Patch(bow, base=colour))
     sail = (
         Patch(
             polygon((0, -0.95), (0.68, waist), (0, 0.86), (-0.68, waist)),
@@ -110,14 +112,14 @@ def kite(rng: np.random.Generator) -> Figure:
 
 
 def rocket(rng: np.random.Generator) -> Figure:
-    """Upright: a tube with soft bands, a porthole of six sectors, fins, a flickering flame."""
+    """Upright: a tube with soft bands, a nose with crisp ones, a porthole, fins, a flickering flame."""
     width = rng.uniform(0.32, 0.4)
     tube = smooth(
         *((0, -1.0), (0.62 * width, -0.72), (width, -0.3), (width, 0.35), (0.72 * width, 0.72)),
         *((-0.72 * width, 0.72), (-width, 0.35), (-width, -0.3), (-0.62 * width, -0.72)),
     )
     flame = smooth((-0.2, 0.7), (0.2, 0.7), (0.17, 0.95), (0, 1.28), (-0.17, 0.95))
-    port = (0.0, -0.32)
+    nose = tube[tube[:, 1] < -0.42]
     fins = [
         polygon(
             *((side * 0.75 * width, 0.2), (side * (width + 0.32), 0.62)),
@@ -129,10 +131,11 @@ def rocket(rng: np.random.Generator) -> Figure:
         Patch(fins[0], base=2),
         Patch(fins[1], base=2),
         Patch(tube, stripes(rng.uniform(0.38, 0.46), 90), contrast=SOFT),
-        Patch(ellipse(*port, 0.25, 0.25), spokes(6, port), base=1, accent=2),
+        Patch(nose, stripes(rng.uniform(0.22, 0.26), 90), base=1, accent=2),
+        Patch(ellipse(0, -0.16, 0.15, 0.15), base=2),
         Patch(limb([(0, 0.3), (0, 0.6), (0, 0.86)], 0.09), base=2),
     )
-    burn = Patch(flame, zigzag(0.2, 0.4), base=1, accent=2, contrast=0.6)
+    burn = Patch(flame, zigzag(0.2, 0.4), base=1, accent=0, contrast=0.6)
     return Figure((Part((burn,), pivot=(0, 0.7), squeeze=0.45, rate=rng.uniform(3, 4.5)), Part(hull)))
 
 
@@ -147,13 +150,13 @@ def snail(rng: np.random.Generator) -> Figure:
     coil = (-0.18, -0.02)
     stalks: list[Part] = []
     for x, phase in ((0.82, 0.0), (0.98, 0.35)):
-        stalk = Patch(limb([(x, -0.06), (x + 0.05, -0.28), (x + 0.13, -0.46)], 0.09, 0.07), base=2)
-        eye = Patch(ellipse(x + 0.14, -0.5, 0.08, 0.08), base=1)
+        stalk = Patch(limb([(x, -0.06), (x + 0.05, -0.28), (x + 0.13, -0.46)], 0.09, 0.07))
+        eye = Patch(ellipse(x + 0.14, -0.5, 0.08, 0.08), base=2)
         stalks.append(Part((stalk, eye), pivot=(x, -0.06), swing=10, rate=sway, phase=phase))
     trunk = (
-        Patch(foot, dots(rng.uniform(0.15, 0.19), 0.2), base=0, accent=2, contrast=0.5),
+        Patch(foot, dots(rng.uniform(0.15, 0.19), 0.2), base=0, accent=2, contrast=0.4),
         Patch(shell, rings(0.62, coil), contrast=0.2),
-        Patch(ellipse(*coil, 0.36, 0.36), spiral(rng.uniform(0.15, 0.18), coil)),
+        Patch(ellipse(*coil, 0.4, 0.4), spiral(rng.uniform(0.2, 0.24), coil, 0.5), base=1, accent=2),
     )
     return Figure((*stalks, Part(trunk)))
 
@@ -170,10 +173,10 @@ def truck(rng: np.random.Generator) -> Figure:
         Patch(load, stripes(rng.uniform(0.42, 0.52), 35), contrast=SOFT),
         Patch(cab),
         Patch(polygon((0.58, -0.16), (0.78, -0.16), (0.9, 0.08), (0.58, 0.08)), base=1),
-        *(Patch(ellipse(*axle, 0.26, 0.26), base=2) for axle in axles),
+        *(Patch(ellipse(*axle, 0.3, 0.3), base=2) for axle in axles),
     )
     wheels = [
-        Part((Patch(ellipse(*axle, 0.2, 0.2), spokes(4, axle, 0.06), base=1, accent=0),), pivot=axle, spin=spin)
+        Part((Patch(ellipse(*axle, 0.24, 0.24), spokes(3, axle), base=1, accent=2),), pivot=axle, spin=spin)
         for axle in axles
     ]
     return Figure((Part(trunk), *wheels))
@@ -221,12 +224,11 @@ def distractor(rng: np.random.Generator) -> Figure:
         None,
         plaid(rng.uniform(0.3, 0.5)),
         crosses(rng.uniform(0.3, 0.5)),
-        waves(rng.uniform(0.25, 0.4)),
-        stripes(rng.uniform(0.3, 0.6), rng.uniform(0, 180)),
         dots(rng.uniform(0.3, 0.5), 0.3),
+        zigzag(rng.uniform(0.4, 0.6)),
     )
     outline, pattern = outlines[int(rng.integers(len(outlines)))], patterns[int(rng.integers(len(patterns)))]
-    parts = [Part((Patch(outline, pattern, contrast=rng.uniform(0.4, 1.0)),))]
+    parts = [Part((Patch(outline, pattern, accent=int(rng.integers(1, 3)), contrast=rng.uniform(0.3, 0.7)),))]
     if rng.random() < 0.5:
         x, y, radius = rng.uniform(-0.35, 0.35), rng.uniform(-0.35, 0.35), rng.uniform(0.16, 0.3)
         spot = Patch(ellipse(x, y, radius, radius), base=int(rng.integers(1, 3)))

@@ -9,7 +9,7 @@ from colocam.data.world.textures import Array, as_float
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """RGB in 0–1: the object's base, accent and trim (3, 3); the background's (5, 3), dark to light."""
+    """RGB in 0–1: the object's base, light accent and dark trim (3, 3); the background's (5, 3), dark to light."""
 
     object: Array
     background: Array
@@ -36,16 +36,13 @@ _LMS_TO_RGB = np.array(
 
 
 def object_colours(rng: np.random.Generator, hue: float) -> Array:
-    """Base, accent and trim (3, 3) of one thing: the accent stands out in lightness, the trim is a darker base."""
-    lightness, chroma = rng.uniform(0.5, 0.78), rng.uniform(0.08, 0.19)
-    turn = rng.choice([0.0, 35.0, -35.0, 180.0]) + rng.uniform(-12, 12)
-    step = rng.uniform(0.24, 0.36)
-    accent = lightness - step if lightness > 0.62 else lightness + step
+    """Base, light accent and dark trim (3, 3) of one thing, of related hues."""
+    chroma, turn = rng.uniform(0.08, 0.19), rng.choice([0.0, 40.0, -40.0, 180.0]) + rng.uniform(-12, 12)
     return np.stack(
         [
-            oklch(lightness, chroma, hue),
-            oklch(accent, chroma * rng.uniform(0.5, 1.0), hue + turn),
-            oklch(lightness - 0.24, chroma * 0.7, hue + rng.uniform(-10, 10)),
+            oklch(rng.uniform(0.5, 0.72), chroma, hue),
+            oklch(rng.uniform(0.84, 0.95), rng.uniform(0.02, 0.1), hue + turn),
+            oklch(rng.uniform(0.2, 0.34), rng.uniform(0.03, 0.09), hue + rng.uniform(-15, 15)),
         ]
     )
 
@@ -55,7 +52,7 @@ def draw_palette(rng: np.random.Generator, *, near: bool) -> Palette:
     hue = rng.uniform(0, 360)
     thing = object_colours(rng, hue)
     candidates = [_background(rng, hue + (rng.normal(0, 14) if near else rng.uniform(75, 285))) for _ in range(10)]
-    distance = [float(np.linalg.norm(colours[:, None] - thing[None, :2], axis=-1).min()) for colours in candidates]
+    distance = [float(np.linalg.norm(colours[:, None] - thing[None, :1], axis=-1).min()) for colours in candidates]
     return Palette(thing, candidates[int(np.argmin(distance) if near else np.argmax(distance))])
 
 

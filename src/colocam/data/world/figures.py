@@ -23,7 +23,7 @@ class Patch:
     Attributes:
         outline: polygon (n, 2) in figure coordinates.
         pattern: how much accent shows where; None for the base colour alone.
-        base: index of the base colour among the object's three (0 base, 1 accent, 2 trim).
+        base: index of the base colour among the object's three (0 base, 1 light, 2 dark).
         accent: index of the colour that the pattern brings in.
         contrast: 0–1, how strongly.
     """

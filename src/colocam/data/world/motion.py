@@ -1,17 +1,21 @@
-"""How things move: smooth random paths of the object, the camera and the light."""
+"""How things move: smooth random paths of objects, the camera and the light. Times are in seconds."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from colocam.data.world.textures import Array, as_float
+
 Floats = npt.NDArray[np.float64]
+Size = tuple[int, int]
+"""Width and height in pixels."""
 
 
-def spline(knots: Floats, time: Floats) -> Floats:
-    """Values (..., d) of the Catmull–Rom curve through ``knots`` (k, d) at ``time`` in 0–1."""
+def spline(knots: Floats, interval: float, time: Floats) -> Floats:
+    """Values (..., d) at ``time`` of the Catmull–Rom curve through ``knots`` (k, d), ``interval`` seconds apart."""
     padded = np.concatenate([2 * knots[:1] - knots[1:2], knots, 2 * knots[-1:] - knots[-2:-1]])
-    place = np.clip(time, 0, 1) * (len(knots) - 1)
+    place = np.clip(time / interval, 0, len(knots) - 1)
     index = np.minimum(place.astype(np.intp), len(knots) - 2)
     t = (place - index)[..., None]
     a, b, c, d = (padded[index + step] for step in range(4))
@@ -19,9 +23,14 @@ def spline(knots: Floats, time: Floats) -> Floats:
     return curve
 
 
-def wobble(rng: np.random.Generator, time: Floats, *, knots: int, spread: float) -> Floats:
-    """A smooth random function of ``time`` in 0–1 about zero, of standard deviation ``spread`` at its knots."""
-    return spline(rng.normal(0, spread, (knots, 1)), time)[..., 0]
+def knots_needed(time: Floats, interval: float) -> int:
+    """How many knots ``interval`` seconds apart reach to the end of ``time``."""
+    return max(int(np.ceil(time.max() / interval)), 1) + 1
+
+
+def wobble(rng: np.random.Generator, time: Floats, *, interval: float, spread: float) -> Floats:
+    """A smooth random function of ``time`` about zero; its knots have the standard deviation ``spread``."""
+    return spline(rng.normal(0, spread, (knots_needed(time, interval), 1)), interval, time)[..., 0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,47 +42,61 @@ class Path:
     tilt: Floats
 
 
-STYLES = {"calm": 0.3, "lively": 0.3, "fast": 0.2, "crossing": 0.2}
-"""How objects travel, and how often."""
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a thing travels.
+
+    Attributes:
+        share: of the videos.
+        interval: seconds from one place to the next.
+        crossing: every second place lies outside the picture, to the left or right.
+    """
+
+    share: float
+    interval: float
+    crossing: bool = False
+
+
+STYLES = {
+    "calm": Style(0.3, 2.0),
+    "lively": Style(0.3, 1.0),
+    "fast": Style(0.2, 0.5),
+    "crossing": Style(0.2, 1.0, crossing=True),
+}
 
 
 def roam(
-    rng: np.random.Generator,
-    time: Floats,
-    frame: tuple[int, int],
-    *,
-    size: float,
-    style: str,
-    limits: tuple[float, float],
+    rng: np.random.Generator, time: Floats, frame: Size, *, size: float, style: Style, limits: tuple[float, float]
 ) -> Path:
     """A free path about the frame.
 
     Args:
         rng: everything is drawn from it.
-        time: 0–1 over the video, any shape.
+        time: seconds, any shape.
         frame: width and height in pixels.
         size: mean size of the thing in pixels.
-        style: one of ``STYLES``; ``crossing`` leaves the picture and comes back.
+        style: how it travels.
         limits: least and greatest size in pixels.
     """
-    count = {"calm": 3, "lively": 5, "fast": 9, "crossing": 5}[style]
     margin = np.minimum(0.5, 0.45 * size / np.array(frame))
-    knots = rng.uniform(margin, 1 - margin, (count, 2))
-    if style == "crossing":
-        knots[1::2, 0] = np.where(rng.random(2) < 0.5, -1.0, 1.0) * (0.5 + 0.5 * size / frame[0]) + 0.5
-    position = spline(knots, time) * frame
-    sizes = np.clip(size * np.exp(wobble(rng, time, knots=4, spread=0.22)), *limits)
-    tilt = np.radians(wobble(rng, time, knots=4, spread=15))
+    knots = rng.uniform(margin, 1 - margin, (knots_needed(time, style.interval), 2))
+    if style.crossing:
+        side = np.where(rng.random(len(knots[1::2])) < 0.5, -1.0, 1.0)
+        knots[1::2, 0] = 0.5 + side * (0.5 + 0.5 * size / frame[0])
+    position = spline(knots, style.interval, time) * frame
+    sizes = np.clip(size * np.exp(wobble(rng, time, interval=1.3, spread=0.22)), *limits)
+    tilt = np.radians(wobble(rng, time, interval=1.3, spread=15))
     return Path(position, sizes, tilt)
 
 
-def leave(rng: np.random.Generator, path: Path, time: Floats, frame: tuple[int, int], *, reach: float) -> Path:
-    """The same path, but out of the picture for 20–40 % of the time.
+def leave(rng: np.random.Generator, path: Path, time: Floats, frame: Size, *, reach: float) -> Path:
+    """The same path, but out of the picture for 20–40 % of the time; going and coming take 0.4 seconds each.
 
     ``reach`` is how far the thing goes from its middle, in units of its size.
     """
-    share, ramp = rng.uniform(0.2, 0.4), 0.1
-    start = rng.uniform(0, 1 - share)
+    duration, ramp = float(time.max()), 0.4
+    share = rng.uniform(0.2, 0.4) * duration
+    start = rng.uniform(0, duration - share)
     away = np.clip(np.minimum((time - start) / ramp + 1, (start + share - time) / ramp + 1), 0, 1)
     away = (away * away * (3 - 2 * away))[..., None]
     axis, side = int(rng.random() < 0.3), rng.random() < 0.5
@@ -89,7 +112,7 @@ class Camera:
     middle: Floats
     zoom: Floats
     roll: Floats
-    frame: tuple[int, int]
+    frame: Size
 
     def matrix(self, index: int, parallax: float = 1.0) -> Floats:
         """The (2, 3) matrix from frame pixels to canvas pixels; things in front have a ``parallax`` above 1."""
@@ -101,16 +124,17 @@ class Camera:
         return np.array([[cos, -sin, x - cos * u + sin * v], [sin, cos, y - sin * u - cos * v]])
 
 
-def pan(rng: np.random.Generator, time: Floats, frame: tuple[int, int], canvas: tuple[int, int]) -> Camera:
+def pan(rng: np.random.Generator, time: Floats, frame: Size, canvas: Size) -> Camera:
     """A camera that pans over the canvas, zooms a little, and shakes in some videos."""
     room = (np.array(canvas) - np.array(frame) * 1.12) / 2
     reach = rng.uniform(0.15, 1.0)
-    middle = np.array(canvas) / 2 + room * spline(rng.uniform(-reach, reach, (4, 2)), time)
+    interval = 1.3
+    knots = rng.uniform(-reach, reach, (knots_needed(time, interval), 2))
     shake = rng.choice([0.0, 0.0, 0.6, 1.3])
-    middle = middle + rng.normal(0, shake, middle.shape)
-    middle = np.clip(middle, np.array(canvas) / 2 - room, np.array(canvas) / 2 + room)
-    zoom = 1.1 + np.clip(wobble(rng, time, knots=3, spread=0.06), -0.09, 0.2)
-    return Camera(middle, zoom, np.radians(wobble(rng, time, knots=3, spread=1.2)), frame)
+    offset = np.clip(room * spline(knots, interval, time) + rng.normal(0, shake, (len(time), 2)), -room, room)
+    zoom = 1.1 + np.clip(wobble(rng, time, interval=2.0, spread=0.06), -0.09, 0.2)
+    roll = np.radians(wobble(rng, time, interval=2.0, spread=1.2))
+    return Camera(np.array(canvas) / 2 + offset, zoom, roll, frame)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +143,17 @@ class Light:
 
     gain: Floats
     gamma: float
-    shade: npt.NDArray[np.float32]
+    shade: Array
 
 
-def lighting(rng: np.random.Generator, time: Floats, frame: tuple[int, int]) -> Light:
+def lighting(rng: np.random.Generator, time: Floats, frame: Size) -> Light:
     """Light that differs by video and changes over time; darker corners, and a slope of light that turns."""
-    drift = wobble(rng, time, knots=4, spread=rng.uniform(0.03, 0.22))
+    drift = wobble(rng, time, interval=1.3, spread=rng.uniform(0.03, 0.22))
     flicker = rng.normal(0, rng.choice([0.0, 0.0, 0.03]), time.shape)
-    cast = np.exp(rng.normal(0, 0.06, 3))[None] * np.exp(wobble(rng, time, knots=3, spread=0.04))[:, None] ** [1, 0, -1]
-    gain = np.exp(rng.normal(0.02, 0.12) + drift + flicker)[:, None] * cast
+    warmth = wobble(rng, time, interval=2.0, spread=0.04)[:, None] * np.array([1.0, 0.0, -1.0])
+    gain = np.exp(rng.normal(0.02, 0.12) + rng.normal(0, 0.06, 3) + (drift + flicker)[:, None] + warmth)
     y, x = np.mgrid[-1 : 1 : frame[1] * 1j, -1 : 1 : frame[0] * 1j]
     vignette = 1 - rng.uniform(0, 0.35) * (x * x + y * y) / 2
-    angle = rng.uniform(0, 2 * np.pi) + wobble(rng, time, knots=3, spread=0.6)
-    slope = rng.uniform(0, 0.18) * (np.cos(angle)[:, None, None] * x + np.sin(angle)[:, None, None] * y)
-    return Light(gain, rng.uniform(0.8, 1.25), (vignette * (1 + slope)).astype(np.float32))
+    angle = (rng.uniform(0, 2 * np.pi) + wobble(rng, time, interval=2.0, spread=0.6))[:, None, None]
+    slope = rng.uniform(0, 0.18) * (np.cos(angle) * x + np.sin(angle) * y)
+    return Light(gain, float(rng.uniform(0.8, 1.25)), as_float(vignette * (1 + slope)))

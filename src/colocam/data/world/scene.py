@@ -11,13 +11,12 @@ from colocam.data.world.backdrop import paint_background, paint_foreground
 from colocam.data.world.classes import CLASSES, CONTEXTS, distractor
 from colocam.data.world.colours import Palette, draw_palette, object_colours
 from colocam.data.world.extent import true_box
-from colocam.data.world.motion import STYLES, Camera, Floats, Light, Path, leave, lighting, pan, roam
+from colocam.data.world.motion import STYLES, Camera, Floats, Light, Path, Size, leave, lighting, pan, roam
 from colocam.data.world.sprites import Actor, lay, make_actor
 from colocam.data.world.textures import Array, as_float
 from colocam.types import Box
 
 Image = npt.NDArray[np.uint8]
-Size = tuple[int, int]
 
 SIZES = (0.18, 0.75)
 """Least and greatest size of an object (geometric mean of width and height), as a share of the frame's height."""
@@ -67,7 +66,7 @@ def draw_traits(phases: Floats, index: int) -> Traits:
     in 0–1 differ by class and split.
     """
     near, empty, occluded, context, company, size, style = (phases + index * np.sqrt([5, 2, 3, 7, 11, 13, 17])) % 1
-    low, high = np.log(1.2 * SIZES[0]), np.log(0.87 * SIZES[1])
+    low, high = np.log(1.5 * SIZES[0]), np.log(0.9 * SIZES[1])
     return Traits(
         near=bool(near < 0.2),
         empty=bool(empty < 0.25),
@@ -75,7 +74,7 @@ def draw_traits(phases: Floats, index: int) -> Traits:
         context=bool(context < 0.6),
         distractors=int(np.searchsorted([0.15, 0.5, 0.85], company)),
         size=float(np.exp(low + (high - low) * size)),
-        style=list(STYLES)[int(np.searchsorted(np.cumsum(list(STYLES.values()))[:-1], style))],
+        style=list(STYLES)[int(np.searchsorted(np.cumsum([kind.share for kind in STYLES.values()])[:-1], style))],
     )
 
 
@@ -100,7 +99,7 @@ def render(
     """Render the frames of one video of class ``tag``; everything random comes from ``seeds``."""
     looks, moves, place, others, front, view = (np.random.default_rng(child) for child in seeds.spawn(6))
     shutter = np.linspace(-0.5, 0.5, EXPOSURES) * SHUTTER
-    time = np.clip((np.arange(frames)[:, None] + shutter) / max(frames - 1, 1), 0, 1)
+    time = np.clip(np.arange(frames)[:, None] + shutter, 0, max(frames - 1, 1)) / fps
     palette = draw_palette(looks, near=traits.near)
     hero = _hero(looks, moves, tag, traits, time=time, frame=size, colours=palette.object)
     cast = [_passer_by(others, time, size) for _ in range(traits.distractors)]
@@ -172,7 +171,7 @@ def _hero(
     size = traits.size * frame[1]
     limits = (SIZES[0] * frame[1], SIZES[1] * frame[1])
     actor = make_actor(CLASSES[tag](looks), colours, size, mirrored=bool(looks.random() < 0.5))
-    path = roam(moves, time, frame, size=size, style=traits.style, limits=limits)
+    path = roam(moves, time, frame, size=size, style=STYLES[traits.style], limits=limits)
     if traits.empty:
         path = leave(moves, path, time, frame, reach=actor.figure.reach)
     return _Moving(actor, path)
@@ -180,7 +179,9 @@ def _hero(
 
 def _passer_by(rng: np.random.Generator, time: Floats, frame: Size) -> _Moving:
     size = frame[1] * float(np.exp(rng.uniform(np.log(0.12), np.log(0.42))))
-    path = roam(rng, time, frame, size=size, style=str(rng.choice(list(STYLES))), limits=(0.7 * size, 1.4 * size))
+    path = roam(
+        rng, time, frame, size=size, style=STYLES[str(rng.choice(list(STYLES)))], limits=(0.7 * size, 1.4 * size)
+    )
     actor = make_actor(distractor(rng), object_colours(rng, rng.uniform(0, 360)), size)
     return _Moving(actor, path)
 
