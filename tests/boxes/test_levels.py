@@ -1,0 +1,141 @@
+import cv2
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from colocam.boxes import boxes_at_levels, levels
+from colocam.boxes.extract import box_of_mask
+from colocam.errors import ColocamError
+
+
+def naive(map_):
+    """One contour call for each of the levels below the maximum."""
+    boxes = np.zeros((256, 4), int)
+    for level in range(int(map_.max())):
+        boxes[level] = box_of_mask(map_ > level)
+    return boxes
+
+
+def check(*maps):
+    for map_ in maps:
+        assert np.array_equal(boxes_at_levels(map_[None])[0], naive(map_))
+
+
+def noise(height, width, levels_, seed=0):
+    return np.random.default_rng(seed).integers(0, levels_, (height, width)).astype(np.uint8)
+
+
+def rings():
+    """Nested diamond rings: contour of hole and component coincide, a spike makes their boxes differ."""
+    y, x = np.mgrid[:41, :41]
+    distance = abs(y - 20) + abs(x - 20)
+    map_ = np.where(distance % 4 == 0, 40 + 5 * distance, 0).astype(np.uint8)
+    map_[20, 36:] = 250
+    return map_
+
+
+def spiral():
+    """One thin line: long, without area."""
+    map_ = np.zeros((31, 31), np.uint8)
+    y = x = 0
+    dy, dx = 0, 1
+    for step in range(400):
+        map_[y, x] = 255 - step // 2
+        ahead = (y + 2 * dy, x + 2 * dx)
+        if not (0 <= y + dy < 31 and 0 <= x + dx < 31) or (min(ahead) >= 0 and max(ahead) < 31 and map_[ahead]):
+            dy, dx = dx, -dy
+        y, x = y + dy, x + dx
+        if not (0 <= y < 31 and 0 <= x < 31) or map_[y, x]:
+            break
+    return map_
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    arrays(
+        np.uint8,
+        array_shapes(min_dims=2, max_dims=2, max_side=9),
+        elements=st.sampled_from([0, 1, 2, 3, 7, 8, 128, 254, 255]),
+    )
+)
+@example(np.zeros((3, 3), np.uint8))
+@example(np.full((1, 1), 255, np.uint8))
+@example(np.full((1, 7), 9, np.uint8))
+def test_any_small_map(map_):
+    check(map_)
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 24), st.integers(1, 24), st.sampled_from([2, 3, 8, 40]))
+def test_noise_with_ties_and_holes(seed, height, width, levels_):
+    check(noise(height, width, levels_, seed))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(0.02, 0.5))
+def test_thin_shapes(seed, density):
+    """Straight lines and frames of rectangles, which enclose much and fill little."""
+    generator = np.random.default_rng(seed)
+    map_ = np.zeros((20, 26), np.uint8)
+    for _ in range(int(density * 30)):
+        a, b = generator.integers(0, 26, 2).tolist(), generator.integers(0, 26, 2).tolist()
+        draw = cv2.line if generator.random() < 0.5 else cv2.rectangle
+        draw(map_, a, b, int(generator.integers(1, 40)), 1)
+    check(map_)
+
+
+def test_shapes_with_many_holes_and_no_area():
+    checkerboard = np.indices((17, 18)).sum(0) % 2 * noise(17, 18, 60)
+    check(rings(), spiral(), checkerboard.astype(np.uint8), 255 - rings(), 255 - spiral())
+
+
+@pytest.mark.parametrize("sigma", [0, 1, 3, 9])
+def test_frames_from_noisy_to_smooth(sigma):
+    map_ = np.random.default_rng(sigma).random((56, 64))
+    if sigma:
+        map_ = cv2.GaussianBlur(map_, (0, 0), sigma)
+    map_ = (map_ - map_.min()) / np.ptp(map_)
+    check((40 * map_).astype(np.uint8), (255 * map_).astype(np.uint8)[:, ::3])
+
+
+def test_box_that_fills_the_picture_early_stays_the_largest():
+    """From edge to edge at a high level, though a corner is still to come and grows on its own."""
+    map_ = np.full((30, 30), 200, np.uint8)
+    map_[:12, :12] = 0
+    map_[:9, :9] = 100
+    map_[0, :] = 220
+    map_[:, 0] = 210
+    check(map_, map_.T.copy())
+
+
+def test_float_maps_are_cast_as_published_and_frames_do_not_mix():
+    maps = torch.rand(5, 13, 17, generator=torch.Generator().manual_seed(0))
+    maps[2] = 0
+    together = boxes_at_levels(maps)
+    assert together.shape == (5, 256, 4)
+    for map_, boxes in zip(maps.numpy(), together, strict=True):
+        assert np.array_equal(boxes, naive((map_ * 255).astype(np.uint8)))
+
+
+def test_several_threads_give_the_same(monkeypatch):
+    maps = noise(7 * 16, 16, 256).reshape(7, 16, 16)
+    alone = boxes_at_levels(maps)
+    for threads in (2, 3, 20):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        assert np.array_equal(boxes_at_levels(maps), alone)
+
+
+def test_no_frames_and_bad_maps():
+    assert boxes_at_levels(np.zeros((0, 4, 4), np.uint8)).shape == (0, 256, 4)
+    with pytest.raises(ColocamError, match="shape"):
+        boxes_at_levels(np.zeros((4, 4), np.uint8))
+
+
+def test_interpreted_code_agrees_with_compiled(monkeypatch):
+    """The same source run by Python, so that a fault of the compiler cannot hide."""
+    for name in ("_sweep", "_fill_holes", "_largest_components", "_add_level", "_first_of_tied"):
+        monkeypatch.setattr(levels, name, getattr(levels, name).py_func)
+    check(noise(12, 14, 6), rings(), np.full((5, 6), 3, np.uint8))

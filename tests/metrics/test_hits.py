@@ -1,0 +1,141 @@
+import cv2
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from colocam.boxes import largest_boxes
+from colocam.errors import ColocamError
+from colocam.metrics import box_hits
+from colocam.metrics.hits import PUBLISHED_THRESHOLDS, best_overlaps, inclusive_iou
+
+GRID = PUBLISHED_THRESHOLDS[::7]
+
+
+def pixels(box):
+    x1, y1, x2, y2 = (int(value) for value in box)
+    return {(x, y) for x in range(x1, x2 + 1) for y in range(y1, y2 + 1)}
+
+
+def counted_iou(a, b):
+    a, b = pixels(a), pixels(b)
+    return len(a & b) / len(a | b)
+
+
+def naive(maps, boxes, thresholds, iou):
+    """The published loop: one contour search per threshold, pixels counted one by one."""
+    hits = np.zeros((len(maps), len(thresholds)), bool)
+    for t, threshold in enumerate(thresholds):
+        predicted, _ = largest_boxes(maps, threshold)
+        for i, box in enumerate(predicted):
+            hits[i, t] = max(counted_iou(box, true) for true in boxes[i]) >= iou
+    return hits
+
+
+def random_boxes(generator, height, width, most):
+    def one():
+        x, y = np.sort(generator.uniform(0, width, 2)), np.sort(generator.uniform(0, height, 2))
+        return [x[0], y[0], x[1], y[1]]
+
+    return np.array([one() for _ in range(generator.integers(1, most + 1))])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    arrays(np.uint8, array_shapes(min_dims=3, max_dims=3, max_side=8), elements=st.sampled_from([0, 1, 9, 10, 255])),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0.0, 0.3, 0.5, 0.7, 1.0]),
+)
+@example(np.zeros((2, 3, 3), np.uint8), 0, 0.5)
+def test_same_as_the_naive_sweep_on_any_map(maps, seed, iou):
+    generator = np.random.default_rng(seed)
+    boxes = [random_boxes(generator, *maps.shape[1:], 3) for _ in maps]
+    grid = [*PUBLISHED_THRESHOLDS[::61], 0.999, 1.0]
+    assert np.array_equal(box_hits(maps, boxes, grid, iou), naive(maps, boxes, grid, iou))
+
+
+@pytest.mark.parametrize("sigma", [0, 1, 4])
+def test_same_as_the_naive_sweep_on_float_frames(sigma):
+    generator = np.random.default_rng(sigma)
+    maps = generator.random((3, 32, 40), np.float32)
+    if sigma:
+        maps = np.stack([cv2.GaussianBlur(map_, (0, 0), sigma) for map_ in maps])
+    maps[1] *= 0.1  # few levels, so that many thresholds share a mask
+    boxes = [random_boxes(generator, 32, 40, 2) for _ in maps]
+    boxes[0][0] = largest_boxes(maps[:1], GRID[90])[0][0]
+    hits = box_hits(torch.from_numpy(maps), boxes, GRID)
+    assert hits.any()
+    assert not hits.all()
+    assert np.array_equal(hits, naive(maps, boxes, GRID, 0.5))
+
+
+def test_any_of_several_boxes_makes_a_frame_right():
+    maps = np.zeros((1, 20, 20), np.float32)
+    maps[0, 5:10, 5:10] = 1
+    far, near = [12, 12, 18, 18], [5, 5, 10, 10]
+    assert not box_hits(maps, [np.array([far])], [0.5]).any()
+    assert box_hits(maps, [np.array([far, near])], [0.5]).all()
+
+
+def test_truth_is_truncated_and_the_bound_itself_counts():
+    maps = np.zeros((1, 30, 30), np.uint8)
+    maps[0, 4:9, 4:13] = 200  # box 4, 4, 13, 9: 10 × 6 pixels, half of 20 × 6
+    for x2, right in [(22.0, True), (23.0, True), (23.99, True), (24.0, False)]:
+        assert box_hits(maps, [np.array([[4.9, 4.2, x2, 9.9]])], [0.1], 0.5).item() == right
+
+
+def test_frame_without_foreground_has_the_box_at_the_origin():
+    maps = np.zeros((2, 8, 8), np.float32)
+    boxes = [np.array([[0.0, 0.0, 0.9, 0.9]]), np.array([[1.0, 1.0, 5.0, 5.0]])]
+    assert box_hits(maps, boxes, [0.0, 0.5]).tolist() == [[True, True], [False, False]]
+
+
+def test_several_overlaps_at_once():
+    generator = np.random.default_rng(2)
+    maps = generator.random((4, 16, 16))
+    boxes = [random_boxes(generator, 16, 16, 2) for _ in maps]
+    together = box_hits(maps, boxes, GRID, (0.3, 0.5, 0.7))
+    assert together.shape == (3, 4, len(GRID))
+    for hits, iou in zip(together, (0.3, 0.5, 0.7), strict=True):
+        assert np.array_equal(hits, box_hits(maps, boxes, GRID, iou))
+    assert (together[0] >= together[1]).all()
+    assert (together[1] >= together[2]).all()
+
+
+def test_published_grid():
+    assert len(PUBLISHED_THRESHOLDS) == 1000
+    assert PUBLISHED_THRESHOLDS[[0, 1, 999]].tolist() == [0, 0.001, 0.999]
+
+
+@settings(max_examples=50, deadline=None)
+@given(arrays(np.int64, (2, 4), elements=st.integers(0, 9)))
+def test_overlap_counts_pixels(boxes):
+    boxes = np.concatenate([np.sort(boxes[:, ::2]), np.sort(boxes[:, 1::2])], 1)[:, [0, 2, 1, 3]]
+    assert inclusive_iou(boxes[0], boxes[1]) == counted_iou(*boxes)
+
+
+def test_overlap_of_an_empty_union_is_zero():
+    assert inclusive_iou(np.array([3, 3, 2, 2]), np.array([3, 3, 2, 2])) == 0
+
+
+def test_no_frames():
+    assert box_hits(np.zeros((0, 4, 4), np.float32), [], GRID).shape == (0, len(GRID))
+    assert best_overlaps(np.zeros((0, 256, 4)), []).shape == (0, 256)
+
+
+@pytest.mark.parametrize(
+    ("boxes", "thresholds", "text"),
+    [
+        ([], [0.5], "1 maps but true boxes of 0"),
+        ([np.zeros((0, 4))], [0.5], "frame 0"),
+        ([np.zeros(4)], [0.5], "frame 0"),
+        ([np.full((1, 4), np.nan)], [0.5], "frame 0"),
+        ([np.zeros((1, 4))], [1.5], "thresholds"),
+        ([np.zeros((1, 4))], 0.5, "thresholds"),
+    ],
+)
+def test_bad_input_is_refused(boxes, thresholds, text):
+    with pytest.raises(ColocamError, match=text):
+        box_hits(np.zeros((1, 4, 4)), boxes, thresholds)
