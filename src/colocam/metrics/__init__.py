@@ -1,5 +1,28 @@
 """How right the boxes, maps and presences are; every number that needs ground truth is computed here."""
 
-from colocam.metrics.hits import box_hits
+from colocam.metrics.bootstrap import Frames, percent_interval, resampled_means
+from colocam.metrics.boxacc import any_contour_hits, max_box_acc, top_k
+from colocam.metrics.hits import PUBLISHED_THRESHOLDS, best_overlaps, box_hits, inclusive_iou
+from colocam.metrics.presence import average_precision
+from colocam.metrics.protocols import PROTOCOLS, accuracy, best_threshold, corloc
+from colocam.metrics.pxap import pixel_histograms, pxap
 
-__all__ = ["box_hits"]
+__all__ = [
+    "PROTOCOLS",
+    "PUBLISHED_THRESHOLDS",
+    "Frames",
+    "accuracy",
+    "any_contour_hits",
+    "average_precision",
+    "best_overlaps",
+    "best_threshold",
+    "box_hits",
+    "corloc",
+    "inclusive_iou",
+    "max_box_acc",
+    "percent_interval",
+    "pixel_histograms",
+    "pxap",
+    "resampled_means",
+    "top_k",
+]

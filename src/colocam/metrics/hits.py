@@ -36,14 +36,36 @@ def box_hits(
         (B, T); for a sequence of n overlaps (n, B, T).
     """
     levels = checked_levels(maps)
+    overlaps = best_overlaps(boxes_at_levels(levels), boxes)
+    return hits_of_overlaps(overlaps, levels.max((1, 2), initial=0), thresholds, iou)
+
+
+def hits_of_overlaps(
+    overlaps: npt.NDArray[np.float64],
+    maxima: npt.NDArray[np.uint8],
+    thresholds: Sequence[float] | npt.NDArray[np.floating],
+    iou: float | Sequence[float] = 0.5,
+) -> npt.NDArray[np.bool_]:
+    """From the overlap at each level to right or wrong at each threshold.
+
+    A mask depends on ⌊τ·max⌋ alone, so 256 overlaps a map serve any number of thresholds.
+
+    Args:
+        overlaps: (B, 256) IoU of the box of ``levels > t`` at t = 0 … 255.
+        maxima: (B,) highest level of each map.
+        thresholds: (T,) values of τ in 0–1.
+        iou: least overlap of a right box; several may be given.
+
+    Returns:
+        (B, T); for a sequence of n overlaps (n, B, T).
+    """
     grid = np.asarray(thresholds, np.float64)
     if grid.ndim != 1 or not ((grid >= 0) & (grid <= 1)).all():
         raise ColocamError("thresholds must be a list of numbers in 0–1")
-    overlaps = best_overlaps(boxes_at_levels(levels), boxes)
-    # A mask depends on ⌊τ·max⌋ alone, so at most 256 overlaps a map serve any number of thresholds.
-    at = (grid * levels.max((1, 2), initial=0)[:, None].astype(np.float64)).astype(np.int64)
-    chosen = np.take_along_axis(overlaps, at, axis=1)
-    hits: npt.NDArray[np.bool_] = chosen >= np.asarray(iou, np.float64)[..., None, None]
+    at = (grid * maxima[:, None].astype(np.float64)).astype(np.int64)
+    hits: npt.NDArray[np.bool_] = (
+        np.take_along_axis(overlaps, at, axis=1) >= np.asarray(iou, np.float64)[..., None, None]
+    )
     return hits
 
 
@@ -57,8 +79,7 @@ def best_overlaps(predicted: Numbers, true: Sequence[Numbers]) -> npt.NDArray[np
     Returns:
         (B, L) in 0–1.
     """
-    if len(predicted) != len(true):
-        raise ColocamError(f"{len(predicted)} maps but true boxes of {len(true)} frames: give one array a frame")
+    check_counts(len(predicted), true)
     if not len(true):
         return np.zeros(predicted.shape[:2])
     whole = [_checked(boxes, i) for i, boxes in enumerate(true)]
@@ -80,6 +101,12 @@ def inclusive_iou(a: Numbers, b: Numbers) -> npt.NDArray[np.float64]:
     union = _area(a) + _area(b) - common
     iou: npt.NDArray[np.float64] = np.divide(common, union, out=np.zeros_like(common), where=union > 0)
     return iou
+
+
+def check_counts(maps: int, true: Sequence[Numbers]) -> None:
+    """Refuse true boxes that are not one array for each map."""
+    if maps != len(true):
+        raise ColocamError(f"{maps} maps but true boxes of {len(true)} frames: give one array a frame")
 
 
 def _area(boxes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+
+from colocam.errors import ColocamError
+from colocam.metrics import Frames, percent_interval, resampled_means
+
+
+def frames_of(tags, videos, names=("cat", "dog")):
+    return Frames(names, np.asarray(tags), np.asarray(videos))
+
+
+def drawn_by_hand(values, frames, draws, seed):
+    """Videos drawn one by one, their frames put together: the definition."""
+    generator = np.random.default_rng(seed)
+    averages, overall = [], []
+    for _ in range(draws):
+        of_classes, everything = [], []
+        for tag in np.unique(frames.tags):
+            videos = np.unique(frames.videos[frames.tags == tag])
+            chosen = generator.choice(videos, len(videos))
+            together = np.concatenate([values[(frames.tags == tag) & (frames.videos == v)] for v in chosen])
+            of_classes.append(together.mean())
+            everything.append(together)
+        averages.append(np.mean(of_classes))
+        overall.append(np.concatenate(everything).mean())
+    return np.array(averages), np.array(overall)
+
+
+def test_same_distribution_as_drawing_videos_one_by_one():
+    generator = np.random.default_rng(0)
+    tags = np.repeat([0, 1], [60, 30])
+    videos = np.where(tags == 0, generator.integers(0, 9, 90), 100 + generator.integers(0, 5, 90))
+    values = (generator.random(90) < 0.2 + 0.6 * (videos % 2)).astype(float)
+    frames = frames_of(tags, videos)
+    ours = resampled_means(values, frames, draws=4000, seed=1)
+    theirs = drawn_by_hand(values, frames, 4000, 2)
+    for a, b in zip(ours, theirs, strict=True):
+        assert a.mean() == pytest.approx(b.mean(), abs=0.01)
+        assert a.std() == pytest.approx(b.std(), rel=0.06)
+        assert np.allclose(np.quantile(a, [0.025, 0.5, 0.975]), np.quantile(b, [0.025, 0.5, 0.975]), atol=0.02)
+
+
+def test_spread_comes_from_videos_not_from_frames():
+    """Two videos, one all right and one all wrong: a mean of 0, ½ or 1, however many frames there are."""
+    frames = frames_of([0] * 1000, [0] * 500 + [1] * 500, ("cat",))
+    average, overall = resampled_means(np.arange(1000) < 500, frames, draws=2000)
+    assert set(np.unique(average)) == {0, 0.5, 1}
+    assert np.bincount((2 * average).astype(int)) / 2000 == pytest.approx([0.25, 0.5, 0.25], abs=0.05)
+    assert np.array_equal(average, overall)
+
+
+def test_videos_of_one_name_in_two_classes_are_two_videos():
+    values = np.array([1.0, 0.0, 0.0, 1.0])
+    same = resampled_means(values, frames_of([0, 0, 1, 1], ["a", "b", "a", "b"]))[0]
+    other = resampled_means(values, frames_of([0, 0, 1, 1], ["a", "b", "c", "d"]))[0]
+    assert np.array_equal(same, other)
+
+
+def test_seed_decides_and_one_video_has_no_spread():
+    frames = frames_of([0] * 6, [0, 0, 1, 1, 2, 2], ("cat",))
+    values = np.array([1, 0, 1, 1, 0, 0.0])
+    assert np.array_equal(resampled_means(values, frames, seed=3)[0], resampled_means(values, frames, seed=3)[0])
+    assert not np.array_equal(resampled_means(values, frames, seed=3)[0], resampled_means(values, frames, seed=4)[0])
+    assert np.ptp(resampled_means(values, frames_of([0] * 6, [7] * 6))[0]) == 0
+
+
+def test_interval_is_the_middle_95_percent():
+    assert percent_interval(np.arange(1001) / 1000) == pytest.approx([2.5, 97.5])
+
+
+def test_class_means_of_rows_and_of_an_absent_class():
+    frames = frames_of([2, 0, 2], [0, 1, 2], ("a", "b", "c"))
+    means = frames.class_means(np.array([[1, 0], [0, 1], [0, 0]], bool))
+    assert means[[0, 2]].tolist() == [[0, 1], [0.5, 0]]
+    assert np.isnan(means[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("tags", "videos", "text"), [([0, 1], [0], "2 tags but 1"), ([2], [0], "0–1"), ([-1], [0], "0–1")]
+)
+def test_bad_frames_are_refused(tags, videos, text):
+    with pytest.raises(ColocamError, match=text):
+        frames_of(tags, videos)

@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colocam.errors import ColocamError
+from colocam.metrics import average_precision, pixel_histograms, pxap
+
+
+def brute_force(scores, true):
+    """Average precision by its definition: for every distinct score, count what lies at or above it."""
+    area, recall = 0.0, 0.0
+    for threshold in sorted(set(scores), reverse=True):
+        chosen = [t for s, t in zip(scores, true, strict=True) if s >= threshold]
+        new = sum(chosen) / sum(true)
+        area += sum(chosen) / len(chosen) * (new - recall)
+        recall = new
+    return area
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=30))
+def test_average_precision_with_ties(pairs):
+    scores, present = np.array([p[0] / 5 for p in pairs]), np.array([p[1] for p in pairs])
+    if present.any():
+        assert average_precision(scores, present) == pytest.approx(brute_force(scores.tolist(), present.tolist()))
+
+
+def test_average_precision_known_values():
+    present = np.array([True, True, False, False])
+    assert average_precision(np.array([0.9, 0.8, 0.2, 0.1]), present) == 1
+    assert average_precision(np.array([0.1, 0.2, 0.8, 0.9]), present) == pytest.approx((1 / 3 + 2 / 4) / 2)
+    assert average_precision(np.full(4, 0.5), present) == 0.5
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([4, 50, 1000]))
+def test_pxap_is_average_precision_over_all_pixels(seed, steps):
+    generator = np.random.default_rng(seed)
+    maps = generator.integers(0, steps + 1, (2, 6, 7)) / steps
+    masks = (generator.random((2, 6, 7)) < 0.3).astype(np.uint8)
+    masks[0, 0, 0], masks[1, 3] = 1, 255
+    counted = masks != 255
+    binned = np.floor(maps * 1000)
+    expected = 100 * brute_force(binned[counted].tolist(), (masks[counted] == 1).tolist())
+    assert pxap(pixel_histograms(maps, masks)) == pytest.approx(expected)
+
+
+def test_histograms_of_batches_add_up_and_scores_of_one_count():
+    maps = np.linspace(0, 1, 40).reshape(4, 2, 5)
+    masks = np.arange(40).reshape(4, 2, 5) % 3 == 0
+    whole = pixel_histograms(maps, masks)
+    assert np.array_equal(whole, pixel_histograms(maps[:1], masks[:1]) + pixel_histograms(maps[1:], masks[1:]))
+    assert whole.sum() == 40
+    assert whole[:, -1].tolist() == [0, 1]
+    assert whole[1].sum() == masks.sum()
+
+
+def test_perfect_and_uninformative_maps():
+    masks = np.zeros((1, 10, 10), bool)
+    masks[0, 2:6, 2:7] = True
+    assert pxap(pixel_histograms(masks.astype(np.float32), masks)) == 100
+    assert pxap(pixel_histograms(np.full((1, 10, 10), 0.3), masks)) == pytest.approx(20)
+
+
+def test_bad_input_is_refused():
+    maps, masks = np.zeros((1, 2, 2)), np.zeros((1, 2, 2), bool)
+    with pytest.raises(ColocamError, match="shape"):
+        pixel_histograms(maps, masks[0])
+    with pytest.raises(ColocamError, match="outside 0–1"):
+        pixel_histograms(maps - 1, masks)
+    with pytest.raises(ColocamError, match="foreground"):
+        pxap(pixel_histograms(maps, masks))
+    with pytest.raises(ColocamError, match="no frame"):
+        average_precision(np.zeros(3), np.zeros(3, bool))
+    with pytest.raises(ColocamError, match="shape"):
+        average_precision(np.zeros(3), np.zeros(2, bool))
