@@ -101,14 +101,13 @@ def test_frames_from_noisy_to_smooth(sigma):
     check((40 * map_).astype(np.uint8), (255 * map_).astype(np.uint8)[:, ::3])
 
 
-def test_box_that_fills_the_picture_early_stays_the_largest():
-    """From edge to edge at a high level, though a corner is still to come and grows on its own."""
-    map_ = np.full((30, 30), 200, np.uint8)
-    map_[:12, :12] = 0
-    map_[:9, :9] = 100
-    map_[0, :] = 220
-    map_[:, 0] = 210
-    check(map_, map_.T.copy())
+@pytest.mark.parametrize("block", [slice(3, 24), slice(3, 28), slice(12, 20)])
+def test_line_from_edge_to_edge_gives_way_to_a_block_of_more_area(block):
+    """Its box is the whole picture at a high level already, but only much area would make that final."""
+    map_ = np.full((30, 30), 20, np.uint8)
+    map_[0] = map_[:, 0] = 220
+    map_[block, block] = 100
+    check(map_, map_[::-1].copy(), map_[:, ::-1].copy())
 
 
 def test_float_maps_are_cast_as_published_and_frames_do_not_mix():
