@@ -149,8 +149,8 @@ def paint_foreground(
         half, lean = size * rng.uniform(0.1, 0.24), rng.normal(0, 0.12)
         _tint(layer, (np.abs(x - target[0] - lean * (y - target[1])) < half).astype(np.float32), colour, y)
     else:
-        for _ in range(int(rng.integers(14, 34))):
-            centre = target + rng.normal(0, 0.42, 2) * size
+        for _ in range(int(rng.integers(10, 26))):
+            centre = target + rng.normal(0, 0.36, 2) * size
             rotated = (
                 (centre[0], centre[1]),
                 tuple(rng.uniform((0.2, 0.07), (0.5, 0.16)) * size),

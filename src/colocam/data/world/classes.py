@@ -51,7 +51,7 @@ def beetle(rng: np.random.Generator) -> Figure:
         feeler = limb([(1.06, 0.14 * side), (1.26, 0.28 * side), (1.34, 0.5 * side)], 0.08, 0.06)
         limbs.append(Part((Patch(feeler, base=2),), pivot=(1.06, 0.14 * side), swing=12, rate=rate / 2))
     body = (
-        Patch(ellipse(0.88, 0, 0.32, 0.33), checks(rng.uniform(0.28, 0.34)), base=1, accent=2),
+        Patch(ellipse(0.88, 0, 0.36, 0.37), checks(rng.uniform(0.34, 0.4)), base=1, accent=2),
         Patch(ellipse(0.5, 0, 0.26, 0.44 * plump), base=0),
         Patch(ellipse(-0.15, 0, 0.78, 0.55 * plump), dots(rng.uniform(0.36, 0.44), 0.27), contrast=SOFT),
         Patch(polygon((-0.92, -0.02), (0.5, -0.02), (0.5, 0.02), (-0.92, 0.02)), base=2),
@@ -70,12 +70,12 @@ def fish(rng: np.random.Generator) -> Figure:
     tail = smooth((-0.62, 0), (-0.95, -0.28), (-1.25, -0.46), (-1.12, 0), (-1.25, 0.46), (-0.95, 0.28))
     back = smooth((-0.35, -0.55 * deep), (-0.2, -deep - 0.16), (0.25, -deep - 0.2), (0.45, -0.8 * deep))
     fin = smooth((0.2, 0.12), (-0.08, 0.34), (-0.2, 0.3), (-0.02, 0.1))
-    head = body[(body[:, 0] > 0.36)]
+    head = body[body[:, 0] > 0.3]
     eye = (0.72, -0.1)
     trunk = (
         Patch(back, stripes(0.14, 20), base=0, accent=2, contrast=0.5),
         Patch(body, scales(rng.uniform(0.24, 0.3)), contrast=SOFT),
-        Patch(head, stripes(rng.uniform(0.2, 0.24)), base=1, accent=2),
+        Patch(head, stripes(rng.uniform(0.26, 0.31)), base=1, accent=2),
         Patch(ellipse(*eye, 0.07, 0.07), base=1),
     )
     return Figure(
@@ -119,7 +119,7 @@ def rocket(rng: np.random.Generator) -> Figure:
         *((-0.72 * width, 0.72), (-width, 0.35), (-width, -0.3), (-0.62 * width, -0.72)),
     )
     flame = smooth((-0.2, 0.7), (0.2, 0.7), (0.17, 0.95), (0, 1.28), (-0.17, 0.95))
-    nose = tube[tube[:, 1] < -0.42]
+    nose = tube[tube[:, 1] < -0.36]
     fins = [
         polygon(
             *((side * 0.75 * width, 0.2), (side * (width + 0.32), 0.62)),
@@ -131,7 +131,7 @@ def rocket(rng: np.random.Generator) -> Figure:
         Patch(fins[0], base=2),
         Patch(fins[1], base=2),
         Patch(tube, stripes(rng.uniform(0.38, 0.46), 90), contrast=SOFT),
-        Patch(nose, stripes(rng.uniform(0.22, 0.26), 90), base=1, accent=2),
+        Patch(nose, stripes(rng.uniform(0.27, 0.32), 90), base=1, accent=2),
         Patch(ellipse(0, -0.16, 0.15, 0.15), base=2),
         Patch(limb([(0, 0.3), (0, 0.6), (0, 0.86)], 0.09), base=2),
     )
@@ -156,27 +156,28 @@ def snail(rng: np.random.Generator) -> Figure:
     trunk = (
         Patch(foot, dots(rng.uniform(0.15, 0.19), 0.2), base=0, accent=2, contrast=0.4),
         Patch(shell, rings(0.62, coil), contrast=0.2),
-        Patch(ellipse(*coil, 0.4, 0.4), spiral(rng.uniform(0.2, 0.24), coil, 0.5), base=1, accent=2),
+        Patch(ellipse(*coil, 0.44, 0.44), spiral(rng.uniform(0.25, 0.3), coil, 0.5), base=1, accent=2),
     )
     return Figure((*stalks, Part(trunk)))
 
 
 def truck(rng: np.random.Generator) -> Figure:
-    """From the side: a long box with soft slanted bands, a cab with a window, spoked wheels."""
+    """From the side: a long box with soft slanted bands, a cab with a window, a striped sill, spoked wheels."""
     top = 0.16 - rng.uniform(0.62, 0.78)
     spin = float(rng.choice([-1, 1])) * rng.uniform(0.5, 1.3)
     axles = ((-0.72, 0.5), (0.68, 0.5))
     cab = smooth((0.42, 0.42), (0.42, -0.16), (0.5, -0.26), (0.82, -0.26), (0.98, 0.06), (1.12, 0.14), (1.14, 0.42))
+    sill = polygon((-1.14, 0.28), (1.16, 0.28), (1.16, 0.5), (-1.14, 0.5))
     load = polygon((-1.12, 0.36), (-1.12, top), (0.36, top), (0.36, 0.36))
     trunk = (
-        Patch(polygon((-1.08, 0.3), (1.1, 0.3), (1.1, 0.46), (-1.08, 0.46)), base=2),
         Patch(load, stripes(rng.uniform(0.42, 0.52), 35), contrast=SOFT),
         Patch(cab),
+        Patch(sill, stripes(rng.uniform(0.24, 0.29), 35), base=1, accent=2),
         Patch(polygon((0.58, -0.16), (0.78, -0.16), (0.9, 0.08), (0.58, 0.08)), base=1),
-        *(Patch(ellipse(*axle, 0.3, 0.3), base=2) for axle in axles),
+        *(Patch(ellipse(*axle, 0.32, 0.32), base=2) for axle in axles),
     )
     wheels = [
-        Part((Patch(ellipse(*axle, 0.24, 0.24), spokes(3, axle), base=1, accent=2),), pivot=axle, spin=spin)
+        Part((Patch(ellipse(*axle, 0.27, 0.27), spokes(3, axle), base=1, accent=2),), pivot=axle, spin=spin)
         for axle in axles
     ]
     return Figure((Part(trunk), *wheels))

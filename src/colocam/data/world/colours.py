@@ -51,21 +51,22 @@ def draw_palette(rng: np.random.Generator, *, near: bool) -> Palette:
     """Draw the colours of a video; with ``near`` the background is of about the object's base colour."""
     hue = rng.uniform(0, 360)
     thing = object_colours(rng, hue)
-    candidates = [_background(rng, hue + (rng.normal(0, 14) if near else rng.uniform(75, 285))) for _ in range(10)]
-    distance = [float(np.linalg.norm(colours[:, None] - thing[None, :1], axis=-1).min()) for colours in candidates]
+    candidates = [
+        _background(rng, hue + rng.normal(0, 14), rng.uniform(0.06, 0.16))
+        if near
+        else _background(rng, hue + rng.uniform(75, 285), rng.uniform(0.02, 0.1))
+        for _ in range(12)
+    ]
+    distance = [float(np.linalg.norm(colours - thing[0], axis=1).min()) for colours in candidates]
     return Palette(thing, candidates[int(np.argmin(distance) if near else np.argmax(distance))])
 
 
-def _background(rng: np.random.Generator, hue: float) -> Array:
-    """Five related colours, dark to light."""
+def _background(rng: np.random.Generator, hue: float, chroma: float) -> Array:
+    """Five related colours (5, 3), dark to light."""
     low = rng.uniform(0.22, 0.5)
-    high = low + rng.uniform(0.25, 0.42)
-    chroma, drift = rng.uniform(0.02, 0.1), rng.uniform(-40, 40)
+    levels, drift = np.linspace(low, low + rng.uniform(0.25, 0.42), 5), np.linspace(-0.5, 0.5, 5) * rng.uniform(-40, 40)
     return np.stack(
-        [
-            oklch(level, chroma * rng.uniform(0.7, 1.2), hue + drift * share)
-            for share, level in zip(np.linspace(-0.5, 0.5, 5), np.linspace(low, high, 5), strict=True)
-        ]
+        [oklch(level, chroma * rng.uniform(0.7, 1.2), hue + turn) for level, turn in zip(levels, drift, strict=True)]
     )
 
 

@@ -66,14 +66,14 @@ def draw_traits(phases: Floats, index: int) -> Traits:
     in 0–1 differ by class and split.
     """
     near, empty, occluded, context, company, size, style = (phases + index * np.sqrt([5, 2, 3, 7, 11, 13, 17])) % 1
-    low, high = np.log(1.5 * SIZES[0]), np.log(0.9 * SIZES[1])
+    low, high = np.log(1.5 * SIZES[0]), np.log(0.95 * SIZES[1])
     return Traits(
         near=bool(near < 0.2),
         empty=bool(empty < 0.25),
-        occluded=bool(occluded < 0.45),
+        occluded=bool(occluded < 0.4),
         context=bool(context < 0.6),
         distractors=int(np.searchsorted([0.15, 0.5, 0.85], company)),
-        size=float(np.exp(low + (high - low) * size)),
+        size=float(np.exp(low + (high - low) * size**0.7)),
         style=list(STYLES)[int(np.searchsorted(np.cumsum([kind.share for kind in STYLES.values()])[:-1], style))],
     )
 
@@ -112,7 +112,7 @@ def render(
     middle = time[:, EXPOSURES // 2]
     camera, light = pan(view, middle, size, canvas), lighting(view, middle, size)
     foreground = _foreground(front, palette, canvas, camera, hero.path) if traits.occluded else None
-    noise = view.normal(0, view.uniform(1.0, 6.0), (height + SLACK, width + SLACK, 3)).astype(np.float32)
+    noise = view.normal(0, view.uniform(1.0, 5.0), (height + SLACK, width + SLACK, 3)).astype(np.float32)
     focus = view.uniform(0.35, 0.75)
     whole = hero.actor.area(1.0)
 
