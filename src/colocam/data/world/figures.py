@@ -104,17 +104,6 @@ class Figure:
             object.__setattr__(self, name, value)
 
 
-def rotation(angle: float) -> Points:
-    """The (3, 3) matrix that turns by ``angle`` radians."""
-    cos, sin = np.cos(angle), np.sin(angle)
-    return np.array([[cos, -sin, 0], [sin, cos, 0], [0, 0, 1]])
-
-
-def translation(x: float, y: float) -> Points:
-    """The (3, 3) matrix that moves by (x, y)."""
-    return np.array([[1, 0, x], [0, 1, y], [0, 0, 1]], dtype=float)
-
-
 def ellipse(x: float, y: float, rx: float, ry: float, *, start: float = 0.0, end: float = 360.0) -> Points:
     """Outline of an ellipse, or of a part of it between two angles in degrees (0 to the right, 90 down)."""
     angle = np.radians(np.linspace(start, end, 49))
