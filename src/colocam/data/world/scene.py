@@ -26,7 +26,7 @@ PARALLAX = 1.5
 """How much faster than the background the foreground passes."""
 SHUTTER = 0.5
 """The share of a frame's time in which the shutter is open: the longer, the more motion blur."""
-EXPOSURES = 9
+EXPOSURES = 7
 """Moments at which poses are known while the shutter is open."""
 IN_FRONT = 0.3
 """Share of the distractors that pass in front of the object."""
@@ -148,7 +148,7 @@ class _Moving:
         if region.size == 0:
             return
         travel = float(np.hypot(*(position[-1] - position[0])))
-        count = int(np.clip(np.ceil(travel / 1.5), 1, EXPOSURES))
+        count = int(np.clip(np.ceil(travel / 2), 1, EXPOSURES))
         total = np.zeros((*region.shape[:2], 4), np.float32)
         for step in np.linspace(0, EXPOSURES - 1, 2 * count + 1)[1::2].round().astype(int):
             exposure = total if count == 1 else np.zeros_like(total)
