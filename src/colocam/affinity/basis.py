@@ -1,22 +1,23 @@
 """The two small bases that make a dense Gaussian affinity cheap, both chosen from a tolerance.
 
-*Colour.* Cut each colour axis into cells of width h. Inside a cell, with f the offset from its centre, a Gaussian of
-width σ ≫ h is nearly a combination of the functions e(f) and f·e(f), e(f) = exp(-β f² / 2σ²); in three dimensions of
-e, f_r·e, f_g·e and f_b·e. A pixel is then four numbers in one cell. Projected on them the kernel factorises over the
-axes, and along each axis it has few eigenvalues above the tolerance: W ≈ Φ (U⊗U⊗U) (U⊗U⊗U)ᵀ Φᵀ, symmetric and positive
-semi-definite by construction.
+*Colour.* Cut each colour axis into cells of width h. Inside a cell, with f = -½ … ½ the offset from its centre, a
+Gaussian of width σ > h is nearly a combination of e(f) and f·e(f), where e(f) = 1 - q f²; in three dimensions, of e,
+f_r·e, f_g·e and f_b·e with e = e(f_r) e(f_g) e(f_b). A pixel is then four numbers in one cell. Projected on these
+functions the kernel factorises over the axes, and along each axis few eigenvalues exceed the tolerance:
+W ≈ Φ (U⊗U⊗U) (U⊗U⊗U)ᵀ Φᵀ, symmetric and positive semi-definite by construction.
 
 *Space.* A Gaussian that is wide beside the frame has few eigenvectors along y and x: W_xy ≈ Σ_k ψ_k ψ_kᵀ.
 """
 
+import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-# β: 1 is best where all pixels have one colour, 0 where colours are uniform; between them both err little.
-FLATTENING = 0.85
+# q over (h/σ)²/2: 1 is best where all pixels have one colour, 0 where colours are uniform; between, both err little.
+_CURVATURE = 0.85
 # Relative L2 error over (h/σ)², the largest seen on photographs, noise and few-colour images.
 _ERROR_PER_WIDTH = 0.07
 # One cell for each of the 256 levels: offsets of 8-bit colours vanish and the cells add no error.
@@ -29,43 +30,62 @@ class ColorBasis:
 
     Attributes:
         cells: number of cells over the levels -0.5 … 255.5.
-        decay: a pixel at offset f weighs exp(-decay·|f|²).
-        scale: (scale of the constant, scale of each linear function), for three dimensions.
+        curvature: q, a pixel at offset f weighs e(f) = 1 - q f² along each axis.
+        scale: of the function e, and of the functions f_r·e, f_g·e and f_b·e: each then has a mean square of 1 in a cell.
         factor: (2, cells, rank) float64, U of the constant and of the linear function of each cell.
+        tol: the relative error that the basis was chosen for.
     """
 
     cells: int
-    decay: float
+    curvature: float
     scale: tuple[float, float]
     factor: npt.NDArray[np.float64]
+    tol: float
 
     @property
     def rank(self) -> int:
         """Eigenvectors kept along each axis."""
         return self.factor.shape[2]
 
+    @cached_property
+    def matrices(self) -> tuple[npt.NDArray[np.float64], ...]:
+        """The three matrices that take moments to the spectrum's middle, one axis each; see ``grid.mix``.
+
+        A linear function along one axis meets the constant ones along the other two, so of the four moments of a cell
+        three kinds of sums over b remain (constant, linear along r, linear along g), then two kinds of sums over g.
+        """
+        cells, rank = self.cells, self.rank
+        flat, slope = self.factor.swapaxes(1, 2)
+        over_b = np.zeros((3, rank, cells, 4))
+        over_b[0, :, :, 0], over_b[0, :, :, 3] = flat, slope
+        over_b[1, :, :, 1] = over_b[2, :, :, 2] = flat
+        over_g = np.zeros((2, rank, cells, 3))
+        over_g[0, :, :, 0], over_g[0, :, :, 2], over_g[1, :, :, 1] = flat, slope, flat
+        stacked = self.factor.swapaxes(0, 1).reshape(2 * cells, rank)
+        return over_b.reshape(3 * rank, 4 * cells), over_g.reshape(2 * rank, 3 * cells), stacked @ stacked.T
+
 
 def cells_for(sigma: float, tol: float) -> int:
     """Cells along an axis that keep the relative L2 error of a colour product near or below ``tol``."""
-    cells = int(np.ceil(256.0 / sigma * np.sqrt(_ERROR_PER_WIDTH / tol)))
+    cells = math.ceil(256.0 / sigma * math.sqrt(_ERROR_PER_WIDTH / tol))
     return max(4, -(-cells // 4) * 4)
 
 
 @lru_cache(maxsize=32)
 def color_basis(sigma: float, tol: float) -> ColorBasis:
-    """Basis of exp(-|c - c'|² / 2σ²) on 0–255 with relative error about ``tol``, at most ``MAX_CELLS`` cells an axis."""
+    """Basis of exp(-|c - c'|² / 2σ²) on 0–255 with relative error near ``tol``, at most ``MAX_CELLS`` cells an axis."""
     cells = min(cells_for(sigma, tol), MAX_CELLS)
-    width = 256.0 / cells
+    h = 256.0 / cells / sigma
+    curvature = _CURVATURE * h**2 / 2
     nodes, weights = np.polynomial.legendre.leggauss(12)
-    offset, weights = nodes * width / 2, weights / 2
-    bump = np.exp(-FLATTENING * offset**2 / (2 * sigma**2))
-    local = np.stack([bump, offset * bump])
+    offset, weights = nodes / 2, weights / 2
+    local = np.stack([1 - curvature * offset**2, offset - curvature * offset**3])
     scale = 1 / np.sqrt(local**2 @ weights)
     local *= scale[:, None]
 
     # The projected kernel depends on the difference of two cells only: (cells, 2, 2) blocks of a Toeplitz matrix.
-    gap = np.arange(cells)[:, None, None] * width + offset[:, None] - offset
-    blocks = np.einsum("aq,dqp,bp->dab", local * weights, np.exp(-(gap**2) / (2 * sigma**2)), local * weights)
+    gap = (np.arange(cells)[:, None, None] + offset[:, None] - offset) * h
+    blocks = np.einsum("aq,dqp,bp->dab", local * weights, np.exp(-(gap**2) / 2), local * weights)
     difference = np.arange(cells)[:, None] - np.arange(cells)
     kernel = np.where(difference[..., None, None] >= 0, blocks[abs(difference)], blocks[abs(difference)].swapaxes(2, 3))
     values, vectors = np.linalg.eigh(kernel.transpose(2, 0, 3, 1).reshape(2 * cells, 2 * cells))
@@ -73,13 +93,16 @@ def color_basis(sigma: float, tol: float) -> ColorBasis:
 
     rank = _rank(factor[:cells] ** 2, tol / 30)
     factor = np.ascontiguousarray(factor[:, :rank]).reshape(2, cells, rank)
-    return ColorBasis(cells, FLATTENING / (2 * sigma**2), (scale[0] ** 3, scale[0] ** 2 * scale[1]), factor)
+    return ColorBasis(cells, curvature, (scale[0] ** 3, scale[0] ** 2 * scale[1]), factor, tol)
 
 
 def _rank(energy: npt.NDArray[np.float64], tail: float) -> int:
-    """Columns to keep so that what is left out adds at most ``tail`` to any diagonal entry: energy (points, columns)."""
+    """Columns of energy (points, columns) to keep so that the rest adds at most ``tail`` to any diagonal entry of W.
+
+    Rounded up to a multiple of four, the width of the vectors that the products are computed with.
+    """
     left_out = energy[:, ::-1].cumsum(axis=1)[:, ::-1].max(axis=0)
-    return max(1, int((left_out > tail).sum()))
+    return min(-(-int((left_out > tail).sum()) // 4) * 4, energy.shape[1])
 
 
 @lru_cache(maxsize=32)
@@ -100,4 +123,5 @@ def space_basis(height: int, width: int, sigma: float, tol: float) -> npt.NDArra
     squares = value.ravel()[order] ** 2
     rank = 1 + int((squares.sum() - squares.cumsum() > tol**2 * squares.sum()).sum())
     iy, ix = np.unravel_index(order[:rank], value.shape)
-    return np.einsum("k,yk,xk->kyx", np.sqrt(value[iy, ix]), vector_y[:, iy], vector_x[:, ix])
+    psi: npt.NDArray[np.float64] = np.einsum("k,yk,xk->kyx", np.sqrt(value[iy, ix]), vector_y[:, iy], vector_x[:, ix])
+    return psi

@@ -1,7 +1,7 @@
 """The product on colour cells in plain PyTorch: any device, any floating type, the model for the faster twins.
 
 A pixel in cell (r, g, b) at offset f holds φ = e·(1, f_r, f_g, f_b); ``splat`` adds φ ⊗ v of all pixels to their
-cells, ``mix`` applies the kernel between cells axis by axis, ``slice_`` reads Σ_k φ_k·u_k back at each pixel.
+cells, ``mix`` applies the kernel between cells axis by axis, ``slice_`` reads Σ_i φ_i·u_i back at each pixel.
 """
 
 import torch
@@ -14,20 +14,21 @@ def encode(rgb: Tensor, basis: ColorBasis, group: Tensor) -> tuple[Tensor, Tenso
     """Cell and local coordinates of pixels.
 
     Args:
-        rgb: (N, 3) floating colours in 0–255.
+        rgb: (F, 3, P) floating colours in 0–255.
         basis: the cells.
-        group: (N,) int64; pixels of different groups do not see each other.
+        group: (F,) int64; frames of different groups do not see each other.
 
     Returns:
-        index (N,) int64 of the cell among groups × cells³, and φ (N, 4).
+        index (F·P,) int64 of the cell among groups × cells³, and φ (F·P, 4).
     """
     position = (rgb + 0.5) * (basis.cells / 256.0)
     cell = position.floor().clamp(0, basis.cells - 1)
-    offset = (position - cell - 0.5) * (256.0 / basis.cells)
-    bump = torch.exp(-basis.decay * offset.square().sum(1, keepdim=True))
+    offset = position - cell - 0.5
+    bump = (1 - basis.curvature * offset.square()).prod(1, keepdim=True)
     phi = torch.cat([basis.scale[0] * bump, basis.scale[1] * bump * offset], dim=1)
-    r, g, b = cell.long().unbind(1)
-    return ((group * basis.cells + r) * basis.cells + g) * basis.cells + b, phi
+    r, g, b = cell.nan_to_num().long().unbind(1)
+    index = ((group[:, None] * basis.cells + r) * basis.cells + g) * basis.cells + b
+    return index.flatten(), phi.transpose(1, 2).flatten(0, 1)
 
 
 def splat(index: Tensor, phi: Tensor, values: Tensor, cells: int) -> Tensor:
@@ -43,37 +44,49 @@ def slice_(index: Tensor, phi: Tensor, moments: Tensor) -> Tensor:
 
 def mix(moments: Tensor, basis: ColorBasis) -> Tensor:
     """Apply the kernel between the cells of each group: (groups·cells³, 4, C) -> the same shape."""
-    n = basis.cells
-    flat, slope = torch.as_tensor(basis.factor, dtype=moments.dtype, device=moments.device)
-    m, r, g, b = moments.view(-1, n, n, n, *moments.shape[1:]).unbind(4)
-    # A linear function along one axis meets the constant ones along the other two.
-    m, r, g = m_b(m, flat) + m_b(b, slope), m_b(r, flat), m_b(g, flat)
-    m, r = m_g(m, flat) + m_g(g, slope), m_g(r, flat)
-    m = m_r(m, flat) + m_r(r, slope)
-    # … and back, with the transposes in the opposite order.
-    m, r = m_r(m, flat.T), m_r(m, slope.T)
-    m, g, r = m_g(m, flat.T), m_g(m, slope.T), m_g(r, flat.T)
-    m, b, r, g = m_b(m, flat.T), m_b(m, slope.T), m_b(r, flat.T), m_b(g, flat.T)
-    return torch.stack([m, r, g, b], dim=4).view_as(moments)
+    n, rank, channels = basis.cells, basis.rank, moments.shape[2]
+    over_b, over_g, over_r = (torch.as_tensor(m, dtype=moments.dtype, device=moments.device) for m in basis.matrices)
+    x = over_b @ moments.view(-1, 4 * n, channels)
+    x = over_g @ x.view(-1, 3 * n, rank * channels)
+    x = over_r @ x.view(-1, 2 * n, rank * rank * channels)
+    x = over_g.T @ x.view(-1, 2 * rank, rank * channels)
+    x = over_b.T @ x.view(-1, 3 * rank, channels)
+    return x.view_as(moments)
 
 
-def m_r(grid: Tensor, matrix: Tensor) -> Tensor:
-    """Multiply the first colour axis of (S, r, g, b, C)."""
-    return torch.einsum("srgbc,rk->skgbc", grid, matrix)
+def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, basis: ColorBasis, psi: Tensor | None) -> Tensor:
+    """Σ_k ψ_k · C(ψ_k · v), C the colour product within each group of frames.
 
+    Args:
+        rgb: (F, 3, P).
+        values: (F, C, P) floating.
+        group: (F,) int64 ids, 0 … groups-1.
+        groups: number of groups.
+        basis: of the colour kernel.
+        psi: (R, P) basis of the spatial kernel; the constant 1 where None.
 
-def m_g(grid: Tensor, matrix: Tensor) -> Tensor:
-    """Multiply the second colour axis of (S, r, g, b, C)."""
-    return torch.einsum("srgbc,gk->srkbc", grid, matrix)
-
-
-def m_b(grid: Tensor, matrix: Tensor) -> Tensor:
-    """Multiply the third colour axis of (S, r, g, b, C)."""
-    return torch.einsum("srgbc,bk->srgkc", grid, matrix)
-
-
-def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, basis: ColorBasis) -> Tensor:
-    """W·v: rgb (N, 3), values (N, C), group (N,) in 0 … groups-1 -> (N, C)."""
+    Returns:
+        (F, C, P).
+    """
+    frames, channels, pixels = values.shape
     index, phi = encode(rgb.to(values.dtype), basis, group)
-    moments = splat(index, phi, values, groups * basis.cells**3)
-    return slice_(index, phi, mix(moments, basis))
+    out = torch.zeros_like(values)
+    for weight in values.new_ones(1, pixels) if psi is None else psi:
+        flat = (weight * values).transpose(1, 2).reshape(-1, channels)
+        mixed = mix(splat(index, phi, flat, groups * basis.cells**3), basis)
+        out += weight * slice_(index, phi, mixed).view(frames, pixels, channels).transpose(1, 2)
+    return out
+
+
+def energy(
+    rgb: Tensor, maps: Tensor, group: Tensor, groups: int, basis: ColorBasis, psi: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The sums 1ᵀW1 and DᵀWD of each group, and WD, where D = S - ½.
+
+    Maps S (F, P) -> totals (groups, 2) float64, WD (F, P).
+    """
+    values = torch.stack([torch.ones_like(maps), maps - 0.5], dim=1)
+    out = product(rgb, values, group, groups, basis, psi)
+    totals = torch.zeros(groups, 2, dtype=torch.float64, device=maps.device)
+    totals.index_add_(0, group, (values * out).sum(2, dtype=torch.float64))
+    return totals, out[:, 1]

@@ -7,7 +7,7 @@ from torch import Tensor
 _BLOCK = 1 << 24
 
 
-def _gaussian_sum(features: Tensor, values: Tensor, rows: Tensor | None) -> Tensor:
+def gaussian_sum(features: Tensor, values: Tensor, rows: Tensor | None = None) -> Tensor:
     """Σ_j exp(-|f_i - f_j|² / 2) v_j for the pixels ``rows``: features (N, D), values (N, C) -> (len(rows), C)."""
     features, values = features.double(), values.double()
     queries = features if rows is None else features[rows]
@@ -31,7 +31,7 @@ def dense_color_product(rgb: Tensor, values: Tensor, sigma: float = 15.0, rows: 
     Returns:
         (len(rows), C) float64.
     """
-    return _gaussian_sum(rgb.double() / sigma, values, rows)
+    return gaussian_sum(rgb.double() / sigma, values, rows)
 
 
 def dense_bilateral_product(
@@ -53,4 +53,4 @@ def dense_bilateral_product(
     y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
     position = torch.stack([y, x]).flatten(1).to(rgb.device) / sigma_xy
     features = torch.cat([rgb.double().flatten(2) / sigma_rgb, position.double().expand(len(rgb), -1, -1)], dim=1)
-    return torch.stack([_gaussian_sum(f.T, v.flatten(1).T, rows).T for f, v in zip(features, values, strict=True)])
+    return torch.stack([gaussian_sum(f.T, v.flatten(1).T, rows).T for f, v in zip(features, values, strict=True)])

@@ -6,7 +6,7 @@ Maps S are foreground probabilities S¹ in 0–1, (B, H, W); the background is S
 
 from colocam.losses.coloc import CoLocLoss
 from colocam.losses.crf import CRFLoss
-from colocam.losses.finite import require_finite
+from colocam.losses.checks import require_finite
 from colocam.losses.seeds import PartialCrossEntropy
 from colocam.losses.size import SizeConstraint
 

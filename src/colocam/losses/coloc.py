@@ -5,9 +5,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from colocam.affinity import color_product
-from colocam.losses.energy import attach_gradient, energy_and_gradient
-from colocam.losses.finite import require_finite_on_cpu
+from colocam.affinity import engine
+from colocam.errors import ColocamError
+from colocam.losses.checks import require_finite_on_cpu, require_shapes
+from colocam.losses.energy import Energy, differentiable, energies, on_kernels
 
 Weighting = Literal["adaptive", "constant"]
 Divisor = Literal["affinity", "energy"]
@@ -23,59 +24,70 @@ class CoLocLoss(nn.Module):
         sigma: width in colour levels.
         weighting: ``adaptive`` divides, ``constant`` does not.
         divisor: ``affinity`` is Σ_r S_rᵀ W S_r, what the published code divides by: it never vanishes. ``energy`` is
-            R_c itself, what the paper's text says: the loss is then 1 and its gradient grows without bound as maps
-            align with colours (the divisor is kept above 1e-6 of Σ W).
+            R_c itself, what the paper's text says: the loss is then 1 and its gradient grows as maps align with colours
+            (the divisor is kept above 1e-6 of 1ᵀW1, so that it stays finite).
         tol: relative error of the products.
     """
 
     def __init__(
-        self,
-        sigma: float = 15.0,
-        weighting: Weighting = "adaptive",
-        divisor: Divisor = "affinity",
-        tol: float = 5e-3,
+        self, sigma: float = 15.0, weighting: Weighting = "adaptive", divisor: Divisor = "affinity", tol: float = 5e-3
     ) -> None:
         super().__init__()
-        self.sigma, self.weighting, self.divisor, self.tol = sigma, weighting, divisor, tol
+        if weighting not in {"adaptive", "constant"} or divisor not in {"affinity", "energy"}:
+            raise ColocamError(
+                "CoLocLoss: weighting is 'adaptive' or 'constant' and divisor 'affinity' or 'energy', "
+                f"got {weighting!r} and {divisor!r}"
+            )
+        self.sigma, self.weighting, self.divisor, self.tol = float(sigma), weighting, divisor, float(tol)
 
-    def forward(self, frames: Tensor, maps: Tensor, sequences: Tensor) -> Tensor:
-        """Scalar loss.
+    def forward(self, frames: Tensor, maps: Tensor, sequences: Tensor, count: int | None = None) -> Tensor:
+        """Scalar loss; 0 where no sequence has two frames.
 
         Args:
             frames: (B, 3, H, W) in 0–255.
             maps: (B, H, W) foreground probability.
-            sequences: (B,) int64 id of each frame's sequence, 0 … S-1, in any order. On the CPU, its maximum is known
-                without waiting for the device.
+            sequences: (B,) integer id of each frame's sequence, 0 … count-1, in any order.
+            count: number of sequences. Where left out, it is read off the ids, which makes the host wait if they are
+                on a CUDA device.
         """
+        require_shapes("CoLocLoss", frames, maps)
         require_finite_on_cpu("CoLocLoss", frames=frames, maps=maps)
-        with torch.no_grad(), torch.autocast(maps.device.type, enabled=False):
-            s = maps if maps.dtype == torch.float64 else maps.float()
-            values = torch.stack([torch.ones_like(s), s], dim=-1).flatten(1, 2)
-            colors = frames.flatten(2).transpose(1, 2)
-            products = color_product(colors, values, self.sigma, self.tol, sequences=sequences[:, None])
-            degree, smoothed = products.view(*s.shape, 2).unbind(-1)
-            energy, gradient = energy_and_gradient(s, degree, smoothed)
+        if sequences.shape != maps.shape[:1]:
+            raise ColocamError(f"CoLocLoss: sequences must hold {len(maps)} ids, got shape {tuple(sequences.shape)}")
+        groups = int(sequences.max()) + 1 if count is None else count
+        gaussian = engine.Gaussian(self.sigma, self.tol)
 
-            ids = sequences.to(s.device)
-            total = energy.new_zeros(3, int(sequences.max()) + 1, dtype=torch.float64)
-            total.index_add_(
-                1,
-                ids,
-                torch.stack(
-                    [t.sum((1, 2), dtype=torch.float64) for t in (energy, degree)]
-                    + [torch.ones(len(s), dtype=torch.float64, device=s.device)]
-                ),
-            )
-            weight = self._weights(*total)
-            value = (weight * total[0]).sum().to(s.dtype)
-            gradient *= weight[ids, None, None].to(s.dtype)
-        return attach_gradient(maps, value, gradient)
+        def compute(s: Tensor) -> Energy:
+            group = sequences.to(s.device, torch.int64)
+            totals, product = engine.energy(frames.flatten(2), s, group, groups, gaussian)
+            adaptive, by_energy = self.weighting == "adaptive", self.divisor == "energy"
+            if on_kernels(s):
+                from colocam.losses import fused
 
-    def _weights(self, energy: Tensor, mass: Tensor, frames: Tensor) -> Tensor:
-        """What each sequence's R_c is multiplied by: (S,) energies, Σ W and numbers of frames -> (S,)."""
-        counted = frames >= 2
-        weight = counted / counted.sum().clamp(min=1)
-        if self.weighting == "constant":
-            return weight
-        divisor = mass - energy if self.divisor == "affinity" else energy
-        return weight / divisor.abs().maximum(1e-6 * mass).clamp(min=torch.finfo(torch.float64).tiny)
+                value, weights = fused.weigh(totals, group, adaptive=adaptive, by_energy=by_energy)
+            else:
+                value, weights = weigh(totals, group, adaptive=adaptive, by_energy=by_energy)
+            return Energy(value.to(s.dtype), weights.to(s.dtype), group, product)
+
+        return differentiable(maps, compute)
+
+
+def weigh(totals: Tensor, group: Tensor, *, adaptive: bool, by_energy: bool) -> tuple[Tensor, Tensor]:
+    """The loss and what each sequence's R_c is multiplied by.
+
+    Args:
+        totals: (groups, 2) the sums 1ᵀW1 and DᵀWD of each sequence.
+        group: (F,) sequence of each frame.
+        adaptive: divide by |R_c|, or by |1ᵀW1 - R_c| = Σ_r S_rᵀ W S_r.
+        by_energy: which of the two.
+
+    Returns:
+        Scalar, and (groups,).
+    """
+    mass, energy = totals[:, 0], energies(totals)
+    counted = (group.bincount(minlength=len(totals)) >= 2).to(totals.dtype)
+    weight = counted / counted.sum().clamp(min=1)
+    if adaptive:
+        divisor = energy if by_energy else mass - energy
+        weight = weight / divisor.abs().maximum(1e-6 * mass).clamp(min=1e-300)
+    return (weight * energy).sum(), weight

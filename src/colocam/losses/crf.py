@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from colocam.affinity import bilateral_product
-from colocam.losses.energy import attach_gradient, energy_and_gradient
-from colocam.losses.finite import require_finite_on_cpu
+from colocam.affinity import engine
+from colocam.losses.checks import require_finite_on_cpu, require_shapes
+from colocam.losses.energy import Energy, differentiable, energies
 
 
 class CRFLoss(nn.Module):
@@ -22,16 +22,19 @@ class CRFLoss(nn.Module):
 
     def __init__(self, sigma_rgb: float = 15.0, sigma_xy: float = 100.0, tol: float = 1e-2) -> None:
         super().__init__()
-        self.sigma_rgb, self.sigma_xy, self.tol = sigma_rgb, sigma_xy, tol
+        self.sigma_rgb, self.sigma_xy, self.tol = float(sigma_rgb), float(sigma_xy), float(tol)
 
     def forward(self, frames: Tensor, maps: Tensor) -> Tensor:
         """Frames (B, 3, H, W) in 0–255, maps (B, H, W) foreground probability -> scalar."""
+        require_shapes("CRFLoss", frames, maps)
         require_finite_on_cpu("CRFLoss", frames=frames, maps=maps)
-        with torch.no_grad(), torch.autocast(maps.device.type, enabled=False):
-            s = maps if maps.dtype == torch.float64 else maps.float()
-            values = torch.stack([torch.ones_like(s), s], dim=1)
-            products = bilateral_product(frames, values, self.sigma_rgb, self.sigma_xy, self.tol)
-            energy, gradient = energy_and_gradient(s, *products.unbind(1))
-            value = (energy.sum(dtype=torch.float64) / len(maps)).to(s.dtype)
-            gradient /= len(maps)
-        return attach_gradient(maps, value, gradient)
+        count, (height, width) = len(maps), maps.shape[1:]
+        gaussian = engine.Gaussian(self.sigma_rgb, self.tol, self.sigma_xy, (height, width))
+
+        def compute(s: Tensor) -> Energy:
+            group = torch.arange(count, device=s.device)
+            totals, product = engine.energy(frames.flatten(2), s, group, count, gaussian)
+            value = energies(totals).mean().to(s.dtype)
+            return Energy(value, torch.full((count,), 1 / count, dtype=s.dtype, device=s.device), group, product)
+
+        return differentiable(maps, compute)

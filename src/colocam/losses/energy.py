@@ -1,38 +1,67 @@
-"""The pairwise energy Σ_r S_rᵀ W (1 - S_r) that eq. 2 and eq. 4 share, with its gradient from the same two products."""
+"""The pairwise energy R = Σ_r S_rᵀ W (1 - S_r) that eq. 2 and eq. 4 share.
 
-from typing import Any
+With S⁰ = 1 - S¹, D = S¹ - ½ and symmetric W, R = ½·1ᵀW1 - 2·DᵀWD and ∂R/∂S¹ = -4·WD: one product gives both.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 
-def energy_and_gradient(maps: Tensor, degree: Tensor, smoothed: Tensor) -> tuple[Tensor, Tensor]:
-    """Energy of each pixel, R = 2 Σ_i S_i (W1 - WS)_i, and ∂R/∂S = 2 W1 - 4 WS, for S⁰ = 1 - S¹ and symmetric W.
+class Energy(NamedTuple):
+    """A weighted sum of energies, Σ_g weight_g · R_g, and what its gradient needs.
 
-    Args:
-        maps: S, any shape.
-        degree: W·1, the same shape.
-        smoothed: W·S, the same shape.
+    Attributes:
+        value: the sum, scalar.
+        weights: (groups,).
+        group: (F,) int64, group of each frame.
+        product: WD, (F, P).
     """
-    return 2 * maps * (degree - smoothed), 2 * degree - 4 * smoothed
+
+    value: Tensor
+    weights: Tensor
+    group: Tensor
+    product: Tensor
 
 
-def attach_gradient(maps: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
-    """The scalar ``value`` as a function of ``maps`` whose derivative is ``gradient``, computed beforehand."""
-    out: Tensor = _Known.apply(maps, value, gradient)
+def differentiable(maps: Tensor, compute: Callable[[Tensor], Energy]) -> Tensor:
+    """The value of ``compute`` as a function of ``maps`` (F, H, W); weights count as constants.
+
+    ``compute`` gets the maps as (F, P) float32, or float64 if they are, outside autocast.
+    """
+    out: Tensor = _Energy.apply(maps, compute)
     return out
 
 
-class _Known(torch.autograd.Function):
+class _Energy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, maps: Tensor, value: Tensor, gradient: Tensor) -> Tensor:  # noqa: ANN401
-        ctx.save_for_backward(gradient)
-        ctx.dtype = maps.dtype
-        return value.clone()
+    def forward(ctx: Any, maps: Tensor, compute: Callable[[Tensor], Energy]) -> Tensor:  # noqa: ANN401
+        with torch.autocast(maps.device.type, enabled=False):
+            energy = compute((maps if maps.dtype == torch.float64 else maps.float()).flatten(1))
+        ctx.save_for_backward(energy.weights, energy.group, energy.product)
+        ctx.shape, ctx.dtype = maps.shape, maps.dtype
+        return energy.value
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
-        (gradient,) = ctx.saved_tensors
-        return (outer * gradient).to(ctx.dtype), None, None
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None]:  # noqa: ANN401
+        weights, group, product = ctx.saved_tensors
+        if on_kernels(product):
+            from colocam.losses import fused
+
+            return fused.scale(product, group, weights, outer, ctx.dtype).view(ctx.shape), None
+        scale = -4 * outer * weights[group]
+        return (scale[:, None] * product).to(ctx.dtype).view(ctx.shape), None
+
+
+def on_kernels(tensor: Tensor) -> bool:
+    """Whether the small steps around the product run as Triton kernels, where each launch counts."""
+    return tensor.is_cuda and tensor.dtype == torch.float32
+
+
+def energies(totals: Tensor) -> Tensor:
+    """R of each group from its sums 1ᵀW1 and DᵀWD: (groups, 2) -> (groups,)."""
+    return 0.5 * totals[:, 0] - 2 * totals[:, 1]

@@ -1,4 +1,4 @@
-"""Naming the input that is not finite."""
+"""Naming the input that is wrong."""
 
 import torch
 from torch import Tensor
@@ -27,3 +27,11 @@ def require_finite(where: str, **inputs: Tensor) -> None:
 def require_finite_on_cpu(where: str, **inputs: Tensor) -> None:
     """``require_finite`` where it costs no synchronisation."""
     require_finite(where, **{name: tensor for name, tensor in inputs.items() if tensor.device.type == "cpu"})
+
+
+def require_shapes(where: str, frames: Tensor, maps: Tensor) -> None:
+    """Raise a ColocamError unless frames are (B, 3, H, W) and maps (B, H, W)."""
+    if frames.dim() != 4 or frames.shape[1] != 3 or maps.shape != frames[:, 0].shape:
+        raise ColocamError(
+            f"{where}: needs frames (B, 3, H, W) and maps (B, H, W), got {tuple(frames.shape)} and {tuple(maps.shape)}"
+        )

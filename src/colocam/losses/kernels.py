@@ -1,0 +1,40 @@
+"""The last steps of the pairwise losses as Triton kernels: many small operations in one launch each."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit(do_not_specialize=["frames", "groups"])
+def weigh(
+    totals, group, weights, value, frames, groups,
+    adaptive: tl.constexpr, by_energy: tl.constexpr, block_f: tl.constexpr, block_g: tl.constexpr,
+):  # fmt: skip
+    """Weight of each sequence and the loss, as in ``energy.weigh``: one program.
+
+    totals (groups, 2) float64, group (frames,) -> weights (groups,) and value, float32.
+    """
+    g = tl.arange(0, block_g)
+    mass = tl.load(totals + 2 * g, g < groups, 0.0)
+    energy = 0.5 * mass - 2 * tl.load(totals + 2 * g + 1, g < groups, 0.0)
+    size = tl.zeros((block_g,), tl.int32)
+    for start in range(0, frames, block_f):
+        f = start + tl.arange(0, block_f)
+        size += tl.sum((tl.load(group + f, f < frames, -1)[:, None] == g[None, :]).to(tl.int32), 0)
+    counted = tl.where(size >= 2, 1.0, 0.0).to(tl.float64)
+    weight = counted / tl.maximum(tl.sum(counted), 1.0)
+    if adaptive:
+        divisor = tl.abs(energy if by_energy else mass - energy)
+        weight /= tl.maximum(tl.maximum(divisor, 1e-6 * mass), 1e-300)
+    tl.store(weights + g, weight.to(tl.float32), g < groups)
+    tl.store(value, tl.sum(weight * energy).to(tl.float32))
+
+
+@triton.jit
+def scale(product, group, weights, outer, out, pixels, block: tl.constexpr):
+    """out = -4 · outer · weights[group] · product of each frame. Programs: (pixels / block, frames)."""
+    frame = tl.program_id(1)
+    p = tl.program_id(0) * block + tl.arange(0, block)
+    mask = p < pixels
+    at = frame.to(tl.int64) * pixels + p
+    weight = -4 * tl.load(outer).to(tl.float32) * tl.load(weights + tl.load(group + frame))
+    tl.store(out + at, (weight * tl.load(product + at, mask, 0.0)).to(out.dtype.element_ty), mask)
