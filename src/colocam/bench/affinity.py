@@ -1,0 +1,164 @@
+"""How fast and how exact the pairwise losses are: value and gradient, from Python, beside the floor and the dense sum."""
+
+import argparse
+import datetime
+import json
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from colocam.affinity import bilateral_product, color_product, dense_bilateral_product, dense_color_product
+from colocam.bench import timing
+from colocam.bench.frames import Kind, make_frames
+from colocam.losses import CoLocLoss, CRFLoss
+
+SIZE = 224
+# Input sets that take turns, so that the second-level cache does not hold the next call's input.
+SETS = 3
+# Colour levels and pixels, as published.
+SIGMA, SIGMA_XY = 15.0, 100.0
+PUBLISHED_MS = {"colour n=64": 81.0}
+TOLERANCES = (3e-2, 1e-2, 5e-3, 2e-3, 1e-3)
+
+Row = dict[str, Any]
+
+
+def run(device: str = "cpu", json_path: Path | None = None, *, quick: bool = False) -> Row:
+    """Measure, print, and write to ``json_path``; ``quick`` leaves out the long sequences and the noise."""
+    where = torch.device(device)
+    bandwidth = timing.copy_bandwidth(where)
+    result: Row = {
+        "what": "CoLocLoss and CRFLoss, value and gradient with respect to the maps, 224x224, default tolerance",
+        "device": torch.cuda.get_device_name(where) if where.type == "cuda" else f"{platform.machine()} CPU",
+        "torch": torch.__version__,
+        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        "copy_gb_per_s": bandwidth / 1e9,
+        "cases": [],
+        "tolerance": [],
+    }
+    print(f"{result['device']}, torch {torch.__version__}, copy {bandwidth / 1e9:.0f} GB/s, {result['date']}")
+    lengths = [4, 64] if quick else [1, 4, 16, 64, 256]
+    kinds: list[Kind] = ["scene"] if quick else ["scene", "noise"]
+    cases = [(f"colour n={n}", n, [0] * n) for n in lengths]
+    cases += [("colour 8 x 4", 32, [i // 4 for i in range(32)]), ("crf 32 frames", 32, [])]
+    for kind in kinds:
+        for name, count, sequences in cases:
+            row = _case(f"{name}", count, sequences, kind, where, bandwidth)
+            result["cases"].append(row)
+            print(_line(row), flush=True)
+    for tol in TOLERANCES:
+        row = {"tol": tol, **_errors(2, [0, 0], "scene", where, tol)}
+        result["tolerance"].append(row)
+        print(f"tol {tol:7.0e}: " + ", ".join(f"{k} {v:.5f}" for k, v in row.items() if k != "tol"), flush=True)
+    if json_path is not None:
+        json_path.write_text(json.dumps(result, indent=1) + "\n")
+    return result
+
+
+def _step(count: int, sequences: list[int], kind: Kind, device: torch.device) -> Callable[[int], Tensor]:
+    """A function that computes the loss of input set i and its gradient, and returns the gradient."""
+    sets = [make_frames(count, SIZE, kind, seed) for seed in range(SETS)]
+    inputs = [(frames.to(device), maps.to(device).requires_grad_()) for frames, maps in sets]
+    ids = torch.tensor(sequences, device=device)
+    groups = len(set(sequences))
+
+    # A single frame has no partner; its energy is computed all the same.
+    coloc, crf = CoLocLoss(SIGMA), CRFLoss(SIGMA, SIGMA_XY)
+
+    def step(i: int) -> Tensor:
+        frames, maps = inputs[i % SETS]
+        loss = coloc(frames, maps, ids, groups) if sequences else crf(frames, maps)
+        return torch.autograd.grad(loss, maps)[0]
+
+    return step
+
+
+def _case(name: str, count: int, sequences: list[int], kind: Kind, device: torch.device, bandwidth: float) -> Row:
+    step = _step(count, sequences, kind, device)
+    repeats = 100 if device.type == "cuda" else 7
+    pixels = count * SIZE * SIZE
+    row: Row = {"name": name, "frames": kind, "count": count}
+    row["ms"] = timing.median_ms(step, device, repeats)
+    # Colours once, maps once, the gradient once.
+    row["floor_ms"] = 1e3 * pixels * (3 + 4 + 4) / bandwidth
+    if device.type == "cuda":
+        row["graph_ms"] = timing.graph_ms(step, device, repeats)
+        row["extra_mb"] = timing.peak_extra_bytes(step, device) / 1e6
+    if count <= (4 if device.type == "cuda" else 0) and sequences:
+        row["dense_ms"] = _dense_ms(count, kind, device)
+    if name in PUBLISHED_MS:
+        row["published_ms"] = PUBLISHED_MS[name]
+    return row | _errors(count, sequences, kind, device, None)
+
+
+def _dense_ms(count: int, kind: Kind, device: torch.device) -> float:
+    """The two products W·1 and W·S in float32, block by block: what a framework does without a better idea."""
+    frames, maps = (x.to(device) for x in make_frames(count, SIZE, kind))
+    colors = frames.transpose(0, 1).flatten(1).T.float() / SIGMA
+    values = torch.stack([torch.ones_like(maps), maps], dim=-1).flatten(0, 2)
+
+    def dense(_: int) -> Tensor:
+        blocks = torch.tensor_split(colors, max(1, len(colors) // 2048))
+        return torch.cat([torch.exp(-0.5 * torch.cdist(block, colors).square()) @ values for block in blocks])
+
+    return timing.median_ms(dense, device, 3)
+
+
+def _errors(count: int, sequences: list[int], kind: Kind, device: torch.device, tol: float | None) -> Row:
+    """Relative L2 errors of W·1 and W·S and the cosine of the gradient, on pixels of the first sequence or frame."""
+    mine = sequences.count(0) if sequences else 1
+    if mine < 1 or (device.type == "cpu" and mine > 16):
+        return {}
+    frames, maps = (x[:mine].to(device) for x in make_frames(count, SIZE, kind))
+    pixels = mine * SIZE * SIZE
+    rows = torch.randperm(pixels, generator=torch.Generator().manual_seed(1))[: 1000 if pixels < 10**6 else 200]
+    rows = rows.to(device)
+    if sequences:
+        colors = frames.transpose(0, 1).flatten(1).T
+        values = torch.stack([torch.ones_like(maps), maps, maps - 0.5], dim=-1).flatten(0, 2)
+        product = color_product(colors, values[:, :2], SIGMA, **({} if tol is None else {"tol": tol}))[rows]
+        exact = dense_color_product(colors, values, SIGMA, rows)
+    else:
+        values = torch.stack([torch.ones_like(maps), maps, maps - 0.5], dim=1)
+        whole = bilateral_product(frames, values[:, :2], SIGMA, SIGMA_XY)
+        product = whole[0].flatten(1)[:, rows].T
+        exact = dense_bilateral_product(frames, values, SIGMA, SIGMA_XY, rows)[0].T
+    errors = ((product - exact[:, :2]).norm(dim=0) / exact[:, :2].norm(dim=0)).tolist()
+    gradient = _gradient(frames, maps, crf=not sequences, tol=tol).flatten()[rows].double()
+    cosine = torch.cosine_similarity(gradient, -exact[:, 2], dim=0).item()
+    return {"error_W1": errors[0], "error_WS": errors[1], "gradient_1-cos": 1 - cosine}
+
+
+def _gradient(frames: Tensor, maps: Tensor, *, crf: bool, tol: float | None) -> Tensor:
+    """Gradient of the loss itself; a single frame is shown twice, for a sequence has at least two."""
+    options = {} if tol is None else {"tol": tol}
+    s = maps.clone().requires_grad_()
+    if crf:
+        return torch.autograd.grad(CRFLoss(SIGMA, SIGMA_XY, **options)(frames, s), s)[0]
+    twice = 2 if len(maps) == 1 else 1
+    ids = torch.zeros(twice * len(maps), dtype=torch.int64, device=maps.device)
+    loss = CoLocLoss(SIGMA, **options)(frames.repeat(twice, 1, 1, 1), s.repeat(twice, 1, 1), ids, 1)
+    return torch.autograd.grad(loss, s)[0]
+
+
+def _line(row: Row) -> str:
+    parts = [f"{row['name']:14} {row['frames']:6} {row['ms']:9.3f} ms", f"floor {row['floor_ms']:.3f}"]
+    for key, text in (("graph_ms", "graph {:.3f}"), ("dense_ms", "dense {:.0f}"), ("extra_mb", "extra {:.0f} MB")):
+        if key in row:
+            parts.append(text.format(row[key]))
+    if "error_W1" in row:
+        parts.append(f"W1 {100 * row['error_W1']:.3f} % WS {100 * row['error_WS']:.3f} % 1-cos {row['gradient_1-cos']:.1e}")
+    return ", ".join(parts)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
+    run(arguments.device, arguments.json, quick=arguments.quick)
