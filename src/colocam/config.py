@@ -139,8 +139,8 @@ class Losses(Section):
     """λ_c of eq. 4; 0 leaves the temporal term out (F-CAM)."""
     weighting: Literal["adaptive", "constant"] = "adaptive"
     """adaptive: divide eq. 4 by its own magnitude (eq. 5)."""
-    divisor: Literal["alignment", "loss"] = "alignment"
-    """Magnitude that the adaptive weight divides by: alignment |SᵀWS| as published code, loss |R_c| as the paper."""
+    divisor: Literal["affinity", "energy"] = "affinity"
+    """What the adaptive weight divides by: affinity ΣSᵀWS, as the published figures; energy |R_c|, as the text of the paper."""
 
 
 class LocalizerStage(Optimisation):

@@ -5,6 +5,9 @@ cell and one spatial function they are at most a 32-byte sector, and a pixel add
 Kernels on pixels give each thread one pixel at a time (block = 32·warps), so that nothing moves between threads.
 """
 
+# ruff: noqa: ANN, PLR0917, RET505, D403  a kernel is a language of its own
+# mypy: ignore-errors
+
 import triton
 import triton.language as tl
 

@@ -50,6 +50,8 @@ def run(device: str = "cpu", json_path: Path | None = None, *, quick: bool = Fal
             row = _case(f"{name}", count, sequences, kind, where, bandwidth)
             result["cases"].append(row)
             print(_line(row), flush=True)
+    if where.type == "cuda":
+        _profile(where)
     for tol in TOLERANCES:
         row = {"tol": tol, **_errors(2, [0, 0], "scene", where, tol)}
         result["tolerance"].append(row)
@@ -143,6 +145,20 @@ def _gradient(frames: Tensor, maps: Tensor, *, crf: bool, tol: float | None) -> 
     ids = torch.zeros(twice * len(maps), dtype=torch.int64, device=maps.device)
     loss = CoLocLoss(SIGMA, **options)(frames.repeat(twice, 1, 1, 1), s.repeat(twice, 1, 1), ids, 1)
     return torch.autograd.grad(loss, s)[0]
+
+
+def _profile(device: torch.device) -> None:
+    """Print where the device's time goes."""
+    for name, count, sequences in (("colour n=64", 64, [0] * 64), ("crf 32 frames", 32, [])):
+        step = _step(count, sequences, "scene", device)
+        step(0)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            for i in range(10):
+                step(i)
+            torch.cuda.synchronize(device)
+        events = sorted(profile.key_averages(), key=lambda event: -event.device_time_total)
+        kernels = ", ".join(f"{e.key[:24]} {e.device_time_total / 1e4:.3f} ms / {e.count // 10}" for e in events[:9])
+        print(f"{name}: {kernels}", flush=True)
 
 
 def _line(row: Row) -> str:

@@ -54,12 +54,14 @@ def spread_samples(clips: Sequence[CachedClip], tags: Sequence[str], per_clip: i
 
 
 def labelled_samples(
-    clips: Sequence[CachedClip], tags: Sequence[str], truth: Truth, per_clip: int | None = None
+    clips: Sequence[CachedClip], tags: Sequence[str], truth: Truth, per_clip: int | None = None, *, present: bool = False
 ) -> Samples:
-    """The cached frames that carry a label, at most ``per_clip`` of a clip, evenly spread."""
+    """The cached frames that carry a label (``present``: a box), at most ``per_clip`` of a clip, evenly spread."""
     chosen = []
     for clip in clips:
-        labelled = np.flatnonzero(np.isin(clip.index, truth.labelled(clip.clip.name))).tolist()
+        name = clip.clip.name
+        wanted = [frame for frame in truth.labelled(name) if truth.boxes(name, frame) or not present]
+        labelled = np.flatnonzero(np.isin(clip.index, wanted)).tolist()
         chosen.append([labelled[i] for i in evenly(len(labelled), per_clip or len(labelled))])
     return _samples(clips, tags, chosen)
 

@@ -15,7 +15,7 @@ from colocam.data.batches import Picks
 from colocam.errors import InterruptedRunError
 from colocam.interrupt import stop_requested
 from colocam.progress import progress
-from colocam.training.checkpoint import load_checkpoint, save_checkpoint
+from colocam.checkpoint import load_checkpoint, save_checkpoint
 from colocam.training.journal import Journal, Value
 from colocam.training.optimiser import (
     RunningMean,
@@ -53,7 +53,7 @@ class Task:
         settings: epochs, learning rate, …
         plan: epoch → the frames of its steps.
         terms: (frames of a step, number of the step, epoch) → the loss's terms by name; their sum is minimised.
-        validate: measure the module as it is.
+        validate: measure the module as it is after an epoch.
     """
 
     phase: str
@@ -62,7 +62,7 @@ class Task:
     settings: Optimisation
     plan: Callable[[int], list[Picks]]
     terms: Callable[[Picks, int, int], dict[str, Tensor]]
-    validate: Callable[[], Validation]
+    validate: Callable[[int], Validation]
 
 
 def fit(task: Task, folder: Path, journal: Journal) -> None:
@@ -135,7 +135,7 @@ def _step(
 def _validate(task: Task, folder: Path, journal: Journal, state: dict[str, Any]) -> None:
     """Measure the weights and keep them under each score that they improve."""
     task.module.eval()
-    result = task.validate()
+    result = task.validate(state["epoch"])
     journal.add(task.phase, "val", state["epoch"], state["step"], **result.scores, **result.values)
     for name, score in result.scores.items():
         if name not in state["best"] or score > state["best"][name]:

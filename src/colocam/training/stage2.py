@@ -9,9 +9,9 @@ from torch import Tensor
 
 from colocam.cams.store import CamStore
 from colocam.config import Config, Method
-from colocam.data import sampling
 from colocam.data.augment import draw_crops
 from colocam.data.batches import Picks, plan_sequences, read_frames
+from colocam.data.sampling import SAMPLERS
 from colocam.data.store import CachedClip
 from colocam.losses import CoLocLoss, CRFLoss, PartialCrossEntropy, SizeConstraint
 from colocam.models import Classifier, LocalizerNet, foreground
@@ -20,8 +20,6 @@ from colocam.seeds import draw_seeds
 from colocam.training.journal import Journal
 from colocam.training.loop import Task, Validation, fit
 from colocam.training.validation import Judge
-
-SAMPLERS = {"adjacent": sampling.adjacent, "interval": sampling.interval, "gaussian": sampling.gaussian}
 
 
 def train_localizer(
@@ -43,7 +41,7 @@ def train_localizer(
     weights = settings.losses
     seed_loss, crf_loss = PartialCrossEntropy(), CRFLoss(weights.sigma_rgb, weights.sigma_xy)
     coloc_loss = CoLocLoss(weights.sigma_rgb, weighting=weights.weighting, divisor=weights.divisor)
-    size_loss = SizeConstraint()
+    size_loss = SizeConstraint(weights.barrier, weights.barrier_growth, weights.barrier_max)
 
     def plan(epoch: int) -> list[Picks]:
         return plan_sequences(
@@ -73,14 +71,14 @@ def train_localizer(
         if weights.crf:
             found["crf"] = weights.crf * crf_loss(frames, maps)
         if weights.size:
-            barrier = min(weights.barrier * weights.barrier_growth**epoch, weights.barrier_max)
-            found["size"] = weights.size * size_loss(maps, barrier)
+            size_loss.set_epoch(epoch)
+            found["size"] = weights.size * size_loss(maps)
         if weights.coloc:
-            found["coloc"] = weights.coloc * coloc_loss(frames, maps, picks.sequences.to(device))
+            found["coloc"] = weights.coloc * coloc_loss(frames, maps, picks.sequences)
         return found
 
-    def validate() -> Validation:
-        return judge.localizer(net)
+    def validate(epoch: int) -> Validation:
+        return judge.localizer(net, epoch)
 
     groups = [(list(net.decoder.parameters()), 1.0)]
     fit(Task(method, net.decoder, groups, settings, plan, terms, validate), folder, journal)

@@ -1,13 +1,24 @@
 """How good are these weights? From tags and maps alone, or from boxes where a user has some."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
+from colocam.boxes import to_8bit
+from colocam.cams import full_size, layercam
 from colocam.data.samples import Boxes, Samples
-from colocam.models import Classifier, LocalizerNet
+from colocam.metrics import Frames, box_hits
+from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.selection import tags_only_threshold
 from colocam.training.loop import Validation
+
+THRESHOLDS = np.arange(250) / 250
+"""τ = 0, .004, … as published for validation during training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,26 +27,53 @@ class Judge:
 
     Attributes:
         samples: validation frames.
-        boxes: true boxes per frame in model pixels, or None without any.
+        boxes: true boxes of each frame in model pixels, at least one; None where nobody drew any.
+        tags: names of the classes.
         size: side of the model's input in pixels.
         device: where the model is.
     """
 
     samples: Samples
     boxes: list[Boxes] | None
+    tags: tuple[str, ...]
     size: int
     device: torch.device
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def classifier(self, classifier: Classifier) -> Validation:
-        """Accuracy on tags."""
-        logits, classes = [], []
-        for frames, c in self.samples.batches(self.size, self.device):
-            logits.append(classifier(frames).logits)
-            classes.append(c)
-        z, y = torch.cat(logits), torch.cat(classes)
-        loss = float(F.cross_entropy(z, y))
-        return Validation({"best": -loss}, {"loss": loss, "accuracy": float((z.argmax(1) == y).float().mean())})
+        """``best``: the lowest cross-entropy on held-out tags. ``cam``: the best LayerCAM, where boxes can tell."""
+        logits = torch.cat([classifier(frames).logits.float().cpu() for frames, _ in self._batches()])
+        classes = self.samples.classes
+        loss = float(F.cross_entropy(logits, classes))
+        accuracy = float((logits.argmax(1) == classes).float().mean())
+        if self.boxes is None:
+            return Validation({"best": -loss}, {"loss": loss, "accuracy": accuracy})
+        maps = self._maps(lambda frames, wanted: full_size(layercam(classifier, frames, wanted), self.size))
+        _, corloc = self._choose(maps, self.boxes)
+        return Validation({"best": -loss, "cam": corloc}, {"loss": loss, "accuracy": accuracy, "corloc": corloc})
 
-    def localizer(self, net: LocalizerNet) -> Validation:
-        return Validation({"best": 0.0}, {})
+    @torch.inference_mode()
+    def localizer(self, net: LocalizerNet, epoch: int) -> Validation:
+        """``best``: the best CorLoc, where boxes can tell; else the last epoch.
+
+        No score that we tried from tags and maps alone found a better epoch than the last one, whose learning rate has
+        come to rest (docs/tags-only.md). The threshold comes from the maps, or from the boxes.
+        """
+        maps = self._maps(lambda frames, _: foreground(net(frames).map_logits))
+        if self.boxes is None:
+            return Validation({"best": float(epoch)}, {"threshold": tags_only_threshold(maps)})
+        threshold, corloc = self._choose(maps, self.boxes)
+        return Validation({"best": corloc}, {"threshold": threshold, "corloc": corloc})
+
+    def _choose(self, maps: npt.NDArray[np.uint8], boxes: list[Boxes]) -> tuple[float, float]:
+        """The threshold with the best CorLoc, mean over classes, and that CorLoc in percent (as `oracle-global`)."""
+        frames = Frames(self.tags, self.samples.classes.numpy(), self.samples.picks.clips.numpy())
+        means = np.nanmean(frames.class_means(box_hits(maps, boxes, THRESHOLDS)), axis=0)
+        best = np.flatnonzero(means >= means.max() - 1e-12)
+        return float(THRESHOLDS[best[(len(best) - 1) // 2]]), 100 * float(means.max())
+
+    def _maps(self, mapper: Callable[[Tensor, Tensor], Tensor]) -> npt.NDArray[np.uint8]:
+        return np.concatenate([to_8bit(mapper(frames, classes)).cpu().numpy() for frames, classes in self._batches()])
+
+    def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        return self.samples.batches(self.size, self.device)

@@ -33,7 +33,7 @@ from colocam.data.world.textures import (
 
 Builder = Callable[[np.random.Generator], Figure]
 
-SOFT = 0.4
+SOFT = 0.9
 """Contrast of a body's texture."""
 
 

@@ -18,7 +18,7 @@ from colocam.types import Box
 
 Image = npt.NDArray[np.uint8]
 
-SIZES = (0.18, 0.75)
+SIZES = (0.28, 0.88)
 """Least and greatest size of an object (geometric mean of width and height), as a share of the frame's height."""
 CANVAS = (1.9, 1.6)
 """Width and height of the background, in frames."""

@@ -32,7 +32,7 @@ def make_world(
     folder: Path,
     *,
     seed: int = 0,
-    videos_per_class: tuple[int, int, int] = (16, 4, 6),
+    videos_per_class: tuple[int, int, int] = (20, 4, 6),
     frames: int = 32,
     size: tuple[int, int] = (192, 144),
     fps: int = 12,

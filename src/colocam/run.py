@@ -1,33 +1,22 @@
-"""A whole run: videos and tags in, a run folder with a model out. Every part is skipped where it is already done."""
+"""A run folder: configuration, environment, data and where each trained part lies."""
 
 import importlib.metadata
 import json
 import platform
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from colocam.cams.store import open_cams
-from colocam.config import Config, Method, load_config, read_config, write_config
+from colocam.checkpoint import load_checkpoint
+from colocam.config import Backbone, Config, Method, read_config, write_config
 from colocam.data.cache import cache_frames
-from colocam.data.catalogue import Catalogue, read_catalogue
-from colocam.data.samples import labelled_samples, scaled_boxes, spread_samples
+from colocam.data.catalogue import Catalogue
 from colocam.data.store import CachedClip
-from colocam.data.truth import Truth, read_truth
-from colocam.errors import ColocamError, InterruptedRunError
+from colocam.errors import ColocamError
 from colocam.files import explain_os_errors, write_json
-from colocam.interrupt import graceful_stop
-from colocam.models import Classifier, LocalizerNet
-from colocam.models.store import Card, Model, save_model
-from colocam.progress import say
-from colocam.training.checkpoint import load_checkpoint
-from colocam.training.journal import Journal
-from colocam.training.stage1 import train_classifier
-from colocam.training.stage2 import train_localizer
-from colocam.training.validation import Judge
+from colocam.models import Classifier
 from colocam.types import Clip, Split
 
 
@@ -60,38 +49,6 @@ class Run:
         return self.folder if method == self.config.methods[0] else self.folder / method
 
 
-def train(
-    source: str | Path,
-    out: str | Path,
-    config: Config | None = None,
-    *,
-    boxes: str | Path | None = None,
-    frames: str | Path | None = None,
-    device: str | None = None,
-) -> Path:
-    """Train both stages on tagged videos and return the run folder; an interrupted run is continued.
-
-    Args:
-        source: folder ``VIDEOS/<tag>/…`` or a CSV/parquet manifest, see :func:`read_catalogue`.
-        out: the run folder.
-        config: what to train; the preset ``cpu`` if None.
-        boxes: a table of true boxes; those of validation videos then choose the epochs and the threshold. Without it
-            they are chosen from tags and maps alone.
-        frames: folder of the frame cache, ``out/frames`` if None; runs on the same videos may share it.
-        device: ``cpu`` or ``cuda``; the GPU if there is one.
-    """
-    config = config or load_config()
-    truth = read_truth(Path(boxes)) if boxes is not None else None
-    catalogue = read_catalogue(Path(source), val_fraction=config.frames.val_fraction, seed=config.seed)
-    run = _open(Path(out), config, catalogue, Path(frames) if frames else Path(out) / "frames", device, truth is not None)
-    try:
-        with graceful_stop():
-            _train(run, truth)
-    except (InterruptedRunError, KeyboardInterrupt) as stop:
-        raise InterruptedRunError(f"{stop or 'stopped'}: run the same command again to continue {run.folder}") from stop
-    return run.folder
-
-
 def open_run(folder: str | Path, device: str | None = None) -> Run:
     """Open a run folder that ``train`` made."""
     folder = Path(folder)
@@ -106,13 +63,13 @@ def open_run(folder: str | Path, device: str | None = None) -> Run:
     return Run(folder, read_config(folder / "config.yaml"), catalogue, Path(data["frames"]), _device(device))
 
 
-def _open(
-    out: Path, config: Config, catalogue: Catalogue, frames: Path, device: str | None, boxed: bool
+def create_run(
+    out: Path, config: Config, catalogue: Catalogue, *, frames: Path, device: str | None, boxes: bool
 ) -> Run:
     """Make the run folder, or check that the one there is of this configuration and these data."""
     described = {
         "tags": list(catalogue.tags),
-        "boxes": boxed,
+        "boxes": boxes,
         "frames": str(frames.absolute()),
         "clips": [
             {
@@ -142,3 +99,41 @@ def _open(
         write_json(out / "environment.json", _environment(config))
         write_json(out / "data.json", described)
     return Run(out, config, catalogue, frames, _device(device))
+
+
+def untrained(config: Config) -> Backbone:
+    """The backbone without its initial weights, which a trained model does not need."""
+    return config.backbone.model_copy(update={"pretrained": False, "weights": None})
+
+
+def _device(name: str | None) -> torch.device:
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ColocamError("--device cuda: torch sees no GPU here; use --device cpu, or install a GPU build of torch")
+    return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+
+def _difference(old: Config, new: Config) -> str | None:
+    """The first key that differs, with both values."""
+    pairs = zip(_flat(old.model_dump()), _flat(new.model_dump()), strict=False)
+    return next((f"{key}: {before} there, {after} now" for (key, before), (_, after) in pairs if before != after), None)
+
+
+def _flat(values: dict[str, object], prefix: str = "") -> list[tuple[str, object]]:
+    flat: list[tuple[str, object]] = []
+    for key, value in values.items():
+        flat += _flat(value, f"{prefix}{key}.") if isinstance(value, dict) and value else [(prefix + key, value)]
+    return flat
+
+
+def _environment(config: Config) -> dict[str, object]:
+    """What a result may depend on beside the configuration."""
+    packages = ("colocam", "torch", "torchvision", "timm", "segmentation-models-pytorch", "numpy", "av", "opencv-python-headless")
+    return {
+        "command": sys.argv,
+        "seed": config.seed,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu_threads": torch.get_num_threads(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "packages": {name: importlib.metadata.version(name) for name in packages},
+    }

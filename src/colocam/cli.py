@@ -1,0 +1,125 @@
+"""The command line: each command is a thin reading of its arguments; what it does lives in the module it names."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from colocam.errors import ColocamError, InterruptedRunError
+from colocam.progress import say
+
+app = typer.Typer(
+    help="Boxes, heat-maps and tracks in videos, learnt from one tag per video.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Device = Annotated[str | None, typer.Option(help="cpu or cuda; without it the GPU, if there is one.")]
+Boxes = Annotated[Path | None, typer.Option(help="Table of true boxes: clip, frame, present, x1, y1, x2, y2.")]
+Preset = Annotated[str, typer.Option(help="Configuration to start from: cpu, paper.")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML file that changes keys of the preset.")]
+Overrides = Annotated[list[str] | None, typer.Option("--set", help="Change one key, e.g. --set localizer.epochs=20.")]
+Frames = Annotated[Path | None, typer.Option(help="Folder for decoded frames, to be shared by runs.")]
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the videos and the run.")] = Path("demo"),
+    seed: Annotated[int, typer.Option(help="Seed of the training; the videos stay the same.")] = 0,
+    world_seed: Annotated[int, typer.Option(help="Seed of the videos.")] = 0,
+    videos_only: Annotated[bool, typer.Option("--videos-only", help="Make the tagged videos and stop.")] = False,
+    overrides: Overrides = None,
+) -> None:
+    """Make a small world of tagged videos, train on its tags, evaluate, and write a report."""
+    from colocam.demo import run_demo  # noqa: PLC0415 - torch is imported only where it is needed
+
+    run_demo(out, seed=seed, world_seed=world_seed, videos_only=videos_only, overrides=overrides or [])
+
+
+@app.command()
+def train(
+    videos: Annotated[Path, typer.Argument(help="Folder VIDEOS/<tag>/…, or a CSV or parquet manifest.")],
+    out: Annotated[Path, typer.Option(help="Run folder; the same command continues an interrupted run.")],
+    preset: Preset = "cpu",
+    config: ConfigFile = None,
+    overrides: Overrides = None,
+    boxes: Boxes = None,
+    frames: Frames = None,
+    device: Device = None,
+) -> None:
+    """Train both stages on tagged videos."""
+    from colocam.config import load_config  # noqa: PLC0415
+    from colocam.training import train as run_training  # noqa: PLC0415
+
+    chosen = load_config(preset, config, overrides or [])
+    run = run_training(videos, out, chosen, boxes=boxes, frames=frames, device=device)
+    say(f"trained: {run / 'model.json'}; now: colocam localize {run} VIDEO -o OUT")
+
+
+@app.command()
+def evaluate(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders; several of the same data give mean ± std.")],
+    boxes: Annotated[Path, typer.Option(help="Table of true boxes: clip, frame, present, x1, y1, x2, y2.")],
+    split: Annotated[str, typer.Option(help="Which videos to evaluate on: train, val or test.")] = "test",
+    device: Device = None,
+) -> None:
+    """Print CorLoc of LayerCAM and the trained methods under the four protocols; write RUN/evaluation.json."""
+    from colocam.evaluation import evaluate as run_evaluation  # noqa: PLC0415
+    from colocam.report.console import print_evaluations  # noqa: PLC0415
+    from colocam.types import SPLITS  # noqa: PLC0415
+
+    if split not in SPLITS:
+        raise ColocamError(f"--split {split}: give one of {', '.join(SPLITS)}")
+    print_evaluations([run_evaluation(run, boxes, split=split, device=device) for run in runs])
+
+
+@app.command()
+def localize(
+    run: Annotated[Path, typer.Argument(help="Run folder with a trained model.")],
+    video: Annotated[Path, typer.Argument(help="Video file.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the annotated video and the table.")],
+    table: Annotated[str, typer.Option(help="Format of the table: csv or parquet.")] = "csv",
+    device: Device = None,
+) -> None:
+    """Write an annotated mp4 and a table with one row per frame."""
+    from colocam.inference.localize import localize_file  # noqa: PLC0415
+
+    annotated, rows = localize_file(run, video, out, table=table, device=device)
+    say(f"wrote {annotated} and {rows}")
+
+
+@app.command()
+def report(run: Annotated[Path, typer.Argument(help="Run folder.")]) -> None:
+    """Write RUN/report/index.html from what the run folder holds."""
+    from colocam.report import write_report  # noqa: PLC0415
+
+    say(f"wrote {write_report(run)}")
+
+
+@app.command()
+def bench(
+    name: Annotated[str, typer.Argument(help="What to time: affinity.")],
+    json: Annotated[Path | None, typer.Option(help="Also write the numbers to this file.")] = None,
+    device: Device = None,
+) -> None:
+    """Time a part, side by side with its alternatives."""
+    from colocam.bench import run_bench  # noqa: PLC0415
+
+    run_bench(name, device=device, json_path=json)
+
+
+def main() -> None:
+    """Run the command line; what a user can mend becomes one line and a non-zero exit."""
+    try:
+        app()
+    except InterruptedRunError as stop:
+        say(str(stop))
+        sys.exit(130)
+    except ColocamError as error:
+        say(f"error: {error}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        say("stopped")
+        sys.exit(130)

@@ -1,0 +1,103 @@
+"""Examples for the gallery, chosen by rule: for each class the best, the typical and the worst frame, and empty ones."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.boxes import largest_boxes
+from colocam.data.augment import whole
+from colocam.data.batches import Picks, read_frames
+from colocam.data.samples import Boxes, Samples
+from colocam.files import atomic_path
+from colocam.metrics import best_overlaps
+
+EMPTY_CASES = 4
+"""Frames without the object that the gallery shows."""
+
+Levels = npt.NDArray[np.uint8]
+
+
+def choose_cases(
+    overlaps: npt.NDArray[np.float64], classes: npt.NDArray[np.int64], clips: npt.NDArray[np.int64]
+) -> list[tuple[int, str]]:
+    """Frame number and group of each example.
+
+    Args:
+        overlaps: (N,) IoU of the method the gallery is about; nan where the object is absent.
+        classes: (N,) class of each frame.
+        clips: (N,) clip of each frame; one clip gives at most one example of a group.
+    """
+    chosen: list[tuple[int, str]] = []
+    for name in np.unique(classes):
+        frames = np.flatnonzero((classes == name) & ~np.isnan(overlaps))
+        if len(frames):
+            ordered = frames[np.argsort(overlaps[frames], kind="stable")]
+            chosen += [(int(ordered[-1]), "best"), (int(ordered[len(ordered) // 2]), "typical"), (int(ordered[0]), "worst")]
+    empty = np.flatnonzero(np.isnan(overlaps))
+    _, first = np.unique(clips[empty], return_index=True)
+    chosen += [(int(empty[i]), "empty") for i in np.sort(first)[:EMPTY_CASES]]
+    order = {"best": 0, "typical": 1, "worst": 2, "empty": 3}
+    unique = dict(reversed(chosen))  # a frame that is best and worst of its class at once is shown once
+    return sorted(unique.items(), key=lambda case: order[case[1]])
+
+
+def save_cases(
+    path: Path,
+    samples: Samples,
+    true_boxes: Sequence[Boxes],
+    maps: Mapping[str, Levels],
+    thresholds: Mapping[str, float],
+    predicted: Sequence[tuple[str, float]],
+    tags: Sequence[str],
+    size: int,
+) -> None:
+    """Write the examples' frames, maps, boxes and overlaps; the last method in ``maps`` decides which are chosen.
+
+    Args:
+        path: the .npz file; read it without pickle.
+        samples: N evaluated frames.
+        true_boxes: (k, 4) of each frame in model pixels.
+        maps: method → (N, size, size) in 8 bits.
+        thresholds: method → τ of the drawn box.
+        predicted: most probable tag of each frame and its probability.
+        tags: names of the classes.
+        size: side of the maps in pixels.
+    """
+    boxes, found, overlaps = {}, {}, {}
+    present = np.array([len(frame) > 0 for frame in true_boxes], dtype=bool)
+    for method, levels in maps.items():
+        boxes[method], found[method] = largest_boxes(levels, thresholds[method])
+        overlaps[method] = np.full(len(levels), np.nan)
+        right = best_overlaps(boxes[method][present][:, None], [b for b in true_boxes if len(b)])[:, 0]
+        overlaps[method][present] = np.where(found[method][present], right, 0.0)
+    judge = list(maps)[-1]
+    cases = choose_cases(overlaps[judge], samples.classes.numpy(), samples.picks.clips.numpy())
+    at = [frame for frame, _ in cases]
+    picks = Picks(samples.picks.clips[at], samples.picks.frames[at], samples.picks.sequences[at])
+    images = whole(read_frames(samples.clips, picks), size).round().byte().permute(0, 2, 3, 1).numpy()
+    most = max((len(true_boxes[i]) for i in at), default=0)
+    truth = np.full((len(at), max(most, 1), 4), np.nan, np.float32)
+    for row, i in enumerate(at):
+        truth[row, : len(true_boxes[i])] = true_boxes[i]
+    where = samples.where()
+    meta = [
+        {
+            "clip": where[i][0].clip.name,
+            "frame": where[i][1],
+            "tag": tags[int(samples.classes[i])],
+            "predicted": predicted[i][0],
+            "probability": predicted[i][1],
+            "group": group,
+        }
+        for i, group in cases
+    ]
+    arrays: dict[str, npt.NDArray[np.generic]] = {"images": images, "truth": truth, "meta": np.array(json.dumps(meta))}
+    for method in maps:
+        arrays[f"heatmaps__{method}"] = maps[method][at]
+        arrays[f"boxes__{method}"] = np.where(found[method][at][:, None], boxes[method][at], np.nan).astype(np.float32)
+        arrays[f"iou__{method}"] = overlaps[method][at].astype(np.float32)
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)

@@ -1,0 +1,50 @@
+"""The evaluation as a table in the terminal."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from colocam.metrics import PROTOCOLS
+
+NAMES = {"layercam": "LayerCAM", "fcam": "F-CAM", "tcam": "TCAM", "colocam": "CoLo-CAM"}
+
+
+def print_evaluations(evaluations: Sequence[dict[str, Any]]) -> None:
+    """Print CorLoc per protocol and per class: with its interval for one run, mean ± std for several."""
+    console = Console()
+    first = evaluations[0]
+    methods = [name for name in first if name in NAMES]
+    data = first["data"]
+    spread = "95 % bootstrap interval over videos" if len(evaluations) == 1 else f"mean ± std of {len(evaluations)} runs"
+    console.print(
+        f"CorLoc in percent, mean over classes, on {data['frames']} frames of {data['videos']} {data['split']} videos ({spread})"
+    )
+    protocols = [name for name in PROTOCOLS if name in first[methods[0]]]
+    table = Table("method", *protocols, "top-1 (tags-only)")
+    for method in methods:
+        cells = [_cell([run[method][protocol] for run in evaluations]) for protocol in protocols]
+        table.add_row(NAMES[method], *cells, _cell([run[method]["tags-only"]["top1"] for run in evaluations]))
+    console.print(table)
+    classes = list(first["classification"]["per_class"])
+    table = Table("tags-only, per class", *classes)
+    for method in methods:
+        table.add_row(NAMES[method], *(_mean([run[method]["tags-only"][name] for run in evaluations]) for name in classes))
+    console.print(table)
+    accuracy = [{"average": run["classification"]["accuracy"], **run["classification"]} for run in evaluations]
+    console.print(f"classification accuracy: {_cell(accuracy)}")
+
+
+def _cell(results: list[dict[str, Any]]) -> str:
+    averages = [result["average"] for result in results]
+    if len(averages) == 1:
+        low, high = results[0]["interval"]
+        return f"{averages[0]:.1f} [{low:.1f}, {high:.1f}]"
+    return f"{np.mean(averages):.1f} ± {np.std(averages, ddof=1):.1f}"
+
+
+def _mean(values: list[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{np.mean(known):.1f}" if known else "–"
