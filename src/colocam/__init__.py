@@ -6,11 +6,34 @@
 ...     print(found.pts, found.tag, found.box)
 """
 
-from colocam.config import Config, load_config
-from colocam.errors import ColocamError
-from colocam.evaluation import evaluate
-from colocam.inference import Localizer
-from colocam.training import train
-from colocam.types import Box, Clip, Localization
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from colocam.config import Config, load_config
+    from colocam.errors import ColocamError
+    from colocam.evaluation import evaluate
+    from colocam.inference import Localizer
+    from colocam.training import train
+    from colocam.types import Box, Clip, Localization
 
 __all__ = ["Box", "Clip", "ColocamError", "Config", "Localization", "Localizer", "evaluate", "load_config", "train"]
+
+_HOME = {
+    "Box": "colocam.types",
+    "Clip": "colocam.types",
+    "ColocamError": "colocam.errors",
+    "Config": "colocam.config",
+    "Localization": "colocam.types",
+    "Localizer": "colocam.inference",
+    "evaluate": "colocam.evaluation",
+    "load_config": "colocam.config",
+    "train": "colocam.training",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+    """Import a public name when it is first used: ``colocam --help`` need not wait for torch."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'colocam' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

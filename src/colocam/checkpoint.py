@@ -30,5 +30,5 @@ def load_checkpoint(folder: Path, name: str) -> tuple[dict[str, Tensor], dict[st
     try:
         state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return load_file(folder / state["weights"]), state
-    except Exception as error:  # noqa: BLE001 - whatever a damaged file provokes
+    except Exception as error:
         raise ColocamError(f"{path} is damaged ({error}): delete {folder} to train this part anew") from error

@@ -29,6 +29,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the videos and the run.")] = Path("demo"),
     seed: Annotated[int, typer.Option(help="Seed of the training; the videos stay the same.")] = 0,
     world_seed: Annotated[int, typer.Option(help="Seed of the videos.")] = 0,
+    *,
     videos_only: Annotated[bool, typer.Option("--videos-only", help="Make the tagged videos and stop.")] = False,
     overrides: Overrides = None,
 ) -> None:
@@ -105,9 +106,12 @@ def bench(
     device: Device = None,
 ) -> None:
     """Time a part, side by side with its alternatives."""
-    from colocam.bench import run_bench  # noqa: PLC0415
+    from colocam.bench import affinity  # noqa: PLC0415
 
-    run_bench(name, device=device, json_path=json)
+    benches = {"affinity": affinity.run}
+    if name not in benches:
+        raise ColocamError(f"no bench '{name}': there is {', '.join(benches)}")
+    benches[name](device or "cpu", json)
 
 
 def main() -> None:

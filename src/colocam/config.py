@@ -140,7 +140,7 @@ class Losses(Section):
     weighting: Literal["adaptive", "constant"] = "adaptive"
     """adaptive: divide eq. 4 by its own magnitude (eq. 5)."""
     divisor: Literal["affinity", "energy"] = "affinity"
-    """What the adaptive weight divides by: affinity ΣSᵀWS, as the published figures; energy |R_c|, as the text of the paper."""
+    """What the adaptive weight divides by: affinity ΣSᵀWS (the published figures), energy |R_c| (the paper's text)."""
 
 
 class LocalizerStage(Optimisation):
@@ -200,7 +200,9 @@ class Config(Section):
 
 def preset_names() -> list[str]:
     """Names of the shipped presets."""
-    return sorted(Path(entry.name).stem for entry in (files("colocam") / "presets").iterdir() if entry.name.endswith(".yaml"))
+    return sorted(
+        Path(entry.name).stem for entry in (files("colocam") / "presets").iterdir() if entry.name.endswith(".yaml")
+    )
 
 
 def load_config(preset: str = "cpu", file: Path | None = None, overrides: Sequence[str] = ()) -> Config:
@@ -270,7 +272,8 @@ def _explain(error: ValidationError) -> str:
             return str(fault["msg"]).removeprefix("Value error, ")
         case "literal_error":
             choices = [c.strip().strip("'") for c in fault["ctx"]["expected"].replace(" or ", ", ").split(",")]
-            return f"'{key}' must be one of {', '.join(choices)}, not {fault['input']!r}{_suggest(str(fault['input']), choices)}"
+            given = fault["input"]
+            return f"'{key}' must be one of {', '.join(choices)}, not {given!r}{_suggest(str(given), choices)}"
         case _:
             message = fault["msg"][0].lower() + fault["msg"][1:]
             return f"'{key}': {message}, not {fault['input']!r}"

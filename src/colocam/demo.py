@@ -28,7 +28,7 @@ def run_demo(
     config = load_config("cpu", overrides=[f"seed={seed}", "methods=[colocam, fcam]", *overrides])
     train(world.manifest, run, config, frames=out / "frames")
     print_evaluations([evaluate(run, world.truth)])
-    example = sorted(world.videos.rglob("test-*.mp4"))[0]
+    example = min(world.videos.rglob("test-*.mp4"))
     annotated, table = localize_file(run, example, run / "localized")
     page = write_report(run)
     say(f"annotated video: {annotated}\nboxes: {table}\nreport: {page}")

@@ -18,7 +18,7 @@ from colocam.errors import ColocamError
 from colocam.files import write_json
 from colocam.metrics import Frames, accuracy, box_hits, corloc
 from colocam.metrics.hits import PUBLISHED_THRESHOLDS
-from colocam.models import foreground
+from colocam.models import LocalizerNet, foreground
 from colocam.models.store import load_model
 from colocam.progress import progress
 from colocam.report.cases import save_cases
@@ -101,9 +101,12 @@ def _mappers(run: Run) -> dict[str, Mapper]:
 
     mappers: dict[str, Mapper] = {"layercam": cam}
     for method in reversed(run.config.methods):
-        net = load_model(run.model_folder(method)).net.to(run.device)
-        mappers[method] = lambda frames, _, net=net: foreground(net(frames).map_logits)
+        mappers[method] = _decoder(load_model(run.model_folder(method)).net.to(run.device))
     return mappers
+
+
+def _decoder(net: LocalizerNet) -> Mapper:
+    return lambda frames, _: foreground(net(frames).map_logits)
 
 
 def _predict(run: Run, mapper: Mapper, samples: Samples, validation: Samples) -> Predictions:

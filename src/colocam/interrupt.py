@@ -13,7 +13,7 @@ _requested = False
 
 @contextmanager
 def graceful_stop() -> Iterator[None]:
-    """Within this block SIGINT and SIGTERM only set a flag; a second one stops at once (files stay whole either way)."""
+    """Within this block SIGINT and SIGTERM only set a flag; a second one stops at once. Files stay whole either way."""
     global _requested  # noqa: PLW0603 - a signal handler has no other way to speak
     _requested = False
     try:

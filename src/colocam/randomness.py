@@ -1,4 +1,4 @@
-"""Random numbers as pure functions of (seed, purpose, counters), so that a resumed run draws what it would have drawn."""
+"""Random numbers as functions of (seed, purpose, counters): a resumed run draws what it would have drawn."""
 
 import zlib
 

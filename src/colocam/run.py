@@ -53,7 +53,9 @@ def open_run(folder: str | Path, device: str | None = None) -> Run:
     """Open a run folder that ``train`` made."""
     folder = Path(folder)
     if not (folder / "config.yaml").is_file() or not (folder / "data.json").is_file():
-        raise ColocamError(f"{folder} is not a run folder (config.yaml or data.json is missing): give one 'colocam train' made")
+        raise ColocamError(
+            f"{folder} is not a run folder (config.yaml or data.json is missing): give one 'colocam train' made"
+        )
     data = json.loads((folder / "data.json").read_text(encoding="utf-8"))
     clips = tuple(
         Clip(**{**entry, "path": Path(entry["path"]), "frames": tuple(Path(p) for p in entry["frames"])})
@@ -87,7 +89,9 @@ def create_run(
     }
     if (out / "config.yaml").is_file() and (out / "data.json").is_file():
         if (changed := _difference(read_config(out / "config.yaml"), config)) is not None:
-            raise ColocamError(f"{out} holds a run of another configuration ({changed}): choose another folder or delete it")
+            raise ColocamError(
+                f"{out} holds a run of another configuration ({changed}): choose another folder or delete it"
+            )
         if json.loads((out / "data.json").read_text(encoding="utf-8")) != described:
             raise ColocamError(f"{out} holds a run on other videos or boxes: choose another folder or delete it")
     else:
@@ -127,7 +131,16 @@ def _flat(values: dict[str, object], prefix: str = "") -> list[tuple[str, object
 
 def _environment(config: Config) -> dict[str, object]:
     """What a result may depend on beside the configuration."""
-    packages = ("colocam", "torch", "torchvision", "timm", "segmentation-models-pytorch", "numpy", "av", "opencv-python-headless")
+    packages = (
+        "colocam",
+        "torch",
+        "torchvision",
+        "timm",
+        "segmentation-models-pytorch",
+        "numpy",
+        "av",
+        "opencv-python-headless",
+    )
     return {
         "command": sys.argv,
         "seed": config.seed,

@@ -74,13 +74,17 @@ def cells_for(sigma: float, tol: float) -> int:
 @lru_cache(maxsize=32)
 def color_basis(sigma: float, tol: float) -> ColorBasis:
     """Basis of exp(-|c - c'|² / 2σ²) on 0–255 with relative error near ``tol``, at most ``MAX_CELLS`` cells an axis."""
-    cells = min(cells_for(sigma, tol), MAX_CELLS)
+    needed = cells_for(sigma, tol)
+    cells = min(needed, MAX_CELLS)
     h = 256.0 / cells / sigma
     curvature = _CURVATURE * h**2 / 2
     nodes, weights = np.polynomial.legendre.leggauss(12)
+    if needed > MAX_CELLS:
+        # Colours are whole levels (the caller sees to that), so that nothing lies anywhere but in the cells' centres.
+        nodes, weights = np.zeros(1), np.full(1, 2.0)
     offset, weights = nodes / 2, weights / 2
     local = np.stack([1 - curvature * offset**2, offset - curvature * offset**3])
-    scale = 1 / np.sqrt(local**2 @ weights)
+    scale = 1 / np.sqrt((local**2 @ weights).clip(min=1e-9))
     local *= scale[:, None]
 
     # The projected kernel depends on the difference of two cells only: (cells, 2, 2) blocks of a Toeplitz matrix.

@@ -152,7 +152,7 @@ def _fill_holes(levels: Bytes, filled: Bytes, waiting: Bytes, link: Ints, order:
 
 
 @compiled
-def _largest_components(  # noqa: PLR0917 - compiled code takes arrays one by one
+def _largest_components(
     filled: Bytes, order: Ints, steps: Ints, present: Bytes, parent: Ints, table: Ints, tied: Ints, boxes: Boxes
 ) -> None:
     """Note the box of the largest component at each level below the maximum in ``boxes`` (256, 4).
@@ -186,7 +186,7 @@ def _largest_components(  # noqa: PLR0917 - compiled code takes arrays one by on
 
 
 @compiled
-def _note(boxes: Boxes, level: int, x1: int, y1: int, x2: int, y2: int) -> None:  # noqa: PLR0917 - four are the box
+def _note(boxes: Boxes, level: int, x1: int, y1: int, x2: int, y2: int) -> None:
     boxes[level, 0] = x1
     boxes[level, 1] = y1
     boxes[level, 2] = x2
@@ -194,7 +194,7 @@ def _note(boxes: Boxes, level: int, x1: int, y1: int, x2: int, y2: int) -> None:
 
 
 @compiled
-def _add_level(  # noqa: C901, PLR0912, PLR0917 - one loop: calls would count references to arrays at every pixel
+def _add_level(  # noqa: C901, PLR0912 - one loop: calls would count references to arrays at every pixel
     level: int,
     at: int,
     largest: Int,

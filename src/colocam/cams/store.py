@@ -40,11 +40,21 @@ class CamStore:
 
 
 def open_cams(
-    classifier: Classifier, clips: Sequence[CachedClip], tags: Sequence[str], size: int, path: Path, device: torch.device
+    classifier: Classifier,
+    clips: Sequence[CachedClip],
+    tags: Sequence[str],
+    size: int,
+    path: Path,
+    device: torch.device,
 ) -> CamStore:
     """The CAMs at ``path``, computed first if they are missing or belong to another classifier or other frames."""
     lengths = [len(clip) for clip in clips]
-    key = {"classifier": content_hash(classifier), "clips": [clip.file.stem for clip in clips], "size": size, "method": "layercam"}
+    key = {
+        "classifier": content_hash(classifier),
+        "clips": [clip.file.stem for clip in clips],
+        "size": size,
+        "method": "layercam",
+    }
     described = path.with_suffix(".json")
     if not (path.is_file() and described.is_file() and json.loads(described.read_text(encoding="utf-8")) == key):
         described.unlink(missing_ok=True)
@@ -66,5 +76,7 @@ def content_hash(module: nn.Module) -> str:
     digest = hashlib.sha256()
     for name, tensor in sorted(module.state_dict().items()):
         digest.update(name.encode() + str(tensor.dtype).encode() + str(tuple(tensor.shape)).encode())
-        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b"")
+        digest.update(
+            tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
+        )
     return digest.hexdigest()

@@ -40,7 +40,7 @@ def plan_frames(
         drawn.append(torch.stack([torch.full_like(order, clip), first + order]))
     clips, frames = torch.cat(drawn, dim=1)
     order = torch.randperm(len(clips), generator=rng)
-    chunks = [chunk for chunk in order.split(batch) if len(chunk) == min(batch, len(order))]
+    chunks = [order[i : i + batch] for i in range(0, max(len(order) - batch, 0) + 1, batch)]
     return [Picks(clips[chunk], frames[chunk], torch.arange(len(chunk))) for chunk in chunks]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +55,12 @@ def spread_samples(clips: Sequence[CachedClip], tags: Sequence[str], per_clip: i
 
 
 def labelled_samples(
-    clips: Sequence[CachedClip], tags: Sequence[str], truth: Truth, per_clip: int | None = None, *, present: bool = False
+    clips: Sequence[CachedClip],
+    tags: Sequence[str],
+    truth: Truth,
+    per_clip: int | None = None,
+    *,
+    present: bool = False,
 ) -> Samples:
     """The cached frames that carry a label (``present``: a box), at most ``per_clip`` of a clip, evenly spread."""
     chosen = []
@@ -80,4 +86,6 @@ def _samples(clips: Sequence[CachedClip], tags: Sequence[str], frames: list[list
     sizes = torch.tensor([len(chosen) for chosen in frames])
     number = torch.arange(len(clips)).repeat_interleave(sizes)
     classes = torch.tensor([tags.index(clip.clip.tag) for clip in clips])[number]
-    return Samples(clips, Picks(number, torch.tensor(sum(frames, []), dtype=torch.int64), number), classes)
+    return Samples(
+        clips, Picks(number, torch.tensor(list(chain.from_iterable(frames)), dtype=torch.int64), number), classes
+    )

@@ -24,8 +24,7 @@ class Encoder(nn.Module):
 
     def __init__(self, backbone: Backbone) -> None:
         super().__init__()
-        self.network = _create(backbone)
-        self.channels: list[int] = self.network.feature_info.channels()
+        self.network, self.channels = _create(backbone)
         self.register_buffer("mean", torch.tensor(MEAN).view(1, 3, 1, 1) * 255, persistent=False)
         self.register_buffer("std", torch.tensor(STD).view(1, 3, 1, 1) * 255, persistent=False)
 
@@ -38,7 +37,7 @@ class Encoder(nn.Module):
         return features
 
 
-def _create(backbone: Backbone) -> nn.Module:
+def _create(backbone: Backbone) -> tuple[nn.Module, list[int]]:
     arguments = dict(backbone.args)
     if backbone.output_stride != 32:
         arguments["output_stride"] = backbone.output_stride
@@ -48,7 +47,9 @@ def _create(backbone: Backbone) -> nn.Module:
         )
     except RuntimeError as error:
         if "Unknown model" in str(error):
-            raise ColocamError(f"timm has no network '{backbone.name}' (backbone.name): {_nearest(backbone.name)}") from error
+            raise ColocamError(
+                f"timm has no network '{backbone.name}' (backbone.name): {_nearest(backbone.name)}"
+            ) from error
         raise ColocamError(f"timm cannot build '{backbone.name}' with {arguments}: {_first_line(error)}") from error
     except (TypeError, AttributeError, AssertionError, NotImplementedError) as error:
         raise ColocamError(f"timm cannot build '{backbone.name}' with {arguments}: {_first_line(error)}") from error
@@ -57,18 +58,18 @@ def _create(backbone: Backbone) -> nn.Module:
             f"the weights of '{backbone.name}' could not be downloaded ({_first_line(error)}): "
             "set backbone.weights to a local file, or backbone.pretrained to false"
         ) from error
-    assert isinstance(network, nn.Module)
+    channels: list[int] = network.feature_info.channels()  # type: ignore[operator, union-attr]  # timm is untyped
     _remove_dilation(network)
     if backbone.weights is not None:
         _load_weights(network, backbone.weights)
-    return network.to(memory_format=torch.channels_last)
+    return network.to(memory_format=torch.channels_last), channels
 
 
 def _remove_dilation(network: nn.Module) -> None:
     """Undo the dilation that timm puts in place of a removed stride: the published networks have none."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d) and module.dilation != (1, 1):
-            module.padding = tuple(p // d for p, d in zip(module.padding, module.dilation, strict=True))  # type: ignore[arg-type]
+            module.padding = tuple(side // 2 for side in module.kernel_size)
             module.dilation = (1, 1)
 
 
@@ -77,8 +78,12 @@ def _load_weights(network: nn.Module, path: Path) -> None:
     if not path.is_file():
         raise ColocamError(f"no weights at {path} (backbone.weights): give a .safetensors or .pth file")
     try:
-        state = load_file(path) if path.suffix == ".safetensors" else torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # noqa: BLE001 - whatever a broken file provokes in two libraries
+        state = (
+            load_file(path)
+            if path.suffix == ".safetensors"
+            else torch.load(path, map_location="cpu", weights_only=True)
+        )
+    except Exception as error:
         raise ColocamError(f"cannot read weights from {path}: {_first_line(error)}") from error
     wanted = network.state_dict()
     missing = [name for name in wanted if name not in state and not name.endswith("num_batches_tracked")]
@@ -86,7 +91,9 @@ def _load_weights(network: nn.Module, path: Path) -> None:
         raise ColocamError(f"{path} lacks '{missing[0]}' and {len(missing) - 1} more: it belongs to another network")
     wrong = next((n for n in wanted if n in state and state[n].shape != wanted[n].shape), None)
     if wrong is not None:
-        raise ColocamError(f"{path}: '{wrong}' is {tuple(state[wrong].shape)}, the network has {tuple(wanted[wrong].shape)}")
+        raise ColocamError(
+            f"{path}: '{wrong}' is {tuple(state[wrong].shape)}, the network has {tuple(wanted[wrong].shape)}"
+        )
     network.load_state_dict({name: state[name] for name in wanted if name in state}, strict=False)
 
 

@@ -1,4 +1,4 @@
-"""Localizer: the frozen classifier with a U-Net decoder f on its features. S = softmax(f(X)), background and foreground."""
+"""Localizer: the frozen classifier with a U-Net decoder f on its features, S = softmax(f(X))."""
 
 from typing import NamedTuple
 

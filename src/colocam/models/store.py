@@ -1,4 +1,4 @@
-"""A trained model on disk: ``model.safetensors`` with the weights and ``model.json`` with all else it needs to speak."""
+"""A trained model on disk: ``model.safetensors`` with the weights, ``model.json`` with all else it needs."""
 
 import json
 from dataclasses import dataclass
@@ -53,7 +53,9 @@ def save_model(folder: Path, model: Model) -> None:
     card = folder / "model.json"
     card.unlink(missing_ok=True)
     with atomic_path(folder / "model.safetensors") as temporary:
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in model.net.state_dict().items()}, temporary)
+        save_file(
+            {name: tensor.detach().cpu().contiguous() for name, tensor in model.net.state_dict().items()}, temporary
+        )
     write_json(card, model.card.model_dump(mode="json"))
 
 
@@ -67,7 +69,9 @@ def load_model(folder: Path) -> Model:
     except (ValueError, ValidationError) as error:
         raise ColocamError(f"{path} is not a colocam model card: train again or restore the file") from error
     if card.format != FORMAT:
-        raise ColocamError(f"{path} has format {card.format}, this colocam reads {FORMAT}: update colocam or train again")
+        raise ColocamError(
+            f"{path} has format {card.format}, this colocam reads {FORMAT}: update colocam or train again"
+        )
     backbone = card.backbone.model_copy(update={"pretrained": False, "weights": None})
     net = LocalizerNet(Classifier(backbone, len(card.tags)), card.decoder)
     weights = folder / "model.safetensors"

@@ -1,4 +1,4 @@
-"""Examples for the gallery, chosen by rule: for each class the best, the typical and the worst frame, and empty ones."""
+"""Examples for the gallery, by rule: for each class the best, the typical and the worst frame, and empty ones."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,11 @@ def choose_cases(
         frames = np.flatnonzero((classes == name) & ~np.isnan(overlaps))
         if len(frames):
             ordered = frames[np.argsort(overlaps[frames], kind="stable")]
-            chosen += [(int(ordered[-1]), "best"), (int(ordered[len(ordered) // 2]), "typical"), (int(ordered[0]), "worst")]
+            chosen += [
+                (int(ordered[-1]), "best"),
+                (int(ordered[len(ordered) // 2]), "typical"),
+                (int(ordered[0]), "worst"),
+            ]
     empty = np.flatnonzero(np.isnan(overlaps))
     _, first = np.unique(clips[empty], return_index=True)
     chosen += [(int(empty[i]), "empty") for i in np.sort(first)[:EMPTY_CASES]]

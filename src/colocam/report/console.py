@@ -18,10 +18,11 @@ def print_evaluations(evaluations: Sequence[dict[str, Any]]) -> None:
     first = evaluations[0]
     methods = [name for name in first if name in NAMES]
     data = first["data"]
-    spread = "95 % bootstrap interval over videos" if len(evaluations) == 1 else f"mean ± std of {len(evaluations)} runs"
-    console.print(
-        f"CorLoc in percent, mean over classes, on {data['frames']} frames of {data['videos']} {data['split']} videos ({spread})"
+    spread = (
+        "95 % bootstrap interval over videos" if len(evaluations) == 1 else f"mean ± std of {len(evaluations)} runs"
     )
+    frames = f"{data['frames']} frames of {data['videos']} {data['split']} videos"
+    console.print(f"CorLoc in percent, mean over classes, on {frames} ({spread})")
     protocols = [name for name in PROTOCOLS if name in first[methods[0]]]
     table = Table("method", *protocols, "top-1 (tags-only)")
     for method in methods:
@@ -31,7 +32,9 @@ def print_evaluations(evaluations: Sequence[dict[str, Any]]) -> None:
     classes = list(first["classification"]["per_class"])
     table = Table("tags-only, per class", *classes)
     for method in methods:
-        table.add_row(NAMES[method], *(_mean([run[method]["tags-only"][name] for run in evaluations]) for name in classes))
+        table.add_row(
+            NAMES[method], *(_mean([run[method]["tags-only"][name] for run in evaluations]) for name in classes)
+        )
     console.print(table)
     accuracy = [{"average": run["classification"]["accuracy"], **run["classification"]} for run in evaluations]
     console.print(f"classification accuracy: {_cell(accuracy)}")

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from colocam.checkpoint import load_checkpoint, save_checkpoint
 from colocam.config import Optimisation
 from colocam.data.batches import Picks
 from colocam.errors import InterruptedRunError
 from colocam.interrupt import stop_requested
 from colocam.progress import progress
-from colocam.checkpoint import load_checkpoint, save_checkpoint
 from colocam.training.journal import Journal, Value
 from colocam.training.optimiser import (
     RunningMean,
@@ -75,7 +75,9 @@ def fit(task: Task, folder: Path, journal: Journal) -> None:
     state: dict[str, Any] = {"epoch": 0, "batch": 0, "step": 0, "best": {}}
     if (saved := load_checkpoint(folder, "last")) is not None:
         tensors, state = saved
-        task.module.load_state_dict({k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")})
+        task.module.load_state_dict(
+            {k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")}
+        )
         for name, tensor in mean.mean.items():
             tensor.copy_(tensors[f"mean.{name}"])
         restore_momentum(optimiser, tensors)

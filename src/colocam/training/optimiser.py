@@ -52,9 +52,9 @@ def restore_momentum(optimiser: torch.optim.SGD, tensors: dict[str, Tensor]) -> 
 
 
 class RunningMean:
-    """Exponential mean of a module's weights and buffers: steadier than the last step's (decay 0: the weights themselves).
+    """Exponential mean of a module's weights and buffers, steadier than the last step's; decay 0: the weights.
 
-    ``mean ← d·mean + (1 − d)·weights`` with ``d = min(decay, (1 + t) / (10 + t))``, so that the start is soon forgotten.
+    ``mean ← d·mean + (1 − d)·weights`` with ``d = min(decay, (1 + t) / (10 + t))``: the start is soon forgotten.
     """
 
     def __init__(self, module: nn.Module, decay: float) -> None:

@@ -77,7 +77,9 @@ def _judge(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Judge:
         return Judge(spread_samples(clips, tags, per_clip), None, tags, size, run.device)
     samples = labelled_samples(clips, tags, truth, per_clip, present=True)
     if len(samples) == 0:
-        raise ColocamError("the boxes belong to no frame of a validation video: check the clip names, or leave --boxes out")
+        raise ColocamError(
+            "the boxes belong to no frame of a validation video: check the clip names, or leave --boxes out"
+        )
     return Judge(samples, scaled_boxes(samples, truth, size), tags, size, run.device)
 
 

@@ -1,0 +1,37 @@
+# Two commands do everything: `make demo` and `make test`. Both set themselves up; `make help` lists all targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+NEED_GB := 8
+
+.PHONY: help install demo test lint format clean
+
+help:  ## list the targets
+	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
+
+install: $(STAMP)  ## make the virtual environment .venv (once)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) scripts/check_machine.py $(NEED_GB)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: install  ## make tagged videos, train both stages on the tags, evaluate, write demo/run-0/report/index.html
+	$(BIN)/colocam demo --out demo
+
+test: install  ## run the tests with coverage
+	$(BIN)/python -m pytest -n 2 --cov=colocam --cov-report=term --cov-fail-under=90
+
+lint: install  ## check format, rules and types
+	$(BIN)/ruff format --check src tests scripts
+	$(BIN)/ruff check src tests scripts
+	$(BIN)/mypy
+
+format: install  ## put the code into the house format
+	$(BIN)/ruff format src tests scripts
+	$(BIN)/ruff check --fix src tests scripts
+
+clean:  ## remove the environment and the demo
+	rm -rf $(VENV) demo
