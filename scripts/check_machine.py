@@ -1,4 +1,4 @@
-"""Before installing: is Python new enough, and is there room for torch? (Runs without any package.)"""
+"""Before installing: check that Python is new enough and that there is room for torch. Needs no package."""
 
 import shutil
 import sys
