@@ -31,7 +31,7 @@ class ColorBasis:
     Attributes:
         cells: number of cells over the levels -0.5 … 255.5.
         curvature: q, a pixel at offset f weighs e(f) = 1 - q f² along each axis.
-        scale: of the function e, and of the functions f_r·e, f_g·e and f_b·e: each then has a mean square of 1 in a cell.
+        scale: of e, and of f_r·e, f_g·e and f_b·e, which gives each a mean square of 1 in its cell.
         factor: (2, cells, rank) float64, U of the constant and of the linear function of each cell.
         tol: the relative error that the basis was chosen for.
     """
@@ -45,7 +45,7 @@ class ColorBasis:
     @property
     def rank(self) -> int:
         """Eigenvectors kept along each axis."""
-        return self.factor.shape[2]
+        return int(self.factor.shape[2])
 
     @cached_property
     def matrices(self) -> tuple[npt.NDArray[np.float64], ...]:
@@ -106,7 +106,7 @@ def _rank(energy: npt.NDArray[np.float64], tail: float) -> int:
     Rounded up to a multiple of four, the width of the vectors that the products are computed with.
     """
     left_out = energy[:, ::-1].cumsum(axis=1)[:, ::-1].max(axis=0)
-    return min(-(-int((left_out > tail).sum()) // 4) * 4, energy.shape[1])
+    return min(-(-int((left_out > tail).sum()) // 4) * 4, int(energy.shape[1]))
 
 
 @lru_cache(maxsize=32)

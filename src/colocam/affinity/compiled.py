@@ -1,8 +1,8 @@
 """The product on colour cells compiled for the CPU with Numba: only cells that hold a pixel are stored and visited.
 
 Layouts: moments (cells in use, C, 4), spectra (rank_r, rank_g, C, rank_b). Every function releases the GIL and works
-for a share of the pixels or of the planes of cells with one r, so that threads can divide the work. ``constants`` is
-(cells/256, q, scale of e, scale of f·e, 1, ½, cells - 1) in the type of the values: a Python number would widen float32.
+for a share of the pixels, or of the planes of cells with one r, so that threads can divide the work. ``constants`` are
+(cells/256, q, scale of e, scale of f·e, 1, ½, cells - 1) in the type of the values: Python's numbers would widen it.
 """
 
 from typing import Any
@@ -23,16 +23,14 @@ def _axis(level: float, constants: Array) -> tuple[float, float]:
     half, last = constants[5], constants[6]
     position = (level + half) * constants[0]
     cell = np.floor(position)
-    if cell > last:
-        cell = last
-    if not cell >= 0:
-        cell = half - half
+    # Written so that NaN ends in cell 0 and in the offset.
+    cell = min(cell, last) if cell >= 0 else half - half
     return cell, position - cell - half
 
 
 @_jit
 def locate(rgb: Array, constants: Array, first: int, last: int, index: Array, used: Array) -> None:
-    """Find the cells of the pixels first ≤ p < last and mark them: rgb (F, 3, P) -> index (F, P) int32, used (cells³,)."""
+    """Find and mark the cells of the pixels first ≤ p < last: rgb (F, 3, P) -> index (F, P) int32, used (cells³,)."""
     cells = int(constants[6]) + 1
     for f in range(rgb.shape[0]):
         for p in range(first, last):
@@ -139,7 +137,7 @@ def slice_(
 
 @_jit
 def combine(coefficients: Array, rows: Array, out: Array) -> None:
-    """Add coefficientsᵀ @ rows to ``out``: (K, A), (K, n) -> (A, n); 4 × 2 terms at a time keep the vector units busy."""
+    """Add coefficientsᵀ @ rows to ``out``: (K, A), (K, n) -> (A, n); 4 × 2 terms at a time keep vector units busy."""
     terms, count = coefficients.shape
     whole = terms - terms % 4
     for a in range(0, count - 1, 2):
@@ -167,8 +165,8 @@ def combine(coefficients: Array, rows: Array, out: Array) -> None:
 def analyse(moments: Array, rows: Array, blue: Array, factor: Array, first: int, last: int, spectrum: Array) -> None:
     """Spectrum of the planes first ≤ r < last: added to ``spectrum`` (rank, rank·C·rank).
 
-    A linear function along one axis meets the constant ones along the other two. So of each row (r, g) three sums over b
-    are kept: of what is constant along r and g, linear along g, linear along r; of each plane two.
+    A linear function along one axis meets the constant ones along the other two. So of each row (r, g) three sums over
+    b are kept: of what is constant along r and g, linear along g, linear along r; of each plane two.
     """
     flat, slope = factor[0], factor[1]
     cells, rank = flat.shape

@@ -113,7 +113,7 @@ def _for_each_group(
         members.setdefault(number, []).append(frame)
     groups = list(members.items())
     # Detached: the threads below do not know that the caller records no gradients.
-    rgb, values = rgb.detach() if rgb.dtype == torch.uint8 else rgb.detach().to(values.dtype), values.detach()
+    rgb, values = rgb.detach().to(values.dtype), values.detach()
     alone = len(groups) < _cores()
     space = (values.new_ones(1, rgb.shape[2]) if psi is None else psi).numpy()
 

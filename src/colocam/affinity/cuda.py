@@ -109,7 +109,7 @@ def _planes(
     matrix: Tensor, x: Tensor, batches: int, columns: int, run: int, parts: int, precision: str,
     totals: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """matrix (rows, terms) @ x (batches, terms, columns) -> (batches, rows, columns), or half the columns with totals."""
+    """Matrix (rows, terms) @ x (batches, terms, columns) -> (batches, rows, columns or, with totals, half of them)."""
     rows, terms = matrix.shape
     out = x.new_empty(batches * rows * (columns if totals is None else columns // 2))
     kernels.multiply[-(-rows // 32), -(-columns // 64), batches](

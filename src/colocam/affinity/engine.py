@@ -47,7 +47,8 @@ class Gaussian(NamedTuple):
         if self.size is None:
             yield None
         else:
-            yield from _psi(*self.size, self.sigma_xy, self.tol, like.dtype, like.device).split(_RANKS_AT_ONCE)
+            psi = _psi(*self.size, self.sigma_xy, self.tol, like.dtype, like.device)
+            yield from torch.split(psi, _RANKS_AT_ONCE)
 
 
 def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: Gaussian) -> Tensor:

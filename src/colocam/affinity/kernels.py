@@ -5,7 +5,8 @@ cell and one spatial function they are at most a 32-byte sector, and a pixel add
 Kernels on pixels give each thread one pixel at a time (block = 32·warps), so that nothing moves between threads.
 """
 
-# ruff: noqa: ANN, PLR0917, RET505, D403  a kernel is a language of its own
+# A kernel is written in a language of its own.
+# ruff: noqa: ANN001, ANN201, ANN202, D403, RET505
 # mypy: ignore-errors
 
 import triton
@@ -207,8 +208,8 @@ def multiply(
     """out[z] = matrix @ x[z]. Programs: (rows / block_m, columns / block_n, batches).
 
     matrix (rows, terms), x (batches, terms, columns), out (batches, rows, columns). Where x_parts > 1, x is
-    (batches, terms / x_parts, columns / x_run, x_parts, x_run) in memory. With ``energy``, columns are (…, 2, x_run) for
-    two channels: adds Σ x·out of each to totals[z], and keeps the second alone.
+    (batches, terms / x_parts, columns / x_run, x_parts, x_run) in memory. With ``energy``, columns are (…, 2, x_run)
+    for two channels: adds Σ x·out of each to totals[z], and keeps the second alone.
     """
     m = tl.program_id(0) * block_m + tl.arange(0, block_m)
     n = tl.program_id(1) * block_n + tl.arange(0, block_n)

@@ -14,7 +14,7 @@ def gaussian_sum(features: Tensor, values: Tensor, rows: Tensor | None = None) -
     return torch.cat(
         [
             torch.exp(-0.5 * sum((q[:, None] - f) ** 2 for q, f in zip(block.T, features.T, strict=True))) @ values
-            for block in queries.split(max(1, _BLOCK // len(features)))
+            for block in torch.split(queries, max(1, _BLOCK // len(features)))
         ]
     )
 

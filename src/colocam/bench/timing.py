@@ -14,7 +14,7 @@ def median_ms(call: Callable[[int], object], device: torch.device, repeats: int)
     times = []
     for i in range(repeats):
         if device.type == "cuda":
-            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
             torch.cuda.synchronize(device)
             begin.record()
             call(i)
@@ -25,12 +25,12 @@ def median_ms(call: Callable[[int], object], device: torch.device, repeats: int)
             start = time.perf_counter()
             call(i)
             times.append(1e3 * (time.perf_counter() - start))
-    return statistics.median(times)
+    return float(statistics.median(times))
 
 
 def graph_ms(call: Callable[[int], object], device: torch.device, repeats: int) -> float:
     """Median milliseconds of call(0) replayed as a CUDA graph: the device's work without the launches."""
-    stream = torch.cuda.Stream(device)
+    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):
         for _ in range(3):

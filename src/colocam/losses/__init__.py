@@ -4,9 +4,9 @@ Maps S are foreground probabilities S¹ in 0–1, (B, H, W); the background is S
 (B, 3, H, W). The weights λ of eq. 5 belong to the training recipe and are not applied here.
 """
 
+from colocam.losses.checks import require_finite
 from colocam.losses.coloc import CoLocLoss
 from colocam.losses.crf import CRFLoss
-from colocam.losses.checks import require_finite
 from colocam.losses.seeds import PartialCrossEntropy
 from colocam.losses.size import SizeConstraint
 

@@ -62,7 +62,7 @@ class CoLocLoss(nn.Module):
             totals, product = engine.energy(frames.flatten(2), s, group, groups, gaussian)
             adaptive, by_energy = self.weighting == "adaptive", self.divisor == "energy"
             if on_kernels(s):
-                from colocam.losses import fused
+                from colocam.losses import fused  # noqa: PLC0415  Triton is not everywhere
 
                 value, weights = fused.weigh(totals, group, adaptive=adaptive, by_energy=by_energy)
             else:

@@ -1,6 +1,7 @@
 """The last steps of the pairwise losses as Triton kernels: many small operations in one launch each."""
 
-# ruff: noqa: ANN, PLR0917, RET505, D403  a kernel is a language of its own
+# A kernel is written in a language of its own.
+# ruff: noqa: ANN001, ANN201, D403
 # mypy: ignore-errors
 
 import triton

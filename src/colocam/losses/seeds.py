@@ -19,7 +19,7 @@ class PartialCrossEntropy(nn.Module):
         if labels.device.type == "cpu" and not bool(((labels == 0) | (labels == 1) | (labels == IGNORE)).all()):
             raise ColocamError(
                 f"PartialCrossEntropy: labels must be 0 (background), 1 (foreground) or {IGNORE} (ignored), "
-                f"found {sorted(set(labels.unique().tolist()) - {0, 1, IGNORE})[:4]}"
+                f"found {sorted(set(labels.flatten().tolist()) - {0, 1, IGNORE})[:4]}"
             )
         wide = logits if logits.dtype == torch.float64 else logits.float()
         total = functional.cross_entropy(wide, labels, ignore_index=IGNORE, reduction="sum")

@@ -10,7 +10,7 @@ from colocam.losses.checks import require_finite_on_cpu
 
 
 def extended_log_barrier(f: Tensor, t: float) -> Tensor:
-    """Penalty for the constraint f < 0: -log(-f)/t while f ≤ -1/t², beyond it the tangent there, so finite everywhere."""
+    """Penalty for the constraint f < 0: -log(-f)/t while f ≤ -1/t², beyond it the tangent there; finite everywhere."""
     edge = -1 / t**2
     inside = -torch.log(-f.clamp(max=edge)) / t
     outside = t * f - math.log(-edge) / t + 1 / t

@@ -1,0 +1,94 @@
+"""The Triton kernels on the CPU, in Triton's interpreter: run by test_kernels.py in a process of its own."""
+
+import pytest
+import torch
+
+from colocam.affinity import cuda, engine, grid
+from colocam.affinity.basis import color_basis
+from colocam.losses import CoLocLoss, CRFLoss, coloc, energy, fused
+
+FRAMES, PIXELS = 3, 150
+# Few cells keep the interpreter quick.
+BASIS = color_basis(60.0, 2e-2)
+GROUP = torch.tensor([1, 0, 1])
+# The kernels' matrix products round to 10 bits.
+ROUNDING = 1e-3
+
+
+def inputs(dtype=torch.uint8, channels=1):
+    generator = torch.Generator().manual_seed(0)
+    rgb = torch.randint(0, 256, (FRAMES, 3, PIXELS), generator=generator).to(dtype)
+    rgb[0, :, :100] = 7  # long runs of one cell
+    values = torch.rand(FRAMES, channels, PIXELS, generator=generator)
+    return rgb, values, torch.rand(2, PIXELS, generator=generator)
+
+
+def relative_error(found, exact):
+    return ((found - exact).norm() / exact.norm()).item()
+
+
+@pytest.mark.parametrize(("dtype", "channels", "space"), [(torch.uint8, 3, False), (torch.float32, 2, True)])
+def test_product(dtype, channels, space):
+    rgb, values, psi = inputs(dtype, channels)
+    psi = psi if space else None
+    exact = grid.product(rgb, values.double(), GROUP, 2, BASIS, psi.double() if space else None)
+    assert relative_error(cuda.product(rgb, values, GROUP, 2, BASIS, psi), exact) <= ROUNDING
+
+
+def test_strided_input_copies_and_groups_in_turn(monkeypatch):
+    rgb, values, _ = inputs(channels=2)
+    exact = grid.product(rgb, values.double(), GROUP, 2, BASIS, None)
+    strided = rgb.transpose(1, 2).contiguous().transpose(1, 2), values.transpose(1, 2).contiguous().transpose(1, 2)
+    monkeypatch.setattr(cuda, "_WORKSPACE", 1)
+    monkeypatch.setattr(cuda, "_PIXELS_PER_COPY", 50)
+    assert relative_error(cuda.product(*strided, GROUP, 2, BASIS, None), exact) <= ROUNDING
+
+
+def test_tight_tolerance_uses_more_bits():
+    rgb, values, _ = inputs()
+    basis = color_basis(200.0, 1.5e-3)
+    exact = grid.product(rgb, values.double(), GROUP, 2, basis, None)
+    assert relative_error(cuda.product(rgb, values, GROUP, 2, basis, None), exact) <= 1e-5
+
+
+@pytest.mark.parametrize("space", [False, True])
+def test_energy(space):
+    rgb, values, psi = inputs()
+    psi = psi if space else None
+    maps = values[:, 0]
+    totals, product = grid.energy(rgb, maps.double(), GROUP, 2, BASIS, psi.double() if space else None)
+    found_totals, found = cuda.energy(rgb, maps, GROUP, 2, BASIS, psi)
+    assert relative_error(found, product) <= ROUNDING
+    assert relative_error(found_totals, totals) <= ROUNDING
+
+
+@pytest.mark.parametrize("adaptive", [True, False])
+@pytest.mark.parametrize("by_energy", [True, False])
+def test_weigh(adaptive, by_energy):
+    totals = torch.tensor([[9e5, 1e5], [4e3, 1e3], [7.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
+    group = torch.tensor([1, 0, 0, 1, 2, 1] * 5 + [0])
+    group[4::6] = torch.tensor([2, 0, 0, 1, 1])
+    options = {"adaptive": adaptive, "by_energy": by_energy}
+    for found, exact in zip(fused.weigh(totals, group, **options), coloc.weigh(totals, group, **options), strict=True):
+        torch.testing.assert_close(found.double(), exact, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("loss", ["adaptive", "crf"])
+def test_losses_through_the_kernels(monkeypatch, loss):
+    generator = torch.Generator().manual_seed(1)
+    frames = torch.randint(0, 256, (3, 3, 6, 7), generator=generator)
+    maps = torch.rand(3, 6, 7, generator=generator).requires_grad_()
+    criterion = CRFLoss(60.0, 30.0, tol=2e-2) if loss == "crf" else CoLocLoss(60.0, loss, tol=2e-2)
+    arguments = () if loss == "crf" else (GROUP,)
+
+    def both():
+        value = criterion(frames, maps, *arguments)
+        return value, torch.autograd.grad(3 * value, maps)[0]
+
+    value, gradient = both()
+    monkeypatch.setattr(engine, "_twin", lambda _: cuda)
+    for module in (coloc, energy):
+        monkeypatch.setattr(module, "on_kernels", lambda _: True)
+    found_value, found_gradient = both()
+    torch.testing.assert_close(found_value, value, rtol=ROUNDING, atol=0)
+    assert relative_error(found_gradient, gradient) <= ROUNDING

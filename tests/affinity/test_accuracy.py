@@ -1,0 +1,104 @@
+"""The promise: near the exact product on photographs and on the worst pictures, at the default tolerance."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+import torch
+
+from colocam.affinity import bilateral_product, color_product, dense_bilateral_product, dense_color_product
+from colocam.losses import CoLocLoss, CRFLoss
+
+_spec = importlib.util.spec_from_file_location("pictures", Path(__file__).with_name("pictures.py"))
+pictures = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(pictures)
+
+PHOTOGRAPHS = ["astronaut", "coffee", "chelsea", "rocket", "retina"]
+ADVERSARIAL = ["constant", "noise", "between levels", "two colours", "saturated"]
+ROWS = torch.randperm(224 * 224, generator=torch.Generator().manual_seed(0))[:150]
+
+
+def picture(name):
+    image = pictures.photograph(name) if name in PHOTOGRAPHS else pictures.adversarial(name)
+    s = pictures.blob()
+    return image.float(), torch.stack([torch.ones_like(s), s, s - 0.5], dim=-1)
+
+
+@pytest.mark.parametrize("name", PHOTOGRAPHS + ADVERSARIAL)
+def test_color_product_is_within_half_a_percent(name):
+    image, values = picture(name)
+    rgb, flat = image.reshape(-1, 3), values.reshape(-1, 3)
+    exact = dense_color_product(rgb, flat, rows=ROWS)
+    found = color_product(rgb, flat[:, :2].float())[ROWS]
+    assert max(pictures.relative_error(found, exact[:, :2])) <= 0.005
+
+    maps = values[..., 1].float()[None].repeat(2, 1, 1).requires_grad_()
+    frames = image.permute(2, 0, 1)[None].repeat(2, 1, 1, 1)
+    CoLocLoss()(frames, maps, torch.zeros(2, dtype=torch.int64)).backward()
+    cosine = torch.cosine_similarity(maps.grad[0].flatten()[ROWS].double(), -exact[:, 2], dim=0)
+    assert cosine >= 0.9999
+
+
+@pytest.mark.parametrize("name", PHOTOGRAPHS + ADVERSARIAL)
+def test_bilateral_product_is_within_one_percent(name):
+    image, values = picture(name)
+    rgb = image.permute(2, 0, 1)[None]
+    exact = dense_bilateral_product(rgb, values.permute(2, 0, 1)[None], rows=ROWS)[0].T
+    found = bilateral_product(rgb, values[..., :2].permute(2, 0, 1)[None].float())[0].flatten(1).T[ROWS]
+    assert max(pictures.relative_error(found, exact[:, :2])) <= 0.01
+
+    maps = values[..., 1].float()[None].requires_grad_()
+    CRFLoss()(rgb, maps).backward()
+    cosine = torch.cosine_similarity(maps.grad[0].flatten()[ROWS].double(), -exact[:, 2], dim=0)
+    assert cosine >= 0.9999
+
+
+def test_error_falls_with_the_tolerance():
+    image, values = picture("coffee")
+    rgb, flat = image.reshape(-1, 3), values.reshape(-1, 3)[:, :2]
+    exact = dense_color_product(rgb, flat, rows=ROWS)
+    errors = [
+        max(pictures.relative_error(color_product(rgb, flat.float(), tol=tol)[ROWS], exact))
+        for tol in (1e-1, 3e-2, 1e-2, 3e-3)
+    ]
+    assert errors == sorted(errors, reverse=True)
+    assert all(error <= tol for error, tol in zip(errors, (1e-1, 3e-2, 1e-2, 3e-3), strict=True))
+
+
+def test_space_error_falls_with_the_tolerance():
+    image = pictures.photograph("coffee", 64).permute(2, 0, 1)[None]
+    values = torch.rand(1, 1, 64, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    exact = dense_bilateral_product(image, values, sigma_xy=20.0).flatten()
+    errors = [
+        ((bilateral_product(image, values, sigma_xy=20.0, tol=tol).flatten() - exact).norm() / exact.norm()).item()
+        for tol in (1e-1, 1e-2, 3e-3)
+    ]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[2] <= 3e-3
+
+
+@pytest.mark.parametrize("sigma", [3.0, 5.0, 40.0, 300.0, 3000.0])
+def test_any_width_of_the_colour_gaussian(sigma):
+    rgb = pictures.photograph("astronaut", 48).reshape(-1, 3)
+    values = torch.rand(len(rgb), 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found = color_product(rgb.byte(), values, sigma=sigma)
+    assert max(pictures.relative_error(found, dense_color_product(rgb, values, sigma))) <= 0.005
+
+
+def test_a_gaussian_narrower_than_the_levels_between_levels():
+    rgb = torch.rand(300, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 4 + 100
+    values = torch.rand(300, 1, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    torch.testing.assert_close(color_product(rgb, values, sigma=0.7), dense_color_product(rgb, values, 0.7))
+    frames, maps = rgb.T.reshape(1, 3, 15, 20), values.T.reshape(1, 1, 15, 20)
+    exact = dense_bilateral_product(frames, maps, 0.7, 50.0)
+    found = bilateral_product(frames, maps, 0.7, 50.0, tol=1e-3).flatten(2)
+    assert (found - exact).norm() <= 1e-3 * exact.norm()
+
+
+@pytest.mark.parametrize("sigma_xy", [2.0, 15.0, 1000.0])
+def test_any_width_of_the_spatial_gaussian(sigma_xy):
+    image = pictures.photograph("chelsea", 40)[:, :33].permute(2, 0, 1)[None]
+    values = torch.rand(1, 3, 40, 33, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    exact = dense_bilateral_product(image, values, 15.0, sigma_xy)
+    found = bilateral_product(image, values, 15.0, sigma_xy).flatten(2)
+    assert (found - exact).norm() <= 0.01 * exact.norm()

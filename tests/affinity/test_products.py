@@ -1,0 +1,168 @@
+"""What the products promise besides accuracy: shapes, types, symmetry, gradients, sequences, errors."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colocam.affinity import bilateral_product, color_product, cpu, dense_color_product, engine, grid
+from colocam.affinity.basis import color_basis, space_basis
+from colocam.errors import ColocamError
+
+
+def colors(*shape, seed=0):
+    return torch.randint(0, 256, (*shape, 3), generator=torch.Generator().manual_seed(seed), dtype=torch.uint8)
+
+
+def numbers(*shape, seed=1):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def test_reference_is_the_formula():
+    rgb, values = colors(9), numbers(9, 2)
+    affinity = torch.tensor(
+        [[sum(-((int(a) - int(b)) ** 2) for a, b in zip(x, y, strict=True)) / 800 for x in rgb] for y in rgb]
+    ).exp()
+    torch.testing.assert_close(dense_color_product(rgb, values, 20.0), affinity.double() @ values, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        dense_color_product(rgb, values, 20.0, torch.tensor([4])),
+        (affinity.double() @ values)[[4]],
+        rtol=1e-5,
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("space", [False, True])
+def test_compiled_and_plain_twins_agree(dtype, space):
+    basis = color_basis(30.0, 1e-2)
+    rgb = colors(5, 60).transpose(1, 2)
+    values = numbers(5, 3, 60).to(dtype)
+    psi = torch.tensor(space_basis(6, 10, 4.0, 1e-2)).flatten(1).to(dtype) if space else None
+    group = torch.tensor([1, 0, 1, 1, 0])
+    arguments = group, 2, basis, psi
+    rounding = {torch.float32: 1e-4, torch.float64: 1e-10}[dtype]
+    torch.testing.assert_close(
+        cpu.product(rgb, values, *arguments), grid.product(rgb, values, *arguments), rtol=rounding, atol=rounding
+    )
+    maps = values[:, 0].sigmoid()
+    for found, expected in zip(cpu.energy(rgb, maps, *arguments), grid.energy(rgb, maps, *arguments), strict=True):
+        torch.testing.assert_close(found, expected, rtol=rounding, atol=rounding * expected.abs().max().item())
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_result_does_not_depend_on_the_number_of_threads(monkeypatch, cores):
+    rgb, values = colors(4, 500).transpose(1, 2), numbers(4, 2, 500)
+    basis = color_basis(25.0, 1e-2)
+    group = torch.tensor([0, 0, 1, 0])
+    expected = grid.product(rgb, values, group, 2, basis, None)
+    monkeypatch.setattr(cpu, "_cores", lambda: cores)
+    torch.testing.assert_close(cpu.product(rgb, values, group, 2, basis, None), expected)
+
+
+def test_torch_keeps_its_threads():
+    before = torch.get_num_threads()
+    color_product(colors(50), numbers(50, 1))
+    assert torch.get_num_threads() == before
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 5), st.integers(0, 10**6), st.sampled_from([5.0, 15.0, 80.0]))
+def test_symmetric_positive_and_blind_to_the_order(count, channels, seed, sigma):
+    rgb = colors(count, seed=seed)
+    u, v = numbers(count, channels, seed=seed), numbers(count, channels, seed=seed + 1)
+    wu, wv = color_product(rgb, u, sigma), color_product(rgb, v, sigma)
+    torch.testing.assert_close((u * wv).sum(0), (wu * v).sum(0))
+    assert (u * wu).sum(0).min() >= -1e-9
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+    torch.testing.assert_close(color_product(rgb[order], u[order], sigma), wu[order])
+    degree = color_product(rgb, torch.ones(count, 1), sigma)
+    assert degree.min() > 0.99
+
+
+def test_batches_channels_and_types():
+    rgb, values = colors(2, 3, 30), numbers(2, 3, 30, 3)
+    out = color_product(rgb, values)
+    assert out.shape == values.shape
+    assert out.dtype == torch.float64
+    torch.testing.assert_close(out[1, 2], color_product(rgb[1, 2], values[1, 2]))
+    torch.testing.assert_close(out[..., 1:2], color_product(rgb.to(torch.int64), values[..., 1:2]))
+    half = color_product(rgb.float(), values.bfloat16())
+    assert half.dtype == torch.bfloat16
+    torch.testing.assert_close(half.double(), out, rtol=2e-2, atol=2e-2)
+
+
+def test_frames_of_one_id_form_one_sequence():
+    rgb, values = colors(5, 20), numbers(5, 20, 2)
+    ids = torch.tensor([2, 0, 2, 1, 0])
+    out = color_product(rgb, values, sequences=ids)
+    for number in range(3):
+        mine = ids == number
+        joined = color_product(rgb[mine].flatten(0, 1), values[mine].flatten(0, 1))
+        torch.testing.assert_close(out[mine].flatten(0, 1), joined)
+
+
+def test_ragged_sequences_pixel_by_pixel():
+    rgb, values = colors(60), numbers(60, 2).requires_grad_()
+    ids = torch.randint(0, 4, (60,), generator=torch.Generator().manual_seed(3))
+    out = color_product(rgb, values, sequences=ids)
+    for number in range(4):
+        mine = ids == number
+        torch.testing.assert_close(out[mine], color_product(rgb[mine], values[mine]))
+    assert torch.autograd.gradcheck(lambda v: color_product(rgb, v, sequences=ids), values, fast_mode=True)
+
+
+def test_gradients():
+    rgb = colors(12)
+    values = numbers(12, 2).requires_grad_()
+    assert torch.autograd.gradcheck(lambda v: color_product(rgb, v), values)
+    frames, maps = rgb.T.reshape(1, 3, 3, 4), numbers(1, 2, 3, 4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda v: bilateral_product(frames, v, sigma_xy=5.0), maps)
+
+
+def test_frames_do_not_see_each_other():
+    rgb, values = colors(2, 4, 5).permute(0, 3, 1, 2), numbers(2, 1, 4, 5)
+    both = bilateral_product(rgb, values, sigma_xy=3.0)
+    torch.testing.assert_close(both[1:], bilateral_product(rgb[1:], values[1:], sigma_xy=3.0))
+
+
+def test_many_spatial_functions_are_taken_in_parts(monkeypatch):
+    rgb, values = colors(1, 12, 9).permute(0, 3, 1, 2), numbers(1, 2, 12, 9)
+    whole = bilateral_product(rgb, values, sigma_xy=2.0)
+    monkeypatch.setattr(engine, "_RANKS_AT_ONCE", 3)
+    torch.testing.assert_close(bilateral_product(rgb, values, sigma_xy=2.0), whole)
+
+
+def test_without_numba_plain_torch_computes(monkeypatch):
+    rgb, values = colors(40), numbers(40, 2)
+    expected = color_product(rgb, values, sigma=40.0)
+    monkeypatch.setattr(engine, "_has", lambda _: False)
+    torch.testing.assert_close(color_product(rgb, values, sigma=40.0), expected)
+
+
+def test_not_a_number_stays_in_its_place_and_harms_no_memory():
+    rgb = colors(30).float()
+    rgb[3] = float("nan")
+    rgb[4] = 1e9
+    assert color_product(rgb, torch.ones(30, 1)).isnan().any()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: color_product(colors(4)[:, :2], numbers(4, 1)), r"rgb \(…, N, 3\)"),
+        (lambda: color_product(colors(5), numbers(4, 1)), r"rgb \(…, N, 3\)"),
+        (lambda: color_product(colors(2, 4), numbers(2, 4, 1), sequences=torch.zeros(3)), "sequences must have shape"),
+        (lambda: color_product(colors(4), numbers(4, 1), sigma=0.0), "sigma must be positive"),
+        (lambda: color_product(colors(4), numbers(4, 1), sigma=float("nan")), "sigma must be positive"),
+        (lambda: color_product(colors(4), numbers(4, 1), tol=0.0), "tol is a relative error"),
+        (lambda: bilateral_product(colors(3, 3).permute(2, 0, 1)[None], numbers(1, 1, 3, 4)), r"rgb \(B, 3, H, W\)"),
+        (
+            lambda: bilateral_product(colors(1, 3, 3).permute(0, 3, 1, 2), numbers(1, 1, 3, 3), sigma_xy=-1),
+            "sigma_xy must be",
+        ),
+    ],
+)
+def test_wrong_input_is_named(call, words):
+    with pytest.raises(ColocamError, match=words):
+        call()

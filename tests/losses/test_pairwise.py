@@ -1,0 +1,155 @@
+"""CRF and co-localisation against the formula with a dense matrix, and in the corners."""
+
+import pytest
+import torch
+
+from colocam.errors import ColocamError
+from colocam.losses import CoLocLoss, CRFLoss, coloc
+
+FRAMES, HEIGHT, WIDTH = 5, 4, 6
+SEQUENCES = torch.tensor([1, 0, 1, 2, 0])
+SIGMA, SIGMA_XY = 40.0, 5.0
+
+
+def inputs(dtype=torch.float64):
+    generator = torch.Generator().manual_seed(0)
+    frames = torch.randint(0, 256, (FRAMES, 3, HEIGHT, WIDTH), generator=generator)
+    return frames, torch.rand(FRAMES, HEIGHT, WIDTH, generator=generator, dtype=torch.float64).to(
+        dtype
+    ).requires_grad_()
+
+
+def dense_energy(frames, maps, sigma_xy=None):
+    """R and Σ_r S_rᵀ W S_r of frames (n, 3, H, W) taken together, term by term as in eq. 2 and eq. 4."""
+    features = frames.double().permute(0, 2, 3, 1).reshape(-1, 3) / SIGMA
+    if sigma_xy is not None:
+        y, x = torch.meshgrid(torch.arange(HEIGHT), torch.arange(WIDTH), indexing="ij")
+        features = torch.cat([features, torch.stack([y, x], -1).reshape(-1, 2) / sigma_xy], 1)
+    affinity = torch.exp(-0.5 * torch.cdist(features, features).square())
+    foreground = maps.double().flatten()
+    both = (1 - foreground, foreground)
+    return sum(s @ affinity @ (1 - s) for s in both), sum(s @ affinity @ s for s in both)
+
+
+def test_crf_is_the_mean_energy_of_frames():
+    frames, maps = inputs()
+    expected = sum(dense_energy(frames[i : i + 1], maps[i], SIGMA_XY)[0] for i in range(FRAMES)) / FRAMES
+    loss = CRFLoss(SIGMA, SIGMA_XY, tol=1e-3)(frames, maps)
+    torch.testing.assert_close(loss, expected, rtol=2e-3, atol=0)
+    (found,), (exact,) = torch.autograd.grad(loss, maps), torch.autograd.grad(expected, maps)
+    assert (found - exact).norm() <= 2e-3 * exact.norm()
+
+
+@pytest.mark.parametrize(
+    ("options", "weight"),
+    [
+        ({"weighting": "constant"}, lambda _energy, _affinity: 1.0),
+        ({"divisor": "affinity"}, lambda _energy, affinity: 1 / affinity.detach()),
+        ({"divisor": "energy"}, lambda energy, _affinity: 1 / energy.detach()),
+    ],
+)
+def test_coloc_is_the_mean_over_sequences_of_two_frames_or_more(options, weight):
+    frames, maps = inputs()
+    expected = 0
+    for number in (0, 1):
+        mine = number == SEQUENCES
+        energy, affinity = dense_energy(frames[mine], maps[mine])
+        expected += weight(energy, affinity) * energy / 2
+    loss = CoLocLoss(SIGMA, tol=1e-3, **options)(frames, maps, SEQUENCES)
+    torch.testing.assert_close(loss, expected, rtol=2e-3, atol=0)
+    (found,), (exact,) = torch.autograd.grad(loss, maps), torch.autograd.grad(expected, maps)
+    assert (found - exact).norm() <= 2e-3 * exact.norm()
+    assert (found[3] == 0).all()
+
+
+def test_gradcheck():
+    frames, maps = inputs()
+    frames, maps = frames[:3, :, :2, :3], maps[:3, :2, :3].detach().requires_grad_()
+    assert torch.autograd.gradcheck(lambda m: CRFLoss(SIGMA, SIGMA_XY)(frames, m), maps)
+    constant = CoLocLoss(SIGMA, weighting="constant")
+    assert torch.autograd.gradcheck(lambda m: constant(frames, m, SEQUENCES[:3]), maps)
+
+
+def test_number_of_sequences_may_be_given():
+    frames, maps = inputs()
+    loss = CoLocLoss(SIGMA)
+    torch.testing.assert_close(loss(frames, maps, SEQUENCES, 3), loss(frames, maps, SEQUENCES))
+
+
+def test_no_sequence_of_two_frames_is_zero():
+    frames, maps = inputs()
+    loss = CoLocLoss(SIGMA)(frames, maps, torch.arange(FRAMES))
+    assert loss == 0
+    assert (torch.autograd.grad(loss, maps)[0] == 0).all()
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0])
+@pytest.mark.parametrize("options", [{}, {"divisor": "energy"}, {"weighting": "constant"}])
+def test_saturated_maps_stay_finite(level, options):
+    frames, _ = inputs()
+    maps = torch.full((FRAMES, HEIGHT, WIDTH), level, requires_grad=True)
+    for loss in (CoLocLoss(SIGMA, **options)(frames, maps, SEQUENCES), CRFLoss(SIGMA, SIGMA_XY)(frames, maps)):
+        (gradient,) = torch.autograd.grad(loss, maps)
+        torch.testing.assert_close(loss, torch.tensor(0.0), rtol=0, atol=1e-2)
+        assert gradient.isfinite().all()
+        # Toward ½ the energy rises: the gradient points away from the saturated level.
+        assert ((gradient > 0) == (level == 0)).all() or (gradient[3] == 0).all()
+
+
+def test_bf16_autocast_changes_nothing():
+    frames, maps = inputs(torch.float32)
+    losses = CoLocLoss(SIGMA), CRFLoss(SIGMA, SIGMA_XY)
+    plain = losses[0](frames, maps, SEQUENCES), losses[1](frames, maps)
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = losses[0](frames, maps, SEQUENCES), losses[1](frames, maps)
+    torch.testing.assert_close(inside, plain)
+    half = maps.detach().bfloat16().requires_grad_()
+    (gradient,) = torch.autograd.grad(losses[1](frames, half), half)
+    assert gradient.dtype == torch.bfloat16
+    assert gradient.isfinite().all()
+
+
+def test_alike_colours_with_alike_maps_cost_less():
+    frames = torch.zeros(2, 3, 4, 4)
+    frames[:, :, :2] = 200
+    aligned = torch.zeros(2, 4, 4)
+    aligned[:, :2] = 1
+    crossed = aligned.clone()
+    crossed[1] = 1 - crossed[1]
+    loss = CoLocLoss()
+    ids = torch.zeros(2, dtype=torch.int64)
+    assert loss(frames, aligned, ids) < 0.01
+    assert loss(frames, crossed, ids) > 0.9
+
+
+def test_energy_weight_of_the_published_code_is_the_agreement():
+    totals = torch.tensor([[10.0, 1.0]], dtype=torch.float64)
+    value, weights = coloc.weigh(totals, torch.zeros(2, dtype=torch.int64), adaptive=True, by_energy=False)
+    assert weights.item() == pytest.approx(1 / 7)
+    assert value.item() == pytest.approx(3 / 7)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["frames", "maps"])
+def test_non_finite_input_is_named(bad, name):
+    frames, maps = inputs(torch.float32)
+    arguments = {"frames": frames.float(), "maps": maps.detach().clone()}
+    arguments[name].view(-1)[7] = bad
+    for where, call in (
+        ("CRFLoss", lambda: CRFLoss()(arguments["frames"], arguments["maps"])),
+        ("CoLocLoss", lambda: CoLocLoss()(arguments["frames"], arguments["maps"], SEQUENCES)),
+    ):
+        with pytest.raises(ColocamError, match=rf"{where}: {name} holds 1 NaN or Inf, the first at \(0,"):
+            call()
+
+
+def test_wrong_options_and_shapes_are_named():
+    frames, maps = inputs()
+    with pytest.raises(ColocamError, match="'affinity' or 'energy'"):
+        CoLocLoss(divisor="mass")
+    with pytest.raises(ColocamError, match="'adaptive' or 'constant'"):
+        CoLocLoss(weighting="none")
+    with pytest.raises(ColocamError, match="must hold 5 ids"):
+        CoLocLoss()(frames, maps, SEQUENCES[:2])
+    with pytest.raises(ColocamError, match=r"CRFLoss: needs frames \(B, 3, H, W\)"):
+        CRFLoss()(frames, maps[:2])
