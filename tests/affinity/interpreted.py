@@ -9,7 +9,7 @@ from colocam.losses import CoLocLoss, CRFLoss, coloc, energy, fused
 
 FRAMES, PIXELS = 3, 150
 # Few cells keep the interpreter quick.
-BASIS = color_basis(60.0, 2e-2)
+BASIS = color_basis(120.0, 2e-2)
 GROUP = torch.tensor([1, 0, 1])
 # The kernels' matrix products round to 10 bits.
 ROUNDING = 1e-3
@@ -78,7 +78,7 @@ def test_losses_through_the_kernels(monkeypatch, loss):
     generator = torch.Generator().manual_seed(1)
     frames = torch.randint(0, 256, (3, 3, 6, 7), generator=generator)
     maps = torch.rand(3, 6, 7, generator=generator).requires_grad_()
-    criterion = CRFLoss(60.0, 30.0, tol=2e-2) if loss == "crf" else CoLocLoss(60.0, loss, tol=2e-2)
+    criterion = CRFLoss(120.0, 30.0, tol=2e-2) if loss == "crf" else CoLocLoss(120.0, loss, tol=2e-2)
     arguments = () if loss == "crf" else (GROUP,)
 
     def both():

@@ -65,11 +65,10 @@ def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: G
         (F, C, P).
     """
     gaussian.check()
-    basis = color_basis(gaussian.sigma, gaussian.tol)
     if _too_fine(rgb, gaussian):
         parts = (_dense(rgb, values, group, gaussian.sigma, psi) for psi in gaussian.space(values))
     else:
-        twin = _twin(values)
+        twin, basis = _twin(values), color_basis(gaussian.sigma, gaussian.tol)
         parts = (twin.product(rgb, values, group, groups, basis, psi) for psi in gaussian.space(values))
     total: Tensor = sum(parts, start=next(parts))
     return total
@@ -92,13 +91,12 @@ def energy(rgb: Tensor, maps: Tensor, group: Tensor, groups: int, gaussian: Gaus
         totals (groups, 2) float64, and WD (F, P).
     """
     gaussian.check()
-    basis = color_basis(gaussian.sigma, gaussian.tol)
     if _too_fine(rgb, gaussian):
         values = torch.stack([torch.ones_like(maps), maps - 0.5], dim=1)
         out = product(rgb, values, group, groups, gaussian)
         totals = torch.zeros(groups, 2, dtype=torch.float64, device=maps.device)
         return totals.index_add_(0, group, (values * out).sum(2, dtype=torch.float64)), out[:, 1]
-    twin = _twin(maps)
+    twin, basis = _twin(maps), color_basis(gaussian.sigma, gaussian.tol)
     parts = [twin.energy(rgb, maps, group, groups, basis, psi) for psi in gaussian.space(maps)]
     totals, out = parts[0]
     for other_totals, other in parts[1:]:
