@@ -10,9 +10,6 @@ from colocam.config import Seeds
 
 BACKGROUND, FOREGROUND, UNKNOWN = 0, 1, 255
 
-SWEEPS = 16
-"""Rounds of label propagation. One round crosses any straight run, so a blob may turn sixteen times."""
-
 
 def draw_seeds(cams: Tensor, settings: Seeds, generator: torch.Generator) -> Tensor:
     """Draw the labelled pixels of one step.
@@ -59,9 +56,12 @@ def largest_blob(mask: Tensor) -> Tensor:
     batch, height, width = mask.shape
     numbers = torch.arange(1, height * width + 1, device=mask.device).view(1, height, width)
     labels = torch.where(mask, numbers, 0)
-    for _ in range(SWEEPS):
-        labels = _spread_along_rows(labels, mask)
-        labels = _spread_along_rows(labels.transpose(1, 2), mask.transpose(1, 2)).transpose(1, 2)
+    while True:
+        spread = _spread_along_rows(labels, mask)
+        spread = _spread_along_rows(spread.transpose(1, 2), mask.transpose(1, 2)).transpose(1, 2)
+        if torch.equal(spread, labels):
+            break
+        labels = spread
     counts = torch.zeros((batch, height * width + 1), dtype=torch.int64, device=mask.device)
     counts.scatter_add_(1, labels.flatten(1), mask.flatten(1).long())
     largest = counts.shape[1] - 1 - counts.flip(1).argmax(1)
