@@ -51,13 +51,13 @@ def _create(backbone: Backbone) -> tuple[nn.Module, list[int]]:
                 f"timm has no network '{backbone.name}' (backbone.name): {_nearest(backbone.name)}"
             ) from error
         raise ColocamError(f"timm cannot build '{backbone.name}' with {arguments}: {_first_line(error)}") from error
-    except (TypeError, AttributeError, AssertionError, NotImplementedError) as error:
-        raise ColocamError(f"timm cannot build '{backbone.name}' with {arguments}: {_first_line(error)}") from error
     except OSError as error:
         raise ColocamError(
             f"the weights of '{backbone.name}' could not be downloaded ({_first_line(error)}): "
             "set backbone.weights to a local file, or backbone.pretrained to false"
         ) from error
+    except (TypeError, ValueError, LookupError, AttributeError, AssertionError) as error:
+        raise ColocamError(f"timm cannot build '{backbone.name}' with {arguments}: {_first_line(error)}") from error
     channels: list[int] = network.feature_info.channels()  # type: ignore[operator, union-attr]  # timm is untyped
     _remove_dilation(network)
     if backbone.weights is not None:
@@ -85,6 +85,8 @@ def _load_weights(network: nn.Module, path: Path) -> None:
         )
     except Exception as error:
         raise ColocamError(f"cannot read weights from {path}: {_first_line(error)}") from error
+    if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
+        raise ColocamError(f"{path} (backbone.weights) holds no plain state dict: save 'network.state_dict()' alone")
     wanted = network.state_dict()
     missing = [name for name in wanted if name not in state and not name.endswith("num_batches_tracked")]
     if missing:
