@@ -4,6 +4,7 @@ A run is described by one :class:`Config`. Presets are YAML files in ``presets/`
 changes single keys of a preset. An unknown key, a wrong type or an impossible value is refused with the nearest name.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib.resources import files
@@ -132,7 +133,7 @@ class Losses(Section):
     """Weight of eq. 3."""
     barrier: Positive = 1.0
     """Initial t of the log-barrier."""
-    barrier_growth: Annotated[float, Field(ge=1)] = 1.01
+    barrier_growth: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.01
     """Factor of t per epoch."""
     barrier_max: Positive = 10.0
     coloc: NonNegative = 1.0
@@ -177,7 +178,7 @@ METHODS: dict[Method, dict[str, Any]] = {
 class Config(Section):
     """Everything that decides a run's result, beside the data."""
 
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     methods: tuple[Method, ...] = ("colocam",)
     """Localizers to train from the same classifier; the first becomes the run's model."""
     frames: Frames = Frames()
@@ -215,16 +216,23 @@ def load_config(preset: str = "cpu", file: Path | None = None, overrides: Sequen
     if file is not None:
         if not file.is_file():
             raise ColocamError(f"no configuration file at {file}: give a YAML file")
-        values, origin = _merge(values, parse_yaml(file.read_text(encoding="utf-8"), str(file))), str(file)
+        values, origin = _merge(values, parse_yaml(_text(file), str(file))), str(file)
     for override in overrides:
-        values, origin = _merge(values, _parse_override(override)), f"--set {override}"
-        validate(values, origin)
-    return validate(values, origin)
+        values = _merge(values, _parse_override(override))
+    # all at once: two overrides may be possible only together
+    return validate(values, f"--set {' '.join(overrides)}" if overrides else origin)
 
 
 def read_config(path: Path) -> Config:
     """The resolved configuration of a run."""
-    return validate(parse_yaml(path.read_text(encoding="utf-8"), str(path)), str(path))
+    return validate(parse_yaml(_text(path), str(path)), str(path))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ColocamError(f"cannot read {path} as text ({error}): give a YAML file") from error
 
 
 def write_config(path: Path, config: Config) -> None:
@@ -234,15 +242,29 @@ def write_config(path: Path, config: Config) -> None:
 
 def parse_yaml(text: str, origin: str) -> dict[str, Any]:
     """Read a YAML mapping; errors name ``origin``."""
-    try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ColocamError(f"{origin} is not valid YAML: {' '.join(str(error).split())}") from error
+    values = parse_value(text, origin)
     if values is None:
         return {}
     if not isinstance(values, dict):
         raise ColocamError(f"{origin} must hold 'key: value' lines, not {type(values).__name__}")
     return values
+
+
+def parse_value(text: str, origin: str) -> Any:  # noqa: ANN401 - whatever YAML can hold
+    """Read any YAML value, with ``1e-3`` for a number as YAML 1.2 has it."""
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 - _Loader is a SafeLoader
+    except yaml.YAMLError as error:
+        raise ColocamError(f"{origin} is not valid YAML: {' '.join(str(error).split())}") from error
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML reads a number without a point, such as 1e-3, as a string; everybody else reads a number."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+"), list("-+0123456789")
+)
 
 
 def validate(values: Mapping[str, Any], origin: str) -> Config:
@@ -252,6 +274,8 @@ def validate(values: Mapping[str, Any], origin: str) -> Config:
         return Config.model_validate_json(yaml_to_json(values), strict=True)
     except ValidationError as error:
         raise ColocamError(f"{origin}: {_explain(error)}") from error
+    except (TypeError, ValueError) as error:  # keys that are dates, values that contain themselves
+        raise ColocamError(f"{origin} must hold plain keys and values: {error}") from error
 
 
 def yaml_to_json(values: Mapping[str, Any]) -> str:
@@ -300,7 +324,7 @@ def _parse_override(override: str) -> dict[str, Any]:
     key, separator, value = override.partition("=")
     if not separator or not key:
         raise ColocamError(f"--set {override}: write it as key.subkey=value")
-    nested: Any = yaml.safe_load(value)
+    nested: Any = parse_value(value, f"--set {override}")
     for part in reversed(key.strip().split(".")):
         nested = {part: nested}
     assert isinstance(nested, dict)
