@@ -28,7 +28,7 @@ def choose_cases(
     Args:
         overlaps: (N,) IoU of the method the gallery is about; nan where the object is absent.
         classes: (N,) class of each frame.
-        clips: (N,) clip of each frame; one clip gives at most one example of a group.
+        clips: (N,) clip of each frame; one clip gives at most one empty example.
     """
     chosen: list[tuple[int, str]] = []
     for name in np.unique(classes):
@@ -44,7 +44,9 @@ def choose_cases(
     _, first = np.unique(clips[empty], return_index=True)
     chosen += [(int(empty[i]), "empty") for i in np.sort(first)[:EMPTY_CASES]]
     order = {"best": 0, "typical": 1, "worst": 2, "empty": 3}
-    unique = dict(reversed(chosen))  # a frame that is best and worst of its class at once is shown once
+    unique: dict[int, str] = {}
+    for frame, group in chosen:  # a frame that is best and worst of its class at once is shown once
+        unique.setdefault(frame, group)
     return sorted(unique.items(), key=lambda case: order[case[1]])
 
 

@@ -5,18 +5,18 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from colocam.metrics import PROTOCOLS
-
-NAMES = {"layercam": "LayerCAM", "fcam": "F-CAM", "tcam": "TCAM", "colocam": "CoLo-CAM"}
+from colocam.report.tables import method_title, methods_of
 
 
 def print_evaluations(evaluations: Sequence[dict[str, Any]]) -> None:
     """Print CorLoc per protocol and per class: with its interval for one run, mean ± std for several."""
     console = Console()
     first = evaluations[0]
-    methods = [name for name in first if name in NAMES]
+    methods = methods_of(first)
     data = first["data"]
     spread = (
         "95 % bootstrap interval over videos" if len(evaluations) == 1 else f"mean ± std of {len(evaluations)} runs"
@@ -27,13 +27,13 @@ def print_evaluations(evaluations: Sequence[dict[str, Any]]) -> None:
     table = Table("method", *protocols, "top-1 (tags-only)")
     for method in methods:
         cells = [_cell([run[method][protocol] for run in evaluations]) for protocol in protocols]
-        table.add_row(NAMES[method], *cells, _cell([run[method]["tags-only"]["top1"] for run in evaluations]))
+        table.add_row(method_title(method), *cells, _cell([run[method]["tags-only"]["top1"] for run in evaluations]))
     console.print(table)
     classes = list(first["classification"]["per_class"])
-    table = Table("tags-only, per class", *classes)
+    table = Table("tags-only, per class", *map(escape, classes))
     for method in methods:
         table.add_row(
-            NAMES[method], *(_mean([run[method]["tags-only"][name] for run in evaluations]) for name in classes)
+            method_title(method), *(_mean([run[method]["tags-only"][name] for run in evaluations]) for name in classes)
         )
     console.print(table)
     accuracy = [{"average": run["classification"]["accuracy"], **run["classification"]} for run in evaluations]
