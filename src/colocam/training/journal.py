@@ -16,6 +16,8 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.length = 0
+        """Bytes that belong to finished phases and to what was flushed since."""
         self._waiting: list[dict[str, Value]] = []
 
     def add(self, phase: str, event: str, epoch: int, step: int, **values: Value) -> None:
@@ -29,15 +31,16 @@ class Journal:
             file.write(lines)
             file.flush()
             os.fsync(file.fileno())
-            length = file.tell()
+            self.length = file.tell()
         self._waiting.clear()
-        return length
+        return self.length
 
     def rewind(self, length: int) -> None:
         """Cut the file back to ``length`` bytes: what came after belongs to steps that will be run again."""
         self._waiting.clear()
+        self.length = length
         with explain_os_errors(self.path), self.path.open("ab") as file:
-            file.truncate(length)
+            file.truncate(min(length, file.tell()))  # a file that someone cut shorter must not grow zeros
 
 
 def _plain(value: Value) -> float | int | str | None:

@@ -1,5 +1,6 @@
 """The training loop of both stages: one page, interruptible after any step, and exact when resumed."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from colocam.checkpoint import load_checkpoint, save_checkpoint
 from colocam.config import Optimisation
 from colocam.data.batches import Picks
-from colocam.errors import InterruptedRunError
+from colocam.errors import ColocamError, InterruptedRunError
 from colocam.interrupt import stop_requested
 from colocam.progress import progress
 from colocam.training.journal import Journal, Value
@@ -72,7 +73,7 @@ def fit(task: Task, folder: Path, journal: Journal) -> None:
     """
     optimiser = make_sgd(task.groups, task.settings)
     mean = RunningMean(task.module, task.settings.ema)
-    state: dict[str, Any] = {"epoch": 0, "batch": 0, "step": 0, "best": {}}
+    state: dict[str, Any] = {"epoch": 0, "batch": 0, "step": 0, "best": {}, "journal": journal.length}
     if (saved := load_checkpoint(folder, "last")) is not None:
         tensors, state = saved
         task.module.load_state_dict(
@@ -81,7 +82,10 @@ def fit(task: Task, folder: Path, journal: Journal) -> None:
         for name, tensor in mean.mean.items():
             tensor.copy_(tensors[f"mean.{name}"])
         restore_momentum(optimiser, tensors)
-        journal.rewind(state["journal"])
+    if state["epoch"] == task.settings.epochs:
+        journal.length = state["journal"]
+        return
+    journal.rewind(state["journal"])
 
     saved_at = time.monotonic()
 
@@ -138,6 +142,8 @@ def _validate(task: Task, folder: Path, journal: Journal, state: dict[str, Any])
     """Measure the weights and keep them under each score that they improve."""
     task.module.eval()
     result = task.validate(state["epoch"])
+    if not all(map(math.isfinite, result.scores.values())):
+        raise ColocamError(f"{task.phase} diverged in epoch {state['epoch'] + 1}: lower its lr ({task.settings.lr})")
     journal.add(task.phase, "val", state["epoch"], state["step"], **result.scores, **result.values)
     for name, score in result.scores.items():
         if name not in state["best"] or score > state["best"][name]:
