@@ -4,18 +4,24 @@ import json
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from colocam.errors import ColocamError
 from colocam.files import atomic_path, write_json
 
 
+def save_tensors(target: Path, tensors: dict[str, Tensor]) -> None:
+    """Write a safetensors file, atomically; through bytes, since safetensors' own writer hides what the disk said."""
+    data = save({key: value.detach().cpu().contiguous() for key, value in tensors.items()})
+    with atomic_path(target) as temporary:
+        temporary.write_bytes(data)
+
+
 def save_checkpoint(folder: Path, name: str, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
     """Write ``folder/name.json`` and the tensor file it names; the previous pair stays valid until both are whole."""
     weights = folder / f"{name}-{state['step']:07d}.safetensors"
-    with atomic_path(weights) as temporary:
-        save_file({key: value.detach().cpu().contiguous() for key, value in tensors.items()}, temporary)
+    save_tensors(weights, tensors)
     write_json(folder / f"{name}.json", {**state, "weights": weights.name})
     for stale in folder.glob(f"{name}-*.safetensors"):
         if stale != weights:

@@ -44,7 +44,8 @@ def explain_os_errors(path: Path) -> Iterator[None]:
             errno.EPERM: "no permission to write there: choose another output folder",
             errno.ENOTDIR: "a file stands where a folder is needed: choose another output folder",
             errno.EEXIST: "a file stands where a folder is needed: choose another output folder",
-        }.get(error.errno or 0)
+            errno.EISDIR: "a folder stands where a file is needed: choose another output folder",
+        }.get(errno.ENOSPC if "requested and" in str(error) else error.errno or 0)  # numpy names a short write only so
         if remedy is None:
             raise
         raise ColocamError(f"cannot write {path}: {remedy}") from error

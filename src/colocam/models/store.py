@@ -4,13 +4,14 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
+from colocam.checkpoint import save_tensors
 from colocam.config import Backbone
 from colocam.errors import ColocamError
-from colocam.files import atomic_path, write_json
+from colocam.files import write_json
 from colocam.models.classifier import Classifier
 from colocam.models.localizer import LocalizerNet
 
@@ -52,10 +53,7 @@ def save_model(folder: Path, model: Model) -> None:
     """Write both files; the card comes last, so a folder with a card is whole."""
     card = folder / "model.json"
     card.unlink(missing_ok=True)
-    with atomic_path(folder / "model.safetensors") as temporary:
-        save_file(
-            {name: tensor.detach().cpu().contiguous() for name, tensor in model.net.state_dict().items()}, temporary
-        )
+    save_tensors(folder / "model.safetensors", model.net.state_dict())
     write_json(card, model.card.model_dump(mode="json"))
 
 
@@ -65,13 +63,12 @@ def load_model(folder: Path) -> Model:
     if not path.is_file():
         raise ColocamError(f"no trained model in {folder} (model.json is missing): finish 'colocam train' first")
     try:
-        card = Card.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, ValidationError) as error:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        if (found := values["format"]) != FORMAT:  # first of all, since another format may have other keys
+            raise ColocamError(f"{path} has format {found}, this colocam reads {FORMAT}: update colocam or train again")
+        card = Card.model_validate_json(json.dumps(values))
+    except (ValueError, LookupError, TypeError) as error:
         raise ColocamError(f"{path} is not a colocam model card: train again or restore the file") from error
-    if card.format != FORMAT:
-        raise ColocamError(
-            f"{path} has format {card.format}, this colocam reads {FORMAT}: update colocam or train again"
-        )
     backbone = card.backbone.model_copy(update={"pretrained": False, "weights": None})
     net = LocalizerNet(Classifier(backbone, len(card.tags)), card.decoder)
     weights = folder / "model.safetensors"
