@@ -16,8 +16,12 @@ from colocam.data.catalogue import Catalogue
 from colocam.data.store import CachedClip
 from colocam.errors import ColocamError
 from colocam.files import explain_os_errors, write_json
+from colocam.metrics import RESERVED
 from colocam.models import Classifier
 from colocam.types import Clip, Split
+
+BEGUN = ("environment.json", "data.json")
+"""Written before config.yaml, which makes the folder a run: they alone are what an interruption left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +66,16 @@ def open_run(folder: str | Path, device: str | None = None) -> Run:
         for entry in data["clips"]
     )
     catalogue = Catalogue(clips, tuple(data["tags"]))
-    return Run(folder, read_config(folder / "config.yaml"), catalogue, Path(data["frames"]), _device(device))
+    return Run(folder, read_config(folder / "config.yaml"), catalogue, Path(data["frames"]), choose_device(device))
 
 
 def create_run(
     out: Path, config: Config, catalogue: Catalogue, *, frames: Path, device: str | None, boxes: bool
 ) -> Run:
     """Make the run folder, or check that the one there is of this configuration and these data."""
+    if taken := sorted(RESERVED & set(catalogue.tags)):
+        raise ColocamError(f"the tag {taken[0]!r} has a meaning of its own in the results: rename the tag")
+    compute_device = choose_device(device)
     described = {
         "tags": list(catalogue.tags),
         "boxes": boxes,
@@ -97,12 +104,29 @@ def create_run(
     else:
         with explain_os_errors(out):
             out.mkdir(parents=True, exist_ok=True)
-            if any(out.iterdir()):
+            if any(entry.name not in BEGUN and not entry.name.startswith(".") for entry in out.iterdir()):
                 raise ColocamError(f"{out} is not empty and not a run folder: choose another folder")
-        write_config(out / "config.yaml", config)
         write_json(out / "environment.json", _environment(config))
         write_json(out / "data.json", described)
-    return Run(out, config, catalogue, frames, _device(device))
+        write_config(out / "config.yaml", config)
+    return Run(out, config, catalogue, frames, compute_device)
+
+
+def choose_device(name: str | None) -> torch.device:
+    """``cpu``, ``cuda`` or ``cuda:<number>``; without a name the GPU, if there is one."""
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ColocamError(f"--device {name}: give cpu or cuda") from error
+    if device.type not in {"cpu", "cuda"}:
+        raise ColocamError(f"--device {name}: give cpu or cuda")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ColocamError(
+            f"--device {name}: torch sees no such GPU; use --device cpu, or install a GPU build of torch"
+        )
+    return device
 
 
 def untrained(config: Config) -> Backbone:
@@ -110,16 +134,11 @@ def untrained(config: Config) -> Backbone:
     return config.backbone.model_copy(update={"pretrained": False, "weights": None})
 
 
-def _device(name: str | None) -> torch.device:
-    if name == "cuda" and not torch.cuda.is_available():
-        raise ColocamError("--device cuda: torch sees no GPU here; use --device cpu, or install a GPU build of torch")
-    return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
-
-
 def _difference(old: Config, new: Config) -> str | None:
     """The first key that differs, with both values."""
-    pairs = zip(_flat(old.model_dump()), _flat(new.model_dump()), strict=False)
-    return next((f"{key}: {before} there, {after} now" for (key, before), (_, after) in pairs if before != after), None)
+    before, after = dict(_flat(old.model_dump())), dict(_flat(new.model_dump()))
+    key = next((key for key in before | after if before.get(key) != after.get(key)), None)
+    return None if key is None else f"{key}: {before.get(key, 'not set')} there, {after.get(key, 'not set')} now"
 
 
 def _flat(values: dict[str, object], prefix: str = "") -> list[tuple[str, object]]:

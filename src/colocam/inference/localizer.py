@@ -13,6 +13,7 @@ from colocam.boxes.scale import scale_boxes
 from colocam.data.video import VideoFrame, decode
 from colocam.models import foreground
 from colocam.models.store import Model, load_model
+from colocam.run import choose_device
 from colocam.types import Box, Localization
 
 
@@ -32,10 +33,9 @@ class Localizer:
         self.batch = batch
 
     @classmethod
-    def load(cls, run: str | Path, device: str | torch.device | None = None, batch: int = 16) -> "Localizer":
+    def load(cls, run: str | Path, device: str | None = None, batch: int = 16) -> "Localizer":
         """Open the model of a run folder; without a device, the GPU if there is one."""
-        chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        return cls(load_model(Path(run)), chosen, batch)
+        return cls(load_model(Path(run)), choose_device(device), batch)
 
     @property
     def tags(self) -> tuple[str, ...]:

@@ -4,12 +4,13 @@ from colocam.metrics.bootstrap import Frames, percent_interval, resampled_means
 from colocam.metrics.boxacc import any_contour_hits, max_box_acc, top_k
 from colocam.metrics.hits import PUBLISHED_THRESHOLDS, best_overlaps, box_hits, inclusive_iou
 from colocam.metrics.presence import average_precision
-from colocam.metrics.protocols import PROTOCOLS, accuracy, best_threshold, corloc
+from colocam.metrics.protocols import PROTOCOLS, RESERVED, accuracy, best_threshold, corloc
 from colocam.metrics.pxap import pixel_histograms, pxap
 
 __all__ = [
     "PROTOCOLS",
     "PUBLISHED_THRESHOLDS",
+    "RESERVED",
     "Frames",
     "accuracy",
     "any_contour_hits",

@@ -21,6 +21,8 @@ from colocam.errors import ColocamError
 from colocam.metrics.bootstrap import Frames, percent_interval, resampled_means
 
 PROTOCOLS = ("oracle-per-class", "oracle-global", "validation", "tags-only")
+RESERVED = frozenset({"average", "frames", "interval", "threshold", "top1", "top5"})
+"""Keys of a result beside the names of the classes: no tag may be called so."""
 Hits = npt.NDArray[np.bool_]
 Result = dict[str, Any]
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from colocam.metrics import RESERVED
+
 PROTOCOLS = {
     "tags-only": "No box anywhere: the epoch and the threshold are chosen from tags and from the maps themselves.",
     "validation": "One threshold, chosen on validation videos that have boxes; the test videos are not looked at.",
@@ -14,7 +16,6 @@ PROTOCOLS = {
 """What each protocol may look at, in one line; the honest ones first."""
 
 _TITLES = {"classifier": "Classifier", "layercam": "LayerCAM", "fcam": "F-CAM", "tcam": "TCAM", "colocam": "CoLo-CAM"}
-_RESERVED = {"average", "frames", "interval", "threshold", "top1"}
 
 Evaluation = Mapping[str, Any]
 
@@ -118,7 +119,7 @@ def _result(method: str, cell: Mapping[str, Any]) -> Result:
 
 def _classes(cells: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, tuple[Estimate, ...], float | None], ...]:
     """Per tag, in the order of the file: the value of each method and the gain of the last over the first."""
-    tags = dict.fromkeys(tag for cell in cells.values() for tag in cell if tag not in _RESERVED)
+    tags = dict.fromkeys(tag for cell in cells.values() for tag in cell if tag not in RESERVED)
     rows = []
     for tag in tags:
         values = tuple(Estimate(_number(cell.get(tag))) for cell in cells.values())
