@@ -83,9 +83,9 @@ def scaled_boxes(samples: Samples, truth: Truth, size: int) -> list[Boxes]:
 
 
 def _samples(clips: Sequence[CachedClip], tags: Sequence[str], frames: list[list[int]]) -> Samples:
-    sizes = torch.tensor([len(chosen) for chosen in frames])
+    sizes = torch.tensor([len(chosen) for chosen in frames], dtype=torch.int64)
     number = torch.arange(len(clips)).repeat_interleave(sizes)
-    classes = torch.tensor([tags.index(clip.clip.tag) for clip in clips])[number]
+    classes = torch.tensor([tags.index(clip.clip.tag) for clip in clips], dtype=torch.int64)[number]
     return Samples(
         clips, Picks(number, torch.tensor(list(chain.from_iterable(frames)), dtype=torch.int64), number), classes
     )
