@@ -15,6 +15,7 @@ from colocam.data.store import CachedClip, EntryWriter, entry_key, load_entry
 from colocam.data.video import UnreadableError, VideoFrame, decode, estimate_frames
 from colocam.errors import ColocamError
 from colocam.files import explain_os_errors
+from colocam.interrupt import raise_if_stopped
 from colocam.progress import progress, say
 from colocam.types import Clip
 
@@ -116,6 +117,7 @@ def _decode_all(job: _Job, files: Files, *, done: int) -> dict[str, str]:
             for future in as_completed(futures):
                 warnings |= future.result()
                 advance(len(futures[future]))
+                raise_if_stopped("decoding")
         except BaseException:
             job.stop.set()
             executor.shutdown(cancel_futures=True)

@@ -48,7 +48,7 @@ def restore_momentum(optimiser: torch.optim.SGD, tensors: dict[str, Tensor]) -> 
     """Inverse of :func:`momentum_tensors`."""
     for i, p in enumerate(p for group in optimiser.param_groups for p in group["params"]):
         if (buffer := tensors.get(f"momentum.{i:04d}")) is not None:
-            optimiser.state[p]["momentum_buffer"] = buffer.to(p.device)
+            optimiser.state[p]["momentum_buffer"] = torch.empty_like(p).copy_(buffer)  # in the parameter's own layout
 
 
 class RunningMean:

@@ -50,7 +50,9 @@ def train(
         with graceful_stop():
             _train(run, truth)
     except (InterruptedRunError, KeyboardInterrupt) as stop:
-        raise InterruptedRunError(f"{stop or 'stopped'}: run the same command again to continue {run.folder}") from stop
+        raise InterruptedRunError(
+            f"{str(stop) or 'stopped'}: run the same command again to continue {run.folder}"
+        ) from stop
     return run.folder
 
 
