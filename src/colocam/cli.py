@@ -124,6 +124,10 @@ def main() -> None:
     except ColocamError as error:
         say(f"error: {error}")
         sys.exit(1)
-    except KeyboardInterrupt:
-        say("stopped")
-        sys.exit(130)
+    except OSError as error:
+        say(f"error: {error}")
+        sys.exit(1)
+    except SystemExit as stop:
+        if stop.code == 130:  # what typer makes of Ctrl-C
+            say("stopped")
+        raise
