@@ -1,0 +1,239 @@
+"""The configuration is strict, its errors are one line with the remedy, and what is written is read back the same."""
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colocam.config import Config, load_config, parse_yaml, preset_names, read_config, validate, write_config
+from colocam.errors import ColocamError
+
+
+def refusal(*overrides, file=None, preset="cpu"):
+    with pytest.raises(ColocamError) as refused:
+        load_config(preset, file, overrides)
+    text = str(refused.value)
+    assert "\n" not in text
+    return text
+
+
+@pytest.mark.parametrize("name", ["cpu", "paper"])
+def test_every_preset_loads_and_survives_a_round_trip(name, tmp_path):
+    config = load_config(name)
+    write_config(tmp_path / "config.yaml", config)
+    assert read_config(tmp_path / "config.yaml") == config
+    assert set(preset_names()) == {"cpu", "paper"}
+
+
+def test_resolved_yaml_names_every_key(tmp_path):
+    write_config(tmp_path / "config.yaml", load_config("cpu"))
+    written = yaml.safe_load((tmp_path / "config.yaml").read_text(encoding="utf-8"))
+
+    def same_keys(section, values):
+        assert set(values) == set(section.model_fields)
+        for name, field in section.model_fields.items():
+            if isinstance(field.annotation, type) and hasattr(field.annotation, "model_fields"):
+                same_keys(field.annotation, values[name])
+
+    same_keys(Config, written)
+    assert written["localizer"]["decoder"] == [64, 48, 32, 16, 8]
+
+
+def test_the_papers_numbers_are_in_the_preset_paper():
+    config = load_config("paper")
+    assert (config.frames.resize, config.frames.crop) == (256, 224)
+    assert config.backbone.name == "resnet50"
+    assert config.backbone.output_stride == 8
+    assert (config.classifier.batch, config.localizer.batch, config.localizer.frames) == (32, 32, 4)
+    losses = config.localizer.losses
+    assert (losses.crf, losses.sigma_rgb, losses.sigma_xy) == (2e-9, 15.0, 100.0)
+    assert (losses.barrier, losses.barrier_growth, losses.barrier_max) == (1.0, 1.01, 10.0)
+    assert 3 <= losses.coloc <= 7
+
+
+def test_file_lies_over_preset_and_override_over_file(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("seed: 3\nlocalizer: {seeds: {foreground: 7}, lr: 2e-3}\n", encoding="utf-8")
+    config = load_config("cpu", file, ["localizer.lr=0.5", "methods=[fcam, colocam]"])
+    preset = load_config("cpu")
+    assert config.seed == 3
+    assert config.localizer.seeds.foreground == 7
+    assert config.localizer.seeds.background == preset.localizer.seeds.background
+    assert config.localizer.lr == 0.5
+    assert config.methods == ("fcam", "colocam")
+    assert config.classifier == preset.classifier
+
+
+def test_empty_file_changes_nothing(tmp_path):
+    (tmp_path / "empty.yaml").write_text("# nothing\n", encoding="utf-8")
+    assert load_config("cpu", tmp_path / "empty.yaml") == load_config("cpu")
+
+
+def test_overrides_are_judged_together():
+    config = load_config("cpu", None, ["frames.resize=36", "frames.crop=32"])
+    assert (config.frames.resize, config.frames.crop) == (36, 32)
+
+
+@pytest.mark.parametrize("text", ["1e-3", "1E-3", "0.001", "1.0e-3", "+1e-3"])
+def test_numbers_as_people_write_them(text):
+    assert load_config("cpu", None, [f"classifier.lr={text}"]).classifier.lr == 1e-3
+
+
+def test_what_looks_like_a_number_inside_a_name_stays_a_name():
+    assert load_config("cpu", None, ["backbone.name=1e3net"]).backbone.name == "1e3net"
+
+
+@pytest.mark.parametrize(
+    ("override", "suggestion"),
+    [
+        ("sed=1", "did you mean 'seed'?"),
+        ("SEED=1", "did you mean 'seed'?"),
+        ("frame.crop=3", "did you mean 'frames'?"),
+        ("frames.corp=3", "did you mean 'frames.crop'?"),
+        ("localizer.seeds.forground=3", "did you mean 'localizer.seeds.foreground'?"),
+        ("localizer.losses.sigma_rbg=3", "did you mean 'localizer.losses.sigma_rgb'?"),
+        ("localizer.losses.zzz=3", "valid are localizer.losses.crf, localizer.losses.sigma_rgb"),
+        (".seed=1", "unknown key ''"),
+    ],
+)
+def test_unknown_keys_are_refused_with_the_nearest_name(override, suggestion):
+    text = refusal(override)
+    assert suggestion in text
+    assert override.split("=")[0] in text
+
+
+@pytest.mark.parametrize(
+    ("override", "key", "value"),
+    [
+        ("seed=true", "'seed'", "True"),
+        ("seed=1.0", "'seed'", "1.0"),
+        ("seed=one", "'seed'", "'one'"),
+        ("seed=null", "'seed'", "None"),
+        ("seed=-1", "'seed'", "-1"),
+        ("seed=9223372036854775808", "'seed'", "9223372036854775808"),
+        ("frames=3", "'frames'", "3"),
+        ("frames.per_clip=0", "'frames.per_clip'", "0"),
+        ("frames.val_fraction=1", "'frames.val_fraction'", "1"),
+        ("frames.val_fraction=.nan", "'frames.val_fraction'", "nan"),
+        ("backbone.pretrained=1", "'backbone.pretrained'", "1"),
+        ("backbone.weights=3", "'backbone.weights'", "3"),
+        ("backbone.args=[1]", "'backbone.args'", "[1]"),
+        ("classifier.lr=0", "'classifier.lr'", "0"),
+        ("classifier.lr=.inf", "'classifier.lr'", "inf"),
+        ("classifier.lr=fast", "'classifier.lr'", "'fast'"),
+        ("classifier.momentum=1", "'classifier.momentum'", "1"),
+        ("localizer.seeds.foreground_top=1.5", "'localizer.seeds.foreground_top'", "1.5"),
+        ("localizer.losses.barrier_growth=.inf", "'localizer.losses.barrier_growth'", "inf"),
+        ("localizer.decoder=[8, 0]", "'localizer.decoder.1'", "0"),
+        ("localizer.decoder=8", "'localizer.decoder'", "8"),
+    ],
+)
+def test_wrong_types_and_impossible_values_are_refused(override, key, value):
+    text = refusal(override)
+    assert text.startswith(f"--set {override}")
+    assert key in text
+    assert text.endswith(f"not {value}")
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("backbone.output_stride=9", "must be one of 8, 16, 32, not 9"),
+        ("localizer.sampler=ajacent", "did you mean 'adjacent'?"),
+        ("cam=gradcam", "did you mean 'layercam'?"),
+        ("methods=[colocan]", "did you mean 'colocam'?"),
+        ("methods=[]", "methods must be distinct and at least one"),
+        ("methods=[fcam, fcam]", "methods must be distinct"),
+        ("frames.crop=1000", "frames.crop (1000) must not exceed frames.resize (108)"),
+        ("localizer.seeds.dilation=4", "seeds.dilation must be odd, not 4"),
+    ],
+)
+def test_choices_that_do_not_exist_or_do_not_go_together(override, says):
+    assert says in refusal(override)
+
+
+@pytest.mark.parametrize("override", ["seed", "=1", ""])
+def test_malformed_overrides_say_how_to_write_one(override):
+    assert "write it as key.subkey=value" in refusal(override)
+
+
+@pytest.mark.parametrize(
+    "override", ["seed=[1", "seed={2020-01-01: 1}", "backbone.args=&a {b: *a}", "seed=!!python/name:os.system"]
+)
+def test_values_that_yaml_cannot_mean_are_refused(override):
+    assert refusal(override).startswith(f"--set {override}")
+
+
+def test_unknown_preset():
+    assert "did you mean 'paper'?" in refusal(preset="papers")
+    assert "valid are cpu, paper" in refusal(preset="zzz")
+
+
+def test_files_that_are_no_configuration(tmp_path):
+    assert "no configuration file at" in refusal(file=tmp_path / "none.yaml")
+    assert "no configuration file at" in refusal(file=tmp_path)
+    file = tmp_path / "x.yaml"
+    for content, says in [
+        (b"a: [1", "is not valid YAML"),
+        (b"- a\n- b\n", "must hold 'key: value' lines, not list"),
+        (b"just words", "must hold 'key: value' lines, not str"),
+        (b"\xff\xfe\x00\x80", "give a YAML file"),
+        (b"frames: {crop: 1, zoom: 2}", "unknown key 'frames.zoom'"),
+    ]:
+        file.write_bytes(content)
+        text = refusal(file=file)
+        assert says in text
+        assert str(file) in text
+
+
+def test_no_code_runs_from_yaml(tmp_path):
+    witness = tmp_path / "ran"
+    (tmp_path / "x.yaml").write_text(f"seed: !!python/object/apply:os.mkdir ['{witness}']", encoding="utf-8")
+    assert "is not valid YAML" in refusal(file=tmp_path / "x.yaml")
+    assert not witness.exists()
+
+
+def test_methods_change_only_what_defines_them():
+    config = load_config("cpu", None, ["localizer.losses.coloc=3.0"])
+    own = config.localizer
+    assert config.stage2("colocam") == own
+    fcam, tcam = config.stage2("fcam"), config.stage2("tcam")
+    assert (fcam.losses.coloc, fcam.pool) == (0.0, 0)
+    assert (tcam.losses.coloc, tcam.pool) == (0.0, 1)
+    assert fcam.losses.model_copy(update={"coloc": 3.0}) == own.losses
+    assert fcam.model_copy(update={"losses": own.losses}) == own
+    assert tcam.model_copy(update={"losses": own.losses, "pool": 0}) == own
+
+
+def test_a_configuration_cannot_be_changed_in_place():
+    with pytest.raises(ValueError, match="frozen"):
+        load_config().seed = 3
+
+
+def complaint(read, kind):
+    """None where ``read`` gives a ``kind``, else the text of its error."""
+    try:
+        value = read()
+    except ColocamError as error:
+        return str(error)
+    assert isinstance(value, kind)
+    return None
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*Config.model_fields, "x"]), plain, max_size=3))
+def test_anything_is_either_a_configuration_or_one_line(values):
+    text = complaint(lambda: validate(values, "here"), Config)
+    assert text is None or (text.startswith("here") and "\n" not in text)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_mapping_or_one_line(text):
+    said = complaint(lambda: parse_yaml(text, "here"), dict)
+    assert said is None or (said.startswith("here") and "\n" not in said)
