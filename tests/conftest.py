@@ -1,13 +1,16 @@
-"""Fixtures of all rooms: real video files, small and quick to make."""
+"""Fixtures of all rooms: real video files, small and quick to make, and a small model trained on some."""
 
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import av
 import numpy as np
 import pytest
+
+from colocam.cli import main
+from colocam.config import load_config
 
 
 class MakeVideo(Protocol):
@@ -119,3 +122,132 @@ def _make_video(
                 output.mux(sound.encode(silence))
             output.mux(sound.encode(None))
     return path
+
+
+TAGS = ("bus", "cat", "owl")
+COLOURS = {"bus": (220, 60, 40), "cat": (60, 200, 80), "owl": (70, 90, 230)}
+TINY = (
+    "frames.resize=36",
+    "frames.crop=32",
+    "frames.per_val_clip=3",
+    "backbone.args={channels: [8, 8, 8, 8], stem_type: deep, stem_width: 4}",
+    "classifier.epochs=2",
+    "classifier.batch=4",
+    "classifier.frames_per_clip=2",
+    "localizer.epochs=2",
+    "localizer.batch=6",
+    "localizer.frames=3",
+    "localizer.decoder=[8, 8, 8, 8, 8]",
+    "localizer.seeds.foreground=20",
+    "localizer.seeds.background=20",
+)
+
+
+class Collection(NamedTuple):
+    """Tagged videos: ``videos/<tag>/<split>-<number>.mp4``, with their manifest and their true boxes."""
+
+    videos: Path
+    manifest: Path
+    truth: Path
+
+
+class Outcome(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def error(self) -> str:
+        """Its one line of error."""
+        lines = [line for line in self.err.splitlines() if line.startswith("error: ")]
+        assert len(lines) == 1, self.err
+        assert self.code == 1
+        assert "Traceback" not in self.err
+        assert self.err.splitlines()[-1] == lines[0]
+        return lines[0]
+
+
+def square_video(tag: str, seed: int, frames: int = 5, size: tuple[int, int] = (48, 40)):
+    """Pictures of a coloured square that moves over noise, absent in the first one, and its boxes."""
+    rng = np.random.default_rng([seed, TAGS.index(tag)])
+    width, height = size
+    side, x, y = 16, rng.integers(0, width - 24), rng.integers(0, height - 20)
+    pictures, boxes = [], []
+    for number in range(frames):
+        picture = rng.integers(90, 140, (height, width, 3)).astype(np.uint8)
+        if number:
+            picture[y : y + side, x + number : x + number + side] = COLOURS[tag]
+        pictures.append(picture)
+        boxes.append((x + number, y, x + number + side, y + side) if number else None)
+    return pictures, boxes
+
+
+def make_collection(folder: Path, videos: dict[str, int]) -> Collection:
+    manifest, truth = ["path,tag,split,clip"], ["clip,frame,present,x1,y1,x2,y2"]
+    for tag in TAGS:
+        for place, split in enumerate(videos):
+            for number in range(videos[split]):
+                clip = f"{tag}/{split}-{number}"
+                pictures, boxes = square_video(tag, 10 * place + number)
+                _make_video(folder / "videos" / f"{clip}.mp4", pictures)
+                manifest.append(f"videos/{clip}.mp4,{tag},{split},{clip}")
+                for frame, box in enumerate(boxes):
+                    corners = ",".join(map(str, box)) if box else ",,,"
+                    truth.append(f"{clip},{frame},{int(box is not None)},{corners}")
+    (folder / "manifest.csv").write_text("\n".join(manifest) + "\n", encoding="utf-8")
+    (folder / "truth.csv").write_text("\n".join(truth) + "\n", encoding="utf-8")
+    return Collection(folder / "videos", folder / "manifest.csv", folder / "truth.csv")
+
+
+@pytest.fixture(name="square_video", scope="session")
+def square_video_fixture():
+    return square_video
+
+
+@pytest.fixture(scope="session")
+def tiny() -> tuple[str, ...]:
+    """Overrides of the preset ``cpu`` for a model that trains in a second."""
+    return TINY
+
+
+@pytest.fixture(scope="session")
+def tiny_sets() -> list[str]:
+    """The same for the command line."""
+    return [word for override in TINY for word in ("--set", override)]
+
+
+@pytest.fixture(scope="session")
+def collection(tmp_path_factory) -> Collection:
+    """Three tags with 2 training, 1 validation and 1 test video each; read only."""
+    return make_collection(tmp_path_factory.mktemp("collection"), {"train": 2, "val": 1, "test": 1})
+
+
+@pytest.fixture(scope="session")
+def frame_cache(tmp_path_factory) -> Path:
+    """The collection's decoded frames, shared by all runs."""
+    return tmp_path_factory.mktemp("frames")
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory, collection, frame_cache) -> Path:
+    """A run with CoLo-CAM and F-CAM, trained on the collection's tags alone; read only."""
+    from colocam.training import train  # noqa: PLC0415 - torch only for those who need it
+
+    config = load_config(overrides=[*TINY, "methods=[colocam, fcam]"])
+    return train(collection.manifest, tmp_path_factory.mktemp("trained") / "run", config, frames=frame_cache)
+
+
+@pytest.fixture
+def colocam(monkeypatch, capfd):
+    """``colocam("train", …)`` runs the command line in this process and gives its :class:`Outcome`."""
+
+    def run(*arguments: object) -> Outcome:
+        monkeypatch.setattr("sys.argv", ["colocam", *map(str, arguments)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main()
+        return Outcome(int(stop.value.code or 0), *capfd.readouterr())
+
+    return run
