@@ -1,0 +1,163 @@
+"""The networks: the paper's sizes, features without dilation, and a classifier that stays frozen to the bit."""
+
+import pytest
+import timm
+import torch
+from torch import nn
+
+from colocam.config import Backbone, load_config
+from colocam.errors import ColocamError
+from colocam.models import Classifier, Encoder, LocalizerNet, foreground
+from colocam.models.encoder import MEAN, STD
+from colocam.models.localizer import MapDecoder
+
+
+@pytest.fixture(scope="module")
+def config(tiny):
+    return load_config(overrides=tiny)
+
+
+@pytest.fixture
+def net(config):
+    torch.manual_seed(0)
+    return LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder)
+
+
+def frames(count=2, side=32, seed=0):
+    return torch.randint(256, (count, 3, side, side), generator=torch.Generator().manual_seed(seed)).float()
+
+
+def test_the_papers_network_has_the_papers_size():
+    config = load_config("paper", None, ["backbone.pretrained=false"])
+    with torch.device("meta"):
+        net = LocalizerNet(Classifier(config.backbone, 10), config.localizer.decoder)
+        out = net(torch.empty(2, 3, 224, 224))
+        features = net.classifier(torch.empty(2, 3, 224, 224)).features
+    total = sum(p.numel() for p in net.parameters())
+    learnable = sum(p.numel() for p in net.parameters() if p.requires_grad)
+    assert round(total / 1e6, 2) == 32.54
+    assert round(learnable / 1e6, 2) == 9.01
+    assert features[-1].shape == (2, 2048, 28, 28)
+    assert out.map_logits.shape == (2, 2, 224, 224)
+    assert out.class_logits.shape == (2, 10)
+
+
+@pytest.mark.parametrize("stride", [8, 16, 32])
+def test_strides_are_removed_and_no_dilation_put_in_their_place(config, stride):
+    backbone = config.backbone.model_copy(update={"output_stride": stride})
+    encoder = Encoder(backbone).eval()
+    features = encoder(frames(side=64))
+    assert features[-1].shape[2:] == (64 // stride, 64 // stride)
+    assert [f.shape[1] for f in features] == encoder.channels
+    assert all(m.dilation == (1, 1) for m in encoder.modules() if isinstance(m, nn.Conv2d))
+    sides = [f.shape[-1] for f in features]
+    assert sides == sorted(sides, reverse=True)
+
+
+def test_frames_are_normalised_as_timm_expects(config):
+    encoder = Encoder(config.backbone).eval()
+    picture = frames()
+    mean, std = torch.tensor(MEAN).view(1, 3, 1, 1), torch.tensor(STD).view(1, 3, 1, 1)
+    expected = encoder.network((picture / 255 - mean) / std)
+    for found, wanted in zip(encoder(picture), expected, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
+    for found, wanted in zip(encoder(picture.byte()), encoder(picture), strict=True):
+        assert torch.equal(found, wanted)
+    assert (MEAN, STD) == (timm.data.IMAGENET_DEFAULT_MEAN, timm.data.IMAGENET_DEFAULT_STD)
+
+
+def test_logits_are_a_linear_layer_on_mean_features(config):
+    torch.manual_seed(0)
+    classifier = Classifier(config.backbone, 5).eval()
+    logits, features = classifier(frames())
+    expected = features[-1].flatten(2).mean(2) @ classifier.head.weight.T + classifier.head.bias
+    torch.testing.assert_close(logits, expected)
+
+
+def test_localizer_gives_the_classifiers_logits_and_full_size_maps(net):
+    net.eval()
+    for side in (32, 48):
+        picture = frames(side=side)
+        out = net(picture)
+        assert out.map_logits.shape == (2, 2, side, side)
+        assert torch.equal(out.class_logits, net.classifier(picture).logits)
+
+
+def test_foreground_is_the_softmaxs_second_map():
+    logits = torch.randn(3, 2, 5, 7, generator=torch.Generator().manual_seed(0)) * 20
+    torch.testing.assert_close(foreground(logits), logits.softmax(1)[:, 1])
+    assert foreground(logits.half()).dtype == torch.float32
+
+
+def test_frozen_means_frozen(net):
+    net.train()
+    before = {name: tensor.clone() for name, tensor in net.classifier.state_dict().items()}
+    decoder = {name: tensor.clone() for name, tensor in net.decoder.state_dict().items()}
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.5, momentum=0.9, weight_decay=0.1)
+    for seed in range(2):
+        optimiser.zero_grad()
+        net(frames(seed=seed)).map_logits.square().mean().backward()
+        optimiser.step()
+    after = net.classifier.state_dict()
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
+    assert all(p.grad is None for p in net.classifier.parameters())
+    changed = {n for n, tensor in net.decoder.state_dict().items() if not torch.equal(tensor, decoder[n])}
+    assert {n for n, _ in net.decoder.named_parameters()} <= changed
+    assert any("running_mean" in name for name in changed)
+
+
+def test_modes(net):
+    net.train()
+    assert net.training
+    assert all(module.training for module in net.decoder.modules())
+    assert not any(module.training for module in net.classifier.modules())
+    assert not any(module.training for module in net.eval().modules())
+
+
+def test_a_decoder_of_the_wrong_depth_says_how_many_it_needs(config):
+    with pytest.raises(ColocamError, match=r"localizer\.decoder has 2 channel numbers, but the backbone gives 5"):
+        MapDecoder(Encoder(config.backbone).channels, (8, 8))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"name": "resnt18"}, r"timm has no network 'resnt18'.*did you mean resnet18"),
+        ({"name": "0" * 30}, r"timm\.list_models\(\) lists all"),
+        ({"args": {"depth": 3}}, "unexpected keyword argument 'depth'"),
+        ({"args": {"channels": [8, 8]}}, "timm cannot build 'resnet10t'.*list index out of range"),
+        ({"args": {"act_layer": "nope"}}, "timm cannot build 'resnet10t'.*nope"),
+        ({"args": {"stem_width": -1}}, "timm cannot build 'resnet10t'.*negative dimension"),
+        ({"name": "vit_tiny_patch16_224", "args": {}}, "timm cannot build 'vit_tiny_patch16_224'"),
+        ({"name": "vgg11", "args": {}}, "timm cannot build 'vgg11'"),
+    ],
+)
+def test_networks_that_timm_cannot_build(config, changes, says):
+    with pytest.raises(ColocamError, match=says) as refused:
+        Encoder(config.backbone.model_copy(update=changes))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_failed_download_names_the_two_ways_out(monkeypatch):
+    def offline(*_, **__):
+        raise ConnectionError("no route\nto host")
+
+    monkeypatch.setattr(timm, "create_model", offline)
+    with pytest.raises(ColocamError, match=r"could not be downloaded \(no route\): set backbone.weights") as refused:
+        Encoder(Backbone(name="resnet18", pretrained=True))
+    assert "backbone.pretrained to false" in str(refused.value)
+
+
+def test_a_local_file_takes_the_place_of_the_download(monkeypatch, config, tmp_path):
+    asked = []
+    create = timm.create_model
+
+    def spy(*arguments, pretrained, **rest):
+        asked.append(pretrained)
+        return create(*arguments, pretrained=False, **rest)
+
+    monkeypatch.setattr(timm, "create_model", spy)
+    torch.save(Encoder(config.backbone).network.state_dict(), tmp_path / "w.pth")
+    Encoder(config.backbone.model_copy(update={"pretrained": True, "weights": tmp_path / "w.pth"}))
+    Encoder(config.backbone.model_copy(update={"pretrained": True}))
+    assert asked == [False, False, True]

@@ -1,0 +1,176 @@
+"""Weight files and model files: read by name, without pickle's code, and refused in one line."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from colocam.config import load_config
+from colocam.errors import ColocamError
+from colocam.models import Classifier, Encoder, LocalizerNet
+from colocam.models.store import Card, Model, load_model, save_model
+
+
+class Bomb:
+    """Unpickling this calls a function."""
+
+    def __init__(self, witness):
+        self.witness = str(witness)
+
+    def __reduce__(self):
+        import os  # noqa: PLC0415
+
+        return os.mkdir, (self.witness,)
+
+
+@pytest.fixture(scope="module")
+def backbone(tiny):
+    return load_config(overrides=tiny).backbone
+
+
+@pytest.fixture(scope="module")
+def weights(backbone):
+    torch.manual_seed(1)
+    state = Encoder(backbone).network.state_dict()
+    return {name: torch.randn(tensor.shape).to(tensor.dtype) for name, tensor in state.items()}
+
+
+def with_weights(backbone, path):
+    return Encoder(backbone.model_copy(update={"weights": path}))
+
+
+@pytest.mark.parametrize("kind", ["w.safetensors", "w.pth", "w.pt"])
+def test_weights_are_loaded_by_name_and_the_head_is_left_out(backbone, weights, tmp_path, kind):
+    path = tmp_path / kind
+    file = {**weights, "fc.weight": torch.zeros(1000, 8), "fc.bias": torch.zeros(1000)}
+    save_file(file, path) if path.suffix == ".safetensors" else torch.save(file, path)
+    state = with_weights(backbone, path).network.state_dict()
+    assert state.keys() == weights.keys()
+    assert all(torch.equal(state[name], tensor) for name, tensor in weights.items())
+
+
+def test_counters_of_old_files_may_be_missing(backbone, weights, tmp_path):
+    save_file({n: t for n, t in weights.items() if not n.endswith("num_batches_tracked")}, tmp_path / "w.safetensors")
+    state = with_weights(backbone, tmp_path / "w.safetensors").network.state_dict()
+    assert all(torch.equal(state[n], t) for n, t in weights.items() if not n.endswith("num_batches_tracked"))
+
+
+def refused(backbone, path):
+    with pytest.raises(ColocamError) as refusal:
+        with_weights(backbone, path)
+    assert str(path) in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    return str(refusal.value)
+
+
+def test_wrong_shapes_and_missing_keys(backbone, weights, tmp_path):
+    name = next(n for n in weights if n.endswith("conv1.weight"))
+    save_file({**weights, name: torch.zeros(1, 2, 3, 3)}, tmp_path / "shape.safetensors")
+    assert f"'{name}' is (1, 2, 3, 3), the network has" in refused(backbone, tmp_path / "shape.safetensors")
+    torch.save({n: t for n, t in weights.items() if n != name}, tmp_path / "less.pth")
+    assert f"lacks '{name}' and 0 more" in refused(backbone, tmp_path / "less.pth")
+
+
+@pytest.mark.parametrize("content", [torch.zeros(3), [1, 2], {"state_dict": {"a": torch.zeros(1)}}, {"epoch": 3}])
+def test_files_that_hold_something_else(backbone, tmp_path, content):
+    torch.save(content, tmp_path / "w.pth")
+    assert "holds no plain state dict" in refused(backbone, tmp_path / "w.pth")
+
+
+def test_a_pickle_with_code_is_refused_and_not_run(backbone, tmp_path):
+    witness = tmp_path / "ran"
+    torch.save({"a": Bomb(witness)}, tmp_path / "w.pth")
+    assert "cannot read weights" in refused(backbone, tmp_path / "w.pth")
+    assert not witness.exists()
+
+
+def test_missing_and_damaged_files(backbone, tmp_path):
+    assert "no weights at" in refused(backbone, tmp_path / "none.pth")
+    for name in ("x.pth", "x.safetensors"):
+        (tmp_path / name).write_bytes(b"\x00 not weights")
+        assert "cannot read weights" in refused(backbone, tmp_path / name)
+
+
+@pytest.fixture
+def model(backbone):
+    torch.manual_seed(0)
+    net = LocalizerNet(Classifier(backbone, 2), (8, 8, 8, 8, 8))
+    for module in net.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.running_mean.normal_()
+            module.running_var.uniform_(0.5, 2)
+    card = Card(
+        method="colocam",
+        tags=("Käfer", "猫 2"),
+        size=32,
+        threshold=0.4375,
+        threshold_from="tags-only",
+        backbone=backbone,
+        decoder=(8, 8, 8, 8, 8),
+    )
+    return Model(net, card)
+
+
+def test_a_saved_model_says_the_same_to_the_bit(model, tmp_path):
+    save_model(tmp_path, model)
+    loaded = load_model(tmp_path)
+    assert loaded.card == model.card
+    frames = torch.randint(256, (2, 3, 32, 32), generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        for found, wanted in zip(loaded.net(frames), model.net.eval()(frames), strict=True):
+            assert torch.equal(found, wanted)
+    assert not any(module.training for module in loaded.net.modules())
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model.json", "model.safetensors"]
+
+
+def test_a_card_that_names_initial_weights_does_not_need_them(model, tmp_path):
+    backbone = model.card.backbone.model_copy(update={"pretrained": True, "weights": tmp_path / "gone.pth"})
+    save_model(tmp_path, Model(model.net, model.card.model_copy(update={"backbone": backbone})))
+    assert load_model(tmp_path).card.backbone.weights == tmp_path / "gone.pth"
+
+
+def test_a_folder_without_a_card_is_no_model(model, tmp_path):
+    with pytest.raises(ColocamError, match=r"no trained model in .*finish 'colocam train' first"):
+        load_model(tmp_path)
+    save_model(tmp_path, model)
+    (tmp_path / "model.safetensors").unlink()
+    (tmp_path / "model.safetensors").mkdir()  # the next write of the weights fails
+    with pytest.raises(ColocamError, match="a folder stands where a file is needed"):
+        save_model(tmp_path, model)
+    with pytest.raises(ColocamError, match="no trained model"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda card: {**card, "format": 2, "new": True}, "has format 2, this colocam reads 1: update colocam"),
+        (lambda card: {**card, "colour": 1}, "is not a colocam model card"),
+        (lambda card: {**card, "size": "big"}, "is not a colocam model card"),
+        (lambda card: [card], "is not a colocam model card"),
+        (lambda _: {}, "is not a colocam model card"),
+        (lambda _: 3, "is not a colocam model card"),
+        (lambda card: {**card, "tags": ["one"]}, "model.safetensors is missing or damaged"),
+    ],
+)
+def test_cards_that_do_not_fit(model, tmp_path, change, says):
+    save_model(tmp_path, model)
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(change(json.loads(path.read_text(encoding="utf-8")))), encoding="utf-8")
+    with pytest.raises(ColocamError, match=says):
+        load_model(tmp_path)
+
+
+def test_damaged_files(model, tmp_path):
+    save_model(tmp_path, model)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(ColocamError, match="missing or damaged"):
+        load_model(tmp_path)
+    weights.unlink()
+    with pytest.raises(ColocamError, match="missing or damaged"):
+        load_model(tmp_path)
+    (tmp_path / "model.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ColocamError, match="not a colocam model card"):
+        load_model(tmp_path)

@@ -1,0 +1,197 @@
+"""Seeds against brute force: blobs by OpenCV and SciPy, boxes by loops, draws by counting."""
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import ndimage
+
+from colocam.config import Seeds
+from colocam.randomness import generator
+from colocam.seeds import BACKGROUND, FOREGROUND, UNKNOWN, bounding_box, draw_seeds, largest_blob
+
+masks = hnp.arrays(bool, hnp.array_shapes(min_dims=3, max_dims=3, max_side=11), elements=st.booleans())
+
+
+def largest_by_scipy(mask):
+    numbered, count = ndimage.label(mask)  # its default structure is the 4-neighbourhood
+    if count == 0:
+        return mask
+    sizes = np.bincount(numbered.ravel())[1:]
+    last_pixel = ndimage.maximum(np.arange(mask.size).reshape(mask.shape), numbered, np.arange(1, count + 1))
+    best = max(range(count), key=lambda i: (sizes[i], last_pixel[i]))
+    return numbered == best + 1
+
+
+def blobs(mask):
+    return largest_blob(torch.from_numpy(mask)).numpy()
+
+
+@given(masks)
+def test_largest_blob_is_scipys(mask):
+    assert (blobs(mask) == np.stack([largest_by_scipy(one) for one in mask])).all()
+
+
+@given(st.integers(0, 2**32), st.floats(0.4, 0.8))
+@settings(max_examples=20)
+def test_largest_blob_has_the_size_that_opencv_says(seed, density):
+    mask = np.random.default_rng(seed).random((2, 24, 31)) < density
+    for one, found in zip(mask, blobs(mask), strict=True):
+        *_, stats, _ = cv2.connectedComponentsWithStats(one.astype(np.uint8), connectivity=4)
+        assert found.sum() == stats[1:, cv2.CC_STAT_AREA].max(initial=0)
+        assert cv2.connectedComponents(found.astype(np.uint8), connectivity=4)[0] == 2
+
+
+def snake(side):
+    mask = np.zeros((side, side), bool)
+    mask[::2] = True
+    mask[1::4, -1] = mask[3::4, 0] = True
+    return mask
+
+
+def stairs(side):
+    return np.eye(side, dtype=bool) | np.eye(side, k=1, dtype=bool)
+
+
+@pytest.mark.parametrize("shape", [snake, stairs])
+@pytest.mark.parametrize("turn", range(4))
+def test_a_blob_may_turn_as_often_as_it_likes(shape, turn):
+    mask = np.rot90(shape(40), turn).copy()
+    assert (blobs(mask[None])[0] == mask).all()
+
+
+@given(masks)
+def test_bounding_box_is_the_smallest_that_holds_the_mask(mask):
+    boxes = bounding_box(torch.from_numpy(mask)).numpy()
+    for one, box in zip(mask, boxes, strict=True):
+        expected = np.zeros_like(one)
+        if one.any():
+            rows, columns = np.nonzero(one)
+            expected[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1] = True
+        assert (box == expected).all()
+
+
+def cone(side=24, at=(9, 14), reach=7.0):
+    """A smooth hill on a low, rising plain: every value occurs once."""
+    y, x = np.mgrid[:side, :side]
+    hill = np.maximum(0, 1 - np.hypot(y - at[0], x - at[1]) / reach)
+    plain = 0.05 * (y * side + x) / side**2
+    cam = hill * 0.9 + plain
+    return torch.from_numpy(((cam - cam.min()) / (cam.max() - cam.min()))[None].astype(np.float32))
+
+
+def draw(cams, seed=0, **changes):
+    defaults = {"region": "box", "blobs": "largest", "foreground": 10, "background": 12, "dilation": 1}
+    return draw_seeds(cams, Seeds(**{**defaults, **changes}), generator(seed, "seeds"))
+
+
+def otsu_region(cam):
+    levels = (255 * cam).astype(np.uint8)
+    threshold, _ = cv2.threshold(levels, 0, 255, cv2.THRESH_BINARY | cv2.THRESH_OTSU)
+    return levels > threshold
+
+
+def test_counts_and_regions_without_growth():
+    cams = cone()
+    region = otsu_region(cams[0].numpy())
+    rows, columns = np.nonzero(region)
+    box = np.zeros_like(region)
+    box[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1] = True
+    for chosen, where in (("mask", region), ("box", box)):
+        labels = draw(cams, region=chosen, foreground_top=0.4, background_bottom=0.3)[0].numpy()
+        assert (labels == FOREGROUND).sum() == 10
+        assert (labels == BACKGROUND).sum() == 12
+        assert ((labels == FOREGROUND) | (labels == BACKGROUND) | (labels == UNKNOWN)).all()
+        values = cams[0].numpy()
+        best = np.sort(values[where])[::-1][: int(np.ceil(0.4 * where.sum()))]
+        lowest = np.sort(values.ravel())[: int(np.ceil(0.3 * values.size))]
+        assert np.isin(values[labels == FOREGROUND], best).all()
+        assert where[labels == FOREGROUND].all()
+        assert np.isin(values[labels == BACKGROUND], lowest).all()
+
+
+def test_the_whole_allowed_region_is_drawn_if_fewer_pixels_than_asked_for():
+    cams = cone()
+    values = cams[0].numpy()
+    region = otsu_region(values)
+    labels = draw(cams, region="mask", foreground_top=1.0, foreground=10_000, background=10_000, background_bottom=0.25)
+    assert ((labels[0].numpy() == FOREGROUND) == region).all()
+    lowest = np.sort(values.ravel())[: values.size // 4]
+    assert ((labels[0].numpy() == BACKGROUND) == np.isin(values, lowest)).all()
+
+
+def test_background_from_outside_the_region():
+    cams = cone()
+    labels = draw(cams, region="mask", background_bottom=None, background=10_000, foreground_top=1.0, foreground=10_000)
+    assert ((labels[0].numpy() == BACKGROUND) == ~otsu_region(cams[0].numpy())).all()
+
+
+def test_only_the_largest_of_two_hills_or_both():
+    cams = torch.maximum(cone(at=(6, 6), reach=6), cone(at=(18, 18), reach=4))
+    for blob, hills in (("largest", 1), ("all", 2)):
+        labels = draw(cams, region="mask", blobs=blob, foreground=1000, foreground_top=1.0)[0].numpy()
+        assert cv2.connectedComponents((labels == FOREGROUND).astype(np.uint8), connectivity=4)[0] - 1 == hills
+        assert (labels[:12, :12] == FOREGROUND).any()
+
+
+def test_drawn_pixels_grow_to_squares_and_what_both_claim_is_unknown():
+    cams = cone()
+    apart = {"region": "mask", "foreground_top": 1.0, "background_bottom": None, "foreground": 30, "background": 200}
+    points = draw(cams, **apart)[0].numpy()
+    square = np.ones((3, 3), np.uint8)
+    fore, back = (cv2.dilate((points == label).astype(np.uint8), square) > 0 for label in (FOREGROUND, BACKGROUND))
+    expected = np.where(fore == back, UNKNOWN, np.where(fore, FOREGROUND, BACKGROUND))
+    assert (draw(cams, **apart, dilation=3)[0].numpy() == expected).all()
+    assert (fore & back).any()
+    few = draw(cams, foreground=1, background=1, dilation=5)[0].numpy()
+    assert (few == FOREGROUND).sum() == 25
+    assert (few == BACKGROUND).sum() in {9, 12, 15, 20, 25}  # cut at the border of the frame
+
+
+@pytest.mark.parametrize("value", [0.0, 0.4, 1.0])
+def test_a_constant_cam_yields_no_seeds_and_leaves_its_neighbours_alone(value):
+    flat = torch.full((1, 24, 24), value)
+    assert (draw(flat, background_bottom=None) == UNKNOWN).all()
+    mixed = draw(torch.cat([flat, cone()]))
+    assert (mixed[0] == UNKNOWN).all()
+    assert (mixed[1] == FOREGROUND).sum() == 10
+
+
+def test_draws_follow_the_generator_alone():
+    cams = cone().expand(3, -1, -1)
+    torch.manual_seed(0)
+    first = draw(cams, seed=1)
+    torch.manual_seed(5)
+    assert torch.equal(draw(cams, seed=1), first)
+    assert not torch.equal(draw(cams, seed=2), first)
+    assert not torch.equal(first[0], first[1])  # frames of a batch are drawn independently
+
+
+def test_foreground_is_drawn_in_proportion_to_the_cam_and_background_uniformly():
+    """4,000 single draws: each pixel's count is binomial; five standard deviations are allowed."""
+    cam = torch.zeros(4, 8)
+    cam[1:3, 2:4] = torch.tensor([[0.7, 0.8], [0.9, 1.0]])
+    draws = 4000
+    cams = cam.expand(draws, -1, -1)
+    labels = draw(cams, region="mask", foreground_top=1.0, foreground=1, background=1, background_bottom=None)
+    fore = (labels == FOREGROUND).double().mean(0)
+    expected = torch.where(cam > 0, cam / cam.sum(), 0.0).double()
+    assert (abs(fore - expected) <= 5 * (expected * (1 - expected) / draws).sqrt()).all()
+    back = (labels == BACKGROUND).double().mean(0)
+    even = torch.where(cam > 0, 0.0, 1 / (cam == 0).sum()).double()
+    assert (abs(back - even) <= 5 * (even * (1 - even) / draws).sqrt()).all()
+
+
+def test_without_replacement_the_second_pixel_follows_the_rest():
+    """P(pixel i among two) = p_i + Σ_j p_j · p_i / (1 − p_j), the definition of successive draws."""
+    cam = torch.zeros(2, 6)
+    cam[0, :3] = torch.tensor([0.5, 0.7, 1.0])
+    draws = 4000
+    labels = draw(cam.expand(draws, -1, -1), region="mask", foreground_top=1.0, foreground=2, background=1)
+    found = (labels == FOREGROUND).double().mean(0)[0, :3]
+    p = (cam[0, :3] / cam.sum()).double()
+    expected = torch.stack([p[i] + sum(p[j] * p[i] / (1 - p[j]) for j in range(3) if j != i) for i in range(3)])
+    assert (abs(found - expected) <= 5 * (expected * (1 - expected) / draws).sqrt()).all()
