@@ -1,0 +1,122 @@
+"""What a step sees: every clip, nothing twice, whole batches, and nothing but (seed, epoch) decides."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colocam.data.batches import Picks, evenly, plan_frames, plan_sequences, read_frames
+from colocam.data.sampling import SAMPLERS, central
+from colocam.data.store import ROW, CachedClip
+from colocam.types import Clip
+
+lengths = st.lists(st.integers(1, 30), min_size=1, max_size=12)
+
+
+def equal(first, second):
+    return len(first) == len(second) and all(
+        torch.equal(getattr(a, part), getattr(b, part))
+        for a, b in zip(first, second, strict=True)
+        for part in ("clips", "frames", "sequences")
+    )
+
+
+@given(lengths, st.integers(1, 6), st.integers(1, 8), st.sampled_from([0.3, 0.6, 1.0]), st.integers(0, 50))
+def test_planned_frames(lengths, per_clip, batch, window, epoch):
+    arguments = {"per_clip": per_clip, "batch": batch, "window": window, "seed": 4, "epoch": epoch}
+    plan = plan_frames(lengths, **arguments)
+    total = per_clip * len(lengths)
+    sizes = [batch] * (total // batch) or [total]
+    assert [len(step.clips) for step in plan] == sizes
+    picked = Counter((c, f) for step in plan for c, f in zip(step.clips.tolist(), step.frames.tolist(), strict=True))
+    for (clip, frame), times in picked.items():
+        first, last = central(lengths[clip], window)
+        assert first <= frame < last
+        assert times <= -(-per_clip // (last - first))  # again only after every other frame of the window
+    per = Counter(clip for step in plan for clip in step.clips.tolist())
+    assert all(per[clip] <= per_clip for clip in per)
+    if total % batch == 0 or total < batch:
+        assert per == dict.fromkeys(range(len(lengths)), per_clip)
+    for step in plan:
+        assert step.sequences.tolist() == list(range(len(step.clips)))
+    torch.manual_seed(epoch)
+    assert equal(plan, plan_frames(lengths, **arguments))
+
+
+@given(lengths, st.integers(1, 5), st.integers(1, 3), st.integers(1, 16), st.sampled_from(sorted(SAMPLERS)))
+def test_planned_sequences(lengths, n, per_clip, batch, sampler):
+    arguments = {"n": n, "per_clip": per_clip, "batch": batch, "window": 0.6, "seed": 1, "epoch": 2}
+    plan = plan_sequences(lengths, SAMPLERS[sampler], **arguments)
+    a_step = min(max(batch // n, 1), per_clip * len(lengths))
+    assert len(plan) == per_clip * len(lengths) // a_step
+    seen = Counter()
+    for step in plan:
+        assert step.sequences.unique().tolist() == list(range(a_step))
+        assert (step.sequences.diff() >= 0).all()
+        for number in range(a_step):
+            inside = step.sequences == number
+            (clip,) = step.clips[inside].unique().tolist()
+            frames = step.frames[inside].tolist()
+            seen[clip] += 1
+            first, last = central(lengths[clip], 0.6)
+            assert frames == sorted(set(frames))
+            assert 1 <= len(frames) <= n
+            assert first <= frames[0]
+            assert frames[-1] < last
+            if last - first <= n:
+                assert frames == list(range(first, last))
+            elif sampler != "adjacent":
+                assert len(frames) == n
+    assert all(times <= per_clip for times in seen.values())
+    if (per_clip * len(lengths)) % a_step == 0:
+        assert seen == dict.fromkeys(range(len(lengths)), per_clip)
+    assert equal(plan, plan_sequences(lengths, SAMPLERS[sampler], **arguments))
+
+
+def test_ragged_clips_share_a_step():
+    (step,) = plan_sequences([1, 2, 20], SAMPLERS["interval"], n=4, per_clip=1, batch=12, window=1.0, seed=0, epoch=0)
+    sizes = {int(step.clips[step.sequences == s][0]): int((step.sequences == s).sum()) for s in range(3)}
+    assert sizes == {0: 1, 1: 2, 2: 4}
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"epoch": 1}])
+def test_seed_and_epoch_change_the_plan_but_not_its_length(change):
+    frames = {"per_clip": 3, "batch": 4, "window": 1.0, "seed": 0, "epoch": 0}
+    sequences = {"n": 2, "per_clip": 2, "batch": 4, "window": 1.0, "seed": 0, "epoch": 0}
+    clips = [9, 8, 7, 12]
+    for plan, arguments in (
+        (lambda **a: plan_frames(clips, **a), frames),
+        (lambda **a: plan_sequences(clips, SAMPLERS["adjacent"], **a), sequences),
+    ):
+        one, other = plan(**arguments), plan(**{**arguments, **change})
+        assert len(one) == len(other)
+        assert not equal(one, other)
+
+
+def test_frames_are_read_from_their_clip(tmp_path):
+    clips = []
+    for number, count in enumerate((2, 3)):
+        pictures = np.random.default_rng(number).integers(0, 256, (count, 4, 4, 3)).astype(np.uint8)
+        pictures.tofile(tmp_path / f"{number}.rgb")
+        rows = np.zeros(count, ROW)
+        clips.append(CachedClip(Clip("c", "t", "train", tmp_path, "c"), tmp_path / f"{number}.rgb", 4, rows))
+    found = read_frames(clips, Picks(torch.tensor([1, 0, 1]), torch.tensor([2, 1, 0]), torch.arange(3)))
+    assert found.shape == (3, 3, 4, 4)
+    assert found.dtype == torch.uint8
+    for row, (clip, frame) in enumerate(((1, 2), (0, 1), (1, 0))):
+        assert (found[row].permute(1, 2, 0).numpy() == clips[clip].frames[frame]).all()
+
+
+@given(st.integers(0, 500), st.integers(1, 40))
+def test_evenly_spread_frames(length, count):
+    chosen = evenly(length, count)
+    assert len(chosen) == min(length, count)
+    assert chosen == sorted(set(chosen))
+    assert all(0 <= frame < length for frame in chosen)
+    if length > count:
+        gaps = np.diff(chosen)
+        assert gaps.max(initial=0) - gaps.min(initial=length) <= 1
+        assert abs((length - 1 - chosen[-1]) - chosen[0]) <= 1  # as far from the end as from the beginning
