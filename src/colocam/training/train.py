@@ -12,7 +12,7 @@ from colocam.data.store import CachedClip
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.interrupt import graceful_stop
-from colocam.models import LocalizerNet
+from colocam.models import Classifier, LocalizerNet
 from colocam.models.store import Card, Model, save_model
 from colocam.run import Run, create_run, untrained
 from colocam.training.journal import Journal
@@ -44,6 +44,8 @@ def train(
     config = config or load_config()
     truth = read_truth(Path(boxes)) if boxes is not None else None
     catalogue = read_catalogue(Path(source), val_fraction=config.frames.val_fraction, seed=config.seed)
+    # a network that cannot be built should not be found out after the first stage
+    LocalizerNet(Classifier(untrained(config), len(catalogue.tags)), config.localizer.decoder)
     cache = Path(frames) if frames else Path(out) / "frames"
     run = create_run(Path(out), config, catalogue, frames=cache, device=device, boxes=truth is not None)
     try:
