@@ -1,7 +1,7 @@
-"""The threshold from maps alone: Otsu's on the pooled relative levels."""
+"""The threshold from maps alone: Li's on the pooled relative levels."""
 
 import numpy as np
-from skimage.filters import threshold_otsu
+from skimage.filters import threshold_li
 
 from colocam.selection import UNDECIDED, tags_only_threshold
 
@@ -14,10 +14,10 @@ def two_modes(seed, maximum=255):
     return (maps * maximum // 255).astype(np.uint8)
 
 
-def test_it_splits_two_modes_where_otsu_of_all_pixels_does():
+def test_it_splits_two_modes_where_li_of_all_pixels_does():
     maps = two_modes(0)
     threshold = tags_only_threshold(maps)
-    assert ((maps > int(threshold * 255)) == (maps > threshold_otsu(maps))).all()
+    assert ((maps > int(threshold * 255)) == (maps > threshold_li(maps))).all()
     assert ((maps > int(threshold * 255)) == (maps >= 150)).all()
 
 

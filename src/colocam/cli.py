@@ -28,7 +28,7 @@ Frames = Annotated[Path | None, typer.Option(help="Folder for decoded frames, to
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the videos and the run.")] = Path("demo"),
     seed: Annotated[int, typer.Option(help="Seed of the training; the videos stay the same.")] = 0,
-    world_seed: Annotated[int, typer.Option(help="Seed of the videos.")] = 0,
+    world_seed: Annotated[int, typer.Option(help="Seed of the videos; no setting was chosen on world 1.")] = 1,
     *,
     videos_only: Annotated[bool, typer.Option("--videos-only", help="Make the tagged videos and stop.")] = False,
     overrides: Overrides = None,

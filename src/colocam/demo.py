@@ -14,7 +14,7 @@ from colocam.training import train
 
 
 def run_demo(
-    out: Path, *, seed: int = 0, world_seed: int = 0, videos_only: bool = False, overrides: Sequence[str] = ()
+    out: Path, *, seed: int = 0, world_seed: int = 1, videos_only: bool = False, overrides: Sequence[str] = ()
 ) -> Path:
     """Make tagged videos in ``out``, train CoLo-CAM and F-CAM on their tags alone, evaluate, and write a report.
 

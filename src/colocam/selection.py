@@ -1,20 +1,21 @@
-"""Choices that need no box: the threshold of a set of maps, and how good maps are, from tags and maps alone."""
+"""The choice that needs no box: a threshold from the maps alone."""
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from colocam.boxes import level_histogram, pooled_threshold
+from colocam.boxes import level_histogram, li_of_histogram
 
 UNDECIDED = 0.5
 """τ where all maps are constant, so that no threshold follows from them."""
 
 
 def tags_only_threshold(maps: npt.NDArray[np.uint8]) -> float:
-    """τ that splits the pooled levels of many maps (N, H, W) best into two classes (Otsu), relative to each maximum.
+    """τ, relative to each map's maximum, that describes the pooled levels of many maps (N, H, W) best (Li).
 
-    One map may have no clear foreground; over all frames of a data set the two modes stand out.
+    One map may have no clear foreground; over all frames of a data set it stands out. Otsu's threshold, which the seeds
+    use, is too high for boxes: it leaves out the faint parts of an object (docs/tags-only.md).
     """
     counts = level_histogram(torch.from_numpy(maps), relative=True).sum(0)
-    threshold = pooled_threshold(counts)
-    return UNDECIDED if threshold is None else threshold
+    level, defined = li_of_histogram(counts)
+    return float(level) / 255 if defined else UNDECIDED

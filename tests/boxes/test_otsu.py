@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from skimage.filters import threshold_otsu
 
-from colocam.boxes import level_histogram, otsu_levels, otsu_of_histogram, pooled_threshold
+from colocam.boxes import level_histogram, otsu_levels, otsu_of_histogram
 
 
 def exact_otsu(counts: list[int]) -> int | None:
@@ -81,7 +81,6 @@ def test_constant_map_has_no_threshold(value):
 def test_no_pixels_at_all():
     level, defined = otsu_of_histogram(torch.zeros(256, dtype=torch.int64))
     assert (level.item(), defined.item()) == (0, False)
-    assert pooled_threshold(torch.zeros(256)) is None
 
 
 @pytest.mark.parametrize("relative", [False, True])
@@ -95,21 +94,6 @@ def test_histogram_against_bincount(relative):
         if relative and levels.max():
             levels = levels * 255 // levels.max()
         assert np.array_equal(row, np.bincount(levels.ravel(), minlength=256))
-
-
-def test_pooled_threshold_parts_what_otsu_parts_and_ignores_each_map_s_scale():
-    generator = torch.Generator().manual_seed(1)
-    maps = torch.stack([peak(generator) for _ in range(8)])
-    maps = maps / maps.amax((1, 2), keepdim=True)
-    counts = level_histogram(maps, relative=True).sum(0)
-    threshold = pooled_threshold(counts)
-    assert threshold is not None
-    level = threshold_otsu((255 * maps).to(torch.uint8).numpy().reshape(8 * 48, 48))
-    assert int(threshold * 255) == level
-
-    fainter = maps * torch.linspace(0.4, 1, 8)[:, None, None]
-    assert pooled_threshold(level_histogram(fainter, relative=True).sum(0)) == pytest.approx(threshold, abs=0.01)
-    assert pooled_threshold(level_histogram(fainter).sum(0)) != pytest.approx(threshold, abs=0.01)
 
 
 def test_half_precision_maps_are_widened():

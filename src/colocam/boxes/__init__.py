@@ -1,8 +1,9 @@
-"""From maps to boxes: 8-bit levels, Otsu's thresholds, the published box at one threshold and at all, scaling."""
+"""From maps to boxes: 8-bit levels, Otsu's and Li's thresholds, the published box at one threshold and at all."""
 
 from colocam.boxes.extract import largest_boxes
 from colocam.boxes.levels import boxes_at_levels
-from colocam.boxes.otsu import level_histogram, otsu_levels, otsu_of_histogram, pooled_threshold
+from colocam.boxes.li import li_of_histogram
+from colocam.boxes.otsu import level_histogram, otsu_levels, otsu_of_histogram
 from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
 
@@ -10,9 +11,9 @@ __all__ = [
     "boxes_at_levels",
     "largest_boxes",
     "level_histogram",
+    "li_of_histogram",
     "otsu_levels",
     "otsu_of_histogram",
-    "pooled_threshold",
     "scale_boxes",
     "to_8bit",
 ]

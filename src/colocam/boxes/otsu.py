@@ -1,4 +1,4 @@
-"""Otsu's threshold on 8-bit maps: one per map, or one for many maps from their pooled histogram."""
+"""Histograms of 8-bit maps, one by one or pooled, and Otsu's threshold."""
 
 import torch
 from torch import Tensor
@@ -67,12 +67,3 @@ def otsu_of_histogram(counts: Tensor) -> tuple[Tensor, Tensor]:
     # argmax promises no order among equals, a minimum over indices does.
     first = torch.where(candidates, level, 256.0).amin(-1)
     return first.where(first < 256, 0.0).long(), defined
-
-
-def pooled_threshold(counts: Tensor) -> float | None:
-    """τ in 0–1, relative to a map's maximum, by Otsu on a pooled relative histogram (256,); None where undefined.
-
-    τ lies half a level above Otsu's, so that ``levels > ⌊τ·255⌋`` is exactly Otsu's foreground.
-    """
-    level, defined = otsu_of_histogram(counts)
-    return (int(level) + 0.5) / 255 if bool(defined) else None
