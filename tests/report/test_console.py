@@ -1,0 +1,91 @@
+"""The table in the terminal: every method, every class, intervals for one run and spreads for several."""
+
+import numpy as np
+import pytest
+
+from colocam.report.console import print_evaluations
+
+
+def evaluation(shift=0.0, tags=("cat", "dog"), validation=True):
+    def result(average):
+        classes = {tag: average + i for i, tag in enumerate(tags)}
+        top1 = {"average": average - 5, "interval": [average - 9, average - 1]}
+        return {"average": average, **classes, "interval": [average - 4, average + 4], "top1": top1}
+
+    names = ["oracle-per-class", "oracle-global", *(["validation"] if validation else []), "tags-only"]
+    return {
+        "layercam": {name: result(30 + shift + i) for i, name in enumerate(names)},
+        "colocam": {name: result(60 + shift + i) for i, name in enumerate(names)},
+        "classification": {
+            "accuracy": 80 + shift,
+            "interval": [70.0, 90.0],
+            "per_class": dict.fromkeys(tags, 80.0),
+        },
+        "data": {"frames": 12, "videos": 4, "split": "test"},
+    }
+
+
+@pytest.fixture
+def shown(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def show(*evaluations):
+        print_evaluations(evaluations)
+        return capsys.readouterr().out
+
+    return show
+
+
+def row(text, *beginning):
+    (line,) = [line for line in text.splitlines() if all(word in line for word in beginning)]
+    return [cell.strip() for cell in line.replace("┃", "│").split("│")[1:-1]]
+
+
+def test_one_run_has_intervals(shown):
+    text = shown(evaluation())
+    assert "12 frames of 4 test videos (95 % bootstrap interval over videos)" in text
+    assert row(text, "method") == [
+        "method",
+        "oracle-per-class",
+        "oracle-global",
+        "validation",
+        "tags-only",
+        "top-1 (tags-only)",
+    ]
+    assert row(text, "CoLo-CAM", "[") == [
+        "CoLo-CAM",
+        "60.0 [56.0, 64.0]",
+        "61.0 [57.0, 65.0]",
+        "62.0 [58.0, 66.0]",
+        "63.0 [59.0, 67.0]",
+        "58.0 [54.0, 62.0]",
+    ]
+    assert row(text, "tags-only, per class") == ["tags-only, per class", "cat", "dog"]
+    assert row(text, "LayerCAM", " 34.0 │") == ["LayerCAM", "33.0", "34.0"]
+    assert "classification accuracy: 80.0 [70.0, 90.0]" in text
+
+
+def test_several_runs_have_mean_and_spread(shown):
+    text = shown(evaluation(0), evaluation(3), evaluation(9))
+    deviation = np.std([0, 3, 9], ddof=1)
+    assert "mean ± std of 3 runs" in text
+    assert row(text, "CoLo-CAM", "±")[1] == f"{60 + 4:.1f} ± {deviation:.1f}"
+    assert row(text, "LayerCAM", " 38.0") == ["LayerCAM", "37.0", "38.0"]
+    assert f"classification accuracy: 84.0 ± {deviation:.1f}" in text
+
+
+def test_without_validation_boxes_that_column_is_left_out(shown):
+    assert "validation" not in shown(evaluation(validation=False))
+
+
+def test_a_class_without_frames_has_a_dash_and_does_not_spoil_the_mean(shown):
+    one, other = evaluation(), evaluation(2)
+    for method in ("layercam", "colocam"):
+        one[method]["tags-only"]["dog"] = None
+    assert row(shown(one), "CoLo-CAM", "–") == ["CoLo-CAM", "63.0", "–"]
+    assert row(shown(one, other), "CoLo-CAM", " 66.0") == ["CoLo-CAM", "64.0", "66.0"]
+
+
+def test_tags_are_text_not_markup(shown):
+    text = shown(evaluation(tags=("[red]fox", "[/]", "猫 x")))
+    assert row(text, "per class") == ["tags-only, per class", "[red]fox", "[/]", "猫 x"]

@@ -1,0 +1,269 @@
+"""The loop on a tiny task: stopped after any step it ends where an uninterrupted run ends, to the last byte."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from colocam import interrupt
+from colocam.checkpoint import load_checkpoint
+from colocam.config import Optimisation
+from colocam.data.batches import plan_frames
+from colocam.errors import ColocamError, InterruptedRunError
+from colocam.randomness import generator
+from colocam.training import loop
+from colocam.training.journal import Journal
+from colocam.training.loop import Task, Validation, averaged, fit
+from colocam.training.optimiser import RunningMean
+
+EPOCHS, STEPS = 3, 4
+
+
+def make_task(*, ema=0.0, phase="tiny", on_step=lambda _: None, broken=(), scores=None, epochs=EPOCHS, lr=0.01):
+    """Fit a small network with batch norm to noise that depends on the step, as augmentation does."""
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+    settings = Optimisation(epochs=epochs, batch=3, lr=lr, schedule="cosine", ema=ema, weight_decay=0.01)
+
+    def plan(epoch):
+        return plan_frames([5, 5, 5, 5], per_clip=3, batch=3, window=1.0, seed=1, epoch=epoch)
+
+    def terms(picks, step, epoch):
+        noise = torch.randn(3, 3, generator=generator(1, "noise", step))
+        output = module(picks.frames[:, None] + noise)
+        fit_term = (output - picks.clips[:, None]).square().mean()
+        penalty = 0.01 * output.abs().mean() * (torch.nan if step in broken else 1.0) * (epoch + 1)
+        on_step(step)
+        return {"fit": fit_term, "penalty": penalty}
+
+    def validate(epoch):
+        assert not module.training
+        with torch.no_grad():
+            error = float(module(torch.ones(2, 3)).square().mean())
+        return Validation(scores[epoch] if scores else {"best": -error}, {"error": error, "threshold": 0.5})
+
+    groups = [(list(module[:2].parameters()), 1.0), (list(module[2].parameters()), 2.0)]
+    return Task(phase, module, groups, settings, plan, terms, validate)
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def train(folder, **changes):
+    task = make_task(**changes)
+    fit(task, folder / "tiny", Journal(folder / "metrics.jsonl"))
+    return task
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(params=[0.0, 0.9], ids=["plain", "ema"])
+def uninterrupted(request, tmp_path):
+    folder = tmp_path / "whole"
+    folder.mkdir()
+    task = train(folder, ema=request.param)
+    return SimpleNamespace(folder=folder, ema=request.param, task=task)
+
+
+def stop_after(monkeypatch, step):
+    """As Ctrl-C in the middle of ``step`` does."""
+    return lambda now: now == step and monkeypatch.setattr(interrupt, "_requested", True)
+
+
+def test_a_run_leaves_its_checkpoints_and_every_line(uninterrupted):
+    found = lines(uninterrupted.folder)
+    training = [line for line in found if line["event"] == "train"]
+    assert [line["step"] for line in training] == list(range(EPOCHS * STEPS))
+    assert [line["epoch"] for line in training] == [e for e in range(EPOCHS) for _ in range(STEPS)]
+    for line in training:
+        assert line["loss"] == pytest.approx(line["fit"] + line["penalty"], rel=1e-4)
+    assert [line["step"] for line in found if line["event"] == "val"] == [STEPS * (e + 1) for e in range(EPOCHS)]
+    tensors, state = load_checkpoint(uninterrupted.folder / "tiny", "last")
+    assert (state["epoch"], state["batch"], state["step"]) == (EPOCHS, 0, EPOCHS * STEPS)
+    assert state["journal"] == (uninterrupted.folder / "metrics.jsonl").stat().st_size
+    for name, tensor in uninterrupted.task.module.state_dict().items():
+        assert torch.equal(tensors[f"weights.{name}"], tensor)
+
+
+@pytest.mark.parametrize("step", range(EPOCHS * STEPS))
+def test_stopped_after_any_step_it_ends_the_same(uninterrupted, tmp_path, monkeypatch, step):
+    folder = tmp_path / "cut"
+    folder.mkdir()
+    with pytest.raises(InterruptedRunError, match=f"stopped in tiny after step {step + 1}"):
+        train(folder, ema=uninterrupted.ema, on_step=stop_after(monkeypatch, step))
+    assert load_checkpoint(folder / "tiny", "last")[1]["step"] == step + 1
+    monkeypatch.setattr(interrupt, "_requested", False)
+    train(folder, ema=uninterrupted.ema)
+    assert contents(folder) == contents(uninterrupted.folder)
+
+
+def test_stopped_after_every_step_it_ends_the_same(uninterrupted, tmp_path, monkeypatch):
+    folder = tmp_path / "cut"
+    folder.mkdir()
+    monkeypatch.setattr(interrupt, "_requested", True)
+    stops = 0
+    while load_checkpoint(folder / "tiny", "last") is None or stops < EPOCHS * STEPS + EPOCHS - 1:
+        with pytest.raises(InterruptedRunError):
+            train(folder, ema=uninterrupted.ema)
+        stops += 1
+    train(folder, ema=uninterrupted.ema)  # only the last validation is left, after which there is nothing to stop
+    assert contents(folder) == contents(uninterrupted.folder)
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 1e9], ids=["saved each step", "saved each epoch"])
+@pytest.mark.parametrize("step", [0, 2, 5, 11])
+def test_a_crash_goes_back_to_the_last_save_and_ends_the_same(uninterrupted, tmp_path, monkeypatch, step, seconds):
+    folder = tmp_path / "cut"
+    folder.mkdir()
+
+    def crash(at):
+        if at == step:
+            raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "SECONDS_BETWEEN_SAVES", seconds)
+        with pytest.raises(MemoryError):
+            train(folder, ema=uninterrupted.ema, on_step=crash)
+    saved = load_checkpoint(folder / "tiny", "last")
+    assert (saved[1]["step"] if saved else 0) == (step if seconds < 0 else step // STEPS * STEPS)
+    train(folder, ema=uninterrupted.ema)
+    assert contents(folder) == contents(uninterrupted.folder)
+
+
+@pytest.mark.parametrize("call", range(1, 9))
+def test_a_crash_while_saving_ends_the_same(uninterrupted, tmp_path, monkeypatch, call):
+    folder = tmp_path / "cut"
+    folder.mkdir()
+    calls = iter(range(1, 100))
+    save = loop.save_checkpoint
+
+    def fails(*arguments):
+        if next(calls) == call:
+            raise OSError("power cut")
+        save(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "save_checkpoint", fails)
+        try:
+            train(folder, ema=uninterrupted.ema)
+        except OSError:
+            crashed = True
+        else:
+            crashed = False  # not every epoch was the best so far: there were fewer saves
+    assert crashed or call > EPOCHS + 1
+    train(folder, ema=uninterrupted.ema)
+    assert contents(folder) == contents(uninterrupted.folder)
+
+
+def test_time_makes_it_save_in_the_middle(tmp_path, monkeypatch):
+    seen = []
+    save = loop.save_checkpoint
+    monkeypatch.setattr(loop, "SECONDS_BETWEEN_SAVES", -1.0)
+    monkeypatch.setattr(
+        loop, "save_checkpoint", lambda f, name, t, s: (seen.append((name, s["step"])), save(f, name, t, s))
+    )
+    train(tmp_path)
+    assert {step for name, step in seen if name == "last"} >= set(range(1, EPOCHS * STEPS + 1))
+
+
+def test_two_phases_share_a_journal_and_the_second_resumes(tmp_path, monkeypatch):
+    def both(folder, on_step=lambda _: None):
+        journal = Journal(folder / "metrics.jsonl")
+        fit(make_task(phase="one"), folder / "one", journal)
+        fit(make_task(phase="two", on_step=on_step), folder / "two", journal)
+
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    whole.mkdir()
+    cut.mkdir()
+    both(whole)
+    for step in (1, 6):
+        with pytest.raises(InterruptedRunError, match="stopped in two"):
+            both(cut, stop_after(monkeypatch, step))
+        monkeypatch.setattr(interrupt, "_requested", False)
+    both(cut)
+    assert contents(cut) == contents(whole)
+    both(cut)  # nothing left to do
+    assert contents(cut) == contents(whole)
+
+
+def test_a_loss_that_is_not_finite_contributes_no_gradient(tmp_path):
+    """Step 2 is broken: the weights move by momentum and decay alone, as if its gradient were zero."""
+    task = make_task(broken={2}, epochs=1)
+    snapshots = []
+    plain = task.terms
+
+    def record(picks, step, epoch):
+        snapshots.append({name: p.detach().clone() for name, p in task.module.named_parameters()})
+        return plain(picks, step, epoch)
+
+    recorded = Task(task.phase, task.module, task.groups, task.settings, task.plan, record, task.validate)
+    (tmp_path / "run").mkdir()
+    fit(recorded, tmp_path / "run" / "tiny", Journal(tmp_path / "run" / "metrics.jsonl"))
+    found = lines(tmp_path / "run")
+    assert found[2]["loss"] is None
+    assert found[2]["fit"] is not None
+    assert all(torch.isfinite(p).all() for p in task.module.parameters())
+
+    twin = make_task(epochs=1)
+    parameters = list(twin.module.named_parameters())
+    velocity = {name: torch.zeros_like(p) for name, p in parameters}
+    for step, picks in enumerate(twin.plan(0)):
+        rate = found[step]["lr"]
+        for name, p in parameters:
+            torch.testing.assert_close(snapshots[step][name], p.detach(), rtol=1e-4, atol=1e-6)
+        loss = sum(twin.terms(picks, step, 0).values())
+        gradients = torch.autograd.grad(loss, [p for _, p in parameters])
+        with torch.no_grad():
+            for (name, p), gradient in zip(parameters, gradients, strict=True):
+                decayed = (0 if step == 2 else gradient) + 0.01 * p
+                velocity[name] = 0.9 * velocity[name] + decayed
+                p.sub_(rate * (2.0 if name.startswith("2") else 1.0) * (decayed + 0.9 * velocity[name]))
+
+
+def test_the_best_epoch_of_each_score_is_kept_and_the_first_of_equals(tmp_path):
+    scores = [{"best": 1.0, "cam": 3.0}, {"best": 2.0, "cam": 3.0}, {"best": 1.5, "cam": 2.0}]
+    train(tmp_path, scores=scores)
+    _, best = load_checkpoint(tmp_path / "tiny", "best")
+    _, cam = load_checkpoint(tmp_path / "tiny", "cam")
+    assert (best["epoch"], best["score"], best["step"], best["threshold"]) == (1, 2.0, 2 * STEPS, 0.5)
+    assert (cam["epoch"], cam["score"], cam["step"]) == (0, 3.0, STEPS)
+    assert load_checkpoint(tmp_path / "tiny", "last")[1]["best"] == {"best": 2.0, "cam": 3.0}
+    assert [line["cam"] for line in lines(tmp_path) if line["event"] == "val"] == [3.0, 3.0, 2.0]
+
+
+def test_a_run_that_diverges_says_so(tmp_path):
+    with pytest.raises(ColocamError, match=r"tiny diverged in epoch 2: lower its lr \(0\.01\)"):
+        train(tmp_path, scores=[{"best": 1.0}, {"best": float("nan")}, {"best": 1.0}])
+    assert load_checkpoint(tmp_path / "tiny", "best")[1]["epoch"] == 0
+
+
+def test_the_mean_of_the_weights_is_what_is_judged_and_kept(tmp_path):
+    task = train(tmp_path, ema=0.9, scores=[{"best": float(epoch)} for epoch in range(EPOCHS)])
+    kept, _ = load_checkpoint(tmp_path / "tiny", "best")
+    last, _ = load_checkpoint(tmp_path / "tiny", "last")
+    for name, tensor in task.module.state_dict().items():
+        assert torch.equal(kept[name], last[f"mean.{name}"])
+        assert torch.equal(tensor, last[f"weights.{name}"])
+    assert not torch.equal(kept["0.weight"], last["weights.0.weight"])
+
+
+def test_averaged_gives_the_weights_back_even_after_an_error():
+    module = nn.Linear(2, 2)
+    mean = RunningMean(module, 0.5)
+    with torch.no_grad():
+        module.weight += 1
+    own = module.weight.detach().clone()
+    with averaged(module, mean):
+        assert torch.equal(module.weight, mean.mean["weight"])
+        assert not torch.equal(module.weight, own)
+    assert torch.equal(module.weight, own)
+    with pytest.raises(ValueError, match="no"), averaged(module, mean):
+        raise ValueError("no")
+    assert torch.equal(module.weight, own)
+    with averaged(module, RunningMean(nn.Linear(2, 2), 0.0)):
+        assert torch.equal(module.weight, own)

@@ -1,0 +1,136 @@
+"""The optimiser: closed forms of its schedules, momentum that survives a restart, the mean of the weights."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from colocam.config import ClassifierStage, Optimisation
+from colocam.training.optimiser import (
+    RunningMean,
+    learning_rate,
+    make_sgd,
+    momentum_tensors,
+    restore_momentum,
+    set_learning_rate,
+)
+
+
+def settings(**changes):
+    return Optimisation(**{"epochs": 10, "batch": 4, "lr": 0.1, **changes})
+
+
+@given(st.integers(1, 20), st.integers(1, 7), st.integers(1, 5), st.floats(0.1, 1))
+def test_steps_decay_at_the_epochs_named(epochs, steps, every, decay):
+    chosen = settings(epochs=epochs, decay=decay, decay_every=every)
+    expected, rate = [], 0.1
+    for epoch in range(epochs):
+        if epoch and epoch % every == 0:
+            rate *= decay
+        expected += [rate] * steps
+    found = [learning_rate(chosen, step, steps) for step in range(epochs * steps)]
+    assert found == pytest.approx(expected)
+
+
+def test_the_published_schedule():
+    chosen = ClassifierStage()
+    assert learning_rate(chosen, 0, 7) == learning_rate(chosen, 15 * 7 - 1, 7) == 1e-3
+    assert learning_rate(chosen, 15 * 7, 7) == pytest.approx(9e-4)
+    assert learning_rate(chosen, 99 * 7, 7) == pytest.approx(1e-3 * 0.9**6)
+
+
+@pytest.mark.parametrize(("epochs", "steps"), [(10, 20), (30, 4), (2, 5), (1, 1), (1, 30)])
+def test_cosine_warms_up_over_at_most_an_epoch_and_comes_to_rest(epochs, steps):
+    chosen = settings(epochs=epochs, schedule="cosine")
+    total = epochs * steps
+    warm = min(steps, total // 10 + 1)
+    rates = [learning_rate(chosen, step, steps) for step in range(total)]
+    assert rates[:warm] == pytest.approx([0.1 * (i + 1) / warm for i in range(warm)])
+    for step in range(warm, total):
+        angle = math.pi * (step - warm) / (total - warm)
+        assert rates[step] == pytest.approx(0.1 * math.cos(angle / 2) ** 2)  # (1 + cos a) / 2 = cos²(a/2)
+    assert max(rates) == pytest.approx(0.1)
+    if total - warm > 10:
+        assert rates[-1] < 0.003
+
+
+def data(step):
+    rng = torch.Generator().manual_seed(step)
+    return torch.randn(8, 3, generator=rng), torch.randn(8, 2, generator=rng)
+
+
+def walk(module, optimiser, steps):
+    for step in steps:
+        set_learning_rate(optimiser, 0.1 / (1 + step))
+        optimiser.zero_grad()
+        inputs, targets = data(step)
+        (module(inputs) - targets).square().mean().backward()
+        optimiser.step()
+
+
+def module_and_optimiser(momentum=0.9):
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    groups = [(list(module[0].parameters()), 1.0), (list(module[2].parameters()), 10.0)]
+    return module, make_sgd(groups, settings(momentum=momentum, weight_decay=0.01))
+
+
+@pytest.mark.parametrize("momentum", [0.9, 0.0])
+@pytest.mark.parametrize("stop", [0, 1, 4])
+def test_a_restored_momentum_goes_on_as_if_nothing_happened(stop, momentum):
+    whole, optimiser = module_and_optimiser(momentum)
+    walk(whole, optimiser, range(7))
+    first, optimiser = module_and_optimiser(momentum)
+    walk(first, optimiser, range(stop))
+    saved = {name: tensor.clone() for name, tensor in momentum_tensors(optimiser).items()}
+    assert len(saved) == (4 if stop and momentum else 0)
+    second, optimiser = module_and_optimiser(momentum)
+    second.load_state_dict(first.state_dict())
+    restore_momentum(optimiser, saved)
+    walk(second, optimiser, range(stop, 7))
+    for a, b in zip(whole.parameters(), second.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_it_is_torchs_nesterov_sgd():
+    module, optimiser = module_and_optimiser()
+    walk(module, optimiser, range(5))
+    torch.manual_seed(0)
+    plain = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    velocity = [torch.zeros_like(p) for p in plain.parameters()]
+    for step in range(5):
+        inputs, targets = data(step)
+        gradients = torch.autograd.grad((plain(inputs) - targets).square().mean(), list(plain.parameters()))
+        with torch.no_grad():
+            for i, (p, gradient) in enumerate(zip(plain.parameters(), gradients, strict=True)):
+                decayed = gradient + 0.01 * p
+                velocity[i] = 0.9 * velocity[i] + decayed
+                p.sub_(0.1 / (1 + step) * (1.0 if i < 2 else 10.0) * (decayed + 0.9 * velocity[i]))
+    for a, b in zip(module.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.3, 0.999])
+def test_running_mean_in_closed_form(decay):
+    """Unrolled: mean_T = Π d_t · w_0 + Σ_t (1 − d_t) Π_{s>t} d_s · w_t."""
+    module = nn.BatchNorm1d(3)
+    mean = RunningMean(module, decay)
+    values = [module.weight.detach().clone().double()]
+    for step in range(6):
+        with torch.no_grad():
+            module.weight.copy_(torch.randn(3, generator=torch.Generator().manual_seed(step)))
+            module.num_batches_tracked += 3
+        values.append(module.weight.detach().clone().double())
+        mean.update(module, step)
+    factors = [min(decay, (1 + t) / (10 + t)) for t in range(6)]
+    expected = math.prod(factors) * values[0]
+    for t in range(6):
+        expected = expected + (1 - factors[t]) * math.prod(factors[t + 1 :]) * values[t + 1]
+    torch.testing.assert_close(mean.mean["weight"].double(), expected, rtol=1e-5, atol=1e-6)
+    assert int(mean.mean["num_batches_tracked"]) == 18
+    if decay == 0:
+        assert torch.equal(mean.mean["weight"], module.weight)
+    assert mean.mean["weight"].data_ptr() != module.weight.data_ptr()

@@ -1,0 +1,121 @@
+"""The judge: what it says of a model, against the parts put together by hand."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from colocam.boxes import largest_boxes
+from colocam.cams import full_size, layercam
+from colocam.config import load_config
+from colocam.data.samples import spread_samples
+from colocam.data.store import ROW, CachedClip
+from colocam.metrics import inclusive_iou
+from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.selection import tags_only_threshold
+from colocam.training.validation import THRESHOLDS, Judge
+from colocam.types import Clip
+
+TAGS, SIZE, CPU = ("cat", "dog"), 32, torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def net(tiny):
+    torch.manual_seed(3)
+    config = load_config(overrides=tiny)
+    return LocalizerNet(Classifier(config.backbone, 2), config.localizer.decoder).eval()
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clips")
+    clips = []
+    for name, tag, count in (("a", "cat", 3), ("b", "dog", 2), ("c", "dog", 2)):
+        file = folder / f"{name}.rgb"
+        rng = np.random.default_rng(len(clips))
+        rng.integers(0, 256, (count, SIZE, SIZE, 3)).astype(np.uint8).tofile(file)
+        rows = np.array([(i, 0.1 * i, SIZE, SIZE) for i in range(count)], ROW)
+        clips.append(CachedClip(Clip(name, tag, "val", folder / name, name), file, SIZE, rows))
+    return spread_samples(clips, TAGS, 10)
+
+
+@pytest.fixture(scope="module")
+def frames(samples):
+    return torch.cat([frames for frames, _ in samples.batches(SIZE, CPU)])
+
+
+def levels(maps):
+    return (255 * maps).to(torch.uint8).numpy()
+
+
+def corloc_by_hand(maps, boxes, classes):
+    """CorLoc in percent at every threshold: mean over classes of the share of frames with IoU ≥ ½."""
+    table = []
+    for threshold in THRESHOLDS:
+        found, there = largest_boxes(maps, float(threshold))
+        hits = [
+            bool(there[i]) and max(float(inclusive_iou(found[i], box)) for box in boxes[i]) >= 0.5
+            for i in range(len(maps))
+        ]
+        table.append(np.mean([np.mean(np.array(hits)[classes == c]) for c in np.unique(classes)]))
+    return 100 * np.array(table)
+
+
+def true_boxes(maps):
+    """Boxes that some thresholds find and others miss: those of the maps themselves at ½, except for one frame."""
+    boxes, _ = largest_boxes(maps, 0.5)
+    boxes[0] = (0, 0, 3, 3)
+    return [box[None] for box in boxes]
+
+
+def test_classifier_without_boxes(net, samples, frames):
+    with torch.no_grad():
+        logits = net.classifier(frames).logits
+    found = Judge(samples, None, TAGS, SIZE, CPU).classifier(net.classifier)
+    loss = float(F.cross_entropy(logits, samples.classes))
+    assert found.scores == {"best": pytest.approx(-loss, rel=1e-5)}
+    assert found.values["loss"] == pytest.approx(loss, rel=1e-5)
+    right = [int(row.argmax()) == int(c) for row, c in zip(logits, samples.classes, strict=True)]
+    assert found.values["accuracy"] == pytest.approx(sum(right) / len(right))
+
+
+def test_classifier_with_boxes_is_also_judged_by_its_cams(net, samples, frames):
+    maps = levels(full_size(layercam(net.classifier, frames, samples.classes), SIZE))
+    boxes = true_boxes(maps)
+    found = Judge(samples, boxes, TAGS, SIZE, CPU).classifier(net.classifier)
+    by_hand = corloc_by_hand(maps, boxes, samples.classes.numpy())
+    assert found.scores["cam"] == pytest.approx(by_hand.max())
+    assert found.values["corloc"] == found.scores["cam"]
+    assert found.scores["best"] == -found.values["loss"]
+    assert by_hand.min() < by_hand.max()
+
+
+def test_localizer_without_boxes_takes_the_last_epoch_and_the_maps_own_threshold(net, samples, frames):
+    judge = Judge(samples, None, TAGS, SIZE, CPU)
+    with torch.no_grad():
+        maps = levels(foreground(net(frames).map_logits))
+    for epoch in (0, 7):
+        found = judge.localizer(net, epoch)
+        assert found.scores == {"best": float(epoch)}
+        assert found.values == {"threshold": pytest.approx(tags_only_threshold(maps))}
+
+
+def test_localizer_with_boxes_takes_the_middle_of_the_best_thresholds(net, samples, frames):
+    with torch.no_grad():
+        maps = levels(foreground(net(frames).map_logits))
+    boxes = true_boxes(maps)
+    found = Judge(samples, boxes, TAGS, SIZE, CPU).localizer(net, 2)
+    by_hand = corloc_by_hand(maps, boxes, samples.classes.numpy())
+    best = THRESHOLDS[by_hand >= by_hand.max() - 1e-9]
+    assert found.scores == {"best": pytest.approx(by_hand.max())}
+    assert found.values["threshold"] == best[(len(best) - 1) // 2]
+    assert found.values["corloc"] == found.scores["best"]
+    assert json.dumps(found.values)  # plain numbers: they go into a checkpoint
+
+
+def test_the_published_thresholds():
+    assert THRESHOLDS[:3].tolist() == [0, 0.004, 0.008]
+    assert len(THRESHOLDS) == 250
+    assert THRESHOLDS[-1] < 1
