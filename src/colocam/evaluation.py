@@ -12,7 +12,7 @@ from torch import Tensor
 
 from colocam.boxes.quantize import to_8bit
 from colocam.cams import full_size, layercam
-from colocam.data.samples import Samples, labelled_samples, scaled_boxes, spread_samples
+from colocam.data.samples import Boxes, Samples, labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.files import write_json
@@ -34,12 +34,27 @@ Mapper = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
-class Predictions:
-    """A method's maps on the evaluated frames, and the threshold that tags and maps alone suggest for it."""
+class Labelled:
+    """Frames that someone has looked at, with their true boxes in model pixels; none where the object is absent."""
 
-    maps: Levels
-    validation: Levels
-    threshold: float
+    samples: Samples
+    boxes: list[Boxes]
+    tags: tuple[str, ...]
+
+    @property
+    def present(self) -> npt.NDArray[np.bool_]:
+        """(N,) whether the object is in the frame."""
+        return np.array([len(boxes) > 0 for boxes in self.boxes], dtype=bool)
+
+    @property
+    def frames(self) -> Frames:
+        """Tags and videos of the frames with the object."""
+        videos = np.array([clip.clip.video for clip, _ in self.samples.where()])
+        return Frames(self.tags, self.samples.classes.numpy()[self.present], videos[self.present])
+
+    def hits(self, maps: Levels, thresholds: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """(frames with the object, T) whether the box of each map is right at each threshold."""
+        return box_hits(maps[self.present], [boxes for boxes in self.boxes if len(boxes)], thresholds)
 
 
 def evaluate(run: str | Path, boxes: str | Path, *, split: Split = "test", device: str | None = None) -> dict[str, Any]:
@@ -49,50 +64,49 @@ def evaluate(run: str | Path, boxes: str | Path, *, split: Split = "test", devic
     ``{method: {protocol: {"average": CorLoc in percent, class: …}}, "classification": …, "data": …}``.
     """
     opened, truth = open_run(run, device), read_truth(Path(boxes))
-    clips = opened.clips(*{split, "val"})
-    size, tags = opened.config.frames.crop, opened.catalogue.tags
-    samples = labelled_samples([c for c in clips if c.clip.split == split], tags, truth)
-    true_boxes = scaled_boxes(samples, truth, size)
-    present = np.array([len(frame) > 0 for frame in true_boxes], dtype=bool)
-    if not present.any():
+    evaluated = _labelled(opened, truth, split)
+    if not evaluated.present.any():
         raise ColocamError(f"{boxes} has no box for a '{split}' frame of this run: check the clip names and --split")
-    held_out = [c for c in clips if c.clip.split == "val"]
-    validation = spread_samples(held_out, tags, opened.config.frames.per_val_clip)
-    validation_boxes = scaled_boxes(validation, truth, size)
-    boxed = np.array([len(frame) > 0 for frame in validation_boxes], dtype=bool)
+    per_clip = opened.config.frames.per_val_clip
+    validation = _labelled(opened, truth, "val", per_clip)
+    unlabelled = spread_samples(opened.clips("val"), opened.catalogue.tags, per_clip)
+    ranks, predicted = _classify(opened, evaluated.samples)
+    right = ranks[evaluated.present]
+    classified = {"top1": right < 1, "top5": right < 5}
 
-    frames, validation_frames = _frames(samples, tags, present), _frames(validation, tags, boxed)
-    ranks, predicted_tags = _classify(opened, samples)
-    classified = {"top1": ranks[present] < 1, "top5": ranks[present] < 5}
     result: dict[str, Any] = {}
-    predictions = {name: _predict(opened, mapper, samples, validation) for name, mapper in _mappers(opened).items()}
-    for name, predicted in predictions.items():
-        grid = np.append(PUBLISHED_THRESHOLDS, predicted.threshold)
-        hits = box_hits(predicted.maps[present], [b for b in true_boxes if len(b)], grid)
+    maps, thresholds = {}, {}
+    for name, mapper in methods_of_run(opened).items():
+        maps[name] = maps_of(opened, mapper, evaluated.samples)
+        thresholds[name] = tags_only_threshold(maps_of(opened, mapper, unlabelled))
+        grid = np.append(PUBLISHED_THRESHOLDS, thresholds[name])
         chosen_on = None
-        if boxed.any():
-            hits_there = box_hits(predicted.validation[boxed], [b for b in validation_boxes if len(b)], grid)
-            chosen_on = (hits_there, validation_frames)
+        if validation.present.any():
+            chosen_on = validation.hits(maps_of(opened, mapper, validation.samples), grid), validation.frames
         result[name] = corloc(
-            hits, frames, grid, tags_only=predicted.threshold, classified=classified, validation=chosen_on
+            evaluated.hits(maps[name], grid),
+            evaluated.frames,
+            grid,
+            tags_only=thresholds[name],
+            classified=classified,
+            validation=chosen_on,
         )
-    result["classification"] = accuracy(classified["top1"], frames)
-    result["data"] = _describe(opened, samples, present, split, truth)
+    result["classification"] = accuracy(classified["top1"], evaluated.frames)
+    result["data"] = _describe(evaluated, split)
     write_json(opened.folder / "evaluation.json", result)
     save_cases(
-        opened.folder / "cases.npz",
-        samples,
-        true_boxes,
-        {name: predicted.maps for name, predicted in predictions.items()},
-        {name: predicted.threshold for name, predicted in predictions.items()},
-        predicted_tags,
-        tags,
-        size,
+        opened.folder / "cases.npz", evaluated.samples, evaluated.boxes, maps, thresholds, predicted, evaluated.tags
     )
     return result
 
 
-def _mappers(run: Run) -> dict[str, Mapper]:
+def _labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) -> Labelled:
+    tags = run.catalogue.tags
+    samples = labelled_samples(run.clips(split), tags, truth, per_clip, present=split == "val")
+    return Labelled(samples, scaled_boxes(samples, truth, run.config.frames.crop), tags)
+
+
+def methods_of_run(run: Run) -> dict[str, Mapper]:
     """The methods of a run by name: LayerCAM of the frozen classifier first, then what was trained, best last."""
     classifier, size = run.classifier("cam"), run.config.frames.crop
 
@@ -109,14 +123,10 @@ def _decoder(net: LocalizerNet) -> Mapper:
     return lambda frames, _: foreground(net(frames).map_logits)
 
 
-def _predict(run: Run, mapper: Mapper, samples: Samples, validation: Samples) -> Predictions:
-    maps, held_out = (_maps(run, mapper, part) for part in (samples, validation))
-    return Predictions(maps, held_out, tags_only_threshold(held_out))
-
-
 @torch.inference_mode()
-def _maps(run: Run, mapper: Mapper, samples: Samples) -> Levels:
-    parts = []
+def maps_of(run: Run, mapper: Mapper, samples: Samples) -> Levels:
+    """Maps of a method on all samples, in 8 bits."""
+    parts = [np.zeros((0, run.config.frames.crop, run.config.frames.crop), np.uint8)]
     with progress("maps", len(samples), unit="frames") as advance:
         for frames, classes in samples.batches(run.config.frames.crop, run.device):
             parts.append(to_8bit(mapper(frames, classes)).cpu().numpy())
@@ -137,19 +147,14 @@ def _classify(run: Run, samples: Samples) -> tuple[npt.NDArray[np.int64], list[t
     return np.concatenate(ranks), chosen
 
 
-def _frames(samples: Samples, tags: tuple[str, ...], keep: npt.NDArray[np.bool_]) -> Frames:
-    videos = np.array([clip.clip.video for clip, _ in samples.where()])
-    return Frames(tags, samples.classes.numpy()[keep], videos[keep])
-
-
-def _describe(run: Run, samples: Samples, present: npt.NDArray[np.bool_], split: str, truth: Truth) -> dict[str, Any]:
-    where = samples.where()
+def _describe(evaluated: Labelled, split: str) -> dict[str, Any]:
+    where = evaluated.samples.where()
     return {
         "split": split,
-        "frames": int(present.sum()),
-        "empty_frames": int((~present).sum()),
-        "boxes": sum(len(truth.boxes(clip.clip.name, frame)) for clip, frame in where),
+        "frames": int(evaluated.present.sum()),
+        "empty_frames": int((~evaluated.present).sum()),
+        "boxes": sum(len(boxes) for boxes in evaluated.boxes),
         "clips": len({clip.clip.name for clip, _ in where}),
         "videos": len({clip.clip.video for clip, _ in where}),
-        "classes": len(run.catalogue.tags),
+        "classes": len(evaluated.tags),
     }

@@ -58,7 +58,6 @@ def save_cases(
     thresholds: Mapping[str, float],
     predicted: Sequence[tuple[str, float]],
     tags: Sequence[str],
-    size: int,
 ) -> None:
     """Write the examples' frames, maps, boxes and overlaps; the last method in ``maps`` decides which are chosen.
 
@@ -66,11 +65,10 @@ def save_cases(
         path: the .npz file; read it without pickle.
         samples: N evaluated frames.
         true_boxes: (k, 4) of each frame in model pixels.
-        maps: method → (N, size, size) in 8 bits.
+        maps: method → (N, S, S) in 8 bits.
         thresholds: method → τ of the drawn box.
         predicted: most probable tag of each frame and its probability.
         tags: names of the classes.
-        size: side of the maps in pixels.
     """
     boxes, found, overlaps = {}, {}, {}
     present = np.array([len(frame) > 0 for frame in true_boxes], dtype=bool)
@@ -80,6 +78,7 @@ def save_cases(
         right = best_overlaps(boxes[method][present][:, None], [b for b in true_boxes if len(b)])[:, 0]
         overlaps[method][present] = np.where(found[method][present], right, 0.0)
     judge = list(maps)[-1]
+    size = maps[judge].shape[1]
     cases = choose_cases(overlaps[judge], samples.classes.numpy(), samples.picks.clips.numpy())
     at = [frame for frame, _ in cases]
     picks = Picks(samples.picks.clips[at], samples.picks.frames[at], samples.picks.sequences[at])

@@ -56,8 +56,8 @@ class Judge:
     def localizer(self, net: LocalizerNet, epoch: int) -> Validation:
         """``best``: the best CorLoc, where boxes can tell; else the last epoch.
 
-        No score that we tried from tags and maps alone found a better epoch than the last one, whose learning rate has
-        come to rest (docs/tags-only.md). The threshold comes from the maps, or from the boxes.
+        Tags and maps alone have no better candidate than the last epoch, where the learning rate has come to rest
+        (docs/tags-only.md). The threshold comes from the maps, or from the boxes.
         """
         maps = self._maps(lambda frames, _: foreground(net(frames).map_logits))
         if self.boxes is None:
