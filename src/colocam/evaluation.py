@@ -64,6 +64,9 @@ def evaluate(run: str | Path, boxes: str | Path, *, split: Split = "test", devic
     ``{method: {protocol: {"average": CorLoc in percent, class: …}}, "classification": …, "data": …}``.
     """
     opened, truth = open_run(run, device), read_truth(Path(boxes))
+    if not opened.catalogue.of(split):
+        there = sorted({clip.split for clip in opened.catalogue.clips})
+        raise ColocamError(f"{run} has no '{split}' video: choose --split {' or '.join(there)}")
     evaluated = _labelled(opened, truth, split)
     if not evaluated.present.any():
         raise ColocamError(f"{boxes} has no box for a '{split}' frame of this run: check the clip names and --split")
