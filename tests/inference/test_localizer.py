@@ -1,0 +1,273 @@
+"""A trained model on video files: a localization for every frame, and the files made of them."""
+
+import csv
+import json
+import shutil
+
+import cv2
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from colocam import Localizer as PublicLocalizer
+from colocam.boxes import largest_boxes
+from colocam.data.video import decode, probe
+from colocam.errors import ColocamError
+from colocam.inference import Localizer
+from colocam.inference.localize import localize_file
+from colocam.models import Classifier, LocalizerNet
+from colocam.models.store import load_model
+
+SIDE = 32
+
+
+@pytest.fixture
+def video(tmp_path, make_video, square_video):
+    return make_video(tmp_path / "video.mp4", square_video("cat", 77, 20, (80, 60))[0])
+
+
+@pytest.fixture
+def broken(trained, tmp_path):
+    """A copy of the model's own two files, to be damaged."""
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    for name in ("model.json", "model.safetensors"):
+        shutil.copy(trained / name, folder)
+    return folder
+
+
+def test_it_says_what_the_network_says(trained, video):
+    """Against the network built by hand from the two files, one frame at a time."""
+    card = json.loads((trained / "model.json").read_text(encoding="utf-8"))
+    net = LocalizerNet(Classifier(load_model(trained).card.backbone, 3), tuple(card["decoder"]))
+    net.load_state_dict(load_file(trained / "model.safetensors"))
+    net.eval()
+    found = list(Localizer.load(trained)(video))
+    assert len(found) == 20
+    for frame, one in zip(decode(video), found, strict=True):
+        picture = cv2.resize(frame.image, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+        with torch.no_grad():
+            logits, map_logits = net(torch.from_numpy(picture).permute(2, 0, 1)[None])
+        probabilities, heat = logits[0].softmax(0), map_logits[0].softmax(0)[1].numpy()
+        assert one.tag == card["tags"][int(probabilities.argmax())]
+        assert one.probability == pytest.approx(float(probabilities.max()), abs=1e-5)
+        np.testing.assert_allclose(one.heatmap, heat, atol=1e-5)
+        (box,), (there,) = largest_boxes(one.heatmap[None], card["threshold"])
+        assert there == (one.box is not None)
+        if one.box is not None:
+            np.testing.assert_allclose(one.box, box * np.array([80, 60, 80, 60]) / SIDE, atol=1e-4)
+            x1, y1, x2, y2 = box.astype(int)
+            assert one.score == pytest.approx(heat[y1 : y2 + 1, x1 : x2 + 1].mean(), abs=1e-5)
+    assert any(one.box is not None for one in found)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 64])
+def test_the_batch_size_changes_nothing(trained, video, batch):
+    usual, other = list(Localizer.load(trained)(video)), list(Localizer.load(trained, batch=batch)(video))
+    for one, two in zip(usual, other, strict=True):
+        assert (one.frame, one.pts, one.tag) == (two.frame, two.pts, two.tag)
+        assert one.probability == pytest.approx(two.probability, abs=1e-5)
+        np.testing.assert_allclose(one.heatmap, two.heatmap, atol=1e-5)
+
+
+def test_only_a_batch_is_read_ahead(trained, video):
+    read = []
+
+    def counted():
+        for frame in decode(video):
+            read.append(frame.index)
+            yield frame
+
+    stream = Localizer.load(trained, batch=4).stream(counted())
+    frame, found = next(stream)
+    assert (frame.index, found.frame) == (0, 0)
+    assert read == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "times", [[0.0, 0.04, 0.08], [0.0, 0.001, 0.5, 0.52, 2.75], [1.5, 1.54, 1.62], [0.04]], ids=str
+)
+def test_times_are_those_of_the_file(trained, tmp_path, make_video, square_video, times):
+    video = make_video(tmp_path / "vfr.mkv", square_video("owl", 1, len(times))[0], times=times)
+    found = list(Localizer.load(trained)(video))
+    assert [one.frame for one in found] == list(range(len(times)))
+    assert [one.pts for one in found] == pytest.approx(times, abs=1e-9)
+
+
+@pytest.mark.parametrize("size", [(48, 40), (131, 33), (32, 32), (17, 240)])
+def test_boxes_lie_in_the_original_frame(trained, tmp_path, make_video, square_video, size):
+    pictures = [cv2.resize(picture, size) for picture in square_video("bus", 5, 6)[0]]
+    video = make_video(tmp_path / "video.mkv", pictures, codec="ffv1", pix_fmt="bgr0")
+    localizer = Localizer.load(trained)
+    found = list(localizer(video))
+    assert len(found) == 6
+    assert localizer.tags == ("bus", "cat", "owl")
+    for one in found:
+        assert one.heatmap.shape == (SIDE, SIDE)
+        assert 0 <= one.heatmap.min() <= one.heatmap.max() <= 1
+        assert 1 / 3 <= one.probability <= 1
+        assert 0 <= one.score <= 1
+        if one.box is not None:
+            assert 0 <= one.box.x1 < one.box.x2 <= size[0]
+            assert 0 <= one.box.y1 < one.box.y2 <= size[1]
+
+
+def test_a_map_without_foreground_has_no_box(broken, video):
+    """A card whose threshold is the maximum leaves no pixel above it."""
+    card = json.loads((broken / "model.json").read_text(encoding="utf-8"))
+    (broken / "model.json").write_text(json.dumps({**card, "threshold": 1.0}), encoding="utf-8")
+    for one in Localizer.load(broken)(video):
+        assert one.box is None
+        assert one.score == 0
+
+
+def test_the_public_name_is_the_same():
+    assert PublicLocalizer is Localizer
+
+
+def test_each_method_has_a_model(trained, video):
+    first, second = (next(Localizer.load(folder)(video)) for folder in (trained, trained / "fcam"))
+    assert Localizer.load(trained).card.method == "colocam"
+    assert Localizer.load(trained / "fcam").card.method == "fcam"
+    assert first.probability == second.probability
+    assert not np.allclose(first.heatmap, second.heatmap)
+
+
+def test_models_that_cannot_be_opened(broken, tmp_path):
+    def complaint():
+        with pytest.raises(ColocamError) as error:
+            Localizer.load(broken)
+        assert "\n" not in str(error.value)
+        return str(error.value)
+
+    card, weights = broken / "model.json", broken / "model.safetensors"
+    good_card, good_weights = card.read_text(encoding="utf-8"), weights.read_bytes()
+    damaged = f"{weights} is missing or damaged: train again or restore the file"
+    weights.write_bytes(good_weights[: len(good_weights) // 2])
+    assert complaint() == damaged
+    weights.write_bytes(b"")
+    assert complaint() == damaged
+    weights.unlink()
+    assert complaint() == damaged
+    tensors = load_file(_write(tmp_path / "good.safetensors", good_weights))
+    tensors.pop(min(tensors))
+    save_file(tensors, weights)
+    assert complaint() == damaged
+    card.write_text(good_card.replace('"format": 1', '"format": 99'), encoding="utf-8")
+    assert "has format 99, this colocam reads 1" in complaint()
+    for text in ("{}", "not json", good_card.replace('"tags"', '"labels"')):
+        card.write_text(text, encoding="utf-8")
+        assert complaint() == f"{card} is not a colocam model card: train again or restore the file"
+    card.unlink()
+    assert complaint() == f"no trained model in {broken} (model.json is missing): finish 'colocam train' first"
+
+
+def _write(path, content):
+    path.write_bytes(content)
+    return path
+
+
+def test_devices(trained):
+    with pytest.raises(ColocamError, match="--device gpu: give cpu or cuda"):
+        Localizer.load(trained, device="gpu")
+    with pytest.raises(ColocamError, match="--device mps: give cpu or cuda"):
+        Localizer.load(trained, device="mps")
+    assert Localizer.load(trained, device="cpu").device == torch.device("cpu")
+
+
+@pytest.mark.parametrize("table", ["csv", "parquet"])
+def test_files_of_a_video(trained, tmp_path, make_video, square_video, table):
+    times = [0.5, 0.6, 0.62, 1.5, 1.6]
+    video = make_video(tmp_path / "in put.mkv", square_video("owl", 3, 5, (50, 38))[0], times=times)
+    annotated, rows = localize_file(trained, video, tmp_path / "a" / "b", table=table)
+    assert {path.name for path in (tmp_path / "a" / "b").iterdir()} == {f"in put.{table}", "in put.mp4"}
+    drawn = list(decode(annotated))
+    assert (probe(annotated).width, probe(annotated).height) == (50, 38)
+    assert [frame.pts for frame in drawn] == pytest.approx(times, abs=2e-5)
+    changed = [np.abs(a.image.astype(int) - b.image).mean() for a, b in zip(drawn, decode(video), strict=True)]
+    assert min(changed) > 1  # something is drawn on each
+    expected = [
+        (one.frame, one.pts, one.tag, one.probability, *(one.box or (None,) * 4), one.score)
+        for one in Localizer.load(trained)(video)
+    ]
+    if table == "parquet":
+        assert [tuple(row.values()) for row in pq.read_table(rows).to_pylist()] == expected
+        return
+    with rows.open(encoding="utf-8", newline="") as file:
+        header, *lines = csv.reader(file)
+    assert header == ["frame", "pts", "class", "probability", "x1", "y1", "x2", "y2", "score"]
+    read = [(int(a), float(b), tag, *(float(cell) if cell else None for cell in rest)) for a, b, tag, *rest in lines]
+    assert read == expected
+
+
+@pytest.mark.parametrize("size", [(51, 37), (33, 40)])
+def test_odd_sizes_are_made_even_in_the_annotated_video(trained, tmp_path, make_video, square_video, size):
+    pictures = [cv2.resize(picture, size) for picture in square_video("bus", 5, 3)[0]]
+    video = make_video(tmp_path / "odd.mkv", pictures, codec="ffv1", pix_fmt="bgr0")
+    annotated, _ = localize_file(trained, video, tmp_path / "out")
+    info = probe(annotated)
+    assert (info.width, info.height) == (size[0] + size[0] % 2, size[1] + size[1] % 2)
+    assert len(list(decode(annotated))) == 3
+
+
+def test_the_input_is_never_overwritten(trained, video, tmp_path):
+    before = video.read_bytes()
+    (tmp_path / "link").symlink_to(video.parent)
+    for out in (video.parent, tmp_path / "link", video.parent / "x" / ".."):
+        with pytest.raises(ColocamError, match="would overwrite the video itself: choose another output folder"):
+            localize_file(trained, video, out)
+    assert video.read_bytes() == before
+    assert not (video.parent / "video.csv").exists()
+
+
+def test_again_into_the_same_folder(trained, video, tmp_path):
+    first = [path.read_bytes() for path in localize_file(trained, video, tmp_path / "out")]
+    second = [path.read_bytes() for path in localize_file(trained, video, tmp_path / "out")]
+    assert first == second
+
+
+@pytest.mark.parametrize("content", [None, b"", b"not a video" * 50])
+def test_videos_that_cannot_be_read(trained, tmp_path, content):
+    video = tmp_path / "bad.mp4"
+    if content is not None:
+        video.write_bytes(content)
+    with pytest.raises(ColocamError, match=r"^cannot read .*bad\.mp4: "):
+        localize_file(trained, video, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(ColocamError, match=r"^cannot read .*bad\.mp4: "):
+        list(Localizer.load(trained)(video))
+
+
+def test_a_truncated_video_gives_what_is_left_of_it(trained, tmp_path, make_video, square_video):
+    video = make_video(tmp_path / "cut.mkv", square_video("cat", 1, 20)[0], options={"g": "1"})
+    video.write_bytes(video.read_bytes()[: video.stat().st_size // 2])
+    left = len(list(decode(video)))
+    assert 2 < left < 18
+    annotated, rows = localize_file(trained, video, tmp_path / "out")
+    assert len(list(decode(annotated))) == left
+    assert len(rows.read_text(encoding="utf-8").splitlines()) == left + 1
+
+
+def test_outputs_that_cannot_be_written(trained, video, tmp_path):
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(ColocamError, match=f"cannot write {out}: a file stands where a folder is needed"):
+            localize_file(trained, video, out)
+    with pytest.raises(ColocamError, match="--table xlsx: give one of csv, parquet"):
+        localize_file(trained, video, tmp_path / "out", table="xlsx")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_failure_in_the_middle_leaves_nothing(trained, video, tmp_path, monkeypatch):
+    def fails_at_7(path):
+        for frame in decode(path):
+            if frame.index == 7:
+                raise ColocamError("the network share is gone")
+            yield frame
+
+    monkeypatch.setattr("colocam.inference.localize.decode", fails_at_7)
+    with pytest.raises(ColocamError, match="the network share is gone"):
+        localize_file(trained, video, tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
