@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.data.world.classes import CLASSES, CONTEXTS, SOFT, distractor
+from colocam.data.world.classes import BODY, CLASSES, CONTEXTS, distractor
 from colocam.data.world.figures import Figure, Part, Patch, ellipse, limb, polygon, smooth, star
 
 SQUARE = polygon((-1, -1), (1, -1), (1, 1), (-1, 1))
@@ -92,7 +92,7 @@ def test_the_largest_patch_of_every_class_is_softly_textured_in_the_base_colour(
         patches = [patch for part in build(np.random.default_rng(0)).parts for patch in part.patches]
         body, *others = sorted(patches, key=lambda patch: -area(patch.outline))
         assert body.base == 0
-        assert body.contrast <= SOFT
+        assert body.contrast <= BODY
         crisp = [patch for patch in others if patch.base and (patch.pattern is None or patch.contrast == 1)]
         assert crisp
         assert max(area(patch.outline) for patch in crisp) < 0.6 * area(body.outline)

@@ -1,9 +1,9 @@
 """The six classes and the things of no class.
 
-A class is a silhouette with its textures, never a colour. Each has a large body, whose texture is soft, and a small
-part with a crisp texture that no other class has: a classifier finds the part, and its CAM tends to leave out the
-body. Things of no class share the kinds of outline (ovals, diamonds, boxes) but none of the textures of the parts.
-All figures face right, x to the right and y down.
+A class is a silhouette with its textures, never a colour. Each has a large body with a texture in the object's own
+colours and a small part with a black and white texture that no other class has: a classifier finds the part first, and
+its CAM tends to leave out the body. Things of no class share the kinds of outline (ovals, diamonds, boxes) but none of
+the textures of the parts. All figures face right, x to the right and y down.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ from colocam.data.world.textures import (
 
 Builder = Callable[[np.random.Generator], Figure]
 
-SOFT = 0.9
+BODY = 0.9
 """Contrast of a body's texture."""
 
 
@@ -53,7 +53,7 @@ def beetle(rng: np.random.Generator) -> Figure:
     body = (
         Patch(ellipse(0.88, 0, 0.36, 0.37), checks(rng.uniform(0.34, 0.4)), base=1, accent=2),
         Patch(ellipse(0.5, 0, 0.26, 0.44 * plump), base=0),
-        Patch(ellipse(-0.15, 0, 0.78, 0.55 * plump), dots(rng.uniform(0.36, 0.44), 0.27), contrast=SOFT),
+        Patch(ellipse(-0.15, 0, 0.78, 0.55 * plump), dots(rng.uniform(0.36, 0.44), 0.27), contrast=BODY),
         Patch(polygon((-0.92, -0.02), (0.5, -0.02), (0.5, 0.02), (-0.92, 0.02)), base=2),
     )
     return Figure((*limbs, Part(body)))
@@ -74,7 +74,7 @@ def fish(rng: np.random.Generator) -> Figure:
     eye = (0.72, -0.1)
     trunk = (
         Patch(back, stripes(0.14, 20), base=0, accent=2, contrast=0.5),
-        Patch(body, scales(rng.uniform(0.24, 0.3)), contrast=SOFT),
+        Patch(body, scales(rng.uniform(0.24, 0.3)), contrast=BODY),
         Patch(head, stripes(rng.uniform(0.26, 0.31)), base=1, accent=2),
         Patch(ellipse(*eye, 0.07, 0.07), base=1),
     )
@@ -88,7 +88,7 @@ def fish(rng: np.random.Generator) -> Figure:
 
 
 def kite(rng: np.random.Generator) -> Figure:
-    """A diamond with soft chevrons, a spar, and a swinging tail of bows, half light and half dark."""
+    """A diamond with chevrons, a spar, and a swinging tail of bows, half light and half dark."""
     waist = rng.uniform(-0.3, -0.15)
     rate = rng.uniform(0.7, 1.2)
     joints = [(0.02, 0.86), (0.08, 1.1), (0.0, 1.48), (0.08, 1.86)]
@@ -101,7 +101,7 @@ def kite(rng: np.random.Generator) -> Figure:
         Patch(
             polygon((0, -0.95), (0.68, waist), (0, 0.86), (-0.68, waist)),
             zigzag(rng.uniform(0.36, 0.44)),
-            contrast=SOFT,
+            contrast=BODY,
         ),
         Patch(limb([(0, -0.95), (0, -0.1), (0, 0.86)], 0.05), base=2),
         Patch(limb([(-0.68, waist), (0, waist), (0.68, waist)], 0.05), base=2),
@@ -112,7 +112,7 @@ def kite(rng: np.random.Generator) -> Figure:
 
 
 def rocket(rng: np.random.Generator) -> Figure:
-    """Upright: a tube with soft bands, a nose with crisp ones, a porthole, fins, a flickering flame."""
+    """Upright: a banded tube, a nose with black and white bands, a porthole, fins, a flickering flame."""
     width = rng.uniform(0.32, 0.4)
     tube = smooth(
         *((0, -1.0), (0.62 * width, -0.72), (width, -0.3), (width, 0.35), (0.72 * width, 0.72)),
@@ -130,7 +130,7 @@ def rocket(rng: np.random.Generator) -> Figure:
     hull = (
         Patch(fins[0], base=2),
         Patch(fins[1], base=2),
-        Patch(tube, stripes(rng.uniform(0.38, 0.46), 90), contrast=SOFT),
+        Patch(tube, stripes(rng.uniform(0.38, 0.46), 90), contrast=BODY),
         Patch(nose, stripes(rng.uniform(0.27, 0.32), 90), base=1, accent=2),
         Patch(ellipse(0, -0.16, 0.15, 0.15), base=2),
         Patch(limb([(0, 0.3), (0, 0.6), (0, 0.86)], 0.09), base=2),
@@ -140,7 +140,7 @@ def rocket(rng: np.random.Generator) -> Figure:
 
 
 def snail(rng: np.random.Generator) -> Figure:
-    """From the side: a long foot with a soft speckle, a coiled shell, two eyes on stalks."""
+    """From the side: a long foot with a speckle, a coiled shell, two eyes on stalks."""
     sway = rng.uniform(0.8, 1.4)
     foot = smooth(
         *((-1.15, 0.6), (-0.5, 0.36), (0.3, 0.38), (0.6, 0.1), (0.78, -0.14), (1.02, -0.1)),
@@ -162,7 +162,7 @@ def snail(rng: np.random.Generator) -> Figure:
 
 
 def truck(rng: np.random.Generator) -> Figure:
-    """From the side: a long box with soft slanted bands, a cab with a window, a striped sill, spoked wheels."""
+    """From the side: a long box with slanted bands, a cab with a window, a striped sill, spoked wheels."""
     top = 0.16 - rng.uniform(0.62, 0.78)
     spin = float(rng.choice([-1, 1])) * rng.uniform(0.5, 1.3)
     axles = ((-0.72, 0.5), (0.68, 0.5))
@@ -170,7 +170,7 @@ def truck(rng: np.random.Generator) -> Figure:
     sill = polygon((-1.14, 0.28), (1.16, 0.28), (1.16, 0.5), (-1.14, 0.5))
     load = polygon((-1.12, 0.36), (-1.12, top), (0.36, top), (0.36, 0.36))
     trunk = (
-        Patch(load, stripes(rng.uniform(0.42, 0.52), 35), contrast=SOFT),
+        Patch(load, stripes(rng.uniform(0.42, 0.52), 35), contrast=BODY),
         Patch(cab),
         Patch(sill, stripes(rng.uniform(0.24, 0.29), 35), base=1, accent=2),
         Patch(polygon((0.58, -0.16), (0.78, -0.16), (0.9, 0.08), (0.58, 0.08)), base=1),
