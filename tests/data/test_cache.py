@@ -17,7 +17,7 @@ from colocam.data import store
 from colocam.data.cache import cache_frames
 from colocam.data.frames import clip_frames, read_picture, resize_square
 from colocam.data.video import UnreadableError, decode
-from colocam.errors import ColocamError
+from colocam.errors import ColocamError, InterruptedRunError
 from colocam.types import Clip
 
 
@@ -325,3 +325,18 @@ def test_cached_clips_travel_to_other_processes(tmp_path, clips):
     assert np.array_equal(pickle.loads(message).frames, cached.frames)
     with pytest.raises(ValueError, match="read-only"):
         cached.frames[0] = 0
+
+
+def test_a_request_to_stop_ends_the_decoding_and_keeps_what_was_finished(tmp_path, make_video, monkeypatch):
+    clips = [clip_of(make_video(tmp_path / f"{i}.mp4", 6)) for i in range(4)]
+    calls = iter([False, True])
+
+    def stop_at_the_second_look(what):
+        if next(calls, True):
+            raise InterruptedRunError(f"stopped in {what}")
+
+    monkeypatch.setattr("colocam.data.cache.raise_if_stopped", stop_at_the_second_look)
+    with pytest.raises(InterruptedRunError, match="stopped in decoding"):
+        cache_frames(clips, tmp_path / "cache", size=16, workers=1)
+    monkeypatch.undo()
+    assert len(cache_frames(clips, tmp_path / "cache", size=16)) == 4

@@ -5,7 +5,7 @@ import shutil
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +23,8 @@ __all__ = ["CachedClip", "cache_frames"]
 
 RESERVE = 64 * 2**20
 """Bytes of disk that the cache leaves free."""
+SECONDS_BETWEEN_LOOKS = 0.5
+"""How long a request to stop may go unnoticed while one long file is decoded."""
 
 Files = list[dict[str, Clip]]
 """For each file the clips cut from it, by their keys: it is decoded once for all of them."""
@@ -113,10 +115,13 @@ def _decode_all(job: _Job, files: Files, *, done: int) -> dict[str, str]:
     total = done + sum(len(clips) for clips in files)
     with progress("decoding", total, unit="clips", done=done) as advance, ThreadPoolExecutor(job.workers) as executor:
         futures = {executor.submit(_decode_file, job, clips): clips for clips in files}
+        pending = set(futures)
         try:
-            for future in as_completed(futures):
-                warnings |= future.result()
-                advance(len(futures[future]))
+            while pending:
+                finished, pending = wait(pending, timeout=SECONDS_BETWEEN_LOOKS, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    warnings |= future.result()
+                    advance(len(futures[future]))
                 raise_if_stopped("decoding")
         except BaseException:
             job.stop.set()
