@@ -33,7 +33,7 @@ def main(folder: Path, boxes: Path) -> None:
         counts = level_histogram(torch.from_numpy(maps["val"]), relative=True).sum(0)
         _, val_boxes, val_frames = parts["val"]
         best = best_threshold(box_hits(maps["val"], val_boxes, PUBLISHED_THRESHOLDS), val_frames, PUBLISHED_THRESHOLDS)
-        li, otsu = (float(find(counts)[0]) / 255 for find in (li_of_histogram, otsu_of_histogram))
+        li, otsu = ((float(find(counts)[0]) + 0.5) / 255 for find in (li_of_histogram, otsu_of_histogram))
         for name, threshold in (("best on val", best), ("Li", li), ("Otsu", otsu), ("one half", 0.5)):
             scores = [
                 100 * float(np.nanmean(frames.class_means(box_hits(maps[split], true, [threshold]))[:, 0]))
