@@ -65,8 +65,11 @@ def open_cams(
                 parts.append(min_max(layercam(classifier, frames, classes)).half().cpu().numpy())
                 advance(len(frames))
                 raise_if_stopped("class activation maps")
+        cams = np.concatenate(parts)
         with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.save(file, np.concatenate(parts))
+            # np.save writes past Python's file object, where a full disk can go unnoticed
+            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(cams))
+            file.write(cams.data)
         write_json(described, key)
     return CamStore(np.load(path, mmap_mode="r"), lengths)
 
