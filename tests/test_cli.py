@@ -369,10 +369,12 @@ def test_help_is_quick_and_lists_every_command():
 
 
 def test_a_real_process_fails_in_one_line(tmp_path):
-    process = colocam_process("train", tmp_path / "no videos", "--out", tmp_path / "run")
+    process = colocam_process("report", tmp_path / "no run")
     assert process.returncode == 1
     assert process.stdout == ""
-    assert process.stderr == f"error: {tmp_path / 'no videos'}: there is no such folder or manifest\n"
+    assert (
+        process.stderr == f"error: {tmp_path / 'no run'} is not a run folder: it has no config.yaml that can be read\n"
+    )
 
 
 def test_a_missing_argument_shows_the_usage():
