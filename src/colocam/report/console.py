@@ -22,19 +22,15 @@ def print_evaluations(evaluations: Sequence[dict[str, Any]]) -> None:
         "95 % bootstrap interval over videos" if len(evaluations) == 1 else f"mean ± std of {len(evaluations)} runs"
     )
     frames = f"{data['frames']} frames of {data['videos']} {data['split']} videos"
-    console.print(f"CorLoc in percent, mean over classes, on {frames} ({spread})")
-    protocols = [name for name in PROTOCOLS if name in first[methods[0]]]
-    table = Table("method", *protocols, "top-1 (tags-only)")
-    for method in methods:
-        cells = [_cell([run[method][protocol] for run in evaluations]) for protocol in protocols]
-        table.add_row(method_title(method), *cells, _cell([run[method]["tags-only"]["top1"] for run in evaluations]))
-    console.print(table)
-    classes = list(first["classification"]["per_class"])
-    table = Table("tags-only, per class", *map(escape, classes))
-    for method in methods:
-        table.add_row(
-            method_title(method), *(_mean([run[method]["tags-only"][name] for run in evaluations]) for name in classes)
-        )
+    console.print(f"CorLoc in percent, mean over classes, on {frames} ({spread})", soft_wrap=True)
+    table = Table("", *map(method_title, methods))
+    for protocol in (name for name in PROTOCOLS if name in first[methods[0]]):
+        table.add_row(protocol, *(_cell([run[method][protocol] for run in evaluations]) for method in methods))
+    top1 = (_cell([run[method]["tags-only"]["top1"] for run in evaluations]) for method in methods)
+    table.add_row("tags-only, top-1", *top1, end_section=True)
+    for name in first["classification"]["per_class"]:
+        means = (_mean([run[method]["tags-only"][name] for run in evaluations]) for method in methods)
+        table.add_row(f"tags-only, {escape(name)}", *means)
     console.print(table)
     accuracy = [{"average": run["classification"]["accuracy"], **run["classification"]} for run in evaluations]
     console.print(f"classification accuracy: {_cell(accuracy)}")
