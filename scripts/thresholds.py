@@ -1,7 +1,7 @@
 """Compare thresholds that need no box with the one boxes would choose: python scripts/thresholds.py RUN BOXES.
 
 For each method: CorLoc (mean over classes, percent) on validation and test frames at the best threshold on validation
-frames, and at those of Li, of Otsu and one half, which see the validation maps alone.
+frames, and at the mean of the validation maps, at Otsu's threshold of them and at one half, which need no box.
 """
 
 import sys
@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from colocam.boxes import level_histogram, li_of_histogram, otsu_of_histogram
+from colocam.boxes import level_histogram, otsu_of_histogram
 from colocam.data.samples import labelled_samples, scaled_boxes
 from colocam.data.truth import read_truth
 from colocam.evaluation import maps_of, methods_of_run
 from colocam.metrics import PUBLISHED_THRESHOLDS, Frames, best_threshold, box_hits
 from colocam.run import open_run
+from colocam.selection import tags_only_threshold
 
 
 def main(folder: Path, boxes: Path) -> None:
@@ -33,8 +34,9 @@ def main(folder: Path, boxes: Path) -> None:
         counts = level_histogram(torch.from_numpy(maps["val"]), relative=True).sum(0)
         _, val_boxes, val_frames = parts["val"]
         best = best_threshold(box_hits(maps["val"], val_boxes, PUBLISHED_THRESHOLDS), val_frames, PUBLISHED_THRESHOLDS)
-        li, otsu = ((float(find(counts)[0]) + 0.5) / 255 for find in (li_of_histogram, otsu_of_histogram))
-        for name, threshold in (("best on val", best), ("Li", li), ("Otsu", otsu), ("one half", 0.5)):
+        otsu = (float(otsu_of_histogram(counts)[0]) + 0.5) / 255
+        mean = tags_only_threshold(maps["val"])
+        for name, threshold in (("best on val", best), ("mean", mean), ("Otsu", otsu), ("one half", 0.5)):
             scores = [
                 100 * float(np.nanmean(frames.class_means(box_hits(maps[split], true, [threshold]))[:, 0]))
                 for split, (_, true, frames) in parts.items()

@@ -4,19 +4,19 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from colocam.boxes import level_histogram, li_of_histogram
+from colocam.boxes import level_histogram
 
 UNDECIDED = 0.5
 """τ where all maps are constant, so that no threshold follows from them."""
 
 
 def tags_only_threshold(maps: npt.NDArray[np.uint8]) -> float:
-    """τ, relative to each map's maximum, that describes the pooled levels of many maps (N, H, W) best (Li).
+    """τ = mean of many maps (N, H, W), each relative to its maximum: foreground is what is brighter than the average.
 
     One map may have no clear foreground; over all frames of a data set it stands out. Otsu's threshold, which the seeds
-    use, is too high for boxes: it leaves out the faint parts of an object (docs/tags-only.md). τ lies half a level
-    above Li's, so that ``levels > ⌊τ·255⌋`` is exactly Li's foreground.
+    use, is too high for boxes: it leaves out the faint parts of an object (docs/tags-only.md).
     """
-    counts = level_histogram(torch.from_numpy(maps), relative=True).sum(0)
-    level, defined = li_of_histogram(counts)
-    return (float(level) + 0.5) / 255 if defined else UNDECIDED
+    counts = level_histogram(torch.from_numpy(maps), relative=True).sum(0).double()
+    if (counts > 0).sum() < 2:
+        return UNDECIDED
+    return float((counts * torch.arange(256)).sum() / counts.sum()) / 255

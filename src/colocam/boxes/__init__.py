@@ -1,8 +1,7 @@
-"""From maps to boxes: 8-bit levels, Otsu's and Li's thresholds, the published box at one threshold and at all."""
+"""From maps to boxes: 8-bit levels, Otsu's threshold, the published box at one threshold and at all."""
 
 from colocam.boxes.extract import largest_boxes
 from colocam.boxes.levels import boxes_at_levels
-from colocam.boxes.li import li_of_histogram
 from colocam.boxes.otsu import level_histogram, otsu_levels, otsu_of_histogram
 from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
@@ -11,7 +10,6 @@ __all__ = [
     "boxes_at_levels",
     "largest_boxes",
     "level_histogram",
-    "li_of_histogram",
     "otsu_levels",
     "otsu_of_histogram",
     "scale_boxes",
