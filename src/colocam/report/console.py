@@ -40,7 +40,7 @@ def _cell(results: list[dict[str, Any]]) -> str:
     averages = [result["average"] for result in results]
     if len(averages) == 1:
         low, high = results[0]["interval"]
-        return f"{averages[0]:.1f} [{low:.1f}, {high:.1f}]"
+        return f"{averages[0]:.1f} [{low:.0f}, {high:.0f}]"
     return f"{np.mean(averages):.1f} ± {np.std(averages, ddof=1):.1f}"
 
 
