@@ -4,6 +4,7 @@ A run is described by one :class:`Config`. Presets are YAML files in ``presets/`
 changes single keys of a preset. An unknown key, a wrong type or an impossible value is refused with the nearest name.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -270,19 +271,12 @@ _Loader.add_implicit_resolver(
 def validate(values: Mapping[str, Any], origin: str) -> Config:
     """Check ``values`` against the schema; the first fault becomes one line with its remedy."""
     try:
-        # strict types, but lists for tuples and strings for paths as YAML has them
-        return Config.model_validate_json(yaml_to_json(values), strict=True)
+        # pydantic's JSON mode is strict on types, but takes lists for tuples and strings for paths as YAML has them
+        return Config.model_validate_json(json.dumps(values, default=str), strict=True)
     except ValidationError as error:
         raise ColocamError(f"{origin}: {_explain(error)}") from error
     except (TypeError, ValueError) as error:  # keys that are dates, values that contain themselves
         raise ColocamError(f"{origin} must hold plain keys and values: {error}") from error
-
-
-def yaml_to_json(values: Mapping[str, Any]) -> str:
-    """JSON text of a YAML mapping: pydantic's JSON mode is strict on types but knows JSON has no tuples or paths."""
-    import json  # noqa: PLC0415 - used here alone
-
-    return json.dumps(values, default=str)
 
 
 def _explain(error: ValidationError) -> str:

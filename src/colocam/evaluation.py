@@ -67,11 +67,11 @@ def evaluate(run: str | Path, boxes: str | Path, *, split: Split = "test", devic
     if not opened.catalogue.of(split):
         there = sorted({clip.split for clip in opened.catalogue.clips})
         raise ColocamError(f"{run} has no '{split}' video: choose --split {' or '.join(there)}")
-    evaluated = _labelled(opened, truth, split)
+    evaluated = labelled(opened, truth, split)
     if not evaluated.present.any():
         raise ColocamError(f"{boxes} has no box for a '{split}' frame of this run: check the clip names and --split")
     per_clip = opened.config.frames.per_val_clip
-    validation = _labelled(opened, truth, "val", per_clip)
+    validation = labelled(opened, truth, "val", per_clip)
     unlabelled = spread_samples(opened.clips("val"), opened.catalogue.tags, per_clip)
     ranks, predicted = _classify(opened, evaluated.samples)
     right = ranks[evaluated.present]
@@ -103,7 +103,8 @@ def evaluate(run: str | Path, boxes: str | Path, *, split: Split = "test", devic
     return result
 
 
-def _labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) -> Labelled:
+def labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) -> Labelled:
+    """Frames of a split that carry a label, at most ``per_clip`` of a clip; of validation clips those with a box."""
     tags = run.catalogue.tags
     samples = labelled_samples(run.clips(split), tags, truth, per_clip, present=split == "val")
     return Labelled(samples, scaled_boxes(samples, truth, run.config.frames.crop), tags)

@@ -12,7 +12,7 @@ from torch import Tensor
 from colocam.boxes import to_8bit
 from colocam.cams import full_size, layercam
 from colocam.data.samples import Boxes, Samples
-from colocam.metrics import Frames, box_hits
+from colocam.metrics import Frames, best_threshold, box_hits
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.selection import tags_only_threshold
 from colocam.training.loop import Validation
@@ -68,9 +68,9 @@ class Judge:
     def _choose(self, maps: npt.NDArray[np.uint8], boxes: list[Boxes]) -> tuple[float, float]:
         """The threshold with the best CorLoc, mean over classes, and that CorLoc in percent (as `oracle-global`)."""
         frames = Frames(self.tags, self.samples.classes.numpy(), self.samples.picks.clips.numpy())
-        means = np.nanmean(frames.class_means(box_hits(maps, boxes, THRESHOLDS)), axis=0)
-        best = np.flatnonzero(means >= means.max() - 1e-12)
-        return float(THRESHOLDS[best[(len(best) - 1) // 2]]), 100 * float(means.max())
+        hits = box_hits(maps, boxes, THRESHOLDS)
+        means = np.nanmean(frames.class_means(hits), axis=0)
+        return best_threshold(hits, frames, THRESHOLDS), 100 * float(means.max())
 
     def _maps(self, mapper: Callable[[Tensor, Tensor], Tensor]) -> npt.NDArray[np.uint8]:
         return np.concatenate([to_8bit(mapper(frames, classes)).cpu().numpy() for frames, classes in self._batches()])
