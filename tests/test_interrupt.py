@@ -9,13 +9,6 @@ from colocam.errors import InterruptedRunError
 from colocam.interrupt import graceful_stop, raise_if_stopped, stop_requested
 
 
-@pytest.fixture(autouse=True)
-def forget():
-    yield
-    with graceful_stop():
-        pass
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_signal_asks_and_the_second_stops(number, capsys):
     with graceful_stop():
@@ -40,11 +33,14 @@ def test_handlers_are_restored_whatever_happens():
     assert {number: signal.getsignal(number) for number in mine} == mine
 
 
-def test_a_new_block_forgets_the_old_request():
+def test_the_request_ends_with_its_block():
     with graceful_stop():
         signal.raise_signal(signal.SIGINT)
-    with graceful_stop():
-        assert not stop_requested()
+    assert not stop_requested()
+    with pytest.raises(KeyboardInterrupt), graceful_stop():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+    assert not stop_requested()
 
 
 def test_off_the_main_thread_work_goes_on_without_handlers():

@@ -13,9 +13,11 @@ _requested = False
 
 @contextmanager
 def graceful_stop() -> Iterator[None]:
-    """Within this block SIGINT and SIGTERM only set a flag; a second one stops at once. Files stay whole either way."""
+    """Within this block SIGINT and SIGTERM only set a flag; a second one stops at once. Files stay whole either way.
+
+    The request ends with the block: what the program does next starts unasked.
+    """
     global _requested  # noqa: PLW0603 - a signal handler has no other way to speak
-    _requested = False
     try:
         previous = {number: signal.signal(number, _on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     except ValueError:  # not the main thread: signals cannot be caught there, and stay with whoever can
@@ -26,6 +28,7 @@ def graceful_stop() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+        _requested = False
 
 
 def stop_requested() -> bool:

@@ -54,6 +54,19 @@ def test_strides_are_removed_and_no_dilation_put_in_their_place(config, stride):
     assert sides == sorted(sides, reverse=True)
 
 
+@pytest.mark.parametrize("name", ["resnet10t", "resnet18", "resnet26d"])
+def test_a_cell_looks_at_its_own_place(name):
+    """What a cell of the removed strides sees is centred on its own pixels, not half a cell down and right of them."""
+    torch.manual_seed(0)
+    encoder = Encoder(Backbone(name=name, pretrained=False, output_stride=8)).eval()
+    pictures = frames(4, 96).requires_grad_()
+    encoder(pictures)[-1][:, :, 6, 6].sum().backward()
+    weight = pictures.grad.square().sum((0, 1))
+    for axis in (0, 1):
+        profile = weight.sum(axis)
+        assert float(profile @ torch.arange(96.0) / profile.sum()) == pytest.approx(8 * 6, abs=3)
+
+
 def test_frames_are_normalised_as_timm_expects(config):
     encoder = Encoder(config.backbone).eval()
     picture = frames()

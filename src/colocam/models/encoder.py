@@ -5,6 +5,7 @@ from pathlib import Path
 import timm
 import torch
 from safetensors.torch import load_file
+from timm.layers import AvgPool2dSame
 from torch import Tensor, nn
 
 from colocam.config import Backbone
@@ -66,11 +67,18 @@ def _create(backbone: Backbone) -> tuple[nn.Module, list[int]]:
 
 
 def _remove_dilation(network: nn.Module) -> None:
-    """Undo the dilation that timm puts in place of a removed stride: the published networks have none."""
+    """Undo what timm puts in place of a removed stride: the published networks have none of it.
+
+    These are dilations, and, in shortcuts that average before they stride (ResNet-D), a 2×2 mean with stride 1: it
+    looks half a cell down and right, so that class activation maps would lie up and left of the object.
+    """
     for module in network.modules():
         if isinstance(module, nn.Conv2d) and module.dilation != (1, 1):
             module.padding = tuple(side // 2 for side in module.kernel_size)
             module.dilation = (1, 1)
+    for name, module in list(network.named_modules()):
+        if isinstance(module, AvgPool2dSame) and module.stride in {1, (1, 1)}:
+            network.set_submodule(name, nn.Identity())
 
 
 def _load_weights(network: nn.Module, path: Path) -> None:
