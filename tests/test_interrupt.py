@@ -37,10 +37,6 @@ def test_the_request_ends_with_its_block():
     with graceful_stop():
         signal.raise_signal(signal.SIGINT)
     assert not stop_requested()
-    with pytest.raises(KeyboardInterrupt), graceful_stop():
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-    assert not stop_requested()
 
 
 def test_off_the_main_thread_work_goes_on_without_handlers():

@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from colocam.boxes.blobs import bounding_box, largest_blob
 from colocam.boxes.otsu import otsu_levels
 from colocam.boxes.quantize import to_8bit
 from colocam.config import Seeds
@@ -46,51 +47,6 @@ def draw_seeds(cams: Tensor, settings: Seeds, generator: torch.Generator) -> Ten
     labels[background & ~foreground] = BACKGROUND
     labels[foreground & ~background] = FOREGROUND
     return labels
-
-
-def largest_blob(mask: Tensor) -> Tensor:
-    """Keep the largest 4-connected component of each (B, H, W) bool mask; of equals, the one that ends lowest right.
-
-    Every pixel takes the largest pixel number of its run, row by row and column by column, until runs that touch agree.
-    """
-    batch, height, width = mask.shape
-    numbers = torch.arange(1, height * width + 1, device=mask.device).view(1, height, width)
-    labels = torch.where(mask, numbers, 0)
-    while True:
-        spread = _spread_along_rows(labels, mask)
-        spread = _spread_along_rows(spread.transpose(1, 2), mask.transpose(1, 2)).transpose(1, 2)
-        if torch.equal(spread, labels):
-            break
-        labels = spread
-    counts = torch.zeros((batch, height * width + 1), dtype=torch.int64, device=mask.device)
-    counts.scatter_add_(1, labels.flatten(1), mask.flatten(1).long())
-    largest = counts.shape[1] - 1 - counts.flip(1).argmax(1)
-    return mask & (labels == largest[:, None, None])
-
-
-def bounding_box(mask: Tensor) -> Tensor:
-    """Fill the bounding box of each (B, H, W) bool mask."""
-    rows, columns = mask.any(2), mask.any(1)
-
-    def between(hit: Tensor) -> Tensor:
-        return (hit.cumsum(1) > 0) & (hit.flip(1).cumsum(1) > 0).flip(1)
-
-    return between(rows)[:, :, None] & between(columns)[:, None, :]
-
-
-def _spread_along_rows(labels: Tensor, mask: Tensor) -> Tensor:
-    """Give each pixel the largest label of its unbroken horizontal run."""
-    size = labels.shape[1] * labels.shape[2] + 1
-    # a cumulative maximum never falls, so a growing offset per run keeps it from leaking into the next run
-    starts = mask & ~F.pad(mask, (1, 0))[..., :-1]
-    offset = starts.cumsum(2) * size
-    forward = torch.where(mask, labels + offset, 0).cummax(2).values
-    forward = torch.where(mask, forward - offset, 0)
-    ends = mask & ~F.pad(mask, (0, 1))[..., 1:]
-    offset = ends.flip(2).cumsum(2) * size
-    flipped_mask = mask.flip(2)
-    backward = torch.where(flipped_mask, forward.flip(2) + offset, 0).cummax(2).values
-    return torch.where(flipped_mask, backward - offset, 0).flip(2)
 
 
 def _quantile_from_top(values: Tensor, region: Tensor, share: float) -> Tensor:
