@@ -127,6 +127,20 @@ def test_modes(net):
     assert not any(module.training for module in net.eval().modules())
 
 
+def test_a_decoder_with_one_block_fewer_ends_at_the_finest_features(config):
+    full, short = config.localizer.decoder, config.localizer.decoder[:-1]
+    classifier = Classifier(config.backbone, 3)
+    torch.manual_seed(0)
+    net = LocalizerNet(classifier, short).eval()
+    with torch.no_grad():
+        features = net.classifier(frames()).features
+        inner = net.decoder.head(net.decoder.unet([frames(), *features]))
+        assert inner.shape[2:] == features[0].shape[2:] == (16, 16)
+        wanted = nn.Upsample(size=(32, 32), mode="bilinear")(inner)
+        torch.testing.assert_close(net(frames()).map_logits, wanted)
+    assert len(LocalizerNet(classifier, full).decoder.unet.blocks) == len(net.decoder.unet.blocks) + 1
+
+
 def test_a_decoder_of_the_wrong_depth_says_how_many_it_needs(config):
     with pytest.raises(ColocamError, match=r"localizer\.decoder has 2 channel numbers, but the backbone gives 5"):
         MapDecoder(Encoder(config.backbone).channels, (8, 8))

@@ -1,5 +1,7 @@
 """The largest blob of a mask and its bounding box, on whatever device the mask is."""
 
+from importlib.util import find_spec
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -7,16 +9,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+_BLOCK = 256
+
 
 def largest_blob(mask: Tensor) -> Tensor:
-    """Keep the largest 4-connected component of each (B, H, W) bool mask; of equals, the one that ends lowest right.
+    """Keep the largest 4-connected component of each (B, H, W) bool mask; of equals, the first in reading order.
 
-    On the CPU by OpenCV. On a GPU every pixel takes the largest pixel number of its run, row by row and column by
-    column, until runs that touch agree.
+    Union-find kernels find it on a GPU with Triton, OpenCV on the CPU.
     """
-    if mask.device.type == "cpu":
-        return torch.from_numpy(np.stack([_largest_by_opencv(one) for one in mask.numpy()]))
-    return _largest_by_spreading(mask)
+    if mask.is_cuda and find_spec("triton") is not None:
+        return _largest_on_gpu(mask)
+    return torch.from_numpy(np.stack([_largest_on_cpu(one) for one in mask.cpu().numpy()])).to(mask.device)
 
 
 def bounding_box(mask: Tensor) -> Tensor:
@@ -29,41 +32,31 @@ def bounding_box(mask: Tensor) -> Tensor:
     return between(rows)[:, :, None] & between(columns)[:, None, :]
 
 
-def _largest_by_opencv(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    _, labels, stats, _ = cv2.connectedComponentsWithStats(mask.view(np.uint8), connectivity=4)
+def _largest_on_cpu(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    _, labels, stats, _ = cv2.connectedComponentsWithStats(np.ascontiguousarray(mask).view(np.uint8), connectivity=4)
     areas = stats[:, cv2.CC_STAT_AREA]
     areas[0] = 0  # the background
-    ties = labels[np.isin(labels, np.flatnonzero(areas == areas.max()))]
-    found: npt.NDArray[np.bool_] = (labels == ties[-1]) & mask
+    largest = np.isin(labels, np.flatnonzero(areas == areas.max()))
+    found: npt.NDArray[np.bool_] = (labels == labels[largest][0]) & mask
     return found
 
 
-def _largest_by_spreading(mask: Tensor) -> Tensor:
+def _largest_on_gpu(mask: Tensor) -> Tensor:
+    from colocam.boxes import blob_kernels  # noqa: PLC0415 - needs Triton
+
+    mask = mask.contiguous()
     batch, height, width = mask.shape
-    numbers = torch.arange(1, height * width + 1, device=mask.device).view(1, height, width)
-    labels = torch.where(mask, numbers, 0)
-    while True:
-        spread = _spread_along_rows(labels, mask)
-        spread = _spread_along_rows(spread.transpose(1, 2), mask.transpose(1, 2)).transpose(1, 2)
-        if torch.equal(spread, labels):
-            break
-        labels = spread
-    counts = torch.zeros((batch, height * width + 1), dtype=torch.int64, device=mask.device)
-    counts.scatter_add_(1, labels.flatten(1), mask.flatten(1).long())
-    largest = counts.shape[1] - 1 - counts.flip(1).argmax(1)
-    return mask & (labels == largest[:, None, None])
-
-
-def _spread_along_rows(labels: Tensor, mask: Tensor) -> Tensor:
-    """Give each pixel the largest label of its unbroken horizontal run."""
-    size = labels.shape[1] * labels.shape[2] + 1
-    # a cumulative maximum never falls, so a growing offset per run keeps it from leaking into the next run
+    pixels, total = height * width, mask.numel()
+    numbers = torch.arange(total, dtype=torch.int32, device=mask.device).view_as(mask)
     starts = mask & ~F.pad(mask, (1, 0))[..., :-1]
-    offset = starts.cumsum(2) * size
-    forward = torch.where(mask, labels + offset, 0).cummax(2).values
-    forward = torch.where(mask, forward - offset, 0)
-    ends = mask & ~F.pad(mask, (0, 1))[..., 1:]
-    offset = ends.flip(2).cumsum(2) * size
-    flipped_mask = mask.flip(2)
-    backward = torch.where(flipped_mask, forward.flip(2) + offset, 0).cummax(2).values
-    return torch.where(flipped_mask, backward - offset, 0).flip(2)
+    parent = torch.where(mask, torch.where(starts, numbers, 0).cummax(2).values, numbers)
+    roots = torch.empty_like(parent)
+    programs = (-(-total // _BLOCK),)
+    blob_kernels.unite[programs](parent, mask.view(torch.uint8), pixels, width, total, block=_BLOCK)
+    blob_kernels.resolve[programs](parent, roots, total, block=_BLOCK)
+    sizes = torch.zeros(total, dtype=torch.int64, device=mask.device)
+    sizes.scatter_add_(0, roots.view(-1).long(), mask.view(-1).long())
+    # the largest, and of equals the first, as one number: no sort and no tie
+    ranked = sizes.view(batch, pixels) * pixels + torch.arange(pixels - 1, -1, -1, device=mask.device)
+    largest = ranked.argmax(1) + torch.arange(batch, device=mask.device) * pixels
+    return mask & (roots == largest[:, None, None])
