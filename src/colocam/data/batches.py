@@ -19,12 +19,17 @@ class Picks:
     Attributes:
         clips: (B,) int64, number of the clip in its list.
         frames: (B,) int64, number of the frame in its clip.
-        sequences: (B,) int64, number of the sequence within the step that the frame belongs to.
+        sequences: (B,) int64, number of the sequence within the step that the frame belongs to, ascending.
     """
 
     clips: Tensor
     frames: Tensor
     sequences: Tensor
+
+    @property
+    def count(self) -> int:
+        """How many sequences there are."""
+        return int(self.sequences[-1]) + 1
 
 
 def plan_frames(

@@ -35,3 +35,11 @@ def require_shapes(where: str, frames: Tensor, maps: Tensor) -> None:
         raise ColocamError(
             f"{where}: needs frames (B, 3, H, W) and maps (B, H, W), got {tuple(frames.shape)} and {tuple(maps.shape)}"
         )
+
+
+def require_sequences(where: str, sequences: Tensor, maps: Tensor, count: int | None) -> tuple[Tensor, int]:
+    """Ids of the frames' sequences (B,) as int64 on the maps' device, and their number, read off them if None."""
+    if sequences.shape != maps.shape[:1]:
+        raise ColocamError(f"{where}: sequences must hold {len(maps)} ids, got shape {tuple(sequences.shape)}")
+    groups = int(sequences.max()) + 1 if count is None else count
+    return sequences.to(maps.device, torch.int64), groups

@@ -2,12 +2,11 @@
 
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
 from colocam.affinity import engine
 from colocam.errors import ColocamError
-from colocam.losses.checks import require_finite_on_cpu, require_shapes
+from colocam.losses.checks import require_finite_on_cpu, require_sequences, require_shapes
 from colocam.losses.energy import Energy, differentiable, energies, on_kernels
 
 Weighting = Literal["adaptive", "constant"]
@@ -52,13 +51,10 @@ class CoLocLoss(nn.Module):
         """
         require_shapes("CoLocLoss", frames, maps)
         require_finite_on_cpu("CoLocLoss", frames=frames, maps=maps)
-        if sequences.shape != maps.shape[:1]:
-            raise ColocamError(f"CoLocLoss: sequences must hold {len(maps)} ids, got shape {tuple(sequences.shape)}")
-        groups = int(sequences.max()) + 1 if count is None else count
+        group, groups = require_sequences("CoLocLoss", sequences, maps, count)
         gaussian = engine.Gaussian(self.sigma, self.tol)
 
         def compute(s: Tensor) -> Energy:
-            group = sequences.to(s.device, torch.int64)
             totals, product = engine.energy(frames.flatten(2), s, group, groups, gaussian)
             adaptive, by_energy = self.weighting == "adaptive", self.divisor == "energy"
             if on_kernels(s):

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from colocam.training.optimiser import (
     restore_momentum,
     set_learning_rate,
 )
+from colocam.training.prefetch import Tensors, prefetch
 
 SECONDS_BETWEEN_SAVES = 120.0
 
@@ -53,7 +55,9 @@ class Task:
         groups: parameters and their factor on the learning rate.
         settings: epochs, learning rate, …
         plan: epoch → the frames of its steps.
-        terms: (frames of a step, number of the step, epoch) → the loss's terms by name; their sum is minimised.
+        load: (frames of a step, number of the step) → what the step reads, in host memory; runs ahead in a thread.
+        terms: (frames of a step, what was loaded, number of the step, epoch) → the loss's terms by name; their sum is
+            minimised.
         validate: measure the module as it is after an epoch.
     """
 
@@ -62,7 +66,8 @@ class Task:
     groups: list[tuple[list[nn.Parameter], float]]
     settings: Optimisation
     plan: Callable[[int], list[Picks]]
-    terms: Callable[[Picks, int, int], dict[str, Tensor]]
+    load: Callable[[Picks, int], Tensors]
+    terms: Callable[[Picks, Tensors, int, int], dict[str, Tensor]]
     validate: Callable[[int], Validation]
 
 
@@ -100,15 +105,18 @@ def fit(task: Task, folder: Path, journal: Journal) -> None:
             raise InterruptedRunError(f"stopped in {task.phase} after step {state['step']}")
 
     epochs, steps = task.settings.epochs, len(task.plan(0))
+    device = next(task.module.parameters()).device
     with progress(task.phase, epochs * steps, unit="steps", done=state["step"]) as advance:
         while state["epoch"] < epochs:
             epoch: int = state["epoch"]
             task.module.train()
-            for picks in task.plan(epoch)[state["batch"] :]:
-                rate = learning_rate(task.settings, state["step"], steps)
-                terms = _step(task, optimiser, picks, state["step"], epoch, rate)
-                mean.update(task.module, state["step"])
-                journal.add(task.phase, "train", epoch, state["step"], lr=rate, **terms)
+            ahead = enumerate(task.plan(epoch)[state["batch"] :], start=state["step"])
+            for step, picks, tensors in prefetch(ahead, task.load, device):
+                rate = learning_rate(task.settings, step, steps)
+                set_learning_rate(optimiser, rate)
+                terms = _step(task, optimiser, partial(task.terms, picks, tensors, step, epoch))
+                mean.update(task.module, step)
+                journal.add(task.phase, "train", epoch, step, lr=rate, **terms)
                 state["step"] += 1
                 state["batch"] += 1
                 advance(note=f"epoch {epoch + 1}/{epochs}")
@@ -120,13 +128,10 @@ def fit(task: Task, folder: Path, journal: Journal) -> None:
             save()
 
 
-def _step(
-    task: Task, optimiser: torch.optim.SGD, picks: Picks, step: int, epoch: int, rate: float
-) -> dict[str, Tensor]:
+def _step(task: Task, optimiser: torch.optim.SGD, compute: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
     """One SGD step; a loss that is not finite contributes no gradient. Returns the detached terms and their sum."""
-    set_learning_rate(optimiser, rate)
     optimiser.zero_grad(set_to_none=True)
-    terms = task.terms(picks, step, epoch)
+    terms = compute()
     loss = torch.stack(list(terms.values())).sum()
     loss.backward()  # type: ignore[no-untyped-call]
     broken = ~torch.isfinite(loss.detach())

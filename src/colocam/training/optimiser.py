@@ -52,20 +52,21 @@ def restore_momentum(optimiser: torch.optim.SGD, tensors: dict[str, Tensor]) -> 
 
 
 class RunningMean:
-    """Exponential mean of a module's weights and buffers, steadier than the last step's; decay 0: the weights.
+    """Exponential mean of a module's weights and buffers, steadier than the last step's; decay 0 keeps none.
 
     ``mean ← d·mean + (1 − d)·weights`` with ``d = min(decay, (1 + t) / (10 + t))``: the start is soon forgotten.
     """
 
     def __init__(self, module: nn.Module, decay: float) -> None:
         self.decay = decay
-        self.mean = {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
+        kept = module.state_dict() if decay else {}
+        self.mean = {name: tensor.detach().clone() for name, tensor in kept.items()}
 
     @torch.no_grad()
     def update(self, module: nn.Module, step: int) -> None:
         """Take the weights after ``step`` (from 0) into the mean."""
-        decay = min(self.decay, (1 + step) / (10 + step)) if self.decay else 0.0
-        for name, tensor in module.state_dict().items():
+        decay = min(self.decay, (1 + step) / (10 + step))
+        for name, tensor in module.state_dict().items() if self.decay else ():
             if tensor.is_floating_point():
                 self.mean[name].lerp_(tensor, 1 - decay)
             else:

@@ -8,13 +8,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from colocam.config import Config
-from colocam.data.augment import draw_crops, jitter
+from colocam.data.augment import crop, draw_crops, draw_jitter, jitter
 from colocam.data.batches import Picks, plan_frames, read_frames
 from colocam.data.store import CachedClip
 from colocam.models import Classifier
 from colocam.randomness import generator
 from colocam.training.journal import Journal
 from colocam.training.loop import Task, Validation, fit
+from colocam.training.prefetch import Tensors
 from colocam.training.validation import Judge
 
 
@@ -39,14 +40,20 @@ def train_classifier(
             epoch=epoch,
         )
 
-    def terms(picks: Picks, step: int, epoch: int) -> dict[str, Tensor]:  # noqa: ARG001 - the loop's signature
+    def load(picks: Picks, step: int) -> Tensors:
         rng = generator(config.seed, "augment classifier", step)
-        crops = draw_crops(len(picks.clips), config.frames.resize, config.frames.crop, rng)
-        frames = jitter(crops.apply(read_frames(clips, picks).to(device)), settings.jitter, rng)
+        return {
+            "frames": read_frames(clips, picks),
+            "classes": classes[picks.clips],
+            "crops": draw_crops(len(picks.clips), config.frames.resize, config.frames.crop, rng),
+            "jitter": draw_jitter(len(picks.clips), settings.jitter, rng),
+        }
+
+    def terms(picks: Picks, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:  # noqa: ARG001 - the loop's
+        frames = jitter(crop(loaded["frames"], loaded["crops"], config.frames.crop), loaded["jitter"])
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            logits = classifier(frames).logits
-        targets = classes[picks.clips].to(device)
-        return {"cross_entropy": F.cross_entropy(logits.float(), targets, label_smoothing=settings.label_smoothing)}
+            logits = classifier(frames).logits.float()
+        return {"cross_entropy": F.cross_entropy(logits, loaded["classes"], label_smoothing=settings.label_smoothing)}
 
     def validate(epoch: int) -> Validation:  # noqa: ARG001 - the loop's signature
         return judge.classifier(classifier)
@@ -57,4 +64,4 @@ def train_classifier(
     late_ids = {id(parameter) for parameter in late}
     early = [parameter for parameter in classifier.parameters() if id(parameter) not in late_ids]
     groups = [(early, 1.0), (late, settings.head_lr_factor)]
-    fit(Task("classifier", classifier, groups, settings, plan, terms, validate), folder, journal)
+    fit(Task("classifier", classifier, groups, settings, plan, load, terms, validate), folder, journal)

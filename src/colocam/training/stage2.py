@@ -8,18 +8,26 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from colocam.cams.store import CamStore
-from colocam.config import Config, Method
-from colocam.data.augment import draw_crops
+from colocam.config import Config, Losses, Method
+from colocam.data.augment import crop, draw_crops
 from colocam.data.batches import Picks, plan_sequences, read_frames
 from colocam.data.sampling import SAMPLERS
 from colocam.data.store import CachedClip
-from colocam.losses import CoLocLoss, CRFLoss, PartialCrossEntropy, SizeConstraint
+from colocam.losses import CoLocLoss, CRFLoss, CutLoss, PartialCrossEntropy, SizeConstraint
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.randomness import generator
 from colocam.seeds import draw_seeds
 from colocam.training.journal import Journal
 from colocam.training.loop import Task, Validation, fit
+from colocam.training.prefetch import Tensors
 from colocam.training.validation import Judge
+
+
+def color_term(settings: Losses) -> CoLocLoss | CutLoss:
+    """The term across frames, as eq. 4 with the weight of eq. 5 or as a normalised cut."""
+    if settings.weighting == "cut":
+        return CutLoss(settings.sigma_rgb)
+    return CoLocLoss(settings.sigma_rgb, weighting=settings.weighting, divisor=settings.divisor)
 
 
 def train_localizer(
@@ -40,7 +48,7 @@ def train_localizer(
     lengths = [len(clip) for clip in clips]
     weights = settings.losses
     seed_loss, crf_loss = PartialCrossEntropy(), CRFLoss(weights.sigma_rgb, weights.sigma_xy)
-    coloc_loss = CoLocLoss(weights.sigma_rgb, weighting=weights.weighting, divisor=weights.divisor)
+    coloc_loss = color_term(weights)
     size_loss = SizeConstraint(weights.barrier, weights.barrier_growth, weights.barrier_max)
 
     def plan(epoch: int) -> list[Picks]:
@@ -55,15 +63,21 @@ def train_localizer(
             epoch=epoch,
         )
 
-    def terms(picks: Picks, step: int, epoch: int) -> dict[str, Tensor]:
+    def load(picks: Picks, step: int) -> Tensors:
         rng = generator(config.seed, "augment localizer", step)
-        crops = draw_crops(len(picks.clips), config.frames.resize, config.frames.crop, rng)
-        frames = crops.apply(read_frames(clips, picks).to(device)).float()
-        full = cams.read(picks, settings.pool).to(device)[:, None]
-        full = F.interpolate(full, size=config.frames.resize, mode="bilinear", align_corners=False)
-        labels = draw_seeds(
-            crops.apply(full)[:, 0], settings.seeds, generator(config.seed, "seeds", step, device=device)
-        )
+        return {
+            "frames": read_frames(clips, picks),
+            "cams": cams.read(picks, settings.pool),
+            "sequences": picks.sequences,
+            "crops": draw_crops(len(picks.clips), config.frames.resize, config.frames.crop, rng),
+        }
+
+    def terms(picks: Picks, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
+        resize, size = config.frames.resize, config.frames.crop
+        frames = crop(loaded["frames"], loaded["crops"], size).float()
+        full = F.interpolate(loaded["cams"][:, None], size=resize, mode="bilinear", align_corners=False)
+        rng = generator(config.seed, "seeds", step, device=device)
+        labels = draw_seeds(crop(full, loaded["crops"], size)[:, 0], settings.seeds, rng)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             logits = net(frames).map_logits.float()
         maps = foreground(logits)
@@ -74,11 +88,11 @@ def train_localizer(
             size_loss.set_epoch(epoch)
             found["size"] = weights.size * size_loss(maps)
         if weights.coloc:
-            found["coloc"] = weights.coloc * coloc_loss(frames, maps, picks.sequences)
+            found["coloc"] = weights.coloc * coloc_loss(frames, maps, loaded["sequences"], picks.count)
         return found
 
     def validate(epoch: int) -> Validation:
         return judge.localizer(net, epoch)
 
     groups = [(list(net.decoder.parameters()), 1.0)]
-    fit(Task(method, net.decoder, groups, settings, plan, terms, validate), folder, journal)
+    fit(Task(method, net.decoder, groups, settings, plan, load, terms, validate), folder, journal)

@@ -1,0 +1,78 @@
+"""The colour term as a normalised cut: alike colours belong together, and no map is favoured for its size."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from colocam.affinity import engine
+from colocam.losses.checks import require_finite_on_cpu, require_sequences, require_shapes
+
+
+class CutLoss(nn.Module):
+    """Mean over sequences of at least two frames of Σ_r S_rᵀ W (1 - S_r) / S_rᵀ W 1, W_ij = exp(-|c_i - c_j|² / 2σ²).
+
+    Eq. 4 is smallest where a map is 0 or 1 everywhere; only the seeds hold it up, and λ_c must be found anew for every
+    set of videos. Divided by its own association (Shi and Malik, PAMI 2000; as a loss, Tang et al., CVPR 2018) each
+    side's cut is the same for all constant maps, and falls only as the map follows the colours: the loss lies in 0–1
+    for maps that follow them, and needs no adaptive weight.
+
+    Args:
+        sigma: width in colour levels.
+        tol: relative error of the products.
+    """
+
+    def __init__(self, sigma: float = 15.0, tol: float = 5e-3) -> None:
+        super().__init__()
+        self.gaussian = engine.Gaussian(float(sigma), float(tol))
+
+    def forward(self, frames: Tensor, maps: Tensor, sequences: Tensor, count: int | None = None) -> Tensor:
+        """Scalar loss; 0 where no sequence has two frames. Arguments as for :class:`CoLocLoss`."""
+        require_shapes("CutLoss", frames, maps)
+        require_finite_on_cpu("CutLoss", frames=frames, maps=maps)
+        group, groups = require_sequences("CutLoss", sequences, maps, count)
+        out: Tensor = _Cut.apply(maps, frames, group, groups, self.gaussian)
+        return out
+
+
+class _Cut(torch.autograd.Function):
+    """One product with [1, S - ½] gives the value and the gradient."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,  # noqa: ANN401
+        maps: Tensor,
+        frames: Tensor,
+        group: Tensor,
+        groups: int,
+        gaussian: engine.Gaussian,
+    ) -> Tensor:
+        with torch.autocast(maps.device.type, enabled=False):
+            s = (maps if maps.dtype == torch.float64 else maps.float()).flatten(1)
+            centred = torch.stack([torch.ones_like(s), s - 0.5], dim=1)
+            mass, tilt = engine.product(frames.flatten(2), centred, group, groups, gaussian).unbind(1)
+            inner = (mass / 2 + tilt, mass / 2 - tilt)  # W S¹ and W S⁰
+
+            def total(values: Tensor) -> Tensor:
+                sums = torch.zeros(groups, dtype=torch.float64, device=s.device)
+                return sums.index_add_(0, group, values.sum(1, dtype=torch.float64))
+
+            counted = (total(torch.ones_like(s[:, :1])) >= 2).double()
+            weight = counted / counted.sum().clamp(min=1)
+            smallest = (1e-6 * total(mass)).clamp(min=1e-300)
+            value, gradient = torch.zeros_like(smallest), torch.zeros_like(s)
+            for side, product, sign in ((s, inner[0], 1), (1 - s, inner[1], -1)):
+                association = total(side * mass).maximum(smallest)
+                kept = total(side * product) / association
+                value = value + 1 - kept
+                scale = (sign * weight / association).to(s.dtype)[group, None]
+                gradient = gradient + scale * (kept.to(s.dtype)[group, None] * mass - 2 * product)
+        ctx.save_for_backward(gradient.to(maps.dtype).view_as(maps))
+        return (weight * value).sum().to(s.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None, None, None]:  # noqa: ANN401
+        (gradient,) = ctx.saved_tensors
+        return outer * gradient, None, None, None, None
