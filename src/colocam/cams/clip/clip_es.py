@@ -114,7 +114,8 @@ class ClipES:
         # 100 · cosine needs more digits than a caller's autocast would leave
         with torch.autocast(self.encoder.device.type, enabled=False):
             view = self.encoder.look(frames, self.refinement.layers if self.refinement else 0)
-            maps = softmax_gradcam(self.encoder, view, self.texts, classes.to(self.encoder.device)).transpose(0, 1)
+            chosen = classes.to(self.encoder.device, copy=True)  # autograd keeps no tensor of a caller's inference mode
+            maps = softmax_gradcam(self.encoder, view, self.texts, chosen).transpose(0, 1)
             if self.refinement is None:
                 return maps
             assert view.attention is not None

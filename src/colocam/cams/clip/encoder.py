@@ -64,11 +64,10 @@ class ClipEncoder:
         if words.input_ids.shape[1] > limit:
             longest = sentences[int(words.attention_mask.sum(1).argmax())]
             raise ColocamError(f"'{longest}' is longer than the {limit} tokens that this CLIP reads: shorten it")
-        ends = (words.input_ids == self.tokenizer.eos_token_id) & words.attention_mask.bool()
-        if (
-            int(ends.sum(1).max()) > 1
-        ):  # the sign for "unknown" is the one for the end, so CLIP would stop reading there
-            wrong = sentences[int(ends.sum(1).argmax())]
+        # a letter without a token becomes the token of the end, and CLIP would stop reading there
+        ends = ((words.input_ids == self.tokenizer.eos_token_id) & words.attention_mask.bool()).sum(1)
+        if int(ends.max()) > 1:
+            wrong = sentences[int(ends.argmax())]
             raise ColocamError(f"the tokenizer of this CLIP cannot spell '{wrong}': {NEEDED}")
         return F.normalize(self.model.get_text_features(**words).pooler_output, dim=1)
 
