@@ -1,0 +1,7 @@
+"""CLIP-ES: class maps from CLIP and the tags' names, without a classifier of our own (extra ``clip``)."""
+
+from colocam.cams.clip.affinity import Refinement
+from colocam.cams.clip.clip_es import ClipES
+from colocam.cams.clip.prompts import BACKGROUND, TEMPLATE
+
+__all__ = ["BACKGROUND", "TEMPLATE", "ClipES", "Refinement"]

@@ -1,0 +1,137 @@
+"""Softmax-GradCAM against finite differences in float64 and against hooks on the whole network."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from colocam.cams.clip.prompts import TEMPLATE, fill
+from colocam.cams.clip.softmax_gradcam import log_odds, softmax_gradcam
+
+CLASSES = torch.tensor([0, 1, 2, 0, 1])
+
+
+@pytest.fixture(scope="module")
+def texts(encoder, tags):
+    return encoder.texts(fill(TEMPLATE, [*tags, "sky", "tree"]))
+
+
+def last_block(encoder, activations, class_token, texts):
+    """Probabilities (…, T) from the activations (…, 1+N, C) before the last attention; float64, from the weights."""
+    state = {name: value.double() for name, value in encoder.model.state_dict().items()}
+    number = encoder.model.config.vision_config.num_hidden_layers - 1
+    heads = encoder.model.config.vision_config.num_attention_heads
+
+    def linear(name, x):
+        return F.linear(x, state[f"{name}.weight"], state.get(f"{name}.bias"))
+
+    def norm(name, x):
+        return F.layer_norm(x, x.shape[-1:], state[f"{name}.weight"], state[f"{name}.bias"])
+
+    block = f"vision_model.encoder.layers.{number}"
+    query, key, value = (
+        linear(f"{block}.self_attn.{part}_proj", activations).unflatten(-1, (heads, -1)).transpose(-2, -3)
+        for part in "qkv"
+    )
+    weights = (query[..., :1, :] @ key.mT / query.shape[-1] ** 0.5).softmax(-1)
+    token = class_token + linear(f"{block}.self_attn.out_proj", (weights @ value)[..., 0, :].flatten(-2))
+    hidden = linear(f"{block}.mlp.fc1", norm(f"{block}.layer_norm2", token))
+    token = token + linear(f"{block}.mlp.fc2", hidden * torch.sigmoid(1.702 * hidden))
+    frame = linear("visual_projection", norm("vision_model.post_layernorm", token))
+    return (encoder.scale * F.normalize(frame, dim=-1) @ F.normalize(texts.double(), dim=1).T).softmax(-1)
+
+
+def by_differences(encoder, view, texts, classes, step=1e-5):
+    """ReLU(Σ_k mean(∂p_c/∂A_k) A_k), with ∂ by central differences, one activation after the other."""
+    maps = []
+    for frame, chosen in enumerate(classes):
+        activations, token = view.activations[frame].double(), view.class_token[frame].double()
+        moves = step * torch.eye(activations.numel(), dtype=torch.float64).view(-1, *activations.shape)
+        up, down = (last_block(encoder, activations + sign * moves, token, texts)[:, chosen] for sign in (1, -1))
+        gradient = ((up - down) / (2 * step)).view(activations.shape)[1:]
+        maps.append((activations[1:] @ gradient.mean(0)).clamp(min=0).view(view.grid))
+    return torch.stack(maps)
+
+
+def by_hooks(encoder, frames, texts, classes):
+    """The same by one backward pass per frame through the whole network, with hooks on its last layer_norm1."""
+    maps = []
+    vision = encoder.model.vision_model
+    for frame, chosen in zip(frames, classes, strict=True):
+        kept = {}
+
+        def keep(_module, _inputs, output, kept=kept):
+            kept["A"] = output.requires_grad_()
+
+        handle = vision.encoder.layers[-1].layer_norm1.register_forward_hook(keep)
+        pixels, grid = encoder._pixels(frame[None])
+        features = encoder.model.get_image_features(pixels, interpolate_pos_encoding=True).pooler_output
+        handle.remove()
+        probability = (encoder.scale * F.normalize(features, dim=1) @ texts.T).softmax(1)[0, chosen]
+        (gradient,) = torch.autograd.grad(probability, kept["A"])
+        maps.append((kept["A"][0, 1:] @ gradient[0, 1:].mean(0)).clamp(min=0).detach().view(grid))
+    return torch.stack(maps)
+
+
+def test_against_finite_differences(encoder, frames, texts):
+    view = encoder.look(frames)
+    found = softmax_gradcam(encoder, view, texts, CLASSES[None])[0]
+    expected = by_differences(encoder, view, texts, CLASSES)
+    assert found.shape == (5, 4, 4)
+    assert found.dtype == torch.float32
+    assert (expected.amax((1, 2)) > 0).all()
+    scale = expected.amax((1, 2), keepdim=True)
+    torch.testing.assert_close(found.double() / scale, expected / scale, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [(32, 32), (40, 24), (27, 45)])
+def test_against_hooks_frame_by_frame(encoder, texts, size):
+    frames = torch.randint(256, (4, 3, *size), generator=torch.Generator().manual_seed(2)).float()
+    expected = by_hooks(encoder, frames, texts, CLASSES[:4])
+    found = softmax_gradcam(encoder, encoder.look(frames), texts, CLASSES[None, :4])[0]
+    scale = expected.amax((1, 2), keepdim=True).clamp(min=1e-12)
+    torch.testing.assert_close(found / scale, expected / scale, rtol=0, atol=2e-4)
+    assert float(expected.max()) > 0
+
+
+def test_several_choices_share_one_forward_pass(encoder, frames, texts):
+    view = encoder.look(frames)
+    choices = torch.stack([CLASSES, CLASSES.flip(0), torch.full((5,), 4)])
+    together = softmax_gradcam(encoder, view, texts, choices)
+    assert together.shape == (3, 5, 4, 4)
+    for number, chosen in enumerate(choices):
+        torch.testing.assert_close(together[number], softmax_gradcam(encoder, view, texts, chosen[None])[0])
+
+
+def test_certainty_does_not_round_the_direction_away(encoder, frames, texts):
+    sure = copy.copy(encoder)
+    sure.scale = 10 * encoder.scale
+    view = sure.look(frames)
+    activations, token = view.activations.double().requires_grad_(), view.class_token.double()
+    probabilities = last_block(sure, activations, token, texts)
+    best, classes = probabilities.max(1)
+    certain = best.float() == 1
+    assert certain.sum() >= 2
+
+    others = 1 - F.one_hot(classes, texts.shape[0])
+    gradient = -torch.autograd.grad((probabilities * others).sum(), activations)[0][:, 1:].mean(1)
+    expected = torch.einsum("bnc,bc->bn", activations[:, 1:], gradient).clamp(min=0).view(5, 4, 4).detach()
+    found = softmax_gradcam(sure, view, texts, classes[None])[0].double()
+    assert (found[certain].amax((1, 2)) > 0).any()
+    scale = expected.amax((1, 2), keepdim=True).clamp(min=1e-300)
+    torch.testing.assert_close(found / scale, expected / scale, rtol=0, atol=1e-3)
+
+
+@settings(max_examples=50, deadline=None)
+@given(hnp.arrays(np.float64, (3, 4), elements=st.floats(-15, 15)), st.integers(0, 3))
+def test_log_odds_are_those_of_the_softmax(values, chosen):
+    logits = torch.from_numpy(values)
+    probabilities = logits.softmax(1)
+    others = probabilities[:, [number for number in range(4) if number != chosen]].sum(1)
+    found = log_odds(logits, torch.full((3,), chosen))
+    torch.testing.assert_close(found, (probabilities[:, chosen] / others).log(), rtol=1e-9, atol=1e-9)
