@@ -16,7 +16,7 @@ def print_evaluations(evaluations: Sequence[dict[str, Any]]) -> None:
     """Print CorLoc per protocol and per class: with its interval for one run, mean ± std for several."""
     console = Console()
     first = evaluations[0]
-    methods = methods_of(first)
+    methods = [method for method in methods_of(first) if all(method in other for other in evaluations)]
     data = first["data"]
     spread = (
         "95 % bootstrap interval over videos" if len(evaluations) == 1 else f"mean ± std of {len(evaluations)} runs"
