@@ -109,8 +109,6 @@ def test_torchcams_gradcam_pp_forgets_its_alpha(resnet18, large_frames):
         (maps,) = extractor(classes.tolist(), twin(normalised(large_frames)), normalized=False)
         features = extractor.hook_a[0]
     cubes = resnet18.head.weight[classes].detach().relu() ** 3
-    torch.testing.assert_close(
-        min_max(maps), min_max(torch.einsum("bkhw,bk->bhw", features, cubes)), rtol=0, atol=1e-4
-    )
+    torch.testing.assert_close(min_max(maps), min_max(torch.einsum("bkhw,bk->bhw", features, cubes)), rtol=0, atol=1e-4)
     found = min_max(extract("gradcam++", resnet18, large_frames, classes))
     assert float((found - min_max(maps)).abs().max()) > 0.01
