@@ -120,7 +120,14 @@ def test_tcam_is_a_method_too(fit):
     assert Localizer.load(run).card.method == "tcam"
 
 
-def test_any_cam_may_be_the_source_of_the_seeds(fit, collection):
+def test_any_cam_may_be_the_source_of_the_seeds(fit, collection, monkeypatch):
+    judged = []
+
+    def seen(method, *arguments):
+        judged.append(method)
+        return extract(method, *arguments)
+
+    monkeypatch.setattr("colocam.training.validation.extract", seen)
     run = fit("run", "cam=gradcam++", "localizer.epochs=1", boxes=collection.truth)
     stored = json.loads((run / "classifier" / "cams.json").read_text(encoding="utf-8"))
     assert stored["method"] == "gradcam++"
@@ -131,7 +138,7 @@ def test_any_cam_may_be_the_source_of_the_seeds(fit, collection):
     expected = min_max(extract("gradcam++", opened.classifier("cam"), frames, classes))
     found = np.load(run / "classifier" / "cams.npy")[:2].astype(np.float32)
     np.testing.assert_allclose(found, expected.numpy(), atol=2e-3)
-    # the checkpoint `cam` is chosen by these maps, not by LayerCAM's
+    assert set(judged) == {"gradcam++"}
     lines = [line for line in journal(run) if line["event"] == "val" and line["phase"] == "classifier"]
     chosen = json.loads((run / "classifier" / "cam.json").read_text(encoding="utf-8"))
     assert chosen["corloc"] == pytest.approx(max(line["corloc"] for line in lines), rel=1e-4)

@@ -7,10 +7,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from colocam.cams import METHODS, extract, min_max
 from colocam.config import Cam
 from colocam.errors import ColocamError
+from colocam.models.classifier import Classification
 
 
 def pictures(count, side=32, seed=0):
@@ -149,6 +151,30 @@ def test_within_inference_mode(method, small):
     with torch.inference_mode():
         assert torch.equal(extract(method, small, frames, classes), expected)
     assert not expected.is_inference()  # may enter a graph of somebody else's
+
+
+class OneLayer(nn.Module):
+    """The smallest thing that looks like a classifier."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.head = nn.Conv2d(3, 6, 3, stride=8), nn.Linear(6, 5)
+
+    def forward(self, frames):
+        features = self.encoder(frames)
+        return Classification(self.head(features.mean((2, 3))), [features])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_leaves_the_device_and_the_host_waits_for_nothing(method):
+    """Tensors that have a device and a shape but no values: whoever looks at one fails."""
+    with FakeTensorMode(), torch.device("cuda"):
+        frames = torch.zeros(2, 3, 64, 64)
+        with pytest.raises(DataDependentOutputException):
+            bool(frames.any())
+        found = extract(method, OneLayer(), frames, torch.zeros(2, dtype=torch.long))
+    assert found.device.type == "cuda"
+    assert found.shape == (2, 8, 8)
 
 
 def state_of(module):
