@@ -5,7 +5,7 @@ from pathlib import Path
 import timm
 import torch
 from safetensors.torch import load_file
-from timm.layers import AvgPool2dSame
+from timm.layers.pool2d_same import AvgPool2dSame
 from torch import Tensor, nn
 
 from colocam.config import Backbone
