@@ -22,7 +22,7 @@ def main(folder: Path, boxes: Path) -> None:
     """Print one line per method and threshold."""
     run, truth = open_run(folder, "cpu"), read_truth(boxes)
     parts = {"val": labelled(run, truth, "val", run.config.frames.per_val_clip), "test": labelled(run, truth, "test")}
-    for method, mapper in methods_of_run(run).items():
+    for method, mapper in methods_of_run(run, [run.config.cam]).items():
         maps = {split: maps_of(run, mapper, part.samples) for split, part in parts.items()}
         counts = level_histogram(torch.from_numpy(maps["val"]), relative=True).sum(0)
         val_hits = parts["val"].hits(maps["val"], PUBLISHED_THRESHOLDS)

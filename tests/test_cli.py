@@ -289,10 +289,35 @@ def test_impossible_networks_are_refused_before_anything_is_written(train, colle
         (["--split", "tset"], "--split tset: give one of train, val, test"),
         (["--boxes", "no.csv"], "cannot read no.csv: there is no such file"),
         (["--device", "toaster"], "give cpu or cuda"),
+        (["--cams", "layercam,gradcam+"], "no CAM method 'gradcam+': did you mean 'gradcam++'?"),
+        (["--cams", ""], "no CAM method '': valid are cam, gradcam, "),
     ],
 )
 def test_wrong_options_of_evaluate(colocam, trained, collection, more, told):
     assert told in colocam("evaluate", trained, "--boxes", collection.truth, *more).error
+
+
+@pytest.mark.parametrize(
+    ("named", "shown"),
+    [
+        ("cam, layercam", ["LayerCAM", "CAM"]),
+        ("all", ["LayerCAM", "CAM", "GradCAM", "GradCAM++", "Smooth-GradCAM++", "XGradCAM"]),
+    ],
+)
+def test_cams_side_by_side(colocam, trained, collection, tmp_path, monkeypatch, named, shown):
+    monkeypatch.setenv("COLUMNS", "80")
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    outcome = colocam("evaluate", run, "--boxes", collection.truth, "--cams", named)
+    assert outcome.code == 0
+    heads = [line for line in outcome.out.splitlines() if line.startswith("┃")]
+    titles = [cell.strip() for line in heads for cell in line.strip("┃").split("┃")]
+    assert [title for title in titles if title] == [*shown, "F-CAM", "CoLo-CAM"]
+    assert max(len(line) for line in outcome.out.splitlines()[1:]) <= 80
+    assert colocam("report", run).code == 0
+    page = (run / "report" / "index.html").read_text(encoding="utf-8")
+    assert "Gain over LayerCAM" in page
+    assert all(title in page for title in shown)
 
 
 @pytest.mark.parametrize("command", ["evaluate", "localize", "report"])

@@ -140,7 +140,8 @@ def test_wrong_types_and_impossible_values_are_refused(override, key, value):
     [
         ("backbone.output_stride=9", "must be one of 8, 16, 32, not 9"),
         ("localizer.sampler=ajacent", "did you mean 'adjacent'?"),
-        ("cam=gradcam", "did you mean 'layercam'?"),
+        ("cam=grad-cam", "did you mean 'gradcam'?"),
+        ("cam=occlusion", "valid are cam, gradcam, gradcam++, smooth-gradcam++, xgradcam, layercam"),
         ("methods=[colocan]", "did you mean 'colocam'?"),
         ("methods=[]", "methods must be distinct and at least one"),
         ("methods=[fcam, fcam]", "methods must be distinct"),

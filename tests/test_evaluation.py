@@ -152,6 +152,39 @@ def test_classification_against_the_network(evaluated, collection):
     assert result["classification"]["per_class"] == pytest.approx(each)
 
 
+def test_several_cams_side_by_side(run, collection, evaluated):
+    """The run's own comes first; each is judged by its own maps; nothing else changes."""
+    result = evaluate(run, collection.truth, cams=("cam", "gradcam++", "layercam", "cam"))
+    assert list(result)[:5] == ["layercam", "cam", "gradcam++", "fcam", "colocam"]
+    _, alone = evaluated
+    assert {name: result[name] for name in alone} == alone
+    assert json.loads((run / "evaluation.json").read_text(encoding="utf-8")) == result
+    with np.load(run / "cases.npz", allow_pickle=False) as cases:
+        shown = [name.removeprefix("heatmaps__") for name in cases.files if name.startswith("heatmaps__")]
+    assert shown == ["layercam", "cam", "gradcam++", "fcam", "colocam"]
+    frames, boxes, classes = frames_and_boxes(run, collection.truth, "test")
+    classifier = open_run(run, "cpu").classifier("cam")
+    with torch.no_grad():
+        maps = torch.einsum("bkhw,bk->bhw", classifier(frames).features[-1], classifier.head.weight[classes])
+    maps -= maps.amin((1, 2), keepdim=True)
+    maps /= maps.amax((1, 2), keepdim=True)
+    maps = F.interpolate(maps[:, None], size=(32, 32), mode="bilinear")[:, 0].numpy()
+    cell = result["cam"]["tags-only"]
+    predicted, found = largest_boxes((maps * 255).astype(np.uint8), cell["threshold"])
+    right = [bool(found[i]) and inclusive_iou(predicted[i], boxes[i]) >= 0.5 for i in range(len(frames))]
+    assert cell["frames"] == pytest.approx(100 * np.mean(right))
+
+
+def test_no_cam_at_all(run, collection):
+    assert list(evaluate(run, collection.truth, cams=()))[:2] == ["fcam", "colocam"]
+
+
+def test_an_unknown_cam_is_refused_before_any_map(run, collection):
+    with pytest.raises(ColocamError, match="no CAM method 'scorecam'"):
+        evaluate(run, collection.truth, cams=("layercam", "scorecam"))
+    assert not (run / "evaluation.json").exists()
+
+
 def test_the_same_again(evaluated, collection):
     folder, result = evaluated
     assert evaluate(folder, collection.truth) == result

@@ -7,15 +7,19 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+import torch
 import yaml
 from safetensors.torch import load_file
 
 import colocam
+from colocam.cams import extract, min_max
 from colocam.config import load_config
+from colocam.data.augment import whole
 from colocam.data.video import decode
 from colocam.errors import ColocamError
 from colocam.evaluation import evaluate
 from colocam.inference import Localizer
+from colocam.run import open_run
 from colocam.training import train
 
 
@@ -114,6 +118,33 @@ def test_tcam_is_a_method_too(fit):
     assert {line["phase"] for line in journal(run)} == {"classifier", "tcam"}
     assert "coloc" not in journal(run)[-2]
     assert Localizer.load(run).card.method == "tcam"
+
+
+def test_any_cam_may_be_the_source_of_the_seeds(fit, collection, monkeypatch):
+    judged = []
+
+    def seen(method, *arguments):
+        judged.append(method)
+        return extract(method, *arguments)
+
+    monkeypatch.setattr("colocam.training.validation.extract", seen)
+    run = fit("run", "cam=gradcam++", "localizer.epochs=1", boxes=collection.truth)
+    stored = json.loads((run / "classifier" / "cams.json").read_text(encoding="utf-8"))
+    assert stored["method"] == "gradcam++"
+    opened = open_run(run, "cpu")
+    clip = opened.clips("train")[0]
+    frames = whole(torch.from_numpy(clip.frames[:2].copy()).permute(0, 3, 1, 2), 32)
+    classes = torch.full((2,), opened.catalogue.tags.index(clip.clip.tag))
+    expected = min_max(extract("gradcam++", opened.classifier("cam"), frames, classes))
+    found = np.load(run / "classifier" / "cams.npy")[:2].astype(np.float32)
+    np.testing.assert_allclose(found, expected.numpy(), atol=2e-3)
+    assert set(judged) == {"gradcam++"}
+    lines = [line for line in journal(run) if line["event"] == "val" and line["phase"] == "classifier"]
+    chosen = json.loads((run / "classifier" / "cam.json").read_text(encoding="utf-8"))
+    assert chosen["corloc"] == pytest.approx(max(line["corloc"] for line in lines), rel=1e-4)
+    assert list(evaluate(run, collection.truth))[:2] == ["gradcam++", "colocam"]
+    with pytest.raises(ColocamError, match=r"another configuration \(cam: gradcam\+\+ there, layercam now\)"):
+        fit("run", "localizer.epochs=1", boxes=collection.truth)
 
 
 def test_boxes_of_validation_videos_choose(fit, collection, trained):

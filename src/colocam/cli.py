@@ -64,16 +64,19 @@ def evaluate(
     runs: Annotated[list[Path], typer.Argument(help="Run folders; several of the same data give mean ± std.")],
     boxes: Annotated[Path, typer.Option(help="Table of true boxes: clip, frame, present, x1, y1, x2, y2.")],
     split: Annotated[str, typer.Option(help="Which videos to evaluate on: train, val or test.")] = "test",
+    cams: Annotated[str | None, typer.Option(help="CAM methods, e.g. cam,layercam, or all; else the run's.")] = None,
     device: Device = None,
 ) -> None:
-    """Print CorLoc of LayerCAM and the trained methods under the four protocols; write RUN/evaluation.json."""
+    """Print CorLoc of the CAMs and the trained methods under the four protocols; write RUN/evaluation.json."""
+    from colocam.cams import METHODS  # noqa: PLC0415
     from colocam.evaluation import evaluate as run_evaluation  # noqa: PLC0415
     from colocam.report.console import print_evaluations  # noqa: PLC0415
     from colocam.types import SPLITS  # noqa: PLC0415
 
     if split not in SPLITS:
         raise ColocamError(f"--split {split}: give one of {', '.join(SPLITS)}")
-    print_evaluations([run_evaluation(run, boxes, split=split, device=device) for run in runs])
+    named = None if cams is None else list(METHODS) if cams == "all" else [name.strip() for name in cams.split(",")]
+    print_evaluations([run_evaluation(run, boxes, split=split, cams=named, device=device) for run in runs])
 
 
 @app.command()

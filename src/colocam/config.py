@@ -7,7 +7,6 @@ changes single keys of a preset. An unknown key, a wrong type or an impossible v
 import json
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +14,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from colocam.errors import ColocamError
+from colocam.errors import ColocamError, suggest
 from colocam.files import write_text
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -166,6 +165,9 @@ class LocalizerStage(Optimisation):
     losses: Losses = Losses()
 
 
+Cam = Literal["cam", "gradcam", "gradcam++", "smooth-gradcam++", "xgradcam", "layercam"]
+"""How the frozen classifier is asked where it sees its class (docs/cams.md)."""
+
 Method = Literal["colocam", "fcam", "tcam"]
 
 METHODS: dict[Method, dict[str, Any]] = {
@@ -185,7 +187,7 @@ class Config(Section):
     frames: Frames = Frames()
     backbone: Backbone = Backbone()
     classifier: ClassifierStage = ClassifierStage()
-    cam: Literal["layercam"] = "layercam"
+    cam: Cam = "layercam"
     """Source of the seeds."""
     localizer: LocalizerStage = LocalizerStage()
 
@@ -210,7 +212,7 @@ def preset_names() -> list[str]:
 def load_config(preset: str = "cpu", file: Path | None = None, overrides: Sequence[str] = ()) -> Config:
     """Read a preset, then a YAML file with some keys changed, then ``key.subkey=value`` overrides."""
     if preset not in preset_names():
-        raise ColocamError(f"unknown preset '{preset}'{_suggest(preset, preset_names())}")
+        raise ColocamError(f"unknown preset '{preset}'{suggest(preset, preset_names())}")
     text = (files("colocam") / "presets" / f"{preset}.yaml").read_text(encoding="utf-8")
     values = parse_yaml(text, f"preset {preset}")
     origin = f"preset {preset}"
@@ -285,13 +287,13 @@ def _explain(error: ValidationError) -> str:
     match fault["type"]:
         case "extra_forbidden":
             *parents, name = [str(part) for part in fault["loc"]]
-            return f"unknown key '{key}'{_suggest(name, _valid_keys(parents), '.'.join(parents))}"
+            return f"unknown key '{key}'{suggest(name, _valid_keys(parents), '.'.join(parents))}"
         case "value_error":
             return str(fault["msg"]).removeprefix("Value error, ")
         case "literal_error":
             choices = [c.strip().strip("'") for c in fault["ctx"]["expected"].replace(" or ", ", ").split(",")]
             given = fault["input"]
-            return f"'{key}' must be one of {', '.join(choices)}, not {given!r}{_suggest(str(given), choices)}"
+            return f"'{key}' must be one of {', '.join(choices)}, not {given!r}{suggest(str(given), choices)}"
         case _:
             message = fault["msg"][0].lower() + fault["msg"][1:]
             return f"'{key}': {message}, not {fault['input']!r}"
@@ -305,13 +307,6 @@ def _valid_keys(parents: Sequence[str]) -> list[str]:
         assert issubclass(annotation, BaseModel)
         section = annotation
     return list(section.model_fields)
-
-
-def _suggest(name: str, valid: Sequence[str], prefix: str = "") -> str:
-    """' (did you mean X?)', or the list of valid names where none is near."""
-    near = get_close_matches(name.lower(), valid, n=1, cutoff=0.5)
-    dot = f"{prefix}." if prefix else ""
-    return f": did you mean '{dot}{near[0]}'?" if near else f": valid are {', '.join(dot + v for v in valid)}"
 
 
 def _parse_override(override: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Evaluate a run on frames with true boxes: all methods side by side, under all protocols."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,16 @@ import torch
 from torch import Tensor
 
 from colocam.boxes.quantize import to_8bit
-from colocam.cams import full_size, layercam
+from colocam.cams import extract, full_size
+from colocam.cams.methods import method_name
+from colocam.config import Cam
 from colocam.data.samples import Boxes, Samples, labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.files import write_json
 from colocam.metrics import Frames, accuracy, box_hits, corloc
 from colocam.metrics.hits import PUBLISHED_THRESHOLDS
-from colocam.models import LocalizerNet, foreground
+from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.store import load_model
 from colocam.progress import progress
 from colocam.report.cases import save_cases
@@ -57,13 +59,23 @@ class Labelled:
         return box_hits(maps[self.present], [boxes for boxes in self.boxes if len(boxes)], thresholds)
 
 
-def evaluate(run: str | Path, boxes: str | Path, *, split: Split = "test", device: str | None = None) -> dict[str, Any]:
-    """Measure LayerCAM and every trained method of a run on the frames of ``split`` that have true boxes.
+def evaluate(
+    run: str | Path,
+    boxes: str | Path,
+    *,
+    split: Split = "test",
+    cams: Sequence[str] | None = None,
+    device: str | None = None,
+) -> dict[str, Any]:
+    """Measure CAMs of the classifier and every trained method of a run on frames of ``split`` that have true boxes.
+
+    ``cams`` names the methods of :func:`colocam.cams.extract` to measure; without it, the run's own source of seeds.
 
     Writes ``evaluation.json`` and ``cases.npz`` (examples for the report) into the run folder and returns the former:
     ``{method: {protocol: {"average": CorLoc in percent, class: …}}, "classification": …, "data": …}``.
     """
     opened, truth = open_run(run, device), read_truth(Path(boxes))
+    wanted = [method_name(name) for name in (cams if cams is not None else [opened.config.cam])]
     if not opened.catalogue.of(split):
         there = sorted({clip.split for clip in opened.catalogue.clips})
         raise ColocamError(f"{run} has no '{split}' video: choose --split {' or '.join(there)}")
@@ -79,7 +91,7 @@ def evaluate(run: str | Path, boxes: str | Path, *, split: Split = "test", devic
 
     result: dict[str, Any] = {}
     maps, thresholds = {}, {}
-    for name, mapper in methods_of_run(opened).items():
+    for name, mapper in methods_of_run(opened, wanted).items():
         maps[name] = maps_of(opened, mapper, evaluated.samples)
         thresholds[name] = tags_only_threshold(maps_of(opened, mapper, unlabelled))
         grid = np.append(PUBLISHED_THRESHOLDS, thresholds[name])
@@ -110,17 +122,18 @@ def labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) 
     return Labelled(samples, scaled_boxes(samples, truth, run.config.frames.crop), tags)
 
 
-def methods_of_run(run: Run) -> dict[str, Mapper]:
-    """The methods of a run by name: LayerCAM of the frozen classifier first, then what was trained, best last."""
+def methods_of_run(run: Run, cams: Sequence[Cam]) -> dict[str, Mapper]:
+    """The methods of a run by name: CAMs of the frozen classifier, source of seeds first, then what was trained."""
     classifier, size = run.classifier("cam"), run.config.frames.crop
-
-    def cam(frames: Tensor, classes: Tensor) -> Tensor:
-        return full_size(layercam(classifier, frames, classes), size)
-
-    mappers: dict[str, Mapper] = {"layercam": cam}
+    own_first = sorted(cams, key=lambda cam: cam != run.config.cam)
+    mappers: dict[str, Mapper] = {cam: _cam(cam, classifier, size) for cam in own_first}
     for method in reversed(run.config.methods):
         mappers[method] = _decoder(load_model(run.model_folder(method)).net.to(run.device))
     return mappers
+
+
+def _cam(method: Cam, classifier: Classifier, size: int) -> Mapper:
+    return lambda frames, classes: full_size(extract(method, classifier, frames, classes), size)
 
 
 def _decoder(net: LocalizerNet) -> Mapper:

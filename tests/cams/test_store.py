@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from colocam import interrupt
-from colocam.cams import layercam, min_max, store
+from colocam.cams import METHODS, extract, min_max, store
 from colocam.cams.store import CamStore, content_hash, open_cams
 from colocam.config import load_config
 from colocam.data.augment import whole
@@ -63,13 +63,14 @@ def clips(tmp_path):
     return made
 
 
-def test_stored_cams_are_those_of_the_classifier(classifiers, clips, tmp_path, capsys):
-    kept = open_cams(classifiers[0], clips, ["cat", "dog"], 32, tmp_path / "cams.npy", CPU)
+@pytest.mark.parametrize("method", METHODS)
+def test_stored_cams_are_those_of_the_classifier(method, classifiers, clips, tmp_path, capsys):
+    kept = open_cams(method, classifiers[0], clips, ["cat", "dog"], 32, tmp_path / "cams.npy", CPU)
     assert kept.cams.shape == (6, 4, 4)
     assert kept.cams.dtype == np.float16
     for clip, frame, class_ in ((0, 2, 0), (1, 0, 1), (2, 1, 0)):
         frames = whole(torch.from_numpy(clips[clip].frames[frame].copy()).permute(2, 0, 1)[None], 32)
-        expected = min_max(layercam(classifiers[0], frames, torch.tensor([class_])))
+        expected = min_max(extract(method, classifiers[0], frames, torch.tensor([class_])))
         torch.testing.assert_close(kept.read(picks([clip], [frame])), expected, rtol=0, atol=2e-3)
     assert "class activation maps: 6/6" in capsys.readouterr().err
 
@@ -77,16 +78,16 @@ def test_stored_cams_are_those_of_the_classifier(classifiers, clips, tmp_path, c
 def test_they_are_computed_once_and_again_only_if_something_changed(classifiers, clips, tmp_path, monkeypatch):
     calls = []
 
-    def counted(classifier, frames, classes):
+    def counted(method, classifier, frames, classes):
         calls.append(len(frames))
-        return layercam(classifier, frames, classes)
+        return extract(method, classifier, frames, classes)
 
-    monkeypatch.setattr(store, "layercam", counted)
+    monkeypatch.setattr(store, "extract", counted)
     path = tmp_path / "cams.npy"
 
-    def computed(classifier, chosen=clips, size=32):
+    def computed(classifier, chosen=clips, size=32, method="layercam"):
         calls.clear()
-        found = open_cams(classifier, chosen, ["cat", "dog"], size, path, CPU)
+        found = open_cams(method, classifier, chosen, ["cat", "dog"], size, path, CPU)
         assert len(found.cams) == sum(map(len, chosen))
         return sum(calls)
 
@@ -95,21 +96,48 @@ def test_they_are_computed_once_and_again_only_if_something_changed(classifiers,
     assert computed(classifiers[1]) == 6
     assert computed(classifiers[1], clips[:2]) == 4
     assert computed(classifiers[1], clips[:2], 24) == 4
+    assert computed(classifiers[1], clips[:2], 24, "cam") == 4
+    assert computed(classifiers[1], clips[:2], 24, "cam") == 0
+    assert computed(classifiers[1], clips[:2], 24) == 4
     path.with_suffix(".json").unlink()
     assert computed(classifiers[1], clips[:2], 24) == 4
     path.unlink()
     assert computed(classifiers[1], clips[:2], 24) == 4
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_computed_again_they_are_the_same_bytes(method, classifiers, clips, tmp_path):
+    files = []
+    for number, seed in enumerate((0, 1)):
+        torch.manual_seed(seed)
+        path = tmp_path / str(number) / "cams.npy"
+        open_cams(method, classifiers[0], clips, ["cat", "dog"], 32, path, CPU)
+        files.append(path.read_bytes())
+    assert files[0] == files[1]
+    assert len(files[0]) < 6 * 4 * 4 * 2 + 256  # half precision, at the resolution of the features
+
+
+def test_every_method_has_a_file_of_its_own_content(classifiers, clips, tmp_path):
+    kept = {}
+    for method in METHODS:
+        open_cams(method, classifiers[0], clips, ["cat", "dog"], 32, tmp_path / "cams.npy", CPU)
+        kept[method] = np.load(tmp_path / "cams.npy")
+        assert json.loads((tmp_path / "cams.json").read_text())["method"] == method
+    different = ["cam", "gradcam", "gradcam++", "layercam"]
+    for i, method in enumerate(different):
+        for other in different[:i]:
+            assert np.abs(kept[method] - kept[other]).max() > 1e-3, (method, other)
+
+
 def test_an_interruption_leaves_nothing_that_looks_whole(classifiers, clips, tmp_path, monkeypatch):
     path = tmp_path / "cams" / "cams.npy"
-    open_cams(classifiers[1], clips, ["cat", "dog"], 32, path, CPU)
+    open_cams("cam", classifiers[1], clips, ["cat", "dog"], 32, path, CPU)
     with monkeypatch.context() as patch:
         patch.setattr(interrupt, "_requested", True)
         with pytest.raises(InterruptedRunError, match="class activation maps"):
-            open_cams(classifiers[0], clips, ["cat", "dog"], 32, path, CPU)
+            open_cams("cam", classifiers[0], clips, ["cat", "dog"], 32, path, CPU)
     assert not path.with_suffix(".json").exists()
-    kept = open_cams(classifiers[0], clips, ["cat", "dog"], 32, path, CPU)
+    kept = open_cams("cam", classifiers[0], clips, ["cat", "dog"], 32, path, CPU)
     assert json.loads(path.with_suffix(".json").read_text())["classifier"] == content_hash(classifiers[0])
     assert len(kept.cams) == 6
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from colocam.cams import METHODS
 from colocam.report.console import print_evaluations
 
 
@@ -73,6 +74,27 @@ def test_a_class_without_frames_has_a_dash_and_does_not_spoil_the_mean(shown):
         one[method]["tags-only"]["dog"] = None
     assert row(shown(one), "dog") == ["tags-only, dog", "–", "–"]
     assert row(shown(one, other), "dog") == ["tags-only, dog", "36.0", "66.0"]
+
+
+def test_many_methods_stand_in_several_tables(shown, monkeypatch):
+    many = evaluation()
+    for method in METHODS:
+        many[method] = many["layercam"]
+    text = shown(many)
+    titles = [line for line in text.splitlines() if line.startswith("┃")]
+    assert len(titles) == 3
+    assert max(len(line) for line in text.splitlines()[1:]) <= 80
+    assert text.count("30.0 [26, 34]") == 6  # whole cells, each once
+    monkeypatch.setenv("COLUMNS", "200")
+    assert len([line for line in shown(many).splitlines() if line.startswith("┃")]) == 1
+
+
+def test_runs_of_different_cams_are_compared_in_what_they_share(shown):
+    other = evaluation(2)
+    other["gradcam"] = other.pop("layercam")
+    text = shown(evaluation(), other)
+    assert row(text, "CoLo-CAM") == ["", "CoLo-CAM"]
+    assert row(text, "oracle-per-class")[1].startswith("61.0 ±")
 
 
 def test_tags_are_text_not_markup(shown):

@@ -100,13 +100,13 @@ def test_unknown_groups_and_methods_are_shown(run):
     meta = json.loads(str(np.load(path)["meta"]))
     meta[0]["group"] = "odd ones"
     meta[0]["probability"] = None
-    arrays = {f"{kind}__gradcam": np.load(path)[f"{kind}__fcam"] for kind in ("heatmaps", "boxes", "iou")}
+    arrays = {f"{kind}__attention": np.load(path)[f"{kind}__fcam"] for kind in ("heatmaps", "boxes", "iou")}
     rewrite(path, meta=np.array(json.dumps(meta)), **arrays)
     groups = gallery(path)
     assert groups[-1].title == "odd ones"
     assert groups[-1].cases[0].probability is None
     titles = [picture.title for picture in groups[0].cases[0].pictures]
-    assert titles == ["Frame", "LayerCAM", "F-CAM", "gradcam", "CoLo-CAM"]
+    assert titles == ["Frame", "LayerCAM", "F-CAM", "attention", "CoLo-CAM"]
 
 
 def test_sharpness_gives_way_before_weight(run, monkeypatch):

@@ -2,8 +2,9 @@ import json
 
 import pytest
 
+from colocam.cams import METHODS
 from colocam.report import tables
-from colocam.report.tables import Estimate, estimate, gain, methods_of, ordered_methods, protocols_of
+from colocam.report.tables import Estimate, estimate, gain, method_title, methods_of, ordered_methods, protocols_of
 
 
 @pytest.fixture
@@ -17,14 +18,22 @@ def test_methods_are_told_from_other_keys(evaluation):
 
 
 def test_order_of_methods():
-    assert ordered_methods(["colocam", "tcam", "gradcam", "layercam", "fcam", "cam"]) == [
+    assert ordered_methods(["colocam", "zoom", "tcam", "gradcam", "layercam", "fcam", "cam", "attention"]) == [
+        "gradcam",  # CAMs as they come: the source of the seeds is the first, and what the gain is counted from
         "layercam",
+        "cam",
         "fcam",
         "tcam",
-        "cam",
-        "gradcam",
+        "attention",
+        "zoom",
         "colocam",
     ]
+
+
+def test_every_cam_has_a_title_of_its_own():
+    titles = [method_title(method) for method in METHODS]
+    assert titles == ["CAM", "GradCAM", "GradCAM++", "Smooth-GradCAM++", "XGradCAM", "LayerCAM"]
+    assert ordered_methods(["colocam", *METHODS]) == [*METHODS, "colocam"]
 
 
 def test_numbers_stand_where_they_belong(evaluation):

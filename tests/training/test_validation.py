@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from colocam.boxes import largest_boxes
-from colocam.cams import full_size, layercam
+from colocam.cams import extract, full_size
 from colocam.config import load_config
 from colocam.data.samples import spread_samples
 from colocam.data.store import ROW, CachedClip
@@ -81,10 +81,11 @@ def test_classifier_without_boxes(net, samples, frames):
     assert found.values["accuracy"] == pytest.approx(sum(right) / len(right))
 
 
-def test_classifier_with_boxes_is_also_judged_by_its_cams(net, samples, frames):
-    maps = levels(full_size(layercam(net.classifier, frames, samples.classes), SIZE))
+@pytest.mark.parametrize("method", ["cam", "gradcam++", "layercam"])
+def test_classifier_with_boxes_is_also_judged_by_its_cams(net, samples, frames, method):
+    maps = levels(full_size(extract(method, net.classifier, frames, samples.classes), SIZE))
     boxes = true_boxes(maps)
-    found = Judge(samples, boxes, TAGS, SIZE, CPU).classifier(net.classifier)
+    found = Judge(samples, boxes, TAGS, SIZE, CPU, method).classifier(net.classifier)
     by_hand = corloc_by_hand(maps, boxes, samples.classes.numpy())
     assert found.scores["cam"] == pytest.approx(by_hand.max())
     assert found.values["corloc"] == found.scores["cam"]

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from colocam.cams.layercam import layercam
+from colocam.cams.methods import extract
 from colocam.cams.normalise import min_max
+from colocam.config import Cam
 from colocam.data.batches import Picks
 from colocam.data.samples import spread_samples
 from colocam.data.store import CachedClip
@@ -40,6 +41,7 @@ class CamStore:
 
 
 def open_cams(
+    method: Cam,
     classifier: Classifier,
     clips: Sequence[CachedClip],
     tags: Sequence[str],
@@ -47,13 +49,13 @@ def open_cams(
     path: Path,
     device: torch.device,
 ) -> CamStore:
-    """The CAMs at ``path``, computed first if they are missing or belong to another classifier or other frames."""
+    """The CAMs at ``path``, computed first if they are missing or of another method, classifier or frames."""
     lengths = [len(clip) for clip in clips]
     key = {
         "classifier": content_hash(classifier),
         "clips": [clip.file.stem for clip in clips],
         "size": size,
-        "method": "layercam",
+        "method": method,
     }
     described = path.with_suffix(".json")
     if not (path.is_file() and described.is_file() and json.loads(described.read_text(encoding="utf-8")) == key):
@@ -62,7 +64,7 @@ def open_cams(
         parts = []
         with progress("class activation maps", len(samples), unit="frames") as advance:
             for frames, classes in samples.batches(size, device):
-                parts.append(min_max(layercam(classifier, frames, classes)).half().cpu().numpy())
+                parts.append(min_max(extract(method, classifier, frames, classes)).half().cpu().numpy())
                 advance(len(frames))
                 raise_if_stopped("class activation maps")
         cams = np.concatenate(parts)

@@ -11,18 +11,31 @@ from rich.table import Table
 from colocam.metrics import PROTOCOLS
 from colocam.report.tables import method_title, methods_of
 
+ROW_NAME, COLUMN = 24, 19
+"""Characters that the names of the rows and the widest column take, with their lines."""
+
 
 def print_evaluations(evaluations: Sequence[dict[str, Any]]) -> None:
     """Print CorLoc per protocol and per class: with its interval for one run, mean ± std for several."""
     console = Console()
     first = evaluations[0]
-    methods = methods_of(first)
+    methods = [method for method in methods_of(first) if all(method in other for other in evaluations)]
     data = first["data"]
     spread = (
         "95 % bootstrap interval over videos" if len(evaluations) == 1 else f"mean ± std of {len(evaluations)} runs"
     )
     frames = f"{data['frames']} frames of {data['videos']} {data['split']} videos"
     console.print(f"CorLoc in percent, mean over classes, on {frames} ({spread})", soft_wrap=True)
+    abreast = max(3, (console.width - ROW_NAME) // COLUMN)
+    for start in range(0, len(methods), abreast):
+        console.print(_table(evaluations, methods[start : start + abreast]))
+    accuracy = [{"average": run["classification"]["accuracy"], **run["classification"]} for run in evaluations]
+    console.print(f"classification accuracy: {_cell(accuracy)}")
+
+
+def _table(evaluations: Sequence[dict[str, Any]], methods: Sequence[str]) -> Table:
+    """One column per method, one row per protocol, then one per class under ``tags-only``."""
+    first = evaluations[0]
     table = Table("", *map(method_title, methods))
     for protocol in (name for name in PROTOCOLS if name in first[methods[0]]):
         table.add_row(protocol, *(_cell([run[method][protocol] for run in evaluations]) for method in methods))
@@ -31,9 +44,7 @@ def print_evaluations(evaluations: Sequence[dict[str, Any]]) -> None:
     for name in first["classification"]["per_class"]:
         means = (_mean([run[method]["tags-only"][name] for run in evaluations]) for method in methods)
         table.add_row(f"tags-only, {escape(name)}", *means)
-    console.print(table)
-    accuracy = [{"average": run["classification"]["accuracy"], **run["classification"]} for run in evaluations]
-    console.print(f"classification accuracy: {_cell(accuracy)}")
+    return table
 
 
 def _cell(results: list[dict[str, Any]]) -> str:

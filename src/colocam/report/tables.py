@@ -15,7 +15,16 @@ PROTOCOLS = {
 }
 """What each protocol may look at, in one line; the honest ones first."""
 
-_TITLES = {"classifier": "Classifier", "layercam": "LayerCAM", "fcam": "F-CAM", "tcam": "TCAM", "colocam": "CoLo-CAM"}
+_CAMS = {
+    "cam": "CAM",
+    "gradcam": "GradCAM",
+    "gradcam++": "GradCAM++",
+    "smooth-gradcam++": "Smooth-GradCAM++",
+    "xgradcam": "XGradCAM",
+    "layercam": "LayerCAM",
+}
+_TRAINED = {"fcam": "F-CAM", "tcam": "TCAM", "colocam": "CoLo-CAM"}
+_TITLES = {"classifier": "Classifier", **_CAMS, **_TRAINED}
 
 Evaluation = Mapping[str, Any]
 
@@ -65,9 +74,9 @@ def method_title(method: str) -> str:
 
 
 def ordered_methods(methods: Sequence[str]) -> list[str]:
-    """The usual methods from the oldest to ours, others between the baselines and CoLo-CAM."""
-    rank = {name: place for place, name in enumerate(_TITLES)}
-    return sorted(methods, key=lambda name: (rank.get(name, rank["colocam"] - 0.5), name))
+    """CAMs as they come, the source of the seeds first; then trained methods, others between these and CoLo-CAM."""
+    rank = {**dict.fromkeys(_CAMS, -1.0), **{name: float(place) for place, name in enumerate(_TRAINED)}}
+    return sorted(methods, key=lambda name: (rank.get(name, rank["colocam"] - 0.5), "" if name in _CAMS else name))
 
 
 def methods_of(evaluation: Evaluation) -> list[str]:

@@ -65,7 +65,8 @@ def _train(run: Run, truth: Truth | None) -> None:
     journal = Journal(run.folder / "metrics.jsonl")
     tags, size = run.catalogue.tags, run.config.frames.crop
     train_classifier(run.config, training, tags, judge, run.folder / "classifier", journal)
-    cams = open_cams(run.classifier("cam"), training, tags, size, run.folder / "classifier" / "cams.npy", run.device)
+    path = run.folder / "classifier" / "cams.npy"
+    cams = open_cams(run.config.cam, run.classifier("cam"), training, tags, size, path, run.device)
     for method in run.config.methods:
         folder = run.folder / method
         train_localizer(run.config, method, run.classifier(), training, cams, judge, folder, journal)
@@ -77,14 +78,15 @@ def _judge(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Judge:
     if not clips:
         raise ColocamError("no validation video: the manifest's split column must name 'val' for some, or be left out")
     tags, per_clip, size = run.catalogue.tags, run.config.frames.per_val_clip, run.config.frames.crop
+    device, cam = run.device, run.config.cam
     if truth is None:
-        return Judge(spread_samples(clips, tags, per_clip), None, tags, size, run.device)
+        return Judge(spread_samples(clips, tags, per_clip), None, tags, size, device, cam)
     samples = labelled_samples(clips, tags, truth, per_clip, present=True)
     if len(samples) == 0:
         raise ColocamError(
             "the boxes belong to no frame of a validation video: check the clip names, or leave --boxes out"
         )
-    return Judge(samples, scaled_boxes(samples, truth, size), tags, size, run.device)
+    return Judge(samples, scaled_boxes(samples, truth, size), tags, size, device, cam)
 
 
 def _save_model(run: Run, method: Method, chosen_from: str) -> None:

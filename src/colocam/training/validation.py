@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from colocam.boxes import to_8bit
-from colocam.cams import full_size, layercam
+from colocam.cams import extract, full_size
+from colocam.config import Cam
 from colocam.data.samples import Boxes, Samples
 from colocam.metrics import Frames, best_threshold, box_hits
 from colocam.models import Classifier, LocalizerNet, foreground
@@ -31,6 +32,7 @@ class Judge:
         tags: names of the classes.
         size: side of the model's input in pixels.
         device: where the model is.
+        cam: method of the class activation maps that a classifier is judged by.
     """
 
     samples: Samples
@@ -38,17 +40,18 @@ class Judge:
     tags: tuple[str, ...]
     size: int
     device: torch.device
+    cam: Cam = "layercam"
 
     @torch.inference_mode()
     def classifier(self, classifier: Classifier) -> Validation:
-        """``best``: the lowest cross-entropy on held-out tags. ``cam``: the best LayerCAM, where boxes can tell."""
+        """``best``: the lowest cross-entropy on held-out tags. ``cam``: the best CAMs, where boxes can tell."""
         logits = torch.cat([classifier(frames).logits.float().cpu() for frames, _ in self._batches()])
         classes = self.samples.classes
         loss = float(F.cross_entropy(logits, classes))
         accuracy = float((logits.argmax(1) == classes).float().mean())
         if self.boxes is None:
             return Validation({"best": -loss}, {"loss": loss, "accuracy": accuracy})
-        maps = self._maps(lambda frames, wanted: full_size(layercam(classifier, frames, wanted), self.size))
+        maps = self._maps(lambda frames, wanted: full_size(extract(self.cam, classifier, frames, wanted), self.size))
         _, corloc = self._choose(maps, self.boxes)
         return Validation({"best": -loss, "cam": corloc}, {"loss": loss, "accuracy": accuracy, "corloc": corloc})
 

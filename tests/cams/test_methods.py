@@ -1,0 +1,283 @@
+"""Extraction by name: what it takes, what it gives, and what it leaves behind, which is nothing."""
+
+from typing import get_args
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+
+from colocam.cams import METHODS, extract, min_max
+from colocam.config import Cam
+from colocam.errors import ColocamError
+from colocam.models.classifier import Classification
+
+
+def pictures(count, side=32, seed=0):
+    return torch.randint(256, (count, 3, side, side), generator=torch.Generator().manual_seed(seed)).float()
+
+
+@pytest.fixture
+def own(small):
+    """A copy of the small network that may be changed."""
+    from copy import deepcopy  # noqa: PLC0415
+
+    return deepcopy(small)
+
+
+def test_the_configuration_knows_every_method():
+    assert get_args(Cam) == tuple(METHODS)
+    assert len(set(METHODS.values())) == len(METHODS)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("gradcam+", "gradcam++"),
+        ("GradCAM", "gradcam"),
+        ("layer-cam", "layercam"),
+        ("smooth-gradcam", "smooth-gradcam++"),
+    ],
+)
+def test_unknown_names_get_the_nearest(small, name, near):
+    with pytest.raises(ColocamError, match=f"no CAM method '{name}': did you mean '{near}'".replace("+", r"\+")):
+        extract(name, small, pictures(1), torch.tensor([0]))
+
+
+def test_names_far_from_all_get_the_list(small):
+    with pytest.raises(
+        ColocamError, match=r"valid are cam, gradcam, gradcam\+\+, smooth-gradcam\+\+, xgradcam, layercam"
+    ):
+        extract("occlusion", small, pictures(1), torch.tensor([0]))
+
+
+@pytest.mark.parametrize("classes", [torch.tensor([1]), torch.tensor(1), torch.tensor([[0], [1], [2]])])
+def test_one_class_per_frame(small, classes):
+    with pytest.raises(ColocamError, match=r"3 frames need as many classes, not a tensor of shape \("):
+        extract("cam", small, pictures(3), classes)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_batch_is_its_frames_one_by_one(method, small):
+    frames, classes = pictures(5), torch.tensor([0, 3, 1, 3, 2])
+    together = extract(method, small, frames, classes)
+    for i in range(5):
+        alone = extract(method, small, frames[i : i + 1], classes[i : i + 1])
+        torch.testing.assert_close(together[i : i + 1], alone, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_batch_goes_through_the_network_once(method, own):
+    calls = []
+    handle = own.encoder.register_forward_hook(lambda _, given, __: calls.append(len(given[0])))
+    extract(method, own, pictures(7), torch.zeros(7, dtype=torch.long))
+    handle.remove()
+    assert calls == [7]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_each_class_has_its_own_map(method, small):
+    maps = extract(method, small, pictures(1).expand(4, -1, -1, -1), torch.arange(4))
+    for one in range(4):
+        for other in range(one):
+            assert not torch.allclose(min_max(maps)[one], min_max(maps)[other], atol=1e-3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_same_again_whatever_the_global_seed(method, small):
+    frames, classes = pictures(2), torch.tensor([0, 1])
+    torch.manual_seed(0)
+    first = extract(method, small, frames, classes)
+    state = torch.get_rng_state()
+    torch.manual_seed(1)
+    assert torch.equal(extract(method, small, frames, classes), first)
+    torch.manual_seed(0)
+    assert torch.equal(torch.get_rng_state(), state)  # no random number was drawn
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_empty_batch(method, small):
+    assert extract(method, small, pictures(2)[:0], torch.zeros(0, dtype=torch.long)).shape == (0, 4, 4)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_constant_frame_of_constant_features_has_a_constant_map(method, own):
+    class Flat(nn.Module):
+        def forward(self, frames):
+            return [frames.new_full((len(frames), own.head.in_features, 4, 4), 0.5)]
+
+    own.encoder = Flat()
+    found = extract(method, own, pictures(2), torch.tensor([0, 1]))
+    assert (found == found[:, :1, :1]).all()
+    assert (min_max(found) == 0).all()
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if method != "cam"])
+def test_a_class_without_evidence_has_an_empty_map(method, own):
+    own.head.weight.data[2] = -own.head.weight.data[2].abs()
+    assert (extract(method, own, pictures(2), torch.tensor([2, 2])) == 0).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 0.06), (torch.float16, 0.01), (torch.float64, 1e-4)])
+def test_other_precisions_give_float32_maps(method, own, dtype, tolerance):
+    frames, classes = pictures(3), torch.tensor([0, 1, 2])
+    expected = min_max(extract(method, own, frames, classes))
+    own.to(dtype)
+    found = extract(method, own, frames.to(dtype), classes)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(min_max(found), expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_sums_keep_their_digits_under_autocast(method, small):
+    frames, classes = pictures(3), torch.tensor([0, 1, 2])
+    with torch.autocast("cpu", torch.bfloat16):
+        found = extract(method, small, frames, classes)
+        with torch.no_grad():
+            features = small(frames).features[-1]
+    assert features.dtype == torch.bfloat16
+    assert found.dtype == torch.float32
+    exact = METHODS[method](features.double(), small.head.weight[classes].detach().double())
+    torch.testing.assert_close(found.double(), exact, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_within_inference_mode(method, small):
+    frames, classes = pictures(2), torch.tensor([3, 1])
+    expected = extract(method, small, frames, classes)
+    with torch.inference_mode():
+        assert torch.equal(extract(method, small, frames, classes), expected)
+    assert not expected.is_inference()  # may enter a graph of somebody else's
+
+
+class OneLayer(nn.Module):
+    """The smallest thing that looks like a classifier."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.head = nn.Conv2d(3, 6, 3, stride=8), nn.Linear(6, 5)
+
+    def forward(self, frames):
+        features = self.encoder(frames)
+        return Classification(self.head(features.mean((2, 3))), [features])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_leaves_the_device_and_the_host_waits_for_nothing(method):
+    """Tensors that have a device and a shape but no values: whoever looks at one fails."""
+    with FakeTensorMode(), torch.device("cuda"):
+        frames = torch.zeros(2, 3, 64, 64)
+        with pytest.raises(DataDependentOutputException):
+            bool(frames.any())
+        found = extract(method, OneLayer(), frames, torch.zeros(2, dtype=torch.long))
+    assert found.device.type == "cuda"
+    assert found.shape == (2, 8, 8)
+
+
+def state_of(module):
+    hooks = [
+        len(part._forward_hooks) + len(part._forward_pre_hooks) + len(part._backward_hooks) for part in module.modules()
+    ]
+    flags = [(parameter.requires_grad, parameter.grad is None) for parameter in module.parameters()]
+    weights = {name: value.clone() for name, value in module.state_dict().items()}
+    return [part.training for part in module.modules()], hooks, flags, weights
+
+
+def assert_unchanged(before, module):
+    *plain, weights = before
+    *plain_now, weights_now = state_of(module)
+    assert plain_now == plain
+    assert all(torch.equal(weights_now[name], value) for name, value in weights.items())
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("mode", ["train", "eval", "mixed"])
+def test_nothing_is_left_behind(method, own, mode):
+    frames, classes = pictures(4).requires_grad_(), torch.tensor([0, 1, 2, 3])
+    expected = extract(method, own.eval(), frames, classes)
+    own.train(mode != "eval")
+    if mode == "mixed":
+        for part in own.modules():
+            if isinstance(part, nn.BatchNorm2d):
+                part.eval()
+    own.head.bias.requires_grad_(False)
+    before = state_of(own)
+    found = extract(method, own, frames, classes)
+    assert torch.equal(found, expected)  # evaluation mode, whatever mode it was in
+    assert not found.requires_grad
+    assert frames.grad is None
+    assert_unchanged(before, own)
+
+
+def test_nothing_is_left_behind_by_an_exception(own):
+    own.train()
+    own.encoder.eval()
+    before = state_of(own)
+    with pytest.raises(RuntimeError):
+        extract("layercam", own, torch.zeros(1, 5, 32, 32), torch.tensor([0]))
+    with pytest.raises(IndexError):
+        extract("layercam", own, pictures(1), torch.tensor([99]))
+    assert_unchanged(before, own)
+
+
+def test_gradients_of_others_survive(own):
+    own.train()
+    own(pictures(2)).logits.sum().backward()
+    gradients = [parameter.grad.clone() for parameter in own.parameters()]
+    extract("gradcam++", own, pictures(2), torch.tensor([0, 1]))
+    assert all(torch.equal(p.grad, g) for p, g in zip(own.parameters(), gradients, strict=True))
+
+
+def values(seed, signed=False):
+    rng = torch.Generator().manual_seed(seed)
+    features = torch.randn(2, 6, 3, 4, generator=rng, dtype=torch.float64)
+    return features if signed else features.clamp(min=0), torch.randn(2, 6, generator=rng, dtype=torch.float64)
+
+
+seeds, factors = st.integers(0, 2**31), st.floats(0.01, 100)
+
+
+@given(seed=seeds, factor=factors, signed=st.booleans())
+@pytest.mark.parametrize("method", ["cam", "gradcam", "xgradcam", "layercam"])
+def test_first_order_maps_scale_with_features_and_with_weights(method, seed, factor, signed):
+    features, weights = values(seed, signed)
+    function = METHODS[method]
+    torch.testing.assert_close(function(factor * features, weights), factor * function(features, weights))
+    torch.testing.assert_close(function(features, factor * weights), factor * function(features, weights))
+
+
+@given(seed=seeds, factor=factors)
+@pytest.mark.parametrize("method", METHODS)
+def test_units_of_the_features_do_not_matter(method, seed, factor):
+    features, weights = values(seed)
+    function = METHODS[method]
+    torch.testing.assert_close(function(features / factor, weights * factor), function(features, weights))
+
+
+@given(seed=seeds, order=st.permutations(range(6)))
+@pytest.mark.parametrize("method", METHODS)
+def test_channels_have_no_order_and_maps_turn_with_the_features(method, seed, order):
+    features, weights = values(seed, signed=True)
+    found = METHODS[method](features, weights)
+    torch.testing.assert_close(METHODS[method](features[:, order], weights[:, order]), found)
+    torch.testing.assert_close(METHODS[method](features.flip(3).mT, weights), found.flip(2).mT)
+
+
+@given(seed=seeds)
+def test_gradcam_pp_lies_below_half_the_plain_sum(seed):
+    """α ≤ ½ for features that are not negative, and tends to ½ as the evidence vanishes."""
+    features, weights = values(seed)
+    plain = METHODS["layercam"](features, weights) * 12
+    assert (METHODS["gradcam++"](features, weights) <= plain / 2 + 1e-12).all()
+    faint = METHODS["gradcam++"](1e-9 * features, weights)
+    torch.testing.assert_close(faint, 1e-9 * plain / 2)
+
+
+def test_gradcam_pp_leaves_a_channel_without_a_weight_out():
+    """2 + w mean(A) = 0: signed features of a channel that takes exactly 2 off the logit."""
+    features = torch.stack([torch.full((2, 2), -2.0), torch.arange(4.0).view(2, 2)])[None]
+    found = METHODS["gradcam++"](features, torch.tensor([[1.0, 1.0]]))
+    torch.testing.assert_close(found, torch.arange(4.0).view(1, 2, 2) / (2 + 1.5))
