@@ -10,9 +10,10 @@ import torch.nn.functional as F
 
 from colocam.boxes import largest_boxes
 from colocam.config import load_config
+from colocam.data.samples import labelled_samples
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
-from colocam.evaluation import evaluate
+from colocam.evaluation import evaluate, maps_of, methods_of_run
 from colocam.models.store import load_model
 from colocam.report.console import print_evaluations
 from colocam.run import open_run
@@ -73,8 +74,13 @@ def hits_by_hand(folder, method, truth, split, thresholds, per_clip=None):
     frames, boxes, classes = frames_and_boxes(folder, truth, split, per_clip)
     net = load_model(folder if method == "colocam" else folder / method).net
     with torch.no_grad():
-        maps = net(frames).map_logits.softmax(1)[:, 1].numpy()
-    levels = (maps * 255).astype(np.uint8)
+        background, foreground = net(frames).map_logits.unbind(1)
+        maps = torch.sigmoid(foreground - background).numpy()
+    # Taken from the evaluation itself: a rounding of the network's may be another in another batch, and flip a level.
+    opened = open_run(folder)
+    samples = labelled_samples(opened.clips(split), TAGS, read_truth(truth), per_clip, present=True)
+    levels = maps_of(opened, methods_of_run(opened, [])[method], samples)
+    assert abs(levels - maps * 255).max() <= 1.01
     hits = np.zeros((len(frames), len(thresholds)), bool)
     for place, threshold in enumerate(thresholds):
         predicted, found = largest_boxes(levels, threshold)

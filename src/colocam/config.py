@@ -168,6 +168,23 @@ class LocalizerStage(Optimisation):
 Cam = Literal["cam", "gradcam", "gradcam++", "smooth-gradcam++", "xgradcam", "layercam"]
 """How the frozen classifier is asked where it sees its class (docs/cams.md)."""
 
+Source = Literal[Cam, "clip-es"]
+"""Where seeds come from: a CAM of the classifier, or CLIP-ES."""
+
+
+class ClipModel(Section):
+    """The CLIP that ``cam: clip-es`` asks (docs/clip-es.md)."""
+
+    model: str | None = None
+    """A checkpoint in Hugging Face format: a folder, or a name on the hub."""
+    names: tuple[str, ...] | None = None
+    """What to call the tags, in their sorted order, in words that CLIP knows; null: as they are."""
+    background: bool = True
+    """Add the list of backgrounds to the softmax."""
+    refine: bool = True
+    """Refine the maps by CLIP's attention."""
+
+
 Method = Literal["colocam", "fcam", "tcam"]
 
 METHODS: dict[Method, dict[str, Any]] = {
@@ -187,8 +204,9 @@ class Config(Section):
     frames: Frames = Frames()
     backbone: Backbone = Backbone()
     classifier: ClassifierStage = ClassifierStage()
-    cam: Cam = "layercam"
+    cam: Source = "layercam"
     """Source of the seeds."""
+    clip: ClipModel = ClipModel()
     localizer: LocalizerStage = LocalizerStage()
 
     @model_validator(mode="after")

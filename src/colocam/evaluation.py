@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 
 from colocam.boxes.quantize import to_8bit
-from colocam.cams import extract, full_size
-from colocam.cams.methods import method_name
-from colocam.config import Cam
+from colocam.cams import full_size
+from colocam.cams.source import CamSource, source_name
+from colocam.config import Source
 from colocam.data.samples import Boxes, Samples, labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.files import write_json
 from colocam.metrics import Frames, accuracy, box_hits, corloc
 from colocam.metrics.hits import PUBLISHED_THRESHOLDS
-from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.models import LocalizerNet, foreground
 from colocam.models.store import load_model
 from colocam.progress import progress
 from colocam.report.cases import save_cases
@@ -69,13 +69,14 @@ def evaluate(
 ) -> dict[str, Any]:
     """Measure CAMs of the classifier and every trained method of a run on frames of ``split`` that have true boxes.
 
-    ``cams`` names the methods of :func:`colocam.cams.extract` to measure; without it, the run's own source of seeds.
+    ``cams`` names the methods to measure, those of :func:`colocam.cams.extract` or ``clip-es``; without it, the run's
+    own source of seeds.
 
     Writes ``evaluation.json`` and ``cases.npz`` (examples for the report) into the run folder and returns the former:
     ``{method: {protocol: {"average": CorLoc in percent, class: …}}, "classification": …, "data": …}``.
     """
     opened, truth = open_run(run, device), read_truth(Path(boxes))
-    wanted = [method_name(name) for name in (cams if cams is not None else [opened.config.cam])]
+    wanted = [source_name(name) for name in (cams if cams is not None else [opened.config.cam])]
     if not opened.catalogue.of(split):
         there = sorted({clip.split for clip in opened.catalogue.clips})
         raise ColocamError(f"{run} has no '{split}' video: choose --split {' or '.join(there)}")
@@ -122,18 +123,17 @@ def labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) 
     return Labelled(samples, scaled_boxes(samples, truth, run.config.frames.crop), tags)
 
 
-def methods_of_run(run: Run, cams: Sequence[Cam]) -> dict[str, Mapper]:
-    """The methods of a run by name: CAMs of the frozen classifier, source of seeds first, then what was trained."""
-    classifier, size = run.classifier("cam"), run.config.frames.crop
+def methods_of_run(run: Run, cams: Sequence[Source]) -> dict[str, Mapper]:
+    """The methods of a run by name: class activation maps, source of seeds first, then what was trained."""
     own_first = sorted(cams, key=lambda cam: cam != run.config.cam)
-    mappers: dict[str, Mapper] = {cam: _cam(cam, classifier, size) for cam in own_first}
+    mappers: dict[str, Mapper] = {cam: _cam(run.source(cam), run.config.frames.crop) for cam in own_first}
     for method in reversed(run.config.methods):
         mappers[method] = _decoder(load_model(run.model_folder(method)).net.to(run.device))
     return mappers
 
 
-def _cam(method: Cam, classifier: Classifier, size: int) -> Mapper:
-    return lambda frames, classes: full_size(extract(method, classifier, frames, classes), size)
+def _cam(source: CamSource, size: int) -> Mapper:
+    return lambda frames, classes: full_size(source.maps(frames, classes), size)
 
 
 def _decoder(net: LocalizerNet) -> Mapper:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import torch
 
+from colocam.cams.source import CamSource, open_source
 from colocam.checkpoint import load_checkpoint
-from colocam.config import Backbone, Config, Method, read_config, write_config
+from colocam.config import Backbone, Config, Method, Source, read_config, write_config
 from colocam.data.cache import cache_frames
 from colocam.data.catalogue import Catalogue
 from colocam.data.store import CachedClip
@@ -47,6 +48,11 @@ class Run:
         classifier = Classifier(untrained(self.config), len(self.catalogue.tags))
         classifier.load_state_dict(saved[0])
         return classifier.to(self.device).eval()
+
+    def source(self, name: Source | None = None) -> CamSource:
+        """A source of class activation maps, by default the one that the seeds come from."""
+        name = name or self.config.cam
+        return open_source(name, self.classifier("cam"), self.config.clip, self.catalogue.tags, self.device)
 
     def model_folder(self, method: Method) -> Path:
         """Where the model of a method lies: the run folder itself for the first method."""

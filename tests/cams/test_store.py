@@ -7,17 +7,24 @@ import pytest
 import torch
 
 from colocam import interrupt
-from colocam.cams import METHODS, extract, min_max, store
-from colocam.cams.store import CamStore, content_hash, open_cams
-from colocam.config import load_config
+from colocam.cams import METHODS, extract, min_max
+from colocam.cams import source as sources
+from colocam.cams.source import open_source
+from colocam.cams.store import CamStore, open_cams
+from colocam.config import ClipModel, load_config
 from colocam.data.augment import whole
 from colocam.data.batches import Picks
 from colocam.data.store import ROW, CachedClip
 from colocam.errors import InterruptedRunError
 from colocam.models import Classifier
+from colocam.models.identity import content_hash
 from colocam.types import Clip
 
 CPU = torch.device("cpu")
+
+
+def source(method, classifier):
+    return open_source(method, classifier, ClipModel(), ["cat", "dog"], CPU)
 
 
 def picks(clips, frames):
@@ -65,7 +72,7 @@ def clips(tmp_path):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_stored_cams_are_those_of_the_classifier(method, classifiers, clips, tmp_path, capsys):
-    kept = open_cams(method, classifiers[0], clips, ["cat", "dog"], 32, tmp_path / "cams.npy", CPU)
+    kept = open_cams(source(method, classifiers[0]), clips, ["cat", "dog"], 32, tmp_path / "cams.npy", CPU)
     assert kept.cams.shape == (6, 4, 4)
     assert kept.cams.dtype == np.float16
     for clip, frame, class_ in ((0, 2, 0), (1, 0, 1), (2, 1, 0)):
@@ -82,12 +89,12 @@ def test_they_are_computed_once_and_again_only_if_something_changed(classifiers,
         calls.append(len(frames))
         return extract(method, classifier, frames, classes)
 
-    monkeypatch.setattr(store, "extract", counted)
+    monkeypatch.setattr(sources, "extract", counted)
     path = tmp_path / "cams.npy"
 
     def computed(classifier, chosen=clips, size=32, method="layercam"):
         calls.clear()
-        found = open_cams(method, classifier, chosen, ["cat", "dog"], size, path, CPU)
+        found = open_cams(source(method, classifier), chosen, ["cat", "dog"], size, path, CPU)
         assert len(found.cams) == sum(map(len, chosen))
         return sum(calls)
 
@@ -111,7 +118,7 @@ def test_computed_again_they_are_the_same_bytes(method, classifiers, clips, tmp_
     for number, seed in enumerate((0, 1)):
         torch.manual_seed(seed)
         path = tmp_path / str(number) / "cams.npy"
-        open_cams(method, classifiers[0], clips, ["cat", "dog"], 32, path, CPU)
+        open_cams(source(method, classifiers[0]), clips, ["cat", "dog"], 32, path, CPU)
         files.append(path.read_bytes())
     assert files[0] == files[1]
     assert len(files[0]) < 6 * 4 * 4 * 2 + 256  # half precision, at the resolution of the features
@@ -120,9 +127,9 @@ def test_computed_again_they_are_the_same_bytes(method, classifiers, clips, tmp_
 def test_every_method_has_a_file_of_its_own_content(classifiers, clips, tmp_path):
     kept = {}
     for method in METHODS:
-        open_cams(method, classifiers[0], clips, ["cat", "dog"], 32, tmp_path / "cams.npy", CPU)
+        open_cams(source(method, classifiers[0]), clips, ["cat", "dog"], 32, tmp_path / "cams.npy", CPU)
         kept[method] = np.load(tmp_path / "cams.npy")
-        assert json.loads((tmp_path / "cams.json").read_text())["method"] == method
+        assert json.loads((tmp_path / "cams.json").read_text())["source"]["method"] == method
     different = ["cam", "gradcam", "gradcam++", "layercam"]
     for i, method in enumerate(different):
         for other in different[:i]:
@@ -131,14 +138,14 @@ def test_every_method_has_a_file_of_its_own_content(classifiers, clips, tmp_path
 
 def test_an_interruption_leaves_nothing_that_looks_whole(classifiers, clips, tmp_path, monkeypatch):
     path = tmp_path / "cams" / "cams.npy"
-    open_cams("cam", classifiers[1], clips, ["cat", "dog"], 32, path, CPU)
+    open_cams(source("cam", classifiers[1]), clips, ["cat", "dog"], 32, path, CPU)
     with monkeypatch.context() as patch:
         patch.setattr(interrupt, "_requested", True)
         with pytest.raises(InterruptedRunError, match="class activation maps"):
-            open_cams("cam", classifiers[0], clips, ["cat", "dog"], 32, path, CPU)
+            open_cams(source("cam", classifiers[0]), clips, ["cat", "dog"], 32, path, CPU)
     assert not path.with_suffix(".json").exists()
-    kept = open_cams("cam", classifiers[0], clips, ["cat", "dog"], 32, path, CPU)
-    assert json.loads(path.with_suffix(".json").read_text())["classifier"] == content_hash(classifiers[0])
+    kept = open_cams(source("cam", classifiers[0]), clips, ["cat", "dog"], 32, path, CPU)
+    assert json.loads(path.with_suffix(".json").read_text())["source"]["classifier"] == content_hash(classifiers[0])
     assert len(kept.cams) == 6
 
 

@@ -1,23 +1,20 @@
-"""CAMs of all training frames, computed once by the frozen classifier and kept beside it."""
+"""CAMs of all training frames, computed once and kept beside the classifier."""
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from colocam.cams.methods import extract
 from colocam.cams.normalise import min_max
-from colocam.config import Cam
+from colocam.cams.source import CamSource
 from colocam.data.batches import Picks
 from colocam.data.samples import spread_samples
 from colocam.data.store import CachedClip
 from colocam.files import atomic_path, write_json
 from colocam.interrupt import raise_if_stopped
-from colocam.models import Classifier
 from colocam.progress import progress
 
 
@@ -41,22 +38,16 @@ class CamStore:
 
 
 def open_cams(
-    method: Cam,
-    classifier: Classifier,
+    source: CamSource,
     clips: Sequence[CachedClip],
     tags: Sequence[str],
     size: int,
     path: Path,
     device: torch.device,
 ) -> CamStore:
-    """The CAMs at ``path``, computed first if they are missing or of another method, classifier or frames."""
+    """The CAMs at ``path``, computed first if they are missing or of another source or other frames."""
     lengths = [len(clip) for clip in clips]
-    key = {
-        "classifier": content_hash(classifier),
-        "clips": [clip.file.stem for clip in clips],
-        "size": size,
-        "method": method,
-    }
+    key = {"source": source.identity, "clips": [clip.file.stem for clip in clips], "size": size}
     described = path.with_suffix(".json")
     if not (path.is_file() and described.is_file() and json.loads(described.read_text(encoding="utf-8")) == key):
         described.unlink(missing_ok=True)
@@ -64,7 +55,7 @@ def open_cams(
         parts = []
         with progress("class activation maps", len(samples), unit="frames") as advance:
             for frames, classes in samples.batches(size, device):
-                parts.append(min_max(extract(method, classifier, frames, classes)).half().cpu().numpy())
+                parts.append(min_max(source.maps(frames, classes)).half().cpu().numpy())
                 advance(len(frames))
                 raise_if_stopped("class activation maps")
         cams = np.concatenate(parts)
@@ -74,14 +65,3 @@ def open_cams(
             file.write(cams.data)
         write_json(described, key)
     return CamStore(np.load(path, mmap_mode="r"), lengths)
-
-
-def content_hash(module: nn.Module) -> str:
-    """SHA-256 of a module's weights: equal weights, equal hash, wherever they are stored."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(module.state_dict().items()):
-        digest.update(name.encode() + str(tensor.dtype).encode() + str(tuple(tensor.shape)).encode())
-        digest.update(
-            tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
-        )
-    return digest.hexdigest()

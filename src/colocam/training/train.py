@@ -65,8 +65,7 @@ def _train(run: Run, truth: Truth | None) -> None:
     journal = Journal(run.folder / "metrics.jsonl")
     tags, size = run.catalogue.tags, run.config.frames.crop
     train_classifier(run.config, training, tags, judge, run.folder / "classifier", journal)
-    path = run.folder / "classifier" / "cams.npy"
-    cams = open_cams(run.config.cam, run.classifier("cam"), training, tags, size, path, run.device)
+    cams = open_cams(run.source(), training, tags, size, run.folder / "classifier" / "cams.npy", run.device)
     for method in run.config.methods:
         folder = run.folder / method
         train_localizer(run.config, method, run.classifier(), training, cams, judge, folder, journal)
@@ -78,7 +77,8 @@ def _judge(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Judge:
     if not clips:
         raise ColocamError("no validation video: the manifest's split column must name 'val' for some, or be left out")
     tags, per_clip, size = run.catalogue.tags, run.config.frames.per_val_clip, run.config.frames.crop
-    device, cam = run.device, run.config.cam
+    device = run.device
+    cam = "layercam" if run.config.cam == "clip-es" else run.config.cam
     if truth is None:
         return Judge(spread_samples(clips, tags, per_clip), None, tags, size, device, cam)
     samples = labelled_samples(clips, tags, truth, per_clip, present=True)

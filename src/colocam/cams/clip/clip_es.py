@@ -14,8 +14,8 @@ from colocam.cams.clip.encoder import ClipEncoder, load_encoder
 from colocam.cams.clip.prompts import TEMPLATE, fill, rivals
 from colocam.cams.clip.softmax_gradcam import softmax_gradcam
 from colocam.cams.normalise import min_max
-from colocam.cams.store import content_hash
 from colocam.errors import ColocamError
+from colocam.models.identity import content_hash
 
 
 class ClipES:

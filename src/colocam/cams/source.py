@@ -1,0 +1,53 @@
+"""Where a run's seeds come from: a CAM of its own classifier, or CLIP-ES."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from colocam.cams.methods import extract, method_name
+from colocam.config import ClipModel, Source
+from colocam.errors import ColocamError
+from colocam.models import Classifier
+from colocam.models.identity import content_hash
+
+
+@dataclass(frozen=True, slots=True)
+class CamSource:
+    """Maps of a frame's class.
+
+    Attributes:
+        maps: frames (B, 3, H, W) in 0–255, classes (B,) → (B, h, w) before normalisation.
+        identity: all that the maps depend on besides the frames, as plain JSON: the key of a cache.
+    """
+
+    maps: Callable[[Tensor, Tensor], Tensor]
+    identity: dict[str, Any]
+
+
+def source_name(name: str) -> Source:
+    """``name`` if there is such a source; else an error with the nearest one."""
+    return "clip-es" if name == "clip-es" else method_name(name)
+
+
+def open_source(
+    name: Source, classifier: Classifier, clip: ClipModel, tags: Sequence[str], device: torch.device
+) -> CamSource:
+    """The source ``name`` for frames of these tags; CLIP is opened only where it is asked for."""
+    if name != "clip-es":
+        return CamSource(partial(extract, name, classifier), {"method": name, "classifier": content_hash(classifier)})
+    from colocam.cams.clip import BACKGROUND, ClipES, Refinement  # noqa: PLC0415 - an extra
+
+    if clip.model is None:
+        raise ColocamError("cam: clip-es needs a checkpoint: set clip.model to a folder or a name (docs/clip-es.md)")
+    clip_es = ClipES.load(
+        clip.model,
+        clip.names or tags,
+        background=BACKGROUND if clip.background else (),
+        refine=Refinement() if clip.refine else None,
+        device=device,
+    )
+    return CamSource(clip_es, {"method": name, **clip_es.identity})
