@@ -16,6 +16,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+index_app = typer.Typer(no_args_is_help=True, help="Make a manifest and a table of true boxes of a known data set.")
+app.add_typer(index_app, name="index")
+
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; without it the GPU, if there is one.")]
 Boxes = Annotated[Path | None, typer.Option(help="Table of true boxes: clip, frame, present, x1, y1, x2, y2.")]
 Preset = Annotated[str, typer.Option(help="Configuration to start from: cpu, paper.")]
@@ -37,6 +40,35 @@ def demo(
     from colocam.demo import run_demo  # noqa: PLC0415 - torch is imported only where it is needed
 
     run_demo(out, seed=seed, world_seed=world_seed, videos_only=videos_only, overrides=overrides or [])
+
+
+@index_app.command("youtube-objects")
+def index_youtube_objects(
+    root: Annotated[Path, typer.Argument(help="Folder of the archive, with one folder per class in it.")],
+    version: Annotated[str, typer.Option(help="Version of the archive: 1.0 or 2.2.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for manifest.csv and truth.csv.")] = None,
+    lists: Annotated[
+        Path | None, typer.Option("--lists", "--val-lists", help="Folder of split lists, for the validation videos.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Draws the validation videos where no list names them.")] = 0,
+) -> None:
+    """Index YouTube-Objects and print what was found beside the published counts."""
+    from colocam.indexing import index_youtube_objects as run_index  # noqa: PLC0415
+
+    manifest, truth = run_index(root, version, out, lists=lists, seed=seed)
+    say(f"wrote {manifest} and {truth}; now: colocam train {manifest} --out RUN")
+
+
+@index_app.command("frames")
+def index_frames(
+    table: Annotated[Path, typer.Argument(help="Table: video, shot, frame, class, split, width, height, x1 … y2.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for manifest.csv and truth.csv.")],
+) -> None:
+    """Index single frames of shots, given as a table with one row per box, and print what was found."""
+    from colocam.indexing import index_frames as run_index  # noqa: PLC0415
+
+    manifest, truth = run_index(table, out)
+    say(f"wrote {manifest} and {truth}; now: colocam train {manifest} --out RUN")
 
 
 @app.command()
