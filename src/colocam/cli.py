@@ -93,19 +93,45 @@ def train(
 
 @app.command()
 def evaluate(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders; several of the same data give mean ± std.")],
     boxes: Annotated[Path, typer.Option(help="Table of true boxes: clip, frame, present, x1, y1, x2, y2.")],
+    runs: Annotated[
+        list[Path] | None, typer.Argument(help="Run folders; several of the same data give mean ± std.")
+    ] = None,
     split: Annotated[str, typer.Option(help="Which videos to evaluate on: train, val or test.")] = "test",
     device: Device = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Instead of runs: a table of predicted boxes, or a folder of maps.")
+    ] = None,
+    manifest: Annotated[Path | None, typer.Option(help="Predictions: where the clips' tags are known from.")] = None,
+    size: Annotated[int | None, typer.Option(help="Predicted boxes: side of the square to compare in.", min=1)] = None,
+    masks: Annotated[Path | None, typer.Option(help="Predicted maps: folder of true masks, for PxAP.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Predictions: also write the numbers to this file.")] = None,
 ) -> None:
     """Print CorLoc of LayerCAM and the trained methods under the four protocols; write RUN/evaluation.json."""
-    from colocam.evaluation import evaluate as run_evaluation  # noqa: PLC0415
-    from colocam.report.console import print_evaluations  # noqa: PLC0415
+    from colocam.report.console import print_evaluations, print_predictions  # noqa: PLC0415
     from colocam.types import SPLITS  # noqa: PLC0415
 
-    if split not in SPLITS:
+    chosen = next((name for name in SPLITS if name == split), None)
+    if chosen is None:
         raise ColocamError(f"--split {split}: give one of {', '.join(SPLITS)}")
-    print_evaluations([run_evaluation(run, boxes, split=split, device=device) for run in runs])
+    if (predictions is None) == (not runs):
+        raise ColocamError("give either run folders or --predictions")
+    if predictions is not None:
+        from colocam.files import write_json  # noqa: PLC0415
+        from colocam.predictions import evaluate_predictions  # noqa: PLC0415
+
+        result = evaluate_predictions(predictions, boxes, manifest=manifest, split=chosen, size=size, masks=masks)
+        print_predictions(result)
+        if json is not None:
+            write_json(json, result)
+        return
+    if unused := [
+        name for name, value in (("manifest", manifest), ("size", size), ("masks", masks), ("json", json)) if value
+    ]:
+        raise ColocamError(f"--{unused[0]} is for --predictions: runs know theirs")
+    from colocam.evaluation import evaluate as run_evaluation  # noqa: PLC0415
+
+    print_evaluations([run_evaluation(run, boxes, split=chosen, device=device) for run in runs or []])
 
 
 @app.command()
