@@ -13,7 +13,7 @@ from colocam.config import read_config, write_config
 from colocam.data.samples import spread_samples
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
-from colocam.evaluation import evaluate, labelled, maps_of, methods_of_run
+from colocam.evaluation import evaluate, labelled, maps_of
 from colocam.predictions import evaluate_predictions
 from colocam.run import open_run
 
@@ -24,21 +24,32 @@ FRAME = (48, 40)
 # against a run
 
 
+def colourful(frames, classes):
+    """How far a pixel is from grey: finds the squares over grey noise; a cat only above a bright ground."""
+    maps = (frames.amax(1) - frames.amin(1)) / 255
+    maps[classes == 1, 8:] = maps[classes == 1, 8:].clamp(min=0.45)
+    return maps
+
+
 @pytest.fixture(scope="module")
 def own(trained, collection, tmp_path_factory):
-    """A run whose validation looks at every frame, its evaluation, and CoLo-CAM's maps of its val and test frames."""
+    """A run whose validation looks at every frame, its evaluation, and the maps of its val and test frames.
+
+    The tiny run's own maps are never right, and zeros are easily equal: colourful stands in for them.
+    """
     folder = tmp_path_factory.mktemp("own") / "run"
     shutil.copytree(trained, folder)
     config = read_config(folder / "config.yaml")
     frames = config.frames.model_copy(update={"per_val_clip": 5})
     write_config(folder / "config.yaml", config.model_copy(update={"frames": frames}))
-    result = evaluate(folder, collection.truth)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("colocam.evaluation.methods_of_run", lambda _: {"colocam": colourful})
+        result = evaluate(folder, collection.truth)
     run = open_run(folder)
-    mapper = methods_of_run(run)["colocam"]
     maps = {}
     tests = labelled(run, read_truth(collection.truth), "test").samples
     for samples in (tests, spread_samples(run.clips("val"), run.catalogue.tags, 5)):
-        levels = maps_of(run, mapper, samples)
+        levels = maps_of(run, colourful, samples)
         maps |= {(c.clip.name, frame): level for (c, frame), level in zip(samples.where(), levels, strict=True)}
     chosen = {}
     with torch.inference_mode():
@@ -68,7 +79,7 @@ def test_maps_of_a_run_give_its_own_evaluation(own, collection, tmp_path, kind):
         maps = {key: ((level + 0.5) / 255.5).astype(np.float32) for key, level in maps.items()}
     folder = save_maps(tmp_path / "maps", maps, ".png" if kind == "png" else ".npy")
     found = evaluate_predictions(folder, collection.truth, manifest=collection.manifest)
-    assert result["colocam"]["oracle-per-class"]["average"] > 0
+    assert 0 < result["colocam"]["tags-only"]["average"] < result["colocam"]["oracle-per-class"]["average"]
     for protocol, cell in result["colocam"].items():
         assert found["maps"][protocol] == {key: cell[key] for key in cell if key not in {"top1", "top5"}}
     assert found["data"]["missing"] == 0
@@ -88,9 +99,7 @@ def box_table(path, boxes, tags=None):
 
 def test_boxes_of_a_run_give_its_own_evaluation(own, collection, tmp_path):
     result, maps, chosen = own
-    protocol = max(("tags-only", "validation", "oracle-global"), key=lambda name: result["colocam"][name]["frames"])
-    cell = result["colocam"][protocol]
-    assert cell["frames"] > 0
+    cell = result["colocam"]["tags-only"]
     boxes = {}
     for key, level in maps.items():
         (box,), (found,) = largest_boxes(level[None], cell["threshold"])
