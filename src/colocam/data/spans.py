@@ -40,8 +40,8 @@ class Listing:
                 runs[-1][-1] = place
             else:
                 runs.append([place, place])
-        names = [picture.name for picture in self.pictures]
-        return ";".join(names[a] if a == b else f"{names[a]}..{names[b]}" for a, b in runs)
+        ends = [(self.pictures[first].name, self.pictures[last].name) for first, last in runs]
+        return ";".join(first if first == last else f"{first}..{last}" for first, last in ends)
 
     def _place(self, name: str, where: str) -> int:
         key = natural_key(name)

@@ -46,7 +46,7 @@ def print_predictions(result: dict[str, Any]) -> None:
         soft_wrap=True,
     )
     protocols = result["maps"] if "maps" in result else {"boxes": result["boxes"]}
-    table = Table("", *protocols)
+    table = Table("", *(name.replace("oracle-", "oracle-\n") for name in protocols))
     table.add_row("CorLoc", *(_cell([cell]) for cell in protocols.values()))
     table.add_row("over frames", *(f"{cell['frames']:.1f}" for cell in protocols.values()))
     if "classification" in result:
