@@ -107,7 +107,7 @@ def evaluate(
     masks: Annotated[Path | None, typer.Option(help="Predicted maps: folder of true masks, for PxAP.")] = None,
     json: Annotated[Path | None, typer.Option(help="Predictions: also write the numbers to this file.")] = None,
 ) -> None:
-    """Print CorLoc of runs under the four protocols and write RUN/evaluation.json; or evaluate predictions of others."""
+    """Print CorLoc of runs under the four protocols and write RUN/evaluation.json; or evaluate others' predictions."""
     from colocam.report.console import print_evaluations, print_predictions  # noqa: PLC0415
     from colocam.types import SPLITS  # noqa: PLC0415
 

@@ -56,7 +56,7 @@ def print_predictions(result: dict[str, Any]) -> None:
         table.add_row(escape(name), *(_mean([cell[name]]) for cell in protocols.values()))
     console.print(table)
     accuracies = ", ".join(f"{value:.1f} ({iou})" for iou, value in result["max_box_acc"].items())
-    console.print(f"MaxBoxAcc over frames by least IoU: {accuracies}", soft_wrap=True)
+    console.print(f"MaxBoxAcc by least IoU: {accuracies}", soft_wrap=True)
     if "pxap" in result:
         console.print(f"PxAP: {result['pxap']:.1f}")
     if "classification" in result:
