@@ -382,7 +382,7 @@ def colocam_process(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_help_is_quick_and_lists_every_command():
     process = colocam_process("--help")
     assert process.returncode == 0
-    for command in ("demo", "train", "evaluate", "localize", "report", "bench"):
+    for command in ("demo", "index", "train", "evaluate", "localize", "report", "bench"):
         assert f" {command} " in process.stdout
     loaded = subprocess.run(
         [sys.executable, "-c", "import colocam.cli, sys; print('torch' in sys.modules)"],

@@ -58,14 +58,14 @@ def frames_and_boxes(folder, truth, split, per_clip=None):
     opened, read = open_run(folder), read_truth(truth)
     pictures, boxes, classes = [], [], []
     for clip in opened.clips(split):
-        numbers = range(5) if per_clip is None else [int((i + 0.5) * 5 / per_clip) for i in range(per_clip)]
+        numbers = [number for number in range(5) if read.boxes(clip.clip.name, number)]
+        if per_clip is not None and len(numbers) > per_clip:
+            numbers = [numbers[int((i + 0.5) * len(numbers) / per_clip)] for i in range(per_clip)]
         for number in numbers:
-            true = read.boxes(clip.clip.name, number)
-            if true:
-                pictures.append(torch.from_numpy(clip.frames[number].copy()).permute(2, 0, 1))
-                (box,) = true
-                boxes.append([int(side * 32 / whole) for side, whole in zip(box, (48, 40, 48, 40), strict=True)])
-                classes.append(TAGS.index(clip.clip.tag))
+            pictures.append(torch.from_numpy(clip.frames[number].copy()).permute(2, 0, 1))
+            (box,) = read.boxes(clip.clip.name, number)
+            boxes.append([int(side * 32 / whole) for side, whole in zip(box, (48, 40, 48, 40), strict=True)])
+            classes.append(TAGS.index(clip.clip.tag))
     frames = F.interpolate(torch.stack(pictures).float(), size=(32, 32), mode="bilinear", antialias=True)
     return frames, boxes, np.array(classes)
 

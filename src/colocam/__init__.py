@@ -14,10 +14,22 @@ if TYPE_CHECKING:
     from colocam.errors import ColocamError
     from colocam.evaluation import evaluate
     from colocam.inference import Localizer
+    from colocam.predictions import evaluate_predictions
     from colocam.training import train
     from colocam.types import Box, Clip, Localization
 
-__all__ = ["Box", "Clip", "ColocamError", "Config", "Localization", "Localizer", "evaluate", "load_config", "train"]
+__all__ = [
+    "Box",
+    "Clip",
+    "ColocamError",
+    "Config",
+    "Localization",
+    "Localizer",
+    "evaluate",
+    "evaluate_predictions",
+    "load_config",
+    "train",
+]
 
 _HOME = {
     "Box": "colocam.types",
@@ -27,6 +39,7 @@ _HOME = {
     "Localization": "colocam.types",
     "Localizer": "colocam.inference",
     "evaluate": "colocam.evaluation",
+    "evaluate_predictions": "colocam.predictions",
     "load_config": "colocam.config",
     "train": "colocam.training",
 }

@@ -16,6 +16,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+index_app = typer.Typer(no_args_is_help=True, help="Make a manifest and a table of true boxes of a known data set.")
+app.add_typer(index_app, name="index")
+
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; without it the GPU, if there is one.")]
 Boxes = Annotated[Path | None, typer.Option(help="Table of true boxes: clip, frame, present, x1, y1, x2, y2.")]
 Preset = Annotated[str, typer.Option(help="Configuration to start from: cpu, paper.")]
@@ -37,6 +40,35 @@ def demo(
     from colocam.demo import run_demo  # noqa: PLC0415 - torch is imported only where it is needed
 
     run_demo(out, seed=seed, world_seed=world_seed, videos_only=videos_only, overrides=overrides or [])
+
+
+@index_app.command("youtube-objects")
+def index_youtube_objects(
+    root: Annotated[Path, typer.Argument(help="Folder of the archive, with one folder per class in it.")],
+    version: Annotated[str, typer.Option(help="Version of the archive: 1.0 or 2.2.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for manifest.csv and truth.csv.")] = None,
+    lists: Annotated[
+        Path | None, typer.Option("--lists", "--val-lists", help="Folder of split lists, for the validation videos.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Draws the validation videos where no list names them.")] = 0,
+) -> None:
+    """Index YouTube-Objects and print what was found beside the published counts."""
+    from colocam.indexing import index_youtube_objects as run_index  # noqa: PLC0415
+
+    manifest, truth = run_index(root, version, out, lists=lists, seed=seed)
+    say(f"wrote {manifest} and {truth}; now: colocam train {manifest} --out RUN")
+
+
+@index_app.command("frames")
+def index_frames(
+    table: Annotated[Path, typer.Argument(help="Table: video, shot, frame, class, split, width, height, x1 … y2.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for manifest.csv and truth.csv.")],
+) -> None:
+    """Index single frames of shots, given as a table with one row per box, and print what was found."""
+    from colocam.indexing import index_frames as run_index  # noqa: PLC0415
+
+    manifest, truth = run_index(table, out)
+    say(f"wrote {manifest} and {truth}; now: colocam train {manifest} --out RUN")
 
 
 @app.command()
@@ -61,22 +93,48 @@ def train(
 
 @app.command()
 def evaluate(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders; several of the same data give mean ± std.")],
     boxes: Annotated[Path, typer.Option(help="Table of true boxes: clip, frame, present, x1, y1, x2, y2.")],
+    runs: Annotated[
+        list[Path] | None, typer.Argument(help="Run folders; several of the same data give mean ± std.")
+    ] = None,
     split: Annotated[str, typer.Option(help="Which videos to evaluate on: train, val or test.")] = "test",
     cams: Annotated[str | None, typer.Option(help="CAM methods, e.g. cam,layercam, or all; else the run's.")] = None,
     device: Device = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Instead of runs: a table of predicted boxes, or a folder of maps.")
+    ] = None,
+    manifest: Annotated[Path | None, typer.Option(help="Predictions: where the clips' tags are known from.")] = None,
+    size: Annotated[int | None, typer.Option(help="Predicted boxes: side of the square to compare in.", min=1)] = None,
+    masks: Annotated[Path | None, typer.Option(help="Predicted maps: folder of true masks, for PxAP.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Predictions: also write the numbers to this file.")] = None,
 ) -> None:
-    """Print CorLoc of the CAMs and the trained methods under the four protocols; write RUN/evaluation.json."""
-    from colocam.cams import METHODS  # noqa: PLC0415
-    from colocam.evaluation import evaluate as run_evaluation  # noqa: PLC0415
-    from colocam.report.console import print_evaluations  # noqa: PLC0415
+    """Print CorLoc of runs under the four protocols and write RUN/evaluation.json; or evaluate others' predictions."""
+    from colocam.report.console import print_evaluations, print_predictions  # noqa: PLC0415
     from colocam.types import SPLITS  # noqa: PLC0415
 
-    if split not in SPLITS:
+    chosen = next((name for name in SPLITS if name == split), None)
+    if chosen is None:
         raise ColocamError(f"--split {split}: give one of {', '.join(SPLITS)}")
+    if (predictions is None) == (not runs):
+        raise ColocamError("give either run folders or --predictions")
+    if predictions is not None:
+        from colocam.files import write_json  # noqa: PLC0415
+        from colocam.predictions import evaluate_predictions  # noqa: PLC0415
+
+        result = evaluate_predictions(predictions, boxes, manifest=manifest, split=chosen, size=size, masks=masks)
+        print_predictions(result)
+        if json is not None:
+            write_json(json, result)
+        return
+    if unused := [
+        name for name, value in (("manifest", manifest), ("size", size), ("masks", masks), ("json", json)) if value
+    ]:
+        raise ColocamError(f"--{unused[0]} is for --predictions: runs know theirs")
+    from colocam.cams import METHODS  # noqa: PLC0415
+    from colocam.evaluation import evaluate as run_evaluation  # noqa: PLC0415
+
     named = None if cams is None else list(METHODS) if cams == "all" else [name.strip() for name in cams.split(",")]
-    print_evaluations([run_evaluation(run, boxes, split=split, cams=named, device=device) for run in runs])
+    print_evaluations([run_evaluation(run, boxes, split=chosen, cams=named, device=device) for run in runs or []])
 
 
 @app.command()

@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from colocam.boxes import level_histogram
 
@@ -16,7 +17,12 @@ def tags_only_threshold(maps: npt.NDArray[np.uint8]) -> float:
     One map may have no clear foreground; over all frames of a data set it stands out. Otsu's threshold, which the seeds
     use, is too high for boxes: it leaves out the faint parts of an object (docs/tags-only.md).
     """
-    counts = level_histogram(torch.from_numpy(maps), relative=True).sum(0).double()
+    return threshold_of_levels(level_histogram(torch.from_numpy(maps), relative=True).sum(0))
+
+
+def threshold_of_levels(counts: Tensor) -> float:
+    """``tags_only_threshold`` of the pixels (256,) of many maps at each level relative to their map's maximum."""
     if (counts > 0).sum() < 2:
         return UNDECIDED
-    return float((counts * torch.arange(256)).sum() / counts.sum()) / 255
+    pixels = counts.double()
+    return float((pixels * torch.arange(256)).sum() / pixels.sum()) / 255

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from colocam.cams import METHODS
-from colocam.report.console import print_evaluations
+from colocam.report.console import print_evaluations, print_predictions
 
 
 def evaluation(shift=0.0, tags=("cat", "dog"), validation=True):
@@ -104,3 +104,27 @@ def test_tags_are_text_not_markup(shown):
         "tags-only, [/]",
         "tags-only, 猫 x",
     ]
+
+
+@pytest.mark.parametrize("kind", ["maps", "boxes"])
+def test_predictions_of_others(capsys, monkeypatch, kind):
+    monkeypatch.setenv("COLUMNS", "80")
+    cells = {name: {**cell, "frames": 55.5} for name, cell in evaluation()["colocam"].items()}
+    result = {
+        kind: cells if kind == "maps" else cells["tags-only"],
+        "max_box_acc": {"0.3": 70.0, "0.5": 55.5, "0.7": 20.0, "mean": 48.5},
+        "data": {"frames": 12, "videos": 4, "split": "test", "missing": 2},
+    }
+    if kind == "boxes":
+        result["classification"] = {"accuracy": 81.25}
+    print_predictions(result)
+    text = capsys.readouterr().out
+    assert "…" not in text
+    assert max(map(len, text.splitlines()[1:])) <= 80
+    assert row(text, "CorLoc", "│")[-1] == "63.0 [59, 67]"
+    assert row(text, "over frames", "│")[-1] == "55.5"
+    assert row(text, "│ dog")[-1] == "64.0"
+    assert len(row(text, "│ cat")) == (5 if kind == "maps" else 2)
+    assert "70.0 (0.3), 55.5 (0.5), 20.0 (0.7), 48.5 (mean)" in text
+    assert "MISSING: 2 of 12 frames" in text
+    assert ("top-1" in text) == ("classification accuracy: 81.2" in text) == (kind == "boxes")

@@ -38,7 +38,8 @@ def read_catalogue(source: Path, *, val_fraction: float = 0.2, seed: int = 0) ->
 
             - a folder ``VIDEOS/<tag>/<video file or folder of pictures>``; a folder in a video's place may also hold
               the video's shots; ``VIDEOS/train/<tag>/…`` with ``val`` and ``test`` beside it names the splits;
-            - a CSV or parquet table with path and tag, optionally split, video, clip (a name), start, end (seconds);
+            - a CSV or parquet table with path and tag, optionally split, video, clip (a name), start, end (seconds),
+              and pictures (which ones of a folder make the clip: ``a.jpg;c.jpg..f.jpg``);
             - a table of pictures with frame (a path), class or tag, video, shot, optionally split.
 
             Paths in a table are relative to its folder.

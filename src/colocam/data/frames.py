@@ -5,6 +5,8 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import PIL.ExifTags
+import PIL.Image
 
 from colocam.data.video import Image, UnreadableError, VideoFrame, decode
 from colocam.types import Clip
@@ -43,6 +45,17 @@ def read_picture(path: Path) -> Image | None:
     except (OSError, cv2.error):
         return None
     return None if bgr is None else np.ascontiguousarray(bgr[..., ::-1], dtype=np.uint8)
+
+
+def picture_size(path: Path) -> tuple[int, int] | None:
+    """(width, height) as :func:`read_picture` gives it, from the file's header alone; None if it is no picture."""
+    try:
+        with PIL.Image.open(path) as picture:
+            width, height = picture.size
+            turned = picture.getexif().get(PIL.ExifTags.Base.Orientation, 1) >= 5
+    except OSError:
+        return None
+    return (height, width) if turned else (width, height)
 
 
 def resize_square(image: Image, size: int) -> Image:

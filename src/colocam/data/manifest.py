@@ -4,7 +4,8 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path, PurePath
 
-from colocam.data.folders import SPLIT_NAMES, natural_key, pictures_of
+from colocam.data.folders import SPLIT_NAMES, natural_key
+from colocam.data.spans import Listing
 from colocam.data.tables import Row, number, read_rows
 from colocam.errors import ColocamError
 from colocam.types import Clip, Split
@@ -30,6 +31,7 @@ def read_manifest(table: Path) -> tuple[list[Clip], bool]:
 
 def _clips_of_paths(table: Path, rows: list[Row]) -> list[Clip]:
     uses = Counter(row["path"] for row in rows)
+    listings: dict[Path, Listing] = {}
     clips: list[Clip] = []
     for line, row in enumerate(rows, start=2):
         where = f"{table}, row {line}"
@@ -41,9 +43,7 @@ def _clips_of_paths(table: Path, rows: list[Row]) -> list[Clip]:
         start, end = number(row, "start", where), number(row, "end", where)
         if (start or 0) < 0 or (end is not None and end <= (start or 0)):
             raise ColocamError(f"{where}: a clip needs 0 ≤ start < end, not from {start} to {end}")
-        frames = pictures_of(path) if path.is_dir() else ()
-        if path.is_dir() and not frames:
-            raise ColocamError(f"{where}: there is no picture in the folder {path}")
+        frames = _pictures(path, row.get("pictures", ""), listings, where)
         if frames and (start or end):
             raise ColocamError(f"{where}: a folder of pictures has no seconds: leave start and end empty")
         stem = str(PurePath(row["path"]).with_suffix("") if not frames else row["path"])
@@ -53,6 +53,19 @@ def _clips_of_paths(table: Path, rows: list[Row]) -> list[Clip]:
         video = row.get("video") or (name if uses[row["path"]] == 1 else stem)
         clips.append(Clip(name, row["tag"], _split(row, where), path, video, start or 0.0, end, frames))
     return clips
+
+
+def _pictures(path: Path, spans: str, listings: dict[Path, Listing], where: str) -> tuple[Path, ...]:
+    """The pictures of a row: all of its folder, or those that its cell ``pictures`` names; none for a video file."""
+    if not path.is_dir():
+        if spans:
+            raise ColocamError(f"{where}: {path} is no folder: leave pictures empty")
+        return ()
+    if path not in listings:
+        listings[path] = Listing(path)
+    if not (frames := listings[path].chosen(spans, where)):
+        raise ColocamError(f"{where}: there is no picture in the folder {path}")
+    return frames
 
 
 def _clips_of_frames(table: Path, rows: list[Row]) -> list[Clip]:

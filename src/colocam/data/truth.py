@@ -1,5 +1,6 @@
 """Ground-truth boxes and presence, kept apart from the catalogue: only the evaluation reads them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,14 +52,15 @@ def read_truth(path: Path) -> Truth:
             raise ColocamError(f"{where}: present is {row['present']!r}, it must be 0 or 1")
         corners = [number(row, name, where) for name in ("x1", "y1", "x2", "y2")]
         if present:
-            boxes.append(_box(corners, where))
+            boxes.append(box_of_corners(corners, where))
         elif any(corner is not None for corner in corners):
             raise ColocamError(f"{where}: the object is absent (present is 0) yet has a box: empty x1, y1, x2 and y2")
     return Truth(frames)
 
 
-def _box(corners: list[float | None], where: str) -> Box:
+def box_of_corners(corners: Sequence[float | None], where: str) -> Box:
+    """Make a box of four cells; ``where`` names file and line in the error."""
     x1, y1, x2, y2 = corners
     if x1 is None or y1 is None or x2 is None or y2 is None or x2 <= x1 or y2 <= y1:
-        raise ColocamError(f"{where}: a box needs x1 < x2 and y1 < y2, not {corners}")
+        raise ColocamError(f"{where}: a box needs x1 < x2 and y1 < y2, not {list(corners)}")
     return Box(x1, y1, x2, y2)

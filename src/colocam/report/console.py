@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from colocam.metrics import PROTOCOLS
+from colocam.metrics import PROTOCOLS, RESERVED
 from colocam.report.tables import method_title, methods_of
 
 ROW_NAME, COLUMN = 24, 19
@@ -45,6 +45,35 @@ def _table(evaluations: Sequence[dict[str, Any]], methods: Sequence[str]) -> Tab
         means = (_mean([run[method]["tags-only"][name] for run in evaluations]) for method in methods)
         table.add_row(f"tags-only, {escape(name)}", *means)
     return table
+
+
+def print_predictions(result: dict[str, Any]) -> None:
+    """Print what ``evaluate_predictions`` found."""
+    console = Console()
+    data = result["data"]
+    console.print(
+        f"CorLoc in percent, mean over classes, on {data['frames']} frames of {data['videos']} {data['split']} videos "
+        "(95 % bootstrap interval over videos)",
+        soft_wrap=True,
+    )
+    protocols = result["maps"] if "maps" in result else {"boxes": result["boxes"]}
+    table = Table("", *(name.replace("oracle-", "oracle-\n") for name in protocols))
+    table.add_row("CorLoc", *(_cell([cell]) for cell in protocols.values()))
+    table.add_row("over frames", *(f"{cell['frames']:.1f}" for cell in protocols.values()))
+    if "classification" in result:
+        table.add_row("top-1", *(_cell([cell["top1"]]) for cell in protocols.values()))
+    table.add_section()
+    for name in (key for key in next(iter(protocols.values())) if key not in RESERVED):
+        table.add_row(escape(name), *(_mean([cell[name]]) for cell in protocols.values()))
+    console.print(table)
+    accuracies = ", ".join(f"{value:.1f} ({iou})" for iou, value in result["max_box_acc"].items())
+    console.print(f"MaxBoxAcc by least IoU: {accuracies}", soft_wrap=True)
+    if "pxap" in result:
+        console.print(f"PxAP: {result['pxap']:.1f}")
+    if "classification" in result:
+        console.print(f"classification accuracy: {result['classification']['accuracy']:.1f}")
+    if data["missing"]:
+        console.print(f"MISSING: {data['missing']} of {data['frames']} frames have no prediction and count as wrong")
 
 
 def _cell(results: list[dict[str, Any]]) -> str:

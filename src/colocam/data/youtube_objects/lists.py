@@ -1,0 +1,144 @@
+"""Split lists of the literature ("wsol-done-right"): one folder per split, comma-separated files without a header.
+
+``image_ids.txt`` (path), ``class_labels.txt`` (path, number of the class), ``image_sizes.txt`` (path, width, height),
+``localization.txt`` (path, x0, y0, x1, y1; one line per box). Train lists shots, which are folders; val and test list
+frames. Paths are relative to the root of the frames: ``<class>/video-0001/shot-000000/00001139.jpg``, or those of v1.0.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from colocam.data.folders import SPLIT_NAMES, natural_key, pictures_of
+from colocam.data.youtube_objects.shots import CLASSES, Notes, Shot, Version
+from colocam.errors import ColocamError
+from colocam.types import SPLITS, Split
+
+LISTED_PATH = re.compile(
+    r"(?P<tag>[^/]+)/(?:data/)?(?P<video>(?:video-)?(?P<number>\d+))(?:/(?:shots/)?(?P<shot>[^/]+))?"
+)
+
+
+def find_lists(root: Path, version: Version) -> Path | None:
+    """The folder of lists below ``root``, None if there is none; of several the one whose path names the version."""
+    shallow = [root, *_folders(root), *(deeper for folder in _folders(root) for deeper in _folders(folder))]
+    found = [folder for folder in shallow if {"train", "test"} <= _split_folders(folder).keys()]
+    if len(found) > 1:
+        found = [folder for folder in found if version in str(folder.relative_to(root))] or found
+    if len(found) > 1:
+        raise ColocamError(f"{root} holds several folders of split lists ({found[0]}, {found[1]}): choose with --lists")
+    return found[0] if found else None
+
+
+def val_videos(lists: Path) -> set[tuple[str, int]]:
+    """Class and number of the videos in the validation list: ``lists`` is its folder, or has it as ``val``."""
+    folder = lists if (lists / "image_ids.txt").is_file() else _split_folders(lists).get("val")
+    if folder is None:
+        raise ColocamError(f"{lists}: no validation list; expected {lists / 'val' / 'image_ids.txt'}")
+    names = (_names(path, folder / "image_ids.txt") for (path,) in _lines(folder / "image_ids.txt", 1))
+    return {(name["tag"], int(name["number"])) for name in names}
+
+
+def read_lists(root: Path, lists: Path, notes: Notes) -> list[Shot]:
+    """All listed shots whose frames lie below ``root``; of val and test the listed frames alone."""
+    folders = _split_folders(lists)
+    if missing := [split for split in SPLITS if split not in folders]:
+        raise ColocamError(f"{lists}: no list of {missing[0]}; expected {lists / missing[0] / 'image_ids.txt'}")
+    shots = [shot for split in SPLITS for shot in _read_split(root, folders[split], split, notes)]
+    if not shots:
+        raise ColocamError(f"{lists}: not one of the listed paths lies below {root}: check the root of the frames")
+    return shots
+
+
+def _read_split(root: Path, folder: Path, split: Split, notes: Notes) -> Iterator[Shot]:
+    corners: dict[Path, list[list[float]]] = defaultdict(list)
+    for path, *box in _lines(folder / "localization.txt", 5):
+        corners[root / path].append(_numbers(box, folder / "localization.txt"))
+    sizes = {root / path: _numbers(size, folder / "image_sizes.txt") for path, *size in _listed_sizes(folder)}
+    labels = _lines(folder / "class_labels.txt", 2)
+    tags = {path: _tag(number, folder / "class_labels.txt") for path, number in labels}
+    for shot, pictures in _pictures(root, folder, split, notes).items():
+        name = _names(shot, folder / "image_ids.txt")
+        listed = {tags[path] for path in (shot, *(f"{shot}/{p.name}" for p in pictures)) if path in tags}
+        if listed != {name["tag"]}:
+            found = f"as {', '.join(sorted(listed))}" if listed else "nowhere"
+            raise ColocamError(f"{folder / 'class_labels.txt'}: {shot} is labelled {found}, not as {name['tag']}")
+        video = f"{name['tag']}/{name['video']}"
+        yield Shot(
+            f"{video}/{name['shot']}",
+            name["tag"],
+            video,
+            split,
+            pictures,
+            labels={p: np.array(corners[p]) for p in pictures if p in corners},
+            drawn_on={p: (int(sizes[p][0]), int(sizes[p][1])) for p in pictures if p in sizes},
+        )
+
+
+def _pictures(root: Path, folder: Path, split: Split, notes: Notes) -> dict[str, tuple[Path, ...]]:
+    """Listed pictures in natural order, by shot."""
+    pictures: dict[str, set[Path]] = defaultdict(set)
+    for (path,) in _lines(folder / "image_ids.txt", 1):
+        if (root / path).is_dir():
+            pictures[path].update(pictures_of(root / path))
+            if not pictures[path]:
+                notes.add("empty shot folders left out", root / path)
+        elif (root / path).is_file():
+            pictures[str(PurePosixPath(path).parent)].add(root / path)
+        else:
+            notes.add(f"listed paths of {split} left out, which do not exist", root / path)
+    return {shot: tuple(sorted(them, key=lambda p: natural_key(p.name))) for shot, them in pictures.items() if them}
+
+
+def _names(path: str, listed_in: Path) -> dict[str, str]:
+    found = LISTED_PATH.match(path)
+    if found is None or found["tag"] not in CLASSES:
+        raise ColocamError(f"{listed_in}: {path!r} is no path of YouTube-Objects, such as cat/video-0001/shot-000000")
+    return found.groupdict(default="")
+
+
+def _lines(path: Path, columns: int) -> Iterator[list[str]]:
+    """Cells of each line; only the first may contain a comma."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ColocamError(f"cannot read the split list {path} ({error})") from error
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            cells = [cell.strip() for cell in line.rsplit(",", columns - 1)]
+            if len(cells) != columns:
+                raise ColocamError(f"{path}, line {number}: {columns} cells are needed, not {line!r}")
+            yield [cells[0].strip("/"), *cells[1:]]
+
+
+def _listed_sizes(folder: Path) -> Iterator[list[str]]:
+    return _lines(folder / "image_sizes.txt", 3) if (folder / "image_sizes.txt").is_file() else iter(())
+
+
+def _numbers(cells: list[str], path: Path) -> list[float]:
+    try:
+        return [float(cell) for cell in cells]
+    except ValueError as error:
+        raise ColocamError(f"{path}: {','.join(cells)!r} are not all numbers") from error
+
+
+def _tag(number: str, path: Path) -> str:
+    if not (number.isdecimal() and int(number) < len(CLASSES)):
+        raise ColocamError(f"{path}: the class {number!r} is no number from 0 to {len(CLASSES) - 1}")
+    return CLASSES[int(number)]
+
+
+def _split_folders(lists: Path) -> dict[Split, Path]:
+    named = (folder for folder in _folders(lists) if folder.name in SPLIT_NAMES)
+    return {SPLIT_NAMES[folder.name]: folder for folder in named if (folder / "image_ids.txt").is_file()}
+
+
+def _folders(folder: Path) -> list[Path]:
+    """Folders beside those of the frames; the class train is also the name of a split."""
+    if not folder.is_dir():
+        return []
+    named = (entry for entry in sorted(folder.iterdir()) if entry.name not in CLASSES or entry.name == "train")
+    return [entry for entry in named if entry.is_dir()]

@@ -1,0 +1,111 @@
+"""Tables of frames become an index; what is written is what the training and the evaluation read."""
+
+import csv
+
+import cv2
+import numpy as np
+import pytest
+
+from colocam.data.catalogue import read_catalogue
+from colocam.data.frames import picture_size, read_picture
+from colocam.data.index import index_of_table, write_index
+from colocam.data.truth import read_truth
+from colocam.errors import ColocamError
+
+COLUMNS = "video,shot,frame,class,split,width,height,x1,y1,x2,y2"
+
+
+def table_of(folder, rows):
+    for row in rows:
+        path = folder / row.split(",")[2]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(cv2.imencode(".jpg", np.zeros((24, 32, 3), np.uint8))[1].tobytes())
+    table = folder / "frames.csv"
+    table.write_text("\n".join([COLUMNS, *rows]) + "\n", encoding="utf-8")
+    return table
+
+
+ROWS = [
+    "cat/1,cat/1/a,f/cat/1/a/00000010.jpg,cat,train,32,24,,,,",
+    "cat/1,cat/1/a,f/cat/1/a/00000011.jpg,cat,train,32,24,1,1,9,9",  # a box of a training frame is not passed on
+    "cat/2,cat/2/a,f/cat/2/a/00000030.jpg,cat,val,32,24,2.9,3,20.25,21",
+    "cat/2,cat/2/a,f/cat/2/a/00000020.jpg,cat,val,32,24,,,,",
+    "dog/1,dog/1/a,f/dog/1/a/1.jpg,dog,test-public,32,24,0,0,32,24",
+    "dog/1,dog/1/a,f/dog/1/a/1.jpg,dog,test-public,32,24,5,6,7,8",
+    "dog/1,dog/1/b,f/dog/1/b/1.jpg,dog,test-public,32,24,5,6,7,8",
+    "dog/2,dog/2/a,f/dog/2/a/1.jpg,dog,train,32,24,,,,",
+]
+
+
+def test_a_table_of_frames(tmp_path):
+    index = index_of_table(table_of(tmp_path, ROWS))
+    assert {(clip.name, clip.split, clip.video) for clip in index.clips} == {
+        *(("cat/1/a", "train", "cat/1"), ("cat/2/a", "val", "cat/2"), ("dog/1/a", "test", "dog/1")),
+        *(("dog/1/b", "test", "dog/1"), ("dog/2/a", "train", "dog/2")),
+    }
+    # frame 30 is the second of its clip; frame 20 has no label
+    assert index.truth.frames == {
+        "cat/2/a": {1: [(2.9, 3, 20.25, 21)]},
+        "dog/1/a": {0: [(0, 0, 32, 24), (5, 6, 7, 8)]},
+        "dog/1/b": {0: [(5, 6, 7, 8)]},
+    }
+    assert index.sizes["cat/2/a", 1] == (32, 24)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_what_is_written_is_read_again(tmp_path, inside):
+    source = tmp_path / "data"
+    index = index_of_table(table_of(source, ROWS))
+    out = source if inside else tmp_path / "out"
+    manifest, truth = write_index(out, index)
+    read = read_catalogue(manifest)
+    assert {clip.name: clip for clip in read.clips} == {clip.name: clip for clip in index.clips}
+    assert read_truth(truth) == index.truth
+    with manifest.open(encoding="utf-8") as file:
+        paths = [row["path"] for row in csv.DictReader(file)]
+    assert all(path.startswith("f/") if inside else path.startswith("/") for path in paths)
+    with truth.open(encoding="utf-8") as file:
+        first = next(csv.DictReader(file))
+    assert first["tag"] == "cat"
+    assert first["video"] == "cat/2"
+    assert (first["split"], first["width"], first["height"]) == ("val", "32", "24")
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("dog/1,dog/1/a,f/dog/1/a/1.jpg,dog,val,32,24,7,6,5,8", r"row 2: a box needs x1 < x2"),
+        ("dog/1,dog/1/a,f/dog/1/a/1.jpg,dog,val,32,24,5,6,7,", r"row 2: a box needs x1 < x2"),
+        ("dog/1,dog/1/a,f/dog/1/a/1.jpg,dog,val,,24,5,6,7,8", "row 2: a frame with a box needs its width and height"),
+        ("dog/1,dog/1/a,f/dog/1/a/1.jpg,dog,val,32,24,5,six,7,8", "row 2: y1 is 'six', which is not a number"),
+        ("dog/1,dog/1/a,f/dog/1/a/1.jpg,dog,later,32,24,5,6,7,8", "split is 'later'"),
+    ],
+)
+def test_broken_tables(tmp_path, row, told):
+    with pytest.raises(ColocamError, match=told):
+        index_of_table(table_of(tmp_path, [row]))
+
+
+def test_a_table_without_boxes(tmp_path):
+    (tmp_path / "t.csv").write_text("video,shot,frame,class,split\na,b,c,d,e\n", encoding="utf-8")
+    with pytest.raises(ColocamError, match="no column 'width'"):
+        index_of_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("orientation", [None, 1, 3, 6, 8])
+def test_the_size_of_a_picture_is_that_of_its_pixels(tmp_path, orientation):
+    from PIL import Image  # noqa: PLC0415
+
+    exif = Image.Exif()
+    if orientation is not None:
+        exif[0x0112] = orientation
+    path = tmp_path / "p.jpg"
+    Image.new("RGB", (30, 20)).save(path, exif=exif)
+    height, width = read_picture(path).shape[:2]
+    assert picture_size(path) == (width, height)
+
+
+def test_what_is_no_picture_has_no_size(tmp_path):
+    (tmp_path / "p.jpg").write_bytes(b"nothing")
+    assert picture_size(tmp_path / "p.jpg") is None
+    assert picture_size(tmp_path / "missing.jpg") is None

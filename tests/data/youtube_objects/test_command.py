@@ -1,0 +1,117 @@
+"""``colocam index``: what it prints and writes, and that training and evaluation accept the result."""
+
+import shutil
+
+import pytest
+
+from colocam.data.cache import cache_frames
+from colocam.data.catalogue import read_catalogue
+from colocam.data.samples import labelled_samples, scaled_boxes
+from colocam.data.truth import read_truth
+
+
+def samples_of(out, cache, split, size=16):
+    """Labelled frames of a split as the evaluation sees them: (clip, place) → boxes in model pixels."""
+    catalogue, truth = read_catalogue(out / "manifest.csv"), read_truth(out / "truth.csv")
+    clips = cache_frames(catalogue.of(split), cache, size=size)
+    samples = labelled_samples(clips, catalogue.tags, truth)
+    boxes = scaled_boxes(samples, truth, size)
+    return {(clip.clip.name, frame): box.tolist() for (clip, frame), box in zip(samples.where(), boxes, strict=True)}
+
+
+def test_version_1(colocam, v1, tmp_path):
+    outcome = colocam("index", "youtube-objects", v1, "--version", "1.0", "-o", tmp_path / "out", "--seed", 3)
+    assert outcome.code == 0
+    assert "YouTube-Objects v1.0, as distributed; validation videos drawn with seed 3" in outcome.out
+    rows = {line.split("│")[1].strip(): line.split("│")[2:5] for line in outcome.out.splitlines() if "│" in line}
+    assert [cell.strip() for cell in rows["test boxes"]] == ["7", "396", "DIFFERS"]
+    assert [cell.strip() for cell in rows["train videos"]] == ["4", "78", "DIFFERS"]
+    assert "WARNING: the counts DIFFER from the published ones: train shots, train videos, val frames" in outcome.err
+    assert "note: 1 boxes with swapped corners put in order" in outcome.err
+    assert f"wrote {tmp_path}/out/manifest.csv and {tmp_path}/out/truth.csv" in outcome.err
+    found = samples_of(tmp_path / "out", tmp_path / "cache", "test")
+    assert len(found) == 6
+    # (4.5, 5, 20.5, 18) of a frame of 32×24 at 16×16
+    assert found["horse/0004/055", 0] == [pytest.approx([2.25, 5 * 16 / 24, 10.25, 12])]
+
+
+def test_version_2(colocam, v2, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert colocam("index", "youtube-objects", v2, "--version", "2.2").code == 0
+    out = tmp_path / "youtube-objects-2.2"
+    found = samples_of(out, tmp_path / "cache", "test")
+    assert found["cat/video-0004/shot-000004", 1] == [pytest.approx([0, 2 * 16 / 24, 15.5, 23 * 16 / 24])]
+    assert len(found) == 6
+    catalogue = read_catalogue(out / "manifest.csv")
+    train = {clip.name: [frame.name for frame in clip.frames] for clip in catalogue.of("train")}
+    assert train["train/video-0007/shot-000007"] == ["00000030.jpg", "00000031.jpg"]
+    assert len(cache_frames(catalogue.of("train"), tmp_path / "cache", size=16)) == len(train)
+
+
+def test_the_same_command_writes_the_same_files(colocam, v2, tmp_path):
+    for out in ("a", "b"):
+        assert colocam("index", "youtube-objects", v2, "--version", "2.2", "-o", tmp_path / out).code == 0
+    for name in ("manifest.csv", "truth.csv"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+@pytest.mark.parametrize("option", ["--lists", "--val-lists"])
+def test_converted_frames(colocam, archives, tmp_path, option):
+    root = archives.converted(tmp_path / "frames", tmp_path / "lists")
+    command = ["index", "youtube-objects", root, "--version", "2.2", "-o", tmp_path / "out"]
+    outcome = colocam(*command, option, tmp_path / "lists")
+    assert outcome.code == 0
+    assert "validation videos from the list" in outcome.out
+    assert "depend on the draw" not in outcome.err
+    assert len(samples_of(tmp_path / "out", tmp_path / "cache", "val")) == 4
+
+
+def test_no_difference_no_warning(colocam, v2, tmp_path, monkeypatch):
+    from colocam.data.youtube_objects import count, read_archive  # noqa: PLC0415
+
+    monkeypatch.setattr("colocam.indexing.PUBLISHED", {"2.2": count(read_archive(v2, "2.2").index)})
+    outcome = colocam("index", "youtube-objects", v2, "--version", "2.2", "-o", tmp_path)
+    assert "DIFFER" not in outcome.out + outcome.err
+
+
+def test_training_on_an_index(colocam, v2, tmp_path, tiny_sets):
+    assert colocam("index", "youtube-objects", v2, "--version", "2.2", "-o", tmp_path / "out").code == 0
+    boxes = tmp_path / "out" / "truth.csv"
+    arguments = [tmp_path / "out" / "manifest.csv", "--out", tmp_path / "run", "--boxes", boxes, *tiny_sets]
+    assert colocam("train", *arguments, "--set", "localizer.frames=2").code == 0
+    outcome = colocam("evaluate", tmp_path / "run", "--boxes", boxes)
+    assert outcome.code == 0
+    assert "on 6 frames of 4 test videos" in outcome.out
+
+
+def test_a_table_of_frames(colocam, archives, tmp_path):
+    rows = ["video,shot,frame,class,split,width,height,x1,y1,x2,y2"]
+    for tag in ("cat", "dog"):
+        for split in ("train", "val", "test-public"):
+            shot = f"{tag}/{split}/shot-1"
+            archives.picture(tmp_path / f"frames/{shot}/00000001.jpg")
+            box = ",,," if split == "train" else "4,5,20,18"
+            rows.append(f"{tag}/{split},{shot},frames/{shot}/00000001.jpg,{tag},{split},32,24,{box}")
+    (tmp_path / "manifest.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    outcome = colocam("index", "frames", tmp_path / "manifest.csv", "-o", tmp_path / "out")
+    assert outcome.code == 0
+    assert [line.split("│")[1:-1] for line in outcome.out.splitlines() if "│ test" in line] == [
+        [" test  ", " 2      ", " 2     ", " 2      ", " 2                 ", " 2     "]
+    ]
+    assert samples_of(tmp_path / "out", tmp_path / "cache", "test")["dog/test-public/shot-1", 0] == [
+        pytest.approx([2, 5 * 16 / 24, 10, 12])
+    ]
+
+
+def test_errors_are_one_line(colocam, archives, tmp_path, v1):
+    index = ("index", "youtube-objects")
+    assert "--version 2: give one of 1.0, 2.2" in colocam(*index, v1, "--version", "2").error
+    assert "there is no such folder" in colocam(*index, tmp_path / "no", "--version", "1.0").error
+    assert "there is no such file" in colocam("index", "frames", tmp_path / "no.csv", "-o", tmp_path / "out").error
+    root = archives.v2(tmp_path / "v2", tags=("cat",))
+    broken = root / "GroundTruth" / "cat" / "bb_gtTest_cat.mat"
+    broken.write_bytes(broken.read_bytes()[:-100])
+    assert f"{broken}: not a MATLAB file, or a broken one" in colocam(*index, root, "--version", "2.2").error
+    shutil.rmtree(root / "Ranges")
+    assert str(broken) in colocam(*index, root, "--version", "2.2", "-o", tmp_path / "out").error
+    assert not (tmp_path / "out").exists()
