@@ -182,7 +182,11 @@ def test_files_of_a_video(trained, tmp_path, make_video, square_video, table):
     times = [0.5, 0.6, 0.62, 1.5, 1.6]
     video = make_video(tmp_path / "in put.mkv", square_video("owl", 3, 5, (50, 38))[0], times=times)
     annotated, rows = localize_file(trained, video, tmp_path / "a" / "b", table=table)
-    assert {path.name for path in (tmp_path / "a" / "b").iterdir()} == {f"in put.{table}", "in put.mp4"}
+    assert {path.name for path in (tmp_path / "a" / "b").iterdir()} == {
+        f"in put.{table}",
+        "in put.mp4",
+        "in put.video.json",
+    }
     drawn = list(decode(annotated))
     assert (probe(annotated).width, probe(annotated).height) == (50, 38)
     assert [frame.pts for frame in drawn] == pytest.approx(times, abs=2e-5)
