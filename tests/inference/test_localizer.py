@@ -275,3 +275,19 @@ def test_a_failure_in_the_middle_leaves_nothing(trained, video, tmp_path, monkey
     with pytest.raises(ColocamError, match="the network share is gone"):
         localize_file(trained, video, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_masks_are_outlines_of_the_boxes_in_original_pixels(trained, video):
+    """A scaled outline lies in its scaled box, give or take one map pixel, and fills it from edge to edge."""
+    plain = list(Localizer.load(trained)(video))
+    assert all(one.mask is None for one in plain)
+    found = list(Localizer.load(trained, masks=True)(video))
+    assert [one.box for one in found] == [one.box for one in plain]
+    seen = [one for one in found if one.box is not None]
+    assert seen
+    for one in seen:
+        assert one.mask.shape == (60, 80)
+        assert one.mask.dtype == bool
+        rows, columns = np.flatnonzero(one.mask.any(1)), np.flatnonzero(one.mask.any(0))
+        outline = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
+        np.testing.assert_array_less(np.abs(np.subtract(outline, one.box)), np.array([80, 60, 80, 60]) / SIDE + 1)

@@ -29,7 +29,7 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
 
 def _configuration(labels: LabelSet) -> str:
     view = ET.Element("View")
-    ET.SubElement(view, "Labels", name="videoLabels", toName="video", allowEmpty="true")
+    ET.SubElement(view, "Labels", name="videoLabels", toName="video")
     for number, tag in enumerate(labels.classes, start=1):
         ET.SubElement(view[0], "Label", value=tag, background="#{:02x}{:02x}{:02x}".format(*colour(number)))
     ET.SubElement(view, "Video", name="video", value="$video", frameRate="$fps")

@@ -49,10 +49,17 @@ def _annotation(video: LabelledVideo, frame: int) -> ET.Element:
 
 
 def whole_pixels(video: LabelledVideo, row: int) -> tuple[int, int, int, int]:
-    """First and last pixel of a box, from 1: the nearest to its edges, at least one pixel, inside the picture."""
+    """First and last pixel of a box on both axes, from 1."""
     x1, y1, x2, y2 = video.box[row].tolist()
-    left, top = min(round(x1) + 1, video.source.width), min(round(y1) + 1, video.source.height)
-    return left, top, max(round(x2), left), max(round(y2), top)
+    (left, right), (top, bottom) = _span(x1, x2), _span(y1, y2)
+    return left, top, right, bottom
+
+
+def _span(first: float, last: float) -> tuple[int, int]:
+    """Pixels between the whole numbers nearest to two edges; if there is none, the pixel in the middle."""
+    start, end = round(first) + 1, round(last)
+    middle = int((first + last) / 2) + 1
+    return (start, end) if start <= end else (middle, middle)
 
 
 def _add(parent: ET.Element, name: str, value: object) -> None:
