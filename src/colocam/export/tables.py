@@ -52,7 +52,9 @@ def _labelled(table: Path, rows: pa.Table, source: SourceVideo, name: str) -> La
     order = np.argsort(frame, kind="stable")
     box = np.stack([_numbers(table, rows, corner) for corner in CORNERS], axis=1)
     box = _checked_boxes(table, rows, box, source)
-    tag = [plain(text) for text in _text(rows, "class")]
+    stated = _text(rows, "class")
+    cleaned = {text: plain(text) for text in set(stated)}
+    tag = [cleaned[text] for text in stated]
     missing = ~np.isnan(box[:, 0]) & np.array([not one for one in tag], bool)
     _refuse(table, "class", rows, missing, "is no class, yet the row has a box")
     track = _numbers(table, rows, "track")
