@@ -15,6 +15,7 @@ def by_pycocotools(mask):
     return coco_mask.encode(np.asfortranarray(mask.astype(np.uint8)))["counts"].decode()
 
 
+@settings(deadline=None)
 @given(arrays(bool, array_shapes(min_dims=2, max_dims=2, max_side=40)))
 def test_the_text_is_that_of_pycocotools_and_comes_back(mask):
     text = rle.encode(mask)
@@ -47,7 +48,7 @@ def test_large_masks(kind):
     assert rle.area(text, 540, 960) == mask.sum()
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=30) | st.text("0123456789:;@OPQRo", max_size=12), st.integers(1, 50), st.integers(1, 50))
 def test_any_text_is_a_mask_or_an_error_of_one_line(text, height, width):
     try:

@@ -42,7 +42,7 @@ def shown(path):
     return tracks
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), tolerance=st.sampled_from([0, 0.5, 1, 10]), tracked=st.booleans())
 def test_cvat_shows_what_the_table_says(exported, scenes, data, tolerance, tracked):
     rows = data.draw(scenes(tracked=tracked))

@@ -15,7 +15,7 @@ from colocam.export import Options, export
 from colocam.export.tables import read_videos
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), kind=st.sampled_from(["csv", "parquet"]))
 def test_a_table_comes_back_unchanged(exported, scenes, data, kind):
     with exported(data.draw(scenes(tracked=data.draw(st.booleans()))), kind) as (out, video):

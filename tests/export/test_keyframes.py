@@ -1,7 +1,7 @@
 """Few key frames, from which straight lines give every box back."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colocam.export.keyframes import sparse_keyframes
@@ -14,6 +14,7 @@ def interpolated(frames, boxes, places):
     return np.stack([np.interp(frames, frames[places], boxes[places, corner]) for corner in range(4)], axis=1)
 
 
+@settings(deadline=None)
 @given(boxes_strategy, st.floats(0, 20), st.data())
 def test_no_box_is_off_by_more_than_the_tolerance(boxes, tolerance, data):
     gaps = data.draw(st.lists(st.integers(1, 9), min_size=len(boxes), max_size=len(boxes)))

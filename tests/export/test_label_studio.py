@@ -25,7 +25,7 @@ def tasks_of(out):
     return json.loads((out / "tasks.json").read_text(encoding="utf-8"))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), tolerance=st.sampled_from([0, 0.5, 1, 10]))
 def test_label_studio_shows_what_the_table_says(exported, scenes, data, tolerance):
     with exported(data.draw(scenes()), "label-studio", options=Options(tolerance=tolerance)) as (out, video):
