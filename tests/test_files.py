@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.files import atomic_path, explain_os_errors, write_json, write_text
+from colocam.files import atomic_folder, atomic_path, explain_os_errors, write_json, write_text
 
 
 def names(folder):
@@ -127,3 +127,75 @@ def test_json_is_readable_by_anyone(tmp_path):
             write_json(tmp_path / "a.json", wrong)
     assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == value
     assert not stat.S_ISLNK((tmp_path / "a.json").lstat().st_mode)
+
+
+# folders
+
+
+def fill(target, names=("a.txt", "sub/b.txt"), marker=".mark"):
+    with atomic_folder(target, marker) as folder:
+        for name in names:
+            write_text(folder / name, name)
+        assert folder.parent == target.parent
+
+
+def test_a_folder_appears_whole(tmp_path):
+    target = tmp_path / "new" / "out"
+    with atomic_folder(target, ".mark") as folder:
+        (folder / "a").write_text("x")
+        assert not target.exists()
+    assert names(target) == [".mark", "a"]
+    assert names(target.parent) == ["out"]
+
+
+def test_a_folder_of_ours_is_replaced_and_any_other_left_alone(tmp_path):
+    target = tmp_path / "out"
+    target.mkdir()
+    fill(target)  # an empty one
+    fill(target, ["c.txt"])
+    assert names(target) == [".mark", "c.txt"]
+    with pytest.raises(ColocamError, match="holds other files: choose another folder, or empty it"):
+        fill(target, ["d.txt"], marker=".other")
+    (target / "deep" / "er").mkdir(parents=True)
+    (target / "deep" / "er" / "mine.txt").write_text("mine")
+    with pytest.raises(ColocamError, match="holds other files"):
+        fill(target, ["d.txt"])
+    assert (target / "deep" / "er" / "mine.txt").read_text() == "mine"
+    for broken in ("", "[]", "{}", '{"files": "3"}'):
+        (target / ".mark").write_text(broken)
+        with pytest.raises(ColocamError, match="holds other files"):
+            fill(target, ["d.txt"])
+    assert names(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_error_leaves_the_old_folder_and_nothing_else(tmp_path, error):
+    target = tmp_path / "out"
+    fill(target)
+
+    def half():
+        with atomic_folder(target, ".mark") as folder:
+            (folder / "half").write_text("x")
+            raise error
+
+    with pytest.raises(error):
+        half()
+    assert names(target) == [".mark", "a.txt", "sub"]
+    assert names(tmp_path) == ["out"]
+
+
+def test_a_folder_that_cannot_take_its_name_gives_the_old_one_back(tmp_path, monkeypatch):
+    target = tmp_path / "out"
+    fill(target)
+    rename = type(target).rename
+
+    def refuse(path, to):
+        if str(path).endswith(".tmp"):
+            raise OSError(errno.EACCES, "no")
+        return rename(path, to)
+
+    monkeypatch.setattr(type(target), "rename", refuse)
+    with pytest.raises(ColocamError, match="no permission"):
+        fill(target, ["c.txt"])
+    assert names(target) == [".mark", "a.txt", "sub"]
+    assert names(tmp_path) == ["out"]

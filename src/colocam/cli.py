@@ -143,13 +143,40 @@ def localize(
     video: Annotated[Path, typer.Argument(help="Video file.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the annotated video and the table.")],
     table: Annotated[str, typer.Option(help="Format of the table: csv or parquet.")] = "csv",
+    *,
+    masks: Annotated[
+        bool, typer.Option("--masks", help="Also write the object's outline, as a column 'mask'.")
+    ] = False,
     device: Device = None,
 ) -> None:
     """Write an annotated mp4 and a table with one row per frame."""
     from colocam.inference.localize import localize_file  # noqa: PLC0415
 
-    annotated, rows = localize_file(run, video, out, table=table, device=device)
+    annotated, rows = localize_file(run, video, out, table=table, masks=masks, device=device)
     say(f"wrote {annotated} and {rows}")
+
+
+@app.command()
+def export(
+    tables: Annotated[list[Path], typer.Argument(help="Tables of 'colocam localize', one per video, edited or not.")],
+    to: Annotated[str, typer.Option(help="coco, yolo, voc, mot, cvat, label-studio, csv, parquet or masks.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the labels.")],
+    video: Annotated[
+        list[Path] | None, typer.Option(help="Video of each table, in order; without it TABLE.video.json is read.")
+    ] = None,
+    tolerance: Annotated[float, typer.Option(help="Pixels a box may be off between key frames.")] = 1.0,
+    url: Annotated[
+        str, typer.Option(help="What stands before a video's name in Label Studio.")
+    ] = "/data/local-files/?d=",
+    *,
+    images: Annotated[bool, typer.Option("--images", help="Also write the frames as JPEG.")] = False,
+) -> None:
+    """Write the boxes of tables as labels for a detector or an annotation tool."""
+    from colocam.export import Options  # noqa: PLC0415
+    from colocam.export import export as run_export  # noqa: PLC0415
+
+    options = Options(images=images, tolerance=tolerance, url=url)
+    say(f"wrote {run_export(tables, to, out, videos=video or [], options=options)}")
 
 
 @app.command()

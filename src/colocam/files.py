@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,6 +29,59 @@ def atomic_path(target: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+@contextmanager
+def atomic_folder(target: Path, marker: str) -> Iterator[Path]:
+    """Give a temporary folder beside ``target``; on success it becomes ``target``, on failure it is removed.
+
+    A ``target`` that is empty, or that this function made and nobody has added a file to, is replaced.
+
+    Args:
+        target: the folder to make.
+        marker: name of a file in it by which it is known again; it holds the number of files.
+
+    Raises:
+        ColocamError: ``target`` holds something else.
+    """
+    name = target.absolute().name
+    beside = target.absolute().parent
+    temporary, old = beside / f".{name}.{os.getpid()}.tmp", beside / f".{name}.{os.getpid()}.old"
+    _refuse_foreign(target, marker)
+    try:
+        with explain_os_errors(target):
+            temporary.mkdir(parents=True)
+            yield temporary
+            write_json(temporary / marker, {"files": _count_files(temporary) + 1})
+            if target.exists():
+                target.rename(old)
+            try:
+                temporary.rename(target)
+            except OSError:
+                with suppress(OSError):
+                    old.rename(target)
+                raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _refuse_foreign(target: Path, marker: str) -> None:
+    with explain_os_errors(target):
+        if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+            return
+        if not target.is_dir():
+            raise ColocamError(f"cannot write {target}: a file stands where a folder is needed: choose another folder")
+        try:
+            expected = json.loads((target / marker).read_text(encoding="utf-8"))["files"]
+        except (OSError, ValueError, KeyError, TypeError):
+            expected = None
+        if expected != _count_files(target):
+            raise ColocamError(f"{target} holds other files: choose another folder, or empty it")
+
+
+def _count_files(folder: Path) -> int:
+    return sum(len(files) for _, _, files in os.walk(folder))
 
 
 @contextmanager

@@ -57,6 +57,9 @@ class Localization:
         box: where the object is, in pixels of the original video; None where the map has no foreground.
         score: mean foreground probability inside the box, 0–1; 0 without a box.
         heatmap: (h, w) float32, foreground probability at the model's resolution.
+        track: number of the object within its video, None where objects are not followed.
+        presence: probability that the tagged object is in this frame, 0–1; None where nobody asked.
+        mask: (H, W) bool in pixels of the original video, the object's outline; None where nobody asked or no box is.
     """
 
     frame: int
@@ -66,3 +69,6 @@ class Localization:
     box: Box | None
     score: float
     heatmap: npt.NDArray[np.float32] = field(repr=False)
+    track: int | None = None
+    presence: float | None = None
+    mask: npt.NDArray[np.bool_] | None = field(default=None, repr=False)

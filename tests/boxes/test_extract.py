@@ -7,6 +7,7 @@ from hypothesis.extra.numpy import arrays
 from skimage.measure import label, regionprops
 
 from colocam.boxes import largest_boxes, scale_boxes, to_8bit
+from colocam.boxes.extract import largest_mask
 from colocam.errors import ColocamError
 
 
@@ -124,3 +125,27 @@ def test_scale_boxes_by_axis_and_back():
     assert scaled.dtype == np.float32
     assert scaled[0, 0].tolist() == [0, 0, 320, 90]
     assert np.allclose(scale_boxes(scaled, (640, 360), (224, 224)), boxes, atol=1e-4)
+
+
+def test_a_mask_is_the_largest_blob_with_its_holes():
+    level = np.zeros((20, 30), np.uint8)
+    level[2:12, 3:20] = 200
+    level[5:8, 6:10] = 0  # a hole
+    level[15:19, 22:28] = 255  # brighter but smaller
+    wanted = np.zeros((20, 30), bool)
+    wanted[2:12, 3:20] = True
+    wanted[5:8, 6:10] = False
+    np.testing.assert_array_equal(largest_mask(level, 0.5, (30, 20)), wanted)
+    doubled = largest_mask(level, 0.5, (60, 40))
+    assert np.mean(doubled != wanted.repeat(2, 0).repeat(2, 1)) < 0.02  # corners are rounded
+    (box,), _ = largest_boxes(level[None], 0.5)
+    rows, columns = np.flatnonzero(doubled.any(1)), np.flatnonzero(doubled.any(0))
+    assert [columns[0], rows[0], columns[-1] + 1, rows[-1] + 1] == (2 * box).tolist()
+
+
+def test_no_mask_without_foreground_or_when_nothing_of_it_is_left():
+    level = np.zeros((20, 30), np.uint8)
+    assert largest_mask(level, 0.5, (30, 20)) is None
+    level[3, 3] = 255
+    assert largest_mask(level, 0.5, (30, 20)).sum() == 1
+    assert largest_mask(level, 0.5, (3, 2)) is None

@@ -182,7 +182,11 @@ def test_files_of_a_video(trained, tmp_path, make_video, square_video, table):
     times = [0.5, 0.6, 0.62, 1.5, 1.6]
     video = make_video(tmp_path / "in put.mkv", square_video("owl", 3, 5, (50, 38))[0], times=times)
     annotated, rows = localize_file(trained, video, tmp_path / "a" / "b", table=table)
-    assert {path.name for path in (tmp_path / "a" / "b").iterdir()} == {f"in put.{table}", "in put.mp4"}
+    assert {path.name for path in (tmp_path / "a" / "b").iterdir()} == {
+        f"in put.{table}",
+        "in put.mp4",
+        "in put.video.json",
+    }
     drawn = list(decode(annotated))
     assert (probe(annotated).width, probe(annotated).height) == (50, 38)
     assert [frame.pts for frame in drawn] == pytest.approx(times, abs=2e-5)
@@ -271,3 +275,19 @@ def test_a_failure_in_the_middle_leaves_nothing(trained, video, tmp_path, monkey
     with pytest.raises(ColocamError, match="the network share is gone"):
         localize_file(trained, video, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_masks_are_outlines_of_the_boxes_in_original_pixels(trained, video):
+    """A scaled outline lies in its scaled box, give or take one map pixel, and fills it from edge to edge."""
+    plain = list(Localizer.load(trained)(video))
+    assert all(one.mask is None for one in plain)
+    found = list(Localizer.load(trained, masks=True)(video))
+    assert [one.box for one in found] == [one.box for one in plain]
+    seen = [one for one in found if one.box is not None]
+    assert seen
+    for one in seen:
+        assert one.mask.shape == (60, 80)
+        assert one.mask.dtype == bool
+        rows, columns = np.flatnonzero(one.mask.any(1)), np.flatnonzero(one.mask.any(0))
+        outline = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
+        np.testing.assert_array_less(np.abs(np.subtract(outline, one.box)), np.array([80, 60, 80, 60]) / SIDE + 1)

@@ -1,4 +1,5 @@
 import csv
+from dataclasses import replace
 from fractions import Fraction
 
 import av
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from pycocotools import mask as coco_mask
 
 from colocam.data.video import VideoInfo
 from colocam.errors import ColocamError
@@ -203,3 +205,23 @@ def test_a_video_is_whole_or_not_there(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_columns_on_demand(tmp_path, suffix):
+    path = tmp_path / f"boxes{suffix}"
+    mask = np.zeros((4, 6), bool)
+    mask[1:3, 2:5] = True
+    with LocalizationTable(path, ("track", "mask")) as table:
+        table.write(replace(localization(), track=np.int64(3), mask=mask, presence=0.5))
+        table.write(localization(1, 0.04, box=None))
+    if suffix == ".csv":
+        with path.open(encoding="utf-8", newline="") as file:
+            header, *lines = csv.reader(file)
+        values = [(int(line[9]) if line[9] else None, line[10] or None) for line in lines]
+    else:
+        read_back = pq.read_table(path)
+        header, values = read_back.column_names, [(row["track"], row["mask"]) for row in read_back.to_pylist()]
+    assert header == [*COLUMNS, "track", "mask"]
+    counts = coco_mask.encode(np.asfortranarray(mask.astype(np.uint8)))["counts"].decode()
+    assert values == [(3, counts), (None, None)]

@@ -36,9 +36,37 @@ def largest_boxes(maps: Maps, threshold: float) -> tuple[npt.NDArray[np.float32]
 
 def box_of_mask(mask: npt.NDArray[np.bool_]) -> tuple[int, int, int, int] | None:
     """Bounding rectangle (see ``largest_boxes``) of the largest contour of a mask (H, W), None for an empty mask."""
-    contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE)
-    if not contours:
+    contour = _largest_contour(mask)
+    if contour is None:
         return None
-    x, y, w, h = cv2.boundingRect(max(contours, key=cv2.contourArea))
+    x, y, w, h = cv2.boundingRect(contour)
     height, width = mask.shape
     return x, y, min(x + w, width - 1), min(y + h, height - 1)
+
+
+def largest_mask(level: npt.NDArray[np.uint8], threshold: float, size: tuple[int, int]) -> npt.NDArray[np.bool_] | None:
+    """Foreground inside the contour whose box :func:`largest_boxes` gives, in a picture of another size.
+
+    The outline is scaled smoothly: a pixel belongs to the mask where the interpolated 0/1 blob exceeds a half.
+
+    Args:
+        level: (h, w) uint8 levels of one map.
+        threshold: τ in 0–1, relative to the maximum of the map.
+        size: (width, height) of the mask.
+
+    Returns:
+        (height, width) bool; None where there is no foreground, or none of it is left at that size.
+    """
+    mask = level > int(threshold * int(level.max()))
+    contour = _largest_contour(mask)
+    if contour is None:
+        return None
+    filled = np.zeros(mask.shape, np.float32)
+    cv2.drawContours(filled, [contour], -1, 1.0, cv2.FILLED)
+    scaled: npt.NDArray[np.bool_] = cv2.resize(filled * mask, size, interpolation=cv2.INTER_LINEAR) > 0.5
+    return scaled if scaled.any() else None
+
+
+def _largest_contour(mask: npt.NDArray[np.bool_]) -> cv2.typing.MatLike | None:
+    contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE)
+    return max(contours, key=cv2.contourArea) if contours else None

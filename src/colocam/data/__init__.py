@@ -3,13 +3,11 @@
 from colocam.data.cache import cache_frames
 from colocam.data.catalogue import Catalogue, read_catalogue
 from colocam.data.frames import clip_frames
-from colocam.data.sampling import SAMPLERS
 from colocam.data.store import CachedClip
 from colocam.data.truth import Truth, read_truth
 from colocam.data.video import VideoFrame, VideoInfo, VideoWriter, decode, probe
 
 __all__ = [
-    "SAMPLERS",
     "CachedClip",
     "Catalogue",
     "Truth",

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from colocam.data.source import describe, write_source
 from colocam.data.video import decode, estimate_frames, probe
 from colocam.errors import ColocamError
 from colocam.files import explain_os_errors
@@ -13,34 +14,46 @@ TABLES = ("csv", "parquet")
 
 
 def localize_file(
-    run: str | Path, video: str | Path, out: str | Path, *, table: str = "csv", device: str | None = None
+    run: str | Path,
+    video: str | Path,
+    out: str | Path,
+    *,
+    table: str = "csv",
+    masks: bool = False,
+    device: str | None = None,
 ) -> tuple[Path, Path]:
     """Write ``OUT/<video>.mp4`` with heat-map, box and label, and ``OUT/<video>.<table>`` with a row per frame.
+
+    ``OUT/<video>.video.json`` says what ``colocam export`` must know of the video itself.
 
     Args:
         run: folder of a trained model.
         video: any file FFmpeg reads.
         out: folder, made if need be.
         table: ``csv`` or ``parquet``.
+        masks: also write the object's outline, as a column ``mask``.
         device: ``cpu`` or ``cuda``; the GPU if there is one.
     """
     if table not in TABLES:
         raise ColocamError(f"--table {table}: give one of {', '.join(TABLES)}")
     video, out = Path(video), Path(out)
-    localizer = Localizer.load(run, device)
+    localizer = Localizer.load(run, device, masks=masks)
     info = probe(video)
     with explain_os_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     annotated, rows = out / f"{video.stem}.mp4", out / f"{video.stem}.{table}"
     if annotated.resolve() == video.resolve():
         raise ColocamError(f"{annotated} would overwrite the video itself: choose another output folder")
+    frames = 0
     with (
-        LocalizationTable(rows) as listed,
+        LocalizationTable(rows, ("mask",) if masks else ()) as listed,
         AnnotatedVideo(annotated, info) as drawn,
         progress(f"localizing {video.name}", estimate_frames(video), unit="frames") as advance,
     ):
         for frame, found in localizer.stream(decode(video)):
             listed.write(found)
             drawn.write(frame.image, found)
+            frames = frame.index + 1
             advance()
+    write_source(rows, describe(video, info, frames))
     return annotated, rows

@@ -8,7 +8,8 @@ import cv2
 import numpy as np
 import torch
 
-from colocam.boxes.extract import largest_boxes
+from colocam.boxes.extract import largest_boxes, largest_mask
+from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
 from colocam.data.video import VideoFrame, decode
 from colocam.models import foreground
@@ -26,16 +27,19 @@ class Localizer:
         ...     print(found.pts, found.tag, found.box)
     """
 
-    def __init__(self, model: Model, device: str | torch.device = "cpu", batch: int = 16) -> None:
+    def __init__(
+        self, model: Model, device: str | torch.device = "cpu", batch: int = 16, *, masks: bool = False
+    ) -> None:
         self.card = model.card
         self.device = torch.device(device)
         self.net = model.net.to(self.device).eval()
         self.batch = batch
+        self.masks = masks
 
     @classmethod
-    def load(cls, run: str | Path, device: str | None = None, batch: int = 16) -> "Localizer":
-        """Open the model of a run folder; without a device, the GPU if there is one."""
-        return cls(load_model(Path(run)), choose_device(device), batch)
+    def load(cls, run: str | Path, device: str | None = None, batch: int = 16, *, masks: bool = False) -> "Localizer":
+        """Open the model of a run folder; without a device, the GPU if there is one; ``masks`` also gives outlines."""
+        return cls(load_model(Path(run)), choose_device(device), batch, masks=masks)
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -65,11 +69,13 @@ class Localizer:
         results = []
         for i, frame in enumerate(batch):
             height, width = frame.image.shape[:2]
-            box, score = None, 0.0
+            box, score, mask = None, 0.0, None
             if found[i]:
                 x1, y1, x2, y2 = boxes[i].astype(int)
                 score = float(heat[i, y1 : y2 + 1, x1 : x2 + 1].mean())
                 box = Box(*scale_boxes(boxes[i : i + 1], (size, size), (width, height))[0].tolist())
+                if self.masks:
+                    mask = largest_mask(to_8bit(maps[i]).cpu().numpy(), self.card.threshold, (width, height))
             results.append(
                 Localization(
                     frame=frame.index,
@@ -79,6 +85,7 @@ class Localizer:
                     box=box,
                     score=score,
                     heatmap=heat[i],
+                    mask=mask,
                 )
             )
         return results

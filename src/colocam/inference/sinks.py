@@ -1,6 +1,7 @@
 """Where localizations go: an annotated video and a table, both whole or not there, in memory that does not grow."""
 
 import csv
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from colocam import rle
 from colocam.data.video import VideoInfo, VideoWriter
 from colocam.errors import ColocamError
 from colocam.files import atomic_path
@@ -31,7 +33,11 @@ _SCHEMA = pa.schema(
     ]
 )
 COLUMNS: tuple[str, ...] = tuple(_SCHEMA.names)
-"""Columns of the table; the box is in pixels of the original video and empty where there is none."""
+"""Columns of every table; the box is in pixels of the original video and empty where there is none."""
+
+_OPTIONAL = {"track": pa.int64(), "presence": pa.float64(), "mask": pa.string()}
+OPTIONAL: tuple[str, ...] = tuple(_OPTIONAL)
+"""Columns that a table has on demand: object number, presence (0–1), mask (COCO run lengths, original pixels)."""
 
 _ROWS_AT_ONCE = 4096
 
@@ -61,15 +67,21 @@ class AnnotatedVideo:
 
 
 class LocalizationTable:
-    """One row per frame, CSV or parquet by the suffix of ``path``; a context manager.
+    """A row per frame, or per object in it, CSV or parquet by the suffix of ``path``; a context manager.
 
     Numbers in the CSV are written with as many digits as they need to be read back exactly.
+
+    Args:
+        path: ends in ``.csv`` or ``.parquet``.
+        extra: which of :data:`OPTIONAL` to write after :data:`COLUMNS`.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, extra: Sequence[str] = ()) -> None:
         if path.suffix.lower() not in {".csv", ".parquet"}:
             raise ColocamError(f"cannot write {path}: a table ends in .csv or .parquet")
         self._path = path
+        self._extra = tuple(extra)
+        self._schema = pa.schema([*_SCHEMA, *((name, _OPTIONAL[name]) for name in extra)])
         self._rows: list[tuple[Any, ...]] = []
         self._stack = ExitStack()
 
@@ -79,21 +91,22 @@ class LocalizationTable:
             if self._path.suffix.lower() == ".csv":
                 file = stack.enter_context(temporary.open("w", encoding="utf-8", newline=""))
                 self._csv = csv.writer(file, lineterminator="\n")
-                self._csv.writerow(COLUMNS)
+                self._csv.writerow(self._schema.names)
                 self._flush = self._flush_csv
             else:
-                self._parquet = stack.enter_context(pq.ParquetWriter(temporary, _SCHEMA))
+                self._parquet = stack.enter_context(pq.ParquetWriter(temporary, self._schema))
                 self._flush = self._flush_parquet
             self._stack = stack.pop_all()
         return self
 
     def write(self, localization: Localization) -> None:
-        """Append the row of one frame."""
+        """Append the row of one frame or of one object in it."""
         box = localization.box or (None,) * 4
         # A file name that is not UTF-8 can reach the tag; neither format can hold it as it is.
         tag = localization.tag.encode("utf-8", "backslashreplace").decode("utf-8")
         numbers = [None if value is None else float(value) for value in (localization.probability, *box)]
-        self._rows.append((int(localization.frame), float(localization.pts), tag, *numbers, float(localization.score)))
+        row = (int(localization.frame), float(localization.pts), tag, *numbers, float(localization.score))
+        self._rows.append((*row, *(_optional(localization, name) for name in self._extra)))
         if len(self._rows) >= _ROWS_AT_ONCE:
             self._flush()
 
@@ -103,8 +116,8 @@ class LocalizationTable:
 
     def _flush_parquet(self) -> None:
         columns = zip(*self._rows, strict=True)
-        arrays = [pa.array(column, kind) for column, kind in zip(columns, _SCHEMA.types, strict=True)]
-        self._parquet.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, self._schema.types, strict=True)]
+        self._parquet.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
         self._rows.clear()
 
     def __exit__(
@@ -116,3 +129,10 @@ class LocalizationTable:
             if self._rows:
                 self._flush()
         return None
+
+
+def _optional(localization: Localization, name: str) -> int | float | str | None:
+    value = getattr(localization, name)
+    if value is None:
+        return None
+    return rle.encode(value) if name == "mask" else float(value) if name == "presence" else int(value)

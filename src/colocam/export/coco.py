@@ -1,0 +1,88 @@
+"""COCO: one JSON for all videos, with the fields of TAO for videos and tracks.
+
+Boxes are x, y, width, height in floating pixels, categories count from 1, a mask is a compressed run length.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colocam import rle
+from colocam.export.labels import LabelledVideo, LabelSet, Options
+from colocam.export.pictures import write_pictures
+from colocam.files import write_json
+
+
+def write(labels: LabelSet, folder: Path, options: Options) -> None:
+    """Write ``annotations/instances_default.json`` and, with images, ``images/``."""
+    annotations: list[dict[str, Any]] = []
+    pictures: list[dict[str, Any]] = []
+    tracks: list[dict[str, Any]] = []
+    for video_id, video in enumerate(labels.videos, start=1):
+        first_track = len(tracks)
+        tracks += [
+            {"id": first_track + track.number, "category_id": labels.number_of[track.tag] + 1, "video_id": video_id}
+            for track in video.tracks
+        ]
+        times = dict(zip(video.frame.tolist(), video.pts.tolist(), strict=True))
+        for frame, rows in video.objects_of.items():
+            picture = _picture(video, frame, times[frame]) | {"id": len(pictures) + 1, "video_id": video_id}
+            pictures.append(picture)
+            for row in rows:
+                ids = {
+                    "id": len(annotations) + 1,
+                    "image_id": picture["id"],
+                    "video_id": video_id,
+                    "category_id": labels.number_of[video.tag[row]] + 1,
+                    "track_id": first_track + video.track_of[row].number,
+                }
+                annotations.append(ids | _shape(video, row) | _attributes(video, row, ids["track_id"]))
+    write_json(
+        folder / "annotations" / "instances_default.json",
+        {
+            "info": {"description": "boxes by colocam", "version": "1.0"},
+            "licenses": [],
+            "categories": [
+                {"id": number, "name": tag, "supercategory": ""} for number, tag in enumerate(labels.classes, start=1)
+            ],
+            "videos": [_video(video) | {"id": number} for number, video in enumerate(labels.videos, start=1)],
+            "images": pictures,
+            "tracks": tracks,
+            "annotations": annotations,
+        },
+    )
+    if options.images:
+        images = folder / "images"
+        images.mkdir()
+        write_pictures(labels.videos, lambda video, frame: images / f"{video.picture(frame)}.jpg")
+
+
+def _video(video: LabelledVideo) -> dict[str, Any]:
+    source = video.source
+    size = {"width": source.width, "height": source.height}
+    return {"name": video.name, "file_name": source.file, **size, "fps": float(source.fps), "frames": source.frames}
+
+
+def _picture(video: LabelledVideo, frame: int, pts: float) -> dict[str, Any]:
+    name = f"{video.picture(frame)}.jpg"
+    size = {"width": video.source.width, "height": video.source.height}
+    return {"file_name": name, **size, "frame_index": frame, "frame_id": frame, "pts": pts}
+
+
+def _shape(video: LabelledVideo, row: int) -> dict[str, Any]:
+    x1, y1, x2, y2 = video.box[row].tolist()
+    shape: dict[str, Any] = {"bbox": [x1, y1, x2 - x1, y2 - y1], "iscrowd": 0}
+    if not video.mask[row]:
+        return shape | {"area": (x2 - x1) * (y2 - y1), "segmentation": []}
+    size = [video.source.height, video.source.width]
+    runs = {"size": size, "counts": video.mask[row]}
+    return shape | {"area": float(rle.area(video.mask[row], *size)), "segmentation": runs}
+
+
+def _attributes(video: LabelledVideo, row: int, track: int) -> dict[str, Any]:
+    """What annotation tools keep (the track among it), and the score that evaluations read."""
+    stated = {"probability": video.probability[row], "presence": video.presence[row], "score": video.score[row]}
+    numbers = {name: float(value) for name, value in stated.items() if not np.isnan(value)}
+    score = {"score": numbers.pop("score")} if "score" in numbers else {}
+    return {**score, "attributes": {"occluded": False, "track_id": track, **numbers}}

@@ -1,0 +1,66 @@
+"""CVAT for video 1.1: an XML per video, a track per object.
+
+CVAT keeps only boxes with ``keyframe="1"``, draws straight lines between them, and shows a track until a key frame
+with ``outside="1"``. So: few key frames, and one outside wherever the object is no longer seen.
+"""
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.export.keyframes import sparse_keyframes
+from colocam.export.labels import LabelledVideo, LabelSet, Options
+from colocam.export.tracks import Track
+from colocam.files import atomic_path
+
+
+def write(labels: LabelSet, folder: Path, options: Options) -> None:
+    """Write ``<video>.xml`` for each video."""
+    for video in labels.videos:
+        root = ET.Element("annotations")
+        ET.SubElement(root, "version").text = "1.1"
+        root.append(_meta(labels, video))
+        for track in video.tracks:
+            root.append(_track(video, track, options.tolerance))
+        ET.indent(root)
+        with atomic_path(folder / f"{video.name}.xml") as temporary:
+            ET.ElementTree(root).write(temporary, encoding="utf-8", xml_declaration=True)
+
+
+def _meta(labels: LabelSet, video: LabelledVideo) -> ET.Element:
+    meta = ET.Element("meta")
+    task = ET.SubElement(meta, "task")
+    facts = {"name": video.name, "size": video.source.frames, "mode": "interpolation", "overlap": 0, "flipped": False}
+    for name, value in facts.items():
+        ET.SubElement(task, name).text = str(value)
+    listed = ET.SubElement(task, "labels")
+    for tag in labels.classes:
+        label = ET.SubElement(listed, "label")
+        ET.SubElement(label, "name").text = tag
+        ET.SubElement(label, "type").text = "rectangle"
+        ET.SubElement(label, "attributes")
+    size = ET.SubElement(task, "original_size")
+    ET.SubElement(size, "width").text = str(video.source.width)
+    ET.SubElement(size, "height").text = str(video.source.height)
+    ET.SubElement(task, "source").text = video.source.file
+    return meta
+
+
+def _track(video: LabelledVideo, track: Track, tolerance: float) -> ET.Element:
+    element = ET.Element("track", id=str(track.number - 1), label=track.tag, source="auto")
+    for rows in track.stretches:
+        frames, boxes = video.frame[rows], video.box[rows]
+        for place in sparse_keyframes(frames, boxes, tolerance).tolist():
+            element.append(_box(int(frames[place]), boxes[place], outside=False))
+        after = int(frames[-1]) + 1
+        if after < video.source.frames:
+            element.append(_box(after, boxes[-1], outside=True))
+    return element
+
+
+def _box(frame: int, box: npt.NDArray[np.float64], *, outside: bool) -> ET.Element:
+    corners = {name: f"{value:.2f}" for name, value in zip(("xtl", "ytl", "xbr", "ybr"), box.tolist(), strict=True)}
+    state = {"frame": str(frame), "keyframe": "1", "outside": str(int(outside)), "occluded": "0"}
+    return ET.Element("box", {**state, **corners, "z_order": "0"})

@@ -1,0 +1,84 @@
+"""Pascal VOC: an XML per picture; corners are whole pixels that count from 1 and belong to the box."""
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from colocam.errors import ColocamError
+from colocam.export.labels import LabelledVideo, LabelSet, Options
+from colocam.export.pictures import write_pictures
+from colocam.files import write_text
+
+
+def write(labels: LabelSet, folder: Path, options: Options) -> None:
+    """Write ``Annotations/``, ``ImageSets/Main/``, ``labelmap.txt`` and, with images, ``JPEGImages/``."""
+    annotations = folder / "Annotations"
+    annotations.mkdir()
+    for split, videos in labels.splits().items():
+        for video in videos:
+            for frame in video.objects_of:
+                tree = ET.ElementTree(_annotation(video, frame))
+                ET.indent(tree)
+                tree.write(annotations / f"{video.picture(frame)}.xml", encoding="utf-8")
+        names = [f"{video.picture(frame)}\n" for video in videos for frame in video.objects_of]
+        write_text(folder / "ImageSets" / "Main" / f"{split}.txt", "".join(names))
+    write_text(folder / "labelmap.txt", _labelmap(labels))
+    if options.images:
+        images = folder / "JPEGImages"
+        images.mkdir()
+        write_pictures(labels.videos, lambda video, frame: images / f"{video.picture(frame)}.jpg")
+
+
+def _annotation(video: LabelledVideo, frame: int) -> ET.Element:
+    root = ET.Element("annotation")
+    _add(root, "folder", "JPEGImages")
+    _add(root, "filename", f"{video.picture(frame)}.jpg")
+    _add(ET.SubElement(root, "source"), "database", video.source.file)
+    size = ET.SubElement(root, "size")
+    for name, pixels in (("width", video.source.width), ("height", video.source.height), ("depth", 3)):
+        _add(size, name, pixels)
+    _add(root, "segmented", 0)
+    for row in video.objects_of[frame]:
+        one = ET.SubElement(root, "object")
+        _add(one, "name", video.tag[row])
+        for name, value in (("pose", "Unspecified"), ("truncated", 0), ("difficult", 0), ("occluded", 0)):
+            _add(one, name, value)
+        box = ET.SubElement(one, "bndbox")
+        for name, corner in zip(("xmin", "ymin", "xmax", "ymax"), whole_pixels(video, row), strict=True):
+            _add(box, name, corner)
+    return root
+
+
+def whole_pixels(video: LabelledVideo, row: int) -> tuple[int, int, int, int]:
+    """First and last pixel of a box on both axes, from 1."""
+    x1, y1, x2, y2 = video.box[row].tolist()
+    (left, right), (top, bottom) = _span(x1, x2), _span(y1, y2)
+    return left, top, right, bottom
+
+
+def _span(first: float, last: float) -> tuple[int, int]:
+    """Pixels between the whole numbers nearest to two edges; if there is none, the pixel in the middle."""
+    start, end = round(first) + 1, round(last)
+    middle = int((first + last) / 2) + 1
+    return (start, end) if start <= end else (middle, middle)
+
+
+def _add(parent: ET.Element, name: str, value: object) -> None:
+    ET.SubElement(parent, name).text = str(value)
+
+
+def _labelmap(labels: LabelSet) -> str:
+    """Classes and VOC's colours, without which importers know only the twenty classes of VOC."""
+    if wrong := [tag for tag in labels.classes if ":" in tag]:
+        raise ColocamError(f"Pascal VOC cannot hold the class {wrong[0]!r}: take the colon out of it in the table")
+    lines = ["# label:color_rgb:parts:actions", "background:0,0,0::"]
+    lines += [f"{tag}:{','.join(map(str, colour(n)))}::" for n, tag in enumerate(labels.classes, start=1)]
+    return "\n".join(lines) + "\n"
+
+
+def colour(number: int) -> tuple[int, int, int]:
+    """Colour of a class in VOC's palette: the bits of its number spread over the high bits of red, green and blue."""
+    channels = [0, 0, 0]
+    for bit in range(8):
+        for channel in range(3):
+            channels[channel] |= (number >> (3 * bit + channel) & 1) << (7 - bit)
+    return channels[0], channels[1], channels[2]

@@ -1,0 +1,170 @@
+"""The command: a folder that is whole or not there, pictures of the listed frames, one line for what is wrong."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import cv2
+import numpy as np
+import pytest
+
+from colocam.data.video import decode
+from colocam.errors import ColocamError
+from colocam.export import FORMATS, MARKER, WITH_IMAGES, Options, export
+from colocam.export.tables import read_videos
+
+
+def files(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_from_a_video_to_every_format(colocam, trained, tmp_path, make_video, square_video):
+    """localize with masks, then all formats by the command line, twice; the second time gives the same bytes."""
+    video = make_video(tmp_path / "a 'b' & c.mkv", square_video("owl", 3, 6, (50, 38))[0], fps=30)
+    assert colocam("localize", trained, video, "-o", tmp_path / "boxes", "--masks").code == 0
+    table = tmp_path / "boxes" / "a 'b' & c.csv"
+    (read,) = read_videos([table], [])
+    assert (read.source.width, read.source.height, read.source.frames, read.source.fps) == (50, 38, 6, 30)
+    assert read.source.path == video
+    assert len(read.objects) > 0
+    assert all(read.mask[row] for row in read.objects)
+    for to in FORMATS:
+        out = tmp_path / "out" / to
+        command = ["export", table, "--to", to, "-o", out, *(["--images"] if to in WITH_IMAGES else [])]
+        outcome = colocam(*command)
+        assert outcome.code == 0, outcome.err
+        assert f"wrote {out}" in outcome.err
+        first = files(out)
+        assert len([name for name in first if name.endswith(".jpg")]) == (6 if to in WITH_IMAGES else 0)
+        assert colocam(*command).code == 0
+        assert files(out) == first
+        assert sorted(path.name for path in out.parent.iterdir() if path.name.startswith(".")) == []
+
+
+def test_pictures_are_the_listed_frames_of_the_video(tmp_path, write_table, row, make_video, numbered, number_of):
+    film = make_video(tmp_path / "film.mp4", numbered(12))
+    rows = [row(frame, (1, 2, 30, 40)) for frame in (3, 7, 11)]
+    table = write_table(tmp_path / "film.csv", rows, size=(64, 48), frames=12, video="film.mp4")
+    out = export([table], "mot", tmp_path / "out", options=Options(images=True))
+    images = {path.name: cv2.imread(str(path)) for path in (out / "film" / "img1").iterdir()}
+    assert {name: number_of(image) for name, image in images.items()} == {
+        "000004.jpg": 3,
+        "000008.jpg": 7,
+        "000012.jpg": 11,
+    }
+    original = {frame.index: frame.image for frame in decode(film)}
+    for name, frame in (("000004.jpg", 3), ("000012.jpg", 11)):
+        assert np.abs(images[name][..., ::-1].astype(int) - original[frame]).max() <= 3
+
+
+def test_colours_and_orientation_of_pictures(tmp_path, write_table, row, make_video, quadrants):
+    make_video(tmp_path / "film.mp4", [quadrants()] * 2, pix_fmt="yuv444p", rotation=90)
+    table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 30, 40))], size=(48, 64), frames=2, video="film.mp4")
+    out = export([table], "coco", tmp_path / "out", options=Options(images=True))
+    picture = cv2.imread(str(out / "images" / "a_000000.jpg"))[..., ::-1].astype(int)
+    shown = next(decode(tmp_path / "film.mp4")).image
+    assert picture.shape == (64, 48, 3)
+    assert np.abs(picture - shown).mean() < 6
+
+
+def test_pictures_that_cannot_be_had(film, tmp_path, make_video):
+    options = Options(images=True)
+
+    def refused(videos=()):
+        with pytest.raises(ColocamError) as error:
+            export([film], "coco", tmp_path / "out", videos=videos, options=options)
+        assert not (tmp_path / "out").exists()
+        assert not list(tmp_path.glob(".*"))
+        return str(error.value)
+
+    with pytest.raises(ColocamError, match="--images: cvat takes the video itself; pictures go with coco, yolo"):
+        export([film], "cvat", tmp_path / "out", options=options)
+    moved = film.with_suffix(".mp4").rename(tmp_path / "elsewhere.mp4")
+    assert "--images needs the video, and " in refused()
+    assert "my film.mp4 is not there: give --video FILE" in refused()
+    export([film], "coco", tmp_path / "fine", videos=[moved], options=options)
+    make_video(film.with_suffix(".mp4"), 12, (80, 48))
+    assert "my film.mp4 is 80×48, the table's video 64×48: give the right one with --video FILE" in refused()
+    make_video(film.with_suffix(".mp4"), 9)
+    assert "my film.mp4 has no frame 9, which my film lists: give --video FILE" in refused()
+
+
+def test_only_its_own_folder_is_replaced(film, tmp_path):
+    out = tmp_path / "out"
+    export([film], "voc", out)
+    assert MARKER in files(out)
+    export([film], "cvat", out)  # another format, the same folder
+    assert set(files(out)) == {"my film.xml", MARKER}
+    (out / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(ColocamError, match="out holds other files: choose another folder, or empty it"):
+        export([film], "cvat", out)
+    assert (out / "notes.txt").read_text(encoding="utf-8") == "mine"
+    with pytest.raises(ColocamError, match="holds other files"):
+        export([film], "cvat", film.parent)
+    assert film.exists()
+    shutil.rmtree(out)
+    out.mkdir()
+    export([film], "cvat", out)
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises(ColocamError, match="a file stands where a folder is needed"):
+        export([film], "cvat", tmp_path / "file")
+
+
+@pytest.mark.parametrize("to", ["coco", "yolo", "cvat"])
+def test_an_interrupted_export_leaves_what_was_there(film, tmp_path, monkeypatch, to):
+    out = tmp_path / "out"
+    export([film], "voc", out)
+    before = files(out)
+
+    def stop(labels, folder, options):
+        FORMATS[f"_{to}"](labels, folder, options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(FORMATS, f"_{to}", FORMATS[to])
+    monkeypatch.setitem(FORMATS, to, stop)
+    with pytest.raises(KeyboardInterrupt):
+        export([film], to, out)
+    assert files(out) == before
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_full_disk_is_one_line(film, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setitem(FORMATS, "coco", full)
+    with pytest.raises(ColocamError, match=r"cannot write .*out: the disk is full"):
+        export([film], "coco", tmp_path / "out")
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_what_is_wrong_with_the_command(colocam, film, tmp_path, write_table, row):
+    base = ["export", film, "-o", tmp_path / "out", "--to"]
+    assert (
+        "--to csw: give one of coco, yolo, voc, mot, cvat, label-studio, csv, parquet, masks"
+        in colocam(*base, "csw").error
+    )
+    assert "--tolerance -1.0: give pixels, 0 or more" in colocam(*base, "cvat", "--tolerance", "-1").error
+    assert "--tolerance nan: give pixels" in colocam(*base, "cvat", "--tolerance", "nan").error
+    nothing = write_table(tmp_path / "nothing.csv", [row(0), row(1)])
+    assert (
+        "nothing.csv: no row has a box, so there is nothing to export"
+        in colocam("export", nothing, "--to", "coco", "-o", tmp_path / "out").error
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_edited_table_is_exported_as_edited(film, tmp_path):
+    text = film.read_text(encoding="utf-8").splitlines()
+    text[1] = text[1].replace("cat", "lion").replace("2.5", "7.75")
+    film.write_text("\n".join(text) + "\n", encoding="utf-8")
+    out = export([film], "coco", tmp_path / "out")
+    data = json.loads((out / "annotations" / "instances_default.json").read_text(encoding="utf-8"))
+    assert [one["name"] for one in data["categories"]] == ["cat", "lion"]
+    assert data["annotations"][0]["bbox"] == [0, 7.75, 20.25, 32.25]
+
+
+def test_torch_is_not_needed():
+    code = "import sys, colocam.export, colocam.cli; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

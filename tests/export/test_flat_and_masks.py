@@ -1,0 +1,73 @@
+"""Tables that can be exported again without a change, and masks as pictures."""
+
+import csv
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from colocam import rle
+from colocam.errors import ColocamError
+from colocam.export import Options, export
+from colocam.export.tables import read_videos
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), kind=st.sampled_from(["csv", "parquet"]))
+def test_a_table_comes_back_unchanged(exported, scenes, data, kind):
+    with exported(data.draw(scenes(tracked=data.draw(st.booleans()))), kind) as (out, video):
+        (again,) = read_videos([out / f"clip one.{kind}"], [])
+    for name in ("frame", "pts", "box", "probability", "score", "presence", "track"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(video, name))
+    assert (again.name, again.tag, again.mask, again.source) == (video.name, video.tag, video.mask, video.source)
+
+
+def test_columns_of_both_tables(exported, row):
+    mask = rle.encode(np.eye(71, 97, dtype=bool))
+    rows = [row(0, (1 / 3, 2, 3, 4), "猫", 7, probability=0.1, presence=0.25, score=0.5, mask=mask), row(1, tag="猫")]
+    wanted = [
+        ["clip one", 0, 0.0, "猫", 0.1, 1 / 3, 2.0, 3.0, 4.0, 0.5, 7, 0.25, mask],
+        ["clip one", 1, 0.04, "猫", *[None] * 9],
+    ]
+    with exported(rows, "parquet") as (out, _):
+        table = pq.read_table(out / "clip one.parquet")
+    assert [list(one.values()) for one in table.to_pylist()] == wanted
+    with exported(rows, "csv") as (out, _), (out / "clip one.csv").open(encoding="utf-8", newline="") as file:
+        header, *lines = csv.reader(file)
+    assert header == table.column_names
+    assert header[1:] == [
+        "frame", "pts", "class", "probability", "x1", "y1", "x2", "y2", "score", "track", "presence", "mask"
+    ]  # fmt: skip
+    read = [
+        [a, int(b), float(c), d, *(float(x) if x else None for x in rest), m or None] for a, b, c, d, *rest, m in lines
+    ]
+    assert read == wanted
+
+
+def test_masks_are_class_numbers_in_colour(tmp_path, write_table, row):
+    masks = np.zeros((2, 71, 97), bool)
+    masks[0, 3:9, 5:40] = True
+    masks[1, 60:, 90:] = True
+    rows = [
+        row(0, (5, 3, 40, 9), "dog", mask=rle.encode(masks[0])),
+        row(0, (90, 60, 97, 71), "cat", mask=rle.encode(masks[1])),
+        row(1, (5, 3, 40, 9), "dog"),
+        row(2),
+    ]
+    out = export([write_table(tmp_path / "a.csv", rows)], "masks", tmp_path / "out")
+    assert (out / "labels.txt").read_text().splitlines() == ["cat", "dog"]
+    pictures = [Image.open(out / "masks" / f"a_{frame:06d}.png") for frame in range(3)]
+    np.testing.assert_array_equal(np.array(pictures[0]), 2 * masks[0] + masks[1])
+    assert not np.array(pictures[1]).any()
+    assert not np.array(pictures[2]).any()
+    assert pictures[0].convert("RGB").getpixel((6, 4)) == (0, 128, 0)
+
+
+def test_tables_without_masks(tmp_path, write_table, row):
+    table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4))])
+    with pytest.raises(ColocamError, match="no table has masks: run 'colocam localize' with --masks"):
+        export([table], "masks", tmp_path / "out", options=Options())
+    assert not (tmp_path / "out").exists()

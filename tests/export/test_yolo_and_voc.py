@@ -1,0 +1,138 @@
+"""YOLO and Pascal VOC, read by supervision, which needs the pictures; and by hand where it rounds."""
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+import supervision as sv
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from colocam.errors import ColocamError
+from colocam.export import Options, export
+from colocam.export.voc import colour
+
+FEW = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def film_boxes(path):
+    frame = int(Path(path).stem[-6:])
+    return np.reshape([] if frame in {4, 5} else [[frame, 2.5, frame + 20.25, 40]], (-1, 4))
+
+
+def test_supervision_reads_yolo(film, tmp_path):
+    out = export([film], "yolo", tmp_path / "out", options=Options(images=True))
+    data = sv.DetectionDataset.from_yolo(
+        str(out / "images" / "train"), str(out / "labels" / "train"), str(out / "data.yaml")
+    )
+    assert data.classes == ["cat"]
+    assert len(data) == 12
+    for path, _, found in data:
+        np.testing.assert_allclose(found.xyxy, film_boxes(path), atol=1e-3)
+
+
+def test_supervision_reads_voc(film, tmp_path):
+    out = export([film], "voc", tmp_path / "out", options=Options(images=True))
+    data = sv.DetectionDataset.from_pascal_voc(str(out / "JPEGImages"), str(out / "Annotations"))
+    assert data.classes == ["cat"]
+    assert len(data) == 12
+    for path, _, found in data:
+        np.testing.assert_allclose(found.xyxy, film_boxes(path), atol=0.5)
+
+
+@FEW
+@given(data=st.data())
+def test_yolo_holds_every_box(exported, scenes, data):
+    with exported(data.draw(scenes()), "yolo") as (out, video):
+        names = yaml.safe_load((out / "data.yaml").read_text(encoding="utf-8"))["names"]
+        listed = (out / "train.txt").read_text(encoding="utf-8").splitlines()
+        texts = {int(name.stem[-6:]): name.read_text().split() for name in (out / "labels" / "train").iterdir()}
+    assert sorted(texts) == video.listed.tolist()
+    assert listed == [f"./images/train/clip one_{frame:06d}.jpg" for frame in video.listed]
+    for frame, words in texts.items():
+        lines = np.array(words, float).reshape(-1, 5)
+        assert ((lines[:, 1:] >= 0) & (lines[:, 1:] <= 1)).all()
+        centres, sizes = lines[:, 1:3] * (97, 71), lines[:, 3:] * (97, 71)
+        rows = video.objects_of[frame]
+        assert [names[int(line[0])] for line in lines] == [video.tag[row] for row in rows]
+        np.testing.assert_allclose(np.hstack([centres - sizes / 2, centres + sizes / 2]), video.box[rows], atol=1e-5)
+
+
+@FEW
+@given(data=st.data())
+def test_voc_holds_every_box_to_the_nearest_pixel(exported, scenes, data):
+    with exported(data.draw(scenes()), "voc") as (out, video):
+        trees = {int(name.stem[-6:]): ET.parse(name).getroot() for name in (out / "Annotations").iterdir()}
+        labels = [line.split(":")[0] for line in (out / "labelmap.txt").read_text(encoding="utf-8").splitlines()[1:]]
+    assert sorted(trees) == video.listed.tolist()
+    assert labels == ["background", *sorted({video.tag[row] for row in video.objects})]
+    for frame, tree in trees.items():
+        assert tree.findtext("filename") == f"clip one_{frame:06d}.jpg"
+        assert [int(tree.findtext(f"size/{side}")) for side in ("width", "height", "depth")] == [97, 71, 3]
+        rows = video.objects_of[frame]
+        for one, row in zip(tree.iterfind("object"), rows, strict=True):
+            assert one.findtext("name") == video.tag[row]
+            corners = [int(one.findtext(f"bndbox/{name}")) for name in ("xmin", "ymin", "xmax", "ymax")]
+            assert 1 <= corners[0] <= corners[2] <= 97
+            assert 1 <= corners[1] <= corners[3] <= 71
+            thin = np.diff(video.box[row].reshape(2, 2), axis=0).min() < 1
+            edges = np.array(corners) - (1, 1, 0, 0)  # from 1 and inclusive to edges
+            np.testing.assert_allclose(edges, video.box[row], atol=1 if thin else 0.501)
+
+
+def test_voc_of_a_whole_picture_is_its_first_and_last_pixel(exported, row):
+    with exported([row(0, (0, 0, 97, 71))], "voc") as (out, _):
+        (tree,) = (ET.parse(path) for path in (out / "Annotations").iterdir())
+    assert [tree.findtext(f"object/bndbox/{name}") for name in ("xmin", "ymin", "xmax", "ymax")] == [
+        "1",
+        "1",
+        "97",
+        "71",
+    ]
+
+
+def test_voc_colours_are_those_of_voc():
+    assert [colour(number) for number in (0, 1, 2, 3, 4, 8, 15, 20)] == [
+        (0, 0, 0), (128, 0, 0), (0, 128, 0), (128, 128, 0), (0, 0, 128), (64, 0, 0), (192, 128, 128), (0, 64, 128),
+    ]  # fmt: skip
+
+
+def test_voc_refuses_what_its_label_map_cannot_hold(tmp_path, write_table, row):
+    table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4), "a:b")])
+    with pytest.raises(ColocamError, match="cannot hold the class 'a:b': take the colon out"):
+        export([table], "voc", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("count", "held_out"), [(1, 0), (2, 1), (4, 1), (5, 1), (10, 2)])
+def test_whole_videos_are_held_out(tmp_path, write_table, row, count, held_out):
+    tables = [write_table(tmp_path / f"v{i}.csv", [row(0, (1, 2, 3, 4)), row(1)]) for i in range(count)]
+    out = export(tables, "yolo", tmp_path / "out")
+    lists = yaml.safe_load((out / "data.yaml").read_text())
+    videos = {
+        key: {line.rsplit("/", 1)[1].split("_")[0] for line in (out / lists[key]).read_text().splitlines()}
+        for key in ("train", "val")
+    }
+    assert videos["train"] == {f"v{i}" for i in range(count - held_out)}
+    assert videos["val"] == {f"v{i}" for i in range(count - held_out, count)} or (
+        count == 1 and videos["val"] == {"v0"}
+    )
+    for key in ("train", "val"):
+        for line in (out / lists[key]).read_text().splitlines():
+            assert (out / line.replace("images", "labels").replace(".jpg", ".txt")).is_file()
+    voc = export(tables, "voc", tmp_path / "voc")
+    assert len((voc / "ImageSets/Main/val.txt").read_text().splitlines()) == 2 * held_out
+
+
+@pytest.mark.parametrize(
+    ("edges", "pixels"),
+    [((12.625, 12.75), 13), ((0, 0.25), 1), ((96.7, 97), 97), ((12.4, 13.4), 13), ((12.5, 13.5), 13)],
+)
+def test_voc_of_a_sliver_is_one_pixel_that_it_lies_in(exported, row, edges, pixels):
+    with exported([row(0, (edges[0], 5, edges[1], 9))], "voc") as (out, _):
+        (tree,) = (ET.parse(path) for path in (out / "Annotations").iterdir())
+    assert int(tree.findtext("object/bndbox/xmin")) == pixels
+    assert int(tree.findtext("object/bndbox/xmax")) - pixels in {0, 1}
+    assert [int(tree.findtext(f"object/bndbox/{name}")) for name in ("ymin", "ymax")] == [6, 9]
