@@ -22,6 +22,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
+Rgb = tuple[Positive, Positive, Positive]
 
 
 class Section(BaseModel):
@@ -52,15 +53,23 @@ class Frames(Section):
 
 
 class Backbone(Section):
-    """The encoder: any convolutional timm network."""
+    """The encoder: a convolutional network or a plain vision transformer of timm (docs/backbones.md)."""
 
     name: str = "resnet50"
     pretrained: bool = True
-    """Let timm download ImageNet weights."""
+    """Let timm download its weights."""
     weights: Path | None = None
     """A local .safetensors or .pth file in place of timm's download."""
+    mean: Rgb | None = None
+    """Mean of RGB in 0–1 that the weights expect; null: what timm states for the network's own weights."""
+    std: Rgb | None = None
+    """Its deviation."""
     output_stride: Literal[8, 16, 32] = 8
-    """Pixels of the frame per pixel of the last feature map; strides are removed, no dilation is put in their place."""
+    """Pixels of the frame per pixel of the last feature map; strides are removed, no dilation is put in their place.
+    A transformer has its patch instead."""
+    stride_in_1x1: bool = False
+    """Residual bottlenecks stride in their first 1×1 convolution, as weights of ResNet's first version expect (Keras,
+    Caffe); those of timm and torchvision stride in the 3×3."""
     args: dict[str, Any] = {}
     """Further arguments of timm's network, e.g. narrower channels."""
 
@@ -161,7 +170,8 @@ class LocalizerStage(Optimisation):
     pool: Annotated[int, Field(ge=0)] = 0
     """k of TCAM: seeds from the maximum of the CAMs of a frame and its k predecessors."""
     decoder: tuple[Count, ...] = (256, 128, 64, 32, 16)
-    """Channels of the U-Net decoder's blocks, deepest first: one per feature map of the encoder."""
+    """Channels of the decoder's blocks, deepest first. U-Net: one per feature map of the encoder, or one fewer;
+    on a transformer, each block doubles the resolution up to the frame's."""
     seeds: Seeds = Seeds()
     losses: Losses = Losses()
 

@@ -7,3 +7,8 @@ class ColocamError(Exception):
 
 class InterruptedRunError(ColocamError):
     """The user stopped a run; everything up to the last finished step is saved and the same command continues it."""
+
+
+def first_line(error: BaseException) -> str:
+    """What another library's error says, in one line."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

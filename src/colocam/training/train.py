@@ -101,7 +101,7 @@ def _save_model(run: Run, method: Method, chosen_from: str) -> None:
         size=run.config.frames.crop,
         threshold=state["threshold"],
         threshold_from=chosen_from,
-        backbone=untrained(run.config),
+        backbone=net.classifier.encoder.backbone,
         decoder=settings.decoder,
     )
     save_model(run.model_folder(method), Model(net, card))
