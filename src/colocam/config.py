@@ -227,9 +227,11 @@ def load_config(preset: str = "cpu", file: Path | None = None, overrides: Sequen
     if file is not None:
         if not file.is_file():
             raise ColocamError(f"no configuration file at {file}: give a YAML file")
-        values, origin = _merge(values, parse_yaml(_text(file), str(file))), str(file)
+        values, origin = _lay_over(values, parse_yaml(_text(file), str(file))), str(file)
+    changes: dict[str, Any] = {}
     for override in overrides:
-        values = _merge(values, _parse_override(override))
+        changes = _merge(changes, _parse_override(override))
+    values = _lay_over(values, changes)
     # all at once: two overrides may be possible only together
     return validate(values, f"--set {' '.join(overrides)}" if overrides else origin)
 
@@ -333,6 +335,14 @@ def _parse_override(override: str) -> dict[str, Any]:
         nested = {part: nested}
     assert isinstance(nested, dict)
     return nested
+
+
+def _lay_over(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` with ``changes``; the arguments of a network do not outlive a change of its name."""
+    old, new = values.get("backbone"), changes.get("backbone")
+    if isinstance(old, Mapping) and isinstance(new, Mapping) and new.get("name", old.get("name")) != old.get("name"):
+        values = {**values, "backbone": {key: value for key, value in old.items() if key != "args"}}
+    return _merge(values, changes)
 
 
 def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

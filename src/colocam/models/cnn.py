@@ -21,8 +21,6 @@ def build_cnn(backbone: Backbone) -> Trunk:
     if stride and info.reduction()[-1] != backbone.output_stride:
         raise ColocamError(keeps_its_strides(backbone))
     _remove_dilation(network)
-    if backbone.stride_in_1x1:
-        _move_strides(network, backbone)
     if backbone.weights is not None:
         load_weights(network, backbone.weights)
     channels: list[int] = info.channels()
@@ -65,12 +63,12 @@ def _remove_dilation(network: nn.Module) -> None:
             module.dilation = (1, 1)
 
 
-def _move_strides(network: nn.Module, backbone: Backbone) -> None:
+def move_strides(network: nn.Module, name: str) -> None:
     """From the 3×3 convolution of each residual bottleneck to the 1×1 before it: version 1 of ResNet."""
     blocks = [module for module in network.modules() if isinstance(module, Bottleneck)]
     if not blocks:
         raise ColocamError(
-            f"'{backbone.name}' has no residual bottlenecks: leave backbone.stride_in_1x1 out (it is for resnet50, …)"
+            f"'{name}' has no residual bottlenecks: leave backbone.stride_in_1x1 out (it is for resnet50, …)"
         )
     for block in blocks:
         block.conv1.stride, block.conv2.stride = block.conv2.stride, block.conv1.stride

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from colocam.config import Backbone
 from colocam.models import vit
-from colocam.models.cnn import build_cnn
+from colocam.models.cnn import build_cnn, move_strides
 from colocam.models.inception import build_inception
 from colocam.models.network import Trunk, family, normalisation
 from colocam.models.vgg import build_vgg
@@ -23,6 +23,8 @@ class Encoder(nn.Module):
     def __init__(self, backbone: Backbone) -> None:
         super().__init__()
         network, self.channels, self._last_stage = _build(backbone)
+        if backbone.stride_in_1x1:
+            move_strides(network, backbone.name)
         self.network = network.to(memory_format=torch.channels_last)
         mean, std = normalisation(backbone)
         self.backbone = backbone.model_copy(update={"pretrained": False, "weights": None, "mean": mean, "std": std})

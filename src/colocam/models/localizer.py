@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from colocam.errors import ColocamError, first_line
 from colocam.models.classifier import Classifier
 from colocam.models.decoder import make_decoder
 
@@ -40,6 +41,18 @@ class LocalizerNet(nn.Module):
         with torch.no_grad():
             logits, features = self.classifier(frames)
         return MapsAndLogits(logits, self.decoder(frames, features))
+
+
+def check_frames(net: LocalizerNet, side: int) -> None:
+    """Refuse a network that cannot take square frames of ``side`` pixels, as some are made for one size."""
+    try:
+        with torch.inference_mode():
+            net.eval()(torch.zeros(1, 3, side, side))
+    except (AssertionError, RuntimeError, ValueError) as error:
+        name = net.classifier.encoder.backbone.name
+        raise ColocamError(
+            f"'{name}' cannot take frames of {side}×{side} pixels (frames.crop): {first_line(error)}"
+        ) from error
 
 
 def foreground(map_logits: Tensor) -> Tensor:

@@ -61,8 +61,11 @@ def family(name: str) -> str:
 def normalisation(backbone: Backbone) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and deviation of RGB in 0–1 that the network expects: the user's, or what timm states for its weights."""
     stated = timm.get_pretrained_cfg(backbone.name)
-    assert stated is not None
-    return backbone.mean or stated.mean, backbone.std or stated.std
+    mean, std = (stated.mean, stated.std) if stated else (None, None)
+    mean, std = backbone.mean or mean, backbone.std or std
+    if mean is None or std is None:
+        raise ColocamError(f"timm states no normalisation for '{backbone.name}': set backbone.mean and backbone.std")
+    return mean, std
 
 
 def convolution(into: int, out: int) -> nn.Conv2d:

@@ -31,9 +31,8 @@ class Vit(nn.Module):
                 f"frames of {frames.shape[3]}×{frames.shape[2]} pixels do not divide into patches of {width}×{height}: "
                 f"set frames.crop to a multiple of {width}"
             )
-        maps: list[Tensor] = self.vit.forward_intermediates(
-            frames, indices=1, norm=True, output_fmt="NCHW", intermediates_only=True
-        )
+        maps = self.vit.forward_intermediates(frames, indices=1, norm=True, output_fmt="NCHW", intermediates_only=True)
+        assert isinstance(maps, list)
         return maps
 
 

@@ -1,0 +1,160 @@
+"""Convolutional backbones: features as timm's and torchvision's own, strides removed, faster learning at the end."""
+
+import pytest
+import timm
+import torch
+import torchvision
+from torch import nn
+
+from colocam.config import Backbone
+from colocam.models import Classifier, Encoder, LocalizerNet
+
+MEAN, STD = (
+    torch.tensor(v).view(1, 3, 1, 1) for v in (timm.data.IMAGENET_DEFAULT_MEAN, timm.data.IMAGENET_DEFAULT_STD)
+)
+
+
+def frames(count=2, side=64, seed=0):
+    return torch.randint(256, (count, 3, side, side), generator=torch.Generator().manual_seed(seed)).float()
+
+
+def normalised(pictures):
+    return (pictures / 255 - MEAN) / STD
+
+
+def encoder(name, stride=8, **rest):
+    torch.manual_seed(0)
+    return Encoder(Backbone(name=name, pretrained=False, output_stride=stride, **rest)).eval()
+
+
+def disturb(network):
+    """Statistics of batch norm that are not those of a new network."""
+    torch.manual_seed(1)
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.normal_()
+            module.running_var.uniform_(0.5, 2)
+    return network
+
+
+@pytest.mark.parametrize(
+    ("name", "stride", "reductions"),
+    [
+        ("resnet18", 8, [2, 4, 8, 8, 8]),
+        ("regnetx_002", 8, [2, 4, 8, 8, 8]),
+        ("efficientnet_b0", 16, [2, 4, 8, 16, 16]),
+        ("mobilenetv3_small_100", 8, [2, 4, 8, 8, 8]),
+        ("densenet121", 32, [2, 4, 8, 16, 32]),
+        ("convnext_atto", 32, [4, 8, 16, 32]),
+        ("swin_tiny_patch4_window7_224", 32, [4, 8, 16, 32]),
+        ("hrnet_w18_small", 32, [2, 4, 8, 16, 32]),
+        ("xception41", 16, [2, 4, 8, 16, 16]),
+        ("darknet53", 8, [1, 2, 4, 8, 8, 8]),
+        ("vgg13", 16, [2, 4, 8, 16]),
+        ("vgg19_bn", 32, [2, 4, 8, 16, 32]),
+    ],
+)
+def test_any_network_gives_maps_and_a_decoder_takes_them(name, stride, reductions):
+    with torch.device("meta"):
+        classifier = Classifier(Backbone(name=name, pretrained=False, output_stride=stride), 3)
+        net = LocalizerNet(classifier, (8,) * len(reductions))
+        picture = torch.empty(2, 3, 224, 224)
+        features, out = classifier(picture).features, net(picture)
+    assert [f.shape[2:] for f in features] == [(224 // r, 224 // r) for r in reductions]
+    assert [f.shape[1] for f in features] == classifier.encoder.channels
+    assert out.map_logits.shape == (2, 2, 224, 224)
+    assert out.class_logits.shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "stage"),
+    [
+        ("resnet18", ["layer4."]),
+        ("convnext_atto", ["stages_3."]),
+        ("efficientnet_b0", ["blocks.5.", "blocks.6."]),
+        ("mobilenetv3_small_100", ["blocks.4.", "blocks.5."]),
+        ("xception41", ["blocks_12."]),
+        ("vgg11", ["added."]),
+        ("inception_v3", ["added."]),
+    ],
+)
+def test_the_last_stage_is_what_follows_the_last_but_one_map(name, stage):
+    with torch.device("meta"):
+        network = Encoder(Backbone(name=name, pretrained=False))
+    late = {id(parameter) for parameter in network.last_stage()}
+    for parameter_name, parameter in network.network.named_parameters():
+        assert (id(parameter) in late) == parameter_name.startswith(tuple(stage)), parameter_name
+
+
+def test_convnext_with_strides_removed_keeps_its_maps_centred():
+    sides = {stride: [f.shape[-1] for f in encoder("convnext_atto", stride)(frames(1, 64))] for stride in (8, 16, 32)}
+    assert sides == {8: [16, 8, 9, 8], 16: [16, 8, 4, 5], 32: [16, 8, 4, 2]}
+
+
+def test_maps_with_channels_last_come_out_with_channels_first():
+    arguments = {"embed_dim": 12, "depths": [1, 1, 1, 1], "img_size": 64, "window_size": 2}
+    swin = encoder("swin_tiny_patch4_window7_224", 32, args=arguments)
+    plain = timm.create_model("swin_tiny_patch4_window7_224", features_only=True, **arguments).eval()
+    plain.load_state_dict(swin.network.network.state_dict())
+    for found, wanted in zip(swin(frames()), plain(normalised(frames())), strict=True):
+        torch.testing.assert_close(found, wanted.movedim(3, 1))
+
+
+@pytest.mark.parametrize("version", [torchvision.models.vgg11, torchvision.models.vgg11_bn])
+def test_vgg_with_all_pools_is_torchvisions_and_one_convolution(version):
+    ours = disturb(encoder(version.__name__, 32))
+    theirs = version(weights=None).features.eval()
+    theirs.load_state_dict(ours.network.features.state_dict())
+    *_, last = ours(frames())
+    expected = nn.functional.conv2d(theirs(normalised(frames())), *ours.network.added[0].parameters(), padding=1)
+    torch.testing.assert_close(last, expected.relu(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("stride", "sides"), [(8, [32, 16, 8]), (16, [32, 16, 8, 4]), (32, [32, 16, 8, 4, 2])])
+def test_vgg_keeps_as_many_pools_as_the_stride_asks_for(stride, sides):
+    ours = encoder("vgg11", stride)
+    features = ours(frames())
+    assert [f.shape[-1] for f in features] == sides
+    assert [f.shape[1] for f in features] == ours.channels
+    # the pools that are left out leave all convolutions as they are, so maps before them agree
+    for found, wanted in zip(features[:2], encoder("vgg11", 32)(frames())[:2], strict=True):
+        assert torch.equal(found, wanted)
+
+
+def test_inception_sees_what_timms_does_away_from_the_edges():
+    """Padding shifts the grid: our cell i of the maps at half the size is timm's i − 1, or i − 2 after Conv2d_2a."""
+    ours = disturb(encoder("inception_v3", 8))
+    plain = timm.create_model("inception_v3", features_only=True).eval()
+    plain.load_state_dict({**plain.state_dict(), **ours.network.trunk.state_dict()})
+    pictures = frames(1, 131)
+    with torch.inference_mode():
+        # timm's first kernel starts at pixel 0, ours at pixel −1: moved by one, both look at the same pixels
+        half, *_ = ours(pictures)
+        theirs, *_ = plain(normalised(pictures)[:, :, 1:, 1:])
+    assert half.shape[-1] == 66
+    torch.testing.assert_close(half[:, :, 4:-4, 4:-4], theirs[:, :, 2:-2, 2:-2][:, :, :58, :58], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("stride", "sides"), [(8, [48, 25, 13, 13, 13]), (16, [48, 25, 13, 7, 7])])
+def test_inceptions_maps(stride, sides):
+    inception = encoder("inception_v3", stride)
+    features = inception(frames(1, 96))
+    assert [f.shape[-1] for f in features] == sides
+    assert [f.shape[1] for f in features] == inception.channels == [64, 80, 288, 768, 1024]
+    net = LocalizerNet(Classifier(inception.backbone, 2), (8, 8, 8, 8, 8)).eval()
+    assert net(frames(1, 75)).map_logits.shape == (1, 2, 75, 75)  # odd sizes all the way
+
+
+def test_strides_move_to_the_1x1_convolution_where_asked():
+    ours = encoder("resnet26", 16, args={"channels": [8, 8, 8, 8]}, stride_in_1x1=True)
+    other = encoder("resnet26", 16, args={"channels": [8, 8, 8, 8]})
+    strides = {n: m.stride for n, m in ours.network.named_modules() if isinstance(m, nn.Conv2d) and m.stride == (2, 2)}
+    assert set(strides) == {
+        "conv1",
+        *(f"layer{stage}.0.{conv}" for stage in (2, 3) for conv in ("conv1", "downsample.0")),
+    }
+    # the same network with torchvision's recipe for such weights
+    for stage in (other.network.layer2, other.network.layer3):
+        stage[0].conv1.stride, stage[0].conv2.stride = (2, 2), (1, 1)
+    for found, wanted in zip(ours(frames()), other(frames()), strict=True):
+        assert torch.equal(found, wanted)
