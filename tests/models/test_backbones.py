@@ -3,23 +3,15 @@
 import pytest
 import timm
 import torch
-import torchvision
 from torch import nn
+from torchvision.models import vgg
 
 from colocam.config import Backbone
 from colocam.models import Classifier, Encoder, LocalizerNet
 
-MEAN, STD = (
-    torch.tensor(v).view(1, 3, 1, 1) for v in (timm.data.IMAGENET_DEFAULT_MEAN, timm.data.IMAGENET_DEFAULT_STD)
-)
-
 
 def frames(count=2, side=64, seed=0):
     return torch.randint(256, (count, 3, side, side), generator=torch.Generator().manual_seed(seed)).float()
-
-
-def normalised(pictures):
-    return (pictures / 255 - MEAN) / STD
 
 
 def encoder(name, stride=8, **rest):
@@ -96,53 +88,60 @@ def test_maps_with_channels_last_come_out_with_channels_first():
     swin = encoder("swin_tiny_patch4_window7_224", 32, args=arguments)
     plain = timm.create_model("swin_tiny_patch4_window7_224", features_only=True, **arguments).eval()
     plain.load_state_dict(swin.network.network.state_dict())
-    for found, wanted in zip(swin(frames()), plain(normalised(frames())), strict=True):
+    for found, wanted in zip(swin(frames()), plain((frames() - swin.mean) / swin.std), strict=True):
         torch.testing.assert_close(found, wanted.movedim(3, 1))
 
 
-@pytest.mark.parametrize("version", [torchvision.models.vgg11, torchvision.models.vgg11_bn])
-def test_vgg_with_all_pools_is_torchvisions_and_one_convolution(version):
-    ours = disturb(encoder(version.__name__, 32))
-    theirs = version(weights=None).features.eval()
+@pytest.mark.parametrize("name", ["vgg11", "vgg11_bn"])
+def test_vgg_with_all_pools_is_torchvisions_and_one_convolution(name):
+    ours = disturb(encoder(name, 32))
+    theirs = vgg.make_layers(vgg.cfgs["A"], batch_norm=name.endswith("bn")).eval()
     theirs.load_state_dict(ours.network.features.state_dict())
-    *_, last = ours(frames())
-    expected = nn.functional.conv2d(theirs(normalised(frames())), *ours.network.added[0].parameters(), padding=1)
-    torch.testing.assert_close(last, expected.relu(), rtol=1e-4, atol=1e-4)
+    picture = frames(1, 32)
+    with torch.inference_mode():
+        *_, last = ours(picture)
+        expected = theirs((picture - ours.mean) / ours.std)
+        expected = nn.functional.conv2d(expected, *ours.network.added[0].parameters(), padding=1).relu()
+    torch.testing.assert_close(last, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(("stride", "sides"), [(8, [32, 16, 8]), (16, [32, 16, 8, 4]), (32, [32, 16, 8, 4, 2])])
 def test_vgg_keeps_as_many_pools_as_the_stride_asks_for(stride, sides):
-    ours = encoder("vgg11", stride)
-    features = ours(frames())
+    with torch.device("meta"):
+        network = encoder("vgg11", stride)
+        features = network(torch.empty(1, 3, 64, 64))
     assert [f.shape[-1] for f in features] == sides
-    assert [f.shape[1] for f in features] == ours.channels
-    # the pools that are left out leave all convolutions as they are, so maps before them agree
-    for found, wanted in zip(features[:2], encoder("vgg11", 32)(frames())[:2], strict=True):
-        assert torch.equal(found, wanted)
+    assert [f.shape[1] for f in features] == network.channels
+    pools = [layer for layer in network.network.features if isinstance(layer, nn.MaxPool2d)]
+    assert len(pools) == len(sides)
 
 
 def test_inception_sees_what_timms_does_away_from_the_edges():
-    """Padding shifts the grid: our cell i of the maps at half the size is timm's i − 1, or i − 2 after Conv2d_2a."""
+    """Our cell i of the map at half the size is centred on pixel 2i; timm's, without padding, on pixel 2i + 3."""
     ours = disturb(encoder("inception_v3", 8))
-    plain = timm.create_model("inception_v3", features_only=True).eval()
-    plain.load_state_dict({**plain.state_dict(), **ours.network.trunk.state_dict()})
-    pictures = frames(1, 131)
+    with torch.device("meta"):
+        plain = timm.create_model("inception_v3", features_only=True, out_indices=(0,)).eval()
+    plain.load_state_dict(ours.network.trunk.state_dict(), strict=False, assign=True)
+    for name in ("Conv2d_1a_3x3", "Conv2d_2a_3x3"):
+        assert plain.get_submodule(name).conv.padding == (0, 0)
+    picture = (frames(1, 64) - ours.mean) / ours.std
     with torch.inference_mode():
-        # timm's first kernel starts at pixel 0, ours at pixel −1: moved by one, both look at the same pixels
-        half, *_ = ours(pictures)
-        theirs, *_ = plain(normalised(pictures)[:, :, 1:, 1:])
-    assert half.shape[-1] == 66
-    torch.testing.assert_close(half[:, :, 4:-4, 4:-4], theirs[:, :, 2:-2, 2:-2][:, :, :58, :58], rtol=1e-3, atol=1e-4)
+        half = ours.network.trunk[:3](picture)
+        (theirs,) = plain(picture[:, :, 1:, 1:])  # now centred on pixel 2i + 4
+    assert half.shape[-1] == 32
+    assert theirs.shape[-1] == 29
+    torch.testing.assert_close(half[:, :, 3:-2, 3:-2], theirs[:, :, 1:-1, 1:-1], rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize(("stride", "sides"), [(8, [48, 25, 13, 13, 13]), (16, [48, 25, 13, 7, 7])])
 def test_inceptions_maps(stride, sides):
-    inception = encoder("inception_v3", stride)
-    features = inception(frames(1, 96))
+    with torch.device("meta"):
+        classifier = Classifier(Backbone(name="inception_v3", pretrained=False, output_stride=stride), 2)
+        features = classifier(torch.empty(1, 3, 96, 96)).features
+        maps = LocalizerNet(classifier, (8, 8, 8, 8, 8))(torch.empty(1, 3, 75, 75)).map_logits
     assert [f.shape[-1] for f in features] == sides
-    assert [f.shape[1] for f in features] == inception.channels == [64, 80, 288, 768, 1024]
-    net = LocalizerNet(Classifier(inception.backbone, 2), (8, 8, 8, 8, 8)).eval()
-    assert net(frames(1, 75)).map_logits.shape == (1, 2, 75, 75)  # odd sizes all the way
+    assert [f.shape[1] for f in features] == classifier.encoder.channels == [64, 80, 288, 768, 1024]
+    assert maps.shape == (1, 2, 75, 75)  # odd sizes all the way
 
 
 def test_strides_move_to_the_1x1_convolution_where_asked():

@@ -76,7 +76,7 @@ def test_strides_are_removed_and_no_dilation_put_in_their_place(config, stride):
     assert sides == sorted(sides, reverse=True)
 
 
-@pytest.mark.parametrize("name", ["resnet10t", "resnet18", "resnet26d", "convnext_atto", "vgg11"])
+@pytest.mark.parametrize("name", ["resnet10t", "resnet18", "resnet26d", "convnext_atto"])
 def test_a_cell_looks_at_its_own_place(name):
     """What a cell of the removed strides sees is centred on its own pixels, not half a cell down and right of them."""
     torch.manual_seed(0)
@@ -99,7 +99,7 @@ HALVES = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
     ("changes", "normalisation"),
     [
         ({}, IMAGENET),
-        ({"name": "tf_mobilenetv3_small_minimal_100", "args": {}}, IMAGENET),
+        ({"name": "tf_mobilenetv3_small_minimal_100", "args": {}}, HALVES),
         ({"name": "vit_tiny_patch16_224", "args": {"depth": 1, "embed_dim": 12}}, HALVES),
         ({"name": "mixnet_s", "mean": (0.1, 0.2, 0.3), "args": {}}, ((0.1, 0.2, 0.3), IMAGENET[1])),
         ({"mean": HALVES[0], "std": HALVES[1]}, HALVES),
@@ -212,7 +212,7 @@ def test_networks_that_timm_cannot_build(config, changes, says):
     assert "\n" not in str(refused.value)
 
 
-def test_frames_that_a_network_cannot_take_are_refused_before_training(config):
+def test_frames_that_a_network_cannot_take_are_refused_before_training():
     swin = Backbone(
         name="swin_tiny_patch4_window7_224",
         pretrained=False,
