@@ -22,7 +22,6 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
-Rgb = tuple[Positive, Positive, Positive]
 
 
 class Section(BaseModel):
@@ -60,9 +59,9 @@ class Backbone(Section):
     """Let timm download its weights."""
     weights: Path | None = None
     """A local .safetensors or .pth file in place of timm's download."""
-    mean: Rgb | None = None
+    mean: tuple[NonNegative, NonNegative, NonNegative] | None = None
     """Mean of RGB in 0–1 that the weights expect; null: what timm states for the network's own weights."""
-    std: Rgb | None = None
+    std: tuple[Positive, Positive, Positive] | None = None
     """Its deviation."""
     output_stride: Literal[8, 16, 32] = 8
     """Pixels of the frame per pixel of the last feature map; strides are removed, no dilation is put in their place.
