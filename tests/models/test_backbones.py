@@ -78,6 +78,21 @@ def test_the_last_stage_is_what_follows_the_last_but_one_map(name, stage):
         assert (id(parameter) in late) == parameter_name.startswith(tuple(stage)), parameter_name
 
 
+def test_a_user_may_choose_among_the_maps():
+    with torch.device("meta"):
+        for indices, sides in (([4], [8]), ([1, 2, 4], [16, 8, 8])):
+            classifier = Classifier(Backbone(name="resnet18", pretrained=False, args={"out_indices": indices}), 2)
+            assert [f.shape[-1] for f in classifier(torch.empty(1, 3, 64, 64)).features] == sides
+            net = LocalizerNet(classifier, (8,) * len(indices))
+            assert net(torch.empty(1, 3, 64, 64)).map_logits.shape == (1, 2, 64, 64)
+            late = sum(p.numel() for p in classifier.encoder.last_stage())
+            assert late == (0 if len(indices) == 1 else sum(p.numel() for p in _stages(classifier, "layer3", "layer4")))
+
+
+def _stages(classifier, *names):
+    return [p for n, p in classifier.encoder.network.named_parameters() if n.startswith(names)]
+
+
 def test_convnext_with_strides_removed_keeps_its_maps_centred():
     sides = {stride: [f.shape[-1] for f in encoder("convnext_atto", stride)(frames(1, 64))] for stride in (8, 16, 32)}
     assert sides == {8: [16, 8, 9, 8], 16: [16, 8, 4, 5], 32: [16, 8, 4, 2]}

@@ -18,13 +18,14 @@ def build_cnn(backbone: Backbone) -> Trunk:
     stride = {} if backbone.output_stride == 32 else {"output_stride": backbone.output_stride}
     network = create(backbone, features_only=True, **stride)
     info = network.feature_info
-    if stride and info.reduction()[-1] != backbone.output_stride:
-        raise ColocamError(keeps_its_strides(backbone))
-    _remove_dilation(network)
+    if stride:
+        if info.reduction()[-1] != backbone.output_stride:
+            raise ColocamError(keeps_its_strides(backbone))
+        _remove_dilation(network)
     if backbone.weights is not None:
         load_weights(network, backbone.weights)
     channels: list[int] = info.channels()
-    last_stage = _after(network, info.module_name()[-2])
+    last_stage = _after(network, info.module_name()[-2]) if len(channels) > 1 else ()
     if getattr(network, "output_fmt", None) == Format.NHWC:
         return Trunk(ChannelsFirst(network), channels, tuple(f"network.{name}" for name in last_stage))
     return Trunk(network, channels, last_stage)
@@ -55,7 +56,8 @@ def _remove_dilation(network: nn.Module) -> None:
         if isinstance(module, AvgPool2dSame) and module.stride in {1, (1, 1)}:
             network.set_submodule(name, nn.Identity())
         elif isinstance(module, nn.Conv2d) and module.kernel_size == (2, 2) and module.stride == (1, 1):
-            conv = nn.Conv2d(module.in_channels, module.out_channels, 2, padding=next(padding))
+            bias = module.bias is not None
+            conv = nn.Conv2d(module.in_channels, module.out_channels, 2, padding=next(padding), bias=bias)
             conv.load_state_dict(module.state_dict())  # a Conv2dSame would pad as it likes
             network.set_submodule(name, conv)
         elif isinstance(module, nn.Conv2d) and module.dilation != (1, 1):
