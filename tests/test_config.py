@@ -74,6 +74,24 @@ def test_overrides_are_judged_together():
     assert (config.frames.resize, config.frames.crop) == (36, 32)
 
 
+def test_arguments_of_a_network_do_not_outlive_its_name(tmp_path):
+    arguments = load_config("cpu").backbone.args
+    assert arguments
+    assert load_config("cpu", None, ["backbone.name=vgg16"]).backbone.args == {}
+    assert load_config("cpu", None, ["backbone.name=vgg16"]).backbone.output_stride == 8
+    assert load_config("cpu", None, ["backbone.name=resnet10t"]).backbone.args == arguments
+    assert load_config("cpu", None, ["backbone.args={drop_rate: 0.1}"]).backbone.args == {**arguments, "drop_rate": 0.1}
+    for overrides in (["backbone.args={a: 1}", "backbone.name=x"], ["backbone.name=x", "backbone.args.a=1"]):
+        assert load_config("cpu", None, overrides).backbone.args == {"a": 1}
+    (tmp_path / "vit.yaml").write_text("backbone: {name: vit_tiny_patch16_224}\n", encoding="utf-8")
+    assert load_config("cpu", tmp_path / "vit.yaml").backbone.args == {}
+
+
+def test_a_normalisation_of_the_users_own():
+    backbone = load_config("cpu", None, ["backbone.mean=[0, 0.5, 1]", "backbone.std=[1, 0.5, 0.25]"]).backbone
+    assert (backbone.mean, backbone.std) == ((0.0, 0.5, 1.0), (1.0, 0.5, 0.25))
+
+
 @pytest.mark.parametrize("text", ["1e-3", "1E-3", "0.001", "1.0e-3", "+1e-3"])
 def test_numbers_as_people_write_them(text):
     assert load_config("cpu", None, [f"classifier.lr={text}"]).classifier.lr == 1e-3
@@ -118,6 +136,9 @@ def test_unknown_keys_are_refused_with_the_nearest_name(override, suggestion):
         ("backbone.pretrained=1", "'backbone.pretrained'", "1"),
         ("backbone.weights=3", "'backbone.weights'", "3"),
         ("backbone.args=[1]", "'backbone.args'", "[1]"),
+        ("backbone.mean=[0.5, 0.5, -0.5]", "'backbone.mean.2'", "-0.5"),
+        ("backbone.std=[0.5, 0, 0.5]", "'backbone.std.1'", "0"),
+        ("backbone.stride_in_1x1=1", "'backbone.stride_in_1x1'", "1"),
         ("classifier.lr=0", "'classifier.lr'", "0"),
         ("classifier.lr=.inf", "'classifier.lr'", "inf"),
         ("classifier.lr=fast", "'classifier.lr'", "'fast'"),

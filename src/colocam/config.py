@@ -51,15 +51,23 @@ class Frames(Section):
 
 
 class Backbone(Section):
-    """The encoder: any convolutional timm network."""
+    """The encoder: a convolutional network or a plain vision transformer of timm (docs/backbones.md)."""
 
     name: str = "resnet50"
     pretrained: bool = True
-    """Let timm download ImageNet weights."""
+    """Let timm download its weights."""
     weights: Path | None = None
     """A local .safetensors or .pth file in place of timm's download."""
+    mean: tuple[NonNegative, NonNegative, NonNegative] | None = None
+    """Mean of RGB in 0–1 that the weights expect; null: what timm states for the network's own weights."""
+    std: tuple[Positive, Positive, Positive] | None = None
+    """Its deviation."""
     output_stride: Literal[8, 16, 32] = 8
-    """Pixels of the frame per pixel of the last feature map; strides are removed, no dilation is put in their place."""
+    """Pixels of the frame per pixel of the last feature map; strides are removed, no dilation is put in their place.
+    A transformer has its patch instead."""
+    stride_in_1x1: bool = False
+    """Residual bottlenecks stride in their first 1×1 convolution, as weights of ResNet's first version expect (Keras,
+    Caffe); those of timm and torchvision stride in the 3×3."""
     args: dict[str, Any] = {}
     """Further arguments of timm's network, e.g. narrower channels."""
 
@@ -160,7 +168,8 @@ class LocalizerStage(Optimisation):
     pool: Annotated[int, Field(ge=0)] = 0
     """k of TCAM: seeds from the maximum of the CAMs of a frame and its k predecessors."""
     decoder: tuple[Count, ...] = (256, 128, 64, 32, 16)
-    """Channels of the U-Net decoder's blocks, deepest first: one per feature map of the encoder."""
+    """Channels of the decoder's blocks, deepest first. U-Net: one per feature map of the encoder, or one fewer;
+    on a transformer, each block doubles the resolution up to the frame's."""
     seeds: Seeds = Seeds()
     losses: Losses = Losses()
 
@@ -237,9 +246,11 @@ def load_config(preset: str = "cpu", file: Path | None = None, overrides: Sequen
     if file is not None:
         if not file.is_file():
             raise ColocamError(f"no configuration file at {file}: give a YAML file")
-        values, origin = _merge(values, parse_yaml(_text(file), str(file))), str(file)
+        values, origin = _lay_over(values, parse_yaml(_text(file), str(file))), str(file)
+    changes: dict[str, Any] = {}
     for override in overrides:
-        values = _merge(values, _parse_override(override))
+        changes = _merge(changes, _parse_override(override))
+    values = _lay_over(values, changes)
     # all at once: two overrides may be possible only together
     return validate(values, f"--set {' '.join(overrides)}" if overrides else origin)
 
@@ -336,6 +347,14 @@ def _parse_override(override: str) -> dict[str, Any]:
         nested = {part: nested}
     assert isinstance(nested, dict)
     return nested
+
+
+def _lay_over(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` with ``changes``; the arguments of a network do not outlive a change of its name."""
+    old, new = values.get("backbone"), changes.get("backbone")
+    if isinstance(old, Mapping) and isinstance(new, Mapping) and new.get("name", old.get("name")) != old.get("name"):
+        values = {**values, "backbone": {key: value for key, value in old.items() if key != "args"}}
+    return _merge(values, changes)
 
 
 def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

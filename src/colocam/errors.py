@@ -17,3 +17,8 @@ def suggest(name: str, valid: Sequence[str], prefix: str = "") -> str:
     near = get_close_matches(name.lower(), valid, n=1, cutoff=0.5)
     dot = f"{prefix}." if prefix else ""
     return f": did you mean '{dot}{near[0]}'?" if near else f": valid are {', '.join(dot + v for v in valid)}"
+
+
+def first_line(error: BaseException) -> str:
+    """What another library's error says, in one line."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -8,8 +8,22 @@ from torch import nn
 from colocam.config import Backbone, load_config
 from colocam.errors import ColocamError
 from colocam.models import Classifier, Encoder, LocalizerNet, foreground
-from colocam.models.encoder import MEAN, STD
-from colocam.models.localizer import MapDecoder
+from colocam.models.decoder import UNet
+from colocam.models.localizer import check_frames
+
+SMALL = {
+    "resnet": (Backbone(name="resnet10t", pretrained=False, args={"channels": [8, 8, 8, 8]}), (8, 8, 8, 8, 8)),
+    "vgg": (Backbone(name="vgg11_bn", pretrained=False), (8, 8, 8)),
+    "inception": (Backbone(name="inception_v3", pretrained=False), (8, 8, 8, 8, 8)),
+    "vit": (
+        Backbone(name="vit_tiny_patch16_224", pretrained=False, args={"depth": 2, "embed_dim": 12, "drop_rate": 0.5}),
+        (8, 8, 8, 8),
+    ),
+    "convnext": (
+        Backbone(name="convnext_atto", pretrained=False, args={"depths": [1, 1, 1, 1], "dims": [8, 8, 8, 8]}),
+        (8, 8, 8),
+    ),
+}
 
 
 @pytest.fixture(scope="module")
@@ -27,17 +41,25 @@ def frames(count=2, side=32, seed=0):
     return torch.randint(256, (count, 3, side, side), generator=torch.Generator().manual_seed(seed)).float()
 
 
-def test_the_papers_network_has_the_papers_size():
-    config = load_config("paper", None, ["backbone.pretrained=false"])
+@pytest.mark.parametrize(
+    ("settings", "last", "total", "learnable"),
+    [
+        ([], (2048, 28, 28), 32.54, 9.01),
+        (["backbone.name=vgg16", "localizer.decoder=[256, 128, 64]"], (1024, 28, 28), 42.57, 23.12),
+        (["backbone.name=inception_v3"], (1024, 29, 29), 31.20, 5.70),
+    ],
+    ids=["resnet50", "vgg16", "inception_v3"],
+)
+def test_the_papers_networks_have_the_papers_sizes(settings, last, total, learnable):
+    config = load_config("paper", None, ["backbone.pretrained=false", *settings])
     with torch.device("meta"):
         net = LocalizerNet(Classifier(config.backbone, 10), config.localizer.decoder)
         out = net(torch.empty(2, 3, 224, 224))
         features = net.classifier(torch.empty(2, 3, 224, 224)).features
-    total = sum(p.numel() for p in net.parameters())
-    learnable = sum(p.numel() for p in net.parameters() if p.requires_grad)
-    assert round(total / 1e6, 2) == 32.54
-    assert round(learnable / 1e6, 2) == 9.01
-    assert features[-1].shape == (2, 2048, 28, 28)
+    assert round(sum(p.numel() for p in net.parameters()) / 1e6, 2) == total
+    assert round(sum(p.numel() for p in net.parameters() if p.requires_grad) / 1e6, 2) == learnable
+    assert features[-1].shape == (2, *last)
+    assert [f.shape[1] for f in features] == net.classifier.encoder.channels
     assert out.map_logits.shape == (2, 2, 224, 224)
     assert out.class_logits.shape == (2, 10)
 
@@ -54,7 +76,7 @@ def test_strides_are_removed_and_no_dilation_put_in_their_place(config, stride):
     assert sides == sorted(sides, reverse=True)
 
 
-@pytest.mark.parametrize("name", ["resnet10t", "resnet18", "resnet26d"])
+@pytest.mark.parametrize("name", ["resnet10t", "resnet18", "resnet26d", "convnext_atto"])
 def test_a_cell_looks_at_its_own_place(name):
     """What a cell of the removed strides sees is centred on its own pixels, not half a cell down and right of them."""
     torch.manual_seed(0)
@@ -64,24 +86,52 @@ def test_a_cell_looks_at_its_own_place(name):
     weight = pictures.grad.square().sum((0, 1))
     for axis in (0, 1):
         profile = weight.sum(axis)
-        assert float(profile @ torch.arange(96.0) / profile.sum()) == pytest.approx(8 * 6, abs=3)
+        found = float(profile @ torch.arange(96.0) / profile.sum())
+        # strided 3×3 kernels are centred on their cell's first pixel, pools and patches on its middle
+        assert 8 * 6 - 3 < found < 8 * 6 + 3.5 + 3
 
 
-def test_frames_are_normalised_as_timm_expects(config):
-    encoder = Encoder(config.backbone).eval()
+IMAGENET = (timm.data.IMAGENET_DEFAULT_MEAN, timm.data.IMAGENET_DEFAULT_STD)
+HALVES = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("changes", "normalisation"),
+    [
+        ({}, IMAGENET),
+        ({"name": "tf_mobilenetv3_small_minimal_100", "args": {}}, HALVES),
+        ({"name": "vit_tiny_patch16_224", "args": {"depth": 1, "embed_dim": 12}}, HALVES),
+        ({"name": "mixnet_s", "mean": (0.1, 0.2, 0.3), "args": {}}, ((0.1, 0.2, 0.3), IMAGENET[1])),
+        ({"mean": HALVES[0], "std": HALVES[1]}, HALVES),
+    ],
+)
+def test_frames_are_normalised_as_the_weights_expect(config, changes, normalisation):
+    backbone = config.backbone.model_copy(update=changes)
+    encoder = Encoder(backbone).eval()
     picture = frames()
-    mean, std = torch.tensor(MEAN).view(1, 3, 1, 1), torch.tensor(STD).view(1, 3, 1, 1)
+    mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in normalisation)
     expected = encoder.network((picture / 255 - mean) / std)
     for found, wanted in zip(encoder(picture), expected, strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
     for found, wanted in zip(encoder(picture.byte()), encoder(picture), strict=True):
         assert torch.equal(found, wanted)
-    assert (MEAN, STD) == (timm.data.IMAGENET_DEFAULT_MEAN, timm.data.IMAGENET_DEFAULT_STD)
+    # what is written beside the trained model says so outright
+    assert (encoder.backbone.mean, encoder.backbone.std) == normalisation
+    assert encoder.backbone.name == backbone.name
+    assert not encoder.backbone.pretrained
 
 
-def test_logits_are_a_linear_layer_on_mean_features(config):
+def test_a_network_without_a_stated_normalisation_needs_the_users(monkeypatch, config):
+    monkeypatch.setattr(timm, "get_pretrained_cfg", lambda _: None)
+    with pytest.raises(ColocamError, match=r"states no normalisation for 'resnet10t': set backbone\.mean"):
+        Encoder(config.backbone)
+    Encoder(config.backbone.model_copy(update={"mean": HALVES[0], "std": HALVES[1]}))
+
+
+@pytest.mark.parametrize("kind", ["resnet", "vgg", "vit", "convnext"])
+def test_logits_are_a_linear_layer_on_mean_features(kind):
     torch.manual_seed(0)
-    classifier = Classifier(config.backbone, 5).eval()
+    classifier = Classifier(SMALL[kind][0], 5).eval()
     logits, features = classifier(frames())
     expected = features[-1].flatten(2).mean(2) @ classifier.head.weight.T + classifier.head.bias
     torch.testing.assert_close(logits, expected)
@@ -102,14 +152,17 @@ def test_foreground_is_the_softmaxs_second_map():
     assert foreground(logits.half()).dtype == torch.float32
 
 
-def test_frozen_means_frozen(net):
-    net.train()
+@pytest.mark.parametrize("kind", SMALL)
+def test_frozen_means_frozen(kind):
+    torch.manual_seed(0)
+    backbone, channels = SMALL[kind]
+    net = LocalizerNet(Classifier(backbone, 3), channels).train()
     before = {name: tensor.clone() for name, tensor in net.classifier.state_dict().items()}
     decoder = {name: tensor.clone() for name, tensor in net.decoder.state_dict().items()}
     optimiser = torch.optim.SGD(net.parameters(), lr=0.5, momentum=0.9, weight_decay=0.1)
     for seed in range(2):
         optimiser.zero_grad()
-        net(frames(seed=seed)).map_logits.square().mean().backward()
+        net(frames(side=48, seed=seed)).map_logits.square().mean().backward()
         optimiser.step()
     after = net.classifier.state_dict()
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
@@ -143,7 +196,7 @@ def test_a_decoder_with_one_block_fewer_ends_at_the_finest_features(config):
 
 def test_a_decoder_of_the_wrong_depth_says_how_many_it_needs(config):
     with pytest.raises(ColocamError, match=r"localizer\.decoder has 2 channel numbers, but the backbone gives 5"):
-        MapDecoder(Encoder(config.backbone).channels, (8, 8))
+        UNet(Encoder(config.backbone).channels, (8, 8))
 
 
 @pytest.mark.parametrize(
@@ -155,14 +208,38 @@ def test_a_decoder_of_the_wrong_depth_says_how_many_it_needs(config):
         ({"args": {"channels": [8, 8]}}, "timm cannot build 'resnet10t'.*list index out of range"),
         ({"args": {"act_layer": "nope"}}, "timm cannot build 'resnet10t'.*nope"),
         ({"args": {"stem_width": -1}}, "timm cannot build 'resnet10t'.*negative dimension"),
-        ({"name": "vit_tiny_patch16_224", "args": {}}, "timm cannot build 'vit_tiny_patch16_224'"),
-        ({"name": "vgg11", "args": {}}, "timm cannot build 'vgg11'"),
+        (
+            {"name": "densenet121", "args": {}},
+            r"'densenet121' cannot be built with backbone\.output_stride 8: set it to 32",
+        ),
+        ({"name": "dla46_c", "args": {}}, r"'dla46_c' cannot be built with backbone\.output_stride 8: set it to 32"),
+        ({"name": "poolformer_s12", "args": {}}, r"cannot be built with backbone\.output_stride 8: set it to 32"),
+        ({"name": "inception_v3", "args": {}, "output_stride": 32}, "set backbone.output_stride to 8 or 16"),
+        ({"stride_in_1x1": True}, r"'resnet10t' has no residual bottlenecks: leave backbone\.stride_in_1x1 out"),
+        ({"name": "vgg11", "args": {}, "stride_in_1x1": True}, "'vgg11' has no residual bottlenecks"),
+        ({"name": "hf-hub:timm/resnet18"}, "timm has no network"),
     ],
 )
 def test_networks_that_timm_cannot_build(config, changes, says):
     with pytest.raises(ColocamError, match=says) as refused:
         Encoder(config.backbone.model_copy(update=changes))
     assert "\n" not in str(refused.value)
+
+
+def test_frames_that_a_network_cannot_take_are_refused_before_training():
+    swin = Backbone(
+        name="swin_tiny_patch4_window7_224",
+        pretrained=False,
+        output_stride=32,
+        args={"embed_dim": 12, "depths": [1, 1, 1, 1], "img_size": 64, "window_size": 2},
+    )
+    net = LocalizerNet(Classifier(swin, 2), (8, 8, 8, 8))
+    check_frames(net, 64)
+    with pytest.raises(
+        ColocamError, match=r"'swin_tiny.*' cannot take frames of 48×48 pixels \(frames\.crop\): "
+    ) as no:
+        check_frames(net, 48)
+    assert "\n" not in str(no.value)
 
 
 def test_a_failed_download_names_the_two_ways_out(monkeypatch):

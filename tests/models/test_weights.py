@@ -3,13 +3,18 @@
 import json
 
 import pytest
+import timm
 import torch
 from safetensors.torch import save_file
+from timm.models.convnext import ConvNeXt
+from timm.models.swin_transformer import SwinTransformer
+from timm.models.vision_transformer import VisionTransformer
 
-from colocam.config import load_config
+from colocam.config import Backbone, load_config
 from colocam.errors import ColocamError
 from colocam.models import Classifier, Encoder, LocalizerNet
 from colocam.models.store import Card, Model, load_model, save_model
+from colocam.models.weights import match_names
 
 
 class Bomb:
@@ -72,10 +77,93 @@ def test_wrong_shapes_and_missing_keys(backbone, weights, tmp_path):
     assert f"lacks '{name}' and 0 more" in refused(backbone, tmp_path / "less.pth")
 
 
-@pytest.mark.parametrize("content", [torch.zeros(3), [1, 2], {"state_dict": {"a": torch.zeros(1)}}, {"epoch": 3}])
+@pytest.mark.parametrize(
+    "content", [torch.zeros(3), [1, 2], {"state_dict": {"a": 3}}, {"epoch": 3}, {}, {"model": [torch.zeros(1)]}]
+)
 def test_files_that_hold_something_else(backbone, tmp_path, content):
     torch.save(content, tmp_path / "w.pth")
     assert "holds no plain state dict" in refused(backbone, tmp_path / "w.pth")
+
+
+@pytest.mark.parametrize("key", ["state_dict", "model"])
+@pytest.mark.parametrize("prefix", ["", "module.", "backbone.", "module.backbone.", "_orig_mod."])
+def test_training_checkpoints_are_unwrapped(backbone, weights, tmp_path, key, prefix):
+    file = {f"{prefix}{name}": tensor for name, tensor in weights.items()}
+    torch.save({"epoch": 3, key: file, "optimizer": {"lr": [0.1]}}, tmp_path / "w.pth")
+    state = with_weights(backbone, tmp_path / "w.pth").network.state_dict()
+    assert all(torch.equal(state[name], tensor) for name, tensor in weights.items())
+
+
+SWIN = {"embed_dim": 12, "depths": [1, 1, 1, 1], "img_size": 64, "window_size": 2}
+FULL = {
+    "resnet18": {"channels": [8, 8, 8, 8]},
+    "convnext_atto": {"depths": [1, 1, 1, 1], "dims": [8, 8, 8, 8]},  # stages.0 is stages_0 in timm's extractor
+    "mobilenetv3_small_100": {},
+    "regnetx_002": {},
+    "tresnet_m": {"layers": [1, 1, 1, 1], "width_factor": 0.2},  # body.layer1 is body_layer1 there
+    "legacy_xception": {},  # everything lies under body. there
+    "swin_tiny_patch4_window7_224": SWIN,
+    "vit_tiny_patch16_224": {"depth": 2, "embed_dim": 12, "img_size": 64},
+    "vit_medium_patch16_gap_240": {"depth": 2, "embed_dim": 12, "img_size": 64, "num_heads": 2},
+}
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_a_whole_classification_network_gives_its_features(name, tmp_path):
+    """Saved by timm with its head, loaded here without: the last map is that of timm's own forward pass."""
+    torch.manual_seed(2)
+    whole = timm.create_model(name, num_classes=3, **FULL[name]).eval()
+    for module in whole.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.running_mean.normal_(std=0.1)
+            module.running_var.uniform_(0.5, 2)
+    torch.save(whole.state_dict(), tmp_path / "w.pth")
+    backbone = Backbone(name=name, weights=tmp_path / "w.pth", output_stride=32, args=FULL[name])
+    encoder = Encoder(backbone).eval()
+    frames = torch.randint(256, (1, 3, 64, 64), generator=torch.Generator().manual_seed(0)).float()
+    frames = (frames - encoder.mean) / encoder.std
+    with torch.inference_mode():
+        *_, last = encoder.network(frames)
+        match whole:
+            case VisionTransformer(fc_norm=norm):
+                expected = norm(whole.forward_features(frames))[:, whole.num_prefix_tokens :].mT.unflatten(2, (4, 4))
+            case ConvNeXt():
+                expected = whole.stages(whole.stem(frames))
+            case SwinTransformer():
+                expected = whole.layers(whole.patch_embed(frames)).movedim(3, 1)
+            case _:
+                expected = whole.forward_features(frames)
+    torch.testing.assert_close(last, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["vgg11", "inception_v3"])
+def test_weights_of_torchvisions_names_fill_all_but_the_added_layers(name, tmp_path):
+    """The head and, for InceptionV3, the blocks that are cut off are neither needed nor missed."""
+    with torch.device("meta"):
+        new = Encoder(Backbone(name=name, pretrained=False)).network
+    trunk = new.features if name == "vgg11" else new.trunk
+    prefix = "features." if name == "vgg11" else ""
+    file = {f"{prefix}{n}": torch.full(t.shape, 0.25, dtype=torch.half) for n, t in trunk.state_dict().items()}
+    head = {"classifier.6.weight": torch.zeros(1000, 4), "Mixed_7a.branch3x3_1.conv.weight": torch.zeros(2)}
+    save_file(file | head, tmp_path / "w.safetensors")
+    loaded = Encoder(Backbone(name=name, weights=tmp_path / "w.safetensors")).network
+    for key, tensor in loaded.state_dict().items():
+        assert key.startswith("added.") or bool((tensor == torch.tensor(0.25).to(tensor.dtype)).all())
+        assert tensor.dtype == new.state_dict()[key].dtype
+    first = next(iter(file))
+    save_file({n: t for n, t in file.items() if n != first}, tmp_path / "w.safetensors")
+    with pytest.raises(ColocamError, match=rf"lacks '{first}' and 0 more"):
+        Encoder(Backbone(name=name, weights=tmp_path / "w.safetensors"))
+
+
+def test_names_agree_up_to_wrappers_and_flattening():
+    assert match_names(["stages_0.conv.weight"], ["stages.0.conv.weight"]) == {
+        "stages_0.conv.weight": "stages.0.conv.weight"
+    }
+    assert match_names(["body.a_b.c"], ["module.a.b.c", "d"]) == {"body.a_b.c": "module.a.b.c"}
+    assert match_names(["a.b", "a_b"], ["a_b", "a.b"]) == {"a.b": "a.b", "a_b": "a_b"}  # the same name comes first
+    assert match_names(["a"], ["b"]) == {}
+    assert match_names(["layer1.0.weight"], ["layer10.weight", "layer1.00.weight"]) == {}
 
 
 def test_a_pickle_with_code_is_refused_and_not_run(backbone, tmp_path):

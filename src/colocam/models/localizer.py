@@ -1,14 +1,13 @@
-"""Localizer: the frozen classifier with a U-Net decoder f on its features, S = softmax(f(X))."""
+"""Localizer: the frozen classifier with a decoder f on its features, S = softmax(f(X))."""
 
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
-from segmentation_models_pytorch.decoders.unet.decoder import UnetDecoder
 from torch import Tensor, nn
 
-from colocam.errors import ColocamError
+from colocam.errors import ColocamError, first_line
 from colocam.models.classifier import Classifier
+from colocam.models.decoder import make_decoder
 
 
 class MapsAndLogits(NamedTuple):
@@ -23,39 +22,13 @@ class MapsAndLogits(NamedTuple):
     map_logits: Tensor
 
 
-class MapDecoder(nn.Module):
-    """The decoder f: a U-Net's expanding half with a 3×3 head of two maps.
-
-    With one block fewer than there are feature maps it ends at the finest of them, and its maps are resized: half the
-    time of a step on a CPU.
-    """
-
-    def __init__(self, encoder_channels: list[int], channels: tuple[int, ...]) -> None:
-        super().__init__()
-        depth = len(encoder_channels)
-        if len(channels) not in {depth, depth - 1}:
-            raise ColocamError(
-                f"localizer.decoder has {len(channels)} channel numbers, but the backbone gives {depth} feature maps: "
-                f"name one for each, or one fewer for maps at the resolution of the finest"
-            )
-        # smp's decoder expects the frame itself (3 channels) in front of the features
-        self.unet = UnetDecoder([3, *encoder_channels], list(channels), n_blocks=len(channels))
-        self.head = nn.Conv2d(channels[-1], 2, kernel_size=3, padding=1)
-        self.to(memory_format=torch.channels_last)
-
-    def forward(self, frames: Tensor, features: list[Tensor]) -> Tensor:
-        """Frames (B, 3, H, W), for their size alone, and features, finest first → (B, 2, H, W)."""
-        logits: Tensor = self.head(self.unet([frames, *features]))
-        return F.interpolate(logits, size=frames.shape[2:], mode="bilinear", align_corners=False)
-
-
 class LocalizerNet(nn.Module):
     """Frames → class logits and map logits in one pass; only the decoder learns."""
 
     def __init__(self, classifier: Classifier, channels: tuple[int, ...]) -> None:
         super().__init__()
         self.classifier = classifier.requires_grad_(requires_grad=False).eval()
-        self.decoder = MapDecoder(classifier.encoder.channels, channels)
+        self.decoder = make_decoder(classifier.encoder, channels)
 
     def train(self, mode: bool = True) -> "LocalizerNet":  # noqa: FBT001, FBT002 - torch's own signature
         """Switch the decoder alone: a frozen classifier keeps its batch-norm statistics, too."""
@@ -68,6 +41,18 @@ class LocalizerNet(nn.Module):
         with torch.no_grad():
             logits, features = self.classifier(frames)
         return MapsAndLogits(logits, self.decoder(frames, features))
+
+
+def check_frames(net: LocalizerNet, side: int) -> None:
+    """Refuse a network that cannot take square frames of ``side`` pixels, as some are made for one size."""
+    try:
+        with torch.inference_mode():
+            net.eval()(torch.zeros(1, 3, side, side))
+    except (AssertionError, RuntimeError, ValueError) as error:
+        name = net.classifier.encoder.backbone.name
+        raise ColocamError(
+            f"'{name}' cannot take frames of {side}×{side} pixels (frames.crop): {first_line(error)}"
+        ) from error
 
 
 def foreground(map_logits: Tensor) -> Tensor:

@@ -58,9 +58,7 @@ def train_classifier(
     def validate(epoch: int) -> Validation:  # noqa: ARG001 - the loop's signature
         return judge.classifier(classifier)
 
-    network = classifier.encoder.network
-    last_block = list(network.children())[-1]
-    late = [*last_block.parameters(), *classifier.head.parameters()]
+    late = [*classifier.encoder.last_stage(), *classifier.head.parameters()]
     late_ids = {id(parameter) for parameter in late}
     early = [parameter for parameter in classifier.parameters() if id(parameter) not in late_ids]
     groups = [(early, 1.0), (late, settings.head_lr_factor)]

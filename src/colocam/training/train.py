@@ -13,6 +13,7 @@ from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.interrupt import graceful_stop
 from colocam.models import Classifier, LocalizerNet
+from colocam.models.localizer import check_frames
 from colocam.models.store import Card, Model, save_model
 from colocam.run import Run, create_run, untrained
 from colocam.training.journal import Journal
@@ -44,8 +45,10 @@ def train(
     config = config or load_config()
     truth = read_truth(Path(boxes)) if boxes is not None else None
     catalogue = read_catalogue(Path(source), val_fraction=config.frames.val_fraction, seed=config.seed)
-    # a network that cannot be built should not be found out after the first stage
-    LocalizerNet(Classifier(untrained(config), len(catalogue.tags)), config.localizer.decoder)
+    # a network that cannot be built or take these frames should not be found out after the first stage
+    check_frames(
+        LocalizerNet(Classifier(untrained(config), len(catalogue.tags)), config.localizer.decoder), config.frames.crop
+    )
     cache = Path(frames) if frames else Path(out) / "frames"
     run = create_run(Path(out), config, catalogue, frames=cache, device=device, boxes=truth is not None)
     try:
@@ -103,7 +106,7 @@ def _save_model(run: Run, method: Method, chosen_from: str) -> None:
         size=run.config.frames.crop,
         threshold=state["threshold"],
         threshold_from=chosen_from,
-        backbone=untrained(run.config),
+        backbone=net.classifier.encoder.backbone,
         decoder=settings.decoder,
     )
     save_model(run.model_folder(method), Model(net, card))

@@ -1,0 +1,76 @@
+"""The decoder f: feature maps → two maps at the frame's resolution, background and foreground, before the softmax."""
+
+from itertools import pairwise
+
+import torch
+import torch.nn.functional as F
+from segmentation_models_pytorch.decoders.unet.decoder import UnetDecoder
+from torch import Tensor, nn
+
+from colocam.errors import ColocamError
+from colocam.models.encoder import Encoder
+from colocam.models.vgg import Vgg
+from colocam.models.vit import Vit
+
+
+def make_decoder(encoder: Encoder, channels: tuple[int, ...]) -> "UNet | TokenHead":
+    """The decoder that suits a backbone, with ``channels`` of its blocks, deepest first."""
+    match encoder.network:
+        case Vit():
+            return TokenHead(encoder.channels[-1], channels)
+        case Vgg():  # the published count has a centre, which the U-Net's library gives to VGG alone
+            return UNet(encoder.channels, channels, centre=True)
+        case _:
+            return UNet(encoder.channels, channels)
+
+
+class UNet(nn.Module):
+    """A U-Net's expanding half on convolutional features, with a 3×3 head of two maps.
+
+    With one block fewer than there are feature maps it ends at the finest of them, and its maps are resized: half the
+    time of a step on a CPU. With a ``centre`` the deepest features pass two more convolutions first.
+    """
+
+    def __init__(self, encoder_channels: list[int], channels: tuple[int, ...], *, centre: bool = False) -> None:
+        super().__init__()
+        depth = len(encoder_channels)
+        if len(channels) not in {depth, depth - 1}:
+            raise ColocamError(
+                f"localizer.decoder has {len(channels)} channel numbers, but the backbone gives {depth} feature maps: "
+                f"name one for each, or one fewer for maps at the resolution of the finest"
+            )
+        # smp's decoder expects the frame itself (3 channels) in front of the features
+        self.unet = UnetDecoder([3, *encoder_channels], list(channels), len(channels), add_center_block=centre)
+        self.head = nn.Conv2d(channels[-1], 2, kernel_size=3, padding=1)
+        self.to(memory_format=torch.channels_last)
+
+    def forward(self, frames: Tensor, features: list[Tensor]) -> Tensor:
+        """Frames (B, 3, H, W), for their size alone, and features, finest first → (B, 2, H, W)."""
+        logits: Tensor = self.head(self.unet([frames, *features]))
+        return F.interpolate(logits, size=frames.shape[2:], mode="bilinear", align_corners=False)
+
+
+class TokenHead(nn.Module):
+    """Localisation head of a transformer: bilinear upsampling and a 3×3 convolution, block by block.
+
+    Of n blocks the last works at the frame's resolution, the one before it at half of it, and so on: four double the
+    resolution each on patches of 14 or 16 pixels; a fifth, in front, works on the tokens' own grid.
+    """
+
+    def __init__(self, tokens: int, channels: tuple[int, ...]) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.Conv2d(into, out, 3, padding=1, bias=False), nn.BatchNorm2d(out), nn.ReLU(inplace=True))
+            for into, out in pairwise((tokens, *channels))
+        )
+        self.head = nn.Conv2d(channels[-1], 2, kernel_size=3, padding=1)
+        self.to(memory_format=torch.channels_last)
+
+    def forward(self, frames: Tensor, features: list[Tensor]) -> Tensor:
+        """Frames (B, 3, H, W), for their size alone, and tokens [(B, C, h, w)] → (B, 2, H, W)."""
+        x = features[-1]
+        for halvings, block in zip(reversed(range(len(self.blocks))), self.blocks, strict=True):
+            size = [max(now, side >> halvings) for now, side in zip(x.shape[2:], frames.shape[2:], strict=True)]
+            x = block(F.interpolate(x, size=size, mode="bilinear", align_corners=False))
+        maps: Tensor = self.head(x)
+        return maps

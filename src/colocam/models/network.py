@@ -1,0 +1,77 @@
+"""Networks of timm by name: built, or refused in one line."""
+
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+import timm
+from torch import nn
+
+from colocam.config import Backbone
+from colocam.errors import ColocamError, first_line
+
+
+class Trunk(NamedTuple):
+    """What every kind of backbone gives to the encoder.
+
+    Attributes:
+        network: normalised frames (B, 3, H, W) → feature maps [(B, C_i, H_i, W_i)], finest first.
+        channels: C_i.
+        last_stage: how the names of the parameters behind the last but one map begin; they learn faster in stage 1.
+    """
+
+    network: nn.Module
+    channels: list[int]
+    last_stage: tuple[str, ...]
+
+
+def create(backbone: Backbone, **arguments: Any) -> Any:  # noqa: ANN401 - timm's networks have no common type
+    """A network of timm with ``arguments`` and the user's own; timm loads its weights unless a local file will."""
+    name, download = backbone.name, backbone.pretrained and backbone.weights is None
+    arguments = {**arguments, **backbone.args}
+    try:
+        return timm.create_model(name, pretrained=download, **arguments)
+    except OSError as error:
+        raise ColocamError(
+            f"the weights of '{name}' could not be downloaded ({first_line(error)}): "
+            "set backbone.weights to a local file, or backbone.pretrained to false"
+        ) from error
+    except (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError) as error:
+        if "output_stride" in arguments and ("output_stride" in str(error) or str(error) == ""):
+            raise ColocamError(keeps_its_strides(backbone)) from error
+        raise ColocamError(f"timm cannot build '{name}' with {arguments}: {first_line(error)}") from error
+
+
+def keeps_its_strides(backbone: Backbone) -> str:
+    """The error of a network whose strides cannot be removed."""
+    return (
+        f"timm's '{backbone.name}' cannot be built with backbone.output_stride {backbone.output_stride}: "
+        "set it to 32, or choose a network whose strides can be removed (resnet50, convnext_tiny, …)"
+    )
+
+
+def family(name: str) -> str:
+    """The module of timm that a network comes from, e.g. ``resnet`` of resnet50.a1_in1k."""
+    if not timm.is_model(name):
+        near = get_close_matches(name, timm.list_models(), n=3, cutoff=0.4)
+        remedy = f"did you mean {', '.join(near)}?" if near else "timm.list_models() lists all"
+        raise ColocamError(f"timm has no network '{name}' (backbone.name): {remedy}")
+    return str(timm.models.model_entrypoint(name).__module__).rpartition(".")[2]
+
+
+def normalisation(backbone: Backbone) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation of RGB in 0–1 that the network expects: the user's, or what timm states for its weights."""
+    stated = timm.get_pretrained_cfg(backbone.name)
+    mean, std = (stated.mean, stated.std) if stated else (None, None)
+    mean, std = backbone.mean or mean, backbone.std or std
+    if mean is None or std is None:
+        raise ColocamError(f"timm states no normalisation for '{backbone.name}': set backbone.mean and backbone.std")
+    return mean, std
+
+
+def convolution(into: int, out: int) -> nn.Conv2d:
+    """A 3×3 convolution that no weights file has, drawn as He et al. propose in front of a ReLU."""
+    layer = nn.Conv2d(into, out, 3, padding=1)
+    nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+    assert layer.bias is not None
+    nn.init.zeros_(layer.bias)
+    return layer

@@ -1,0 +1,69 @@
+"""Weights from a local file, opened without pickle's code and matched by name to the network that needs them."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from colocam.errors import ColocamError, first_line
+
+_WRAPPER = re.compile(r"^(?:(?:module|model|backbone|body|\.orig\.mod)\.)+")
+
+
+def load_weights(network: nn.Module, path: Path) -> None:
+    """Give ``network`` the tensors of a .safetensors or .pth file; more of them (an ImageNet head) are left out.
+
+    Every tensor of the network must be in the file, in its shape; counters of batch norm may be missing.
+    """
+    tensors = read_weights(path)
+    wanted = network.state_dict()
+    names = match_names(wanted, tensors)
+    missing = [name for name in wanted if name not in names and not name.endswith("num_batches_tracked")]
+    if missing:
+        raise ColocamError(f"{path} lacks '{missing[0]}' and {len(missing) - 1} more: it belongs to another network")
+    for name, source in names.items():
+        if tensors[source].shape != wanted[name].shape:
+            raise ColocamError(
+                f"{path}: '{source}' is {tuple(tensors[source].shape)}, the network has {tuple(wanted[name].shape)}"
+            )
+    network.load_state_dict({name: tensors[source] for name, source in names.items()}, strict=False)
+
+
+def match_names(wanted: Iterable[str], found: Iterable[str]) -> dict[str, str]:
+    """Name in the network → name in the file, for those that are in both.
+
+    Names agree up to what wraps a network (``module.`` of data parallelism, ``body.`` of timm's feature extractors, …)
+    and up to the dots that timm's feature extractors turn into underscores (``stages.0`` is ``stages_0`` there).
+    A name that is the same in both stands for itself.
+    """
+    exact = set(found)
+    similar = {plain(name): name for name in exact}
+    names = {name: name if name in exact else similar.get(plain(name)) for name in wanted}
+    return {name: source for name, source in names.items() if source is not None}
+
+
+def plain(name: str) -> str:
+    """A parameter's name without what wraps the network, and with dots alone."""
+    return _WRAPPER.sub("", name.replace("_", "."))
+
+
+def read_weights(path: Path) -> Mapping[str, Tensor]:
+    """The state dict of a file: plain, or under the key ``state_dict`` or ``model`` of a training checkpoint."""
+    if not path.is_file():
+        raise ColocamError(f"no weights at {path} (backbone.weights): give a .safetensors or .pth file")
+    try:
+        content = (
+            load_file(path)
+            if path.suffix == ".safetensors"
+            else torch.load(path, map_location="cpu", weights_only=True)
+        )
+    except Exception as error:
+        raise ColocamError(f"cannot read weights from {path}: {first_line(error)}") from error
+    if isinstance(content, dict):
+        for state in (content, content.get("state_dict"), content.get("model")):
+            if isinstance(state, dict) and state and all(isinstance(value, Tensor) for value in state.values()):
+                return state
+    raise ColocamError(f"{path} (backbone.weights) holds no plain state dict: save 'network.state_dict()' alone")

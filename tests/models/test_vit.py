@@ -1,0 +1,171 @@
+"""A plain transformer as the backbone: tokens in their places, frames of any size, maps at the frame's resolution."""
+
+import pytest
+import timm
+import torch
+from torch import nn
+
+from colocam.cams import layercam
+from colocam.config import Backbone, load_config
+from colocam.errors import ColocamError
+from colocam.models import Classifier, Encoder, LocalizerNet
+from colocam.models.store import Card, Model, load_model, save_model
+from colocam.training import train
+
+ARGS = {"depth": 2, "embed_dim": 24, "num_heads": 2}
+TINY = Backbone(name="vit_tiny_patch16_224", pretrained=False, args={**ARGS, "patch_size": 8, "img_size": 64})
+
+
+def frames(count=2, height=64, width=64, seed=0):
+    return torch.randint(256, (count, 3, height, width), generator=torch.Generator().manual_seed(seed)).float()
+
+
+@pytest.fixture
+def net():
+    torch.manual_seed(0)
+    return LocalizerNet(Classifier(TINY, 3), (16, 8, 8)).eval()
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix"),
+    [
+        ("vit_small_patch16_224.dino", 1),
+        ("vit_small_patch14_dinov2", 1),
+        ("vit_small_patch14_reg4_dinov2", 5),
+        ("vit_small_patch16_dinov3", 5),
+        ("deit_tiny_distilled_patch16_224", 2),
+        ("vit_medium_patch16_gap_240", 0),
+        ("vit_base_patch16_siglip_224", 0),
+    ],
+)
+def test_features_are_the_normed_patch_tokens(name, prefix):
+    torch.manual_seed(0)
+    encoder = Encoder(Backbone(name=name, pretrained=False, args=ARGS)).eval()
+    vit = encoder.network.vit
+    patch = vit.patch_embed.patch_size[0]
+    picture = frames(1, 4 * patch, 5 * patch)
+    [features] = encoder(picture)
+    assert features.shape == (1, 24, 4, 5)
+    assert encoder.channels == [24]
+    normalised = (picture - encoder.mean) / encoder.std
+    tokens = vit.forward_features(normalised)[:, prefix:]
+    assert torch.equal(features.flatten(2), tokens.transpose(1, 2))
+    # layer norm with its first parameters: each token has mean 0 and deviation 1 over its channels
+    torch.testing.assert_close(features.mean(1), torch.zeros(1, 4, 5), atol=1e-5, rtol=0)
+    torch.testing.assert_close(features.std(1, correction=0), torch.ones(1, 4, 5), atol=1e-3, rtol=0)
+
+
+def test_the_networks_own_size_needs_no_resampling():
+    """At the size of its positions the network is timm's own, token by token."""
+    encoder = Encoder(TINY).eval()
+    plain = timm.create_model("vit_tiny_patch16_224", num_classes=0, **TINY.args).eval()
+    plain.load_state_dict(encoder.network.vit.state_dict())
+    tokens = plain.forward_features((frames() - 127.5) / 127.5)[:, 1:]
+    [features] = encoder(frames())
+    torch.testing.assert_close(features, tokens.transpose(1, 2).unflatten(2, (8, 8)), rtol=1e-4, atol=1e-5)
+
+
+def test_maps_and_logits_of_frames_of_two_sizes(net):
+    for height, width in ((64, 64), (32, 48)):
+        out = net(frames(2, height, width))
+        assert out.map_logits.shape == (2, 2, height, width)
+        assert torch.equal(out.class_logits, net.classifier(frames(2, height, width)).logits)
+
+
+def test_the_cams_closed_form_is_the_gradients(net):
+    classifier, picture = net.classifier, frames()
+    kept = {}
+    handle = classifier.encoder.register_forward_hook(lambda _, __, features: kept.update(last=features[-1]))
+    for parameter in classifier.parameters():
+        parameter.requires_grad_(requires_grad=True)
+    classes = torch.tensor([2, 0])
+    score = classifier(picture).logits.gather(1, classes[:, None]).sum()
+    handle.remove()
+    (gradient,) = torch.autograd.grad(score, kept["last"])
+    expected = (gradient.relu() * kept["last"]).sum(1).relu()
+    torch.testing.assert_close(layercam(classifier, picture, classes), expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("channels", "sides"),
+    [((8,), [64]), ((8, 8, 8), [16, 32, 64]), ((8, 8, 8, 8), [8, 16, 32, 64]), ((8,) * 6, [8, 8, 8, 16, 32, 64])],
+)
+def test_blocks_of_the_head_double_the_resolution_up_to_the_frames(channels, sides):
+    net = LocalizerNet(Classifier(TINY, 2), channels).eval()
+    found = []
+    for block in net.decoder.blocks:
+        block.register_forward_hook(lambda _, __, out: found.append(out.shape[-1]))
+    assert net(frames(1)).map_logits.shape == (1, 2, 64, 64)
+    assert found == sides
+
+
+def test_a_token_lights_up_its_own_patch(net):
+    """With symmetric kernels, what one token changes in the maps is centred on the middle of its patch."""
+    for module in net.decoder.modules():
+        if isinstance(module, nn.Conv2d):
+            module.weight.data += module.weight.data.flip(2)
+            module.weight.data += module.weight.data.flip(3)
+    tokens = torch.zeros(1, 24, 8, 8)
+    tokens[:, :, 3, 4] = torch.rand(24, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        maps = net.decoder(frames(1), [tokens]) - net.decoder(frames(1), [torch.zeros_like(tokens)])
+    change, places = maps.square().sum((0, 1)), torch.arange(64.0)
+    assert float(change.sum(1) @ places / change.sum()) == pytest.approx(3 * 8 + 3.5, abs=0.01)
+    assert float(change.sum(0) @ places / change.sum()) == pytest.approx(4 * 8 + 3.5, abs=0.01)
+
+
+def test_frames_that_do_not_divide_into_patches(net):
+    with pytest.raises(
+        ColocamError, match=r"60×64 pixels do not divide into patches of 8×8: set frames\.crop to a mul"
+    ):
+        net(frames(1, 64, 60))
+
+
+def test_the_last_block_learns_faster(net):
+    encoder = net.classifier.encoder
+    late = {id(parameter) for parameter in encoder.last_stage()}
+    names = {name for name, parameter in encoder.named_parameters() if id(parameter) in late}
+    assert names == {n for n, _ in encoder.named_parameters() if "blocks.1." in n or n.startswith("network.vit.norm")}
+    assert len(names) == 14
+
+
+def test_a_saved_transformer_says_the_same_to_the_bit(net, tmp_path):
+    card = Card(
+        method="fcam",
+        tags=("a", "b", "c"),
+        size=64,
+        threshold=0.5,
+        threshold_from="tags-only",
+        backbone=net.classifier.encoder.backbone,
+        decoder=(16, 8, 8),
+    )
+    save_model(tmp_path, Model(net, card))
+    loaded = load_model(tmp_path)
+    assert loaded.card.backbone.mean == (0.5, 0.5, 0.5)
+    with torch.inference_mode():
+        for found, wanted in zip(loaded.net(frames()), net(frames()), strict=True):
+            assert torch.equal(found, wanted)
+
+
+def test_both_stages_train_on_a_transformer(tmp_path, tiny, collection, frame_cache):
+    settings = [setting for setting in tiny if not setting.startswith(("backbone", "localizer.decoder"))]
+    config = load_config(
+        overrides=[
+            *settings,
+            "backbone.name=vit_tiny_patch16_224",
+            "backbone.args={depth: 2, embed_dim: 12, num_heads: 2, patch_size: 8}",
+            "localizer.decoder=[8, 8, 8]",
+            "classifier.epochs=1",
+            "localizer.epochs=1",
+        ]
+    )
+    run = train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+    model = load_model(run)
+    assert model.card.backbone.name == "vit_tiny_patch16_224"
+    torch.manual_seed(config.seed)
+    untrained = LocalizerNet(Classifier(model.card.backbone, 3), (8, 8, 8)).state_dict()
+    trained = model.net.state_dict()
+    assert not torch.equal(trained["decoder.head.weight"], untrained["decoder.head.weight"])
+    maps = model.net(frames(1, 32, 32)).map_logits
+    assert maps.shape == (1, 2, 32, 32)
+    assert maps.isfinite().all()
