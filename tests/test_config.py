@@ -223,8 +223,10 @@ def test_methods_change_only_what_defines_them():
     assert (fcam.losses.coloc, fcam.pool) == (0.0, 0)
     assert (tcam.losses.coloc, tcam.pool) == (0.0, 1)
     assert fcam.losses.model_copy(update={"coloc": 3.0}) == own.losses
-    assert fcam.model_copy(update={"losses": own.losses}) == own
-    assert tcam.model_copy(update={"losses": own.losses, "pool": 0}) == own
+    assert fcam.model_copy(update={"losses": own.losses, "seeds": own.seeds}) == own
+    assert tcam.model_copy(update={"pool": 0}) == fcam
+    sparse = {"foreground": 1, "background": 1, "region": "mask", "blobs": "all"}
+    assert fcam.seeds == own.seeds.model_copy(update=sparse)
 
 
 def test_a_configuration_cannot_be_changed_in_place():

@@ -196,12 +196,18 @@ class ClipModel(Section):
 
 Method = Literal["colocam", "fcam", "tcam"]
 
+_ONE_PIXEL = {"region": "mask", "blobs": "all", "foreground": 1, "background": 1}
+
 METHODS: dict[Method, dict[str, Any]] = {
     "colocam": {},
-    "fcam": {"losses": {"coloc": 0.0}},
-    "tcam": {"losses": {"coloc": 0.0}, "pool": 1},
+    "fcam": {"losses": {"coloc": 0.0}, "seeds": _ONE_PIXEL},
+    "tcam": {"losses": {"coloc": 0.0}, "seeds": _ONE_PIXEL, "pool": 1},
 }
-"""What each trained method changes in ``localizer``: three short configurations of one loop."""
+"""What each trained method changes in ``localizer``: three short configurations of one loop.
+
+F-CAM and TCAM draw one pixel of each kind a frame, as published; CoLo-CAM without its colour term is
+``localizer.losses.coloc=0``.
+"""
 
 
 class Config(Section):
