@@ -36,7 +36,7 @@ def test_resolved_yaml_names_every_key(tmp_path):
                 same_keys(field.annotation, values[name])
 
     same_keys(Config, written)
-    assert written["localizer"]["decoder"] == [64, 48, 32, 16, 8]
+    assert written["localizer"]["decoder"] == [64, 48, 32, 16]
 
 
 def test_the_papers_numbers_are_in_the_preset_paper():
