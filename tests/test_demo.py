@@ -39,7 +39,7 @@ def test_from_nothing_to_a_report(small_world, colocam, tiny_sets, tmp_path, mon
     # once more: nothing is made, decoded or trained again, and the result is the same
     learnt = (run / "model.safetensors").read_bytes(), (run / "metrics.jsonl").read_bytes()
     videos = {path: path.stat().st_mtime_ns for path in out.rglob("videos/**/*.mp4")}
-    monkeypatch.setattr(loop, "_step", None)
+    monkeypatch.setattr(loop, "sgd_step", None)
     again = colocam("demo", "--out", out, *tiny_sets)
     assert again.code == 0, again.err
     assert again.out == outcome.out

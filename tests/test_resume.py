@@ -142,7 +142,7 @@ def test_one_stop_at_any_step(tmp_path, collection, frame_cache, tiny, monkeypat
 
 
 def test_a_finished_run_is_left_as_it_is(collection, frame_cache, config, trained, monkeypatch):
-    monkeypatch.setattr(loop, "_step", None)  # nothing may be trained
+    monkeypatch.setattr(loop, "sgd_step", None)  # nothing may be trained
     before = contents(trained)
     train(collection.manifest, trained, config, frames=frame_cache)
     assert contents(trained) == before
@@ -221,7 +221,7 @@ def test_the_second_signal_in_a_run_still_says_how_to_continue(
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(loop, "_step", impatient)
+    monkeypatch.setattr(loop, "sgd_step", impatient)
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(InterruptedRunError, match=r"^stopped: run the same command again to continue "):
         train(collection.manifest, tmp_path / "run", config, frames=frame_cache)

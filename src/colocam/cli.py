@@ -1,6 +1,7 @@
 """The command line: each command is a thin reading of its arguments; what it does lives in the module it names."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -189,14 +190,18 @@ def report(run: Annotated[Path, typer.Argument(help="Run folder.")]) -> None:
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help="What to time: affinity.")],
+    name: Annotated[str, typer.Argument(help="What to time: affinity, cam, train.")],
     json: Annotated[Path | None, typer.Option(help="Also write the numbers to this file.")] = None,
     device: Device = None,
 ) -> None:
     """Time a part, side by side with its alternatives."""
-    from colocam.bench import affinity  # noqa: PLC0415
+    from colocam.bench import affinity, cam, train  # noqa: PLC0415
 
-    benches = {"affinity": affinity.run}
+    benches: dict[str, Callable[[str, Path | None], object]] = {
+        "affinity": affinity.run,
+        "cam": cam.run,
+        "train": train.run,
+    }
     if name not in benches:
         raise ColocamError(f"no bench '{name}': there is {', '.join(benches)}")
     benches[name](device or "cpu", json)

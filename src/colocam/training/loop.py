@@ -114,7 +114,7 @@ def fit(task: Task, folder: Path, journal: Journal) -> None:
             for step, picks, tensors in prefetch(ahead, task.load, device):
                 rate = learning_rate(task.settings, step, steps)
                 set_learning_rate(optimiser, rate)
-                terms = _step(task, optimiser, partial(task.terms, picks, tensors, step, epoch))
+                terms = sgd_step(task, optimiser, partial(task.terms, picks, tensors, step, epoch))
                 mean.update(task.module, step)
                 journal.add(task.phase, "train", epoch, step, lr=rate, **terms)
                 state["step"] += 1
@@ -128,7 +128,7 @@ def fit(task: Task, folder: Path, journal: Journal) -> None:
             save()
 
 
-def _step(task: Task, optimiser: torch.optim.SGD, compute: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
+def sgd_step(task: Task, optimiser: torch.optim.SGD, compute: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
     """One SGD step; a loss that is not finite contributes no gradient. Returns the detached terms and their sum."""
     optimiser.zero_grad(set_to_none=True)
     terms = compute()

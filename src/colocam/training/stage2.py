@@ -41,6 +41,13 @@ def train_localizer(
     journal: Journal,
 ) -> None:
     """Train the decoder of ``method`` on the frozen classifier; leaves the checkpoint ``best`` in ``folder``."""
+    fit(localizer_task(config, method, classifier, clips, cams, judge), folder, journal)
+
+
+def localizer_task(
+    config: Config, method: Method, classifier: Classifier, clips: Sequence[CachedClip], cams: CamStore, judge: Judge
+) -> Task:
+    """What stage 2 teaches: a fresh decoder, the frames of each step, and the terms of eq. 5."""
     settings, device = config.stage2(method), judge.device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
@@ -95,4 +102,4 @@ def train_localizer(
         return judge.localizer(net, epoch)
 
     groups = [(list(net.decoder.parameters()), 1.0)]
-    fit(Task(method, net.decoder, groups, settings, plan, load, terms, validate), folder, journal)
+    return Task(method, net.decoder, groups, settings, plan, load, terms, validate)

@@ -1,0 +1,48 @@
+"""The benches run the product's own code: what they time is checked, never how long it takes."""
+
+import json
+
+import pytest
+import torch
+
+from colocam.bench import cam, train
+from colocam.cams import METHODS
+from colocam.config import load_config
+
+
+@pytest.fixture(scope="module")
+def config(tiny):
+    return load_config(overrides=[*tiny, "localizer.batch=4", "localizer.frames=2", "localizer.losses.coloc=0.5"])
+
+
+def test_a_step_is_measured_whole_and_in_parts(config, tmp_path, capsys, monkeypatch):
+    seen = []
+    plain = train.sgd_step
+
+    def counted(task, optimiser, compute):
+        before = [p.detach().clone() for p in task.module.parameters()]
+        terms = plain(task, optimiser, compute)
+        moved = any(not torch.equal(a, b) for a, b in zip(before, task.module.parameters(), strict=True))
+        seen.append((set(terms), moved))
+        return terms
+
+    monkeypatch.setattr(train, "sgd_step", counted)
+    result = train.run("cpu", tmp_path / "train.json", config, steps=2)
+    assert len(seen) == 3 + 2  # warm, then timed
+    assert all(terms == {"loss", "seeds", "crf", "size", "coloc"} and moved for terms, moved in seen)
+    assert json.loads((tmp_path / "train.json").read_text()) == result
+    assert result["frames_per_s"] == pytest.approx(4 / (1e-3 * result["step_ms"]))
+    parts = {"read", "copy", "crop", "seeds", "encoder", "decoder", "partial CE", "CRF", "colour"}
+    assert set(result["parts_ms"]) == parts
+    out = capsys.readouterr().out
+    assert all(part in out for part in parts)
+    assert "step_ms" in out
+
+
+def test_every_cam_method_is_measured_beside_the_classifier(config, tmp_path, capsys):
+    result = cam.run("cpu", tmp_path / "cam.json", config)
+    assert list(result["batch_ms"]) == ["classifier alone", *METHODS]
+    for name, ms in result["batch_ms"].items():
+        assert result["frames_per_s"][name] == pytest.approx(4000 / ms)
+    assert json.loads((tmp_path / "cam.json").read_text()) == result
+    assert "smooth-gradcam++" in capsys.readouterr().out
