@@ -1,0 +1,60 @@
+"""The bench of the products: its errors are those of the promise, its steps are the losses' own."""
+
+import json
+
+import pytest
+import torch
+
+from colocam.bench import affinity, frames, timing
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(affinity, "SIZE", 24)
+    monkeypatch.setattr(timing, "copy_bandwidth", lambda _device: 1e10)
+
+
+def test_errors_and_times_are_written_as_printed(small, tmp_path, capsys):
+    result = affinity.run("cpu", tmp_path / "affinity.json", quick=True)
+    assert json.loads((tmp_path / "affinity.json").read_text()) == result
+    out = capsys.readouterr().out
+    names = [row["name"] for row in result["cases"]]
+    assert names == ["colour n=4", "colour n=64", "colour 8 x 4", "crf 32 frames"]
+    assert all(name in out for name in names)
+    for row in result["cases"]:
+        assert row["ms"] > 0
+        if "error_W1" in row:
+            bound = 0.01 if row["name"].startswith("crf") else 0.005
+            assert max(row["error_W1"], row["error_WS"]) <= bound
+            assert row["gradient_1-cos"] <= 1e-4
+    assert sum("error_W1" in row for row in result["cases"]) >= 3
+    by_tolerance = [row["error_WS"] for row in sorted(result["tolerance"], key=lambda row: -row["tol"])]
+    assert by_tolerance[-1] < by_tolerance[0]
+
+
+def test_a_step_is_the_gradient_of_the_loss(small):
+    step = affinity._step(4, [0, 0, 1, 1], "scene", CPU)
+    found = step(1)
+    pictures, maps = frames.make_frames(4, 24, "scene", 1)
+    maps.requires_grad_()
+    loss = affinity.CoLocLoss(affinity.SIGMA)(pictures, maps, torch.tensor([0, 0, 1, 1]))
+    torch.testing.assert_close(found, torch.autograd.grad(loss, maps)[0])
+
+
+@pytest.mark.parametrize("kind", ["scene", "noise"])
+def test_frames_are_pictures_and_follow_their_seed(kind):
+    pictures, maps = frames.make_frames(3, 32, kind, 5)
+    assert pictures.shape == (3, 3, 32, 32)
+    assert pictures.dtype == torch.uint8
+    assert float(pictures.float().std()) > 10
+    assert 0 <= float(maps.min()) < 0.1 < 0.9 < float(maps.max()) <= 1
+    assert torch.equal(pictures, frames.make_frames(3, 32, kind, 5)[0])
+    assert not torch.equal(pictures, frames.make_frames(3, 32, kind, 6)[0])
+
+
+def test_the_median_is_of_warm_calls_in_turn():
+    seen = []
+    assert timing.median_ms(seen.append, CPU, 5) >= 0
+    assert seen == [0, 1, 2, 0, 1, 2, 3, 4]
