@@ -147,12 +147,15 @@ def localize(
     masks: Annotated[
         bool, typer.Option("--masks", help="Also write the object's outline, as a column 'mask'.")
     ] = False,
+    smooth: Annotated[
+        str, typer.Option(help="Steady boxes: offline (looks ahead), online (does not) or none.")
+    ] = "offline",
     device: Device = None,
 ) -> None:
     """Write an annotated mp4 and a table with one row per frame."""
     from colocam.inference.localize import localize_file  # noqa: PLC0415
 
-    annotated, rows = localize_file(run, video, out, table=table, masks=masks, device=device)
+    annotated, rows = localize_file(run, video, out, table=table, masks=masks, smooth=smooth, device=device)
     say(f"wrote {annotated} and {rows}")
 
 
