@@ -194,7 +194,7 @@ def test_files_of_a_video(trained, tmp_path, make_video, square_video, table):
     changed = [np.abs(a.image.astype(int) - b.image).mean() for a, b in zip(drawn, decode(video), strict=True)]
     assert min(changed) > 1  # something is drawn on each
     expected = [
-        (one.frame, one.pts, one.tag, one.probability, *(one.box or (None,) * 4), one.score, one.track)
+        (one.frame, one.pts, one.tag, one.probability, *(one.box or (None,) * 4), one.score, one.track, one.presence)
         for one in Localizer.load(trained)(video)
     ]
     if table == "parquet":
@@ -202,7 +202,7 @@ def test_files_of_a_video(trained, tmp_path, make_video, square_video, table):
         return
     with rows.open(encoding="utf-8", newline="") as file:
         header, *lines = csv.reader(file)
-    assert header == ["frame", "pts", "class", "probability", "x1", "y1", "x2", "y2", "score", "track"]
+    assert header == ["frame", "pts", "class", "probability", "x1", "y1", "x2", "y2", "score", "track", "presence"]
     read = [(int(a), float(b), tag, *(float(cell) if cell else None for cell in rest)) for a, b, tag, *rest in lines]
     assert read == expected
 
@@ -323,4 +323,38 @@ def test_ways_of_smoothing_are_checked(trained, colocam, video, tmp_path):
     error = colocam("localize", trained, video, "-o", tmp_path / "out", "--smooth", "offlin").error
     assert error == "error: --smooth offlin: did you mean 'offline'?"
     assert colocam("localize", trained, video, "-o", tmp_path / "out", "--smooth", "none").code == 0
-    assert (tmp_path / "out" / "video.csv").read_text(encoding="utf-8").splitlines()[0].endswith("y2,score")
+    assert (tmp_path / "out" / "video.csv").read_text(encoding="utf-8").splitlines()[0].endswith("y2,score,presence")
+
+
+def test_presence_hides_boxes_and_a_known_tag_is_believed(trained, video):
+    card = load_model(trained).card
+    assert card.presence is not None
+    plain = list(Localizer.load(trained)(video))
+    assert all(0 <= one.presence <= 1 for one in plain)
+    bound = sorted(one.presence for one in plain)[10]
+    hidden = list(Localizer.load(trained, presence=bound)(video))
+    for one, two in zip(plain, hidden, strict=True):
+        assert one.presence == two.presence
+        assert two.box == (one.box if one.presence >= bound else None)
+        assert (two.track is None) == (two.box is None)
+        assert (two.score == 0) == (two.box is None)
+    assert any(one.box is not None for one in hidden)
+    known = list(Localizer.load(trained, tag="owl")(video))
+    assert {one.tag for one in known} == {"owl"}
+    assert [one.box for one in known] == [one.box for one in plain]
+    for one, two in zip(plain, known, strict=True):
+        assert two.probability <= one.probability + 1e-6
+
+
+def test_presence_and_tags_are_checked(trained):
+    with pytest.raises(ColocamError, match=r"--tag cta: the model does not know it: did you mean 'cat'\?"):
+        Localizer.load(trained, tag="cta")
+    with pytest.raises(ColocamError, match=r"--presence 1\.5: give a probability in 0–1"):
+        Localizer.load(trained, presence=1.5)
+
+
+def test_a_model_without_calibration_has_presences_all_the_same(broken, video):
+    card = json.loads((broken / "model.json").read_text(encoding="utf-8"))
+    del card["presence"]
+    (broken / "model.json").write_text(json.dumps(card), encoding="utf-8")
+    assert all(0 < one.presence < 1 for one in Localizer.load(broken, smooth="online")(video))

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from colocam.boxes.candidates import Candidates
 from colocam.boxes.tracks import NONE
 from colocam.data.video import VideoFrame
-from colocam.inference.steady import GAP, OFFLINE, ONLINE, LookAhead, Sight, single, smooth, steady
+from colocam.inference.steady import GAP, OFFLINE, ONLINE, LookAhead, Sight, single, smooth
+from colocam.inference.steady import steady as steady_with
 from colocam.metrics import steadiness
+from colocam.presence import Presence, uncalibrated
 
 LEFT, RIGHT = (10, 10, 30, 30), (60, 60, 80, 80)
 PICTURE = np.zeros((4, 4, 3), np.uint8)
@@ -21,6 +23,10 @@ def sight(time, *boxes, colours=BLUE, score=0.7):
     candidates = Candidates(found, np.full(len(found), score), np.full(len(found), 0.5))
     nothing = np.zeros((96, 96))
     return Sight(VideoFrame(time, time / 25, PICTURE), np.zeros(3), nothing, nothing, candidates, colours)
+
+
+def steady(sights, ahead):
+    return steady_with(sights, ahead, Presence(uncalibrated(3), ahead.path))
 
 
 def boxes_of(sights):
@@ -100,7 +106,7 @@ def made(video):
     return [sight(t, *boxes, colours=RED if red else BLUE) for t, (boxes, red) in enumerate(video)]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(video=frames, data=st.data())
 def test_online_knows_no_future(video, data):
     until = data.draw(st.integers(1, len(video)))
@@ -109,7 +115,7 @@ def test_online_knows_no_future(video, data):
     assert [(one.track, one.cut) for one in whole[:until]] == [(one.track, one.cut) for one in part]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(video=frames, cuts=st.integers(0, 3), path=st.integers(0, 5), after=st.integers(0, 6))
 def test_frames_come_back_in_order_no_later_than_the_look_ahead(video, cuts, path, after):
     taken = []
@@ -131,7 +137,7 @@ def test_frames_come_back_in_order_no_later_than_the_look_ahead(video, cuts, pat
 
 
 def test_frames_by_themselves_have_the_published_box_and_no_track():
-    found = list(single([sight(0, RIGHT, LEFT), sight(1)]))
+    found = list(single([sight(0, RIGHT, LEFT), sight(1)], Presence(uncalibrated(3), 0)))
     np.testing.assert_array_equal(found[0].box, RIGHT)
     assert found[1].box is None
     assert [one.track for one in found] == [None, None]

@@ -20,6 +20,7 @@ from colocam.errors import ColocamError, suggest
 from colocam.inference.steady import OFFLINE, ONLINE, LookAhead, Sight, single, steady
 from colocam.models import foreground
 from colocam.models.store import Model, load_model
+from colocam.presence import Calibration, Presence, uncalibrated
 from colocam.run import choose_device
 from colocam.types import Box, Localization
 
@@ -34,11 +35,15 @@ class Options(TypedDict, total=False):
         masks: also give outlines.
         smooth: ``offline`` (the default) makes boxes steady with some frames of look-ahead, ``online`` with none;
             ``none`` gives the box of each frame by itself.
+        tag: what the video is known to show; without it, what the classifier sees in it.
+        presence: give no box where the probability of presence is below this; by default all boxes are given.
     """
 
     batch: int
     masks: bool
     smooth: str
+    tag: str | None
+    presence: float | None
 
 
 class Localizer:
@@ -57,6 +62,12 @@ class Localizer:
         self.batch = options.get("batch", 16)
         self.masks = options.get("masks", False)
         self.smooth = options.get("smooth", "offline")
+        self.tag = options.get("tag")
+        self.presence = options.get("presence")
+        if self.tag is not None and self.tag not in self.tags:
+            raise ColocamError(f"--tag {self.tag}: the model does not know it{suggest(self.tag, self.tags)}")
+        if self.presence is not None and not 0 <= self.presence <= 1:
+            raise ColocamError(f"--presence {self.presence}: give a probability in 0–1")
         if self.smooth not in SMOOTH:
             raise ColocamError(f"--smooth {self.smooth}{suggest(self.smooth, list(SMOOTH))}")
 
@@ -78,7 +89,10 @@ class Localizer:
     def stream(self, frames: Iterable[VideoFrame]) -> Iterator[tuple[VideoFrame, Localization]]:
         """The same for frames that are already decoded; each comes back with what was found in it."""
         sights, ahead = self._sights(frames), SMOOTH[self.smooth]
-        for sight in single(sights) if ahead is None else steady(sights, ahead):
+        wanted = None if self.tag is None else self.tags.index(self.tag)
+        calibration = Calibration(*self.card.presence) if self.card.presence else uncalibrated(len(self.tags))
+        presence = Presence(calibration, 0 if ahead is None else ahead.path, wanted)
+        for sight in single(sights, presence) if ahead is None else steady(sights, ahead, presence):
             yield sight.frame, self._tell(sight)
 
     def _sights(self, frames: Iterable[VideoFrame]) -> Iterator[Sight]:
@@ -102,9 +116,10 @@ class Localizer:
         frame, heat = sight.frame, sight.heatmap
         height, width = frame.image.shape[:2]
         probabilities = torch.from_numpy(sight.logits).softmax(0)
-        best = int(probabilities.argmax())
+        best = int(probabilities.argmax()) if self.tag is None else self.tags.index(self.tag)
         box, score, mask = None, 0.0, None
-        if sight.box is not None:
+        shown = self.presence is None or sight.presence >= self.presence
+        if sight.box is not None and shown:
             rows, columns = heat.shape
             inside = np.clip(sight.box, 0, (columns - 1, rows - 1) * 2)
             x1, y1, x2, y2 = np.rint(inside).astype(int)
@@ -121,6 +136,7 @@ class Localizer:
             box=box,
             score=score,
             heatmap=heat,
-            track=sight.track,
+            track=sight.track if shown else None,
+            presence=sight.presence,
             mask=mask,
         )

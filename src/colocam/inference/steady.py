@@ -2,7 +2,7 @@
 
 Each stage takes frames in order and hands them on in order, some frames later where it looks ahead; none keeps more.
 
-    mark_cuts ─► choose (best path through the candidates) ─► number (tracks) ─► smooth
+    mark_cuts ─► choose (best path through the candidates; presence) ─► number (tracks) ─► smooth
 """
 
 from collections import deque
@@ -18,6 +18,7 @@ from colocam.boxes.candidates import Candidates
 from colocam.boxes.tracks import NONE, BestPath, iou, smooth_box
 from colocam.data.cuts import AROUND, find_cuts
 from colocam.data.video import VideoFrame
+from colocam.presence import Presence
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,6 +57,7 @@ class Sight:
         choice: which candidate is the object, ``NONE`` for none.
         track: number of the object from 0.
         box: (4,) in map pixels, None where the object is not seen.
+        presence: probability that the tagged object is in the frame.
     """
 
     frame: VideoFrame
@@ -68,19 +70,21 @@ class Sight:
     choice: int = NONE
     track: int | None = None
     box: Floats | None = None
+    presence: float = 1.0
 
 
-def single(sights: Iterable[Sight]) -> Iterator[Sight]:
-    """Take the published box of each frame by itself; there are no tracks."""
+def single(sights: Iterable[Sight], presence: Presence) -> Iterator[Sight]:
+    """Take the published box of each frame, and its presence, by itself; there are no tracks."""
     for sight in sights:
+        (sight.presence,) = presence.push(sight.logits, cut=True)
         if len(sight.candidates.boxes):
             sight.choice, sight.box = 0, sight.candidates.boxes[0]
         yield sight
 
 
-def steady(sights: Iterable[Sight], ahead: LookAhead) -> Iterator[Sight]:
+def steady(sights: Iterable[Sight], ahead: LookAhead, presence: Presence) -> Iterator[Sight]:
     """Choose, number and smooth the boxes; with :data:`ONLINE` a frame is handed on before the next is taken."""
-    return smooth(number(choose(mark_cuts(sights, ahead.cuts), ahead.path)), ahead.smooth)
+    return smooth(number(choose(mark_cuts(sights, ahead.cuts), ahead.path, presence)), ahead.smooth)
 
 
 def mark_cuts(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
@@ -103,21 +107,21 @@ def mark_cuts(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
         yield decide()
 
 
-def choose(sights: Iterable[Sight], lag: int) -> Iterator[Sight]:
-    """Set ``choice``, by the best path."""
+def choose(sights: Iterable[Sight], lag: int, presence: Presence) -> Iterator[Sight]:
+    """Set ``choice``, by the best path, and ``presence``; both are known ``lag`` frames later."""
     path = BestPath(lag)
     waiting: deque[Sight] = deque()
 
-    def decided(choices: list[int]) -> Iterator[Sight]:
-        for choice in choices:
+    def decided(choices: list[int], presences: list[float]) -> Iterator[Sight]:
+        for choice, there in zip(choices, presences, strict=True):
             sight = waiting.popleft()
-            sight.choice = choice
+            sight.choice, sight.presence = choice, there
             yield sight
 
     for sight in sights:
         waiting.append(sight)
-        yield from decided(path.push(sight.candidates, cut=sight.cut))
-    yield from decided(path.finish())
+        yield from decided(path.push(sight.candidates, cut=sight.cut), presence.push(sight.logits, cut=sight.cut))
+    yield from decided(path.finish(), presence.finish())
 
 
 def number(sights: Iterable[Sight]) -> Iterator[Sight]:
