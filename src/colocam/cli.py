@@ -148,12 +148,21 @@ def localize(
     masks: Annotated[
         bool, typer.Option("--masks", help="Also write the object's outline, as a column 'mask'.")
     ] = False,
+    smooth: Annotated[
+        str, typer.Option(help="Steady boxes: offline (looks ahead), online (does not) or none.")
+    ] = "offline",
+    tag: Annotated[str | None, typer.Option(help="What the video shows, where you know it.")] = None,
+    presence: Annotated[
+        float | None, typer.Option(help="No box where the object is there with a lower probability, e.g. 0.5.")
+    ] = None,
     device: Device = None,
 ) -> None:
     """Write an annotated mp4 and a table with one row per frame."""
     from colocam.inference.localize import localize_file  # noqa: PLC0415
 
-    annotated, rows = localize_file(run, video, out, table=table, masks=masks, device=device)
+    annotated, rows = localize_file(
+        run, video, out, table=table, masks=masks, smooth=smooth, tag=tag, presence=presence, device=device
+    )
     say(f"wrote {annotated} and {rows}")
 
 

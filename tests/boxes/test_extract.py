@@ -7,13 +7,17 @@ from hypothesis.extra.numpy import arrays
 from skimage.measure import label, regionprops
 
 from colocam.boxes import largest_boxes, scale_boxes, to_8bit
-from colocam.boxes.extract import largest_mask
+from colocam.boxes.extract import mask_of_box
 from colocam.errors import ColocamError
 
 
 def one(map_, threshold):
     boxes, found = largest_boxes(np.asarray(map_)[None], threshold)
     return boxes[0].tolist(), bool(found[0])
+
+
+def mask_of_largest(level, threshold, size):
+    return mask_of_box(level, threshold, largest_boxes(level[None], threshold)[0][0].tolist(), size)
 
 
 def blank(height=20, width=30):
@@ -135,8 +139,8 @@ def test_a_mask_is_the_largest_blob_with_its_holes():
     wanted = np.zeros((20, 30), bool)
     wanted[2:12, 3:20] = True
     wanted[5:8, 6:10] = False
-    np.testing.assert_array_equal(largest_mask(level, 0.5, (30, 20)), wanted)
-    doubled = largest_mask(level, 0.5, (60, 40))
+    np.testing.assert_array_equal(mask_of_largest(level, 0.5, (30, 20)), wanted)
+    doubled = mask_of_largest(level, 0.5, (60, 40))
     assert np.mean(doubled != wanted.repeat(2, 0).repeat(2, 1)) < 0.02  # corners are rounded
     (box,), _ = largest_boxes(level[None], 0.5)
     rows, columns = np.flatnonzero(doubled.any(1)), np.flatnonzero(doubled.any(0))
@@ -145,7 +149,7 @@ def test_a_mask_is_the_largest_blob_with_its_holes():
 
 def test_no_mask_without_foreground_or_when_nothing_of_it_is_left():
     level = np.zeros((20, 30), np.uint8)
-    assert largest_mask(level, 0.5, (30, 20)) is None
+    assert mask_of_largest(level, 0.5, (30, 20)) is None
     level[3, 3] = 255
-    assert largest_mask(level, 0.5, (30, 20)).sum() == 1
-    assert largest_mask(level, 0.5, (3, 2)) is None
+    assert mask_of_largest(level, 0.5, (30, 20)).sum() == 1
+    assert mask_of_largest(level, 0.5, (3, 2)) is None

@@ -17,6 +17,7 @@ from colocam.data.video import decode, probe
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
+from colocam.metrics import steadiness
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.store import load_model
 
@@ -44,7 +45,7 @@ def test_it_says_what_the_network_says(trained, video):
     net = LocalizerNet(Classifier(load_model(trained).card.backbone, 3), tuple(card["decoder"]))
     net.load_state_dict(load_file(trained / "model.safetensors"))
     net.eval()
-    found = list(Localizer.load(trained)(video))
+    found = list(Localizer.load(trained, smooth="none")(video))
     assert len(found) == 20
     for frame, one in zip(decode(video), found, strict=True):
         picture = cv2.resize(frame.image, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
@@ -80,7 +81,7 @@ def test_only_a_batch_is_read_ahead(trained, video):
             read.append(frame.index)
             yield frame
 
-    stream = Localizer.load(trained, batch=4).stream(counted())
+    stream = Localizer.load(trained, batch=4, smooth="online").stream(counted())
     frame, found = next(stream)
     assert (frame.index, found.frame) == (0, 0)
     assert read == [0, 1, 2, 3]
@@ -193,7 +194,7 @@ def test_files_of_a_video(trained, tmp_path, make_video, square_video, table):
     changed = [np.abs(a.image.astype(int) - b.image).mean() for a, b in zip(drawn, decode(video), strict=True)]
     assert min(changed) > 1  # something is drawn on each
     expected = [
-        (one.frame, one.pts, one.tag, one.probability, *(one.box or (None,) * 4), one.score)
+        (one.frame, one.pts, one.tag, one.probability, *(one.box or (None,) * 4), one.score, one.track, one.presence)
         for one in Localizer.load(trained)(video)
     ]
     if table == "parquet":
@@ -201,7 +202,7 @@ def test_files_of_a_video(trained, tmp_path, make_video, square_video, table):
         return
     with rows.open(encoding="utf-8", newline="") as file:
         header, *lines = csv.reader(file)
-    assert header == ["frame", "pts", "class", "probability", "x1", "y1", "x2", "y2", "score"]
+    assert header == ["frame", "pts", "class", "probability", "x1", "y1", "x2", "y2", "score", "track", "presence"]
     read = [(int(a), float(b), tag, *(float(cell) if cell else None for cell in rest)) for a, b, tag, *rest in lines]
     assert read == expected
 
@@ -279,9 +280,9 @@ def test_a_failure_in_the_middle_leaves_nothing(trained, video, tmp_path, monkey
 
 def test_masks_are_outlines_of_the_boxes_in_original_pixels(trained, video):
     """A scaled outline lies in its scaled box, give or take one map pixel, and fills it from edge to edge."""
-    plain = list(Localizer.load(trained)(video))
+    plain = list(Localizer.load(trained, smooth="none")(video))
     assert all(one.mask is None for one in plain)
-    found = list(Localizer.load(trained, masks=True)(video))
+    found = list(Localizer.load(trained, masks=True, smooth="none")(video))
     assert [one.box for one in found] == [one.box for one in plain]
     seen = [one for one in found if one.box is not None]
     assert seen
@@ -291,3 +292,69 @@ def test_masks_are_outlines_of_the_boxes_in_original_pixels(trained, video):
         rows, columns = np.flatnonzero(one.mask.any(1)), np.flatnonzero(one.mask.any(0))
         outline = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
         np.testing.assert_array_less(np.abs(np.subtract(outline, one.box)), np.array([80, 60, 80, 60]) / SIDE + 1)
+
+
+@pytest.mark.parametrize("smooth", ["offline", "online"])
+def test_steady_boxes_of_a_video_of_two_shots(trained, tmp_path, make_video, square_video, smooth):
+    pictures = square_video("cat", 1, 12, (80, 60))[0] + [255 - p for p in square_video("owl", 2, 12, (80, 60))[0]]
+    video = make_video(tmp_path / "cut.mkv", pictures, codec="ffv1", pix_fmt="bgr0")
+    plain = list(Localizer.load(trained, smooth="none")(video))
+    found = list(Localizer.load(trained, smooth=smooth, masks=True)(video))
+    assert [(one.frame, one.pts, one.tag) for one in found] == [(one.frame, one.pts, one.tag) for one in plain]
+    assert [one.track for one in plain] == [None] * 24
+    first, second = ({one.track for one in part} - {None} for part in (found[:12], found[12:]))
+    assert first
+    assert second
+    assert not first & second
+    for one in found:
+        assert (one.box is None) == (one.track is None)
+        if one.box is not None:
+            assert 0 <= one.box.x1 < one.box.x2 <= 80
+            assert 0 <= one.box.y1 < one.box.y2 <= 60
+            assert 0 < one.score <= 1
+        assert one.mask is None or one.box is not None
+    boxes = [np.array([one.box or (np.nan,) * 4 for one in part]) for part in (plain, found)]
+    before, after = (steadiness([part], [np.arange(24) == 12]) for part in boxes)
+    assert after.jitter <= before.jitter + 1e-9
+    assert after.shifts <= before.shifts
+
+
+def test_ways_of_smoothing_are_checked(trained, colocam, video, tmp_path):
+    error = colocam("localize", trained, video, "-o", tmp_path / "out", "--smooth", "offlin").error
+    assert error == "error: --smooth offlin: did you mean 'offline'?"
+    assert colocam("localize", trained, video, "-o", tmp_path / "out", "--smooth", "none").code == 0
+    assert (tmp_path / "out" / "video.csv").read_text(encoding="utf-8").splitlines()[0].endswith("y2,score,presence")
+
+
+def test_presence_hides_boxes_and_a_known_tag_is_believed(trained, video):
+    card = load_model(trained).card
+    assert card.presence is not None
+    plain = list(Localizer.load(trained)(video))
+    assert all(0 <= one.presence <= 1 for one in plain)
+    bound = sorted(one.presence for one in plain)[10]
+    hidden = list(Localizer.load(trained, presence=bound)(video))
+    for one, two in zip(plain, hidden, strict=True):
+        assert one.presence == two.presence
+        assert two.box == (one.box if one.presence >= bound else None)
+        assert (two.track is None) == (two.box is None)
+        assert (two.score == 0) == (two.box is None)
+    assert any(one.box is not None for one in hidden)
+    known = list(Localizer.load(trained, tag="owl")(video))
+    assert {one.tag for one in known} == {"owl"}
+    assert [one.box for one in known] == [one.box for one in plain]
+    for one, two in zip(plain, known, strict=True):
+        assert two.probability <= one.probability + 1e-6
+
+
+def test_presence_and_tags_are_checked(trained):
+    with pytest.raises(ColocamError, match=r"--tag cta: the model does not know it: did you mean 'cat'\?"):
+        Localizer.load(trained, tag="cta")
+    with pytest.raises(ColocamError, match=r"--presence 1\.5: give a probability in 0–1"):
+        Localizer.load(trained, presence=1.5)
+
+
+def test_a_model_without_calibration_has_presences_all_the_same(broken, video):
+    card = json.loads((broken / "model.json").read_text(encoding="utf-8"))
+    del card["presence"]
+    (broken / "model.json").write_text(json.dumps(card), encoding="utf-8")
+    assert all(0 < one.presence < 1 for one in Localizer.load(broken, smooth="online")(video))

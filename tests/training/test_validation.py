@@ -14,6 +14,7 @@ from colocam.data.samples import spread_samples
 from colocam.data.store import ROW, CachedClip
 from colocam.metrics import inclusive_iou
 from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.presence import calibrate
 from colocam.selection import tags_only_threshold
 from colocam.training.validation import THRESHOLDS, Judge
 from colocam.types import Clip
@@ -120,3 +121,14 @@ def test_the_published_thresholds():
     assert THRESHOLDS[:3].tolist() == [0, 0.004, 0.008]
     assert len(THRESHOLDS) == 250
     assert THRESHOLDS[-1] < 1
+
+
+def test_presence_is_calibrated_on_every_tag_against_the_others(net, samples, frames):
+    with torch.no_grad():
+        p = net.classifier(frames).logits.double().softmax(1)
+    odds = torch.logit(p)  # frames of videos with a tag are its positives, all others its negatives
+    pairs = [(float(odds[i, tag]), int(samples.classes[i]) == tag) for i in range(len(frames)) for tag in range(2)]
+    values, positive = np.array([one for one, _ in pairs]), np.array([one for _, one in pairs])
+    found = Judge(samples, None, TAGS, SIZE, CPU).presence(net.classifier)
+    assert found == pytest.approx(calibrate(values, positive), abs=1e-3)
+    assert Judge(samples, None, ("cat",), SIZE, CPU).presence(net.classifier) is None

@@ -20,6 +20,9 @@ def localize_file(
     *,
     table: str = "csv",
     masks: bool = False,
+    smooth: str = "offline",
+    tag: str | None = None,
+    presence: float | None = None,
     device: str | None = None,
 ) -> tuple[Path, Path]:
     """Write ``OUT/<video>.mp4`` with heat-map, box and label, and ``OUT/<video>.<table>`` with a row per frame.
@@ -32,12 +35,15 @@ def localize_file(
         out: folder, made if need be.
         table: ``csv`` or ``parquet``.
         masks: also write the object's outline, as a column ``mask``.
+        smooth: ``offline``, ``online`` or ``none``, see :class:`colocam.inference.localizer.Options`.
+        tag: what the video is known to show; without it, what the classifier sees in it.
+        presence: write no box where the object is there with a lower probability; None writes all.
         device: ``cpu`` or ``cuda``; the GPU if there is one.
     """
     if table not in TABLES:
         raise ColocamError(f"--table {table}: give one of {', '.join(TABLES)}")
     video, out = Path(video), Path(out)
-    localizer = Localizer.load(run, device, masks=masks)
+    localizer = Localizer.load(run, device, masks=masks, smooth=smooth, tag=tag, presence=presence)
     info = probe(video)
     with explain_os_errors(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -46,7 +52,7 @@ def localize_file(
         raise ColocamError(f"{annotated} would overwrite the video itself: choose another output folder")
     frames = 0
     with (
-        LocalizationTable(rows, ("mask",) if masks else ()) as listed,
+        LocalizationTable(rows, _columns(localizer)) as listed,
         AnnotatedVideo(annotated, info) as drawn,
         progress(f"localizing {video.name}", estimate_frames(video), unit="frames") as advance,
     ):
@@ -57,3 +63,9 @@ def localize_file(
             advance()
     write_source(rows, describe(video, info, frames))
     return annotated, rows
+
+
+def _columns(localizer: Localizer) -> list[str]:
+    """The columns that a table has on demand."""
+    wanted = {"track": localizer.smooth != "none", "presence": True, "mask": localizer.masks}
+    return [name for name, there in wanted.items() if there]

@@ -6,12 +6,14 @@ from colocam.metrics.hits import PUBLISHED_THRESHOLDS, best_overlaps, box_hits, 
 from colocam.metrics.presence import average_precision
 from colocam.metrics.protocols import PROTOCOLS, RESERVED, accuracy, best_threshold, corloc
 from colocam.metrics.pxap import pixel_histograms, pxap
+from colocam.metrics.steadiness import Steadiness, steadiness
 
 __all__ = [
     "PROTOCOLS",
     "PUBLISHED_THRESHOLDS",
     "RESERVED",
     "Frames",
+    "Steadiness",
     "accuracy",
     "any_contour_hits",
     "average_precision",
@@ -25,5 +27,6 @@ __all__ = [
     "pixel_histograms",
     "pxap",
     "resampled_means",
+    "steadiness",
     "top_k",
 ]

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
+from colocam.boxes.extract import contour_box, contours_of
 from colocam.boxes.quantize import Maps, checked_levels
 from colocam.metrics.hits import Numbers, best_overlaps, check_counts, hits_of_overlaps
 
@@ -59,6 +59,4 @@ def any_contour_hits(
 
 
 def _contour_boxes(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE)
-    x, y, w, h = np.array([cv2.boundingRect(contour) for contour in contours]).T
-    return np.stack([x, y, np.minimum(x + w, mask.shape[1] - 1), np.minimum(y + h, mask.shape[0] - 1)], axis=1)
+    return np.array([contour_box(contour, mask.shape) for contour in contours_of(mask)])

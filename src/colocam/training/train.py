@@ -15,6 +15,7 @@ from colocam.interrupt import graceful_stop
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.localizer import check_frames
 from colocam.models.store import Card, Model, save_model
+from colocam.presence import Calibration
 from colocam.run import Run, create_run, untrained
 from colocam.training.journal import Journal
 from colocam.training.stage1 import train_classifier
@@ -69,10 +70,11 @@ def _train(run: Run, truth: Truth | None) -> None:
     tags, size = run.catalogue.tags, run.config.frames.crop
     train_classifier(run.config, training, tags, judge, run.folder / "classifier", journal)
     cams = open_cams(run.source(), training, tags, size, run.folder / "classifier" / "cams.npy", run.device)
+    presence = judge.presence(run.classifier())
     for method in run.config.methods:
         folder = run.folder / method
         train_localizer(run.config, method, run.classifier(), training, cams, judge, folder, journal)
-        _save_model(run, method, "tags-only" if truth is None else "validation")
+        _save_model(run, method, "tags-only" if truth is None else "validation", presence)
 
 
 def _judge(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Judge:
@@ -92,7 +94,7 @@ def _judge(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Judge:
     return Judge(samples, scaled_boxes(samples, truth, size), tags, size, device, cam)
 
 
-def _save_model(run: Run, method: Method, chosen_from: str) -> None:
+def _save_model(run: Run, method: Method, chosen_from: str, presence: Calibration | None) -> None:
     """Put the classifier and the best decoder together, with the threshold that was chosen for it."""
     saved = load_checkpoint(run.folder / method, "best")
     assert saved is not None
@@ -108,5 +110,6 @@ def _save_model(run: Run, method: Method, chosen_from: str) -> None:
         threshold_from=chosen_from,
         backbone=net.classifier.encoder.backbone,
         decoder=settings.decoder,
+        presence=presence,
     )
     save_model(run.model_folder(method), Model(net, card))

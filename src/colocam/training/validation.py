@@ -15,6 +15,7 @@ from colocam.config import Cam
 from colocam.data.samples import Boxes, Samples
 from colocam.metrics import Frames, best_threshold, box_hits
 from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.presence import Calibration, calibrate, log_odds
 from colocam.selection import tags_only_threshold
 from colocam.training.loop import Validation
 
@@ -67,6 +68,15 @@ class Judge:
             return Validation({"best": float(epoch)}, {"threshold": tags_only_threshold(maps)})
         threshold, corloc = self._choose(maps, self.boxes)
         return Validation({"best": corloc}, {"threshold": threshold, "corloc": corloc})
+
+    @torch.inference_mode()
+    def presence(self, classifier: Classifier) -> Calibration | None:
+        """Calibrate presence on held-out tags: frames of videos with a tag against those without it."""
+        if len(self.tags) < 2:
+            return None
+        logits = torch.cat([classifier(frames).logits.float().cpu() for frames, _ in self._batches()])
+        positive = F.one_hot(self.samples.classes, len(self.tags)).bool()
+        return calibrate(log_odds(logits.numpy()).ravel(), positive.numpy().ravel())
 
     def _choose(self, maps: npt.NDArray[np.uint8], boxes: list[Boxes]) -> tuple[float, float]:
         """The threshold with the best CorLoc, mean over classes, and that CorLoc in percent (as `oracle-global`)."""

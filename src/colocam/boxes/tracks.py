@@ -1,0 +1,130 @@
+"""One object over time: the best path through the candidates of each frame, its numbers, and steadier boxes.
+
+The path x_1 … x_T takes one candidate of each frame or none and maximises
+
+    Σ_t score(x_t) − Σ_t change(x_t, x_{t+1}),
+
+where a change of boxes costs ``JUMP`` · (1 − IoU), to lose or to find the object costs half a jump, and across a cut
+nothing costs anything. So going through "none" is never cheaper than the jump itself, while one bad frame is.
+"""
+
+from collections import deque
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.boxes.candidates import Candidates
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+NONE = -1
+"""Choice of a frame in which the object is not seen."""
+JUMP = 1.0
+"""Cost of a jump to a box without overlap, in units of the score."""
+
+
+def iou(a: Floats, b: Floats) -> Floats:
+    """IoU of boxes (..., 4) as areas, x2 − x1 wide; shapes are broadcast. 0 for boxes without area."""
+    width = np.minimum(a[..., 2], b[..., 2]) - np.maximum(a[..., 0], b[..., 0])
+    height = np.minimum(a[..., 3], b[..., 3]) - np.maximum(a[..., 1], b[..., 1])
+    common = np.maximum(width, 0) * np.maximum(height, 0)
+    union = _area(a) + _area(b) - common
+    overlap: Floats = np.divide(common, union, out=np.zeros_like(common), where=union > 0)
+    return overlap
+
+
+def changes(before: Floats, after: Floats, jump: float = JUMP) -> Floats:
+    """Cost of every change from the boxes of a frame to those of the next, "none" last: (k + 1, n + 1)."""
+    costs = np.full((len(before) + 1, len(after) + 1), jump / 2)
+    costs[:-1, :-1] = jump * (1 - iou(before[:, None], after[None]))
+    costs[-1, -1] = 0
+    return costs
+
+
+class BestPath:
+    """The best path as frames arrive, each decided ``lag`` frames later; no more than that is kept.
+
+    With a lag of 0 a decision knows the past alone; with the lag of the whole video the path is the best of all.
+    """
+
+    def __init__(self, lag: int, jump: float = JUMP) -> None:
+        self.lag = lag
+        self.jump = jump
+        self._boxes = np.zeros((0, 4))
+        self._totals = np.zeros(0)
+        self._origins: deque[Integers] = deque(maxlen=lag + 1)  # where the best path to each state came from
+        self._pending = 0
+
+    def push(self, candidates: Candidates, *, cut: bool = False) -> list[int]:
+        """Take the next frame; give the choice for the frame ``lag`` before it, if there is one."""
+        scores = np.append(candidates.scores, 0.0)
+        if len(self._totals) == 0:
+            self._totals, origins = scores, np.zeros(len(scores), np.int64)
+        else:
+            free = np.zeros((len(self._boxes) + 1, len(scores)))
+            paths = self._totals[:, None] - (free if cut else changes(self._boxes, candidates.boxes, self.jump))
+            origins = paths.argmax(0)
+            self._totals = paths.max(0) + scores
+            self._totals -= self._totals.max()  # only differences matter, and a long video would lose digits
+        self._boxes = candidates.boxes
+        self._origins.append(origins)
+        self._pending += 1
+        if self._pending <= self.lag:
+            return []
+        self._pending -= 1
+        return self._back(self.lag)[:1]
+
+    def finish(self) -> list[int]:
+        """Give the choices for the frames that are still open, in order."""
+        pending, self._pending = self._pending, 0
+        return self._back(pending - 1) if pending else []
+
+    def _back(self, steps: int) -> list[int]:
+        """Follow the best path back from the last frame over ``steps`` frames."""
+        state = int(self._totals.argmax())
+        states = [state]
+        for place in range(1, steps + 1):
+            state = int(self._origins[-place][state])
+            states.append(state)
+        sizes = [len(origins) for origins in list(self._origins)[len(self._origins) - 1 - steps :]]
+        return [NONE if state == size - 1 else state for state, size in zip(reversed(states), sizes, strict=True)]
+
+
+def best_path(frames: list[Candidates], cuts: npt.NDArray[np.bool_] | None = None, jump: float = JUMP) -> list[int]:
+    """Index of the candidate chosen in each frame, :data:`NONE` for none, over a whole video."""
+    path = BestPath(len(frames), jump)
+    for number, candidates in enumerate(frames):
+        path.push(candidates, cut=bool(cuts is not None and cuts[number]))
+    return path.finish()
+
+
+def smooth_box(times: Floats, boxes: Floats, at: float, width: float) -> Floats:
+    """Box (4,) at a time, from observed boxes around it: weighted straight lines through centre and log size.
+
+    Weights are Gaussian in time. A straight line keeps up with steady motion, at the end of a track too, where the
+    observations are all on one side; with the same number on both sides it is their weighted mean.
+
+    Args:
+        times: (n,) of the observations, n ≥ 1.
+        boxes: (n, 4).
+        at: the time asked for.
+        width: standard deviation of the weights.
+    """
+    values = (
+        np.concatenate([boxes[:, :2] + boxes[:, 2:], 2 * np.log(np.maximum(boxes[:, 2:] - boxes[:, :2], 1))], axis=1)
+        / 2
+    )
+    x = times - at
+    weights = np.exp(-0.5 * (x / width) ** 2)
+    weights /= weights.sum()
+    middle, level = weights @ x, weights @ values
+    spread = weights @ (x - middle) ** 2
+    slope = (weights * (x - middle)) @ values / spread if spread > 1e-9 else np.zeros(4)
+    centre, size = np.split(level - slope * middle, 2)
+    return np.concatenate([centre - np.exp(size) / 2, centre + np.exp(size) / 2])
+
+
+def _area(boxes: Floats) -> Floats:
+    area: Floats = np.maximum(boxes[..., 2] - boxes[..., 0], 0) * np.maximum(boxes[..., 3] - boxes[..., 1], 0)
+    return area

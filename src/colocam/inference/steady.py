@@ -1,0 +1,188 @@
+"""Boxes that hold together over time, as a chain of stages over what the model sees in each frame.
+
+Each stage takes frames in order and hands them on in order, some frames later where it looks ahead; none keeps more.
+
+    mark_cuts ─► choose (best path through the candidates; presence) ─► number (tracks) ─► smooth
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.boxes.candidates import Candidates
+from colocam.boxes.tracks import NONE, BestPath, iou, smooth_box
+from colocam.data.cuts import AROUND, find_cuts
+from colocam.data.video import VideoFrame
+from colocam.presence import Presence
+
+Floats = npt.NDArray[np.float64]
+
+GAP = 5
+"""Frames that a track may be out of sight; after more it is another one."""
+REACH = 6
+"""Frames on each side that a box is smoothed over."""
+WIDTH = 2.5
+"""Standard deviation of their weights, in frames."""
+
+
+class LookAhead(NamedTuple):
+    """Frames that each stage waits for."""
+
+    cuts: int
+    path: int
+    smooth: int
+
+
+OFFLINE = LookAhead(cuts=2, path=16, smooth=REACH)
+ONLINE = LookAhead(0, 0, 0)
+
+
+@dataclass(slots=True)
+class Sight:
+    """What the model sees in a frame, and what the stages make of it.
+
+    Attributes:
+        frame: the frame.
+        logits: (K,) of the classes.
+        heatmap: (h, w) foreground probability.
+        levels: (h, w) the same in 8 bits.
+        candidates: boxes that the object may have, in map pixels.
+        histogram: (D,) colours of the frame.
+        cut: whether a new shot begins here.
+        choice: which candidate is the object, ``NONE`` for none.
+        track: number of the object from 0.
+        box: (4,) in map pixels, None where the object is not seen.
+        presence: probability that the tagged object is in the frame.
+    """
+
+    frame: VideoFrame
+    logits: npt.NDArray[np.float32]
+    heatmap: npt.NDArray[np.float32] = field(repr=False)
+    levels: npt.NDArray[np.uint8] = field(repr=False)
+    candidates: Candidates
+    histogram: npt.NDArray[np.float32] = field(repr=False)
+    cut: bool = False
+    choice: int = NONE
+    track: int | None = None
+    box: Floats | None = None
+    presence: float = 1.0
+
+
+def single(sights: Iterable[Sight], presence: Presence) -> Iterator[Sight]:
+    """Take the published box of each frame, and its presence, by itself; there are no tracks."""
+    for sight in sights:
+        (sight.presence,) = presence.push(sight.logits, cut=True)
+        if len(sight.candidates.boxes):
+            sight.choice, sight.box = 0, sight.candidates.boxes[0]
+        yield sight
+
+
+def steady(sights: Iterable[Sight], ahead: LookAhead, presence: Presence) -> Iterator[Sight]:
+    """Choose, number and smooth the boxes; with :data:`ONLINE` a frame is handed on before the next is taken."""
+    return smooth(number(choose(mark_cuts(sights, ahead.cuts), ahead.path, presence)), ahead.smooth)
+
+
+def mark_cuts(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
+    """Set ``cut``."""
+    past: deque[npt.NDArray[np.float32]] = deque(maxlen=AROUND + 1)
+    waiting: deque[Sight] = deque()
+
+    def decide() -> Sight:
+        histograms = np.stack([*past, *(one.histogram for one in waiting)])
+        sight = waiting.popleft()
+        sight.cut = bool(find_cuts(histograms, ahead)[len(past)])
+        past.append(sight.histogram)
+        return sight
+
+    for sight in sights:
+        waiting.append(sight)
+        if len(waiting) > ahead:
+            yield decide()
+    while waiting:
+        yield decide()
+
+
+def choose(sights: Iterable[Sight], lag: int, presence: Presence) -> Iterator[Sight]:
+    """Set ``choice``, by the best path, and ``presence``; both are known ``lag`` frames later."""
+    path = BestPath(lag)
+    waiting: deque[Sight] = deque()
+
+    def decided(choices: list[int], presences: list[float]) -> Iterator[Sight]:
+        for choice, there in zip(choices, presences, strict=True):
+            sight = waiting.popleft()
+            sight.choice, sight.presence = choice, there
+            yield sight
+
+    for sight in sights:
+        waiting.append(sight)
+        yield from decided(path.push(sight.candidates, cut=sight.cut), presence.push(sight.logits, cut=sight.cut))
+    yield from decided(path.finish(), presence.finish())
+
+
+def number(sights: Iterable[Sight]) -> Iterator[Sight]:
+    """Set ``track`` and ``box`` where a candidate was chosen.
+
+    A track ends at a cut, after :data:`GAP` frames out of sight, and where the next box does not overlap the last.
+    """
+    numbers = count()
+    track, last, seen = -1, None, 0
+    for time, sight in enumerate(sights):
+        if sight.cut:
+            last = None
+        if sight.choice != NONE:
+            box = sight.candidates.boxes[sight.choice]
+            if last is None or time - seen > GAP + 1 or not iou(last, box) > 0:
+                track = next(numbers)
+            sight.track, sight.box = track, box
+            last, seen = box, time
+        yield sight
+
+
+def smooth(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
+    """Set ``box`` to one smoothed along its track, also in short gaps of it.
+
+    With look-ahead a gap is filled if the same track goes on after it; without, the last box is held for the time that
+    a track may be out of sight.
+    """
+    past: deque[tuple[int, Sight, Floats | None]] = deque(maxlen=REACH)
+    waiting: deque[tuple[int, Sight, Floats | None]] = deque()
+
+    def decide() -> Sight:
+        time, sight, box = waiting[0]
+        if sight.track is None:
+            sight.track = _within([*past], [*waiting], hold=ahead == 0)
+        around = [(at, seen) for at, one, seen in (*past, *waiting) if seen is not None and one.track == sight.track]
+        if sight.track is not None:
+            if box is None and ahead == 0:
+                sight.box = past[-1][1].box
+            else:
+                times, boxes = zip(*around, strict=True)
+                sight.box = smooth_box(np.array(times, np.float64), np.stack(boxes), time, WIDTH)
+        past.append(waiting.popleft())
+        return sight
+
+    for time, sight in enumerate(sights):
+        waiting.append((time, sight, sight.box))
+        if len(waiting) > ahead:
+            yield decide()
+    while waiting:
+        yield decide()
+
+
+def _within(
+    past: list[tuple[int, Sight, Floats | None]], coming: list[tuple[int, Sight, Floats | None]], *, hold: bool
+) -> int | None:
+    """Which track a frame without a box belongs to, None for none; ``coming`` begins with that frame."""
+    time, sight, _ = coming[0]
+    before = next(((at, one.track) for at, one, box in reversed(past) if box is not None), None)
+    if before is None or sight.cut or any(one.cut for at, one, _ in past if at > before[0]):
+        return None
+    if hold:
+        return before[1] if time - before[0] <= GAP else None
+    after = next((one.track for _, one, box in coming[1:] if box is not None), None)
+    return before[1] if after == before[1] else None

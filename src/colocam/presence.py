@@ -1,0 +1,144 @@
+"""Is the tagged object in the frame? From the classifier's logits over time to a probability per frame.
+
+The log-odds ℓ of a tag, log p / (1 − p) of its softmax probability, become evidence a·ℓ + b: how much more likely a
+frame with the object gives such odds than one without it. A hidden Markov model with two states, there or not, adds up
+the evidence of neighbouring frames. Frames of one shot are alike, so the evidence of each counts by ``SHARE`` only.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import takewhile
+from math import exp, log
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.errors import ColocamError
+
+Floats = npt.NDArray[np.float64]
+
+APPEAR, VANISH = 0.15, 0.05
+"""Probability that the object appears, or vanishes, from one frame to the next."""
+SHARE = 0.5
+"""Part of a frame's evidence that its neighbours do not already give."""
+LIMIT = 12.0
+"""Evidence beyond ± this is not believed: e¹² to 1."""
+
+
+class Calibration(NamedTuple):
+    """Evidence = slope · log-odds + offset."""
+
+    slope: float
+    offset: float
+
+
+def uncalibrated(tags: int) -> Calibration:
+    """Take the classifier at its word, all of ``tags`` classes being equally frequent: p / (1 − p) · (K − 1) to 1."""
+    return Calibration(1.0, log(max(tags - 1, 1)))
+
+
+def log_odds(logits: npt.NDArray[np.floating]) -> Floats:
+    """Logarithm of p / (1 − p) for the softmax p of logits (..., K); exact however sure the classifier is."""
+    wide = np.asarray(logits, np.float64)
+    others = np.where(np.eye(wide.shape[-1], dtype=bool), -np.inf, wide[..., None, :])
+    odds: Floats = wide - np.logaddexp.reduce(others, axis=-1)
+    return odds
+
+
+def calibrate(odds: Floats, positive: npt.NDArray[np.bool_]) -> Calibration:
+    """Fit the evidence to frames of videos with a tag (positive) and without it, both kinds weighing the same.
+
+    Logistic regression by Newton's method, with targets moved a little inwards as Platt has it, so that separable
+    odds give no infinite slope. A slope below 0 would mean that the tag speaks against itself: then 0 remains.
+
+    Args:
+        odds: (N,) log-odds of the tag in question.
+        positive: (N,).
+    """
+    count = np.array([(~positive).sum(), positive.sum()], float)
+    if not count.all():
+        raise ColocamError("calibration needs frames of videos with the tag and of videos without it")
+    target = np.where(positive, (count[1] + 1) / (count[1] + 2), 1 / (count[0] + 2))
+    weight = np.where(positive, 0.5 / count[1], 0.5 / count[0])
+    design = np.stack([np.clip(odds, -50, 50), np.ones(len(odds))], axis=1)
+    values = np.zeros(2)
+    for _ in range(100):
+        p = 1 / (1 + np.exp(-(design @ values)))
+        gradient = design.T @ (weight * (p - target))
+        curvature = (design * (weight * p * (1 - p))[:, None]).T @ design + 1e-12 * np.eye(2)
+        step = np.linalg.solve(curvature, gradient)
+        step /= max(1.0, float(np.abs(step).max()))  # far from the optimum a full step may overshoot
+        values -= step
+        if np.abs(step).max() < 1e-10:
+            break
+    return Calibration(float(values[0]), float(values[1])) if values[0] > 0 else Calibration(0.0, 0.0)
+
+
+def later_odds(evidence: Sequence[float], appear: float = APPEAR, vanish: float = VANISH) -> float:
+    """Log-odds that the evidence of later frames, in order, adds to the present one (the backward pass)."""
+    odds = 0.0
+    for one in reversed(evidence):
+        e = exp(-abs(one + odds))  # large odds come as their inverse, which does not overflow
+        there, gone = (1, e) if one + odds > 0 else (e, 1)
+        odds = log(((1 - vanish) * there + vanish * gone) / (appear * there + (1 - appear) * gone))
+    return odds
+
+
+class _Frame(NamedTuple):
+    """Per class: evidence of the frame, odds given the frames so far, likelihood of the shot so far."""
+
+    evidence: Floats
+    odds: Floats
+    likelihood: Floats
+    cut: bool
+
+
+class Presence:
+    """Probability of presence as frames arrive, each given ``lag`` frames later; shots are independent.
+
+    Without a given tag (its index) it is the one that the frames of the shot, as far as known, make most likely.
+    """
+
+    def __init__(self, calibration: Calibration, lag: int, tag: int | None = None) -> None:
+        self.calibration = calibration
+        self.lag = lag
+        self.tag = tag
+        self._last: _Frame | None = None
+        self._waiting: deque[_Frame] = deque()
+
+    def push(self, logits: npt.NDArray[np.floating], *, cut: bool = False) -> list[float]:
+        """Take the logits (K,) of the next frame; give the presence in the frame ``lag`` before it, if there is one."""
+        slope, offset = self.calibration
+        odds = log_odds(logits)
+        evidence = SHARE * np.clip(slope * odds + offset, -LIMIT, LIMIT)
+        likelihood = -np.logaddexp(0, -odds)  # log p
+        if self._last is None or cut:
+            before = np.full(len(odds), log(APPEAR / VANISH))  # as often as in the long run
+        else:
+            before, likelihood = _next(self._last.odds), likelihood + self._last.likelihood
+        self._last = _Frame(evidence, evidence + before, likelihood, cut)
+        self._waiting.append(self._last)
+        return [self._decide()] if len(self._waiting) > self.lag else []
+
+    def finish(self) -> list[float]:
+        """Give the presence in the frames that are still open, in order."""
+        return [self._decide() for _ in range(len(self._waiting))]
+
+    def _decide(self) -> float:
+        frame = self._waiting.popleft()
+        later = list(takewhile(lambda one: not one.cut, self._waiting))
+        tag = int((later[-1] if later else frame).likelihood.argmax()) if self.tag is None else self.tag
+        return _sigmoid(float(frame.odds[tag]) + later_odds([float(one.evidence[tag]) for one in later]))
+
+
+def _next(odds: Floats) -> Floats:
+    """Log-odds one frame later, before that frame is seen."""
+    p = 1 / (1 + np.exp(-odds))
+    p = p * (1 - VANISH) + (1 - p) * APPEAR
+    ahead: Floats = np.log(p) - np.log1p(-p)
+    return ahead
+
+
+def _sigmoid(x: float) -> float:
+    return 1 / (1 + exp(-x)) if x > 0 else exp(x) / (1 + exp(x))

@@ -1,0 +1,144 @@
+"""Stages over frames that were made by hand: no model, no video."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colocam.boxes.candidates import Candidates
+from colocam.boxes.tracks import NONE
+from colocam.data.video import VideoFrame
+from colocam.inference.steady import GAP, OFFLINE, ONLINE, LookAhead, Sight, single, smooth
+from colocam.inference.steady import steady as steady_with
+from colocam.metrics import steadiness
+from colocam.presence import Presence, uncalibrated
+
+LEFT, RIGHT = (10, 10, 30, 30), (60, 60, 80, 80)
+PICTURE = np.zeros((4, 4, 3), np.uint8)
+BLUE, RED = np.eye(2, 48, dtype=np.float32)
+
+
+def sight(time, *boxes, colours=BLUE, score=0.7):
+    found = np.array(boxes, float).reshape(-1, 4)
+    candidates = Candidates(found, np.full(len(found), score), np.full(len(found), 0.5))
+    nothing = np.zeros((96, 96))
+    return Sight(VideoFrame(time, time / 25, PICTURE), np.zeros(3), nothing, nothing, candidates, colours)
+
+
+def steady(sights, ahead):
+    return steady_with(sights, ahead, Presence(uncalibrated(3), ahead.path))
+
+
+def boxes_of(sights):
+    return np.array([np.full(4, np.nan) if one.box is None else one.box for one in sights])
+
+
+def moved(box, dx, dy=0):
+    return (box[0] + dx, box[1] + dy, box[2] + dx, box[3] + dy)
+
+
+@pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
+def test_a_box_that_trembles_is_calmed_and_keeps_up_with_motion(ahead):
+    rng = np.random.default_rng(0)
+    true = [moved(LEFT, 1.5 * t) for t in range(40)]
+    seen = [tuple(np.add(box, rng.normal(0, 1.5, 4))) for box in true]
+    found = boxes_of(steady([sight(t, box) for t, box in enumerate(seen)], ahead))
+    before, after = steadiness([np.array(seen)]), steadiness([found])
+    assert after.jitter < 0.6 * before.jitter
+    bias = (found - np.array(true)).mean(0)
+    assert np.abs(bias).max() < 0.7  # it does not trail behind 1.5 pixels a frame
+    assert np.abs(found - np.array(true)).mean() < np.abs(np.array(seen) - np.array(true)).mean()
+
+
+@pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
+def test_a_cut_is_not_smoothed_over_and_begins_a_track(ahead):
+    near = moved(LEFT, 8)  # overlaps, so that only the cut tells them apart
+    sights = [sight(t, LEFT) for t in range(8)] + [sight(8 + t, near, colours=RED) for t in range(8)]
+    found = list(steady(sights, ahead))
+    np.testing.assert_allclose(boxes_of(found), [LEFT] * 8 + [near] * 8, atol=1e-6)
+    assert [one.track for one in found] == [0] * 8 + [1] * 8
+    assert [one.cut for one in found] == [False] * 8 + [True] + [False] * 7
+    blurred = boxes_of(steady([sight(t, LEFT if t < 8 else near) for t in range(16)], ahead))
+    assert not np.allclose(blurred, boxes_of(found))
+
+
+def test_one_bad_frame_is_filled_in():
+    sights = [sight(t, moved(LEFT, t) if t != 9 else RIGHT) for t in range(20)]
+    offline = list(steady(sights, OFFLINE))
+    np.testing.assert_allclose(boxes_of(offline), [moved(LEFT, t) for t in range(20)], atol=1e-6)
+    assert {one.track for one in offline} == {0}
+    assert offline[9].choice == NONE
+
+
+def test_a_short_absence_continues_the_track_and_a_long_one_ends_it():
+    def video(length):
+        return [sight(t, *([] if 5 <= t < 5 + length else [LEFT])) for t in range(25)]
+
+    for length in range(1, GAP + 1):
+        found = list(steady(video(length), OFFLINE))
+        assert [one.track for one in found] == [0] * 25, length
+        np.testing.assert_allclose(boxes_of(found), [LEFT] * 25, atol=1e-6)
+    found = list(steady(video(GAP + 1), OFFLINE))
+    assert [one.track for one in found] == [0] * 5 + [None] * (GAP + 1) + [1] * (25 - 6 - GAP)
+    assert [one.box is None for one in found] == [one.track is None for one in found]
+    online = list(steady(video(GAP + 3), ONLINE))
+    assert [one.track for one in online] == [0] * (5 + GAP) + [None] * 3 + [1] * (25 - 8 - GAP)
+
+
+def test_nothing_is_held_across_a_cut():
+    sights = [sight(t, LEFT) for t in range(6)] + [sight(6, colours=RED), sight(7, colours=RED)]
+    for ahead in (ONLINE, OFFLINE):
+        assert [one.box is None for one in steady(sights, ahead)] == [False] * 6 + [True] * 2
+
+
+def test_another_place_is_another_track():
+    sights = [sight(t, LEFT) for t in range(12)] + [sight(12 + t, RIGHT) for t in range(12)]
+    found = list(steady(sights, OFFLINE))
+    assert [one.track for one in found] == [0] * 12 + [1] * 12
+    np.testing.assert_allclose(boxes_of(found), [LEFT] * 12 + [RIGHT] * 12, atol=1e-6)
+
+
+place = st.integers(0, 60).flatmap(lambda x: st.integers(0, 60).map(lambda y: (x, y, x + 20, y + 25)))
+frames = st.lists(st.tuples(st.lists(place, max_size=3), st.booleans()), min_size=1, max_size=14)
+
+
+def made(video):
+    return [sight(t, *boxes, colours=RED if red else BLUE) for t, (boxes, red) in enumerate(video)]
+
+
+@settings(deadline=None, max_examples=20)
+@given(video=frames, data=st.data())
+def test_online_knows_no_future(video, data):
+    until = data.draw(st.integers(1, len(video)))
+    whole, part = list(steady(made(video), ONLINE)), list(steady(made(video[:until]), ONLINE))
+    np.testing.assert_array_equal(boxes_of(whole[:until]), boxes_of(part))
+    assert [(one.track, one.cut) for one in whole[:until]] == [(one.track, one.cut) for one in part]
+
+
+@settings(deadline=None, max_examples=20)
+@given(video=frames, cuts=st.integers(0, 3), path=st.integers(0, 5), after=st.integers(0, 6))
+def test_frames_come_back_in_order_no_later_than_the_look_ahead(video, cuts, path, after):
+    taken = []
+
+    def counted():
+        for one in made(video):
+            taken.append(one)
+            yield one
+
+    for number, one in enumerate(steady(counted(), LookAhead(cuts, path, after))):
+        assert one.frame.index == number
+        assert len(taken) <= number + 1 + cuts + path + after
+        assert (one.box is None) == (one.track is None)
+        if one.box is not None:
+            assert np.isfinite(one.box).all()
+            assert one.box[0] < one.box[2]
+            assert one.box[1] < one.box[3]
+    assert number + 1 == len(video)
+
+
+def test_frames_by_themselves_have_the_published_box_and_no_track():
+    found = list(single([sight(0, RIGHT, LEFT), sight(1)], Presence(uncalibrated(3), 0)))
+    np.testing.assert_array_equal(found[0].box, RIGHT)
+    assert found[1].box is None
+    assert [one.track for one in found] == [None, None]
+    assert list(smooth([], 3)) == []
