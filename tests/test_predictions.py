@@ -43,7 +43,7 @@ def own(trained, collection, tmp_path_factory):
     frames = config.frames.model_copy(update={"per_val_clip": 5})
     write_config(folder / "config.yaml", config.model_copy(update={"frames": frames}))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("colocam.evaluation.methods_of_run", lambda _: {"colocam": colourful})
+        patch.setattr("colocam.evaluation.methods_of_run", lambda *_: {"colocam": colourful})
         result = evaluate(folder, collection.truth)
     run = open_run(folder)
     maps = {}

@@ -18,7 +18,7 @@ from colocam.training import loop, train
 # A process that has imported everything and forks one `colocam` per line it reads. At the given file-system event in
 # the watched folder the child sends itself the signal, so that moments can be told apart without waiting for them.
 SERVER = """
-import json, os, sys
+import json, os, signal, sys
 import colocam.bench, colocam.cli, colocam.config, colocam.training
 
 def watch(folder, moment, number):
@@ -32,6 +32,7 @@ def watch(folder, moment, number):
     sys.addaudithook(hook)
     return lambda: seen
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so would children
 for line in sys.stdin:
     job = json.loads(line)
     child = os.fork()

@@ -51,7 +51,7 @@ def test_what_a_run_folder_holds(trained):
     config = yaml.safe_load((trained / "config.yaml").read_text(encoding="utf-8"))
     assert config["seed"] == 0
     assert config["methods"] == ["colocam", "fcam"]
-    assert config["localizer"]["losses"]["weighting"] == "adaptive"  # also what nobody set is written down
+    assert config["localizer"]["losses"]["divisor"] == "affinity"  # also what nobody set is written down
     environment = json.loads((trained / "environment.json").read_text(encoding="utf-8"))
     assert environment["packages"]["torch"]
     assert environment["seed"] == 0
@@ -130,7 +130,7 @@ def test_any_cam_may_be_the_source_of_the_seeds(fit, collection, monkeypatch):
     monkeypatch.setattr("colocam.training.validation.extract", seen)
     run = fit("run", "cam=gradcam++", "localizer.epochs=1", boxes=collection.truth)
     stored = json.loads((run / "classifier" / "cams.json").read_text(encoding="utf-8"))
-    assert stored["method"] == "gradcam++"
+    assert stored["source"]["method"] == "gradcam++"
     opened = open_run(run, "cpu")
     clip = opened.clips("train")[0]
     frames = whole(torch.from_numpy(clip.frames[:2].copy()).permute(0, 3, 1, 2), 32)

@@ -5,7 +5,7 @@ import timm
 import torch
 from torch import nn
 
-from colocam.cams import layercam
+from colocam.cams import extract
 from colocam.config import Backbone, load_config
 from colocam.errors import ColocamError
 from colocam.models import Classifier, Encoder, LocalizerNet
@@ -83,7 +83,7 @@ def test_the_cams_closed_form_is_the_gradients(net):
     handle.remove()
     (gradient,) = torch.autograd.grad(score, kept["last"])
     expected = (gradient.relu() * kept["last"]).sum(1).relu()
-    torch.testing.assert_close(layercam(classifier, picture, classes), expected, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(extract("layercam", classifier, picture, classes), expected, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(

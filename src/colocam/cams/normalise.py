@@ -9,7 +9,7 @@ def min_max(cams: Tensor) -> Tensor:
     """(B, h, w) → each map's smallest value to 0 and its largest to 1; a constant map becomes all zero."""
     low = cams.amin(dim=(1, 2), keepdim=True)
     spread = cams.amax(dim=(1, 2), keepdim=True) - low
-    return torch.where(spread > 0, (cams - low) / spread.clamp(min=torch.finfo(cams.dtype).tiny), 0.0)
+    return torch.where(spread > 0, (cams - low) / torch.where(spread > 0, spread, 1.0), 0.0)
 
 
 def full_size(cams: Tensor, size: int) -> Tensor:
