@@ -1,9 +1,6 @@
 """How fast and how exact the pairwise losses are: value and gradient, beside the memory floor and the dense sum."""
 
 import argparse
-import datetime as dt
-import json
-import platform
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ from torch import Tensor
 from colocam.affinity import bilateral_product, color_product, dense_bilateral_product, dense_color_product
 from colocam.bench import timing
 from colocam.bench.frames import Kind, make_frames
+from colocam.bench.record import conditions, keep
 from colocam.losses import CoLocLoss, CRFLoss
 
 SIZE = 224
@@ -34,10 +32,9 @@ def run(device: str = "cpu", json_path: Path | None = None, *, quick: bool = Fal
     where = torch.device(device)
     bandwidth = timing.copy_bandwidth(where)
     result: Row = {
-        "what": "CoLocLoss and CRFLoss, value and gradient with respect to the maps, 224x224, default tolerance",
-        "device": torch.cuda.get_device_name(where) if where.type == "cuda" else f"{platform.machine()} CPU",
-        "torch": torch.__version__,
-        "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        **conditions(
+            "CoLocLoss and CRFLoss, value and gradient with respect to the maps, 224x224, default tolerance", where
+        ),
         "copy_gb_per_s": bandwidth / 1e9,
         "cases": [],
         "tolerance": [],
@@ -58,9 +55,7 @@ def run(device: str = "cpu", json_path: Path | None = None, *, quick: bool = Fal
         row = {"tol": tol, **_errors(2, [0, 0], "scene", where, tol)}
         result["tolerance"].append(row)
         print(f"tol {tol:7.0e}: " + ", ".join(f"{k} {v:.5f}" for k, v in row.items() if k != "tol"), flush=True)
-    if json_path is not None:
-        json_path.write_text(json.dumps(result, indent=1) + "\n")
-    return result
+    return keep(result, json_path)
 
 
 def _step(count: int, sequences: list[int], kind: Kind, device: torch.device) -> Callable[[int], Tensor]:

@@ -1,8 +1,5 @@
 """Class activation maps of a batch, by every method: one pass without gradients, beside the classifier alone."""
 
-import datetime as dt
-import json
-import platform
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +7,7 @@ import torch
 
 from colocam.bench import timing
 from colocam.bench.frames import make_frames
+from colocam.bench.record import conditions, headline, keep
 from colocam.cams import METHODS, extract
 from colocam.config import Config, load_config
 from colocam.models import Classifier
@@ -40,16 +38,11 @@ def run(device: str = "cpu", json_path: Path | None = None, config: Config | Non
     for method in METHODS:
         times[method] = timing.median_ms(lambda _, method=method: maps(method), where, repeats)  # type: ignore[misc]
     result = {
-        "what": f"class activation maps, {config.backbone.name}, {size}², {batch} frames a batch",
-        "device": torch.cuda.get_device_name(where) if where.type == "cuda" else f"{platform.machine()} CPU",
-        "torch": torch.__version__,
-        "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        **conditions(f"class activation maps, {config.backbone.name}, {size}², {batch} frames a batch", where),
         "batch_ms": times,
         "frames_per_s": {name: 1e3 * batch / ms for name, ms in times.items()},
     }
-    print(f"{result['what']}; {result['device']}, torch {result['torch']}, {result['date']}")
+    print(headline(result))
     for name, ms in times.items():
         print(f"  {name:18} {ms:9.2f} ms, {1e3 * batch / ms:9.1f} frames/s")
-    if json_path is not None:
-        json_path.write_text(json.dumps(result, indent=1) + "\n")
-    return result
+    return keep(result, json_path)

@@ -1,8 +1,5 @@
 """One step of stage 2 and its parts: from the frame cache to the new weights."""
 
-import datetime as dt
-import json
-import platform
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,6 +14,7 @@ import torch.nn.functional as F
 
 from colocam.bench import timing
 from colocam.bench.frames import make_frames
+from colocam.bench.record import conditions, headline, keep
 from colocam.cams.store import CamStore
 from colocam.config import Config, load_config
 from colocam.data.augment import crop
@@ -53,24 +51,20 @@ def run(
         cams = _smooth_cams(classifier, clips, config, where)
         judge = Judge(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, where)
         task = localizer_task(config, "colocam", classifier, clips, cams, judge)
+        what = f"stage 2, {config.backbone.name}, {config.frames.crop}², {config.localizer.batch} frames a step"
         result = {
-            "what": f"stage 2, {config.backbone.name}, {config.frames.crop}², {config.localizer.batch} frames a step",
-            "device": torch.cuda.get_device_name(where) if where.type == "cuda" else f"{platform.machine()} CPU",
-            "torch": torch.__version__,
-            "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+            **conditions(what, where),
             "published_step_ms": PUBLISHED_MS,
             **_whole_step(task, where, steps),
             "parts_ms": _parts(task, config, classifier, where),
         }
-    print(f"{result['what']}; {result['device']}, torch {result['torch']}, {result['date']}")
+    print(headline(result))
     for name in ("step_ms", "frames_per_s", "gpu_busy_percent", "host_waits"):
         if name in result:
             print(f"{name:18} {result[name]:.2f}")
     for name, ms in result["parts_ms"].items():
         print(f"  {name:16} {ms:.2f} ms")
-    if json_path is not None:
-        json_path.write_text(json.dumps(result, indent=1) + "\n")
-    return result
+    return keep(result, json_path)
 
 
 def _cached_clips(folder: Path, size: int) -> list[CachedClip]:
@@ -124,18 +118,17 @@ def _whole_step(task: Task, device: torch.device, steps: int) -> dict[str, Any]:
     seconds = time.perf_counter() - start
     result = {"step_ms": 1e3 * seconds / steps, "frames_per_s": frames / seconds}
     if device.type == "cuda":
-        result |= {"gpu_busy_percent": _busy(advance, device), "host_waits": _host_waits(task, optimiser, source)}
+        result |= {"gpu_busy_percent": _busy(advance), "host_waits": _host_waits(task, optimiser, source)}
     source.close()  # type: ignore[attr-defined]  # a generator
     return result
 
 
-def _busy(advance: Callable[[int], int], device: torch.device) -> float:
+def _busy(advance: Callable[[int], int]) -> float:
     """Share of the time in which a kernel runs, in percent."""
     steps = 20
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         start = time.perf_counter()
         advance(steps)
-        torch.cuda.synchronize(device)
         seconds = time.perf_counter() - start
     kernels = sum(event.self_device_time_total for event in profile.key_averages())
     return float(100 * kernels / (1e6 * seconds))

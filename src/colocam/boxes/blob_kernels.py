@@ -1,4 +1,4 @@
-"""Connected components by union-find as Triton kernels: three launches, exact for any shape, no word to the host.
+"""Connected components by union-find as Triton kernels: two launches, exact for any shape, no word to the host.
 
 ``parent`` holds for every pixel of the batch the number of a pixel of its component that is no larger than its own; a
 root is its own parent. Two roots are united by an atomic minimum, which says whether somebody was quicker.
