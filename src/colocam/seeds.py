@@ -43,8 +43,7 @@ def draw_seeds(cams: Tensor, settings: Seeds, generator: torch.Generator) -> Ten
     foreground = _draw(values, bright, settings.foreground, generator)
     background = _draw(torch.ones_like(values), dark, settings.background, generator)
     foreground, background = (_grow(drawn.view_as(cams), settings.dilation) for drawn in (foreground, background))
-    # 1 where foreground alone was drawn, 0 where background alone was
-    return torch.where(foreground ^ background, foreground.long(), UNKNOWN)
+    return torch.where(foreground ^ background, torch.where(foreground, FOREGROUND, BACKGROUND), UNKNOWN)
 
 
 def _quantile_from_top(values: Tensor, region: Tensor, share: float) -> Tensor:
