@@ -49,10 +49,10 @@ class Run:
         classifier.load_state_dict(saved[0])
         return classifier.to(self.device).eval()
 
-    def source(self, name: Source | None = None) -> CamSource:
-        """A source of class activation maps, by default the one that the seeds come from."""
-        name = name or self.config.cam
-        return open_source(name, self.classifier("cam"), self.config.clip, self.catalogue.tags, self.device)
+    def sources(self, *names: Source) -> list[CamSource]:
+        """Sources of class activation maps, all on one classifier."""
+        classifier, clip, tags = self.classifier("cam"), self.config.clip, self.catalogue.tags
+        return [open_source(name, classifier, clip, tags, self.device) for name in names]
 
     def model_folder(self, method: Method) -> Path:
         """Where the model of a method lies: the run folder itself for the first method."""

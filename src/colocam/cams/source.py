@@ -21,11 +21,16 @@ class CamSource:
 
     Attributes:
         maps: frames (B, 3, H, W) in 0–255, classes (B,) → (B, h, w) before normalisation.
-        identity: all that the maps depend on besides the frames, as plain JSON: the key of a cache.
+        describe: makes the ``identity``; it hashes weights, which only a cache asks for.
     """
 
     maps: Callable[[Tensor, Tensor], Tensor]
-    identity: dict[str, Any]
+    describe: Callable[[], dict[str, Any]]
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All that the maps depend on besides the frames, as plain JSON: the key of a cache."""
+        return self.describe()
 
 
 def source_name(name: str) -> Source:
@@ -38,7 +43,8 @@ def open_source(
 ) -> CamSource:
     """The source ``name`` for frames of these tags; CLIP is opened only where it is asked for."""
     if name != "clip-es":
-        return CamSource(partial(extract, name, classifier), {"method": name, "classifier": content_hash(classifier)})
+        maps = partial(extract, name, classifier)
+        return CamSource(maps, lambda: {"method": name, "classifier": content_hash(classifier)})
     from colocam.cams.clip import BACKGROUND, ClipES, Refinement  # noqa: PLC0415 - an extra
 
     if clip.model is None:
@@ -50,4 +56,4 @@ def open_source(
         refine=Refinement() if clip.refine else None,
         device=device,
     )
-    return CamSource(clip_es, {"method": name, **clip_es.identity})
+    return CamSource(clip_es, lambda: {"method": name, **clip_es.identity})

@@ -69,7 +69,8 @@ def _train(run: Run, truth: Truth | None) -> None:
     journal = Journal(run.folder / "metrics.jsonl")
     tags, size = run.catalogue.tags, run.config.frames.crop
     train_classifier(run.config, training, tags, judge, run.folder / "classifier", journal)
-    cams = open_cams(run.source(), training, tags, size, run.folder / "classifier" / "cams.npy", run.device)
+    (source,) = run.sources(run.config.cam)
+    cams = open_cams(source, training, tags, size, run.folder / "classifier" / "cams.npy", run.device)
     presence = judge.presence(run.classifier())
     for method in run.config.methods:
         folder = run.folder / method
