@@ -12,6 +12,7 @@ import pytest
 
 from colocam.checkpoint import load_checkpoint
 from colocam.config import load_config
+from colocam.data import read_catalogue
 from colocam.errors import InterruptedRunError
 from colocam.training import loop, train
 
@@ -233,13 +234,15 @@ def test_the_second_signal_in_a_run_still_says_how_to_continue(
 def test_a_signal_while_decoding_stops_there(tmp_path, collection, config, monkeypatch, capfd):
     decoded = []
 
-    def stop_after_one(*_args):
-        decoded.append(signal.raise_signal(signal.SIGINT))
+    def stop_after_one(_lines, clips):
+        if not decoded:  # two files may end in one look, and a second signal would mean "at once"
+            signal.raise_signal(signal.SIGINT)
+        decoded.append(clips)
 
     monkeypatch.setattr("colocam.progress._Lines.advance", stop_after_one)
     with pytest.raises(InterruptedRunError, match="stopped in decoding: run the same command"):
         train(collection.manifest, tmp_path / "run", config)
-    assert len(decoded) == 1
+    assert len(decoded) < len(read_catalogue(collection.manifest).clips)
     assert list((tmp_path / "run" / "frames").glob("*.npy"))
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
     capfd.readouterr()
