@@ -175,7 +175,7 @@ def test_devices(trained):
         Localizer.load(trained, device="gpu")
     with pytest.raises(ColocamError, match="--device mps: give cpu or cuda"):
         Localizer.load(trained, device="mps")
-    assert Localizer.load(trained, device="cpu").device == torch.device("cpu")
+    assert Localizer.load(trained, device="cpu").network.device == torch.device("cpu")
 
 
 @pytest.mark.parametrize("table", ["csv", "parquet"])

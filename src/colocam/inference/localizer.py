@@ -17,9 +17,9 @@ from colocam.boxes.tracks import NONE
 from colocam.data.cuts import colour_histograms
 from colocam.data.video import VideoFrame, decode
 from colocam.errors import ColocamError, suggest
+from colocam.inference.network import Network, TorchNetwork
 from colocam.inference.steady import OFFLINE, ONLINE, LookAhead, Sight, single, steady
-from colocam.models import foreground
-from colocam.models.store import Model, load_model
+from colocam.models.store import Card, load_model
 from colocam.presence import Calibration, Presence, uncalibrated
 from colocam.run import choose_device
 from colocam.types import Box, Localization
@@ -55,10 +55,9 @@ class Localizer:
         ...     print(found.pts, found.tag, found.box)
     """
 
-    def __init__(self, model: Model, device: str | torch.device = "cpu", **options: Unpack[Options]) -> None:
-        self.card = model.card
-        self.device = torch.device(device)
-        self.net = model.net.to(self.device).eval()
+    def __init__(self, network: Network, card: Card, **options: Unpack[Options]) -> None:
+        self.network = network
+        self.card = card
         self.batch = options.get("batch", 16)
         self.masks = options.get("masks", False)
         self.smooth = options.get("smooth", "offline")
@@ -74,7 +73,8 @@ class Localizer:
     @classmethod
     def load(cls, run: str | Path, device: str | None = None, **options: Unpack[Options]) -> "Localizer":
         """Open the model of a run folder; without a device, the GPU if there is one."""
-        return cls(load_model(Path(run)), choose_device(device), **options)
+        model = load_model(Path(run))
+        return cls(TorchNetwork(model.net, choose_device(device)), model.card, **options)
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -100,17 +100,14 @@ class Localizer:
         while batch := list(islice(frames, self.batch)):
             yield from self._see(batch)
 
-    @torch.inference_mode()
     def _see(self, batch: list[VideoFrame]) -> list[Sight]:
         size = self.card.size
-        pictures = np.stack([cv2.resize(f.image, (size, size), interpolation=cv2.INTER_AREA) for f in batch])
-        logits, map_logits = self.net(torch.from_numpy(pictures).permute(0, 3, 1, 2).to(self.device))
-        maps = foreground(map_logits)
-        levels = to_8bit(maps).cpu().numpy()
-        parts = (logits.float().cpu().numpy(), maps.cpu().numpy(), levels)
-        candidates = candidate_boxes(levels, self.card.threshold)
-        colours = colour_histograms(pictures.astype(np.uint8, copy=False))
-        return [Sight(*one) for one in zip(batch, *parts, candidates, colours, strict=True)]
+        resized = np.stack([cv2.resize(f.image, (size, size), interpolation=cv2.INTER_AREA) for f in batch])
+        pictures = resized.astype(np.uint8, copy=False)
+        logits, maps = self.network(pictures)
+        levels = to_8bit(torch.from_numpy(maps)).numpy()
+        parts = (logits, maps, levels, candidate_boxes(levels, self.card.threshold), colour_histograms(pictures))
+        return [Sight(*one) for one in zip(batch, *parts, strict=True)]
 
     def _tell(self, sight: Sight) -> Localization:
         frame, heat = sight.frame, sight.heatmap
