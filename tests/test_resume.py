@@ -203,12 +203,13 @@ def test_a_real_command_in_a_real_shell(tmp_path, collection, tiny_sets):
         [Path(sys.executable).with_name("colocam"), *command], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
-        assert process.stderr.readline().startswith("decoding: 9/9")
+        assert any(line.startswith("decoding: 9/9") for line in iter(process.stderr.readline, ""))
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
     assert process.returncode == 130
     assert out == ""
-    assert len(err.splitlines()) == 2
+    said = [line for line in err.splitlines() if not line.startswith("classifier: ")]  # a busy machine shows progress
+    assert len(said) == 2, err
     saved = load_checkpoint(tmp_path / "run" / "classifier", "last")
     assert saved is not None
     steps = saved[1]["step"]
