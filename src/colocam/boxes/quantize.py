@@ -28,7 +28,7 @@ def to_8bit(maps: Maps) -> "Tensor | Levels":
     """
     if isinstance(maps, np.ndarray):
         if maps.dtype == np.uint8:
-            return maps
+            return np.asarray(maps, np.uint8)
         return (255 * maps.astype(np.result_type(maps, np.float32), copy=False)).astype(np.uint8)
     import torch  # noqa: PLC0415 - a tensor brings torch along, an array need not
 
