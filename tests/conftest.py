@@ -240,7 +240,7 @@ def trained(tmp_path_factory, collection, frame_cache) -> Path:
 
 
 @pytest.fixture(scope="session")
-def exported(tmp_path_factory, trained) -> Path:
+def onnx_file(tmp_path_factory, trained) -> Path:
     """The model of that run as an ONNX file; read only."""
     from colocam.export.onnx_model import export_onnx  # noqa: PLC0415
 

@@ -21,14 +21,14 @@ OUTPUTS = ["logits", "probabilities", "maps", "threshold"]
 
 
 @pytest.fixture
-def session(exported):
-    return onnxruntime.InferenceSession(exported, providers=["CPUExecutionProvider"])
+def session(onnx_file):
+    return onnxruntime.InferenceSession(onnx_file, providers=["CPUExecutionProvider"])
 
 
 @pytest.fixture
-def written_before(exported, monkeypatch):
+def written_before(onnx_file, monkeypatch):
     """PyTorch's exporter takes seconds: where it is not the point, what it gave before."""
-    made = onnx.load(exported)
+    made = onnx.load(onnx_file)
     monkeypatch.setattr(onnx_model, "to_onnx", lambda _: made)
     return made
 
@@ -70,8 +70,8 @@ def test_the_threshold_and_the_whole_card_are_in_the_file(session, trained):
     assert json.loads(session.get_modelmeta().custom_metadata_map["colocam.card"]) == card
 
 
-def test_the_file_is_valid_and_old_runtimes_can_read_it(exported):
-    model = onnx.load(exported)
+def test_the_file_is_valid_and_old_runtimes_can_read_it(onnx_file):
+    model = onnx.load(onnx_file)
     onnx.checker.check_model(model, full_check=True)
     assert [(one.domain, one.version) for one in model.opset_import] == [("", 18)]
     assert model.ir_version <= 10
@@ -83,8 +83,8 @@ def test_the_file_is_valid_and_old_runtimes_can_read_it(exported):
     assert [one.name for one in model.graph.output] == OUTPUTS
 
 
-def test_the_file_does_not_tell_where_it_was_made(exported):
-    data = exported.read_bytes()
+def test_the_file_does_not_tell_where_it_was_made(onnx_file):
+    data = onnx_file.read_bytes()
     for trace in (str(Path(package.__file__).parent), "site-packages", ".py", str(Path.home())):
         assert trace.encode() not in data
 

@@ -1,4 +1,4 @@
-"""An exported model on video files: no torch anywhere, and the same boxes, tracks and masks as with it."""
+"""An onnx_file model on video files: no torch anywhere, and the same boxes, tracks and masks as with it."""
 
 import csv
 import json
@@ -51,8 +51,8 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
-def test_a_whole_video_without_torch(exported, trained, video, tmp_path):
-    words = ["localize", exported, video, "-o", tmp_path / "onnx", "--masks"]
+def test_a_whole_video_without_torch(onnx_file, trained, video, tmp_path):
+    words = ["localize", onnx_file, video, "-o", tmp_path / "onnx", "--masks"]
     process = subprocess.run(
         [sys.executable, "-c", WITHOUT_TORCH, *map(str, words)], capture_output=True, text=True, check=False
     )
@@ -75,9 +75,9 @@ def test_a_whole_video_without_torch(exported, trained, video, tmp_path):
 
 
 @pytest.mark.parametrize("options", [{"smooth": "none", "batch": 5}, {"smooth": "online", "tag": "bus"}])
-def test_the_same_localizations(exported, trained, video, options):
+def test_the_same_localizations(onnx_file, trained, video, options):
     ours = list(Localizer.load(trained, "cpu", masks=True, **options)(video))
-    theirs = list(Localizer.load(exported, masks=True, **options)(video))
+    theirs = list(Localizer.load(onnx_file, masks=True, **options)(video))
     assert any(one.box is not None for one in ours)
     for one, two in zip(ours, theirs, strict=True):
         assert (one.frame, one.pts, one.tag, one.track) == (two.frame, two.pts, two.tag, two.track)
@@ -91,9 +91,9 @@ def test_the_same_localizations(exported, trained, video, options):
             assert (one.mask != two.mask).mean() < 0.02
 
 
-def test_frames_that_share_memory_or_lie_apart(exported):
+def test_frames_that_share_memory_or_lie_apart(onnx_file):
     """A view of a larger array is read as its values, not as its memory."""
-    network, card = open_onnx(exported)
+    network, card = open_onnx(onnx_file)
     large = np.random.default_rng(1).integers(0, 256, (6, card.size, card.size, 4)).astype(np.uint8)
     apart = large[::2, :, ::-1, :3]
     for one, two in zip(network(apart), network(np.ascontiguousarray(apart)), strict=True):
@@ -108,11 +108,11 @@ def test_a_run_folder_may_be_called_so(trained, tmp_path):
     assert Localizer.load(folder).tags == ("bus", "cat", "owl")
 
 
-def damaged(exported, target, damage):
+def damaged(onnx_file, target, damage):
     """A copy of the file with something wrong in it."""
-    model = onnx.load(exported)
+    model = onnx.load(onnx_file)
     card = json.loads(next(one.value for one in model.metadata_props if one.key == CARD))
-    data = {"truncated": exported.read_bytes()[:20_000], "empty": b"", "text": b"this is no model\n" * 100}
+    data = {"truncated": onnx_file.read_bytes()[:20_000], "empty": b"", "text": b"this is no model\n" * 100}
     cards = {
         "no json": "{",
         "no card": '{"format": 1, "tags": ["a"]}',
@@ -148,8 +148,8 @@ def damaged(exported, target, damage):
         ("outputs", "{path} does not compute what its model card says: make it with 'colocam export"),
     ],
 )
-def test_files_that_are_no_models_of_ours(colocam, exported, video, tmp_path, damage, told):
-    path = damaged(exported, tmp_path / "bad.onnx", damage)
+def test_files_that_are_no_models_of_ours(colocam, onnx_file, video, tmp_path, damage, told):
+    path = damaged(onnx_file, tmp_path / "bad.onnx", damage)
     outcome = colocam("localize", path, video, "-o", tmp_path / "out")
     assert outcome.error.startswith("error: " + told.format(path=path))
     assert outcome.err.count("\n") == 1
@@ -161,13 +161,13 @@ def test_no_such_file(tmp_path):
         Localizer.load(tmp_path / "gone.onnx")
 
 
-def test_it_runs_on_the_cpu_alone(exported):
-    assert Localizer.load(exported, "cpu").tags == ("bus", "cat", "owl")
+def test_it_runs_on_the_cpu_alone(onnx_file):
+    assert Localizer.load(onnx_file, "cpu").tags == ("bus", "cat", "owl")
     with pytest.raises(ColocamError, match=r"^--device cuda: .*model\.onnx runs on the CPU: leave --device out"):
-        Localizer.load(exported, "cuda")
+        Localizer.load(onnx_file, "cuda")
 
 
-def test_without_onnxruntime(exported, monkeypatch):
+def test_without_onnxruntime(onnx_file, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ColocamError, match=r"is not installed: pip install 'colocam\[onnx\]'$"):
-        Localizer.load(exported)
+        Localizer.load(onnx_file)
