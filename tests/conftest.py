@@ -239,6 +239,14 @@ def trained(tmp_path_factory, collection, frame_cache) -> Path:
     return train(collection.manifest, tmp_path_factory.mktemp("trained") / "run", config, frames=frame_cache)
 
 
+@pytest.fixture(scope="session")
+def onnx_file(tmp_path_factory, trained) -> Path:
+    """The model of that run as an ONNX file; read only."""
+    from colocam.export.onnx_model import export_onnx  # noqa: PLC0415
+
+    return export_onnx(trained, tmp_path_factory.mktemp("exported") / "model.onnx")
+
+
 @pytest.fixture
 def colocam(monkeypatch, capfd):
     """``colocam("train", …)`` runs the command line in this process and gives its :class:`Outcome`."""

@@ -6,8 +6,9 @@
 ...     print(found.pts, found.tag, found.box)
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from colocam.lazy import lazy_names
 
 if TYPE_CHECKING:
     from colocam.config import Config, load_config
@@ -31,22 +32,18 @@ __all__ = [
     "train",
 ]
 
-_HOME = {
-    "Box": "colocam.types",
-    "Clip": "colocam.types",
-    "ColocamError": "colocam.errors",
-    "Config": "colocam.config",
-    "Localization": "colocam.types",
-    "Localizer": "colocam.inference",
-    "evaluate": "colocam.evaluation",
-    "evaluate_predictions": "colocam.predictions",
-    "load_config": "colocam.config",
-    "train": "colocam.training",
-}
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
-    """Import a public name when it is first used: ``colocam --help`` need not wait for torch."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'colocam' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+__getattr__ = lazy_names(  # ``colocam --help`` need not wait for torch
+    __name__,
+    {
+        "Box": "colocam.types",
+        "Clip": "colocam.types",
+        "ColocamError": "colocam.errors",
+        "Config": "colocam.config",
+        "Localization": "colocam.types",
+        "Localizer": "colocam.inference",
+        "evaluate": "colocam.evaluation",
+        "evaluate_predictions": "colocam.predictions",
+        "load_config": "colocam.config",
+        "train": "colocam.training",
+    },
+)

@@ -140,7 +140,7 @@ def evaluate(
 
 @app.command()
 def localize(
-    run: Annotated[Path, typer.Argument(help="Run folder with a trained model.")],
+    run: Annotated[Path, typer.Argument(help="Run folder with a trained model, or an ONNX file made of it.")],
     video: Annotated[Path, typer.Argument(help="Video file.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the annotated video and the table.")],
     table: Annotated[str, typer.Option(help="Format of the table: csv or parquet.")] = "csv",
@@ -168,9 +168,15 @@ def localize(
 
 @app.command()
 def export(
-    tables: Annotated[list[Path], typer.Argument(help="Tables of 'colocam localize', one per video, edited or not.")],
-    to: Annotated[str, typer.Option(help="coco, yolo, voc, mot, cvat, label-studio, csv, parquet or masks.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the labels.")],
+    tables: Annotated[
+        list[Path],
+        typer.Argument(help="Tables of 'colocam localize', one per video, edited or not; a run folder with --model."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the labels; file for a model.")],
+    to: Annotated[
+        str | None, typer.Option(help="coco, yolo, voc, mot, cvat, label-studio, csv, parquet or masks.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Instead of tables, the trained model of a run: onnx.")] = None,
     video: Annotated[
         list[Path] | None, typer.Option(help="Video of each table, in order; without it TABLE.video.json is read.")
     ] = None,
@@ -181,12 +187,25 @@ def export(
     *,
     images: Annotated[bool, typer.Option("--images", help="Also write the frames as JPEG.")] = False,
 ) -> None:
-    """Write the boxes of tables as labels for a detector or an annotation tool."""
+    """Write the boxes of tables as labels for a detector or an annotation tool; or a trained model as one file."""
     from colocam.export import Options  # noqa: PLC0415
     from colocam.export import export as run_export  # noqa: PLC0415
 
     options = Options(images=images, tolerance=tolerance, url=url)
-    say(f"wrote {run_export(tables, to, out, videos=video or [], options=options)}")
+    if (to is None) == (model is None):
+        raise ColocamError("give either --to FORMAT with tables of boxes, or --model onnx with a run folder")
+    if to is not None:
+        say(f"wrote {run_export(tables, to, out, videos=video or [], options=options)}")
+        return
+    if model != "onnx":
+        raise ColocamError(f"--model {model}: give onnx")
+    if video or options != Options():
+        raise ColocamError("--video, --tolerance, --url and --images are for tables of boxes: leave them out")
+    if len(tables) != 1:
+        raise ColocamError(f"--model onnx: give one run folder, not {len(tables)}")
+    from colocam.export.onnx_model import export_onnx  # noqa: PLC0415
+
+    say(f"wrote {export_onnx(tables[0], out)}; now: colocam localize {out} VIDEO -o OUT")
 
 
 @app.command()

@@ -1,12 +1,17 @@
 """From maps to boxes: 8-bit levels, Otsu's threshold, the published box at one threshold, at all, and over time."""
 
+from typing import TYPE_CHECKING
+
 from colocam.boxes.candidates import Candidates, candidate_boxes
 from colocam.boxes.extract import largest_boxes
-from colocam.boxes.levels import boxes_at_levels
-from colocam.boxes.otsu import level_histogram, otsu_levels, otsu_of_histogram
 from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
 from colocam.boxes.tracks import BestPath, best_path, smooth_box
+from colocam.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from colocam.boxes.levels import boxes_at_levels
+    from colocam.boxes.otsu import level_histogram, otsu_levels, otsu_of_histogram
 
 __all__ = [
     "BestPath",
@@ -22,3 +27,13 @@ __all__ = [
     "smooth_box",
     "to_8bit",
 ]
+
+__getattr__ = lazy_names(  # these need torch, which boxes of an exported model do without
+    __name__,
+    {
+        "boxes_at_levels": "colocam.boxes.levels",
+        "level_histogram": "colocam.boxes.otsu",
+        "otsu_levels": "colocam.boxes.otsu",
+        "otsu_of_histogram": "colocam.boxes.otsu",
+    },
+)

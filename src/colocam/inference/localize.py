@@ -30,7 +30,7 @@ def localize_file(
     ``OUT/<video>.video.json`` says what ``colocam export`` must know of the video itself.
 
     Args:
-        run: folder of a trained model.
+        run: folder of a trained model, or an ONNX file made of it.
         video: any file FFmpeg reads.
         out: folder, made if need be.
         table: ``csv`` or ``parquet``.

@@ -7,21 +7,20 @@ from typing import TypedDict, Unpack
 
 import cv2
 import numpy as np
-import torch
+import numpy.typing as npt
 
 from colocam.boxes.candidates import candidate_boxes
 from colocam.boxes.extract import mask_of_box
 from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
 from colocam.boxes.tracks import NONE
+from colocam.card import Card
 from colocam.data.cuts import colour_histograms
 from colocam.data.video import VideoFrame, decode
 from colocam.errors import ColocamError, suggest
-from colocam.inference.network import Network, TorchNetwork
+from colocam.inference.network import Network, open_network
 from colocam.inference.steady import OFFLINE, ONLINE, LookAhead, Sight, single, steady
-from colocam.models.store import Card, load_model
 from colocam.presence import Calibration, Presence, uncalibrated
-from colocam.run import choose_device
 from colocam.types import Box, Localization
 
 SMOOTH: dict[str, LookAhead | None] = {"offline": OFFLINE, "online": ONLINE, "none": None}
@@ -72,9 +71,9 @@ class Localizer:
 
     @classmethod
     def load(cls, run: str | Path, device: str | None = None, **options: Unpack[Options]) -> "Localizer":
-        """Open the model of a run folder; without a device, the GPU if there is one."""
-        model = load_model(Path(run))
-        return cls(TorchNetwork(model.net, choose_device(device)), model.card, **options)
+        """Open the model of a run folder, or of an ONNX file made of it; see :func:`open_network`."""
+        network, card = open_network(Path(run), device)
+        return cls(network, card, **options)
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -105,14 +104,14 @@ class Localizer:
         resized = np.stack([cv2.resize(f.image, (size, size), interpolation=cv2.INTER_AREA) for f in batch])
         pictures = resized.astype(np.uint8, copy=False)
         logits, maps = self.network(pictures)
-        levels = to_8bit(torch.from_numpy(maps)).numpy()
+        levels = to_8bit(maps)
         parts = (logits, maps, levels, candidate_boxes(levels, self.card.threshold), colour_histograms(pictures))
         return [Sight(*one) for one in zip(batch, *parts, strict=True)]
 
     def _tell(self, sight: Sight) -> Localization:
         frame, heat = sight.frame, sight.heatmap
         height, width = frame.image.shape[:2]
-        probabilities = torch.from_numpy(sight.logits).softmax(0)
+        probabilities = _softmax(sight.logits)
         best = int(probabilities.argmax()) if self.tag is None else self.tags.index(self.tag)
         box, score, mask = None, 0.0, None
         shown = self.presence is None or sight.presence >= self.presence
@@ -137,3 +136,10 @@ class Localizer:
             presence=sight.presence,
             mask=mask,
         )
+
+
+def _softmax(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Probabilities (K,) of logits (K,)."""
+    odds = np.exp(logits - logits.max())
+    probabilities: npt.NDArray[np.float32] = odds / odds.sum()
+    return probabilities

@@ -1,12 +1,12 @@
 """From pictures to logits and maps: the one thing a :class:`Localizer` asks of a model, whatever runs it."""
 
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from colocam.models import LocalizerNet, foreground
+from colocam.card import Card
 
 Floats = npt.NDArray[np.float32]
 
@@ -19,15 +19,18 @@ class Network(Protocol):
         ...
 
 
-class TorchNetwork:
-    """The network as it was trained, on a device."""
+def open_network(model: Path, device: str | None = None) -> tuple[Network, Card]:
+    """Open a trained model.
 
-    def __init__(self, net: LocalizerNet, device: torch.device) -> None:
-        self.device = device
-        self.net = net.to(device).eval()
+    Args:
+        model: a run folder, which PyTorch runs, or a file of ``colocam export --model onnx``, for which no torch is
+            imported: onnxruntime runs it on the CPU.
+        device: ``cpu`` or ``cuda``; without it, the GPU if there is one and the model is a run folder.
+    """
+    if model.suffix.lower() == ".onnx" and not model.is_dir():
+        from colocam.inference.onnx_network import open_onnx  # noqa: PLC0415 - one runtime is imported, not both
 
-    @torch.inference_mode()
-    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats]:
-        """See :class:`Network`."""
-        logits, map_logits = self.net(torch.from_numpy(pictures).permute(0, 3, 1, 2).to(self.device))
-        return logits.float().cpu().numpy(), foreground(map_logits).cpu().numpy()
+        return open_onnx(model, device)
+    from colocam.inference.torch_network import open_torch  # noqa: PLC0415
+
+    return open_torch(model, device)

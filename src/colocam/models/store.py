@@ -1,47 +1,19 @@
 """A trained model on disk: ``model.safetensors`` with the weights, ``model.json`` with all else it needs."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
+from colocam.card import Card, parse_card
 from colocam.checkpoint import save_tensors
-from colocam.config import Backbone
 from colocam.errors import ColocamError
 from colocam.files import write_json
 from colocam.models.classifier import Classifier
 from colocam.models.localizer import LocalizerNet
 
-FORMAT = 1
-
-
-class Card(BaseModel):
-    """What a model is: enough to rebuild the network and to read its maps.
-
-    Attributes:
-        tags: names of the classes in the order of the logits.
-        size: side of the square input in pixels.
-        threshold: τ, relative to each map's maximum, that was chosen when the model was trained.
-        threshold_from: how τ was chosen: ``tags-only`` or ``validation`` boxes.
-        method: colocam, fcam or tcam.
-        presence: slope and offset that turn the log-odds of a class into evidence (:mod:`colocam.presence`); None
-            where nothing was calibrated.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    format: int = FORMAT
-    method: str
-    tags: tuple[str, ...]
-    size: int
-    threshold: float
-    threshold_from: str
-    backbone: Backbone
-    decoder: tuple[int, ...]
-    presence: tuple[float, float] | None = None
+__all__ = ["Card", "Model", "load_model", "save_model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +38,10 @@ def load_model(folder: Path) -> Model:
     if not path.is_file():
         raise ColocamError(f"no trained model in {folder} (model.json is missing): finish 'colocam train' first")
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        if (found := values["format"]) != FORMAT:  # first of all, since another format may have other keys
-            raise ColocamError(f"{path} has format {found}, this colocam reads {FORMAT}: update colocam or train again")
-        card = Card.model_validate_json(json.dumps(values))
-    except (ValueError, LookupError, TypeError) as error:
-        raise ColocamError(f"{path} is not a colocam model card: train again or restore the file") from error
+        text = path.read_text(encoding="utf-8")
+    except ValueError:  # not even text
+        text = ""
+    card = parse_card(text, str(path))
     backbone = card.backbone.model_copy(update={"pretrained": False, "weights": None})
     net = LocalizerNet(Classifier(backbone, len(card.tags)), card.decoder)
     weights = folder / "model.safetensors"

@@ -1,0 +1,154 @@
+"""A run as an ONNX file: what it computes and holds, and one line where it cannot be made."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+
+import colocam as package
+from colocam.errors import ColocamError
+from colocam.export import onnx_model
+from colocam.export.onnx_model import export_onnx
+from colocam.models.store import load_model
+
+SIDE = 32
+OUTPUTS = ["logits", "probabilities", "maps", "threshold"]
+
+
+@pytest.fixture
+def session(onnx_file):
+    return onnxruntime.InferenceSession(onnx_file, providers=["CPUExecutionProvider"])
+
+
+@pytest.fixture
+def written_before(onnx_file, monkeypatch):
+    """PyTorch's exporter takes seconds: where it is not the point, what it gave before."""
+    made = onnx.load(onnx_file)
+    monkeypatch.setattr(onnx_model, "to_onnx", lambda _: made)
+    return made
+
+
+def pictures(count: int, square_video) -> np.ndarray:
+    """Frames of a video, pure noise, black and white, in turn."""
+    rng = np.random.default_rng(count)
+    kinds = [
+        *square_video("cat", 5, 3, (SIDE, SIDE))[0],
+        rng.integers(0, 256, (SIDE, SIDE, 3)),
+        np.zeros((SIDE, SIDE, 3)),
+        np.full((SIDE, SIDE, 3), 255),
+    ]
+    return np.stack([kinds[number % len(kinds)] for number in range(count)]).astype(np.uint8)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 16, 65])
+def test_any_number_of_frames_gives_what_pytorch_gives(session, trained, square_video, count):
+    """Against the network itself and torch's softmax, on frames as they are: normalisation is inside the file."""
+    frames = pictures(count, square_video)
+    net = load_model(trained).net
+    with torch.inference_mode():
+        logits, map_logits = net(torch.from_numpy(frames).permute(0, 3, 1, 2).float())
+    wanted = {"logits": logits, "probabilities": logits.softmax(1), "maps": map_logits.softmax(1)[:, 1]}
+    got = dict(zip(OUTPUTS, session.run(OUTPUTS, {"frames": frames}), strict=True))
+    for name, value in wanted.items():
+        assert got[name].dtype == np.float32
+        assert got[name].shape == tuple(value.shape)
+        np.testing.assert_allclose(got[name], value.numpy(), rtol=0, atol=1e-4)
+    assert got["maps"].shape == (count, SIDE, SIDE)
+    if count > 2:
+        assert np.ptp(got["logits"], axis=0).min() > 1e-3  # frames differ, so do answers
+
+
+def test_the_threshold_and_the_whole_card_are_in_the_file(session, trained):
+    card = json.loads((trained / "model.json").read_text(encoding="utf-8"))
+    (threshold,) = session.run(["threshold"], {"frames": np.zeros((1, SIDE, SIDE, 3), np.uint8)})
+    assert threshold == pytest.approx(card["threshold"], abs=1e-7)
+    assert json.loads(session.get_modelmeta().custom_metadata_map["colocam.card"]) == card
+
+
+def test_the_file_is_valid_and_old_runtimes_can_read_it(onnx_file):
+    model = onnx.load(onnx_file)
+    onnx.checker.check_model(model, full_check=True)
+    assert [(one.domain, one.version) for one in model.opset_import] == [("", 18)]
+    assert model.ir_version <= 10
+    assert len(model.functions) == 0
+    (frames,) = model.graph.input
+    sides = [one.dim_param or one.dim_value for one in frames.type.tensor_type.shape.dim]
+    assert (frames.name, sides) == ("frames", ["batch", SIDE, SIDE, 3])
+    assert frames.type.tensor_type.elem_type == onnx.TensorProto.UINT8
+    assert [one.name for one in model.graph.output] == OUTPUTS
+
+
+def test_the_file_does_not_tell_where_it_was_made(onnx_file):
+    data = onnx_file.read_bytes()
+    for trace in (str(Path(package.__file__).parent), "site-packages", ".py", str(Path.home())):
+        assert trace.encode() not in data
+
+
+def test_a_file_that_differs_from_pytorch_is_not_written(written_before, trained, tmp_path):
+    out = tmp_path / "model.onnx"
+    out.write_bytes(b"an earlier one")
+    (head,) = [one for one in written_before.graph.initializer if one.name.endswith("decoder.head.bias")]
+    bias = onnx.numpy_helper.to_array(head)
+    head.CopyFrom(onnx.numpy_helper.from_array(bias + np.float32([0, 0.02]), head.name))
+    with pytest.raises(ColocamError, match=r"^onnxruntime and PyTorch differ by 0\.00\d+ on 'resnet10t': use the run"):
+        export_onnx(trained, out)
+    assert out.read_bytes() == b"an earlier one"
+    assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_the_command(written_before, colocam, trained, tmp_path):
+    out = tmp_path / "new" / "pets.onnx"
+    outcome = colocam("export", "--model", "onnx", trained, "-o", out)
+    assert outcome.code == 0, outcome.err
+    assert outcome.err == f"wrote {out}; now: colocam localize {out} VIDEO -o OUT\n"
+    assert out.read_bytes() == written_before.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "give either --to FORMAT with tables of boxes, or --model onnx with a run folder"),
+        (["--model", "onnx", "--to", "coco"], "give either --to FORMAT with tables of boxes, or --model onnx"),
+        (["--model", "tflite"], "--model tflite: give onnx"),
+        (["--model", "onnx", "--images"], "--video, --tolerance, --url and --images are for tables of boxes"),
+        (["--model", "onnx", "--tolerance", "2"], "are for tables of boxes: leave them out"),
+        (["--model", "onnx", "another"], "--model onnx: give one run folder, not 2"),
+        (["--model", "onnx", "-o", "model.pb"], "-o model.pb: give a file that ends in .onnx"),
+    ],
+)
+def test_wrong_options(colocam, trained, tmp_path, words, told):
+    out = [] if "-o" in words else ["-o", tmp_path / "model.onnx"]
+    assert told in colocam("export", trained, *words, *out).error
+    assert not (tmp_path / "model.onnx").exists()
+
+
+def test_a_folder_without_a_model(colocam, tmp_path):
+    told = colocam("export", "--model", "onnx", tmp_path, "-o", tmp_path / "model.onnx").error
+    assert told == f"error: no trained model in {tmp_path} (model.json is missing): finish 'colocam train' first"
+
+
+@pytest.mark.parametrize("name", ["onnx", "onnxscript", "onnxruntime"])
+def test_without_the_extra(colocam, trained, tmp_path, monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    told = colocam("export", "--model", "onnx", trained, "-o", tmp_path / "model.onnx").error
+    assert told == f"error: {name}, which writes ONNX, is not installed: pip install 'colocam[onnx]'"
+
+
+def test_what_pytorch_cannot_write(trained, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise torch.onnx.errors.OnnxExporterError("no such operator\nand a page of advice")
+
+    monkeypatch.setattr(torch.onnx, "export", fail)
+    with pytest.raises(ColocamError, match=r"^PyTorch cannot write 'resnet10t' as ONNX: no such operator$"):
+        export_onnx(trained, tmp_path / "model.onnx")
+
+
+def test_weights_that_one_file_cannot_hold(trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx_model, "MOST_BYTES", 1000)
+    with pytest.raises(ColocamError, match="exceed the 2 GiB that an ONNX file can hold: use the run folder"):
+        export_onnx(trained, tmp_path / "model.onnx")

@@ -1,0 +1,173 @@
+"""An onnx_file model on video files: no torch anywhere, and the same boxes, tracks and masks as with it."""
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+
+from colocam import rle
+from colocam.data.video import decode
+from colocam.errors import ColocamError
+from colocam.inference import Localizer
+from colocam.inference.localize import localize_file
+from colocam.inference.onnx_network import CARD, open_onnx
+
+WITHOUT_TORCH = """
+import sys
+
+REFUSED = {"torch", "torchvision", "timm", "segmentation_models_pytorch", "transformers", "onnx", "onnxscript"}
+
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in REFUSED:
+            raise ImportError(f"{name} was imported")
+
+
+sys.meta_path.insert(0, Refuse())
+from colocam.cli import main
+
+try:
+    main()
+finally:
+    assert not REFUSED & set(sys.modules)
+"""
+
+
+@pytest.fixture
+def video(tmp_path, make_video, square_video):
+    """Two shots, of other sizes than the model's."""
+    shots = square_video("cat", 77, 20, (80, 60))[0], square_video("owl", 78, 12, (80, 60))[0]
+    return make_video(tmp_path / "video.mp4", [*shots[0], *(255 - picture for picture in shots[1])])
+
+
+def rows(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_whole_video_without_torch(onnx_file, trained, video, tmp_path):
+    words = ["localize", onnx_file, video, "-o", tmp_path / "onnx", "--masks"]
+    process = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, *map(str, words)], capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 0, process.stderr
+    localize_file(trained, video, tmp_path / "torch", masks=True, device="cpu")
+    ours, theirs = rows(tmp_path / "torch" / "video.csv"), rows(tmp_path / "onnx" / "video.csv")
+    assert len(ours) == 32
+    assert len({row["track"] for row in ours} - {""}) > 1
+    for one, two in zip(ours, theirs, strict=True):
+        assert one.keys() == two.keys()
+        for name in ("frame", "pts", "class", "track"):
+            assert one[name] == two[name]
+        for name, most in {"x1": 1, "y1": 1, "x2": 1, "y2": 1, "probability": 1e-3, "presence": 1e-3}.items():
+            assert (one[name] == "") == (two[name] == "")
+            assert float(one[name] or 0) == pytest.approx(float(two[name] or 0), abs=most)
+        assert (one["mask"] == "") == (two["mask"] == "")
+    assert len(list(decode(tmp_path / "onnx" / "video.mp4"))) == 32
+    described = [json.loads((tmp_path / name / "video.video.json").read_text()) for name in ("torch", "onnx")]
+    assert described[0] == described[1]
+
+
+@pytest.mark.parametrize("options", [{"smooth": "none", "batch": 5}, {"smooth": "online", "tag": "bus"}])
+def test_the_same_localizations(onnx_file, trained, video, options):
+    ours = list(Localizer.load(trained, "cpu", masks=True, **options)(video))
+    theirs = list(Localizer.load(onnx_file, masks=True, **options)(video))
+    assert any(one.box is not None for one in ours)
+    for one, two in zip(ours, theirs, strict=True):
+        assert (one.frame, one.pts, one.tag, one.track) == (two.frame, two.pts, two.tag, two.track)
+        np.testing.assert_allclose(one.heatmap, two.heatmap, atol=1e-4)
+        assert (one.box is None) == (two.box is None)
+        if one.box is not None:
+            np.testing.assert_allclose(one.box, two.box, atol=1)
+        assert (one.score, one.probability) == pytest.approx((two.score, two.probability), abs=1e-2)
+        if one.mask is not None:
+            assert rle.encode(one.mask)
+            assert (one.mask != two.mask).mean() < 0.02
+
+
+def test_frames_that_share_memory_or_lie_apart(onnx_file):
+    """A view of a larger array is read as its values, not as its memory."""
+    network, card = open_onnx(onnx_file)
+    large = np.random.default_rng(1).integers(0, 256, (6, card.size, card.size, 4)).astype(np.uint8)
+    apart = large[::2, :, ::-1, :3]
+    for one, two in zip(network(apart), network(np.ascontiguousarray(apart)), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_a_run_folder_may_be_called_so(trained, tmp_path):
+    folder = tmp_path / "run.onnx"
+    folder.mkdir()
+    for name in ("model.json", "model.safetensors"):
+        shutil.copy(trained / name, folder)
+    assert Localizer.load(folder).tags == ("bus", "cat", "owl")
+
+
+def damaged(onnx_file, target, damage):
+    """A copy of the file with something wrong in it."""
+    model = onnx.load(onnx_file)
+    card = json.loads(next(one.value for one in model.metadata_props if one.key == CARD))
+    data = {"truncated": onnx_file.read_bytes()[:20_000], "empty": b"", "text": b"this is no model\n" * 100}
+    cards = {
+        "no json": "{",
+        "no card": '{"format": 1, "tags": ["a"]}',
+        "format": json.dumps({**card, "format": 99}),
+        "tags": json.dumps({**card, "tags": ["a", "b"]}),
+        "size": json.dumps({**card, "size": 48}),
+    }
+    if damage == "foreign":
+        del model.metadata_props[:]
+    elif damage == "no operator":
+        model.graph.node[0].op_type = "Nonsense"
+    elif damage == "outputs":
+        del model.graph.output[2]
+    elif damage in cards:
+        onnx.helper.set_model_props(model, {CARD: cards[damage]})
+    target.write_bytes(data[damage] if damage in data else model.SerializeToString())
+    return target
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("truncated", "onnxruntime cannot open {path} ("),
+        ("empty", "onnxruntime cannot open {path} ("),
+        ("text", "onnxruntime cannot open {path} ("),
+        ("no operator", "onnxruntime cannot open {path} ("),
+        ("foreign", "{path} is not a model of colocam (it holds no model card): make it with 'colocam export"),
+        ("no json", "{path} is not a colocam model card: make it with 'colocam export --model onnx RUN -o"),
+        ("no card", "{path} is not a colocam model card: make it with 'colocam export --model onnx RUN -o"),
+        ("format", "{path} has format 99, this colocam reads 1: update colocam"),
+        ("tags", "{path} does not compute what its model card says: make it with 'colocam export"),
+        ("size", "{path} does not compute what its model card says: make it with 'colocam export"),
+        ("outputs", "{path} does not compute what its model card says: make it with 'colocam export"),
+    ],
+)
+def test_files_that_are_no_models_of_ours(colocam, onnx_file, video, tmp_path, damage, told):
+    path = damaged(onnx_file, tmp_path / "bad.onnx", damage)
+    outcome = colocam("localize", path, video, "-o", tmp_path / "out")
+    assert outcome.error.startswith("error: " + told.format(path=path))
+    assert outcome.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_such_file(tmp_path):
+    with pytest.raises(ColocamError, match=r"^no model at .*gone\.onnx: make it with 'colocam export --model onnx RUN"):
+        Localizer.load(tmp_path / "gone.onnx")
+
+
+def test_it_runs_on_the_cpu_alone(onnx_file):
+    assert Localizer.load(onnx_file, "cpu").tags == ("bus", "cat", "owl")
+    with pytest.raises(ColocamError, match=r"^--device cuda: .*model\.onnx runs on the CPU: leave --device out"):
+        Localizer.load(onnx_file, "cuda")
+
+
+def test_without_onnxruntime(onnx_file, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ColocamError, match=r"is not installed: pip install 'colocam\[onnx\]'$"):
+        Localizer.load(onnx_file)
