@@ -155,13 +155,25 @@ def localize(
     presence: Annotated[
         float | None, typer.Option(help="No box where the object is there with a lower probability, e.g. 0.5.")
     ] = None,
+    instances: Annotated[
+        bool, typer.Option("--instances", help="A box, a track and a row for every object, not for one per frame.")
+    ] = False,
     device: Device = None,
 ) -> None:
     """Write an annotated mp4 and a table with one row per frame."""
     from colocam.inference.localize import localize_file  # noqa: PLC0415
 
     annotated, rows = localize_file(
-        run, video, out, table=table, masks=masks, smooth=smooth, tag=tag, presence=presence, device=device
+        run,
+        video,
+        out,
+        table=table,
+        masks=masks,
+        smooth=smooth,
+        tag=tag,
+        presence=presence,
+        instances=instances,
+        device=device,
     )
     say(f"wrote {annotated} and {rows}")
 

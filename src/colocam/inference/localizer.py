@@ -11,12 +11,14 @@ import torch
 
 from colocam.boxes.candidates import candidate_boxes
 from colocam.boxes.extract import mask_of_box
+from colocam.boxes.instances import instance_boxes
 from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
 from colocam.boxes.tracks import NONE
 from colocam.data.cuts import colour_histograms
 from colocam.data.video import VideoFrame, decode
 from colocam.errors import ColocamError, suggest
+from colocam.inference.follow import each, steady_instances
 from colocam.inference.network import Network, TorchNetwork
 from colocam.inference.steady import OFFLINE, ONLINE, LookAhead, Sight, single, steady
 from colocam.models.store import Card, load_model
@@ -37,6 +39,8 @@ class Options(TypedDict, total=False):
             ``none`` gives the box of each frame by itself.
         tag: what the video is known to show; without it, what the classifier sees in it.
         presence: give no box where the probability of presence is below this; by default all boxes are given.
+        instances: give every blob above the threshold for itself, a localization per object, one without a box for
+            frames without any.
     """
 
     batch: int
@@ -44,6 +48,7 @@ class Options(TypedDict, total=False):
     smooth: str
     tag: str | None
     presence: float | None
+    instances: bool
 
 
 class Localizer:
@@ -63,6 +68,7 @@ class Localizer:
         self.smooth = options.get("smooth", "offline")
         self.tag = options.get("tag")
         self.presence = options.get("presence")
+        self.instances = options.get("instances", False)
         if self.tag is not None and self.tag not in self.tags:
             raise ColocamError(f"--tag {self.tag}: the model does not know it{suggest(self.tag, self.tags)}")
         if self.presence is not None and not 0 <= self.presence <= 1:
@@ -92,8 +98,13 @@ class Localizer:
         wanted = None if self.tag is None else self.tags.index(self.tag)
         calibration = Calibration(*self.card.presence) if self.card.presence else uncalibrated(len(self.tags))
         presence = Presence(calibration, 0 if ahead is None else ahead.path, wanted)
-        for sight in single(sights, presence) if ahead is None else steady(sights, ahead, presence):
-            yield sight.frame, self._tell(sight)
+        alone, together = (each, steady_instances) if self.instances else (single, steady)
+        told = -1
+        for sight in alone(sights, presence) if ahead is None else together(sights, ahead, presence):
+            found = self._tell(sight)
+            if found.box is not None or found.frame != told:  # objects that presence hides leave one row
+                told = found.frame
+                yield sight.frame, found
 
     def _sights(self, frames: Iterable[VideoFrame]) -> Iterator[Sight]:
         frames = iter(frames)
@@ -106,7 +117,8 @@ class Localizer:
         pictures = resized.astype(np.uint8, copy=False)
         logits, maps = self.network(pictures)
         levels = to_8bit(torch.from_numpy(maps)).numpy()
-        parts = (logits, maps, levels, candidate_boxes(levels, self.card.threshold), colour_histograms(pictures))
+        boxes_of = instance_boxes if self.instances else candidate_boxes
+        parts = (logits, maps, levels, boxes_of(levels, self.card.threshold), colour_histograms(pictures))
         return [Sight(*one) for one in zip(batch, *parts, strict=True)]
 
     def _tell(self, sight: Sight) -> Localization:

@@ -16,7 +16,7 @@ from colocam import rle
 from colocam.data.video import VideoInfo, VideoWriter
 from colocam.errors import ColocamError
 from colocam.files import atomic_path
-from colocam.report.overlay import draw_localization, label_of
+from colocam.report.overlay import draw_objects
 from colocam.types import Localization
 
 _SCHEMA = pa.schema(
@@ -55,10 +55,9 @@ class AnnotatedVideo:
         self._writer.__enter__()
         return self
 
-    def write(self, image: npt.NDArray[np.uint8], localization: Localization) -> None:
-        """Append ``image`` (H, W, 3), RGB at the video's own size, with ``localization`` drawn on it."""
-        drawn = draw_localization(image, localization.heatmap, localization.box, label=label_of(localization))
-        self._writer.write(drawn, localization.pts)
+    def write(self, image: npt.NDArray[np.uint8], localization: Localization, *others: Localization) -> None:
+        """Append ``image`` (H, W, 3), RGB at the video's own size, with what was found in this frame drawn on it."""
+        self._writer.write(draw_objects(image, localization, *others), localization.pts)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
