@@ -202,6 +202,35 @@ def export(
 
 
 @app.command()
+def review(
+    sources: Annotated[list[Path], typer.Argument(help="Tables of 'colocam localize', or one run folder.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="CSV file; of a run RUN/review.csv.")] = None,
+    share: Annotated[float, typer.Option(help="Part of the frames to list.")] = 0.05,
+    apart: Annotated[
+        float, typer.Option(help="Seconds by which listed frames should be apart; 0 for no matter.")
+    ] = 0.25,
+    split: Annotated[str, typer.Option(help="Of a run: whose videos, train, val or test.")] = "test",
+    device: Device = None,
+) -> None:
+    """List the frames whose boxes are most doubtful, with the reason; of a run also as pictures for its report."""
+    from colocam.review import review_tables  # noqa: PLC0415
+
+    if not any(source.is_dir() for source in sources):
+        say(f"wrote {review_tables(sources, out or Path('review.csv'), share=share, apart=apart)}")
+        return
+    from colocam.review.run import review_run  # noqa: PLC0415
+    from colocam.types import SPLITS  # noqa: PLC0415
+
+    chosen = next((name for name in SPLITS if name == split), None)
+    if chosen is None:
+        raise ColocamError(f"--split {split}: give one of {', '.join(SPLITS)}")
+    if len(sources) > 1:
+        raise ColocamError("give tables, or one run folder alone")
+    queue = review_run(sources[0], out, split=chosen, share=share, apart=apart, device=device)
+    say(f"wrote {queue}; now: colocam report {sources[0]}")
+
+
+@app.command()
 def report(run: Annotated[Path, typer.Argument(help="Run folder.")]) -> None:
     """Write RUN/report/index.html from what the run folder holds."""
     from colocam.report import write_report  # noqa: PLC0415

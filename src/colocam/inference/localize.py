@@ -72,5 +72,10 @@ def localize_file(
 
 def _columns(localizer: Localizer) -> list[str]:
     """The columns that a table has on demand."""
-    wanted = {"track": localizer.smooth != "none", "presence": True, "mask": localizer.masks}
+    wanted = {
+        "track": localizer.smooth != "none",
+        "presence": True,
+        "margin": not localizer.instances,
+        "mask": localizer.masks,
+    }
     return [name for name, there in wanted.items() if there]

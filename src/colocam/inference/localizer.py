@@ -14,7 +14,7 @@ from colocam.boxes.extract import mask_of_box
 from colocam.boxes.instances import instance_boxes
 from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
-from colocam.boxes.tracks import NONE
+from colocam.boxes.tracks import NONE, margin
 from colocam.data.cuts import colour_histograms
 from colocam.data.video import VideoFrame, decode
 from colocam.errors import ColocamError, suggest
@@ -126,7 +126,7 @@ class Localizer:
         height, width = frame.image.shape[:2]
         probabilities = torch.from_numpy(sight.logits).softmax(0)
         best = int(probabilities.argmax()) if self.tag is None else self.tags.index(self.tag)
-        box, score, mask = None, 0.0, None
+        box, score, lead, mask = None, 0.0, None, None
         shown = self.presence is None or sight.presence >= self.presence
         if sight.box is not None and shown:
             rows, columns = heat.shape
@@ -134,6 +134,7 @@ class Localizer:
             x1, y1, x2, y2 = np.rint(inside).astype(int)
             score = float(heat[y1 : y2 + 1, x1 : x2 + 1].mean())
             box = Box(*scale_boxes(inside, (columns, rows), (width, height)).tolist())
+            lead = None if self.instances else margin(sight.candidates, sight.box)
             if self.masks and sight.choice != NONE:
                 found, _, thresholds = sight.candidates
                 mask = mask_of_box(sight.levels, thresholds[sight.choice], found[sight.choice], (width, height))
@@ -147,5 +148,6 @@ class Localizer:
             heatmap=heat,
             track=sight.track if shown else None,
             presence=sight.presence,
+            margin=lead,
             mask=mask,
         )

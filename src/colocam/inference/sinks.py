@@ -35,9 +35,9 @@ _SCHEMA = pa.schema(
 COLUMNS: tuple[str, ...] = tuple(_SCHEMA.names)
 """Columns of every table; the box is in pixels of the original video and empty where there is none."""
 
-_OPTIONAL = {"track": pa.int64(), "presence": pa.float64(), "mask": pa.string()}
+_OPTIONAL = {"track": pa.int64(), "presence": pa.float64(), "margin": pa.float64(), "mask": pa.string()}
 OPTIONAL: tuple[str, ...] = tuple(_OPTIONAL)
-"""Columns that a table has on demand: object number, presence (0–1), mask (COCO run lengths, original pixels)."""
+"""Columns that a table has on demand: object number, presence (0–1), margin, mask (run lengths of COCO)."""
 
 _ROWS_AT_ONCE = 4096
 
@@ -134,4 +134,4 @@ def _optional(localization: Localization, name: str) -> int | float | str | None
     value = getattr(localization, name)
     if value is None:
         return None
-    return rle.encode(value) if name == "mask" else float(value) if name == "presence" else int(value)
+    return rle.encode(value) if name == "mask" else int(value) if name == "track" else float(value)
