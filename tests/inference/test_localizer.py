@@ -202,7 +202,20 @@ def test_files_of_a_video(trained, tmp_path, make_video, square_video, table):
         return
     with rows.open(encoding="utf-8", newline="") as file:
         header, *lines = csv.reader(file)
-    assert header == ["frame", "pts", "class", "probability", "x1", "y1", "x2", "y2", "score", "track", "presence", "margin"]
+    assert header == [
+        "frame",
+        "pts",
+        "class",
+        "probability",
+        "x1",
+        "y1",
+        "x2",
+        "y2",
+        "score",
+        "track",
+        "presence",
+        "margin",
+    ]
     read = [(int(a), float(b), tag, *(float(cell) if cell else None for cell in rest)) for a, b, tag, *rest in lines]
     assert read == expected
 
@@ -323,7 +336,12 @@ def test_ways_of_smoothing_are_checked(trained, colocam, video, tmp_path):
     error = colocam("localize", trained, video, "-o", tmp_path / "out", "--smooth", "offlin").error
     assert error == "error: --smooth offlin: did you mean 'offline'?"
     assert colocam("localize", trained, video, "-o", tmp_path / "out", "--smooth", "none").code == 0
-    assert (tmp_path / "out" / "video.csv").read_text(encoding="utf-8").splitlines()[0].endswith("y2,score,presence,margin")
+    assert (
+        (tmp_path / "out" / "video.csv")
+        .read_text(encoding="utf-8")
+        .splitlines()[0]
+        .endswith("y2,score,presence,margin")
+    )
 
 
 def test_presence_hides_boxes_and_a_known_tag_is_believed(trained, video):
