@@ -208,7 +208,7 @@ def review(
     share: Annotated[float, typer.Option(help="Part of the frames to list.")] = 0.05,
     apart: Annotated[
         float, typer.Option(help="Seconds by which listed frames should be apart; 0 for no matter.")
-    ] = 0.25,
+    ] = 0.5,
     split: Annotated[str, typer.Option(help="Of a run: whose videos, train, val or test.")] = "test",
     device: Device = None,
 ) -> None:

@@ -42,10 +42,10 @@ def two(tmp_path):
 
 
 def test_the_worst_frames_of_several_videos_with_their_reasons(two, tmp_path):
-    out = review_tables(two, tmp_path / "new" / "queue.csv", share=0.05)
+    out = review_tables(two, tmp_path / "new" / "queue.csv", share=0.1)
     found = read(out)
     assert list(found[0]) == ["video", "frame", "pts", "doubt", "reason"]
-    assert len(found) == 4  # of 80
+    assert len(found) == 8  # of 80
     assert (found[0]["video"], found[0]["reason"]) == ("a film", "little heat inside the box")
     assert 10 <= int(found[0]["frame"]) < 14
     told = {(one["video"], int(one["frame"])): one["reason"] for one in found}
