@@ -1,8 +1,8 @@
 """Measure ``--instances`` on videos with several objects: python scripts/instances.py RUN OUT [OBJECTS].
 
-Makes 36 test videos of the demo world (seed 1) with 3 objects of the class each in OUT, where no other seed is
-needed: the run was trained on videos with one. Localises in them frame by frame and with tracks, and prints the share
-of the true boxes that are found; the boxes stay in OUT as tables for ``colocam evaluate --predictions``.
+Makes 36 test videos of the demo world (seed 1) with two objects of the class each in OUT; the run was trained on videos
+with one. Localises in them frame by frame and with tracks, and prints the share of the true boxes that are found; the
+boxes stay in OUT as tables for ``colocam evaluate --predictions``.
 """
 
 import csv
@@ -16,7 +16,7 @@ from colocam.predictions import evaluate_predictions
 from colocam.report.console import print_predictions
 
 
-def main(run: Path, out: Path, objects: int = 3) -> None:
+def main(run: Path, out: Path, objects: int = 2) -> None:
     """Print the evaluation for each way of smoothing."""
     world = make_world(out, seed=1, videos_per_class=(0, 0, 6), objects=objects)
     clips = read_catalogue(world.manifest).clips

@@ -1,3 +1,5 @@
+from math import exp
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ def by_hand(doubt, video, pts, most, apart):
     def urgency(i):
         away = [abs(pts[i] - pts[c]) for c in chosen if video[c] == video[i]]
         near = [a for a in away if apart and a <= 4 * apart]
-        return doubt[i] * (1 - LESS * np.exp(-0.5 * (min(near) / apart) ** 2) if near else 1)
+        return doubt[i] * (1 - LESS * exp(-0.5 * (min(near) / apart) ** 2) if near else 1)
 
     for _ in range(min(most, len(doubt))):
         chosen.append(max(set(range(len(doubt))) - set(chosen), key=lambda i: (urgency(i), -i)))

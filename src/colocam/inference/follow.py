@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.assignment import assign
-from colocam.boxes.tracks import iou, smooth_box
+from colocam.boxes.tracks import NONE, iou, smooth_box
 from colocam.inference.steady import GAP, REACH, WIDTH, LookAhead, Sight, mark_cuts
 from colocam.presence import Presence
 
@@ -98,7 +98,7 @@ def smooth_each(frames: Iterable[Followed], ahead: int) -> Iterator[Sight]:
         given = {}
         for track in sorted({track for one in shot for track in one.blobs}):
             seen = [one for one in shot if track in one.blobs]
-            place = frame.blobs.get(track, -1)
+            place = frame.blobs.get(track, NONE)
             shown = place == 0 or len(seen) >= FLICKER * len(shot)
             within = seen[0].time <= frame.time <= seen[-1].time
             if within and (shown or not ahead):
@@ -110,7 +110,7 @@ def smooth_each(frames: Iterable[Followed], ahead: int) -> Iterator[Sight]:
         past.append(waiting.popleft())
         sight = frame.sight
         for track, box in given.items():
-            yield replace(sight, choice=frame.blobs.get(track, -1), track=track, box=box)
+            yield replace(sight, choice=frame.blobs.get(track, NONE), track=track, box=box)
         if not given:
             yield sight
 

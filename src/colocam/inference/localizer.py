@@ -39,6 +39,7 @@ class Options(TypedDict, total=False):
             ``none`` gives the box of each frame by itself.
         tag: what the video is known to show; without it, what the classifier sees in it.
         presence: give no box where the probability of presence is below this; by default all boxes are given.
+        threshold: τ relative to each map's maximum, 0–1; by default the one stored with the model.
         instances: give every blob above the threshold for itself, a localization per object, one without a box for
             frames without any.
     """
@@ -48,6 +49,7 @@ class Options(TypedDict, total=False):
     smooth: str
     tag: str | None
     presence: float | None
+    threshold: float | None
     instances: bool
 
 
@@ -69,10 +71,14 @@ class Localizer:
         self.tag = options.get("tag")
         self.presence = options.get("presence")
         self.instances = options.get("instances", False)
+        chosen = options.get("threshold")
+        self.threshold = card.threshold if chosen is None else chosen
         if self.tag is not None and self.tag not in self.tags:
             raise ColocamError(f"--tag {self.tag}: the model does not know it{suggest(self.tag, self.tags)}")
         if self.presence is not None and not 0 <= self.presence <= 1:
             raise ColocamError(f"--presence {self.presence}: give a probability in 0–1")
+        if not 0 <= self.threshold <= 1:
+            raise ColocamError(f"--threshold {self.threshold}: give a share of the map's maximum in 0–1")
         if self.smooth not in SMOOTH:
             raise ColocamError(f"--smooth {self.smooth}{suggest(self.smooth, list(SMOOTH))}")
 
@@ -118,7 +124,7 @@ class Localizer:
         logits, maps = self.network(pictures)
         levels = to_8bit(torch.from_numpy(maps)).numpy()
         boxes_of = instance_boxes if self.instances else candidate_boxes
-        parts = (logits, maps, levels, boxes_of(levels, self.card.threshold), colour_histograms(pictures))
+        parts = (logits, maps, levels, boxes_of(levels, self.threshold), colour_histograms(pictures))
         return [Sight(*one) for one in zip(batch, *parts, strict=True)]
 
     def _tell(self, sight: Sight) -> Localization:

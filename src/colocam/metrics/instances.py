@@ -38,7 +38,8 @@ def matches(predicted: Sequence[Numbers], true: Sequence[Numbers]) -> npt.NDArra
     check_counts(len(predicted), true)
     counts = np.zeros((len(V2_OVERLAPS), len(true)), np.int64)
     for i, (found, there) in enumerate(zip(predicted, true, strict=True)):
-        overlaps = inclusive_iou(np.reshape(found, (-1, 1, 4)), np.reshape(there, (1, -1, 4)))
+        boxes, others = (np.asarray(one, np.float64).reshape(-1, 4) for one in (found, there))
+        overlaps = inclusive_iou(boxes[:, None], others[None])
         for j, least in enumerate(V2_OVERLAPS):
             counts[j, i] = len(assign(overlaps >= least - ROUNDING))
     return counts

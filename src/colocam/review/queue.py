@@ -21,7 +21,7 @@ def queue(
 ) -> list[int]:
     """Order at most ``most`` frames by doubt, which counts less near those already chosen.
 
-    The factor is 1 − ``LESS`` · exp(−½ (Δt / apart)²), Δt being the time to the nearest chosen frame of the same video: a
+    The factor is 1 − ``LESS`` · exp(−½ (Δt / apart)²), Δt being the time to the nearest chosen frame of its video: a
     doubtful stretch is seen here and there before it is seen frame by frame.
 
     Args:

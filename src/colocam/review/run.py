@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from colocam.data.store import CachedClip
 from colocam.data.video import VideoFrame
@@ -90,7 +91,7 @@ def _save(path: Path, localizer: Localizer, clips: Sequence[CachedClip], chosen:
         told = {"clip": clip.name, "tag": clip.tag, "frame": one.frame, "doubt": one.doubt, "reason": one.reason}
         meta.append({**told, "predicted": found.tag, "probability": found.probability})
     shown = [seen[one.video, one.frame] for one in chosen]
-    arrays = {
+    arrays: dict[str, npt.NDArray[np.generic]] = {
         "images": np.stack([image for image, _ in shown]),
         "heatmaps": np.stack([(255 * found.heatmap).astype(np.uint8) for _, found in shown]),
         "boxes": np.array([found.box or NO_BOX for _, found in shown], np.float32),

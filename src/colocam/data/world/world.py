@@ -8,7 +8,7 @@ import numpy as np
 
 from colocam.data.video import VideoWriter
 from colocam.data.world.classes import CLASSES
-from colocam.data.world.scene import Traits, draw_traits, render
+from colocam.data.world.scene import SIZES, Traits, draw_traits, render
 from colocam.errors import ColocamError
 from colocam.files import explain_os_errors, write_json, write_text
 from colocam.progress import progress
@@ -50,7 +50,7 @@ def make_world(
         frames: per video.
         size: width and height in pixels.
         fps: frames per second.
-        objects: of the class in each video; with several the table of true boxes has several rows a frame.
+        objects: of the class in each video; several are smaller by their root, and have a row each in a frame's truth.
     """
     recipe: dict[str, int | list[int]] = {
         "format": FORMAT,
@@ -76,7 +76,8 @@ def make_world(
         for tag, split, index in videos:
             clip = f"{tag}/{split}-{index:02d}"
             with VideoWriter(world.videos / f"{clip}.mp4", *size, fps) as video:
-                traits = replace(_traits(seed, tag, split, index), objects=objects)
+                traits = _traits(seed, tag, split, index)
+                traits = replace(traits, objects=objects, size=max(SIZES[0], traits.size / objects**0.5))
                 seeds = np.random.SeedSequence(seed, spawn_key=(*_group(tag, split), index))
                 shots = render(tag, traits, seeds, frames=frames, size=size, fps=fps)
                 for number, shot in enumerate(shots):
