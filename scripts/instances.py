@@ -20,16 +20,17 @@ def main(run: Path, out: Path, objects: int = 2) -> None:
     """Print the evaluation for each way of smoothing."""
     world = make_world(out, seed=1, videos_per_class=(0, 0, 6), objects=objects)
     clips = read_catalogue(world.manifest).clips
-    for smooth in ("none", "online", "offline"):
-        table = out / f"boxes-{smooth}.csv"
+    for smooth, threshold in (("none", None), ("offline", None), ("offline", 0.5)):
+        localizer = Localizer.load(run, "cpu", instances=True, smooth=smooth, threshold=threshold)
+        table = out / f"boxes-{run.name}-{smooth}-{localizer.threshold:.2f}.csv"
         with table.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(("clip", "frame", "x1", "y1", "x2", "y2", "class", "score"))
             for clip in clips:
-                for found in Localizer.load(run, "cpu", instances=True, smooth=smooth)(clip.path):
+                for found in localizer(clip.path):
                     box = found.box or ("",) * 4
                     writer.writerow((clip.name, found.frame, *box, found.tag, found.score))
-        print(f"--instances --smooth {smooth}")
+        print(f"--instances --smooth {smooth} --threshold {localizer.threshold:.2f}")
         print_predictions(evaluate_predictions(table, world.truth, manifest=world.manifest))
 
 

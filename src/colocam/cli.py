@@ -158,6 +158,9 @@ def localize(
     instances: Annotated[
         bool, typer.Option("--instances", help="A box, a track and a row for every object, not for one per frame.")
     ] = False,
+    threshold: Annotated[
+        float | None, typer.Option(help="Share of the map's maximum from which it is foreground; else the model's own.")
+    ] = None,
     device: Device = None,
 ) -> None:
     """Write an annotated mp4 and a table with one row per frame."""
@@ -173,6 +176,7 @@ def localize(
         tag=tag,
         presence=presence,
         instances=instances,
+        threshold=threshold,
         device=device,
     )
     say(f"wrote {annotated} and {rows}")

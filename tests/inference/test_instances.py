@@ -7,6 +7,7 @@ import pytest
 
 from colocam import Localizer
 from colocam.data.video import decode
+from colocam.errors import ColocamError
 from colocam.export import FORMATS, WITH_IMAGES
 from colocam.export.tables import read_videos
 from colocam.inference.localize import localize_file
@@ -80,6 +81,17 @@ def test_one_object_a_frame_remains_the_default(video, card):
     found = list(Localizer(colour_network, card)(video))
     assert [one.frame for one in found] == list(range(FRAMES))
     assert all(one.margin is not None for one in found)
+
+
+def test_a_threshold_of_ones_own(video, card):
+    stored = Localizer(colour_network, card.model_copy(update={"threshold": 0.9}), instances=True, smooth="none")
+    given = Localizer(colour_network, card, instances=True, smooth="none", threshold=0.9)
+    usual = Localizer(colour_network, card, instances=True, smooth="none")
+    boxes = [[one.box for one in localizer(video)] for localizer in (stored, given, usual)]
+    assert boxes[0] == boxes[1] != boxes[2]
+    assert (given.threshold, usual.threshold) == (0.9, 0.5)
+    with pytest.raises(ColocamError, match=r"--threshold 1\.5: give a share"):
+        Localizer(colour_network, card, threshold=1.5)
 
 
 def test_frames_that_presence_hides_have_one_row(video, card):

@@ -25,6 +25,7 @@ def localize_file(
     tag: str | None = None,
     presence: float | None = None,
     instances: bool = False,
+    threshold: float | None = None,
     device: str | None = None,
 ) -> tuple[Path, Path]:
     """Write ``OUT/<video>.mp4`` with heat-map, boxes and labels, and ``OUT/<video>.<table>``, a row per object.
@@ -41,12 +42,22 @@ def localize_file(
         tag: what the video is known to show; without it, what the classifier sees in it.
         presence: write no box where the object is there with a lower probability; None writes all.
         instances: write a row for every object in a frame, see :class:`colocam.inference.localizer.Options`.
+        threshold: of the map, relative to its maximum; None takes the model's own.
         device: ``cpu`` or ``cuda``; the GPU if there is one.
     """
     if table not in TABLES:
         raise ColocamError(f"--table {table}: give one of {', '.join(TABLES)}")
     video, out = Path(video), Path(out)
-    localizer = Localizer.load(run, device, masks=masks, smooth=smooth, tag=tag, presence=presence, instances=instances)
+    localizer = Localizer.load(
+        run,
+        device,
+        masks=masks,
+        smooth=smooth,
+        tag=tag,
+        presence=presence,
+        instances=instances,
+        threshold=threshold,
+    )
     info = probe(video)
     with explain_os_errors(out):
         out.mkdir(parents=True, exist_ok=True)

@@ -39,11 +39,10 @@ def review_run(
     """
     check(share, apart)
     run = open_run(folder, device)
-    clips = run.clips(split)
-    if not clips:
+    if not run.catalogue.of(split):
         there = sorted({clip.split for clip in run.catalogue.clips})
         raise ColocamError(f"{folder} has no '{split}' video: choose --split {' or '.join(there)}")
-    localizer = Localizer.load(folder, device)
+    clips, localizer = run.clips(split), Localizer.load(folder, device)
     parts = []
     with progress("review", len(clips), unit="videos") as advance:
         for number, clip in enumerate(clips):
