@@ -231,6 +231,25 @@ def test_without_validation_boxes_there_is_no_validation_protocol(run, collectio
     assert "validation" not in capsys.readouterr().out
 
 
+def test_frames_with_several_boxes(run, collection, tmp_path, evaluated, capsys):
+    """A second box in frame 2 of each test video; only those frames count."""
+    assert "instances" not in evaluated[1]
+    table = tmp_path / "two.csv"
+    more = "".join(f"{tag}/test-0,2,1,1,1,9,8\n" for tag in TAGS)
+    table.write_text(collection.truth.read_text(encoding="utf-8") + more, encoding="utf-8")
+    result = evaluate(run, table)
+    found = result["instances"]
+    assert (found["frames"], found["boxes"]) == (3, 6)
+    assert list(found["methods"]) == METHODS
+    for method, ways in found["methods"].items():
+        assert list(ways) == ["tags-only", "oracle-global", "one box"]
+        assert ways["tags-only"]["threshold"] == ways["one box"]["threshold"]
+        assert ways["one box"]["threshold"] == pytest.approx(result[method]["tags-only"]["threshold"])
+        assert ways["one box"]["recall"]["mean"] <= 50
+    print_evaluations([result])
+    assert "several true boxes: 3, with 6 boxes" in capsys.readouterr().out
+
+
 def test_a_class_without_frames_is_left_out_of_the_average(run, collection, tmp_path, capsys):
     table = only(collection, tmp_path / "two.csv", lambda row: not row[0].startswith("owl/test"))
     result = evaluate(run, table)

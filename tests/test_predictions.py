@@ -169,6 +169,28 @@ def test_shifted_boxes(tmp_path, truth, shift, iou):
     assert found["boxes"]["average"] == pytest.approx((found["boxes"]["cat"] + 100) / 2)
 
 
+def test_several_boxes_a_frame(colocam, tmp_path):
+    """Three true boxes; the table has two of them, one of these twice, and one beside."""
+    truth, table = tmp_path / "truth.csv", tmp_path / "boxes.csv"
+    lines = ["a,0,1,0,0,9,9,cat,40,40", "a,0,1,20,0,29,9,cat,40,40", "a,0,1,0,20,9,29,cat,40,40"]
+    lines += ["a,1,1,0,0,9,9,cat,40,40", "a,2,0,,,,,cat,40,40"]
+    truth.write_text("\n".join(["clip,frame,present,x1,y1,x2,y2,tag,width,height", *lines]) + "\n", encoding="utf-8")
+    boxes = ["a,0,0,0,9,9,0.5", "a,0,0,0,9,9,0.4", "a,0,20,0,29,5,0.9", "a,0,30,30,39,39,0.1", "a,1,0,0,9,9,0.5"]
+    table.write_text("\n".join(["clip,frame,x1,y1,x2,y2,score", *boxes]) + "\n", encoding="utf-8")
+    result = evaluate_predictions(table, truth)
+    assert result["boxes"]["frames"] == 100  # the best score of each frame is right at 0.5
+    found = result["instances"]
+    assert (found["frames"], found["boxes"]) == (1, 3)
+    every, one = found["methods"]["boxes"].values()
+    assert [every["recall"][key] for key in ("0.3", "0.5", "0.7")] == pytest.approx([200 / 3, 200 / 3, 100 / 3])
+    assert every["precision"]["mean"] == pytest.approx((50 + 50 + 25) / 3)
+    assert (one["recall"]["0.7"], one["precision"]["0.5"]) == (0, 100)
+    outcome = colocam("evaluate", "--predictions", table, "--boxes", truth, "--size", "40")
+    assert "several true boxes: 1, with 3 boxes" in outcome.out
+    squeezed = evaluate_predictions(table, truth, size=80)["instances"]["methods"]["boxes"]["all boxes"]
+    assert squeezed["recall"]["0.3"] == pytest.approx(200 / 3)
+
+
 def test_missing_frames_are_wrong_and_reported(colocam, tmp_path, truth):
     boxes = {key: box for key, box in BOXES.items() if key != ("a/1", 7)} | {("a/2", 0): None, ("x", 1): (1, 1, 2, 2)}
     table = box_table(tmp_path / "b.csv", boxes)

@@ -155,13 +155,29 @@ def localize(
     presence: Annotated[
         float | None, typer.Option(help="No box where the object is there with a lower probability, e.g. 0.5.")
     ] = None,
+    instances: Annotated[
+        bool, typer.Option("--instances", help="A box, a track and a row for every object, not for one per frame.")
+    ] = False,
+    threshold: Annotated[
+        float | None, typer.Option(help="Share of the map's maximum from which it is foreground; else the model's own.")
+    ] = None,
     device: Device = None,
 ) -> None:
     """Write an annotated mp4 and a table with one row per frame."""
     from colocam.inference.localize import localize_file  # noqa: PLC0415
 
     annotated, rows = localize_file(
-        run, video, out, table=table, masks=masks, smooth=smooth, tag=tag, presence=presence, device=device
+        run,
+        video,
+        out,
+        table=table,
+        masks=masks,
+        smooth=smooth,
+        tag=tag,
+        presence=presence,
+        instances=instances,
+        threshold=threshold,
+        device=device,
     )
     say(f"wrote {annotated} and {rows}")
 
@@ -206,6 +222,35 @@ def export(
     from colocam.export.onnx_model import export_onnx  # noqa: PLC0415
 
     say(f"wrote {export_onnx(tables[0], out)}; now: colocam localize {out} VIDEO -o OUT")
+
+
+@app.command()
+def review(
+    sources: Annotated[list[Path], typer.Argument(help="Tables of 'colocam localize', or one run folder.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="CSV file; of a run RUN/review.csv.")] = None,
+    share: Annotated[float, typer.Option(help="Part of the frames to list.")] = 0.05,
+    apart: Annotated[
+        float, typer.Option(help="Seconds by which listed frames should be apart; 0 for no matter.")
+    ] = 0.5,
+    split: Annotated[str, typer.Option(help="Of a run: whose videos, train, val or test.")] = "test",
+    device: Device = None,
+) -> None:
+    """List the frames whose boxes are most doubtful, with the reason; of a run also as pictures for its report."""
+    from colocam.review import review_tables  # noqa: PLC0415
+
+    if not any(source.is_dir() for source in sources):
+        say(f"wrote {review_tables(sources, out or Path('review.csv'), share=share, apart=apart)}")
+        return
+    from colocam.review.run import review_run  # noqa: PLC0415
+    from colocam.types import SPLITS  # noqa: PLC0415
+
+    chosen = next((name for name in SPLITS if name == split), None)
+    if chosen is None:
+        raise ColocamError(f"--split {split}: give one of {', '.join(SPLITS)}")
+    if len(sources) > 1:
+        raise ColocamError("give tables, or one run folder alone")
+    queue = review_run(sources[0], out, split=chosen, share=share, apart=apart, device=device)
+    say(f"wrote {queue}; now: colocam report {sources[0]}")
 
 
 @app.command()

@@ -10,6 +10,7 @@ from colocam.inference.localize import localize_file
 from colocam.progress import say
 from colocam.report import write_report
 from colocam.report.console import print_evaluations
+from colocam.review.run import review_run
 from colocam.training import train
 
 
@@ -30,6 +31,7 @@ def run_demo(
     print_evaluations([evaluate(run, world.truth)])
     example = min(world.videos.rglob("test-*.mp4"))
     annotated, table = localize_file(run, example, run / "localized")
+    review_run(run)
     page = write_report(run)
     say(f"annotated video: {annotated}\nboxes: {table}\nreport: {page}")
     return run

@@ -18,7 +18,7 @@ from colocam.data.samples import Boxes, Samples, labelled_samples, scaled_boxes,
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.files import write_json
-from colocam.metrics import Frames, accuracy, box_hits, corloc
+from colocam.metrics import Frames, accuracy, box_hits, corloc, instances_of_maps
 from colocam.metrics.hits import PUBLISHED_THRESHOLDS
 from colocam.models import LocalizerNet, foreground
 from colocam.models.store import load_model
@@ -73,7 +73,8 @@ def evaluate(
     own source of seeds.
 
     Writes ``evaluation.json`` and ``cases.npz`` (examples for the report) into the run folder and returns the former:
-    ``{method: {protocol: {"average": CorLoc in percent, class: …}}, "classification": …, "data": …}``.
+    ``{method: {protocol: {"average": CorLoc in percent, class: …}}, "classification": …, "data": …}``, and
+    ``instances`` where frames have several true boxes (:func:`colocam.metrics.instances_of_maps`).
     """
     opened, truth = open_run(run, device), read_truth(Path(boxes))
     wanted = [source_name(name) for name in (cams if cams is not None else [opened.config.cam])]
@@ -109,6 +110,8 @@ def evaluate(
         )
     result["classification"] = accuracy(classified["top1"], evaluated.frames)
     result["data"] = _describe(evaluated, split)
+    if (several := instances_of_maps(maps, evaluated.boxes, thresholds)) is not None:
+        result["instances"] = several
     write_json(opened.folder / "evaluation.json", result)
     save_cases(
         opened.folder / "cases.npz", evaluated.samples, evaluated.boxes, maps, thresholds, predicted, evaluated.tags

@@ -15,17 +15,26 @@ from colocam.data.labelled import LabelledClips, LabelledFrame, read_labelled
 from colocam.data.predicted import Map, PredictedBox, map_files, read_boxes, read_map, read_mask
 from colocam.data.samples import Boxes
 from colocam.errors import ColocamError
-from colocam.metrics import Frames, accuracy, best_overlaps, corloc, inclusive_iou, max_box_acc, pixel_histograms, pxap
+from colocam.metrics import (
+    Frames,
+    accuracy,
+    best_overlaps,
+    corloc,
+    inclusive_iou,
+    instance_scores,
+    max_box_acc,
+    pixel_histograms,
+    pxap,
+)
 from colocam.metrics.boxacc import V2_OVERLAPS
 from colocam.metrics.hits import PUBLISHED_THRESHOLDS, hits_of_overlaps
+from colocam.metrics.instances import ROUNDING, SEVERAL
 from colocam.progress import progress
 from colocam.selection import threshold_of_levels
 from colocam.types import Split
 
-ROUNDING = 1e-9
-"""A box that was scaled to the frame and back may have lost this much of its IoU."""
-
 Files = Mapping[tuple[str, int], Path]
+Predicted = Mapping[tuple[str, int], Sequence[PredictedBox]]
 
 
 def evaluate_predictions(
@@ -51,7 +60,8 @@ def evaluate_predictions(
 
     Returns:
         ``boxes`` (CorLoc) or ``maps`` (CorLoc under each protocol), ``max_box_acc`` by least IoU, where known
-        ``classification`` and ``pxap``, and ``data``. A frame without a prediction counts as wrong.
+        ``classification`` and ``pxap``, for boxes ``instances`` where frames have several true ones, and ``data``. A
+        frame without a prediction counts as wrong.
     """
     predictions, source = Path(predictions), Path(boxes)
     labelled = read_labelled(source, None if manifest is None else Path(manifest), split)
@@ -90,15 +100,15 @@ def evaluate_predictions(
 def _boxes(
     labelled: LabelledClips,
     frames: Sequence[LabelledFrame],
-    table: Mapping[tuple[str, int], PredictedBox],
+    table: Predicted,
     size: int | None,
 ) -> dict[str, Any]:
     overlaps = np.zeros(len(frames))
     for i, frame in enumerate(frames):
         found = table.get((frame.clip, frame.frame))
-        if found is None or found.box is None:
+        if found is None or found[0].box is None:
             continue
-        box = np.array(found.box, np.float64)
+        box = np.array(found[0].box, np.float64)
         if size is None:
             overlaps[i] = inclusive_iou(box, frame.boxes).max()
         else:
@@ -108,17 +118,40 @@ def _boxes(
     about = _about(labelled, frames)
     result: dict[str, Any] = {}
     classified = {}
-    if any(found.tag for found in table.values()):
+    if any(found[0].tag for found in table.values()):
         right = [_tag(table, frame) == labelled.clips[frame.clip].tag for frame in frames]
         classified["top1"] = np.array(right)
         result["classification"] = accuracy(classified["top1"], about)
     results = corloc(hits[V2_OVERLAPS.index(0.5)], about, [0.0], tags_only=0.0, classified=classified)
+    if (several := _instances(labelled, frames, table, size)) is not None:
+        result["instances"] = several
     # one box a frame leaves nothing to choose: all protocols say the same
     return {
         "boxes": {key: value for key, value in results["tags-only"].items() if key != "threshold"},
         "max_box_acc": _max_box_acc(hits),
         **result,
     }
+
+
+def _instances(
+    labelled: LabelledClips, frames: Sequence[LabelledFrame], table: Predicted, size: int | None
+) -> dict[str, Any] | None:
+    """All predicted boxes on the frames with several true ones; None where there is no such frame."""
+    predicted, true = [], []
+    for frame in (frame for frame in frames if len(frame.boxes) >= SEVERAL):
+        found = [one.box for one in table.get((frame.clip, frame.frame), ()) if one.box is not None]
+        scale = np.ones(4) if size is None else _scale(labelled, frame, size, size)
+        predicted.append(np.array(found, np.float64).reshape(-1, 4) * scale)
+        true.append(frame.boxes if size is None else np.trunc(frame.boxes * scale))
+    if not true:
+        return None
+    methods = {
+        "boxes": {
+            "all boxes": instance_scores(predicted, true),
+            "one box": instance_scores([boxes[:1] for boxes in predicted], true),
+        }
+    }
+    return {"frames": len(true), "boxes": sum(map(len, true)), "methods": methods}
 
 
 def _maps(
@@ -208,9 +241,9 @@ def _files_of(labelled: LabelledClips, files: Files, split: Split) -> list[Path]
     return [path for (clip, _), path in files.items() if clip in clips]
 
 
-def _tag(table: Mapping[tuple[str, int], PredictedBox], frame: LabelledFrame) -> str:
+def _tag(table: Predicted, frame: LabelledFrame) -> str:
     found = table.get((frame.clip, frame.frame))
-    return "" if found is None else found.tag
+    return "" if found is None else found[0].tag
 
 
 def _max_box_acc(hits: npt.NDArray[np.bool_]) -> dict[str, float]:

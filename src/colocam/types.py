@@ -59,6 +59,8 @@ class Localization:
         heatmap: (h, w) float32, foreground probability at the model's resolution.
         track: number of the object within its video, None where objects are not followed.
         presence: probability that the tagged object is in this frame, 0–1; None where nobody asked.
+        margin: how much better the box explains the map than any elsewhere, −1–1; None without a box or for one of
+            several objects.
         mask: (H, W) bool in pixels of the original video, the object's outline; None where nobody asked or no box is.
     """
 
@@ -71,4 +73,5 @@ class Localization:
     heatmap: npt.NDArray[np.float32] = field(repr=False)
     track: int | None = None
     presence: float | None = None
+    margin: float | None = None
     mask: npt.NDArray[np.bool_] | None = field(default=None, repr=False)

@@ -165,6 +165,10 @@ def test_models_that_cannot_be_opened(broken, tmp_path):
     assert complaint() == f"no trained model in {broken} (model.json is missing): finish 'colocam train' first"
 
 
+def _extra(one):
+    return one.track, one.presence, one.margin
+
+
 def _write(path, content):
     path.write_bytes(content)
     return path
@@ -194,7 +198,7 @@ def test_files_of_a_video(trained, tmp_path, make_video, square_video, table):
     changed = [np.abs(a.image.astype(int) - b.image).mean() for a, b in zip(drawn, decode(video), strict=True)]
     assert min(changed) > 1  # something is drawn on each
     expected = [
-        (one.frame, one.pts, one.tag, one.probability, *(one.box or (None,) * 4), one.score, one.track, one.presence)
+        (one.frame, one.pts, one.tag, one.probability, *(one.box or (None,) * 4), one.score, *_extra(one))
         for one in Localizer.load(trained)(video)
     ]
     if table == "parquet":
@@ -202,7 +206,7 @@ def test_files_of_a_video(trained, tmp_path, make_video, square_video, table):
         return
     with rows.open(encoding="utf-8", newline="") as file:
         header, *lines = csv.reader(file)
-    assert header == ["frame", "pts", "class", "probability", "x1", "y1", "x2", "y2", "score", "track", "presence"]
+    assert ",".join(header) == "frame,pts,class,probability,x1,y1,x2,y2,score,track,presence,margin"
     read = [(int(a), float(b), tag, *(float(cell) if cell else None for cell in rest)) for a, b, tag, *rest in lines]
     assert read == expected
 
@@ -323,7 +327,8 @@ def test_ways_of_smoothing_are_checked(trained, colocam, video, tmp_path):
     error = colocam("localize", trained, video, "-o", tmp_path / "out", "--smooth", "offlin").error
     assert error == "error: --smooth offlin: did you mean 'offline'?"
     assert colocam("localize", trained, video, "-o", tmp_path / "out", "--smooth", "none").code == 0
-    assert (tmp_path / "out" / "video.csv").read_text(encoding="utf-8").splitlines()[0].endswith("y2,score,presence")
+    header = (tmp_path / "out" / "video.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert header.endswith("y2,score,presence,margin")
 
 
 def test_presence_hides_boxes_and_a_known_tag_is_believed(trained, video):

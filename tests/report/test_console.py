@@ -128,3 +128,24 @@ def test_predictions_of_others(capsys, monkeypatch, kind):
     assert "70.0 (0.3), 55.5 (0.5), 20.0 (0.7), 48.5 (mean)" in text
     assert "MISSING: 2 of 12 frames" in text
     assert ("top-1" in text) == ("classification accuracy: 81.2" in text) == (kind == "boxes")
+
+
+def test_frames_with_several_objects(capsys, monkeypatch, shown):
+    shares = {"0.3": 80.0, "0.5": 60.0, "0.7": 25.0, "mean": 55.0}
+    ways = {"blobs": {"recall": shares, "precision": {**shares, "mean": 44.0}}}
+    ways["one box"] = {"recall": {**shares, "mean": 30.0}, "precision": None}
+    first = evaluation() | {"instances": {"frames": 7, "boxes": 19, "methods": {"colocam": ways}}}
+    text = shown(first)
+    assert "several true boxes: 7, with 19 boxes" in text
+    assert row(text, "CoLo-CAM", "blobs") == ["CoLo-CAM", "blobs", "80.0", "60.0", "25.0", "55.0", "44.0"]
+    assert row(text, "one box")[-2:] == ["30.0", "–"]
+    better = {"blobs": {"recall": {**shares, "mean": 65.0}, "precision": None}, "one box": ways["one box"]}
+    second = evaluation() | {"instances": {"frames": 7, "boxes": 19, "methods": {"colocam": better}}}
+    assert row(shown(first, second), "CoLo-CAM", "blobs")[-2:] == ["60.0", "44.0"]
+    assert "several true boxes" not in shown(first, evaluation())
+    monkeypatch.setenv("COLUMNS", "80")
+    cells = {**evaluation()["colocam"]["tags-only"], "frames": 55.5}
+    data = {"frames": 12, "videos": 4, "split": "test", "missing": 0}
+    many = {"frames": 2, "boxes": 5, "methods": {"boxes": {"all boxes": ways["blobs"]}}}
+    print_predictions({"boxes": cells, "max_box_acc": {"mean": 1.0}, "data": data, "instances": many})
+    assert row(capsys.readouterr().out, "all boxes")[-1] == "44.0"

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.report.overlay import HEAT_COLOURS, PREDICTED, TRUE, blend_heatmap, draw_localization, label_of
+from colocam.report.overlay import (
+    HEAT_COLOURS,
+    PREDICTED,
+    TRUE,
+    blend_heatmap,
+    draw_localization,
+    draw_objects,
+    label_of,
+)
 from colocam.types import Box, Localization
 
 GREY = 128
@@ -174,6 +182,19 @@ def test_nothing_breaks_the_drawing(width, height, corners, tag):
     )
     assert image.shape == (height, width, 3)
     assert image.dtype == np.uint8
+
+
+def test_one_object_is_drawn_as_ever_and_several_carry_numbers():
+    heatmap, ground = np.zeros((2, 2), np.float32), np.full((120, 200, 3), 90, np.uint8)
+    first = Localization(0, 0.0, "cat", 0.9, Box(10, 40, 60, 100), 0.8, heatmap, track=3)
+    second = Localization(0, 0.0, "cat", 0.9, Box(120, 40, 180, 100), 0.6, heatmap, track=4)
+    alone = draw_objects(ground, first)
+    np.testing.assert_array_equal(alone, draw_localization(ground, heatmap, first.box, label=label_of(first)))
+    both = draw_objects(ground, first, second)
+    left = draw_localization(ground, heatmap, first.box, label=("cat", "90 %", "#3 0.80"))
+    right = draw_localization(ground, heatmap, second.box, label=("#4 0.60",))
+    np.testing.assert_array_equal(both[:, :110], left[:, :110])
+    np.testing.assert_array_equal(both[:, 119:], right[:, 119:])
 
 
 def test_label_of_a_localization():

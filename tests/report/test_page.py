@@ -190,6 +190,30 @@ def test_partial_runs(run, removed, sections):
     assert ("has not been evaluated" in squeeze(page.text["top"])) == ("evaluation.json" in removed)
 
 
+def test_frames_with_several_objects_and_doubtful_ones(run):
+    evaluation = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))
+    shares = {"0.3": 81.0, "0.5": 61.0, "0.7": 26.0, "mean": 56.0}
+    ways = {"tags-only": {"recall": shares, "precision": shares}, "one box": {"recall": shares, "precision": None}}
+    evaluation["instances"] = {"frames": 7, "boxes": 19, "methods": {"colocam": ways, "layercam": ways}}
+    (run / "evaluation.json").write_text(json.dumps(evaluation), encoding="utf-8")
+    told = {"clip": "<b>/v", "tag": "<i>", "frame": 4, "doubt": 0.876, "reason": "a & b", "predicted": "x"}
+    picture, nothing = np.zeros((2, 20, 20, 3), np.uint8), np.full((2, 4), np.nan, np.float32)
+    meta = np.array(json.dumps([told | {"probability": 0.5}, told | {"probability": 0.25, "frame": 9}]))
+    np.savez(run / "review.npz", images=picture, heatmaps=picture[..., 0], boxes=nothing, meta=meta)
+    page = Page(render(run))
+    sections = [attrs["id"] for attrs in page.all("section")]
+    assert sections == [*SECTIONS[:2], "instances", SECTIONS[2], "review", *SECTIONS[3:]]
+    assert [attrs["href"] for attrs in page.all("a")] == [f"#{name}" for name in sections]
+    assert squeeze(page.text["instances"]).count("81.061.026.056.0") == 4
+    text = squeeze(page.text["review"])
+    assert "doubt 0.88: a & b" in text
+    assert text.index("frame 4") < text.index("frame 9")
+    assert "<b>/v" in text
+    (run / "review.npz").write_bytes(b"damaged")
+    with pytest.raises(ColocamError, match="run 'colocam review' again"):
+        render(run)
+
+
 def test_one_method_alone(make_run):
     page = Page(render(make_run(methods=("layercam",))))
     text = squeeze(page.text["top"])

@@ -1,9 +1,10 @@
-"""From maps to boxes: 8-bit levels, Otsu's threshold, the published box at one threshold, at all, and over time."""
+"""From maps to boxes: 8-bit levels, Otsu's threshold, the published box at one threshold and at all, blobs, tracks."""
 
 from typing import TYPE_CHECKING
 
 from colocam.boxes.candidates import Candidates, candidate_boxes
 from colocam.boxes.extract import largest_boxes
+from colocam.boxes.instances import instance_boxes
 from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
 from colocam.boxes.tracks import BestPath, best_path, smooth_box
@@ -19,6 +20,7 @@ __all__ = [
     "best_path",
     "boxes_at_levels",
     "candidate_boxes",
+    "instance_boxes",
     "largest_boxes",
     "level_histogram",
     "otsu_levels",

@@ -34,6 +34,12 @@ def iou(a: Floats, b: Floats) -> Floats:
     return overlap
 
 
+def margin(candidates: Candidates, box: Floats) -> float:
+    """Best score of the candidates that a box (4,) means, IoU ≥ 0.5, less that of any other; 0 for no candidate."""
+    own = iou(box, candidates.boxes) >= 0.5
+    return float(candidates.scores[own].max(initial=0) - candidates.scores[~own].max(initial=0))
+
+
 def changes(before: Floats, after: Floats, jump: float = JUMP) -> Floats:
     """Cost of every change from the boxes of a frame to those of the next, "none" last: (k + 1, n + 1)."""
     costs = np.full((len(before) + 1, len(after) + 1), jump / 2)

@@ -27,12 +27,12 @@ class PredictedBox:
     tag: str
 
 
-def read_boxes(table: Path) -> dict[tuple[str, int], PredictedBox]:
+def read_boxes(table: Path) -> dict[tuple[str, int], list[PredictedBox]]:
     """Read a CSV or parquet table: clip, frame, x1, y1, x2, y2, optionally tag (or class) and score.
 
-    Of several boxes of a frame the one with the highest score counts, the first of equals. Empty corners: no box.
+    Of several boxes of a frame the one with the highest score comes first, the first of equals. Empty corners: no box.
     """
-    best: dict[tuple[str, int], tuple[float, PredictedBox]] = {}
+    found: dict[tuple[str, int], list[tuple[float, PredictedBox]]] = {}
     rows = read_rows(table, required=("clip", "frame", *CORNERS))
     for line, row in enumerate(rows, start=2):
         where = f"{table}, row {line}"
@@ -42,11 +42,11 @@ def read_boxes(table: Path) -> dict[tuple[str, int], PredictedBox]:
         key, score = (row["clip"], int(frame)), number(row, "score", where)
         corners = [number(row, name, where) for name in CORNERS]
         box = None if all(corner is None for corner in corners) else box_of_corners(corners, where)
-        if key in best and score is None:
+        if key in found and score is None:
             raise ColocamError(f"{where}: a second box of this frame needs a score, so that one can be chosen")
-        if key not in best or (score is not None and score > best[key][0]):
-            best[key] = (-np.inf if score is None else score, PredictedBox(box, row.get("tag") or row.get("class", "")))
-    return {key: predicted for key, (_, predicted) in best.items()}
+        predicted = PredictedBox(box, row.get("tag") or row.get("class", ""))
+        found.setdefault(key, []).append((-np.inf if score is None else score, predicted))
+    return {key: [predicted for _, predicted in sorted(boxes, key=lambda one: -one[0])] for key, boxes in found.items()}
 
 
 def map_files(folder: Path) -> dict[tuple[str, int], Path]:

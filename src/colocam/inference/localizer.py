@@ -11,13 +11,15 @@ import numpy.typing as npt
 
 from colocam.boxes.candidates import candidate_boxes
 from colocam.boxes.extract import mask_of_box
+from colocam.boxes.instances import instance_boxes
 from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
-from colocam.boxes.tracks import NONE
+from colocam.boxes.tracks import NONE, margin
 from colocam.card import Card
 from colocam.data.cuts import colour_histograms
 from colocam.data.video import VideoFrame, decode
 from colocam.errors import ColocamError, suggest
+from colocam.inference.follow import each, steady_instances
 from colocam.inference.network import Network, open_network
 from colocam.inference.steady import OFFLINE, ONLINE, LookAhead, Sight, single, steady
 from colocam.presence import Calibration, Presence, uncalibrated
@@ -36,6 +38,9 @@ class Options(TypedDict, total=False):
             ``none`` gives the box of each frame by itself.
         tag: what the video is known to show; without it, what the classifier sees in it.
         presence: give no box where the probability of presence is below this; by default all boxes are given.
+        threshold: τ relative to each map's maximum, 0–1; by default the one stored with the model.
+        instances: give every blob above the threshold for itself, a localization per object, one without a box for
+            frames without any.
     """
 
     batch: int
@@ -43,6 +48,8 @@ class Options(TypedDict, total=False):
     smooth: str
     tag: str | None
     presence: float | None
+    threshold: float | None
+    instances: bool
 
 
 class Localizer:
@@ -62,10 +69,15 @@ class Localizer:
         self.smooth = options.get("smooth", "offline")
         self.tag = options.get("tag")
         self.presence = options.get("presence")
+        self.instances = options.get("instances", False)
+        chosen = options.get("threshold")
+        self.threshold = card.threshold if chosen is None else chosen
         if self.tag is not None and self.tag not in self.tags:
             raise ColocamError(f"--tag {self.tag}: the model does not know it{suggest(self.tag, self.tags)}")
         if self.presence is not None and not 0 <= self.presence <= 1:
             raise ColocamError(f"--presence {self.presence}: give a probability in 0–1")
+        if not 0 <= self.threshold <= 1:
+            raise ColocamError(f"--threshold {self.threshold}: give a share of the map's maximum in 0–1")
         if self.smooth not in SMOOTH:
             raise ColocamError(f"--smooth {self.smooth}{suggest(self.smooth, list(SMOOTH))}")
 
@@ -91,8 +103,13 @@ class Localizer:
         wanted = None if self.tag is None else self.tags.index(self.tag)
         calibration = Calibration(*self.card.presence) if self.card.presence else uncalibrated(len(self.tags))
         presence = Presence(calibration, 0 if ahead is None else ahead.path, wanted)
-        for sight in single(sights, presence) if ahead is None else steady(sights, ahead, presence):
-            yield sight.frame, self._tell(sight)
+        alone, together = (each, steady_instances) if self.instances else (single, steady)
+        told = -1
+        for sight in alone(sights, presence) if ahead is None else together(sights, ahead, presence):
+            found = self._tell(sight)
+            if found.box is not None or found.frame != told:  # objects that presence hides leave one row
+                told = found.frame
+                yield sight.frame, found
 
     def _sights(self, frames: Iterable[VideoFrame]) -> Iterator[Sight]:
         frames = iter(frames)
@@ -105,7 +122,8 @@ class Localizer:
         pictures = resized.astype(np.uint8, copy=False)
         logits, maps = self.network(pictures)
         levels = to_8bit(maps)
-        parts = (logits, maps, levels, candidate_boxes(levels, self.card.threshold), colour_histograms(pictures))
+        boxes_of = instance_boxes if self.instances else candidate_boxes
+        parts = (logits, maps, levels, boxes_of(levels, self.threshold), colour_histograms(pictures))
         return [Sight(*one) for one in zip(batch, *parts, strict=True)]
 
     def _tell(self, sight: Sight) -> Localization:
@@ -113,7 +131,7 @@ class Localizer:
         height, width = frame.image.shape[:2]
         probabilities = _softmax(sight.logits)
         best = int(probabilities.argmax()) if self.tag is None else self.tags.index(self.tag)
-        box, score, mask = None, 0.0, None
+        box, score, lead, mask = None, 0.0, None, None
         shown = self.presence is None or sight.presence >= self.presence
         if sight.box is not None and shown:
             rows, columns = heat.shape
@@ -121,6 +139,7 @@ class Localizer:
             x1, y1, x2, y2 = np.rint(inside).astype(int)
             score = float(heat[y1 : y2 + 1, x1 : x2 + 1].mean())
             box = Box(*scale_boxes(inside, (columns, rows), (width, height)).tolist())
+            lead = None if self.instances else margin(sight.candidates, sight.box)
             if self.masks and sight.choice != NONE:
                 found, _, thresholds = sight.candidates
                 mask = mask_of_box(sight.levels, thresholds[sight.choice], found[sight.choice], (width, height))
@@ -134,6 +153,7 @@ class Localizer:
             heatmap=heat,
             track=sight.track if shown else None,
             presence=sight.presence,
+            margin=lead,
             mask=mask,
         )
 

@@ -16,7 +16,7 @@ from colocam import rle
 from colocam.data.video import VideoInfo, VideoWriter
 from colocam.errors import ColocamError
 from colocam.files import atomic_path
-from colocam.report.overlay import draw_localization, label_of
+from colocam.report.overlay import draw_objects
 from colocam.types import Localization
 
 _SCHEMA = pa.schema(
@@ -35,9 +35,9 @@ _SCHEMA = pa.schema(
 COLUMNS: tuple[str, ...] = tuple(_SCHEMA.names)
 """Columns of every table; the box is in pixels of the original video and empty where there is none."""
 
-_OPTIONAL = {"track": pa.int64(), "presence": pa.float64(), "mask": pa.string()}
+_OPTIONAL = {"track": pa.int64(), "presence": pa.float64(), "margin": pa.float64(), "mask": pa.string()}
 OPTIONAL: tuple[str, ...] = tuple(_OPTIONAL)
-"""Columns that a table has on demand: object number, presence (0–1), mask (COCO run lengths, original pixels)."""
+"""Columns that a table has on demand: object number, presence (0–1), margin, mask (run lengths of COCO)."""
 
 _ROWS_AT_ONCE = 4096
 
@@ -55,10 +55,9 @@ class AnnotatedVideo:
         self._writer.__enter__()
         return self
 
-    def write(self, image: npt.NDArray[np.uint8], localization: Localization) -> None:
-        """Append ``image`` (H, W, 3), RGB at the video's own size, with ``localization`` drawn on it."""
-        drawn = draw_localization(image, localization.heatmap, localization.box, label=label_of(localization))
-        self._writer.write(drawn, localization.pts)
+    def write(self, image: npt.NDArray[np.uint8], localization: Localization, *others: Localization) -> None:
+        """Append ``image`` (H, W, 3), RGB at the video's own size, with what was found in this frame drawn on it."""
+        self._writer.write(draw_objects(image, localization, *others), localization.pts)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -135,4 +134,4 @@ def _optional(localization: Localization, name: str) -> int | float | str | None
     value = getattr(localization, name)
     if value is None:
         return None
-    return rle.encode(value) if name == "mask" else float(value) if name == "presence" else int(value)
+    return rle.encode(value) if name == "mask" else int(value) if name == "track" else float(value)

@@ -3,6 +3,7 @@
 from colocam.metrics.bootstrap import Frames, percent_interval, resampled_means
 from colocam.metrics.boxacc import any_contour_hits, max_box_acc, top_k
 from colocam.metrics.hits import PUBLISHED_THRESHOLDS, best_overlaps, box_hits, inclusive_iou
+from colocam.metrics.instances import instance_scores, instances_of_maps
 from colocam.metrics.presence import average_precision
 from colocam.metrics.protocols import PROTOCOLS, RESERVED, accuracy, best_threshold, corloc
 from colocam.metrics.pxap import pixel_histograms, pxap
@@ -22,6 +23,8 @@ __all__ = [
     "box_hits",
     "corloc",
     "inclusive_iou",
+    "instance_scores",
+    "instances_of_maps",
     "max_box_acc",
     "percent_interval",
     "pixel_histograms",

@@ -31,6 +31,8 @@ def print_evaluations(evaluations: Sequence[dict[str, Any]]) -> None:
         console.print(_table(evaluations, methods[start : start + abreast]))
     accuracy = [{"average": run["classification"]["accuracy"], **run["classification"]} for run in evaluations]
     console.print(f"classification accuracy: {_cell(accuracy)}")
+    if all("instances" in run for run in evaluations):
+        _print_instances(console, [run["instances"] for run in evaluations])
 
 
 def _table(evaluations: Sequence[dict[str, Any]], methods: Sequence[str]) -> Table:
@@ -68,12 +70,32 @@ def print_predictions(result: dict[str, Any]) -> None:
     console.print(table)
     accuracies = ", ".join(f"{value:.1f} ({iou})" for iou, value in result["max_box_acc"].items())
     console.print(f"MaxBoxAcc by least IoU: {accuracies}", soft_wrap=True)
+    if "instances" in result:
+        _print_instances(console, [result["instances"]])
     if "pxap" in result:
         console.print(f"PxAP: {result['pxap']:.1f}")
     if "classification" in result:
         console.print(f"classification accuracy: {result['classification']['accuracy']:.1f}")
     if data["missing"]:
         console.print(f"MISSING: {data['missing']} of {data['frames']} frames have no prediction and count as wrong")
+
+
+def _print_instances(console: Console, found: Sequence[dict[str, Any]]) -> None:
+    """Print recall by IoU, its mean and the precision on frames with several true boxes; means over runs."""
+    first = found[0]
+    console.print(
+        f"frames with several true boxes: {first['frames']}, with {first['boxes']} boxes; "
+        "share of them found, each by a box of its own, in percent",
+        soft_wrap=True,
+    )
+    table = Table("", "", "IoU .3", ".5", ".7", "mean", "precision")
+    for method, ways in first["methods"].items():
+        for way in ways:
+            cells = [one["methods"][method][way] for one in found if method in one["methods"]]
+            recalls = [_mean([cell["recall"][key] for cell in cells]) for key in ("0.3", "0.5", "0.7", "mean")]
+            precision = _mean([cell["precision"]["mean"] if cell["precision"] else None for cell in cells])
+            table.add_row(escape(method_title(method)), way, *recalls, precision)
+    console.print(table)
 
 
 def _cell(results: list[dict[str, Any]]) -> str:

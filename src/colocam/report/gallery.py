@@ -68,7 +68,7 @@ class Group:
 
 def gallery(path: Path) -> list[Group]:
     """Draw the cases stored in ``path`` (cases.npz); sharpness gives way before the page grows too heavy."""
-    arrays, meta = _read(path)
+    arrays, meta = read_pictures(path)
     methods = ordered_methods([name.removeprefix("heatmaps__") for name in arrays if name.startswith("heatmaps__")])
     order = [*_GROUPS, *sorted({str(entry["group"]) for entry in meta} - _GROUPS.keys())]
     for edge, quality in ((EDGE, 88), (EDGE, 75), (EDGE * 3 // 4, 70), (EDGE // 2, 60), (EDGE // 4, 50)):
@@ -91,15 +91,18 @@ def _weight(groups: Sequence[Group]) -> int:
     return sum(len(picture.address) for group in groups for case in group.cases for picture in case.pictures)
 
 
-def _read(path: Path) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, Any]]]:
+def read_pictures(
+    path: Path, remedy: str = "evaluate the run again"
+) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, Any]]]:
+    """Arrays of an .npz file, all of one length, and what its ``meta`` tells of each row."""
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         meta = json.loads(str(arrays.pop("meta")))
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ColocamError(f"{path} cannot be read ({error}): evaluate the run again") from error
+        raise ColocamError(f"{path} cannot be read ({error}): {remedy}") from error
     if any(len(array) != len(meta) for array in arrays.values()):
-        raise ColocamError(f"{path} holds arrays of different lengths: evaluate the run again")
+        raise ColocamError(f"{path} holds arrays of different lengths: {remedy}")
     return arrays, meta
 
 
@@ -107,19 +110,19 @@ def _case(
     arrays: dict[str, npt.NDArray[Any]], meta: dict[str, Any], methods: Sequence[str], edge: int, quality: int
 ) -> Case:
     """Draw one frame; ``arrays`` holds its row of each array of the file."""
-    image, scale = _enlarge(arrays["images"], edge)
-    truth = [box for row in arrays["truth"] if (box := _box(row, scale))]
+    image, scale = enlarge(arrays["images"], edge)
+    truth = [box for row in arrays["truth"] if (box := box_of_row(row, scale))]
     tag = str(meta["tag"])
     where = f"frame {meta['frame']} of {meta['clip']}"
     seen = "with the true box in green" if truth else "without the object"
     pictures = [
-        Picture("Frame", _address(draw_localization(image, truth=truth), quality), f"{tag}: {where}, {seen}", tag)
+        Picture("Frame", address(draw_localization(image, truth=truth), quality), f"{tag}: {where}, {seen}", tag)
     ]
     for method in methods:
-        box = _box(arrays[f"boxes__{method}"], scale)
+        box = box_of_row(arrays[f"boxes__{method}"], scale)
         heatmap = arrays[f"heatmaps__{method}"].astype(np.float32) / 255
         verdict, right = _verdict(box, float(arrays[f"iou__{method}"]), empty=not truth)
-        drawn = _address(draw_localization(image, heatmap, box, truth=truth), quality)
+        drawn = address(draw_localization(image, heatmap, box, truth=truth), quality)
         title = method_title(method)
         pictures.append(Picture(title, drawn, f"{title} on {where}: {verdict}", verdict, right))
     probability = meta.get("probability")
@@ -142,7 +145,7 @@ def _verdict(box: Box | None, iou: float, *, empty: bool) -> tuple[str, bool]:
     return f"IoU {iou:.2f}", iou >= HIT
 
 
-def _enlarge(image: Image, edge: int) -> tuple[Image, float]:
+def enlarge(image: Image, edge: int) -> tuple[Image, float]:
     """Resize so that the longer side is ``edge``, before lines are drawn, so that they stay sharp."""
     height, width = image.shape[:2]
     scale = edge / max(height, width)
@@ -151,12 +154,12 @@ def _enlarge(image: Image, edge: int) -> tuple[Image, float]:
     return np.asarray(resized, np.uint8), scale
 
 
-def _box(row: npt.NDArray[np.float32], scale: float) -> Box | None:
+def box_of_row(row: npt.NDArray[np.float32], scale: float) -> Box | None:
     """One row of four coordinates as a box of the enlarged picture; None where they are NaN."""
     return None if np.isnan(row).any() else Box(*(float(value) * scale for value in row))
 
 
-def _address(image: Image, quality: int) -> str:
+def address(image: Image, quality: int) -> str:
     """``image`` as a JPEG inside a data: address."""
     # Colour at full resolution: the usual half of it turns thin red and green lines grey.
     full_colour = [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]

@@ -67,10 +67,27 @@ def draw_localization(
     return canvas
 
 
+def draw_objects(image: Image, first: Localization, *others: Localization) -> Image:
+    """Draw the objects of one frame (H, W, 3); of several each carries its number and its score."""
+    numbers = [_number(one) for one in (first, *others)]
+    label = (*label_of(first)[:2], numbers[0]) if others else label_of(first)
+    canvas = draw_localization(image, first.heatmap, first.box, label=label)
+    for other, number in zip(others, numbers[1:], strict=True):
+        if other.box is not None:
+            _outline(canvas, other.box, PREDICTED)
+            _strip(canvas, [number], other.box)
+    return canvas
+
+
 def label_of(localization: Localization) -> tuple[str, str, str]:
     """Parts of the label of one frame: the class, its probability, and the box's score."""
     found = f"box {localization.score:.2f}" if localization.box else "no box"
     return localization.tag, f"{100 * localization.probability:.0f} %", found
+
+
+def _number(localization: Localization) -> str:
+    track = "" if localization.track is None else f"#{localization.track} "
+    return f"{track}{localization.score:.2f}"
 
 
 def _resize(values: npt.NDArray[Any], width: int, height: int) -> npt.NDArray[Any]:

@@ -11,9 +11,10 @@ from matplotlib.colors import to_hex
 from colocam.errors import ColocamError
 from colocam.files import write_text
 from colocam.report.curves import read_metrics, training_curves
+from colocam.report.doubtful import doubtful
 from colocam.report.gallery import gallery
 from colocam.report.overlay import HEAT_COLOURS, PREDICTED, TRUE
-from colocam.report.tables import Protocol, Result, estimate, gain, protocols_of
+from colocam.report.tables import Protocol, Result, estimate, gain, instance_rows, protocols_of
 
 
 def write_report(run: Path) -> Path:
@@ -34,7 +35,7 @@ def render(run: Path) -> str:
         raise ColocamError(f"{run} is not a run folder: it has no config.yaml that can be read") from error
     evaluation = _read_json(run / "evaluation.json")
     protocols = protocols_of(evaluation)
-    metrics, cases = run / "metrics.jsonl", run / "cases.npz"
+    metrics, cases, review = run / "metrics.jsonl", run / "cases.npz", run / "review.npz"
     environment = Environment(
         loader=PackageLoader("colocam", "report"),
         autoescape=True,
@@ -54,6 +55,8 @@ def render(run: Path) -> str:
         summary=dict(_flatten(evaluation.get("data", {}))),
         phases=training_curves(read_metrics(metrics)) if metrics.exists() else [],
         groups=gallery(cases) if cases.exists() else [],
+        doubtful=doubtful(review) if review.exists() else [],
+        instances=instance_rows(evaluation),
         environment=dict(_flatten(_read_json(run / "environment.json"))),
         configuration=configuration,
         heat=", ".join(to_hex(HEAT_COLOURS[i] / 255) for i in range(0, 256, 15)),

@@ -98,6 +98,22 @@ def protocols_of(evaluation: Evaluation) -> list[Protocol]:
     return protocols
 
 
+def instance_rows(evaluation: Evaluation) -> list[tuple[str, str, list[str]]]:
+    """Frames with several true boxes: title of the method, way, recall at each IoU, their mean, precision."""
+    instances = evaluation.get("instances")
+    methods = instances["methods"] if isinstance(instances, Mapping) else {}
+    keys = ("0.3", "0.5", "0.7", "mean")
+    return [
+        (
+            method_title(method),
+            way,
+            [str(estimate(cell["recall"], key)) for key in keys] + [str(estimate(cell["precision"], "mean"))],
+        )
+        for method in ordered_methods(list(methods))
+        for way, cell in methods[method].items()
+    ]
+
+
 def gain(results: Sequence[Result]) -> float | None:
     """Points that the last method is above the first; None where either is missing."""
     if len(results) < 2:

@@ -48,6 +48,7 @@ class Traits:
         distractors: how many things of no class move about.
         size: mean size of the object, as a share of the frame's height.
         style: how the object travels, see ``motion.STYLES``.
+        objects: how many objects of the class there are; all but the first stay in the frame.
     """
 
     near: bool
@@ -57,6 +58,7 @@ class Traits:
     distractors: int
     size: float
     style: str
+    objects: int = 1
 
 
 def draw_traits(phases: Floats, index: int) -> Traits:
@@ -86,11 +88,13 @@ class Shot:
         image: (h, w, 3) uint8 RGB.
         box: the object's true box in pixels, None where it is not to be seen.
         hidden: share of the object's pixels in the frame that something stands in front of, 0–1.
+        others: true boxes of further objects of the class.
     """
 
     image: Image
     box: Box | None
     hidden: float
+    others: tuple[Box, ...] = ()
 
 
 def render(
@@ -102,6 +106,13 @@ def render(
     time = np.clip(np.arange(frames)[:, None] + shutter, 0, max(frames - 1, 1)) / fps
     palette = draw_palette(looks, near=traits.near)
     hero = _hero(looks, moves, tag, traits, time=time, frame=size, colours=palette.object)
+    herd = [
+        hero,
+        *(
+            _companion(np.random.default_rng(child), tag, traits, time, size, palette.object)
+            for child in seeds.spawn(traits.objects - 1)
+        ),
+    ]
     cast = [_passer_by(others, time, size) for _ in range(traits.distractors)]
     ahead = [bool(others.random() < IN_FRONT) for _ in cast]
 
@@ -114,22 +125,38 @@ def render(
     foreground = _foreground(front, palette, canvas, camera, hero.path) if traits.occluded else None
     noise = view.normal(0, view.uniform(1.0, 5.0), (height + SLACK, width + SLACK, 3)).astype(np.float32)
     focus = view.uniform(0.35, 0.75)
-    whole = hero.actor.area(1.0)
 
     for index in range(frames):
         seconds = index / fps
         image = _look(background, camera.matrix(index), size, cv2.BORDER_REFLECT_101)
-        own, before = (np.zeros((height, width, 4), np.float32) for _ in range(2))
+        before = np.zeros((height, width, 4), np.float32)
+        layers = [np.zeros((height, width, 4), np.float32) for _ in herd]
         for passer, is_ahead in zip(cast, ahead, strict=True):
             passer.draw(before if is_ahead else image, index, seconds)
-        hero.draw(own, index, seconds)
+        for one, layer in zip(herd, layers, strict=True):
+            one.draw(layer, index, seconds)
         if foreground is not None:
             lay(before, _look(foreground, camera.matrix(index, PARALLAX), size, cv2.BORDER_CONSTANT))
-        lay(image, own)
-        lay(image, before)
-        box, hidden = true_box(own[..., 3], before[..., 3], whole * float(hero.path.size[index].mean()) ** 2)
+        for layer in (*layers, before):
+            lay(image, layer)
+        (box, hidden), *others = _true_boxes(herd, layers, before, index)
         x, y = view.integers(0, SLACK, 2)
-        yield Shot(_expose(image[..., :3], light, index, noise[y : y + height, x : x + width], focus), box, hidden)
+        exposed = _expose(image[..., :3], light, index, noise[y : y + height, x : x + width], focus)
+        yield Shot(exposed, box, hidden, tuple(other for other, _ in others if other is not None))
+
+
+def _true_boxes(
+    herd: "list[_Moving]", layers: list[Array], before: Array, index: int
+) -> list[tuple[Box | None, float]]:
+    """Box of each object and the share of it that is hidden, by what lies before it and by later objects."""
+    found = []
+    for one, layer in zip(reversed(herd), reversed(layers), strict=True):
+        whole = one.actor.area(1.0) * float(one.path.size[index].mean()) ** 2
+        found.append(true_box(layer[..., 3], before[..., 3], whole))
+        together = layer.copy()
+        lay(together, before)
+        before = together
+    return found[::-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +202,17 @@ def _hero(
     if traits.empty:
         path = leave(moves, path, time, frame, reach=actor.figure.reach)
     return _Moving(actor, path)
+
+
+def _companion(
+    rng: np.random.Generator, tag: str, traits: Traits, time: Floats, frame: Size, colours: Array
+) -> _Moving:
+    """Another object of the class, of the same colours, with a look, a size and a path of its own."""
+    size = max(SIZES[0], traits.size * float(rng.uniform(0.6, 1))) * frame[1]
+    actor = make_actor(CLASSES[tag](rng), colours, size, mirrored=bool(rng.random() < 0.5))
+    limits = (SIZES[0] * frame[1], SIZES[1] * frame[1])
+    style = STYLES[str(rng.choice(list(STYLES)))]
+    return _Moving(actor, roam(rng, time, frame, size=size, style=style, limits=limits))
 
 
 def _passer_by(rng: np.random.Generator, time: Floats, frame: Size) -> _Moving:

@@ -1,15 +1,14 @@
 """A small world of tagged videos, made from a seed."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from colocam.data.video import VideoWriter
 from colocam.data.world.classes import CLASSES
-from colocam.data.world.scene import Shot, draw_traits, render
+from colocam.data.world.scene import SIZES, Traits, draw_traits, render
 from colocam.errors import ColocamError
 from colocam.files import explain_os_errors, write_json, write_text
 from colocam.progress import progress
@@ -36,6 +35,7 @@ def make_world(
     frames: int = 32,
     size: tuple[int, int] = (192, 144),
     fps: int = 12,
+    objects: int = 1,
 ) -> World:
     """Write tagged videos of six classes, with the true boxes apart; the same arguments give the same bytes.
 
@@ -50,6 +50,7 @@ def make_world(
         frames: per video.
         size: width and height in pixels.
         fps: frames per second.
+        objects: of the class in each video; several are smaller by their root, and have a row each in a frame's truth.
     """
     recipe: dict[str, int | list[int]] = {
         "format": FORMAT,
@@ -58,6 +59,7 @@ def make_world(
         "frames": frames,
         "size": list(size),
         "fps": fps,
+        **({"objects": objects} if objects != 1 else {}),
     }
     _check(recipe)
     world = World(folder / "videos", folder / "manifest.csv", folder / "truth.csv")
@@ -74,10 +76,15 @@ def make_world(
         for tag, split, index in videos:
             clip = f"{tag}/{split}-{index:02d}"
             with VideoWriter(world.videos / f"{clip}.mp4", *size, fps) as video:
-                for number, shot in enumerate(_shots(seed, tag, split, index, frames=frames, size=size, fps=fps)):
+                traits = _traits(seed, tag, split, index)
+                traits = replace(traits, objects=objects, size=max(SIZES[0], traits.size / objects**0.5))
+                seeds = np.random.SeedSequence(seed, spawn_key=(*_group(tag, split), index))
+                shots = render(tag, traits, seeds, frames=frames, size=size, fps=fps)
+                for number, shot in enumerate(shots):
                     video.write(shot.image)
-                    box = ",".join(f"{side:g}" for side in shot.box) if shot.box else ",,,"
-                    truth.append(f"{clip},{number},{int(shot.box is not None)},{box}")
+                    there = [box for box in (shot.box, *shot.others) if box]
+                    boxes = [",".join(f"{side:g}" for side in box) for box in there]
+                    truth += [f"{clip},{number},1,{box}" for box in boxes] or [f"{clip},{number},0,,,,"]
             manifest.append(f"videos/{clip}.mp4,{tag},{split},{clip}")
             advance()
     write_text(world.truth, "\n".join(truth) + "\n")
@@ -85,19 +92,19 @@ def make_world(
     return world
 
 
-def _shots(
-    seed: int, tag: str, split: Split, index: int, *, frames: int, size: tuple[int, int], fps: int
-) -> Iterator[Shot]:
-    group = (list(CLASSES).index(tag), SPLITS.index(split))
-    phases = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=group)).random(7)
-    seeds = np.random.SeedSequence(seed, spawn_key=(*group, index))
-    return render(tag, draw_traits(phases, index), seeds, frames=frames, size=size, fps=fps)
+def _group(tag: str, split: Split) -> tuple[int, int]:
+    return list(CLASSES).index(tag), SPLITS.index(split)
+
+
+def _traits(seed: int, tag: str, split: Split, index: int) -> Traits:
+    phases = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=_group(tag, split))).random(7)
+    return draw_traits(phases, index)
 
 
 def _check(recipe: dict[str, int | list[int]]) -> None:
-    least = {"seed": 0, "videos_per_class": 0, "frames": 1, "size": 32, "fps": 1}
+    least = {"seed": 0, "videos_per_class": 0, "frames": 1, "size": 32, "fps": 1, "objects": 1}
     for name, smallest in least.items():
-        value = recipe[name]
+        value = recipe.get(name, smallest)
         if min(value if isinstance(value, list) else [value]) < smallest:
             raise ColocamError(f"a world with {name} {value} cannot be made: give at least {smallest}")
 

@@ -1,0 +1,38 @@
+"""Measure ``--instances`` on videos with several objects: python scripts/instances.py RUN OUT [OBJECTS].
+
+Makes 36 test videos of the demo world (seed 1) with two objects of the class each in OUT; the run was trained on videos
+with one. Localises in them frame by frame and with tracks, and prints the share of the true boxes that are found; the
+boxes stay in OUT as tables for ``colocam evaluate --predictions``.
+"""
+
+import csv
+import sys
+from pathlib import Path
+
+from colocam import Localizer
+from colocam.data.catalogue import read_catalogue
+from colocam.data.world import make_world
+from colocam.predictions import evaluate_predictions
+from colocam.report.console import print_predictions
+
+
+def main(run: Path, out: Path, objects: int = 2) -> None:
+    """Print the evaluation for each way of smoothing."""
+    world = make_world(out, seed=1, videos_per_class=(0, 0, 6), objects=objects)
+    clips = read_catalogue(world.manifest).clips
+    for smooth, threshold in (("none", None), ("offline", None), ("offline", 0.5)):
+        localizer = Localizer.load(run, "cpu", instances=True, smooth=smooth, threshold=threshold)
+        table = out / f"boxes-{run.name}-{smooth}-{localizer.threshold:.2f}.csv"
+        with table.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(("clip", "frame", "x1", "y1", "x2", "y2", "class", "score"))
+            for clip in clips:
+                for found in localizer(clip.path):
+                    box = found.box or ("",) * 4
+                    writer.writerow((clip.name, found.frame, *box, found.tag, found.score))
+        print(f"--instances --smooth {smooth} --threshold {localizer.threshold:.2f}")
+        print_predictions(evaluate_predictions(table, world.truth, manifest=world.manifest))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:]))

@@ -1,0 +1,81 @@
+"""Measure the review queue: python scripts/review.py RUN BOXES [SPLIT].
+
+On all videos of a split (test unless told), localised as ``colocam localize`` does by default: a frame is wrong if its
+box has an IoU below 0.5 with every true box, or if it has a box and no object. Printed is which share of the wrong
+frames a person finds who checks the first 5, 10 and 20 % of the frames: *seen*, those that were among the checked
+ones, and *found*, those of the same unbroken stretch of wrong frames as a checked one, since who sees a wrong box looks
+at its neighbours. Each for the queue, for the order by doubt alone, for frames at even distances, for random frames
+(mean of 200 orders), and for the best that an order can reach.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from colocam import Localizer
+from colocam.data.truth import read_truth
+from colocam.metrics.hits import inclusive_iou
+from colocam.review.doubt import Rows, doubts, signs
+from colocam.review.queue import queue
+from colocam.review.run import rows_of
+from colocam.run import open_run
+
+SHARES = (0.05, 0.1, 0.2)
+
+
+def main(folder: Path, boxes: Path, split: str = "test") -> None:
+    """Print one line per order."""
+    run, truth = open_run(folder, "cpu"), read_truth(boxes)
+    localizer = Localizer.load(folder, "cpu")
+    parts, wrong = [], []
+    for number, clip in enumerate(clip for clip in run.catalogue.clips if clip.split == split):
+        found = list(localizer(clip.path))
+        parts.append(rows_of(number, found))
+        for one in found:
+            true = truth.boxes(clip.name, one.frame)
+            hit = one.box is not None and true and inclusive_iou(np.array([one.box]), np.array(true)).max() >= 0.5
+            wrong.append(not hit if true else one.box is not None)
+    rows = Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    error, doubt = np.array(wrong), doubts(signs(rows))
+    stretch = stretches(error, rows.video)
+    frames, most = len(error), round(max(SHARES) * len(error))
+    generator = np.random.default_rng(0)
+    even = {share: np.arange(round(share * frames)) / round(share * frames) * frames for share in SHARES}
+    sizes = np.bincount(stretch[error])
+    largest = np.argsort(-sizes[stretch], kind="stable")
+    ideal = [row for row in largest if error[row] and (row == 0 or stretch[row] != stretch[row - 1])]
+    orders = {
+        "queue": [queue(doubt, rows.video, rows.pts, most)],
+        "by doubt alone": [np.argsort(-doubt, kind="stable")],
+        "random": [generator.permutation(frames) for _ in range(200)],
+    }
+    print(f"{frames} frames, {error.sum()} wrong in {len(sizes) - 1} stretches; % of the wrong ones seen / found")
+    for name, several in orders.items():
+        tell(name, [np.mean([share_found(o[: round(s * frames)], error, stretch) for o in several], 0) for s in SHARES])
+    tell("even distances", [share_found(even[s].astype(int), error, stretch) for s in SHARES])
+    best = [min(round(s * frames), error.sum()) / error.sum() for s in SHARES]
+    reach = [share_found(ideal[: round(s * frames)], error, stretch)[1] for s in SHARES]
+    tell("best possible", list(zip(best, reach, strict=True)))
+
+
+def stretches(error: np.ndarray, video: np.ndarray) -> np.ndarray:
+    """(n,) number of the unbroken stretch of wrong frames from 1, 0 for right frames."""
+    before = np.append(False, error[:-1] & (np.diff(video) == 0))
+    return np.where(error, np.cumsum(error & ~before), 0)
+
+
+def share_found(checked: np.ndarray, error: np.ndarray, stretch: np.ndarray) -> tuple[float, float]:
+    """Share of the wrong frames among the checked ones, and in stretches of which one was checked."""
+    touched = np.setdiff1d(stretch[checked], [0])
+    return error[checked].sum() / error.sum(), np.isin(stretch, touched).sum() / error.sum()
+
+
+def tell(name: str, shares: list[tuple[float, float]]) -> None:
+    """Print one order."""
+    cells = (f"{s:.0%}: {100 * seen:.0f} / {100 * found:.0f}" for s, (seen, found) in zip(SHARES, shares, strict=True))
+    print(f"{name:15}", "   ".join(cells))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

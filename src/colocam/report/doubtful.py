@@ -1,0 +1,30 @@
+"""The most doubtful frames, from ``review.npz``: the frame as it is, then with map, box and the reason below."""
+
+from pathlib import Path
+
+import numpy as np
+
+from colocam.report.gallery import EDGE, Case, Picture, address, box_of_row, enlarge, read_pictures
+from colocam.report.overlay import draw_localization
+
+QUALITY = 80
+
+
+def doubtful(path: Path) -> list[Case]:
+    """Draw the frames stored in ``path``, in their order."""
+    arrays, meta = read_pictures(path, "run 'colocam review' again")
+    cases = []
+    for place, told in enumerate(meta):
+        image, scale = enlarge(arrays["images"][place], EDGE)
+        box = box_of_row(arrays["boxes"][place], scale)
+        heat = arrays["heatmaps"][place].astype(np.float32) / 255
+        where = f"frame {told['frame']} of {told['clip']}"
+        drawn = address(draw_localization(image, heat, box), QUALITY)
+        doubt = f"doubt {float(told['doubt']):.2f}: {told['reason']}"
+        pictures = (
+            Picture("Frame", address(image, QUALITY), where),
+            Picture("Map and box", drawn, f"{where}: {doubt}", doubt, right=False),
+        )
+        probability, predicted = float(told["probability"]), str(told["predicted"])
+        cases.append(Case(str(told["tag"]), str(told["clip"]), int(told["frame"]), predicted, probability, pictures))
+    return cases

@@ -1,0 +1,88 @@
+"""Which frames should a person check? Boxes ranked by how doubtful they are; no truth, no training."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from colocam.errors import ColocamError
+from colocam.files import atomic_path
+from colocam.review.doubt import Rows, doubts, reason, signs
+from colocam.review.queue import APART, queue
+from colocam.review.tables import read_tables
+
+__all__ = ["APART", "SHARE", "Doubtful", "rank", "review_tables"]
+
+SHARE = 0.05
+"""Part of the frames that a person is asked to look at."""
+
+
+class Doubtful(NamedTuple):
+    """A frame to look at: number of its video, frame, seconds, doubt (0–1), and why in words."""
+
+    video: int
+    frame: int
+    pts: float
+    doubt: float
+    reason: str
+
+
+def rank(rows: Rows, share: float = SHARE, apart: float = APART) -> list[Doubtful]:
+    """Order the most doubtful ``share`` of the frames, see :func:`colocam.review.queue.queue`.
+
+    Of several objects in a frame the most doubtful one speaks for it.
+    """
+    found = signs(rows)
+    doubt = doubts(found)
+    new = np.append(True, (np.diff(rows.video) != 0) | (np.diff(rows.frame) != 0))
+    start = np.flatnonzero(new)
+    # the most doubtful row of each frame: sorted by frame, then by doubt, the last one
+    last = np.lexsort((doubt, np.cumsum(new)))[np.append(start[1:], len(new)) - 1]
+    chosen = queue(doubt[last], rows.video[last], rows.pts[last], max(1, round(share * len(last))), apart)
+    return [
+        Doubtful(
+            int(rows.video[row]),
+            int(rows.frame[row]),
+            float(rows.pts[row]),
+            float(doubt[row]),
+            reason({name: float(sign[row]) for name, sign in found.items()}, box=bool(np.isfinite(rows.box[row, 0]))),
+        )
+        for row in last[chosen].tolist()
+    ]
+
+
+def review_tables(tables: Sequence[str | Path], out: str | Path, *, share: float = SHARE, apart: float = APART) -> Path:
+    """Write a CSV ``video, frame, pts, doubt, reason`` with the most doubtful frames of some tables, worst first.
+
+    Args:
+        tables: CSV or parquet, as ``colocam localize`` writes them, one per video.
+        out: the CSV file.
+        share: part of the frames to list, over 0, at most 1.
+        apart: seconds within which a listed frame makes others less urgent; 0 for none.
+    """
+    paths, out = [Path(table) for table in tables], Path(out)
+    check(share, apart)
+    rows = read_tables(paths)
+    if not len(rows.frame):
+        raise ColocamError(f"{paths[0]}: the table has no rows, so there is nothing to review")
+    write_queue(out, [path.stem for path in paths], rank(rows, share, apart))
+    return out
+
+
+def check(share: float, apart: float) -> None:
+    """Refuse what cannot be meant."""
+    if not 0 < share <= 1:
+        raise ColocamError(f"--share {share}: give a part of the frames, over 0 and at most 1")
+    if not apart >= 0:
+        raise ColocamError(f"--apart {apart}: give seconds, 0 or more")
+
+
+def write_queue(out: Path, names: Sequence[str], frames: Sequence[Doubtful]) -> None:
+    """Write frames in their order, with the names of their videos."""
+    with atomic_path(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("video", "frame", "pts", "doubt", "reason"))
+        for one in frames:
+            writer.writerow((names[one.video], one.frame, one.pts, f"{one.doubt:.4f}", one.reason))
