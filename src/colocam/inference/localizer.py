@@ -1,37 +1,41 @@
 """Localizer: open a trained model, put in a video, get a :class:`Localization` per frame."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 
 import cv2
 import numpy as np
-import torch
+import numpy.typing as npt
 
 from colocam.boxes.candidates import candidate_boxes
 from colocam.boxes.extract import mask_of_box
-from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
 from colocam.boxes.tracks import NONE
+from colocam.data.choice import Chosen, FrameChoice
 from colocam.data.cuts import colour_histograms
-from colocam.data.video import VideoFrame, decode
 from colocam.errors import ColocamError, suggest
-from colocam.inference.network import Network, TorchNetwork
+from colocam.inference.network import Floats, Network
+from colocam.inference.pipeline import ahead
 from colocam.inference.steady import OFFLINE, ONLINE, LookAhead, Sight, single, steady
-from colocam.models.store import Card, load_model
+from colocam.models.store import Card
 from colocam.presence import Calibration, Presence, uncalibrated
-from colocam.run import choose_device
-from colocam.types import Box, Localization
+from colocam.types import Box, Localization, VideoFrame
 
 SMOOTH: dict[str, LookAhead | None] = {"offline": OFFLINE, "online": ONLINE, "none": None}
+BATCH = 16
+"""Frames at once for a network that does not say what suits it."""
+BATCH_BYTES = 2**27
+"""Decoded frames that a batch may hold: large ones come in smaller batches."""
 
 
 class Options(TypedDict, total=False):
     """How a :class:`Localizer` works.
 
     Attributes:
-        batch: frames that the model sees at once, 16 by default.
+        batch: frames that the model sees at once; without it what suits the device, 16 or 64, and 1 for a camera.
         masks: also give outlines.
         smooth: ``offline`` (the default) makes boxes steady with some frames of look-ahead, ``online`` with none;
             ``none`` gives the box of each frame by itself.
@@ -39,7 +43,7 @@ class Options(TypedDict, total=False):
         presence: give no box where the probability of presence is below this; by default all boxes are given.
     """
 
-    batch: int
+    batch: int | None
     masks: bool
     smooth: str
     tag: str | None
@@ -58,11 +62,13 @@ class Localizer:
     def __init__(self, network: Network, card: Card, **options: Unpack[Options]) -> None:
         self.network = network
         self.card = card
-        self.batch = options.get("batch", 16)
+        self.batch = options.get("batch")
         self.masks = options.get("masks", False)
         self.smooth = options.get("smooth", "offline")
         self.tag = options.get("tag")
         self.presence = options.get("presence")
+        if self.batch is not None and self.batch < 1:
+            raise ColocamError(f"--batch {self.batch}: give a number of frames, 1 or more")
         if self.tag is not None and self.tag not in self.tags:
             raise ColocamError(f"--tag {self.tag}: the model does not know it{suggest(self.tag, self.tags)}")
         if self.presence is not None and not 0 <= self.presence <= 1:
@@ -73,46 +79,82 @@ class Localizer:
     @classmethod
     def load(cls, run: str | Path, device: str | None = None, **options: Unpack[Options]) -> "Localizer":
         """Open the model of a run folder; without a device, the GPU if there is one."""
-        model = load_model(Path(run))
-        return cls(TorchNetwork(model.net, choose_device(device)), model.card, **options)
+        from colocam.inference.torch_network import open_torch  # noqa: PLC0415 - another runtime needs no torch
+
+        network, card = open_torch(Path(run), device)
+        return cls(network, card, **options)
 
     @property
     def tags(self) -> tuple[str, ...]:
         """The classes this model knows."""
         return self.card.tags
 
-    def __call__(self, video: str | Path) -> Iterator[Localization]:
-        """Localise in every frame of a video file, in order, holding some frames of it in memory."""
-        for _, found in self.stream(decode(Path(video))):
-            yield found
+    def __call__(
+        self,
+        video: str | Path,
+        *,
+        format: str | None = None,  # noqa: A002 - FFmpeg's word
+        **chosen: Unpack[Chosen],
+    ) -> Iterator[Localization]:
+        """Localise in the frames of a video, in order, holding some of them in memory.
 
-    def stream(self, frames: Iterable[VideoFrame]) -> Iterator[tuple[VideoFrame, Localization]]:
-        """The same for frames that are already decoded; each comes back with what was found in it."""
-        sights, ahead = self._sights(frames), SMOOTH[self.smooth]
-        wanted = None if self.tag is None else self.tags.index(self.tag)
-        calibration = Calibration(*self.card.presence) if self.card.presence else uncalibrated(len(self.tags))
-        presence = Presence(calibration, 0 if ahead is None else ahead.path, wanted)
-        for sight in single(sights, presence) if ahead is None else steady(sights, ahead, presence):
-            yield sight.frame, self._tell(sight)
+        Args:
+            video: a file, ``-`` for the standard input, an address such as ``rtsp://…``, or a camera.
+            format: how FFmpeg is to read it, e.g. ``v4l2`` for a camera; it finds out by itself for all else.
+            chosen: which frames, see :class:`colocam.data.choice.FrameChoice`: ``every=10``, ``fps=2``, ``start=60.0``
+                and ``end=90.0`` in seconds, ``frames=(100, 200)``. Without any, all.
+        """
+        from colocam.data.input import VideoInput  # noqa: PLC0415 - frames in memory need no FFmpeg
+        from colocam.data.video import VideoReader  # noqa: PLC0415
 
-    def _sights(self, frames: Iterable[VideoFrame]) -> Iterator[Sight]:
-        frames = iter(frames)
-        while batch := list(islice(frames, self.batch)):
-            yield from self._see(batch)
+        choice = FrameChoice(**chosen)
+        with VideoReader(VideoInput(str(video), format)) as reader:
+            for _, found in self.stream(reader.frames(choice), live=reader.source.live):
+                yield found
 
-    def _see(self, batch: list[VideoFrame]) -> list[Sight]:
-        size = self.card.size
-        resized = np.stack([cv2.resize(f.image, (size, size), interpolation=cv2.INTER_AREA) for f in batch])
-        pictures = resized.astype(np.uint8, copy=False)
-        logits, maps = self.network(pictures)
-        levels = to_8bit(torch.from_numpy(maps)).numpy()
-        parts = (logits, maps, levels, candidate_boxes(levels, self.card.threshold), colour_histograms(pictures))
-        return [Sight(*one) for one in zip(batch, *parts, strict=True)]
+    def stream(self, frames: Iterable[VideoFrame], *, live: bool = False) -> Iterator[tuple[VideoFrame, Localization]]:
+        """The same for frames that are already decoded; each comes back with what was found in it.
+
+        Frames are taken in a thread and the network runs in another, each a batch ahead. A batch is handed on as soon
+        as it is there, and with ``smooth="online"`` so is each frame of it: only a batch's own frames are waited for.
+
+        Args:
+            frames: in order.
+            live: whether they come as they are taken; then, unless told otherwise, a batch is one frame.
+        """
+        with closing(ahead(self._infer(frames, live=live), 1, "network")) as batches:
+            sights, wait = self._sights(batches), SMOOTH[self.smooth]
+            wanted = None if self.tag is None else self.tags.index(self.tag)
+            calibration = Calibration(*self.card.presence) if self.card.presence else uncalibrated(len(self.tags))
+            presence = Presence(calibration, 0 if wait is None else wait.path, wanted)
+            for sight in single(sights, presence) if wait is None else steady(sights, wait, presence):
+                yield sight.frame, self._tell(sight)
+
+    def _pictures(self, frames: Iterable[VideoFrame], *, live: bool) -> Iterator["_Pictures"]:
+        """Frames in batches, with what the network sees of them."""
+        frames, size = iter(frames), (self.card.size, self.card.size)
+        batch = self.batch or (1 if live else getattr(self.network, "batch", BATCH))
+        while first := list(islice(frames, 1)):
+            room = max(1, min(batch, BATCH_BYTES // first[0].image.nbytes))
+            taken = first + list(islice(frames, room - 1))
+            resized = [cv2.resize(frame.image, size, interpolation=cv2.INTER_AREA) for frame in taken]
+            yield _Pictures(taken, np.stack(resized).astype(np.uint8, copy=False))
+
+    def _infer(self, frames: Iterable[VideoFrame], *, live: bool) -> Iterator["_Maps"]:
+        with closing(ahead(self._pictures(frames, live=live), 1, "frames")) as batches:
+            for batch in batches:
+                yield _Maps(batch, *self.network(batch.pictures))
+
+    def _sights(self, batches: Iterable["_Maps"]) -> Iterator[Sight]:
+        for (frames, pictures), logits, maps in batches:
+            levels = (255 * maps).astype(np.uint8)
+            parts = (logits, maps, levels, candidate_boxes(levels, self.card.threshold), colour_histograms(pictures))
+            yield from (Sight(*one) for one in zip(frames, *parts, strict=True))
 
     def _tell(self, sight: Sight) -> Localization:
         frame, heat = sight.frame, sight.heatmap
         height, width = frame.image.shape[:2]
-        probabilities = torch.from_numpy(sight.logits).softmax(0)
+        probabilities = _softmax(sight.logits)
         best = int(probabilities.argmax()) if self.tag is None else self.tags.index(self.tag)
         box, score, mask = None, 0.0, None
         shown = self.presence is None or sight.presence >= self.presence
@@ -137,3 +179,25 @@ class Localizer:
             presence=sight.presence,
             mask=mask,
         )
+
+
+class _Pictures(NamedTuple):
+    """A batch: its frames, and (B, S, S, 3) what the network sees of them."""
+
+    frames: list[VideoFrame]
+    pictures: npt.NDArray[np.uint8]
+
+
+class _Maps(NamedTuple):
+    """A batch with the network's answers, see :class:`Network`."""
+
+    batch: _Pictures
+    logits: Floats
+    maps: Floats
+
+
+def _softmax(logits: Floats) -> Floats:
+    """Probabilities (K,) of logits (K,)."""
+    odds = np.exp(logits - logits.max())
+    probabilities: Floats = odds / odds.sum()
+    return probabilities
