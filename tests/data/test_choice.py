@@ -147,7 +147,7 @@ def test_ranges_as_text():
     assert parse_frames("100:") == (100, None)
     assert parse_frames(":") == (None, None)
     for text in ("", "100", "1:2:3", "a:b", "-1:4", "1.5:2", "²:9"):
-        with pytest.raises(ColocamError, match="--frames .*: write A:B"):
+        with pytest.raises(ColocamError, match=r"--frames .*: write A:B"):
             parse_frames(text)
 
 

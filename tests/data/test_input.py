@@ -34,7 +34,7 @@ def test_names(tmp_path, make_video):
     assert VideoInput("/dev/video0", "v4l2").live
 
 
-def test_a_format_of_ffmpeg_is_used(number_of):
+def test_a_format_of_ffmpeg_is_used():
     with VideoReader(VideoInput(PATTERN, "lavfi")) as reader:
         frames = list(reader.frames())
     assert (reader.info.width, reader.info.height, reader.info.fps) == (64, 48, 25)

@@ -133,9 +133,9 @@ class Localizer:
     def _pictures(self, frames: Iterable[VideoFrame], *, live: bool) -> Iterator["_Pictures"]:
         """Frames in batches, with what the network sees of them."""
         frames, size = iter(frames), (self.card.size, self.card.size)
-        batch = self.batch or (1 if live else getattr(self.network, "batch", BATCH))
+        suits: int = 1 if live else getattr(self.network, "batch", BATCH)
         while first := list(islice(frames, 1)):
-            room = max(1, min(batch, BATCH_BYTES // first[0].image.nbytes))
+            room = max(1, min(self.batch or suits, BATCH_BYTES // first[0].image.nbytes))
             taken = first + list(islice(frames, room - 1))
             resized = [cv2.resize(frame.image, size, interpolation=cv2.INTER_AREA) for frame in taken]
             yield _Pictures(taken, np.stack(resized).astype(np.uint8, copy=False))

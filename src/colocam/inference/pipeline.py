@@ -1,7 +1,7 @@
 """Stages that work at the same time: each is a generator, with a thread and a short queue between two of them."""
 
 import threading
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import suppress
 from queue import Empty, Queue
 from typing import NamedTuple, TypeVar
@@ -15,7 +15,7 @@ class _End(NamedTuple):
     error: BaseException | None
 
 
-def ahead(items: Iterable[T], size: int, name: str) -> Iterator[T]:
+def ahead(items: Iterable[T], size: int, name: str) -> Generator[T, None, None]:
     """Yield ``items``, made in a thread of their own, at most ``size`` + 1 of them before they are asked for.
 
     An item is handed on as soon as it is made. What the stage raises is raised here, after the items before it. When
