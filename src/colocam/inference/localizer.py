@@ -1,6 +1,8 @@
 """Localizer: open a trained model, put in a video, get a :class:`Localization` per frame."""
 
+import os
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -18,13 +20,15 @@ from colocam.data.choice import Chosen, FrameChoice
 from colocam.data.cuts import colour_histograms
 from colocam.errors import ColocamError, suggest
 from colocam.inference.network import Floats, Network
-from colocam.inference.pipeline import ahead
+from colocam.inference.pipeline import ahead, in_parts
 from colocam.inference.steady import OFFLINE, ONLINE, LookAhead, Sight, single, steady
 from colocam.models.store import Card
 from colocam.presence import Calibration, Presence, uncalibrated
 from colocam.types import Box, Localization, VideoFrame
 
 SMOOTH: dict[str, LookAhead | None] = {"offline": OFFLINE, "online": ONLINE, "none": None}
+WORKERS = min(8, os.cpu_count() or 1)
+"""Threads that resize the frames of a batch, and find contours in its maps."""
 BATCH = 16
 """Frames at once for a network that does not say what suits it."""
 BATCH_BYTES = 2**27
@@ -122,34 +126,47 @@ class Localizer:
             frames: in order.
             live: whether they come as they are taken; then, unless told otherwise, a batch is one frame.
         """
-        with closing(ahead(self._infer(frames, live=live), 1, "network")) as batches:
-            sights, wait = self._sights(batches), SMOOTH[self.smooth]
-            wanted = None if self.tag is None else self.tags.index(self.tag)
-            calibration = Calibration(*self.card.presence) if self.card.presence else uncalibrated(len(self.tags))
-            presence = Presence(calibration, 0 if wait is None else wait.path, wanted)
-            for sight in single(sights, presence) if wait is None else steady(sights, wait, presence):
-                yield sight.frame, self._tell(sight)
+        with closing(ahead(self.maps(frames, live=live), 1, "network")) as batches:
+            yield from self.boxes(batches)
 
-    def _pictures(self, frames: Iterable[VideoFrame], *, live: bool) -> Iterator["_Pictures"]:
-        """Frames in batches, with what the network sees of them."""
+    def pictures(self, frames: Iterable[VideoFrame], *, live: bool = False) -> Iterator["Pictures"]:
+        """First stage: frames in batches, with what the network sees of them."""
         frames, size = iter(frames), (self.card.size, self.card.size)
         suits: int = 1 if live else getattr(self.network, "batch", BATCH)
-        while first := list(islice(frames, 1)):
-            room = max(1, min(self.batch or suits, BATCH_BYTES // first[0].image.nbytes))
-            taken = first + list(islice(frames, room - 1))
-            resized = [cv2.resize(frame.image, size, interpolation=cv2.INTER_AREA) for frame in taken]
-            yield _Pictures(taken, np.stack(resized).astype(np.uint8, copy=False))
 
-    def _infer(self, frames: Iterable[VideoFrame], *, live: bool) -> Iterator["_Maps"]:
-        with closing(ahead(self._pictures(frames, live=live), 1, "frames")) as batches:
+        def resize(frame: VideoFrame) -> npt.NDArray[np.uint8]:
+            return cv2.resize(frame.image, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
+
+        with ThreadPoolExecutor(WORKERS, "resize") as pool:
+            while first := list(islice(frames, 1)):
+                room = max(1, min(self.batch or suits, BATCH_BYTES // first[0].image.nbytes))
+                taken = first + list(islice(frames, room - 1))
+                seen = in_parts(pool, lambda part: [resize(one) for one in part], taken, WORKERS)
+                yield Pictures(taken, np.stack(seen))
+
+    def maps(self, frames: Iterable[VideoFrame], *, live: bool = False) -> Iterator["Maps"]:
+        """Second stage: batches with the network's answers; the first runs a batch ahead of it in a thread."""
+        with closing(ahead(self.pictures(frames, live=live), 1, "frames")) as batches:
             for batch in batches:
-                yield _Maps(batch, *self.network(batch.pictures))
+                yield Maps(batch, *self.network(batch.pictures))
 
-    def _sights(self, batches: Iterable["_Maps"]) -> Iterator[Sight]:
-        for (frames, pictures), logits, maps in batches:
-            levels = (255 * maps).astype(np.uint8)
-            parts = (logits, maps, levels, candidate_boxes(levels, self.card.threshold), colour_histograms(pictures))
-            yield from (Sight(*one) for one in zip(frames, *parts, strict=True))
+    def boxes(self, batches: Iterable["Maps"]) -> Iterator[tuple[VideoFrame, Localization]]:
+        """Third stage: each frame with what was found in it, when its look-ahead has come."""
+        sights, wait = self._sights(batches), SMOOTH[self.smooth]
+        wanted = None if self.tag is None else self.tags.index(self.tag)
+        calibration = Calibration(*self.card.presence) if self.card.presence else uncalibrated(len(self.tags))
+        presence = Presence(calibration, 0 if wait is None else wait.path, wanted)
+        for sight in single(sights, presence) if wait is None else steady(sights, wait, presence):
+            yield sight.frame, self._tell(sight)
+
+    def _sights(self, batches: Iterable["Maps"]) -> Iterator[Sight]:
+        with ThreadPoolExecutor(WORKERS, "contours") as pool:
+            for (frames, pictures), logits, maps in batches:
+                levels = (255 * maps).astype(np.uint8)
+                candidates = in_parts(pool, lambda part: candidate_boxes(part, self.card.threshold), levels, WORKERS)
+                histograms = in_parts(pool, colour_histograms, pictures, WORKERS)
+                parts = (logits, maps, levels, candidates, histograms)
+                yield from (Sight(*one) for one in zip(frames, *parts, strict=True))
 
     def _tell(self, sight: Sight) -> Localization:
         frame, heat = sight.frame, sight.heatmap
@@ -181,17 +198,17 @@ class Localizer:
         )
 
 
-class _Pictures(NamedTuple):
+class Pictures(NamedTuple):
     """A batch: its frames, and (B, S, S, 3) what the network sees of them."""
 
     frames: list[VideoFrame]
     pictures: npt.NDArray[np.uint8]
 
 
-class _Maps(NamedTuple):
+class Maps(NamedTuple):
     """A batch with the network's answers, see :class:`Network`."""
 
-    batch: _Pictures
+    batch: Pictures
     logits: Floats
     maps: Floats
 
