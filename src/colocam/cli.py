@@ -1,7 +1,7 @@
 """The command line: each command is a thin reading of its arguments; what it does lives in the module it names."""
 
 import sys
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -141,8 +141,11 @@ def evaluate(
 @app.command()
 def localize(
     run: Annotated[Path, typer.Argument(help="Run folder with a trained model, or an ONNX file made of it.")],
-    video: Annotated[Path, typer.Argument(help="Video file.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the annotated video and the table.")],
+    videos: Annotated[
+        list[str],
+        typer.Argument(help="Videos and folders of them; - for the standard input; rtsp://…; a camera, /dev/video0."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the annotated videos and the tables.")],
     table: Annotated[str, typer.Option(help="Format of the table: csv or parquet.")] = "csv",
     *,
     masks: Annotated[
@@ -151,7 +154,7 @@ def localize(
     smooth: Annotated[
         str, typer.Option(help="Steady boxes: offline (looks ahead), online (does not) or none.")
     ] = "offline",
-    tag: Annotated[str | None, typer.Option(help="What the video shows, where you know it.")] = None,
+    tag: Annotated[str | None, typer.Option(help="What the videos show, where you know it.")] = None,
     presence: Annotated[
         float | None, typer.Option(help="No box where the object is there with a lower probability, e.g. 0.5.")
     ] = None,
@@ -161,25 +164,41 @@ def localize(
     threshold: Annotated[
         float | None, typer.Option(help="Share of the map's maximum from which it is foreground; else the model's own.")
     ] = None,
+    every: Annotated[int, typer.Option(help="Look at one frame of so many.")] = 1,
+    fps: Annotated[float | None, typer.Option(help="Look at so many frames a second, those nearest in time.")] = None,
+    start: Annotated[float | None, typer.Option("--from", help="Begin at this second, as 'pts' counts.")] = None,
+    end: Annotated[float | None, typer.Option("--to", help="Stop before this second, as 'pts' counts.")] = None,
+    frames: Annotated[str, typer.Option(help="Look at the frames A:B, from A (0 is the first) up to B.")] = ":",
+    no_video: Annotated[bool, typer.Option("--no-video", help="Write the tables alone.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Also do again what is done already.")] = False,
+    input_format: Annotated[
+        str | None, typer.Option("--format", help="How FFmpeg is to read the input, e.g. v4l2 for a camera.")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(help="Frames at once; without it what suits the device.")] = None,
     device: Device = None,
 ) -> None:
-    """Write an annotated mp4 and a table with one row per frame."""
-    from colocam.inference.localize import localize_file  # noqa: PLC0415
+    """Write an annotated mp4 and a table with one row per frame of each video."""
+    from colocam.data.choice import FrameChoice, parse_frames  # noqa: PLC0415
+    from colocam.inference.localize import Writing, localize_videos  # noqa: PLC0415
 
-    annotated, rows = localize_file(
+    choice = FrameChoice(every=every, fps=fps, start=start, end=end, frames=parse_frames(frames))
+    for written in localize_videos(
         run,
-        video,
+        videos,
         out,
-        table=table,
+        Writing(table, not no_video, choice),
+        overwrite=overwrite,
+        format=input_format,
+        device=device,
+        batch=batch,
         masks=masks,
         smooth=smooth,
         tag=tag,
         presence=presence,
         instances=instances,
         threshold=threshold,
-        device=device,
-    )
-    say(f"wrote {annotated} and {rows}")
+    ):
+        say(f"wrote {' and '.join(str(path) for path in written if path is not None)}")
 
 
 @app.command()
@@ -263,21 +282,15 @@ def report(run: Annotated[Path, typer.Argument(help="Run folder.")]) -> None:
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help="What to time: affinity, cam, train.")],
+    name: Annotated[str, typer.Argument(help="What to time: affinity, cam, inference, train.")],
     json: Annotated[Path | None, typer.Option(help="Also write the numbers to this file.")] = None,
     device: Device = None,
 ) -> None:
     """Time a part, side by side with its alternatives."""
-    from colocam.bench import affinity, cam, train  # noqa: PLC0415
-
-    benches: dict[str, Callable[[str, Path | None], object]] = {
-        "affinity": affinity.run,
-        "cam": cam.run,
-        "train": train.run,
-    }
+    benches = ("affinity", "cam", "inference", "train")
     if name not in benches:
         raise ColocamError(f"no bench '{name}': there is {', '.join(benches)}")
-    benches[name](device or "cpu", json)
+    import_module(f"colocam.bench.{name}").run(device or "cpu", json)
 
 
 def main() -> None:

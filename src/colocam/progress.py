@@ -22,7 +22,7 @@ def say(text: str) -> None:
 
 @contextmanager
 def progress(title: str, total: int, *, unit: str = "it", done: int = 0) -> Iterator[Advance]:
-    """Show how far ``title`` has come; ``done`` of ``total`` were finished by an earlier, interrupted run."""
+    """Show how far ``title`` has come; an interrupted run before has ``done`` so many of ``total`` (0: unknown)."""
     if sys.stderr.isatty():
         with _bar(title, total, unit, done) as advance:
             yield advance
@@ -45,7 +45,7 @@ def _bar(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=False) as bars:
-        task = bars.add_task(title, total=total, completed=done, note="", rate="")
+        task = bars.add_task(title, total=total or None, completed=done, note="", rate="")
 
         def advance(steps: int = 1, note: str = "") -> None:
             bars.update(task, advance=steps)
@@ -88,4 +88,5 @@ class _Lines:
         rate = (self.count - self.counted_from) / elapsed
         left = f", {(self.total - self.count) / rate:.0f} s left" if rate and self.count < self.total else ""
         note = f"  {self.note}" if self.note else ""
-        say(f"{self.title}: {self.count}/{self.total} in {elapsed:.0f} s, {rate:.1f} {self.unit}/s{left}{note}")
+        share = f"{self.count}/{self.total}" if self.total else f"{self.count} {self.unit}"
+        say(f"{self.title}: {share} in {elapsed:.0f} s, {rate:.1f} {self.unit}/s{left}{note}")

@@ -7,6 +7,9 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
+Image = npt.NDArray[np.uint8]
+"""(H, W, 3) RGB."""
+
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
@@ -18,6 +21,21 @@ class Box(NamedTuple):
     y1: float
     x2: float
     y2: float
+
+
+@dataclass(frozen=True, slots=True)
+class VideoFrame:
+    """One decoded frame.
+
+    Attributes:
+        index: number of the frame in its file, from 0.
+        pts: presentation time in seconds, as the file states it (it need not start at 0).
+        image: (H, W, 3) uint8 RGB, as displayed.
+    """
+
+    index: int
+    pts: float
+    image: Image
 
 
 @dataclass(frozen=True, slots=True)

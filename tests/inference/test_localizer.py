@@ -3,6 +3,8 @@
 import csv
 import json
 import shutil
+import threading
+from itertools import islice
 
 import cv2
 import numpy as np
@@ -13,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from colocam import Localizer as PublicLocalizer
 from colocam.boxes import largest_boxes
-from colocam.data.video import decode, probe
+from colocam.data.video import VideoFrame, VideoReader, decode, probe
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
@@ -73,18 +75,111 @@ def test_the_batch_size_changes_nothing(trained, video, batch):
         np.testing.assert_allclose(one.heatmap, two.heatmap, atol=1e-5)
 
 
-def test_only_a_batch_is_read_ahead(trained, video):
-    read = []
+@pytest.mark.parametrize("batch", [1, 4])
+def test_only_a_batch_is_waited_for(trained, video, batch):
+    """The source gives no further frame before the first answer is there; without one this would not end."""
+    answered = threading.Event()
+
+    def slow():
+        for frame in decode(video):
+            if frame.index == batch:
+                answered.wait()
+            yield frame
+
+    stream = Localizer.load(trained, batch=batch, smooth="online").stream(slow())
+    frame, found = next(stream)
+    assert (frame.index, found.frame) == (0, 0)
+    answered.set()
+    assert [found.frame for _, found in stream] == list(range(1, 20))
+
+
+def test_a_camera_waits_for_no_further_frame(trained, video):
+    """Each answer comes before the next frame does."""
+    told = threading.Semaphore(1)
+
+    def camera():
+        for frame in decode(video):
+            told.acquire()
+            yield frame
+
+    for number, (_, found) in enumerate(Localizer.load(trained, smooth="online").stream(camera(), live=True)):
+        assert found.frame == number
+        told.release()
+    assert number == 19
+
+
+def test_few_batches_are_read_ahead_and_threads_end(trained, video):
+    read, before = [], threading.active_count()
 
     def counted():
         for frame in decode(video):
             read.append(frame.index)
-            yield frame
+            yield VideoFrame(frame.index, frame.pts, frame.image)
 
-    stream = Localizer.load(trained, batch=4, smooth="online").stream(counted())
-    frame, found = next(stream)
-    assert (frame.index, found.frame) == (0, 0)
-    assert read == [0, 1, 2, 3]
+    stream = Localizer.load(trained, batch=2, smooth="none").stream(counted())
+    next(stream)
+    stream.close()
+    # told, waiting for it, in the network, waiting for that, in hand; each stage may finish one more when it is closed
+    assert 2 <= len(read) <= 2 * 7
+    assert threading.active_count() == before
+
+
+def test_large_frames_come_in_small_batches(trained, video, monkeypatch):
+    seen = []
+    localizer = Localizer.load(trained, batch=8)
+    network = localizer.network
+    localizer.network = lambda pictures: seen.append(len(pictures)) or network(pictures)
+    assert len(list(localizer(video))) == 20
+    assert seen == [8, 8, 4]
+    monkeypatch.setattr("colocam.inference.localizer.BATCH_BYTES", 3 * 80 * 60 * 3)
+    assert len(list(localizer(video))) == 20
+    assert seen[3:] == [3] * 6 + [2]
+
+
+def test_errors_of_the_network_and_of_the_source_are_raised(trained, video):
+    localizer, before = Localizer.load(trained, batch=4), threading.active_count()
+
+    def broken(_pictures):
+        raise RuntimeError("out of memory")
+
+    localizer.network = broken
+    with pytest.raises(RuntimeError, match="out of memory"):
+        list(localizer(video))
+
+    def gone():
+        yield from islice(decode(video), 6)
+        raise ColocamError("the camera is gone")
+
+    with pytest.raises(ColocamError, match="the camera is gone"):
+        list(Localizer.load(trained, batch=2).stream(gone()))
+    assert threading.active_count() == before
+
+
+def test_chosen_frames_keep_their_numbers_and_times(trained, tmp_path, make_video, square_video):
+    times = [1.5, 1.54, 1.62, 1.7, 2.0, 2.5, 2.52, 3.0]
+    video = make_video(tmp_path / "vfr.mkv", square_video("owl", 1, 8)[0], times=times)
+    localizer = Localizer.load(trained, smooth="none")
+    whole = {one.frame: one for one in localizer(video)}
+    for chosen, numbers in (
+        ({"every": 3}, [0, 3, 6]),
+        ({"fps": 2}, [0, 4, 5, 7]),
+        ({"start": 1.62, "end": 2.5}, [2, 3, 4]),
+        ({"frames": (5, None)}, [5, 6, 7]),
+    ):
+        found = list(localizer(video, **chosen))
+        assert [one.frame for one in found] == numbers
+        for one in found:
+            assert one.pts == pytest.approx(times[one.frame], abs=1e-9)
+            np.testing.assert_allclose(one.heatmap, whole[one.frame].heatmap, atol=1e-5)
+    with pytest.raises(ColocamError, match="--every 0"):
+        next(localizer(video, every=0))
+    with pytest.raises(ColocamError, match="--batch 0: give a number of frames, 1 or more"):
+        Localizer.load(trained, batch=0)
+
+
+def test_a_source_with_a_format(trained):
+    found = list(Localizer.load(trained)("testsrc=size=64x48:rate=25:duration=0.2", format="lavfi"))
+    assert [one.pts for one in found] == pytest.approx([0, 0.04, 0.08, 0.12, 0.16])
 
 
 @pytest.mark.parametrize(
@@ -270,13 +365,15 @@ def test_outputs_that_cannot_be_written(trained, video, tmp_path):
 
 
 def test_a_failure_in_the_middle_leaves_nothing(trained, video, tmp_path, monkeypatch):
-    def fails_at_7(path):
-        for frame in decode(path):
+    whole = VideoReader.frames
+
+    def fails_at_7(reader, choice):
+        for frame in whole(reader, choice):
             if frame.index == 7:
                 raise ColocamError("the network share is gone")
             yield frame
 
-    monkeypatch.setattr("colocam.inference.localize.decode", fails_at_7)
+    monkeypatch.setattr(VideoReader, "frames", fails_at_7)
     with pytest.raises(ColocamError, match="the network share is gone"):
         localize_file(trained, video, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []

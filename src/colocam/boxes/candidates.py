@@ -69,14 +69,15 @@ def _scores(level: npt.NDArray[np.uint8], threshold: float, boxes: Floats) -> Fl
     mask = level > int(threshold * int(level.max()))
     if not mask.any():
         return np.zeros(len(boxes))
-    heat = np.where(mask, level, 0).astype(np.float64)
+    heat = np.where(mask, level, np.uint8(0))
+    total = float(heat.sum(dtype=np.int64))
     x1, y1, x2, y2 = np.add(boxes, (0, 0, 1, 1)).astype(np.int64).T
 
-    def inside(values: npt.NDArray[np.float64]) -> Floats:
-        sums = np.pad(values.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
-        total: Floats = sums[y2, x2] - sums[y1, x2] - sums[y2, x1] + sums[y1, x1]
-        return total
+    def inside(values: npt.NDArray[np.uint8]) -> Floats:
+        sums = cv2.integral(values, sdepth=cv2.CV_64F)
+        area: Floats = sums[y2, x2] - sums[y1, x2] - sums[y2, x1] + sums[y1, x1]
+        return area
 
-    common, empty = inside(heat), inside((~mask).astype(np.float64))
-    scores: Floats = common / (heat.sum() + heat.sum() / mask.sum() * empty)
+    common, empty = inside(heat), inside((~mask).view(np.uint8))
+    scores: Floats = common / (total + total / mask.sum() * empty)
     return scores

@@ -5,6 +5,7 @@ from their neighbours. So a pan is no cut (its frames all differ alike), and nei
 before and after it are the same. Without look-ahead the first frame of a flash cannot be told from a cut.
 """
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -30,12 +31,12 @@ def colour_histograms(frames: npt.NDArray[np.uint8]) -> Histograms:
     A value between the centres of two bins counts for both, in proportion, so that a slight change of light changes a
     histogram slightly, whatever the picture.
     """
-    count = len(frames)
-    planes = frames.reshape(count, -1, 3).astype(np.int64)
-    places = planes + 256 * (3 * np.arange(count)[:, None, None] + np.arange(3))
-    exact = np.bincount(places.ravel(), minlength=count * 3 * 256).reshape(count, 3, 256)
-    shares = exact @ _bins() / max(3 * planes.shape[1], 1)
-    return shares.reshape(count, 3 * BINS).astype(np.float32)
+    exact = np.zeros((len(frames), 3, 256))
+    for place, frame in enumerate(frames):
+        for channel in range(3):  # floats count exactly up to 2²⁴ pixels
+            exact[place, channel] = cv2.calcHist([frame], [channel], None, [256], [0, 256]).ravel()
+    shares = exact @ _bins() / max(3 * frames[0, ..., 0].size if len(frames) else 0, 1)
+    return shares.reshape(len(frames), 3 * BINS).astype(np.float32)
 
 
 def find_cuts(histograms: Histograms, ahead: int = 2) -> npt.NDArray[np.bool_]:

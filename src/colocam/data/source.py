@@ -55,13 +55,23 @@ def source_path(table: Path) -> Path:
     return table.with_name(f"{table.stem}.video.json")
 
 
-def write_source(table: Path, source: SourceVideo) -> Path:
-    """Write the description beside its table."""
+def write_source(table: Path, source: SourceVideo, made: str | None = None) -> Path:
+    """Write the description beside its table, with a digest of what the table was made of."""
     target = source_path(table)
     path = str(source.path).encode("utf-8", "backslashreplace").decode("utf-8")
     numbers = {"width": source.width, "height": source.height, "fps": str(source.fps), "frames": source.frames}
-    write_json(target, {"format": FORMAT, "path": path, **numbers, "duration": source.duration})
+    of = {} if made is None else {"made": made}
+    write_json(target, {"format": FORMAT, "path": path, **numbers, "duration": source.duration, **of})
     return target
+
+
+def read_made(table: Path) -> str | None:
+    """The digest of what a table was made of, None where nothing says it."""
+    try:
+        made = json.loads(source_path(table).read_text(encoding="utf-8"))["made"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return str(made)
 
 
 def read_source(table: Path) -> SourceVideo:

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.data.frames import resize_square
-from colocam.data.video import VideoFrame
 from colocam.files import atomic_path
-from colocam.types import Clip
+from colocam.types import Clip, VideoFrame
 
 ROW = np.dtype([("index", np.int64), ("pts", np.float64), ("width", np.int32), ("height", np.int32)])
 

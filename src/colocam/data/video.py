@@ -1,9 +1,10 @@
 """Video files: frames with exact presentation times in, H.264 that browsers play out."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from math import ceil, inf
 from pathlib import Path
 from types import TracebackType
@@ -12,24 +13,31 @@ from typing import Self, cast
 import av
 import cv2
 import numpy as np
-import numpy.typing as npt
 from av.container import InputContainer
 from av.sidedata.sidedata import SideData
-from av.stream import Disposition
 from av.video.stream import VideoStream
 
+from colocam.data.choice import ALL, FrameChoice
+from colocam.data.input import UnreadableError, VideoInput, open_input
 from colocam.errors import ColocamError
 from colocam.files import atomic_path
+from colocam.types import Image, VideoFrame
 
-Image = npt.NDArray[np.uint8]
-"""(H, W, 3) RGB."""
+__all__ = [
+    "DEFAULT_FPS",
+    "Image",
+    "UnreadableError",
+    "VideoFrame",
+    "VideoInfo",
+    "VideoReader",
+    "VideoWriter",
+    "decode",
+    "estimate_frames",
+    "probe",
+]
 
 DEFAULT_FPS = Fraction(25)
 """For files that state no frame rate."""
-
-
-class UnreadableError(ColocamError):
-    """A file that holds no frame we can read; those who read many files may leave it out and go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,34 +57,107 @@ class VideoInfo:
     duration: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class VideoFrame:
-    """One decoded frame.
+class VideoReader:
+    """A video that is opened once, as a pipe or a camera can be, and read once; a context manager.
+
+    Any pixel format becomes 8-bit RGB (transparent pixels over black), rotation and mirroring metadata are applied,
+    and every frame has the size of the first one. Damaged frames are left out.
+
+    Args:
+        source: a file, or whatever else FFmpeg reads.
+        threads: decoder threads, 0 for one per core.
 
     Attributes:
-        index: number of the frame in its file, from 0.
-        pts: presentation time in seconds, as the file states it (it need not start at 0).
-        image: (H, W, 3) uint8 RGB, as displayed.
+        info: what the video says about itself; known when it is open.
+        start: presentation time of its first frame.
+        count: number of the last frame that was read, plus one.
+        total: number of frames that the container states, 0 where it states none.
+        ended: whether all of it was read.
+
+    Raises:
+        UnreadableError: it cannot be read or not one frame of it decodes.
     """
+
+    def __init__(self, source: Path | VideoInput, *, threads: int = 0) -> None:
+        self.source = source if isinstance(source, VideoInput) else VideoInput(str(source))
+        self.threads = threads
+        self.count = 0
+        self.ended = False
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            container, stream = stack.enter_context(open_input(self.source, self.threads))
+            self._rate = stream.average_rate or stream.guessed_rate or DEFAULT_FPS
+            decoded = (
+                _Decoded(index, self._time(index, frame), frame)
+                for index, frame in enumerate(_decode_packets(container, stream))
+                if not frame.is_corrupt
+            )
+            first = next(decoded, None)
+            if first is None:
+                raise UnreadableError(
+                    f"cannot read {self.source.name}: not one frame of it can be decoded (damaged or cut off)"
+                )
+            height, width = _to_rgb(first.frame).shape[:2]
+            rate = stream.average_rate or stream.guessed_rate
+            self.info = VideoInfo(width, height, rate, _duration(container, stream))
+            self.start, self.total = first.pts, stream.frames
+            self._decoded = chain([first], decoded)
+            self._stack = stack.pop_all()
+        return self
+
+    def frames(self, choice: FrameChoice = ALL) -> Iterator[VideoFrame]:
+        """Yield the chosen frames in order of presentation.
+
+        The others are decoded too, since only so is ``index`` exact in every container, but they are not converted.
+        """
+        size = (self.info.width, self.info.height)
+        for one in choice(self._counted()):
+            image = _to_rgb(one.frame)
+            if (image.shape[1], image.shape[0]) != size:
+                image = cv2.resize(image, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
+            yield VideoFrame(one.index, one.pts, image)
+
+    def estimate(self, choice: FrameChoice = ALL) -> int:
+        """About how many frames :meth:`frames` will yield, by the header alone; 0 where it does not say."""
+        seconds = self.info.duration
+        return choice.estimate(self.total or ceil((seconds or 0.0) * self._rate), float(self._rate))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def _counted(self) -> "Iterator[_Decoded]":
+        for one in self._decoded:
+            self.count = one.index + 1
+            yield one
+        self.ended = True
+
+    def _time(self, index: int, frame: av.VideoFrame) -> float:
+        stated = frame.time_base is not None and frame.pts is not None
+        return float(frame.pts * frame.time_base if stated else index / self._rate)  # type: ignore[operator]
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    """A frame as the decoder gives it."""
 
     index: int
     pts: float
-    image: Image
+    frame: av.VideoFrame
 
 
 def probe(path: Path) -> VideoInfo:
     """Read size, frame rate and duration; the first frame is decoded, so a file that passes can be decoded."""
-    with _open(path, threads=1) as (container, stream):
-        first = next((frame for frame in _decode_packets(container, stream) if not frame.is_corrupt), None)
-        if first is None:
-            raise _nothing_decodes(path)
-        height, width = _to_rgb(first).shape[:2]
-        return VideoInfo(width, height, stream.average_rate or stream.guessed_rate, _duration(container, stream))
+    with VideoReader(path, threads=1) as video:
+        return video.info
 
 
 def estimate_frames(path: Path, *, start: float = 0.0, end: float | None = None) -> int:
     """About how many frames :func:`decode` will yield, by the file's header alone; 0 where it does not say."""
-    with _open(path, threads=1) as (container, stream):
+    with open_input(path, 1) as (container, stream):
         duration = _duration(container, stream)
         rate = stream.average_rate or stream.guessed_rate or DEFAULT_FPS
         if start <= 0 and end is None and stream.frames:
@@ -85,42 +166,30 @@ def estimate_frames(path: Path, *, start: float = 0.0, end: float | None = None)
         return 0 if last == inf else max(0, ceil((last - start) * rate))
 
 
-def decode(path: Path, *, start: float = 0.0, end: float | None = None, threads: int = 0) -> Iterator[VideoFrame]:
-    """Yield the frames with ``start`` ≤ pts < ``end`` (seconds) in order of presentation.
-
-    Any pixel format becomes 8-bit RGB (transparent pixels over black), rotation and mirroring metadata are applied,
-    and every frame has the size of the first one. Frames before ``start`` are decoded too, since only so is
-    ``index`` exact in every container, but they are not converted. Damaged frames are left out.
+def decode(
+    source: Path | VideoInput,
+    *,
+    start: float = 0.0,
+    end: float | None = None,
+    choice: FrameChoice | None = None,
+    threads: int = 0,
+) -> Iterator[VideoFrame]:
+    """Yield the frames of a video in order of presentation, see :class:`VideoReader`.
 
     Args:
-        path: a file that FFmpeg reads.
-        start: first second to yield; 0 means from the first frame, whatever its time.
-        end: second to stop at (exclusive), None for the end of the file.
+        source: a file, or whatever else FFmpeg reads.
+        start: first second (pts) to yield; 0 means from the first frame, whatever its time.
+        end: second (pts) to stop at (exclusive), None for the end of the file.
+        choice: which frames to yield, in place of ``start`` and ``end``.
         threads: decoder threads, 0 for one per core.
 
     Raises:
-        UnreadableError: the file cannot be read or not one frame of it decodes.
+        UnreadableError: it cannot be read or not one frame of it decodes.
     """
-    decoded = False
-    size: tuple[int, int] | None = None
-    with _open(path, threads=threads) as (container, stream):
-        rate = stream.average_rate or stream.guessed_rate or DEFAULT_FPS
-        for index, frame in enumerate(_decode_packets(container, stream)):
-            if frame.is_corrupt:
-                continue
-            decoded = True
-            pts = float(index / rate if frame.time_base is None or frame.pts is None else frame.pts * frame.time_base)
-            if end is not None and pts >= end:
-                break
-            if start > 0 and pts < start:
-                continue
-            image = _to_rgb(frame)
-            size = size or (image.shape[1], image.shape[0])
-            if (image.shape[1], image.shape[0]) != size:
-                image = cv2.resize(image, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
-            yield VideoFrame(index, pts, image)
-    if not decoded:
-        raise _nothing_decodes(path)
+    if choice is None and end is not None and end <= start:
+        return
+    with VideoReader(source, threads=threads) as video:
+        yield from video.frames(choice or FrameChoice(start=start if start > 0 else None, end=end))
 
 
 class VideoWriter:
@@ -202,30 +271,6 @@ class VideoWriter:
         return None
 
 
-@contextmanager
-def _open(path: Path, *, threads: int) -> Iterator[tuple[InputContainer, VideoStream]]:
-    """Open the first video track that is not a cover picture."""
-    if not path.exists():
-        raise UnreadableError(f"cannot read {path}: there is no such file")
-    if path.is_dir():
-        raise UnreadableError(f"cannot read {path}: it is a folder, not a video file")
-    if path.stat().st_size == 0:
-        raise UnreadableError(f"cannot read {path}: the file is empty (0 bytes)")
-    try:
-        # An absolute name, since FFmpeg takes "a:b.mp4" for a protocol called a.
-        container = av.open(str(path.absolute()))
-    except av.FFmpegError as error:
-        raise UnreadableError(f"cannot read {path}: not a whole video file ({error.strerror})") from error
-    with container:
-        streams = [one for one in container.streams.video if not one.disposition & Disposition.attached_pic]
-        if not streams:
-            raise UnreadableError(f"cannot read {path}: it has no video track")
-        stream = streams[0]
-        stream.codec_context.thread_count = threads
-        stream.thread_type = "AUTO"
-        yield container, stream
-
-
 def _duration(container: InputContainer, stream: VideoStream) -> float | None:
     if stream.duration and stream.time_base:
         return float(stream.duration * stream.time_base)
@@ -247,10 +292,6 @@ def _packets(container: InputContainer, stream: VideoStream) -> Iterator["av.Pac
     with suppress(av.FFmpegError):
         yield from container.demux(stream)
     yield None
-
-
-def _nothing_decodes(path: Path) -> UnreadableError:
-    return UnreadableError(f"cannot read {path}: not one frame of it can be decoded (damaged or cut off)")
 
 
 def _to_rgb(frame: av.VideoFrame) -> Image:

@@ -95,7 +95,7 @@ def to_onnx(model: Model) -> "onnx.ModelProto":
 def _compare(path: Path, model: Model) -> None:
     """Run the file and PyTorch on noise, one frame and several."""
     theirs, _ = open_onnx(path)
-    ours = TorchNetwork(model.net, torch.device("cpu"))
+    ours = TorchNetwork(model.net, torch.device("cpu"), size=model.card.size)
     noise = np.random.default_rng(0).integers(0, 256, (3, model.card.size, model.card.size, 3)).astype(np.uint8)
     for frames in (noise[:1], noise):
         pairs = zip(theirs(frames), ours(frames), strict=True)

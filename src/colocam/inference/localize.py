@@ -1,17 +1,54 @@
-"""A video file in, an annotated video and a table of boxes out."""
+"""Videos in, annotated videos and tables of boxes out."""
 
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, nullcontext
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple, Unpack
 
-from colocam.data.source import describe, write_source
-from colocam.data.video import decode, estimate_frames, probe
+from colocam.data.choice import ALL, FrameChoice
+from colocam.data.source import describe, read_made, write_source
+from colocam.data.video import UnreadableError, VideoReader
 from colocam.errors import ColocamError
 from colocam.files import explain_os_errors
-from colocam.inference.localizer import Localizer
+from colocam.inference.jobs import Job, find_jobs, fingerprint, refuse_overwriting
+from colocam.inference.localizer import Localizer, Options
+from colocam.inference.pipeline import ahead
 from colocam.inference.sinks import AnnotatedVideo, LocalizationTable
-from colocam.progress import progress
+from colocam.interrupt import graceful_stop, stop_requested
+from colocam.progress import progress, say
+from colocam.types import VideoFrame
 
 TABLES = ("csv", "parquet")
+WAITING = 4
+"""Frames that may wait for the writer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What is read of a video and written of it.
+
+    Attributes:
+        table: ``csv`` or ``parquet``.
+        annotate: whether to write a video with the boxes drawn on it.
+        choice: which frames.
+    """
+
+    table: str = "csv"
+    annotate: bool = True
+    choice: FrameChoice = ALL
+
+    def __post_init__(self) -> None:
+        if self.table not in TABLES:
+            raise ColocamError(f"--table {self.table}: give one of {', '.join(TABLES)}")
+
+
+class Written(NamedTuple):
+    """The files made of a video; no annotated one where nobody wanted it."""
+
+    video: Path | None
+    table: Path
 
 
 def localize_file(
@@ -20,65 +57,116 @@ def localize_file(
     out: str | Path,
     *,
     table: str = "csv",
-    masks: bool = False,
-    smooth: str = "offline",
-    tag: str | None = None,
-    presence: float | None = None,
-    instances: bool = False,
-    threshold: float | None = None,
+    annotate: bool = True,
+    choice: FrameChoice = ALL,
+    format: str | None = None,  # noqa: A002 - FFmpeg's word
     device: str | None = None,
-) -> tuple[Path, Path]:
+    **options: Unpack[Options],
+) -> Written:
     """Write ``OUT/<video>.mp4`` with heat-map, boxes and labels, and ``OUT/<video>.<table>``, a row per object.
 
     ``OUT/<video>.video.json`` says what ``colocam export`` must know of the video itself.
 
     Args:
         run: folder of a trained model, or an ONNX file made of it.
-        video: any file FFmpeg reads.
+        video: any file FFmpeg reads, ``-`` for the standard input, an address or a camera.
         out: folder, made if need be.
         table: ``csv`` or ``parquet``.
-        masks: also write the object's outline, as a column ``mask``.
-        smooth: ``offline``, ``online`` or ``none``, see :class:`colocam.inference.localizer.Options`.
-        tag: what the video is known to show; without it, what the classifier sees in it.
-        presence: write no box where the object is there with a lower probability; None writes all.
-        instances: write a row for every object in a frame, see :class:`colocam.inference.localizer.Options`.
-        threshold: of the map, relative to its maximum; None takes the model's own.
+        annotate: whether to write the mp4.
+        choice: which frames; all by default.
+        format: how FFmpeg is to read the video, where it cannot tell.
         device: ``cpu`` or ``cuda``; the GPU if there is one.
+        options: of the :class:`Localizer`.
     """
-    if table not in TABLES:
-        raise ColocamError(f"--table {table}: give one of {', '.join(TABLES)}")
-    video, out = Path(video), Path(out)
-    localizer = Localizer.load(
-        run,
-        device,
-        masks=masks,
-        smooth=smooth,
-        tag=tag,
-        presence=presence,
-        instances=instances,
-        threshold=threshold,
-    )
-    info = probe(video)
-    with explain_os_errors(out):
-        out.mkdir(parents=True, exist_ok=True)
-    annotated, rows = out / f"{video.stem}.mp4", out / f"{video.stem}.{table}"
-    if annotated.resolve() == video.resolve():
-        raise ColocamError(f"{annotated} would overwrite the video itself: choose another output folder")
-    frames = 0
-    with (
-        LocalizationTable(rows, _columns(localizer)) as listed,
-        AnnotatedVideo(annotated, info) as drawn,
-        progress(f"localizing {video.name}", estimate_frames(video), unit="frames") as advance,
-    ):
-        for _, told in groupby(localizer.stream(decode(video)), key=lambda one: one[0].index):
+    writing = Writing(table, annotate, choice)
+    return next(localize_videos(run, [video], out, writing, overwrite=True, format=format, device=device, **options))
+
+
+def localize_videos(
+    run: str | Path,
+    videos: Sequence[str | Path],
+    out: str | Path,
+    writing: Writing | None = None,
+    *,
+    overwrite: bool = False,
+    format: str | None = None,  # noqa: A002 - FFmpeg's word
+    device: str | None = None,
+    **options: Unpack[Options],
+) -> Iterator[Written]:
+    """Do the same for several videos and for all in folders, and tell of each when it is done.
+
+    What an earlier command made of the same video with the same model and settings is left as it is, unless
+    ``overwrite``. A video that cannot be read is told and left out.
+
+    Raises:
+        ColocamError: at the end, if a video was left out.
+    """
+    writing, run, out = writing or Writing(), Path(run), Path(out)
+    localizer = Localizer.load(run, device, **options)
+    jobs = find_jobs(videos, out, format=format)
+    if writing.annotate:
+        refuse_overwriting(jobs, "mp4")
+    unread = 0
+    for job in jobs:
+        written = Written(job.file("mp4") if writing.annotate else None, job.file(writing.table))
+        try:
+            made = fingerprint(run, job.source, {**asdict(writing), "device": device, **options})
+            if not overwrite and _is_done(written, made):
+                say(f"{written.table} is there, of the same video, model and settings: left (--overwrite: made anew)")
+                continue
+            _localize(localizer, job, written, writing.choice, made)
+        except UnreadableError as error:
+            if len(jobs) == 1:
+                raise
+            say(f"warning: {error}")
+            unread += 1
+        else:
+            yield written
+    if unread:
+        raise ColocamError(f"{unread} of {len(jobs)} videos could not be read, see the warnings; the others are done")
+
+
+def _is_done(written: Written, made: str | None) -> bool:
+    files = [path for path in written if path is not None]
+    return made is not None and all(path.is_file() for path in files) and read_made(written.table) == made
+
+
+def _localize(localizer: Localizer, job: Job, written: Written, choice: FrameChoice, made: str | None) -> None:
+    """One video; what never ends by itself, as a camera, ends with the first Ctrl-C, and its files are kept."""
+    source = job.source
+    with ExitStack() as stack:
+        reader = stack.enter_context(VideoReader(source))
+        with explain_os_errors(written.table.parent):
+            written.table.parent.mkdir(parents=True, exist_ok=True)
+        listed = stack.enter_context(LocalizationTable(written.table, _columns(localizer)))
+        drawn = None if written.video is None else stack.enter_context(AnnotatedVideo(written.video, reader.info))
+        title = f"localizing {source.path.name if source.path else source.name}"
+        advance = stack.enter_context(progress(title, reader.estimate(choice), unit="frames"))
+        stack.enter_context(nullcontext() if source.is_file else graceful_stop())
+        frames = _until_stopped(reader.frames(choice))
+        found = stack.enter_context(closing(ahead(localizer.stream(frames, live=source.live), WAITING, "boxes")))
+        shift: float | None = None
+        for _, told in groupby(found, key=lambda one: one[0].index):
             (frame, *_), objects = zip(*told, strict=True)
-            for found in objects:
-                listed.write(found)
-            drawn.write(frame.image, *objects)
-            frames = frame.index + 1
+            if shift is None:  # a stretch of a film is a film that begins at 0; a camera's clock began long ago
+                shift = 0.0 if choice.from_the_start and not source.live else frame.pts
+            for one in objects:
+                listed.write(one)
+            if drawn is not None:
+                drawn.write(frame.image, *(replace(one, pts=one.pts - shift) for one in objects))
             advance()
-    write_source(rows, describe(video, info, frames))
-    return annotated, rows
+        if shift is None:
+            many = f"its {reader.count} frames" if reader.ended else "its frames"
+            raise UnreadableError(f"{source.name}: no frame {choice}; {many} begin at second {reader.start:g}")
+    count = reader.count if reader.ended else max(reader.count, reader.total)
+    write_source(written.table, describe(source.path or Path(source.stem), reader.info, count), made)
+
+
+def _until_stopped(frames: Iterable[VideoFrame]) -> Iterator[VideoFrame]:
+    for frame in frames:
+        yield frame
+        if stop_requested():
+            return
 
 
 def _columns(localizer: Localizer) -> list[str]:

@@ -1,9 +1,12 @@
 """Localizer: open a trained model, put in a video, get a :class:`Localization` per frame."""
 
+import os
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 
 import cv2
 import numpy as np
@@ -16,23 +19,30 @@ from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
 from colocam.boxes.tracks import NONE, margin
 from colocam.card import Card
+from colocam.data.choice import Chosen, FrameChoice
 from colocam.data.cuts import colour_histograms
-from colocam.data.video import VideoFrame, decode
 from colocam.errors import ColocamError, suggest
 from colocam.inference.follow import each, steady_instances
-from colocam.inference.network import Network, open_network
+from colocam.inference.network import Floats, Network, open_network
+from colocam.inference.pipeline import ahead, in_parts
 from colocam.inference.steady import OFFLINE, ONLINE, LookAhead, Sight, single, steady
 from colocam.presence import Calibration, Presence, uncalibrated
-from colocam.types import Box, Localization
+from colocam.types import Box, Localization, VideoFrame
 
 SMOOTH: dict[str, LookAhead | None] = {"offline": OFFLINE, "online": ONLINE, "none": None}
+WORKERS = min(8, os.cpu_count() or 1)
+"""Threads that resize the frames of a batch, and find contours in its maps."""
+BATCH = 16
+"""Frames at once for a network that does not say what suits it."""
+BATCH_BYTES = 2**27
+"""Decoded frames that a batch may hold: large ones come in smaller batches."""
 
 
 class Options(TypedDict, total=False):
     """How a :class:`Localizer` works.
 
     Attributes:
-        batch: frames that the model sees at once, 16 by default.
+        batch: frames that the model sees at once; without it what suits the device, 16 or 64, and 1 for a camera.
         masks: also give outlines.
         smooth: ``offline`` (the default) makes boxes steady with some frames of look-ahead, ``online`` with none;
             ``none`` gives the box of each frame by itself.
@@ -43,7 +53,7 @@ class Options(TypedDict, total=False):
             frames without any.
     """
 
-    batch: int
+    batch: int | None
     masks: bool
     smooth: str
     tag: str | None
@@ -64,7 +74,7 @@ class Localizer:
     def __init__(self, network: Network, card: Card, **options: Unpack[Options]) -> None:
         self.network = network
         self.card = card
-        self.batch = options.get("batch", 16)
+        self.batch = options.get("batch")
         self.masks = options.get("masks", False)
         self.smooth = options.get("smooth", "offline")
         self.tag = options.get("tag")
@@ -72,12 +82,12 @@ class Localizer:
         self.instances = options.get("instances", False)
         chosen = options.get("threshold")
         self.threshold = card.threshold if chosen is None else chosen
+        if self.batch is not None and self.batch < 1:
+            raise ColocamError(f"--batch {self.batch}: give a number of frames, 1 or more")
         if self.tag is not None and self.tag not in self.tags:
             raise ColocamError(f"--tag {self.tag}: the model does not know it{suggest(self.tag, self.tags)}")
         if self.presence is not None and not 0 <= self.presence <= 1:
             raise ColocamError(f"--presence {self.presence}: give a probability in 0–1")
-        if not 0 <= self.threshold <= 1:
-            raise ColocamError(f"--threshold {self.threshold}: give a share of the map's maximum in 0–1")
         if self.smooth not in SMOOTH:
             raise ColocamError(f"--smooth {self.smooth}{suggest(self.smooth, list(SMOOTH))}")
 
@@ -92,39 +102,86 @@ class Localizer:
         """The classes this model knows."""
         return self.card.tags
 
-    def __call__(self, video: str | Path) -> Iterator[Localization]:
-        """Localise in every frame of a video file, in order, holding some frames of it in memory."""
-        for _, found in self.stream(decode(Path(video))):
-            yield found
+    def __call__(
+        self,
+        video: str | Path,
+        *,
+        format: str | None = None,  # noqa: A002 - FFmpeg's word
+        **chosen: Unpack[Chosen],
+    ) -> Iterator[Localization]:
+        """Localise in the frames of a video, in order, holding some of them in memory.
 
-    def stream(self, frames: Iterable[VideoFrame]) -> Iterator[tuple[VideoFrame, Localization]]:
-        """The same for frames that are already decoded; each comes back with what was found in it."""
-        sights, ahead = self._sights(frames), SMOOTH[self.smooth]
+        Args:
+            video: a file, ``-`` for the standard input, an address such as ``rtsp://…``, or a camera.
+            format: how FFmpeg is to read it, e.g. ``v4l2`` for a camera; it finds out by itself for all else.
+            chosen: which frames, see :class:`colocam.data.choice.FrameChoice`: ``every=10``, ``fps=2``, ``start=60.0``
+                and ``end=90.0`` in seconds, ``frames=(100, 200)``. Without any, all.
+        """
+        from colocam.data.input import VideoInput  # noqa: PLC0415 - frames in memory need no FFmpeg
+        from colocam.data.video import VideoReader  # noqa: PLC0415
+
+        choice = FrameChoice(**chosen)
+        with VideoReader(VideoInput(str(video), format)) as reader:
+            for _, found in self.stream(reader.frames(choice), live=reader.source.live):
+                yield found
+
+    def stream(self, frames: Iterable[VideoFrame], *, live: bool = False) -> Iterator[tuple[VideoFrame, Localization]]:
+        """The same for frames that are already decoded; each comes back with what was found in it.
+
+        Frames are taken in a thread and the network runs in another, each a batch ahead. A batch is handed on as soon
+        as it is there, and with ``smooth="online"`` so is each frame of it: only a batch's own frames are waited for.
+
+        Args:
+            frames: in order.
+            live: whether they come as they are taken; then, unless told otherwise, a batch is one frame.
+        """
+        with closing(ahead(self.maps(frames, live=live), 1, "network")) as batches:
+            yield from self.boxes(batches)
+
+    def pictures(self, frames: Iterable[VideoFrame], *, live: bool = False) -> Iterator["Pictures"]:
+        """First stage: frames in batches, with what the network sees of them."""
+        frames, size = iter(frames), (self.card.size, self.card.size)
+        suits: int = 1 if live else getattr(self.network, "batch", BATCH)
+
+        def resize(frame: VideoFrame) -> npt.NDArray[np.uint8]:
+            return cv2.resize(frame.image, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
+
+        with ThreadPoolExecutor(WORKERS, "resize") as pool:
+            while first := list(islice(frames, 1)):
+                room = max(1, min(self.batch or suits, BATCH_BYTES // first[0].image.nbytes))
+                taken = first + list(islice(frames, room - 1))
+                seen = in_parts(pool, lambda part: [resize(one) for one in part], taken, WORKERS)
+                yield Pictures(taken, np.stack(seen))
+
+    def maps(self, frames: Iterable[VideoFrame], *, live: bool = False) -> Iterator["Maps"]:
+        """Second stage: batches with the network's answers; the first runs a batch ahead of it in a thread."""
+        with closing(ahead(self.pictures(frames, live=live), 1, "frames")) as batches:
+            for batch in batches:
+                yield Maps(batch, *self.network(batch.pictures))
+
+    def boxes(self, batches: Iterable["Maps"]) -> Iterator[tuple[VideoFrame, Localization]]:
+        """Third stage: each frame with what was found in it, when its look-ahead has come."""
+        sights, wait = self._sights(batches), SMOOTH[self.smooth]
         wanted = None if self.tag is None else self.tags.index(self.tag)
         calibration = Calibration(*self.card.presence) if self.card.presence else uncalibrated(len(self.tags))
-        presence = Presence(calibration, 0 if ahead is None else ahead.path, wanted)
+        presence = Presence(calibration, 0 if wait is None else wait.path, wanted)
         alone, together = (each, steady_instances) if self.instances else (single, steady)
         told = -1
-        for sight in alone(sights, presence) if ahead is None else together(sights, ahead, presence):
+        for sight in alone(sights, presence) if wait is None else together(sights, wait, presence):
             found = self._tell(sight)
             if found.box is not None or found.frame != told:  # objects that presence hides leave one row
                 told = found.frame
                 yield sight.frame, found
 
-    def _sights(self, frames: Iterable[VideoFrame]) -> Iterator[Sight]:
-        frames = iter(frames)
-        while batch := list(islice(frames, self.batch)):
-            yield from self._see(batch)
-
-    def _see(self, batch: list[VideoFrame]) -> list[Sight]:
-        size = self.card.size
-        resized = np.stack([cv2.resize(f.image, (size, size), interpolation=cv2.INTER_AREA) for f in batch])
-        pictures = resized.astype(np.uint8, copy=False)
-        logits, maps = self.network(pictures)
-        levels = to_8bit(maps)
+    def _sights(self, batches: Iterable["Maps"]) -> Iterator[Sight]:
         boxes_of = instance_boxes if self.instances else candidate_boxes
-        parts = (logits, maps, levels, boxes_of(levels, self.threshold), colour_histograms(pictures))
-        return [Sight(*one) for one in zip(batch, *parts, strict=True)]
+        with ThreadPoolExecutor(WORKERS, "contours") as pool:
+            for (frames, pictures), logits, maps in batches:
+                levels = to_8bit(maps)
+                candidates = in_parts(pool, lambda part: boxes_of(part, self.threshold), levels, WORKERS)
+                histograms = in_parts(pool, colour_histograms, pictures, WORKERS)
+                parts = (logits, maps, levels, candidates, histograms)
+                yield from (Sight(*one) for one in zip(frames, *parts, strict=True))
 
     def _tell(self, sight: Sight) -> Localization:
         frame, heat = sight.frame, sight.heatmap
@@ -158,8 +215,23 @@ class Localizer:
         )
 
 
-def _softmax(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+class Pictures(NamedTuple):
+    """A batch: its frames, and (B, S, S, 3) what the network sees of them."""
+
+    frames: list[VideoFrame]
+    pictures: npt.NDArray[np.uint8]
+
+
+class Maps(NamedTuple):
+    """A batch with the network's answers, see :class:`Network`."""
+
+    batch: Pictures
+    logits: Floats
+    maps: Floats
+
+
+def _softmax(logits: Floats) -> Floats:
     """Probabilities (K,) of logits (K,)."""
     odds = np.exp(logits - logits.max())
-    probabilities: npt.NDArray[np.float32] = odds / odds.sum()
+    probabilities: Floats = odds / odds.sum()
     return probabilities

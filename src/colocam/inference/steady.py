@@ -17,8 +17,8 @@ import numpy.typing as npt
 from colocam.boxes.candidates import Candidates
 from colocam.boxes.tracks import NONE, BestPath, iou, smooth_box
 from colocam.data.cuts import AROUND, find_cuts
-from colocam.data.video import VideoFrame
 from colocam.presence import Presence
+from colocam.types import VideoFrame
 
 Floats = npt.NDArray[np.float64]
 

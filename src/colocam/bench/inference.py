@@ -1,0 +1,271 @@
+"""From frames to boxes: the network alone, all stages together, the plain loop beside them, and where the time goes."""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from itertools import cycle, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from colocam.bench import timing
+from colocam.bench.frames import make_frames
+from colocam.bench.record import conditions, headline, keep
+from colocam.boxes import largest_boxes
+from colocam.config import Config, load_config
+from colocam.inference.localizer import Localizer, Maps
+from colocam.inference.torch_network import TorchNetwork
+from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.models.store import Card
+from colocam.types import VideoFrame
+
+TAGS = tuple(f"class {number}" for number in range(10))
+WIDTH, HEIGHT = 640, 360
+"""Of the decoded frames."""
+SCENES = 64
+"""Different frames; longer videos repeat them."""
+THRESHOLD = 0.3
+PUBLISHED = {"frames_per_s": 464.0, "latency_ms": 10.1}
+"""The paper's, on an A100 at 224²."""
+
+Row = dict[str, Any]
+
+
+def run(
+    device: str = "cpu", json_path: Path | None = None, configs: dict[str, Config] | None = None, frames: int = 0
+) -> Row:
+    """Measure, print, and write to ``json_path``.
+
+    On a GPU the paper's network (ResNet50, 28×28 features) and the ordinary one (stride 32), compiled, bfloat16; on a
+    CPU that of the preset ``cpu``. Weights are random; maps of one wandering blob stand in for trained ones, since the
+    time of the boxes depends on them.
+    """
+    where = torch.device(device)
+    frames = frames or (4096 if where.type == "cuda" else 96)
+    result: Row = {
+        **conditions(f"frames of {WIDTH}×{HEIGHT} to boxes", where),
+        "threads": torch.get_num_threads(),
+        "published": PUBLISHED,
+        "cases": [],
+    }
+    print(headline(result))
+    for name, config in (configs or _configs(where)).items():
+        row = _case(name, config, where, frames)
+        result["cases"].append(row)
+        _show(row)
+    return keep(result, json_path)
+
+
+def _configs(device: torch.device) -> dict[str, Config]:
+    if device.type != "cuda":
+        return {"preset cpu": load_config("cpu")}
+    untrained = "backbone.pretrained=false"
+    return {
+        "ResNet50, stride 8 (the paper's)": load_config("paper", overrides=[untrained]),
+        "ResNet50, stride 32": load_config("paper", overrides=[untrained, "backbone.output_stride=32"]),
+    }
+
+
+def _case(name: str, config: Config, device: torch.device, frames: int) -> Row:
+    torch.manual_seed(0)
+    decoder = config.stage2("colocam").decoder
+    net = LocalizerNet(Classifier(config.backbone, len(TAGS)), decoder).eval()
+    card = Card(
+        method="colocam",
+        tags=TAGS,
+        size=config.frames.crop,
+        threshold=THRESHOLD,
+        threshold_from="tags-only",
+        backbone=config.backbone,
+        decoder=decoder,
+    )
+    network = TorchNetwork(net, device, size=card.size)
+    repeats = 30 if device.type == "cuda" else 3
+    pictures = _pictures(card.size, network.batch)
+    row: Row = {"name": name, "size": card.size, "batch": network.batch}
+    on_device = network.upload(pictures)
+
+    def alone() -> float:
+        return 1e3 * network.batch / timing.median_ms(lambda _: network.infer(on_device), device, repeats)
+
+    if device.type == "cuda":
+        row["network_eager_per_s"] = alone()
+        network.compile()
+    row["network_per_s"] = alone()
+    stand_in = _Blobs(network, card.size)
+    scenes = _scenes()
+    plain = [1e3 * frames / ms for ms in _spread(lambda: _plain_loop(net, device, card.size, scenes, frames // 4), 4)]
+    row |= _throughput(stand_in, card, scenes, frames)
+    row["plain_loop_per_s"] = statistics.median(plain)
+    row["ratio"] = row["boxes_per_s"] / row["plain_loop_per_s"]
+    row["latency_ms"] = _latency(net, device, card, scenes, repeats)
+    row["parts_ms"] = _parts(network, stand_in, card, scenes, repeats)
+    return row
+
+
+def _spread(work: Callable[[], object], shares: int, repeats: int = 3) -> list[float]:
+    """Milliseconds of ``shares`` times the work, measured on one share, some times."""
+    work()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(1e3 * shares * (time.perf_counter() - start))
+    return times
+
+
+class _Blobs:
+    """The network, with maps as of a trained one in place of its own."""
+
+    def __init__(self, network: TorchNetwork, size: int) -> None:
+        self.network = network
+        self.batch = network.batch
+        self.maps = make_frames(max(SCENES, network.batch), size, "noise")[1].numpy()
+
+    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> Any:  # noqa: ANN401 - as many parts as the network gives
+        logits, _, *others = self.network(pictures)
+        return logits, self.maps[: len(pictures)], *others
+
+
+def _pictures(size: int, count: int) -> npt.NDArray[np.uint8]:
+    """(count, size, size, 3), as the network gets them."""
+    scenes = make_frames(SCENES, size, "scene")[0].permute(0, 2, 3, 1).numpy()
+    return np.ascontiguousarray(scenes[np.arange(count) % SCENES])
+
+
+def _scenes() -> list[npt.NDArray[np.uint8]]:
+    scenes = make_frames(SCENES, HEIGHT, "scene")[0].permute(0, 2, 3, 1).numpy()
+    return [cv2.resize(scene, (WIDTH, HEIGHT)).astype(np.uint8, copy=False) for scene in scenes]
+
+
+def _video(scenes: list[npt.NDArray[np.uint8]], count: int) -> Iterator[VideoFrame]:
+    for index, image in enumerate(islice(cycle(scenes), count)):
+        yield VideoFrame(index, index / 25, image)
+
+
+def _plain_loop(
+    net: LocalizerNet, device: torch.device, size: int, scenes: list[npt.NDArray[np.uint8]], count: int
+) -> None:
+    """What one writes first: eager, float32, one frame after the other, its box by the published rule."""
+    net = net.to(device)
+    with torch.inference_mode():
+        for frame in _video(scenes, count):
+            picture = cv2.resize(frame.image, (size, size), interpolation=cv2.INTER_AREA)
+            seen = net(torch.from_numpy(picture).permute(2, 0, 1)[None].to(device))
+            seen.class_logits.softmax(1).cpu()
+            largest_boxes(foreground(seen.map_logits).cpu(), THRESHOLD)
+
+
+def _throughput(network: _Blobs, card: Card, scenes: list[npt.NDArray[np.uint8]], frames: int) -> Row:
+    """Frames a second from decoded frames in host memory to boxes: of each frame alone, and steady ones."""
+    found: Row = {}
+    for key, smooth in (("boxes_per_s", "none"), ("steady_boxes_per_s", "offline")):
+        localizer = Localizer(network, card, smooth=smooth)
+
+        def work(localizer: Localizer = localizer) -> None:
+            for _ in localizer.stream(_video(scenes, frames)):
+                pass
+
+        found[key] = 1e3 * frames / statistics.median(_spread(work, 1))
+    return found
+
+
+def _latency(
+    net: LocalizerNet, device: torch.device, card: Card, scenes: list[npt.NDArray[np.uint8]], repeats: int
+) -> float:
+    """Milliseconds from one decoded frame to its box, nothing else being under way."""
+    network = TorchNetwork(net, device, size=card.size)
+    localizer = Localizer(_Blobs(network, card.size), card, smooth="online")
+
+    def one(number: int) -> None:
+        for batch in localizer.pictures(_video(scenes[number % SCENES :], 1), live=True):
+            for _ in localizer.boxes([Maps(batch, *localizer.network(batch.pictures))]):
+                pass
+
+    return timing.median_ms(one, device, repeats)
+
+
+def _parts(
+    network: TorchNetwork, stand_in: _Blobs, card: Card, scenes: list[npt.NDArray[np.uint8]], repeats: int
+) -> dict[str, float]:
+    """Milliseconds a frame of each stage by itself; they overlap, so the slowest sets the pace."""
+    device, batch = network.device, network.batch
+    localizer = Localizer(stand_in, card)
+    (resized,) = localizer.pictures(_video(scenes, batch))
+    maps = Maps(resized, *stand_in(resized.pictures))
+    on_device = network.upload(resized.pictures)
+    answers = network.infer(on_device)
+    stages: dict[str, Callable[[int], object]] = {
+        "resize": lambda _: list(localizer.pictures(_video(scenes, batch))),
+        "copy": lambda _: (network.upload(resized.pictures), network.download(batch, *answers)),
+        "network": lambda _: network.infer(on_device),
+        "boxes": lambda _: list(localizer.boxes([maps])),
+    }
+    parts = {name: timing.median_ms(stage, device, repeats) / batch for name, stage in stages.items()}
+    return {**_files(localizer, maps, scenes), **parts} if _has_ffmpeg() else parts
+
+
+def _has_ffmpeg() -> bool:
+    try:
+        import av  # noqa: F401, PLC0415 - what computes on frames in memory does without
+    except ImportError:
+        return False
+    return True
+
+
+def _files(localizer: Localizer, maps: Maps, scenes: list[npt.NDArray[np.uint8]]) -> dict[str, float]:
+    """Decoding H.264, and writing the annotated video and the table."""
+    from colocam.data.video import VideoInfo, VideoWriter, decode  # noqa: PLC0415
+    from colocam.inference.sinks import AnnotatedVideo, LocalizationTable  # noqa: PLC0415
+
+    told = list(localizer.boxes([maps]))
+    with TemporaryDirectory() as folder:
+        film = Path(folder) / "film.mp4"
+        with VideoWriter(film, WIDTH, HEIGHT) as video:
+            for scene in scenes:
+                video.write(scene)
+
+        def write() -> None:
+            with (
+                AnnotatedVideo(Path(folder) / "out.mp4", VideoInfo(WIDTH, HEIGHT, None, None)) as drawn,
+                LocalizationTable(Path(folder) / "out.csv") as listed,
+            ):
+                for frame, found in told:
+                    drawn.write(frame.image, found)
+                    listed.write(found)
+
+        return {
+            "decode": statistics.median(_spread(lambda: list(decode(film)), 1)) / len(scenes),
+            "write": statistics.median(_spread(write, 1)) / len(told),
+        }
+
+
+def _show(row: Row) -> None:
+    print(f"{row['name']}, {row['size']}², {row['batch']} frames at once")
+    lines = {
+        "network_eager_per_s": "network alone, eager",
+        "network_per_s": "network alone",
+        "boxes_per_s": "decoded frames to boxes",
+        "steady_boxes_per_s": "decoded frames to steady boxes",
+        "plain_loop_per_s": "plain loop over single frames",
+    }
+    for key, text in lines.items():
+        if key in row:
+            print(f"  {text:32} {row[key]:9.1f} frames/s")
+    print(f"  {'times the plain loop':32} {row['ratio']:9.2f}")
+    print(f"  {'latency of one frame':32} {row['latency_ms']:9.2f} ms")
+    print("  ms a frame: " + ", ".join(f"{name} {ms:.3f}" for name, ms in row["parts_ms"].items()), flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    run(arguments.device, arguments.json)

@@ -1,0 +1,58 @@
+"""Batch norms folded into the convolutions before them: the same function with a pass over memory less for each."""
+
+import copy
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
+
+M = TypeVar("M", bound=nn.Module)
+
+
+@torch.no_grad()
+def fold_batch_norms(net: M, frames: Tensor) -> M:
+    """A copy of ``net``, for evaluation, in which γ (W∗x − μ) / σ + β is one convolution.
+
+    Which convolution a batch norm follows is seen in a pass over ``frames``; one whose input comes from elsewhere, or
+    that follows a convolution used twice, stays as it is.
+    """
+    net = copy.deepcopy(net).eval()
+    made: dict[int, tuple[str, Tensor]] = {}  # the tensors are held: a freed one's id may be given to another
+    calls: list[str] = []
+    pairs: list[tuple[str, str]] = []
+
+    def convolved(name: str, out: Tensor) -> None:
+        made[id(out)] = (name, out)
+        calls.append(name)
+
+    def normalised(name: str, into: Tensor) -> None:
+        if id(into) in made:
+            pairs.append((made[id(into)][0], name))
+        calls.append(name)
+
+    hooks = []
+    for name, module in net.named_modules():
+        if type(module) is nn.Conv2d:
+
+            def after(_: nn.Module, __: Any, out: Tensor, name: str = name) -> None:  # noqa: ANN401 - torch's own
+                convolved(name, out)
+
+            hooks.append(module.register_forward_hook(after))
+        elif type(module) is nn.BatchNorm2d:
+
+            def before(_: nn.Module, into: tuple[Tensor], name: str = name) -> None:
+                normalised(name, into[0])
+
+            hooks.append(module.register_forward_pre_hook(before))
+    net(frames)
+    for hook in hooks:
+        hook.remove()
+    for convolution, norm in pairs:
+        if calls.count(convolution) == calls.count(norm) == 1:
+            conv, bn = net.get_submodule(convolution), net.get_submodule(norm)
+            assert isinstance(conv, nn.Conv2d)
+            assert isinstance(bn, nn.BatchNorm2d)
+            net.set_submodule(convolution, fuse_conv_bn_eval(conv, bn))
+            net.set_submodule(norm, nn.Identity())
+    return net.to(memory_format=torch.channels_last)

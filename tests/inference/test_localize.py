@@ -1,0 +1,285 @@
+"""Several videos in one command, parts of videos, pipes: which files appear, and which are left alone."""
+
+import csv
+import io
+import json
+import os
+import shutil
+import signal
+import threading
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+
+import pytest
+from pycocotools.coco import COCO
+
+from colocam.data.choice import FrameChoice
+from colocam.data.video import VideoReader, decode, probe
+from colocam.errors import ColocamError
+from colocam.inference.jobs import find_jobs, fingerprint, refuse_overwriting
+from colocam.inference.localize import Writing, localize_file, localize_videos
+
+
+@pytest.fixture
+def film(tmp_path, make_video, square_video):
+    return make_video(tmp_path / "films" / "film.mp4", square_video("cat", 77, 20, (80, 60))[0])
+
+
+def rows_of(table):
+    return list(csv.DictReader(io.StringIO(table.read_text(encoding="utf-8"))))
+
+
+def numbers_of(table):
+    return [int(row["frame"]) for row in rows_of(table)]
+
+
+def names_in(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+# which videos, and what their files are called
+
+
+def touch(folder, *names):
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"x")
+
+
+def test_a_folder_gives_all_its_videos_and_keeps_its_own_folders(tmp_path):
+    touch(tmp_path / "in", "b10.mp4", "b9.mp4", "cat/tom.mkv", "notes.txt", ".hidden.mp4", ".git/x.mp4", "a.jpg")
+    jobs = find_jobs([tmp_path / "in", "-"], tmp_path / "out")
+    found = [(job.source.address, job.target.relative_to(tmp_path / "out").as_posix()) for job in jobs]
+    named = [("b9.mp4", "b9"), ("b10.mp4", "b10"), ("cat/tom.mkv", "cat/tom")]
+    assert found == [*((str(tmp_path / "in" / path), target) for path, target in named), ("-", "stdin")]
+    assert jobs[2].file("csv") == tmp_path / "out" / "cat" / "tom.csv"
+
+
+def test_results_in_the_folder_itself_are_no_videos(tmp_path):
+    touch(tmp_path, "a.mkv", "out/a.mp4", "out/deep/b.mp4")
+    assert [job.source.address for job in find_jobs([tmp_path], tmp_path / "out")] == [str(tmp_path / "a.mkv")]
+
+
+def test_one_name_twice(tmp_path):
+    touch(tmp_path, "x/a.mp4", "x/a.mkv", "y/a.mp4")
+    first = find_jobs([tmp_path / "x"], tmp_path / "out")
+    assert [job.file("csv").name for job in first] == ["a.mkv.csv", "a.mp4.csv"]
+    with pytest.raises(ColocamError, match=r"x/a\.mp4 and .*y/a\.mp4 have one name: give the folder that holds both"):
+        find_jobs([tmp_path / "x" / "a.mp4", tmp_path / "y" / "a.mp4"], tmp_path / "out")
+    together = find_jobs([tmp_path], tmp_path / "out")
+    assert [job.target.relative_to(tmp_path / "out").as_posix() for job in together] == ["x/a.mkv", "x/a.mp4", "y/a"]
+
+
+def test_a_folder_without_a_video(tmp_path):
+    touch(tmp_path, "notes.txt")
+    with pytest.raises(ColocamError, match="no video in it: name the videos, or a folder that holds them"):
+        find_jobs([tmp_path], tmp_path / "out")
+
+
+def test_no_video_is_overwritten_by_the_result_of_another(tmp_path):
+    touch(tmp_path, "a.mkv", "b.mp4")
+    with pytest.raises(ColocamError, match=r"b\.mp4 would overwrite the video itself: choose another output folder"):
+        refuse_overwriting(find_jobs([tmp_path / "a.mkv", tmp_path / "b.mp4"], tmp_path), "mp4")
+    refuse_overwriting(find_jobs([tmp_path / "a.mkv"], tmp_path), "mp4")
+
+
+def test_a_fingerprint_knows_model_video_and_settings(tmp_path):
+    touch(tmp_path, "run/model.json", "run/model.safetensors", "a.mp4", "b.mp4")
+    first, second = (job.source for job in find_jobs([tmp_path / "a.mp4", tmp_path / "b.mp4"], tmp_path))
+    made = fingerprint(tmp_path / "run", first, {"smooth": "none"})
+    assert made == fingerprint(tmp_path / "run", first, {"smooth": "none"})
+    others = [fingerprint(tmp_path / "run", second, {"smooth": "none"}), fingerprint(tmp_path / "run", first, {})]
+    (tmp_path / "a.mp4").write_bytes(b"another film")
+    others.append(fingerprint(tmp_path / "run", first, {"smooth": "none"}))
+    (tmp_path / "run" / "model.json").write_bytes(b"another model")
+    others.append(fingerprint(tmp_path / "run", first, {"smooth": "none"}))
+    assert len({made, *others}) == 5
+    assert fingerprint(tmp_path / "run", find_jobs(["-"], tmp_path)[0].source, {}) is None
+
+
+# what is written
+
+
+@pytest.mark.parametrize("table", ["csv", "parquet"])
+def test_the_table_alone(trained, film, tmp_path, table):
+    written = localize_file(trained, film, tmp_path / "out", table=table, annotate=False)
+    assert written == (None, tmp_path / "out" / f"film.{table}")
+    assert names_in(tmp_path / "out") == sorted([f"film.{table}", "film.video.json"])
+
+
+def test_the_same_rows_with_and_without_a_video(trained, film, tmp_path):
+    with_video = localize_file(trained, film, tmp_path / "a")
+    without = localize_file(trained, film, tmp_path / "b", annotate=False)
+    assert with_video.table.read_bytes() == without.table.read_bytes()
+
+
+def test_a_part_of_a_video(trained, film, tmp_path):
+    """Numbers and times are the film's; the annotated part is a film of its own, which begins at 0."""
+    choice = FrameChoice(start=0.2, end=0.6, every=2)
+    annotated, table = localize_file(trained, film, tmp_path / "out", choice=choice)
+    assert numbers_of(table) == [5, 7, 9, 11, 13]
+    assert [float(row["pts"]) for row in rows_of(table)] == pytest.approx([0.2, 0.28, 0.36, 0.44, 0.52])
+    assert [frame.pts for frame in decode(annotated)] == pytest.approx([0, 0.08, 0.16, 0.24, 0.32], abs=1e-4)
+    described = json.loads((tmp_path / "out" / "film.video.json").read_text(encoding="utf-8"))
+    assert (described["frames"], described["width"], described["height"]) == (20, 80, 60)
+
+
+def test_a_range_without_a_frame(trained, film, tmp_path):
+    with pytest.raises(ColocamError) as error:
+        localize_file(trained, film, tmp_path / "out", choice=FrameChoice(start=60.0))
+    assert str(error.value) == f"{film}: no frame from second 60; its 20 frames begin at second 0"
+    assert names_in(tmp_path / "out") == []
+
+
+def test_a_sparse_table_is_exported(trained, film, tmp_path, colocam):
+    """Every third frame: the others are not labelled, and objects go on between those that are."""
+    table = localize_file(trained, film, tmp_path / "out", choice=FrameChoice(every=3), annotate=False).table
+    listed = [0, 3, 6, 9, 12, 15, 18]
+    seen = {int(row["frame"]) for row in rows_of(table) if row["x1"]}
+    assert seen
+    for to in ("coco", "cvat", "yolo", "mot", "label-studio"):
+        images = ["--images"] if to == "yolo" else []
+        outcome = colocam("export", table, "--to", to, "-o", tmp_path / to, *images)
+        assert outcome.code == 0, outcome.err
+    coco = COCO(tmp_path / "coco" / "annotations" / "instances_default.json")
+    assert sorted(image["frame_index"] for image in coco.dataset["images"]) == listed
+    assert {coco.imgs[one["image_id"]]["frame_index"] for one in coco.anns.values()} == seen
+    pictures = sorted((tmp_path / "yolo" / "images" / "train").iterdir())
+    assert [int(path.stem[-6:]) for path in pictures] == listed
+    root = ET.parse(tmp_path / "cvat" / "film.xml").getroot()
+    assert root.findtext("meta/task/size") == "20"
+    for track in root.iter("track"):
+        boxes = [(int(box.get("frame")), box.get("outside") == "1") for box in track.iter("box")]
+        assert {frame for frame, outside in boxes if not outside} <= seen
+        steps = [later - frame for (frame, _), (later, outside) in pairwise(boxes) if outside]
+        assert set(steps) <= {1}
+
+
+def test_several_videos_and_the_same_command_again(trained, film, tmp_path, make_video, square_video, colocam):
+    films, out = film.parent, tmp_path / "out"
+    make_video(films / "deep" / "owl.mkv", square_video("owl", 3, 6)[0])
+    (films / "broken.avi").write_bytes(b"no video" * 99)
+    (films / "notes.txt").write_text("not a video", encoding="utf-8")
+    command = ["localize", trained, films, "-o", out, "--no-video", "--smooth", "none"]
+    first = colocam(*command)
+    assert first.code == 1
+    assert first.err.count("warning: cannot read ") == 1
+    assert "broken.avi: not a whole video file" in first.err
+    assert first.err.endswith("error: 1 of 3 videos could not be read, see the warnings; the others are done\n")
+    assert names_in(out) == ["deep/owl.csv", "deep/owl.video.json", "film.csv", "film.video.json"]
+    (films / "broken.avi").unlink()
+    (out / "deep" / "owl.csv").write_text("edited", encoding="utf-8")
+    again = colocam(*command)
+    assert again.code == 0
+    assert again.err.count("left (--overwrite: made anew)") == 2
+    assert (out / "deep" / "owl.csv").read_text(encoding="utf-8") == "edited"
+    assert colocam(*command, "--overwrite").err.count("wrote ") == 2
+    assert numbers_of(out / "deep" / "owl.csv") == list(range(6))
+    (out / "film.csv").unlink()
+    assert colocam(*command).err.count("wrote ") == 1
+    other = colocam(*command, "--every", "2")
+    assert other.err.count("wrote ") == 2
+    assert numbers_of(out / "film.csv") == list(range(0, 20, 2))
+
+
+def test_options_of_the_command(trained, film, tmp_path, colocam):
+    out = tmp_path / "out"
+    for options, numbers in (
+        (["--fps", "5"], [0, 5, 10, 15]),
+        (["--from", "0.4", "--to", "0.52"], [10, 11, 12]),
+        (["--frames", "17:"], [17, 18, 19]),
+        (["--every", "9", "--batch", "2"], [0, 9, 18]),
+    ):
+        outcome = colocam("localize", trained, film, "-o", out, "--no-video", *options)
+        assert outcome.code == 0, outcome.err
+        assert numbers_of(out / "film.csv") == numbers
+    wrong = colocam("localize", trained, film, "-o", out, "--every", "2", "--fps", "3")
+    assert wrong.error == "error: --every and --fps: give one of them"
+    assert "--frames 3: write A:B" in colocam("localize", trained, film, "-o", out, "--frames", "3").error
+    assert "--format nonsense: " in colocam("localize", trained, film, "-o", out, "--format", "nonsense").error
+
+
+@pytest.fixture
+def pipe_in():
+    """``pipe_in(data)`` makes the standard input of this process a pipe that holds ``data``."""
+    kept = os.dup(0)
+    writers = []
+
+    def connect(data):
+        reading, writing = os.pipe()
+        os.dup2(reading, 0)
+        os.close(reading)
+
+        def write():
+            with os.fdopen(writing, "wb") as pipe:
+                pipe.write(data)
+
+        writers.append(threading.Thread(target=write))
+        writers[-1].start()
+
+    yield connect
+    os.dup2(kept, 0)
+    os.close(kept)
+    for writer in writers:
+        writer.join()
+
+
+def test_a_video_that_is_piped_in(trained, tmp_path, make_video, square_video, colocam, pipe_in):
+    film = make_video(tmp_path / "film.ts", square_video("cat", 1, 9)[0])
+    pipe_in(film.read_bytes())
+    outcome = colocam("localize", trained, "-", "-o", tmp_path / "out")
+    assert outcome.code == 0, outcome.err
+    assert "localizing the standard input: " in outcome.err
+    table = tmp_path / "out" / "stdin.csv"
+    assert [float(row["pts"]) for row in rows_of(table)] == pytest.approx([frame.pts for frame in decode(film)])
+    assert json.loads((tmp_path / "out" / "stdin.video.json").read_text(encoding="utf-8"))["frames"] == 9
+    assert len(list(decode(tmp_path / "out" / "stdin.mp4"))) == 9
+
+
+def test_what_never_ends_is_kept_when_it_is_stopped(trained, tmp_path, monkeypatch, capsys):
+    """A pattern without end stands for a camera; the signal comes from within, at a known frame."""
+    before = signal.getsignal(signal.SIGINT)
+    whole = VideoReader.frames
+
+    def frames(reader, choice):
+        for frame in whole(reader, choice):
+            if frame.index == 7 and reader.source.format == "lavfi":
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+                asked.wait()
+            yield frame
+
+    asked = threading.Event()
+    monkeypatch.setattr("colocam.interrupt.say", lambda _text: asked.set())
+    monkeypatch.setattr(VideoReader, "frames", frames)
+    written = localize_file(trained, "testsrc=size=64x48:rate=25", tmp_path / "out", format="lavfi")
+    assert numbers_of(written.table) == list(range(8))
+    assert len(list(decode(written.video))) == 8
+    assert probe(written.video).fps == 25
+    assert signal.getsignal(signal.SIGINT) is before
+    assert "8 frames in" in capsys.readouterr().err
+
+
+def test_an_interrupt_while_writing_leaves_neither_files_nor_threads(trained, film, tmp_path, monkeypatch):
+    threads = threading.active_count()
+
+    def interrupted(*_arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("colocam.inference.sinks.VideoWriter.write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        localize_file(trained, film, tmp_path / "out")
+    assert names_in(tmp_path / "out") == []
+    assert threading.active_count() == threads
+
+
+def test_the_model_is_opened_once_for_all_videos(trained, film, tmp_path, monkeypatch):
+    from colocam.inference import localizer  # noqa: PLC0415
+
+    shutil.copy(film, film.with_name("second.mp4"))
+    opened, load = [], localizer.Localizer.load.__func__
+    monkeypatch.setattr(
+        localizer.Localizer, "load", classmethod(lambda cls, *a, **o: opened.append(a) or load(cls, *a, **o))
+    )
+    written = list(localize_videos(trained, [film.parent], tmp_path / "out", Writing(annotate=False)))
+    assert [one.table.name for one in written] == ["film.csv", "second.csv"]
+    assert len(opened) == 1
