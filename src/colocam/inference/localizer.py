@@ -88,6 +88,8 @@ class Localizer:
             raise ColocamError(f"--tag {self.tag}: the model does not know it{suggest(self.tag, self.tags)}")
         if self.presence is not None and not 0 <= self.presence <= 1:
             raise ColocamError(f"--presence {self.presence}: give a probability in 0–1")
+        if not 0 <= self.threshold <= 1:
+            raise ColocamError(f"--threshold {self.threshold}: give a share of the map's maximum in 0–1")
         if self.smooth not in SMOOTH:
             raise ColocamError(f"--smooth {self.smooth}{suggest(self.smooth, list(SMOOTH))}")
 
