@@ -1,8 +1,12 @@
-"""Is the tagged object in the frame? From the classifier's logits over time to a probability per frame.
+"""Is the tagged object in the frame? From the classifier over time to a probability per frame.
 
-The log-odds ℓ of a tag, log p / (1 − p) of its softmax probability, become evidence a·ℓ + b: how much more likely a
-frame with the object gives such odds than one without it. A hidden Markov model with two states, there or not, adds up
-the evidence of neighbouring frames. Frames of one shot are alike, so the evidence of each counts by ``SHARE`` only.
+The class activation map of a tag has a peak z, the largest value of Σ_k w_k A_k over the places of the frame. Where
+the object is, the peak is high; without it, the peak is that of the ground, and the ground is to be seen around the
+object. So the evidence a·z + b, how much more likely a frame with the object has such a peak than one without it, is
+fitted to peaks of frames against peaks of their own ground: no frame needs a label (docs/presence.md).
+
+A hidden Markov model with two states, there or not, adds up the evidence of neighbouring frames. Frames of one shot are
+alike, so the evidence of each counts by ``SHARE`` only.
 """
 
 from collections import deque
@@ -13,8 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
-from colocam.errors import ColocamError
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,15 +29,10 @@ LIMIT = 12.0
 
 
 class Calibration(NamedTuple):
-    """Evidence = slope · log-odds + offset."""
+    """Evidence = slope · peak + offset."""
 
     slope: float
     offset: float
-
-
-def uncalibrated(tags: int) -> Calibration:
-    """Take the classifier at its word, all of ``tags`` classes being equally frequent: p / (1 − p) · (K − 1) to 1."""
-    return Calibration(1.0, log(max(tags - 1, 1)))
 
 
 def log_odds(logits: npt.NDArray[np.floating]) -> Floats:
@@ -46,22 +43,35 @@ def log_odds(logits: npt.NDArray[np.floating]) -> Floats:
     return odds
 
 
-def calibrate(odds: Floats, positive: npt.NDArray[np.bool_]) -> Calibration:
-    """Fit the evidence to frames of videos with a tag (positive) and without it, both kinds weighing the same.
+def calibrate(peaks: Floats, ground: Floats) -> Calibration | None:
+    """Fit the evidence to the peaks of frames and to those of their ground, both kinds weighing the same.
 
-    Logistic regression by Newton's method, with targets moved a little inwards as Platt has it, so that separable
-    odds give no infinite slope. A slope below 0 would mean that the tag speaks against itself: then 0 remains.
+    Logistic regression by Newton's method on peaks in units of their spread, with targets moved a little inwards as
+    Platt has it, so that separable peaks give no infinite slope. A slope below 0 would mean that the ground looks more
+    like the tag than the object does: then no evidence remains.
 
     Args:
-        odds: (N,) log-odds of the tag in question.
-        positive: (N,).
+        peaks: (N,) of frames of videos with the tag, some of them perhaps without the object.
+        ground: (M,) of places around the object.
+
+    Returns:
+        None where one of the two kinds is missing.
     """
+    if not len(peaks) or not len(ground):
+        return None
+    values = np.concatenate([peaks, ground]).astype(np.float64)
+    positive = np.arange(len(values)) < len(peaks)
+    middle, spread = float(values.mean()), float(values.std()) or 1.0
+    slope, offset = _logistic((values - middle) / spread, positive)
+    return Calibration(slope / spread, offset - slope * middle / spread) if slope > 0 else Calibration(0.0, 0.0)
+
+
+def _logistic(x: Floats, positive: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """Slope and offset of the balanced logistic regression of ``positive`` on ``x``, both (N,)."""
     count = np.array([(~positive).sum(), positive.sum()], float)
-    if not count.all():
-        raise ColocamError("calibration needs frames of videos with the tag and of videos without it")
     target = np.where(positive, (count[1] + 1) / (count[1] + 2), 1 / (count[0] + 2))
     weight = np.where(positive, 0.5 / count[1], 0.5 / count[0])
-    design = np.stack([np.clip(odds, -50, 50), np.ones(len(odds))], axis=1)
+    design = np.stack([x, np.ones(len(x))], axis=1)
     values = np.zeros(2)
     for _ in range(100):
         p = 1 / (1 + np.exp(-(design @ values)))
@@ -72,7 +82,7 @@ def calibrate(odds: Floats, positive: npt.NDArray[np.bool_]) -> Calibration:
         values -= step
         if np.abs(step).max() < 1e-10:
             break
-    return Calibration(float(values[0]), float(values[1])) if values[0] > 0 else Calibration(0.0, 0.0)
+    return float(values[0]), float(values[1])
 
 
 def later_odds(evidence: Sequence[float], appear: float = APPEAR, vanish: float = VANISH) -> float:
@@ -107,14 +117,15 @@ class Presence:
         self._last: _Frame | None = None
         self._waiting: deque[_Frame] = deque()
 
-    def push(self, logits: npt.NDArray[np.floating], *, cut: bool = False) -> list[float]:
-        """Take the logits (K,) of the next frame; give the presence in the frame ``lag`` before it, if there is one."""
+    def push(
+        self, logits: npt.NDArray[np.floating], peaks: npt.NDArray[np.floating], *, cut: bool = False
+    ) -> list[float]:
+        """Take logits and peaks (K,) of the next frame; give the presence ``lag`` frames before it, if there is one."""
         slope, offset = self.calibration
-        odds = log_odds(logits)
-        evidence = SHARE * np.clip(slope * odds + offset, -LIMIT, LIMIT)
-        likelihood = -np.logaddexp(0, -odds)  # log p
+        evidence = SHARE * np.clip(slope * peaks.astype(np.float64) + offset, -LIMIT, LIMIT)
+        likelihood = -np.logaddexp(0, -log_odds(logits))  # log p
         if self._last is None or cut:
-            before = np.full(len(odds), log(APPEAR / VANISH))  # as often as in the long run
+            before = np.full(len(evidence), log(APPEAR / VANISH))  # as often as in the long run
         else:
             before, likelihood = _next(self._last.odds), likelihood + self._last.likelihood
         self._last = _Frame(evidence, evidence + before, likelihood, cut)
@@ -130,6 +141,13 @@ class Presence:
         later = list(takewhile(lambda one: not one.cut, self._waiting))
         tag = int((later[-1] if later else frame).likelihood.argmax()) if self.tag is None else self.tag
         return _sigmoid(float(frame.odds[tag]) + later_odds([float(one.evidence[tag]) for one in later]))
+
+
+def clip_presence(peaks: npt.NDArray[np.floating], calibration: Calibration, lag: int = 16) -> Floats:
+    """Presence (T,) in all frames of one shot whose tag is known, from the tag's peaks (T,)."""
+    model, alone = Presence(calibration, lag, tag=0), np.zeros(1)
+    early = [p for peak in peaks for p in model.push(alone, np.array([peak]))]
+    return np.array(early + model.finish())
 
 
 def _next(odds: Floats) -> Floats:

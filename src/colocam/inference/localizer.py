@@ -20,7 +20,7 @@ from colocam.errors import ColocamError, suggest
 from colocam.inference.network import Network, TorchNetwork
 from colocam.inference.steady import OFFLINE, ONLINE, LookAhead, Sight, single, steady
 from colocam.models.store import Card, load_model
-from colocam.presence import Calibration, Presence, uncalibrated
+from colocam.presence import Calibration, Presence
 from colocam.run import choose_device
 from colocam.types import Box, Localization
 
@@ -67,6 +67,8 @@ class Localizer:
             raise ColocamError(f"--tag {self.tag}: the model does not know it{suggest(self.tag, self.tags)}")
         if self.presence is not None and not 0 <= self.presence <= 1:
             raise ColocamError(f"--presence {self.presence}: give a probability in 0–1")
+        if self.presence is not None and card.presence is None:
+            raise ColocamError("--presence: this model was trained without its calibration: train again")
         if self.smooth not in SMOOTH:
             raise ColocamError(f"--smooth {self.smooth}{suggest(self.smooth, list(SMOOTH))}")
 
@@ -90,8 +92,8 @@ class Localizer:
         """The same for frames that are already decoded; each comes back with what was found in it."""
         sights, ahead = self._sights(frames), SMOOTH[self.smooth]
         wanted = None if self.tag is None else self.tags.index(self.tag)
-        calibration = Calibration(*self.card.presence) if self.card.presence else uncalibrated(len(self.tags))
-        presence = Presence(calibration, 0 if ahead is None else ahead.path, wanted)
+        lag = 0 if ahead is None else ahead.path
+        presence = Presence(Calibration(*(self.card.presence or (0.0, 0.0))), lag, wanted)
         for sight in single(sights, presence) if ahead is None else steady(sights, ahead, presence):
             yield sight.frame, self._tell(sight)
 
@@ -104,9 +106,10 @@ class Localizer:
         size = self.card.size
         resized = np.stack([cv2.resize(f.image, (size, size), interpolation=cv2.INTER_AREA) for f in batch])
         pictures = resized.astype(np.uint8, copy=False)
-        logits, maps = self.network(pictures)
+        logits, maps, peaks = self.network(pictures)
         levels = to_8bit(torch.from_numpy(maps)).numpy()
-        parts = (logits, maps, levels, candidate_boxes(levels, self.card.threshold), colour_histograms(pictures))
+        candidates = candidate_boxes(levels, self.card.threshold)
+        parts = (logits, peaks, maps, levels, candidates, colour_histograms(pictures))
         return [Sight(*one) for one in zip(batch, *parts, strict=True)]
 
     def _tell(self, sight: Sight) -> Localization:
@@ -134,6 +137,6 @@ class Localizer:
             score=score,
             heatmap=heat,
             track=sight.track if shown else None,
-            presence=sight.presence,
+            presence=None if self.card.presence is None else sight.presence,
             mask=mask,
         )

@@ -1,4 +1,4 @@
-"""From pictures to logits and maps: the one thing a :class:`Localizer` asks of a model, whatever runs it."""
+"""From pictures to logits, maps and peaks: the one thing a :class:`Localizer` asks of a model, whatever runs it."""
 
 from typing import Protocol
 
@@ -12,10 +12,10 @@ Floats = npt.NDArray[np.float32]
 
 
 class Network(Protocol):
-    """Frames (B, S, S, 3), uint8 RGB → class logits (B, K) and foreground probabilities (B, h, w)."""
+    """Frames (B, S, S, 3), uint8 RGB → class logits (B, K), foreground probabilities (B, h, w) and peaks (B, K)."""
 
-    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats]:
-        """Logits before the softmax; maps in 0–1, h × w being the model's own."""
+    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats, Floats]:
+        """Logits before the softmax; maps in 0–1, h × w being the model's own; peaks of activation maps."""
         ...
 
 
@@ -27,7 +27,9 @@ class TorchNetwork:
         self.net = net.to(device).eval()
 
     @torch.inference_mode()
-    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats]:
+    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats, Floats]:
         """See :class:`Network`."""
-        logits, map_logits = self.net(torch.from_numpy(pictures).permute(0, 3, 1, 2).to(self.device))
-        return logits.float().cpu().numpy(), foreground(map_logits).cpu().numpy()
+        seen = self.net(torch.from_numpy(pictures).permute(0, 3, 1, 2).to(self.device))
+        parts = (seen.class_logits.float(), foreground(seen.map_logits), seen.peaks.float())
+        logits, maps, peaks = (part.cpu().numpy() for part in parts)
+        return logits, maps, peaks

@@ -49,6 +49,7 @@ class Sight:
     Attributes:
         frame: the frame.
         logits: (K,) of the classes.
+        peaks: (K,) of their activation maps.
         heatmap: (h, w) foreground probability.
         levels: (h, w) the same in 8 bits.
         candidates: boxes that the object may have, in map pixels.
@@ -62,6 +63,7 @@ class Sight:
 
     frame: VideoFrame
     logits: npt.NDArray[np.float32]
+    peaks: npt.NDArray[np.float32]
     heatmap: npt.NDArray[np.float32] = field(repr=False)
     levels: npt.NDArray[np.uint8] = field(repr=False)
     candidates: Candidates
@@ -76,7 +78,7 @@ class Sight:
 def single(sights: Iterable[Sight], presence: Presence) -> Iterator[Sight]:
     """Take the published box of each frame, and its presence, by itself; there are no tracks."""
     for sight in sights:
-        (sight.presence,) = presence.push(sight.logits, cut=True)
+        (sight.presence,) = presence.push(sight.logits, sight.peaks, cut=True)
         if len(sight.candidates.boxes):
             sight.choice, sight.box = 0, sight.candidates.boxes[0]
         yield sight
@@ -120,7 +122,8 @@ def choose(sights: Iterable[Sight], lag: int, presence: Presence) -> Iterator[Si
 
     for sight in sights:
         waiting.append(sight)
-        yield from decided(path.push(sight.candidates, cut=sight.cut), presence.push(sight.logits, cut=sight.cut))
+        there = presence.push(sight.logits, sight.peaks, cut=sight.cut)
+        yield from decided(path.push(sight.candidates, cut=sight.cut), there)
     yield from decided(path.finish(), presence.finish())
 
 
