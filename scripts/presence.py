@@ -1,7 +1,7 @@
 """Measure presence: python scripts/presence.py RUN BOXES [SPLIT].
 
-For each way of ``colocam localize --smooth`` on all videos of a split (test unless told), with their tag given and, in the
-last line, without it: average precision for empty frames (higher is better), calibration error (lower), and what
+For each way of ``colocam localize --smooth`` on all videos of a split (test unless told), with their tag given and, in
+the last line, without it: average precision for empty frames (higher is better), calibration error (lower), and what
 ``--presence 0.5`` does: boxes per empty frame before → after, share of the frames with the object that lose their box,
 and CorLoc (mean over classes, percent; a hidden box is a miss) before → after.
 """
@@ -10,9 +10,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from colocam import Localizer
 from colocam.data.truth import read_truth
+from colocam.inference.network import Floats, Network
 from colocam.metrics import average_precision, calibration_error, inclusive_iou
 from colocam.run import open_run
 
@@ -20,10 +22,11 @@ from colocam.run import open_run
 class Remembered:
     """A network that sees each batch once, however often it is shown."""
 
-    def __init__(self, network):
-        self.network, self.seen = network, {}
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.seen: dict[bytes, tuple[Floats, Floats, Floats]] = {}
 
-    def __call__(self, pictures):
+    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats, Floats]:
         """See :class:`colocam.inference.network.Network`."""
         key = pictures.tobytes()
         if key not in self.seen:

@@ -155,14 +155,12 @@ def test_a_clip_without_any_ground_keeps_all_its_frames(run, judge, tmp_path, mo
 
 @pytest.mark.parametrize("use", ["weight", "drop"])
 def test_each_use_trains_and_goes_on_exactly_after_a_stop(tmp_path, collection, frame_cache, tiny, monkeypatch, use):
-    settings_ = [*tiny, f"classifier.presence={use}", f"localizer.presence={use}"]
-    config = load_config(overrides=settings_)
+    config = load_config(overrides=[*tiny, f"classifier.presence={use}", f"localizer.presence={use}"])
     whole = train(collection.manifest, tmp_path / "whole", config, frames=frame_cache)
-    calls = itertools.count()
-    for moment in (6, 12):  # in the second half of stage 1, in stage 2
+    for moment, phase in ((5, "classifier after step 5"), (3, "colocam after step 2")):
         calls = itertools.count()
         monkeypatch.setattr(loop, "stop_requested", lambda calls=calls, moment=moment: next(calls) >= moment)
-        with pytest.raises(InterruptedRunError):
+        with pytest.raises(InterruptedRunError, match=f"stopped in {phase}"):
             train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
     monkeypatch.setattr(loop, "stop_requested", lambda: False)
     train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
