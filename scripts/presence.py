@@ -1,12 +1,13 @@
 """Measure presence: python scripts/presence.py RUN BOXES [SPLIT].
 
-For each way of ``colocam localize --smooth`` on all videos of a split (test unless told), with their tag given and, in
-the last line, without it: average precision for empty frames (higher is better), calibration error (lower), and what
-``--presence 0.5`` does: boxes per empty frame before → after, share of the frames with the object that lose their box,
-and CorLoc (mean over classes, percent; a hidden box is a miss) before → after.
+For each way of ``colocam localize --smooth`` on all videos of a split (test unless told), without and with their tag:
+average precision for empty frames (higher is better) and calibration error (lower); and what ``--presence`` does: boxes
+per empty frame before → after, share of the frames with the object that lose their box, and CorLoc (mean over
+classes, percent; a hidden box is a miss) before → after.
 """
 
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ def main(folder: Path, boxes: Path, split: str = "test") -> None:
     run, truth = open_run(folder, "cpu"), read_truth(boxes)
     clips = [clip for clip in run.catalogue.clips if clip.split == split]
     network = Remembered(Localizer.load(folder, "cpu").network)
-    for smooth, told in (("none", True), ("online", True), ("offline", True), ("offline", False)):
+    for smooth, told in product(("none", "online", "offline"), (False, True)):
         presence, there, boxed, hit, tags = [], [], [], [], []
         for clip in clips:
             localizer = Localizer.load(folder, "cpu", smooth=smooth, tag=clip.tag if told else None)
@@ -53,16 +54,20 @@ def main(folder: Path, boxes: Path, split: str = "test") -> None:
                 hit.append(bool(right))
                 tags.append(clip.tag)
         probability, present, box, right = (np.array(part) for part in (presence, there, boxed, hit))
-        shown, of_tag = probability >= 0.5, [(np.array(tags) == tag) & present for tag in run.catalogue.tags]
-        before, after = (100 * np.mean([one[tag].mean() for tag in of_tag]) for one in (right, right & shown))
+        of_tag = [(np.array(tags) == tag) & present for tag in run.catalogue.tags]
         print(
-            f"{smooth:8}{'tag given' if told else 'tag unknown':12} "
-            f"AP {average_precision(-probability, ~present):.3f}, error {calibration_error(probability, present):.3f}; "
-            f"boxes per empty frame {box[~present].mean():.2f} → {(box & shown)[~present].mean():.2f} "
-            f"({(~present).sum()} frames); hidden {100 * (box & ~shown)[present].mean():.1f} % of the others, "
-            f"CorLoc {before:.1f} → {after:.1f}",
-            flush=True,
+            f"{smooth}, tag {'given' if told else 'not given'}: average precision "
+            f"{average_precision(-probability, ~present):.3f}, error {calibration_error(probability, present):.3f}"
         )
+        for bound in (0.25, 0.5):
+            shown = probability >= bound
+            before, after = (100 * np.mean([one[tag].mean() for tag in of_tag]) for one in (right, right & shown))
+            print(
+                f"  --presence {bound}: boxes per empty frame {box[~present].mean():.2f} → "
+                f"{(box & shown)[~present].mean():.2f} ({(~present).sum()} frames); hidden "
+                f"{100 * (box & ~shown)[present].mean():.1f} % of the others, CorLoc {before:.1f} → {after:.1f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

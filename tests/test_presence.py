@@ -1,17 +1,16 @@
 import subprocess
 import sys
 from itertools import pairwise, product
-from math import log
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from scipy.special import expit, logit, softmax
+from scipy.special import expit
 
 from colocam import presence
-from colocam.presence import APPEAR, LIMIT, SHARE, VANISH, Calibration, Presence, calibrate, clip_presence, log_odds
+from colocam.presence import APPEAR, LIMIT, SHARE, VANISH, Calibration, Presence, calibrate, clip_presence
 
 PLAIN = Calibration(1.0, 0.0)
 triples = st.lists(st.tuples(st.floats(-6, 6), st.floats(-6, 6), st.floats(-6, 6)), min_size=1, max_size=6)
@@ -35,11 +34,10 @@ def evidence_of(peaks, tag):
     return SHARE * np.clip(np.array(peaks)[:, tag], -LIMIT, LIMIT)
 
 
-def presences(model, peaks, cuts=None, logits=None):
-    """Presence frame by frame; the logits, where they do not matter, are the peaks."""
+def presences(model, peaks, cuts=None):
     cuts = cuts or [False] * len(peaks)
-    steps = zip(logits or peaks, peaks, cuts, strict=True)
-    return [p for one, peak, cut in steps for p in model.push(np.array(one), np.array(peak), cut=cut)] + model.finish()
+    found = [p for one, cut in zip(peaks, cuts, strict=True) for p in model.push(np.array(one), cut=cut)]
+    return found + model.finish()
 
 
 @settings(deadline=None, max_examples=40)
@@ -79,15 +77,24 @@ def test_shots_are_independent(one, two, lag):
     assert together == pytest.approx(apart, abs=1e-12)
 
 
-def test_without_a_tag_the_likeliest_of_the_shot_counts():
-    logits = [(0.0, 3.0, 0.0), (0.0, -2.0, 1.0), (0.0, 3.0, 0.0)]
-    peaks = [(5.0, 1.0, 2.0), (4.0, -1.0, 2.0), (3.0, 0.5, 2.0)]  # the highest peak is of another class
-    best = np.log(softmax(np.array(logits), axis=1)).sum(0).argmax()
-    found = presences(Presence(PLAIN, 3), peaks, logits=logits)
-    assert found == presences(Presence(PLAIN, 3, int(best)), peaks, logits=logits)
-    assert found != presences(Presence(PLAIN, 3, 0), peaks, logits=logits)
-    online = presences(Presence(PLAIN, 0), peaks, logits=logits)
-    assert online[0] == presences(Presence(PLAIN, 0, 1), peaks)[0]
+def test_without_a_tag_the_class_with_the_highest_peaks_of_the_shot_is_followed():
+    peaks = [
+        (1.0, 3.0, 0.0),
+        (1.0, -4.0, 0.0),
+        (1.5, 3.0, 0.0),
+        (1.0, 0.5, 4.0),
+    ]  # sums 1 2 3.5 4.5, 3 -1 2 2.5, 0 0 0 4
+    assert presences(Presence(PLAIN, 3), peaks)[0] == presences(Presence(PLAIN, 3, 0), peaks)[0]
+    followed = (1, 0, 0, 0)  # as far as the shot is known
+    online = [presences(Presence(PLAIN, 0, tag), peaks)[frame] for frame, tag in enumerate(followed)]
+    assert presences(Presence(PLAIN, 0), peaks) == online
+    after_a_cut = presences(Presence(PLAIN, 0), [(9.0, 0.0), (0.0, 1.0)], [False, True])
+    assert after_a_cut[1] == presences(Presence(PLAIN, 0, 1), [(0.0, 1.0)])[0]
+
+
+def test_all_evidence_of_a_frame_that_stands_alone_counts():
+    (found,) = Presence(Calibration(2.0, -1.0), 0, 0, share=1.0).push(np.array([1.5]), cut=True)
+    assert found == pytest.approx(expit(2 * 1.5 - 1 + np.log(APPEAR / VANISH)))
 
 
 def test_neighbours_carry_over_a_doubtful_frame():
@@ -103,18 +110,6 @@ def test_a_classifier_beyond_doubt_gives_numbers():
         found = presences(Presence(PLAIN, 2, 0), [(big, 0.0, -big), (-big, 0.0, big), (big, 0.0, 0.0)])
         assert np.isfinite(found).all()
         assert 0 <= min(found) <= max(found) <= 1
-
-
-@settings(deadline=None, max_examples=30)
-@given(values=st.lists(st.floats(-15, 15), min_size=2, max_size=7))
-def test_log_odds_are_those_of_the_softmax(values):
-    np.testing.assert_allclose(log_odds(np.array(values)), logit(softmax(values)), rtol=1e-5, atol=1e-6)
-
-
-def test_log_odds_keep_their_digits_and_their_shape():
-    np.testing.assert_allclose(log_odds(np.array([[400.0, 0.0]])), [[400, -400]])
-    assert log_odds(np.zeros((4, 5, 3))).shape == (4, 5, 3)
-    np.testing.assert_allclose(log_odds(np.zeros(3)), -log(2))
 
 
 def platt(odds, positive):

@@ -35,14 +35,6 @@ class Calibration(NamedTuple):
     offset: float
 
 
-def log_odds(logits: npt.NDArray[np.floating]) -> Floats:
-    """Logarithm of p / (1 − p) for the softmax p of logits (..., K); exact however sure the classifier is."""
-    wide = np.asarray(logits, np.float64)
-    others = np.where(np.eye(wide.shape[-1], dtype=bool), -np.inf, wide[..., None, :])
-    odds: Floats = wide - np.logaddexp.reduce(others, axis=-1)
-    return odds
-
-
 def calibrate(peaks: Floats, ground: Floats) -> Calibration | None:
     """Fit the evidence to the peaks of frames and to those of their ground, both kinds weighing the same.
 
@@ -96,39 +88,40 @@ def later_odds(evidence: Sequence[float], appear: float = APPEAR, vanish: float 
 
 
 class _Frame(NamedTuple):
-    """Per class: evidence of the frame, odds given the frames so far, likelihood of the shot so far."""
+    """Per class: evidence of the frame, odds given the frames so far, sum of the shot's peaks so far."""
 
     evidence: Floats
     odds: Floats
-    likelihood: Floats
+    total: Floats
     cut: bool
 
 
 class Presence:
     """Probability of presence as frames arrive, each given ``lag`` frames later; shots are independent.
 
-    Without a given tag (its index) it is the one that the frames of the shot, as far as known, make most likely.
+    Without a given tag (its index) the class with the highest peaks in the shot, as far as it is known, is followed: an
+    object that the classifier takes for something else is there all the same. ``share`` of a frame's evidence counts,
+    all of it where frames stand alone.
     """
 
-    def __init__(self, calibration: Calibration, lag: int, tag: int | None = None) -> None:
+    def __init__(self, calibration: Calibration, lag: int, tag: int | None = None, share: float = SHARE) -> None:
         self.calibration = calibration
         self.lag = lag
         self.tag = tag
+        self.share = share
         self._last: _Frame | None = None
         self._waiting: deque[_Frame] = deque()
 
-    def push(
-        self, logits: npt.NDArray[np.floating], peaks: npt.NDArray[np.floating], *, cut: bool = False
-    ) -> list[float]:
-        """Take logits and peaks (K,) of the next frame; give the presence ``lag`` frames before it, if there is one."""
+    def push(self, peaks: npt.NDArray[np.floating], *, cut: bool = False) -> list[float]:
+        """Take the peaks (K,) of the next frame; give the presence in the frame ``lag`` before it, if there is one."""
         slope, offset = self.calibration
-        evidence = SHARE * np.clip(slope * peaks.astype(np.float64) + offset, -LIMIT, LIMIT)
-        likelihood = -np.logaddexp(0, -log_odds(logits))  # log p
+        total = peaks.astype(np.float64)
+        evidence = self.share * np.clip(slope * total + offset, -LIMIT, LIMIT)
         if self._last is None or cut:
             before = np.full(len(evidence), log(APPEAR / VANISH))  # as often as in the long run
         else:
-            before, likelihood = _next(self._last.odds), likelihood + self._last.likelihood
-        self._last = _Frame(evidence, evidence + before, likelihood, cut)
+            before, total = _next(self._last.odds), total + self._last.total
+        self._last = _Frame(evidence, evidence + before, total, cut)
         self._waiting.append(self._last)
         return [self._decide()] if len(self._waiting) > self.lag else []
 
@@ -139,14 +132,14 @@ class Presence:
     def _decide(self) -> float:
         frame = self._waiting.popleft()
         later = list(takewhile(lambda one: not one.cut, self._waiting))
-        tag = int((later[-1] if later else frame).likelihood.argmax()) if self.tag is None else self.tag
+        tag = int((later[-1] if later else frame).total.argmax()) if self.tag is None else self.tag
         return _sigmoid(float(frame.odds[tag]) + later_odds([float(one.evidence[tag]) for one in later]))
 
 
 def clip_presence(peaks: npt.NDArray[np.floating], calibration: Calibration, lag: int = 16) -> Floats:
-    """Presence (T,) in all frames of one shot whose tag is known, from the tag's peaks (T,)."""
-    model, alone = Presence(calibration, lag, tag=0), np.zeros(1)
-    early = [p for peak in peaks for p in model.push(alone, np.array([peak]))]
+    """Presence (T,) in all frames of one shot from the peaks (T,) of its tag."""
+    model = Presence(calibration, lag)
+    early = [p for peak in peaks for p in model.push(np.array([peak]))]
     return np.array(early + model.finish())
 
 

@@ -20,7 +20,7 @@ from colocam.errors import ColocamError, suggest
 from colocam.inference.network import Network, TorchNetwork
 from colocam.inference.steady import OFFLINE, ONLINE, LookAhead, Sight, single, steady
 from colocam.models.store import Card, load_model
-from colocam.presence import Calibration, Presence
+from colocam.presence import SHARE, Calibration, Presence
 from colocam.run import choose_device
 from colocam.types import Box, Localization
 
@@ -92,8 +92,9 @@ class Localizer:
         """The same for frames that are already decoded; each comes back with what was found in it."""
         sights, ahead = self._sights(frames), SMOOTH[self.smooth]
         wanted = None if self.tag is None else self.tags.index(self.tag)
-        lag = 0 if ahead is None else ahead.path
-        presence = Presence(Calibration(*(self.card.presence or (0.0, 0.0))), lag, wanted)
+        calibration = Calibration(*(self.card.presence or (0.0, 0.0)))
+        lag, share = (0, 1.0) if ahead is None else (ahead.path, SHARE)
+        presence = Presence(calibration, lag, wanted, share)
         for sight in single(sights, presence) if ahead is None else steady(sights, ahead, presence):
             yield sight.frame, self._tell(sight)
 

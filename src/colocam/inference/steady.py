@@ -78,7 +78,7 @@ class Sight:
 def single(sights: Iterable[Sight], presence: Presence) -> Iterator[Sight]:
     """Take the published box of each frame, and its presence, by itself; there are no tracks."""
     for sight in sights:
-        (sight.presence,) = presence.push(sight.logits, sight.peaks, cut=True)
+        (sight.presence,) = presence.push(sight.peaks, cut=True)
         if len(sight.candidates.boxes):
             sight.choice, sight.box = 0, sight.candidates.boxes[0]
         yield sight
@@ -122,8 +122,7 @@ def choose(sights: Iterable[Sight], lag: int, presence: Presence) -> Iterator[Si
 
     for sight in sights:
         waiting.append(sight)
-        there = presence.push(sight.logits, sight.peaks, cut=sight.cut)
-        yield from decided(path.push(sight.candidates, cut=sight.cut), there)
+        yield from decided(path.push(sight.candidates, cut=sight.cut), presence.push(sight.peaks, cut=sight.cut))
     yield from decided(path.finish(), presence.finish())
 
 

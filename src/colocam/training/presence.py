@@ -71,7 +71,7 @@ def frames_with_object(
         save_tensors(path, {"presence": _measure(classifier, clips, judge)})
     lengths = [len(clip) for clip in clips]
     try:
-        presences = load_file(path)["presence"].split(lengths)
+        presences = torch.split(load_file(path)["presence"], lengths)
     except (OSError, SafetensorError, KeyError, RuntimeError) as error:
         raise ColocamError(f"{path} is damaged ({error}): delete it") from error
     return FramesInUse(presences, use)
@@ -90,7 +90,7 @@ def _measure(classifier: Classifier, clips: Sequence[CachedClip], judge: Judge) 
             peaks.append(extract("cam", classifier, frames, classes).amax((1, 2)).cpu())
             advance(len(frames))
             raise_if_stopped("presence")
-    parts = torch.cat(peaks).split(lengths)
+    parts = torch.split(torch.cat(peaks), lengths)
     return torch.cat([torch.from_numpy(clip_presence(part.numpy(), calibration)).float() for part in parts])
 
 
