@@ -23,7 +23,7 @@ def sight(time, *boxes, colours=BLUE, score=0.7):
     found = np.array(boxes, float).reshape(-1, 4)
     candidates = Candidates(found, np.full(len(found), score), np.full(len(found), 0.5))
     nothing = np.zeros((96, 96))
-    return Sight(VideoFrame(time, time / 25, PICTURE), np.zeros(3), np.zeros(3), nothing, nothing, candidates, colours)
+    return Sight(VideoFrame(time, time / 25, PICTURE), np.zeros(3), nothing, nothing, candidates, colours, np.zeros(3))
 
 
 def steady(sights, ahead):

@@ -110,7 +110,7 @@ class Localizer:
         logits, maps, peaks = self.network(pictures)
         levels = to_8bit(torch.from_numpy(maps)).numpy()
         candidates = candidate_boxes(levels, self.card.threshold)
-        parts = (logits, peaks, maps, levels, candidates, colour_histograms(pictures))
+        parts = (logits, maps, levels, candidates, colour_histograms(pictures), peaks)
         return [Sight(*one) for one in zip(batch, *parts, strict=True)]
 
     def _tell(self, sight: Sight) -> Localization:

@@ -49,11 +49,11 @@ class Sight:
     Attributes:
         frame: the frame.
         logits: (K,) of the classes.
-        peaks: (K,) of their activation maps.
         heatmap: (h, w) foreground probability.
         levels: (h, w) the same in 8 bits.
         candidates: boxes that the object may have, in map pixels.
         histogram: (D,) colours of the frame.
+        peaks: (K,) of the classes' activation maps.
         cut: whether a new shot begins here.
         choice: which candidate is the object, ``NONE`` for none.
         track: number of the object from 0.
@@ -63,11 +63,11 @@ class Sight:
 
     frame: VideoFrame
     logits: npt.NDArray[np.float32]
-    peaks: npt.NDArray[np.float32]
     heatmap: npt.NDArray[np.float32] = field(repr=False)
     levels: npt.NDArray[np.uint8] = field(repr=False)
     candidates: Candidates
     histogram: npt.NDArray[np.float32] = field(repr=False)
+    peaks: npt.NDArray[np.float32]
     cut: bool = False
     choice: int = NONE
     track: int | None = None
