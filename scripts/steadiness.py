@@ -1,8 +1,7 @@
 """Measure boxes over time with and without smoothing: python scripts/steadiness.py RUN BOXES [SPLIT].
 
 For each way of ``colocam localize --smooth``: CorLoc (mean over classes, percent), change, jitter and sudden shifts of
-the boxes of all videos of a split (val unless told), in pixels of the original video, at the model's stored threshold;
-and, with the tag given, how many boxes ``--presence 0.5`` would hide on frames without and with the object.
+the boxes of all videos of a split (val unless told), in pixels of the original video, at the model's stored threshold.
 """
 
 import sys
@@ -23,23 +22,20 @@ def main(folder: Path, boxes: Path, split: str = "val") -> None:
     clips = [clip for clip in run.catalogue.clips if clip.split == split]
     for smooth in ("none", "online", "offline"):
         right: dict[str, list[bool]] = {tag: [] for tag in run.catalogue.tags}
-        tracks, hidden = [], {True: [], False: []}
+        tracks = []
         for clip in clips:
             found = list(Localizer.load(folder, "cpu", smooth=smooth, tag=clip.tag)(clip.path))
             tracks.append(np.array([f.box or (np.nan,) * 4 for f in found]))
             for f in found:
                 true = truth.boxes(clip.name, f.frame)
-                hidden[bool(true)].append((f.presence or 0) < 0.5)
                 if true:
                     hit = f.box is not None and inclusive_iou(np.array([f.box]), np.array(true)).max() >= 0.5
                     right[clip.tag].append(bool(hit))
         corloc = 100 * np.mean([np.mean(hits) for hits in right.values()])
         still = steadiness(tracks)
-        empty, present = (100 * np.mean(hidden[there]) for there in (False, True))
         print(
             f"{smooth:8} CorLoc {corloc:.1f}, change {still.change:.3f}, jitter {still.jitter:.3f}, "
-            f"shifts {still.shifts}; "
-            f"below presence 0.5: {empty:.0f} % of {len(hidden[False])} empty frames, {present:.1f} % of the others"
+            f"shifts {still.shifts}"
         )
 
 

@@ -19,8 +19,8 @@ class Card(BaseModel):
         threshold: τ, relative to each map's maximum, that was chosen when the model was trained.
         threshold_from: how τ was chosen: ``tags-only`` or ``validation`` boxes.
         method: colocam, fcam or tcam.
-        presence: slope and offset that turn the log-odds of a class into evidence (:mod:`colocam.presence`); None
-            where nothing was calibrated.
+        presence: slope and offset that turn the peak of a class's activation map into evidence
+            (:mod:`colocam.presence`); None where nothing was calibrated.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -89,6 +89,11 @@ class Optimisation(Section):
     """Decay of the running mean of the weights that is evaluated and kept; 0 keeps the last weights themselves."""
 
 
+UsePresence = Literal["off", "weight", "drop"]
+"""What training does with frames that hardly show the tagged object (docs/presence.md). weight: they count less; drop:
+they are not drawn, though of each clip the likelier half always is."""
+
+
 class ClassifierStage(Optimisation):
     """Stage 1: frames → tag."""
 
@@ -104,6 +109,8 @@ class ClassifierStage(Optimisation):
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
     jitter: NonNegative = 0.0
     """Random brightness, contrast and saturation by up to this factor."""
+    presence: UsePresence = "off"
+    """Use of presence in the second half of the epochs, as the classifier sees it halfway."""
 
 
 class Seeds(Section):
@@ -167,6 +174,8 @@ class LocalizerStage(Optimisation):
     """Sequences drawn from each clip an epoch."""
     pool: Annotated[int, Field(ge=0)] = 0
     """k of TCAM: seeds from the maximum of the CAMs of a frame and its k predecessors."""
+    presence: UsePresence = "off"
+    """Use of presence, as the trained classifier sees it; weight: the seeds of a frame count by its presence."""
     decoder: tuple[Count, ...] = (256, 128, 64, 32, 16)
     """Channels of the decoder's blocks, deepest first. U-Net: one per feature map of the encoder, or one fewer;
     on a transformer, each block doubles the resolution up to the frame's."""

@@ -1,8 +1,12 @@
-"""Is the tagged object in the frame? From the classifier's logits over time to a probability per frame.
+"""Is the tagged object in the frame? From the classifier over time to a probability per frame.
 
-The log-odds ℓ of a tag, log p / (1 − p) of its softmax probability, become evidence a·ℓ + b: how much more likely a
-frame with the object gives such odds than one without it. A hidden Markov model with two states, there or not, adds up
-the evidence of neighbouring frames. Frames of one shot are alike, so the evidence of each counts by ``SHARE`` only.
+The class activation map of a tag has a peak z, the largest value of Σ_k w_k A_k over the places of the frame. Where
+the object is, the peak is high; without it, the peak is that of the ground, and the ground is to be seen around the
+object. So the evidence a·z + b, how much more likely a frame with the object has such a peak than one without it, is
+fitted to peaks of frames against peaks of their own ground: no frame needs a label (docs/presence.md).
+
+A hidden Markov model with two states, there or not, adds up the evidence of neighbouring frames. Frames of one shot are
+alike, so the evidence of each counts by ``SHARE`` only.
 """
 
 from collections import deque
@@ -13,8 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
-from colocam.errors import ColocamError
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,41 +29,41 @@ LIMIT = 12.0
 
 
 class Calibration(NamedTuple):
-    """Evidence = slope · log-odds + offset."""
+    """Evidence = slope · peak + offset."""
 
     slope: float
     offset: float
 
 
-def uncalibrated(tags: int) -> Calibration:
-    """Take the classifier at its word, all of ``tags`` classes being equally frequent: p / (1 − p) · (K − 1) to 1."""
-    return Calibration(1.0, log(max(tags - 1, 1)))
+def calibrate(peaks: Floats, ground: Floats) -> Calibration | None:
+    """Fit the evidence to the peaks of frames and to those of their ground, both kinds weighing the same.
 
-
-def log_odds(logits: npt.NDArray[np.floating]) -> Floats:
-    """Logarithm of p / (1 − p) for the softmax p of logits (..., K); exact however sure the classifier is."""
-    wide = np.asarray(logits, np.float64)
-    others = np.where(np.eye(wide.shape[-1], dtype=bool), -np.inf, wide[..., None, :])
-    odds: Floats = wide - np.logaddexp.reduce(others, axis=-1)
-    return odds
-
-
-def calibrate(odds: Floats, positive: npt.NDArray[np.bool_]) -> Calibration:
-    """Fit the evidence to frames of videos with a tag (positive) and without it, both kinds weighing the same.
-
-    Logistic regression by Newton's method, with targets moved a little inwards as Platt has it, so that separable
-    odds give no infinite slope. A slope below 0 would mean that the tag speaks against itself: then 0 remains.
+    Logistic regression by Newton's method on peaks in units of their spread, with targets moved a little inwards as
+    Platt has it, so that separable peaks give no infinite slope. A slope below 0 would mean that the ground looks more
+    like the tag than the object does: then no evidence remains.
 
     Args:
-        odds: (N,) log-odds of the tag in question.
-        positive: (N,).
+        peaks: (N,) of frames of videos with the tag, some of them perhaps without the object.
+        ground: (M,) of places around the object.
+
+    Returns:
+        None where one of the two kinds is missing.
     """
+    if not len(peaks) or not len(ground):
+        return None
+    values = np.concatenate([peaks, ground]).astype(np.float64)
+    positive = np.arange(len(values)) < len(peaks)
+    middle, spread = float(values.mean()), float(values.std()) or 1.0
+    slope, offset = _logistic((values - middle) / spread, positive)
+    return Calibration(slope / spread, offset - slope * middle / spread) if slope > 0 else Calibration(0.0, 0.0)
+
+
+def _logistic(x: Floats, positive: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """Slope and offset of the balanced logistic regression of ``positive`` on ``x``, both (N,)."""
     count = np.array([(~positive).sum(), positive.sum()], float)
-    if not count.all():
-        raise ColocamError("calibration needs frames of videos with the tag and of videos without it")
     target = np.where(positive, (count[1] + 1) / (count[1] + 2), 1 / (count[0] + 2))
     weight = np.where(positive, 0.5 / count[1], 0.5 / count[0])
-    design = np.stack([np.clip(odds, -50, 50), np.ones(len(odds))], axis=1)
+    design = np.stack([x, np.ones(len(x))], axis=1)
     values = np.zeros(2)
     for _ in range(100):
         p = 1 / (1 + np.exp(-(design @ values)))
@@ -72,7 +74,7 @@ def calibrate(odds: Floats, positive: npt.NDArray[np.bool_]) -> Calibration:
         values -= step
         if np.abs(step).max() < 1e-10:
             break
-    return Calibration(float(values[0]), float(values[1])) if values[0] > 0 else Calibration(0.0, 0.0)
+    return float(values[0]), float(values[1])
 
 
 def later_odds(evidence: Sequence[float], appear: float = APPEAR, vanish: float = VANISH) -> float:
@@ -86,38 +88,40 @@ def later_odds(evidence: Sequence[float], appear: float = APPEAR, vanish: float 
 
 
 class _Frame(NamedTuple):
-    """Per class: evidence of the frame, odds given the frames so far, likelihood of the shot so far."""
+    """Per class: evidence of the frame, odds given the frames so far, sum of the shot's peaks so far."""
 
     evidence: Floats
     odds: Floats
-    likelihood: Floats
+    total: Floats
     cut: bool
 
 
 class Presence:
     """Probability of presence as frames arrive, each given ``lag`` frames later; shots are independent.
 
-    Without a given tag (its index) it is the one that the frames of the shot, as far as known, make most likely.
+    Without a given tag (its index) the class with the highest peaks in the shot, as far as it is known, is followed: an
+    object that the classifier takes for something else is there all the same. ``share`` of a frame's evidence counts,
+    all of it where frames stand alone.
     """
 
-    def __init__(self, calibration: Calibration, lag: int, tag: int | None = None) -> None:
+    def __init__(self, calibration: Calibration, lag: int, tag: int | None = None, share: float = SHARE) -> None:
         self.calibration = calibration
         self.lag = lag
         self.tag = tag
+        self.share = share
         self._last: _Frame | None = None
         self._waiting: deque[_Frame] = deque()
 
-    def push(self, logits: npt.NDArray[np.floating], *, cut: bool = False) -> list[float]:
-        """Take the logits (K,) of the next frame; give the presence in the frame ``lag`` before it, if there is one."""
+    def push(self, peaks: npt.NDArray[np.floating], *, cut: bool = False) -> list[float]:
+        """Take the peaks (K,) of the next frame; give the presence in the frame ``lag`` before it, if there is one."""
         slope, offset = self.calibration
-        odds = log_odds(logits)
-        evidence = SHARE * np.clip(slope * odds + offset, -LIMIT, LIMIT)
-        likelihood = -np.logaddexp(0, -odds)  # log p
+        total = peaks.astype(np.float64)
+        evidence = self.share * np.clip(slope * total + offset, -LIMIT, LIMIT)
         if self._last is None or cut:
-            before = np.full(len(odds), log(APPEAR / VANISH))  # as often as in the long run
+            before = np.full(len(evidence), log(APPEAR / VANISH))  # as often as in the long run
         else:
-            before, likelihood = _next(self._last.odds), likelihood + self._last.likelihood
-        self._last = _Frame(evidence, evidence + before, likelihood, cut)
+            before, total = _next(self._last.odds), total + self._last.total
+        self._last = _Frame(evidence, evidence + before, total, cut)
         self._waiting.append(self._last)
         return [self._decide()] if len(self._waiting) > self.lag else []
 
@@ -128,8 +132,15 @@ class Presence:
     def _decide(self) -> float:
         frame = self._waiting.popleft()
         later = list(takewhile(lambda one: not one.cut, self._waiting))
-        tag = int((later[-1] if later else frame).likelihood.argmax()) if self.tag is None else self.tag
+        tag = int((later[-1] if later else frame).total.argmax()) if self.tag is None else self.tag
         return _sigmoid(float(frame.odds[tag]) + later_odds([float(one.evidence[tag]) for one in later]))
+
+
+def clip_presence(peaks: npt.NDArray[np.floating], calibration: Calibration, lag: int = 16) -> Floats:
+    """Presence (T,) in all frames of one shot from the peaks (T,) of its tag."""
+    model = Presence(calibration, lag)
+    early = [p for peak in peaks for p in model.push(np.array([peak]))]
+    return np.array(early + model.finish())
 
 
 def _next(odds: Floats) -> Floats:

@@ -9,9 +9,10 @@ from colocam.data.video import VideoFrame
 from colocam.inference.follow import each, steady_instances
 from colocam.inference.steady import GAP, OFFLINE, ONLINE, Sight
 from colocam.metrics import steadiness
-from colocam.presence import Presence, uncalibrated
+from colocam.presence import Calibration, Presence
 
 LEFT, RIGHT, LOW = (10, 10, 30, 30), (60, 10, 80, 30), (30, 60, 50, 80)
+PLAIN = Calibration(1.0, 0.0)
 PICTURE = np.zeros((4, 4, 3), np.uint8)
 BLUE, RED = np.eye(2, 48, dtype=np.float32)
 BOTH = pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
@@ -21,13 +22,13 @@ def sight(time, *boxes, colours=BLUE):
     found = np.array(boxes, float).reshape(-1, 4)
     candidates = Candidates(found, np.full(len(found), 0.7), np.full(len(found), 0.5))
     nothing = np.zeros((96, 96))
-    return Sight(VideoFrame(time, time / 25, PICTURE), np.zeros(3), nothing, nothing, candidates, colours)
+    return Sight(VideoFrame(time, time / 25, PICTURE), np.zeros(3), nothing, nothing, candidates, colours, np.zeros(3))
 
 
 def followed(sights, ahead):
     """For each frame its objects: track → box."""
     frames = {}
-    for one in steady_instances(sights, ahead, Presence(uncalibrated(3), ahead.path)):
+    for one in steady_instances(sights, ahead, Presence(PLAIN, ahead.path)):
         objects = frames.setdefault(one.frame.index, {})
         if one.box is not None:
             assert one.track not in objects
@@ -104,7 +105,7 @@ def test_the_largest_blob_is_never_a_flicker():
 @BOTH
 def test_frames_without_a_blob_are_there_without_a_box(ahead):
     sights = [sight(t, *([LEFT, RIGHT] if t < 3 else [])) for t in range(20)]
-    out = list(steady_instances(sights, ahead, Presence(uncalibrated(3), ahead.path)))
+    out = list(steady_instances(sights, ahead, Presence(PLAIN, ahead.path)))
     assert sorted({one.frame.index for one in out}) == list(range(20))
     last = [one for one in out if one.frame.index == 19]
     assert [(one.box, one.track, one.choice) for one in last] == [(None, None, NONE)]
@@ -118,14 +119,14 @@ def test_online_no_later_frame_is_needed():
             taken.append(t)
             yield sight(t, LEFT, RIGHT)
 
-    out = steady_instances(frames(), ONLINE, Presence(uncalibrated(3), 0))
+    out = steady_instances(frames(), ONLINE, Presence(PLAIN, 0))
     for t in range(10):
         assert [next(out).frame.index, next(out).frame.index] == [t, t]
         assert taken[-1] == t
 
 
 def test_without_tracks_each_frame_stands_alone():
-    out = list(each([sight(0, LEFT, RIGHT), sight(1), sight(2, LOW)], Presence(uncalibrated(3), 0)))
+    out = list(each([sight(0, LEFT, RIGHT), sight(1), sight(2, LOW)], Presence(PLAIN, 0)))
     assert [(one.frame.index, one.choice, one.track) for one in out] == [
         (0, 0, None),
         (0, 1, None),

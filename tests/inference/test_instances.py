@@ -22,7 +22,8 @@ def colour_network(pictures):
     """Foreground is what is not grey; the classifier is always sure of the first class."""
     wide = pictures.astype(np.float32)
     maps = np.clip((wide.max(3) - wide.min(3)) / 160, 0, 1)
-    return np.tile(np.float32([4, 0, 0]), (len(pictures), 1)), maps
+    sure = np.tile(np.float32([4, -4, -4]), (len(pictures), 1))
+    return sure, maps, sure
 
 
 def boxes_at(time):
@@ -50,7 +51,7 @@ def video(tmp_path, make_video, pictures):
 
 @pytest.fixture
 def card(trained):
-    return load_model(trained).card.model_copy(update={"threshold": 0.5})
+    return load_model(trained).card.model_copy(update={"threshold": 0.5, "presence": (1.0, 0.0)})
 
 
 def right(box, time):

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from scipy.special import expit
 
 from colocam import Localizer as PublicLocalizer
 from colocam.boxes import largest_boxes
@@ -22,6 +23,7 @@ from colocam.inference.localize import localize_file
 from colocam.metrics import steadiness
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.store import load_model
+from colocam.presence import APPEAR, LIMIT, VANISH
 
 SIDE = 32
 
@@ -52,9 +54,12 @@ def test_it_says_what_the_network_says(trained, video):
     for frame, one in zip(decode(video), found, strict=True):
         picture = cv2.resize(frame.image, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
         with torch.no_grad():
-            logits, map_logits = net(torch.from_numpy(picture).permute(2, 0, 1)[None])
+            logits, map_logits, peaks = net(torch.from_numpy(picture).permute(2, 0, 1)[None])
         probabilities, heat = logits[0].softmax(0), map_logits[0].softmax(0)[1].numpy()
         assert one.tag == card["tags"][int(probabilities.argmax())]
+        slope, offset = card["presence"]
+        evidence = np.clip(slope * float(peaks.max()) + offset, -LIMIT, LIMIT)
+        assert one.presence == pytest.approx(expit(evidence + np.log(APPEAR / VANISH)), abs=1e-4)
         assert one.probability == pytest.approx(float(probabilities.max()), abs=1e-5)
         np.testing.assert_allclose(one.heatmap, heat, atol=1e-5)
         (box,), (there,) = largest_boxes(one.heatmap[None], card["threshold"])
@@ -455,8 +460,10 @@ def test_presence_and_tags_are_checked(trained):
         Localizer.load(trained, presence=1.5)
 
 
-def test_a_model_without_calibration_has_presences_all_the_same(broken, video):
+def test_a_model_without_calibration_does_not_pretend_to_have_presences(broken, video):
     card = json.loads((broken / "model.json").read_text(encoding="utf-8"))
     del card["presence"]
     (broken / "model.json").write_text(json.dumps(card), encoding="utf-8")
-    assert all(0 < one.presence < 1 for one in Localizer.load(broken, smooth="online")(video))
+    assert {one.presence for one in Localizer.load(broken, smooth="online")(video)} == {None}
+    with pytest.raises(ColocamError, match="--presence: this model was trained without its calibration: train again"):
+        Localizer.load(broken, presence=0.5)

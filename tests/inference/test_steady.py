@@ -11,22 +11,23 @@ from colocam.data.video import VideoFrame
 from colocam.inference.steady import GAP, OFFLINE, ONLINE, LookAhead, Sight, single, smooth
 from colocam.inference.steady import steady as steady_with
 from colocam.metrics import steadiness
-from colocam.presence import Presence, uncalibrated
+from colocam.presence import Calibration, Presence
 
 LEFT, RIGHT = (10, 10, 30, 30), (60, 60, 80, 80)
 PICTURE = np.zeros((4, 4, 3), np.uint8)
 BLUE, RED = np.eye(2, 48, dtype=np.float32)
+PLAIN = Calibration(1.0, 0.0)
 
 
 def sight(time, *boxes, colours=BLUE, score=0.7):
     found = np.array(boxes, float).reshape(-1, 4)
     candidates = Candidates(found, np.full(len(found), score), np.full(len(found), 0.5))
     nothing = np.zeros((96, 96))
-    return Sight(VideoFrame(time, time / 25, PICTURE), np.zeros(3), nothing, nothing, candidates, colours)
+    return Sight(VideoFrame(time, time / 25, PICTURE), np.zeros(3), nothing, nothing, candidates, colours, np.zeros(3))
 
 
 def steady(sights, ahead):
-    return steady_with(sights, ahead, Presence(uncalibrated(3), ahead.path))
+    return steady_with(sights, ahead, Presence(PLAIN, ahead.path))
 
 
 def boxes_of(sights):
@@ -137,7 +138,7 @@ def test_frames_come_back_in_order_no_later_than_the_look_ahead(video, cuts, pat
 
 
 def test_frames_by_themselves_have_the_published_box_and_no_track():
-    found = list(single([sight(0, RIGHT, LEFT), sight(1)], Presence(uncalibrated(3), 0)))
+    found = list(single([sight(0, RIGHT, LEFT), sight(1)], Presence(PLAIN, 0)))
     np.testing.assert_array_equal(found[0].box, RIGHT)
     assert found[1].box is None
     assert [one.track for one in found] == [None, None]

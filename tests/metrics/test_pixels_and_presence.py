@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
-from colocam.metrics import average_precision, pixel_histograms, pxap
+from colocam.metrics import average_precision, calibration_error, pixel_histograms, pxap
 
 
 def brute_force(scores, true):
@@ -75,3 +75,24 @@ def test_bad_input_is_refused():
         average_precision(np.zeros(3), np.zeros(3, bool))
     with pytest.raises(ColocamError, match="shape"):
         average_precision(np.zeros(3), np.zeros(2, bool))
+
+
+def test_calibration_error_is_the_gap_between_promise_and_truth():
+    said = np.array([0.05, 0.05, 0.05, 0.95, 0.95, 1.0])
+    present = np.array([0, 0, 1, 1, 1, 0], bool)
+    low, high = abs(0.05 - 1 / 3), abs(2.9 / 3 - 2 / 3)  # bins 0–0.1 and 0.9–1
+    assert calibration_error(said, present) == pytest.approx((3 * low + 3 * high) / 6)
+    assert calibration_error(said, present, bins=1) == pytest.approx(abs(said.mean() - 0.5))
+    assert calibration_error(np.full(4, 0.75), np.array([1, 1, 1, 0], bool)) == pytest.approx(0)
+
+
+def test_calibration_error_of_true_probabilities_is_small():
+    rng = np.random.default_rng(0)
+    said = rng.random(20000)
+    assert calibration_error(said, rng.random(20000) < said) < 0.02
+    assert calibration_error(said, rng.random(20000) < said**3) > 0.1
+
+
+def test_calibration_error_wants_pairs():
+    with pytest.raises(ColocamError, match="probabilities of shape"):
+        calibration_error(np.zeros(3), np.zeros(2, bool))

@@ -2,6 +2,7 @@
 
 import json
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -16,7 +17,7 @@ from colocam.metrics import inclusive_iou
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.presence import calibrate
 from colocam.selection import tags_only_threshold
-from colocam.training.validation import THRESHOLDS, Judge
+from colocam.training.validation import GROUND, THRESHOLDS, Judge, peak_and_ground
 from colocam.types import Clip
 
 TAGS, SIZE, CPU = ("cat", "dog"), 32, torch.device("cpu")
@@ -123,12 +124,54 @@ def test_the_published_thresholds():
     assert THRESHOLDS[-1] < 1
 
 
-def test_presence_is_calibrated_on_every_tag_against_the_others(net, samples, frames):
-    with torch.no_grad():
-        p = net.classifier(frames).logits.double().softmax(1)
-    odds = torch.logit(p)  # frames of videos with a tag are its positives, all others its negatives
-    pairs = [(float(odds[i, tag]), int(samples.classes[i]) == tag) for i in range(len(frames)) for tag in range(2)]
-    values, positive = np.array([one for one, _ in pairs]), np.array([one for _, one in pairs])
+def ground_by_hand(cam):
+    """Largest value among places whose eight neighbours, too, do not exceed Otsu's threshold; None if there are few."""
+    levels = np.floor(255 * (cam - cam.min()) / (cam.max() - cam.min())).astype(np.uint8)
+    threshold, _ = cv2.threshold(levels.reshape(1, -1), 0, 255, cv2.THRESH_OTSU)
+    above = levels > threshold
+    rows, columns = cam.shape
+    places = [
+        (y, x)
+        for y in range(rows)
+        for x in range(columns)
+        if not above[max(y - 1, 0) : y + 2, max(x - 1, 0) : x + 2].any()
+    ]
+    return max(cam[place] for place in places) if len(places) >= GROUND * cam.size else None
+
+
+def test_the_ground_is_what_lies_away_from_the_object():
+    rng = np.random.default_rng(5)
+    y, x = np.mgrid[:12, :12]
+    objects = [40 * np.exp(-((y - 3) ** 2 + (x - c) ** 2) / s) for c, s in ((4, 4.0), (9, 9.0))]
+    objects.append(np.where(x % 3 == 1, 40.0, 0.0))
+    cams = np.stack([one + rng.normal(0, 1, (12, 12)) for one in objects]).astype(np.float32)
+    peaks, ground = peak_and_ground(torch.from_numpy(cams))
+    assert peaks.tolist() == cams.max((1, 2)).tolist()
+    wanted = [ground_by_hand(one) for one in cams]
+    assert wanted[0] is not None
+    assert wanted[2] is None  # no place is away from it
+    for found, by_hand in zip(ground.tolist(), wanted, strict=True):
+        assert np.isnan(found) if by_hand is None else found == by_hand
+    assert ground[0] < 6
+    assert peaks[0] > 35
+
+
+def test_a_constant_map_has_no_ground():
+    peaks, ground = peak_and_ground(torch.full((2, 5, 5), 3.0))
+    assert peaks.tolist() == [3, 3]
+    assert ground.isnan().all()
+
+
+def test_presence_is_calibrated_on_peaks_against_the_ground_of_the_same_frames(net, samples, frames):
+    maps = extract("cam", net.classifier, frames, samples.classes)
+    peaks, ground = (part.numpy() for part in peak_and_ground(maps))
     found = Judge(samples, None, TAGS, SIZE, CPU).presence(net.classifier)
-    assert found == pytest.approx(calibrate(values, positive), abs=1e-3)
-    assert Judge(samples, None, ("cat",), SIZE, CPU).presence(net.classifier) is None
+    assert found == pytest.approx(calibrate(peaks, ground[np.isfinite(ground)]), rel=1e-4, abs=1e-6)
+
+
+def test_peaks_are_those_of_the_activation_maps(net, frames):
+    with torch.no_grad():
+        found = net(frames).peaks
+    for tag in range(len(TAGS)):
+        maps = extract("cam", net.classifier, frames, torch.full((len(frames),), tag))
+        torch.testing.assert_close(found[:, tag], maps.amax((1, 2)))

@@ -30,16 +30,16 @@ TOLERANCE = 1e-3
 
 
 class Graph(nn.Module):
-    """What the file computes: (B, S, S, 3) uint8 RGB → logits, probabilities (B, K), maps (B, h, w)."""
+    """What the file computes: (B, S, S, 3) uint8 RGB → logits, probabilities (B, K), maps (B, h, w), peaks (B, K)."""
 
     def __init__(self, net: LocalizerNet) -> None:
         super().__init__()
         self.net = net
 
-    def forward(self, frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, frames: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Normalisation is the network's own first step, and so inside."""
-        logits, map_logits = self.net(frames.permute(0, 3, 1, 2))
-        return logits, logits.softmax(1), foreground(map_logits)
+        logits, map_logits, peaks = self.net(frames.permute(0, 3, 1, 2))
+        return logits, logits.softmax(1), foreground(map_logits), peaks
 
 
 def export_onnx(run: str | Path, out: str | Path) -> Path:
@@ -76,7 +76,7 @@ def to_onnx(model: Model) -> "onnx.ModelProto":
             (torch.zeros(2, size, size, 3, dtype=torch.uint8),),  # of one frame torch would make a constant
             dynamo=True,
             input_names=[FRAMES],
-            output_names=OUTPUTS[:3],
+            output_names=OUTPUTS[:4],
             dynamic_shapes={"frames": {0: torch.export.Dim("batch", min=1)}},
             opset_version=OPSET,
             verbose=False,

@@ -36,7 +36,7 @@ class Followed:
 def each(sights: Iterable[Sight], presence: Presence) -> Iterator[Sight]:
     """Hand on one sight per blob, each frame by itself; there are no tracks."""
     for sight in sights:
-        (sight.presence,) = presence.push(sight.logits, cut=True)
+        (sight.presence,) = presence.push(sight.peaks, cut=True)
         boxes = sight.candidates.boxes
         yield from (replace(sight, choice=place, box=box) for place, box in enumerate(boxes))
         if not len(boxes):
@@ -59,7 +59,7 @@ def be_present(sights: Iterable[Sight], presence: Presence) -> Iterator[Sight]:
 
     for sight in sights:
         waiting.append(sight)
-        yield from decided(presence.push(sight.logits, cut=sight.cut))
+        yield from decided(presence.push(sight.peaks, cut=sight.cut))
     yield from decided(presence.finish())
 
 

@@ -26,7 +26,7 @@ from colocam.inference.follow import each, steady_instances
 from colocam.inference.network import Floats, Network, open_network
 from colocam.inference.pipeline import ahead, in_parts
 from colocam.inference.steady import OFFLINE, ONLINE, LookAhead, Sight, single, steady
-from colocam.presence import Calibration, Presence, uncalibrated
+from colocam.presence import SHARE, Calibration, Presence
 from colocam.types import Box, Localization, VideoFrame
 
 SMOOTH: dict[str, LookAhead | None] = {"offline": OFFLINE, "online": ONLINE, "none": None}
@@ -90,6 +90,8 @@ class Localizer:
             raise ColocamError(f"--presence {self.presence}: give a probability in 0–1")
         if not 0 <= self.threshold <= 1:
             raise ColocamError(f"--threshold {self.threshold}: give a share of the map's maximum in 0–1")
+        if self.presence is not None and card.presence is None:
+            raise ColocamError("--presence: this model was trained without its calibration: train again")
         if self.smooth not in SMOOTH:
             raise ColocamError(f"--smooth {self.smooth}{suggest(self.smooth, list(SMOOTH))}")
 
@@ -165,8 +167,9 @@ class Localizer:
         """Third stage: each frame with what was found in it, when its look-ahead has come."""
         sights, wait = self._sights(batches), SMOOTH[self.smooth]
         wanted = None if self.tag is None else self.tags.index(self.tag)
-        calibration = Calibration(*self.card.presence) if self.card.presence else uncalibrated(len(self.tags))
-        presence = Presence(calibration, 0 if wait is None else wait.path, wanted)
+        calibration = Calibration(*(self.card.presence or (0.0, 0.0)))
+        lag, share = (0, 1.0) if wait is None else (wait.path, SHARE)
+        presence = Presence(calibration, lag, wanted, share)
         alone, together = (each, steady_instances) if self.instances else (single, steady)
         told = -1
         for sight in alone(sights, presence) if wait is None else together(sights, wait, presence):
@@ -178,11 +181,11 @@ class Localizer:
     def _sights(self, batches: Iterable["Maps"]) -> Iterator[Sight]:
         boxes_of = instance_boxes if self.instances else candidate_boxes
         with ThreadPoolExecutor(WORKERS, "contours") as pool:
-            for (frames, pictures), logits, maps in batches:
+            for (frames, pictures), logits, maps, peaks in batches:
                 levels = to_8bit(maps)
                 candidates = in_parts(pool, lambda part: boxes_of(part, self.threshold), levels, WORKERS)
                 histograms = in_parts(pool, colour_histograms, pictures, WORKERS)
-                parts = (logits, maps, levels, candidates, histograms)
+                parts = (logits, maps, levels, candidates, histograms, peaks)
                 yield from (Sight(*one) for one in zip(frames, *parts, strict=True))
 
     def _tell(self, sight: Sight) -> Localization:
@@ -211,7 +214,7 @@ class Localizer:
             score=score,
             heatmap=heat,
             track=sight.track if shown else None,
-            presence=sight.presence,
+            presence=None if self.card.presence is None else sight.presence,
             margin=lead,
             mask=mask,
         )
@@ -230,6 +233,7 @@ class Maps(NamedTuple):
     batch: Pictures
     logits: Floats
     maps: Floats
+    peaks: Floats
 
 
 def _softmax(logits: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""From pictures to logits and maps: the one thing a :class:`Localizer` asks of a model, whatever runs it."""
+"""From pictures to logits, maps and peaks: the one thing a :class:`Localizer` asks of a model, whatever runs it."""
 
 from pathlib import Path
 from typing import Protocol
@@ -12,10 +12,10 @@ Floats = npt.NDArray[np.float32]
 
 
 class Network(Protocol):
-    """Frames (B, S, S, 3), uint8 RGB → class logits (B, K) and foreground probabilities (B, h, w)."""
+    """Frames (B, S, S, 3), uint8 RGB → class logits (B, K), foreground probabilities (B, h, w) and peaks (B, K)."""
 
-    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats]:
-        """Logits before the softmax; maps in 0–1, h × w being the model's own."""
+    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats, Floats]:
+        """Logits before the softmax; maps in 0–1, h × w being the model's own; peaks of activation maps."""
         ...
 
 

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 FRAMES = "frames"
 """The file's input: (B, S, S, 3) uint8 RGB, any B."""
-OUTPUTS = ("logits", "probabilities", "maps", "threshold")
-"""Its outputs: class logits and their softmax (B, K), foreground probabilities (B, h, w), τ as a scalar."""
+OUTPUTS = ("logits", "probabilities", "maps", "peaks", "threshold")
+"""Its outputs: class logits and their softmax (B, K), foreground probabilities (B, h, w), peaks of the classes'
+activation maps (B, K), τ as a scalar."""
 CARD = "colocam.card"
 """Key of the model card among the file's metadata."""
 INSTALL = "pip install 'colocam[onnx]'"
@@ -30,10 +31,10 @@ class OnnxNetwork:
     def __init__(self, session: "onnxruntime.InferenceSession") -> None:
         self.session = session
 
-    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats]:
+    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats, Floats]:
         """See :class:`colocam.inference.network.Network`."""
-        logits, maps = self.session.run(["logits", "maps"], {FRAMES: pictures})
-        return logits, maps
+        logits, maps, peaks = self.session.run(["logits", "maps", "peaks"], {FRAMES: pictures})
+        return logits, maps, peaks
 
 
 def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]:

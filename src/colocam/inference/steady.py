@@ -53,6 +53,7 @@ class Sight:
         levels: (h, w) the same in 8 bits.
         candidates: boxes that the object may have, in map pixels.
         histogram: (D,) colours of the frame.
+        peaks: (K,) of the classes' activation maps.
         cut: whether a new shot begins here.
         choice: which candidate is the object, ``NONE`` for none.
         track: number of the object from 0.
@@ -66,6 +67,7 @@ class Sight:
     levels: npt.NDArray[np.uint8] = field(repr=False)
     candidates: Candidates
     histogram: npt.NDArray[np.float32] = field(repr=False)
+    peaks: npt.NDArray[np.float32]
     cut: bool = False
     choice: int = NONE
     track: int | None = None
@@ -76,7 +78,7 @@ class Sight:
 def single(sights: Iterable[Sight], presence: Presence) -> Iterator[Sight]:
     """Take the published box of each frame, and its presence, by itself; there are no tracks."""
     for sight in sights:
-        (sight.presence,) = presence.push(sight.logits, cut=True)
+        (sight.presence,) = presence.push(sight.peaks, cut=True)
         if len(sight.candidates.boxes):
             sight.choice, sight.box = 0, sight.candidates.boxes[0]
         yield sight
@@ -120,7 +122,7 @@ def choose(sights: Iterable[Sight], lag: int, presence: Presence) -> Iterator[Si
 
     for sight in sights:
         waiting.append(sight)
-        yield from decided(path.push(sight.candidates, cut=sight.cut), presence.push(sight.logits, cut=sight.cut))
+        yield from decided(path.push(sight.candidates, cut=sight.cut), presence.push(sight.peaks, cut=sight.cut))
     yield from decided(path.finish(), presence.finish())
 
 

@@ -35,7 +35,7 @@ class TorchNetwork:
         self.device = device
         self.batch = BATCH[device.type]
         self.net = fold_batch_norms(net.cpu(), torch.zeros(1, 3, size, size, dtype=torch.uint8)).to(device)
-        self._run: Callable[[Tensor], tuple[Tensor, Tensor]] = self._eager
+        self._run: Callable[[Tensor], tuple[Tensor, Tensor, Tensor]] = self._eager
         self._tried_to_compile = False
         self._frames = 0
         self._staging = torch.empty(0)
@@ -43,13 +43,13 @@ class TorchNetwork:
             torch.backends.cudnn.benchmark = True  # batches have one shape
 
     @torch.no_grad()
-    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats]:
+    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats, Floats]:
         """See :class:`colocam.inference.network.Network`."""
-        logits, maps = self.download(len(pictures), *self.infer(self.upload(pictures)))
+        logits, maps, peaks = self.download(len(pictures), *self.infer(self.upload(pictures)))
         self._frames += len(pictures)
         if self._frames >= COMPILE_AFTER and self.device.type == "cuda" and not self._tried_to_compile:
             self.compile()
-        return logits, maps
+        return logits, maps, peaks
 
     def upload(self, pictures: npt.NDArray[np.uint8]) -> Tensor:
         """(B, S, S, 3) in host memory → (B', 3, S, S) on the device, B' ≥ B there, uint8, channels last."""
@@ -61,8 +61,8 @@ class TorchNetwork:
         return self._staging.to(self.device, non_blocking=True).permute(0, 3, 1, 2)
 
     @torch.no_grad()
-    def infer(self, frames: Tensor) -> tuple[Tensor, Tensor]:
-        """Frames (B, 3, S, S) → class logits (B, K) and foreground (B, h, w) on the device, float32."""
+    def infer(self, frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Frames (B, 3, S, S) → class logits (B, K), foreground (B, h, w), peaks (B, K) on the device, float32."""
         return self._run(frames)
 
     def download(self, count: int, *parts: Tensor) -> tuple[Floats, ...]:
@@ -79,7 +79,7 @@ class TorchNetwork:
         self._tried_to_compile = True
         compiled = torch.compile(self._eager, dynamic=False)
 
-        def run(frames: Tensor) -> tuple[Tensor, Tensor]:
+        def run(frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             try:
                 return compiled(frames)
             except torch.OutOfMemoryError:
@@ -93,10 +93,10 @@ class TorchNetwork:
 
         self._run = run
 
-    def _eager(self, frames: Tensor) -> tuple[Tensor, Tensor]:
+    def _eager(self, frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             seen = self.net(frames)
-        return seen.class_logits.float(), foreground(seen.map_logits)
+        return seen.class_logits.float(), foreground(seen.map_logits), seen.peaks.float()
 
 
 def open_torch(folder: Path, device: str | None = None) -> tuple[TorchNetwork, Card]:

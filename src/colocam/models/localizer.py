@@ -16,10 +16,12 @@ class MapsAndLogits(NamedTuple):
     Attributes:
         class_logits: (B, K).
         map_logits: (B, 2, H, W): background and foreground at the frame's resolution, before the softmax.
+        peaks: (B, K), the largest value of each class's activation map; presence is read from it.
     """
 
     class_logits: Tensor
     map_logits: Tensor
+    peaks: Tensor
 
 
 class LocalizerNet(nn.Module):
@@ -37,10 +39,11 @@ class LocalizerNet(nn.Module):
         return self
 
     def forward(self, frames: Tensor) -> MapsAndLogits:
-        """(B, 3, H, W) RGB in 0–255 → class logits (B, K), map logits (B, 2, H, W)."""
+        """(B, 3, H, W) RGB in 0–255 → class logits (B, K), map logits (B, 2, H, W), peaks (B, K)."""
         with torch.no_grad():
             logits, features = self.classifier(frames)
-        return MapsAndLogits(logits, self.decoder(frames, features))
+            peaks = self.classifier.peaks(features[-1])
+        return MapsAndLogits(logits, self.decoder(frames, features), peaks)
 
 
 def check_frames(net: LocalizerNet, side: int) -> None:

@@ -16,7 +16,16 @@ from colocam.randomness import generator
 from colocam.training.journal import Journal
 from colocam.training.loop import Task, Validation, fit
 from colocam.training.prefetch import Tensors
+from colocam.training.presence import all_frames, frames_with_object
 from colocam.training.validation import Judge
+
+
+def cross_entropy(logits: Tensor, classes: Tensor, label_smoothing: float, weights: Tensor | None) -> Tensor:
+    """Mean over frames, each counting by its weight; logits (B, K), classes (B,), weights (B,) or None -> scalar."""
+    if weights is None:
+        return F.cross_entropy(logits, classes, label_smoothing=label_smoothing)
+    each = F.cross_entropy(logits, classes, label_smoothing=label_smoothing, reduction="none")
+    return (weights * each).sum() / weights.sum().clamp(min=1e-6)
 
 
 def train_classifier(
@@ -28,21 +37,25 @@ def train_classifier(
         torch.manual_seed(config.seed)
         classifier = Classifier(config.backbone, len(tags)).to(device)
     classes = torch.tensor([tags.index(clip.clip.tag) for clip in clips])
-    lengths = [len(clip) for clip in clips]
+    in_use, halfway = all_frames(clips), -(-settings.epochs // 2)
 
     def plan(epoch: int) -> list[Picks]:
-        return plan_frames(
-            lengths,
+        nonlocal in_use
+        if settings.presence != "off" and epoch >= halfway:
+            in_use = frames_with_object(settings.presence, folder / "halfway.safetensors", classifier, clips, judge)
+        planned = plan_frames(
+            in_use.lengths,
             per_clip=settings.frames_per_clip,
             batch=settings.batch,
             window=settings.window,
             seed=config.seed,
             epoch=epoch,
         )
+        return [in_use.frames_of(picks) for picks in planned]
 
     def load(picks: Picks, step: int) -> Tensors:
         rng = generator(config.seed, "augment classifier", step)
-        return {
+        return in_use.weights(picks) | {
             "frames": read_frames(clips, picks),
             "classes": classes[picks.clips],
             "crops": draw_crops(len(picks.clips), config.frames.resize, config.frames.crop, rng),
@@ -53,7 +66,9 @@ def train_classifier(
         frames = jitter(crop(loaded["frames"], loaded["crops"], config.frames.crop), loaded["jitter"])
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             logits = classifier(frames).logits.float()
-        return {"cross_entropy": F.cross_entropy(logits, loaded["classes"], label_smoothing=settings.label_smoothing)}
+        return {
+            "cross_entropy": cross_entropy(logits, loaded["classes"], settings.label_smoothing, loaded.get("weights"))
+        }
 
     def validate(epoch: int) -> Validation:  # noqa: ARG001 - the loop's signature
         return judge.classifier(classifier)

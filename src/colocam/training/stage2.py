@@ -20,6 +20,7 @@ from colocam.seeds import draw_seeds
 from colocam.training.journal import Journal
 from colocam.training.loop import Task, Validation, fit
 from colocam.training.prefetch import Tensors
+from colocam.training.presence import FramesInUse, all_frames
 from colocam.training.validation import Judge
 
 
@@ -39,28 +40,35 @@ def train_localizer(
     judge: Judge,
     folder: Path,
     journal: Journal,
+    in_use: FramesInUse | None = None,
 ) -> None:
     """Train the decoder of ``method`` on the frozen classifier; leaves the checkpoint ``best`` in ``folder``."""
-    fit(localizer_task(config, method, classifier, clips, cams, judge), folder, journal)
+    fit(localizer_task(config, method, classifier, clips, cams, judge, in_use), folder, journal)
 
 
 def localizer_task(
-    config: Config, method: Method, classifier: Classifier, clips: Sequence[CachedClip], cams: CamStore, judge: Judge
+    config: Config,
+    method: Method,
+    classifier: Classifier,
+    clips: Sequence[CachedClip],
+    cams: CamStore,
+    judge: Judge,
+    in_use: FramesInUse | None = None,
 ) -> Task:
-    """What stage 2 teaches: a fresh decoder, the frames of each step, and the terms of eq. 5."""
+    """What stage 2 teaches: a fresh decoder, the frames of each step (all if None), and the terms of eq. 5."""
     settings, device = config.stage2(method), judge.device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         net = LocalizerNet(classifier, settings.decoder).to(device)
-    lengths = [len(clip) for clip in clips]
+    used = in_use or all_frames(clips)
     weights = settings.losses
     seed_loss, crf_loss = PartialCrossEntropy(), CRFLoss(weights.sigma_rgb, weights.sigma_xy)
     coloc_loss = color_term(weights)
     size_loss = SizeConstraint(weights.barrier, weights.barrier_growth, weights.barrier_max)
 
     def plan(epoch: int) -> list[Picks]:
-        return plan_sequences(
-            lengths,
+        planned = plan_sequences(
+            used.lengths,
             SAMPLERS[settings.sampler],
             n=settings.frames,
             per_clip=settings.sequences_per_clip,
@@ -69,10 +77,11 @@ def localizer_task(
             seed=config.seed,
             epoch=epoch,
         )
+        return [used.frames_of(picks) for picks in planned]
 
     def load(picks: Picks, step: int) -> Tensors:
         rng = generator(config.seed, "augment localizer", step)
-        return {
+        return used.weights(picks) | {
             "frames": read_frames(clips, picks),
             "cams": cams.read(picks, settings.pool),
             "sequences": picks.sequences,
@@ -88,7 +97,7 @@ def localizer_task(
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             logits = net(frames).map_logits.float()
         maps = foreground(logits)
-        found = {"seeds": seed_loss(logits, labels)}
+        found = {"seeds": seed_loss(logits, labels, loaded.get("weights"))}
         if weights.crf:
             found["crf"] = weights.crf * crf_loss(frames, maps)
         if weights.size:

@@ -18,6 +18,7 @@ from colocam.models.store import Card, Model, save_model
 from colocam.presence import Calibration
 from colocam.run import Run, create_run, untrained
 from colocam.training.journal import Journal
+from colocam.training.presence import frames_with_object
 from colocam.training.stage1 import train_classifier
 from colocam.training.stage2 import train_localizer
 from colocam.training.validation import Judge
@@ -71,10 +72,12 @@ def _train(run: Run, truth: Truth | None) -> None:
     train_classifier(run.config, training, tags, judge, run.folder / "classifier", journal)
     (source,) = run.sources(run.config.cam)
     cams = open_cams(source, training, tags, size, run.folder / "classifier" / "cams.npy", run.device)
-    presence = judge.presence(run.classifier())
+    presence, use = judge.presence(run.classifier()), run.config.localizer.presence
+    measured = run.folder / "classifier" / "presence.safetensors"
+    in_use = None if use == "off" else frames_with_object(use, measured, run.classifier(), training, judge)
     for method in run.config.methods:
         folder = run.folder / method
-        train_localizer(run.config, method, run.classifier(), training, cams, judge, folder, journal)
+        train_localizer(run.config, method, run.classifier(), training, cams, judge, folder, journal, in_use)
         _save_model(run, method, "tags-only" if truth is None else "validation", presence)
 
 

@@ -10,17 +10,22 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from colocam.boxes import to_8bit
+from colocam.boxes.otsu import otsu_levels
 from colocam.cams import extract, full_size
+from colocam.cams.normalise import min_max
 from colocam.config import Cam
 from colocam.data.samples import Boxes, Samples
 from colocam.metrics import Frames, best_threshold, box_hits
 from colocam.models import Classifier, LocalizerNet, foreground
-from colocam.presence import Calibration, calibrate, log_odds
+from colocam.presence import Calibration, calibrate
 from colocam.selection import tags_only_threshold
 from colocam.training.loop import Validation
 
 THRESHOLDS = np.arange(250) / 250
 """τ = 0, .004, … as published for validation during training."""
+
+GROUND = 0.1
+"""Share of a frame's places that its ground must have to be one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +76,10 @@ class Judge:
 
     @torch.inference_mode()
     def presence(self, classifier: Classifier) -> Calibration | None:
-        """Calibrate presence on held-out tags: frames of videos with a tag against those without it."""
-        if len(self.tags) < 2:
-            return None
-        logits = torch.cat([classifier(frames).logits.float().cpu() for frames, _ in self._batches()])
-        positive = F.one_hot(self.samples.classes, len(self.tags)).bool()
-        return calibrate(log_odds(logits.numpy()).ravel(), positive.numpy().ravel())
+        """Calibrate presence on held-out videos, from their tags: peaks of frames against those of their ground."""
+        found = [peak_and_ground(extract("cam", classifier, frames, classes)) for frames, classes in self._batches()]
+        peaks, ground = (torch.cat(part).double().cpu().numpy() for part in zip(*found, strict=True))
+        return calibrate(peaks, ground[np.isfinite(ground)])
 
     def _choose(self, maps: npt.NDArray[np.uint8], boxes: list[Boxes]) -> tuple[float, float]:
         """The threshold with the best CorLoc, mean over classes, and that CorLoc in percent (as `oracle-global`)."""
@@ -90,3 +93,23 @@ class Judge:
 
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         return self.samples.batches(self.size, self.device)
+
+
+def peak_and_ground(cams: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest value of each map, and the largest on its ground: away from all that exceeds Otsu's threshold.
+
+    Places beside the object see it, too, so the ground begins one place further.
+
+    Args:
+        cams: (B, h, w) before normalisation.
+
+    Returns:
+        (B,) and (B,); not-a-number where there is too little ground.
+    """
+    maps = min_max(cams)
+    levels, defined = otsu_levels(maps)
+    above = (to_8bit(maps) > levels[:, None, None]).to(cams.dtype)
+    ground = F.max_pool2d(above[:, None], 3, stride=1, padding=1)[:, 0] == 0
+    enough = defined & (ground.float().mean((1, 2)) >= GROUND)
+    highest = torch.where(ground, cams, -torch.inf).amax((1, 2))
+    return cams.amax((1, 2)), torch.where(enough, highest, torch.nan)

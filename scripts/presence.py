@@ -1,0 +1,74 @@
+"""Measure presence: python scripts/presence.py RUN BOXES [SPLIT].
+
+For each way of ``colocam localize --smooth`` on all videos of a split (test unless told), without and with their tag:
+average precision for empty frames (higher is better) and calibration error (lower); and what ``--presence`` does: boxes
+per empty frame before → after, share of the frames with the object that lose their box, and CorLoc (mean over
+classes, percent; a hidden box is a miss) before → after.
+"""
+
+import sys
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam import Localizer
+from colocam.data.truth import read_truth
+from colocam.inference.network import Floats, Network
+from colocam.metrics import average_precision, calibration_error, inclusive_iou
+from colocam.run import open_run
+
+
+class Remembered:
+    """A network that sees each batch once, however often it is shown."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.seen: dict[bytes, tuple[Floats, Floats, Floats]] = {}
+
+    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats, Floats]:
+        """See :class:`colocam.inference.network.Network`."""
+        key = pictures.tobytes()
+        if key not in self.seen:
+            self.seen[key] = self.network(pictures)
+        return self.seen[key]
+
+
+def main(folder: Path, boxes: Path, split: str = "test") -> None:
+    """Print one line per way of smoothing."""
+    run, truth = open_run(folder, "cpu"), read_truth(boxes)
+    clips = [clip for clip in run.catalogue.clips if clip.split == split]
+    network = Remembered(Localizer.load(folder, "cpu").network)
+    for smooth, told in product(("none", "online", "offline"), (False, True)):
+        presence, there, boxed, hit, tags = [], [], [], [], []
+        for clip in clips:
+            localizer = Localizer.load(folder, "cpu", smooth=smooth, tag=clip.tag if told else None)
+            localizer.network = network
+            for found in localizer(clip.path):
+                true = truth.boxes(clip.name, found.frame)
+                presence.append(found.presence)
+                there.append(bool(true))
+                boxed.append(found.box is not None)
+                right = true and found.box and inclusive_iou(np.array([found.box]), np.array(true)).max() >= 0.5
+                hit.append(bool(right))
+                tags.append(clip.tag)
+        probability, present, box, right = (np.array(part) for part in (presence, there, boxed, hit))
+        of_tag = [(np.array(tags) == tag) & present for tag in run.catalogue.tags]
+        print(
+            f"{smooth}, tag {'given' if told else 'not given'}: average precision "
+            f"{average_precision(-probability, ~present):.3f}, error {calibration_error(probability, present):.3f}"
+        )
+        for bound in (0.25, 0.5):
+            shown = probability >= bound
+            before, after = (100 * np.mean([one[tag].mean() for tag in of_tag]) for one in (right, right & shown))
+            print(
+                f"  --presence {bound}: boxes per empty frame {box[~present].mean():.2f} → "
+                f"{(box & shown)[~present].mean():.2f} ({(~present).sum()} frames); hidden "
+                f"{100 * (box & ~shown)[present].mean():.1f} % of the others, CorLoc {before:.1f} → {after:.1f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])
