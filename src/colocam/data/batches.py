@@ -81,7 +81,7 @@ def kept_clips(tags: Sequence[str], leave_out: int, draw: int) -> Tensor:
         own = [number for number, other in enumerate(tags) if other == tag]
         if len(own) <= leave_out:
             raise ColocamError(
-                f"localizer.leave_out is {leave_out}, but the tag {tag!r} has {len(own)} training clips: leave out fewer"
+                f"localizer.leave_out is {leave_out}, but {tag!r} has {len(own)} training clips: leave out fewer"
             )
         order = torch.randperm(len(own), generator=rng).tolist()
         left += [own[place] for place in order[leave_out:]]

@@ -113,7 +113,7 @@ class Trained:
 def run_cell(lab: Lab, cell: Cell, seed: int) -> tuple[Path, Result]:
     """The folder and the result of a cell; what was finished once is read, never run again."""
     seed = seed if cell.seeded else 0
-    folder = lab.out / "cells" / f"{slug(cell.label)}-{digest(cell.identity(lab, seed))}"
+    folder = lab.work / "cells" / f"{slug(cell.label)}-{digest(cell.identity(lab, seed))}"
     path = folder / "result.json"
     if not path.is_file():
         write_json(path, cell.run(lab, seed, folder))

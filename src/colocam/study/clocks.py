@@ -1,4 +1,4 @@
-"""Cells that measure time and size: of a frame, of a step, of the colour term. Weights are random: time does not mind."""
+"""Cells that measure time and size: of a frame, a step, the colour term. Weights are random: time does not mind."""
 
 import contextlib
 import sys

@@ -14,7 +14,7 @@ RULES = {
     SEVERAL: f"at least two true boxes, at least half of two of them inside the predicted box, IoU below {HIT}",
     WRONG: f"IoU below {MISS}, for the CAM that gave the seeds, too",
     EMPTY: "a box in a frame without the object",
-    SHIFT: f"boxes of neighbouring labelled frames of a clip with IoU below {HIT}, while true boxes keep at least {HIT}",
+    SHIFT: f"boxes of neighbouring labelled frames of a clip with IoU below {HIT}, true boxes with at least {HIT}",
 }
 """Group of the gallery → its rule in words."""
 SHOWN = 3

@@ -42,7 +42,7 @@ class Lab:
     """The conditions of a study.
 
     Attributes:
-        out: folder of all studies on these data.
+        out: folder of all studies on these data; each gets a folder with its results there.
         data: videos, tags and boxes.
         preset: configuration to start from.
         config_file: YAML file that changes keys of the preset.
@@ -73,6 +73,11 @@ class Lab:
         return load_config(self.preset, self.config_file, [*(SMOKE if self.smoke else ()), *self.overrides, *own])
 
     @property
+    def work(self) -> Path:
+        """What studies share and nobody reads: frames, classifiers, cells."""
+        return self.out / "work"
+
+    @property
     def where(self) -> torch.device:
         """Where is computed."""
         return choose_device(self.device)
@@ -92,7 +97,7 @@ class Lab:
             folder,
             _without_clip(config),
             boxes=self.data.truth if self.val_boxes else None,
-            frames=self.out / "frames",
+            frames=self.work / "frames",
             classifier=classifier,
             device=self.device,
         )
@@ -100,7 +105,7 @@ class Lab:
     def stage1(self, config: Config) -> Path:
         """The run folder with the classifier and the CAMs that ``config`` begins with, trained on first use."""
         plain = stage1_config(config)
-        folder = self.out / "stage1" / f"seed-{config.seed}-{digest(self.identity(plain))}"
+        folder = self.work / "stage1" / f"seed-{config.seed}-{digest(self.identity(plain))}"
         if folder not in self._trained:
             self.train(plain, folder)
             self._trained.add(folder)

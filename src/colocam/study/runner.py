@@ -62,7 +62,7 @@ def run_study(
     if count < 1:
         raise ColocamError(f"--seeds {count}: give at least 1")
     out = out or Path("studies") / (data_name(data) + "-smoke" * smoke)
-    opened = open_data(data, boxes, out / "world", smoke=smoke)
+    opened = open_data(data, boxes, out / "work" / "world", smoke=smoke)
     lab = Lab(out, opened, preset, config_file, overrides, device, val_boxes, smoke)
     study, results = STUDIES[name], Results()
     began = dt.datetime.now(tz=dt.UTC)

@@ -97,7 +97,7 @@ def to_csv(table: Table) -> str:
 
 
 def order_note(names: Sequence[str], ours: Sequence[Entry], published: Mapping[str, Sequence[Entry]]) -> list[str]:
-    """One sentence per published column: does our order of the rows agree with it? Rows without a number are left out."""
+    """One sentence per published column: does our order of the rows agree with it? Rows without both are left out."""
     notes = []
     for title, column in published.items():
         both = [

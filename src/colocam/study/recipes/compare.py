@@ -85,8 +85,8 @@ def _published_classes(version: str) -> Table:
     )
     return Table(
         f"published-{version}",
-        f"Published per class, YouTube-Objects {version}, CorLoc in percent (oracle-per-class); the last column is the mean "
-        "of the row's classes where the printed average is another",
+        f"Published per class, YouTube-Objects {version}, CorLoc in percent (oracle-per-class); last: the mean of "
+        "the row's classes where the printed average is another",
         ("method", *source["classes"], "average", "mean"),
         lines,
     )
@@ -98,8 +98,8 @@ STUDY = Study(
     cells,
     read,
     (
-        "CAMs, F-CAM, TCAM and CoLo-CAM share one classifier per seed. Their closed forms make GradCAM and XGradCAM, "
-        "and GradCAM++ and Smooth-GradCAM++, one map each (docs/cams.md).",
+        "All CAMs and decoders share one classifier per seed.",
+        "GradCAM and XGradCAM are one map here, and so are GradCAM++ and Smooth-GradCAM++ (docs/cams.md).",
         "Rows marked 'quoted' are numbers of the paper; nobody can run these methods here.",
     ),
 )

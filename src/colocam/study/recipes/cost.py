@@ -44,7 +44,7 @@ def read(lab: Lab, results: Results) -> Findings:
     settings = lab.config()
     table = Table(
         "table",
-        f"Ours: {where}, steps of {settings.classifier.batch} (LayerCAM) and {settings.localizer.batch} frames (CoLo-CAM); "
+        f"Ours: {where}, steps of {settings.classifier.batch} (LayerCAM), {settings.localizer.batch} (CoLo-CAM); "
         "published: ResNet50, 224², A100, steps of 32",
         ("quantity", "LayerCAM, ours", "CoLo-CAM, ours", "LayerCAM, published", "CoLo-CAM, published"),
         tuple(rows),
@@ -66,8 +66,8 @@ STUDY = Study(
     read,
     (
         "LayerCAM is one pass without gradients here (docs/cams.md); the published one differentiates.",
-        "LayerCAM's step is one of stage 1, CoLo-CAM's one of stage 2 with all losses. FLOPs are those of convolutions and "
-        "matrix products (torch.utils.flop_counter), two for each multiply-add.",
+        "LayerCAM's step is one of stage 1, CoLo-CAM's one of stage 2 with all losses.",
+        "FLOPs: convolutions and matrix products (torch.utils.flop_counter), two for each multiply-add.",
         "The preset decides backbone and size: --preset paper gives the published network.",
     ),
 )

@@ -56,7 +56,7 @@ STUDY = Study(
     cells,
     read,
     (
-        "A seed here is a draw of clips; the training's own seed is 0 throughout. The paper draws 30 times: --seeds 30.",
-        "Clips are left out of stage 2. Whether the paper also trained its classifiers anew is not said; here all share one.",
+        "A seed here is a draw of clips; the training's own seed is always 0. The paper draws 30 times: --seeds 30.",
+        "Clips are left out of stage 2; all draws share one classifier. The paper does not say whether its own do.",
     ),
 )

@@ -34,8 +34,7 @@ STUDY = Study(
     cells,
     read,
     (
-        "F-CAM and TCAM draw one seed pixel of each kind a frame, as published, CoLo-CAM many: see the study losses for the "
-        "colour term alone.",
+        "F-CAM and TCAM draw one seed pixel of each kind a frame, CoLo-CAM many; the study losses has its term alone.",
         "The paper has two data sets: run this study once on each.",
     ),
 )

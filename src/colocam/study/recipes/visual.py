@@ -94,8 +94,9 @@ def read(lab: Lab, results: Results) -> Findings:  # noqa: ARG001
         for name, rule in RULES.items()
     )
     title = (
-        f"CoLo-CAM, seed 0: failures among {found['frames']} labelled test frames, {found.get('frames with several', 0)} of "
-        f"them with several objects and {found.get('empty frames', 0)} empty; boxes at the threshold tags-only"
+        f"CoLo-CAM, seed 0: failures among {found['frames']} labelled test frames, of which "
+        f"{found.get('frames with several', 0)} show several objects and {found.get('empty frames', 0)} none; boxes at "
+        "the threshold tags-only"
     )
     table = Table("table", title, ("failure", "rule", "frames"), rows, digits=0)
     return Findings([table], [Pictures(tuple(groups))], (), groups)
@@ -106,7 +107,5 @@ STUDY = Study(
     "What do the maps look like, and where do they fail?",
     cells,
     read,
-    (
-        "Examples are chosen by rule: per class the best, the median and the worst frame of CoLo-CAM, then each failure.",
-    ),
+    ("By rule: of each class the best, the median and the worst frame of CoLo-CAM, then examples of each failure.",),
 )
