@@ -168,7 +168,7 @@ def labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) 
 def methods_of_run(run: Run, cams: Sequence[Source]) -> dict[str, Mapper]:
     """The methods of a run by name: class activation maps, source of seeds first, then what was trained."""
     own_first = sorted(cams, key=lambda cam: cam != run.config.cam)
-    sources = zip(own_first, run.sources(*own_first), strict=True)
+    sources = zip(own_first, run.sources(*own_first) if own_first else [], strict=True)
     mappers: dict[str, Mapper] = {cam: _cam(source, run.config.frames.crop) for cam, source in sources}
     for method in reversed(run.config.methods):
         mappers[method] = _decoder(load_model(run.model_folder(method)).net.to(run.device))

@@ -197,7 +197,7 @@ def test_data_are_found_or_the_remedy_named(collection, tmp_path):
     with pytest.raises(ColocamError, match="add --boxes TABLE"):
         open_data(str(collection.manifest), None, tmp_path, smoke=True)
     (tmp_path / "manifest.csv").touch()
-    with pytest.raises(ColocamError, match="there is no .*truth.csv: give the folder that 'colocam index' wrote"):
+    with pytest.raises(ColocamError, match=r"there is no .*truth.csv: give the folder that 'colocam index' wrote"):
         open_data(str(tmp_path), None, tmp_path, smoke=True)
     with pytest.raises(ColocamError, match="the demo world has its own"):
         open_data("demo", collection.truth, tmp_path, smoke=True)

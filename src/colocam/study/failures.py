@@ -20,7 +20,7 @@ RULES = {
 SHOWN = 3
 """Examples of a kind, each of another clip."""
 
-Floats = npt.NDArray[np.floating]
+Floats = npt.NDArray[np.float64]
 
 
 def find_failures(
@@ -36,7 +36,7 @@ def find_failures(
         clips: (N,) number of the clip; frames of a clip stand together, in order.
     """
     found: dict[str, list[int]] = {group: [] for group in RULES}
-    has_box = np.isfinite(boxes).all(1)
+    has_box: npt.NDArray[np.bool_] = np.isfinite(boxes.sum(1))
     for i, true in enumerate(true_boxes):
         if len(true) == 0:
             if has_box[i]:
@@ -67,11 +67,10 @@ def _inside(true: Boxes, box: Floats) -> Floats:
     """(k,) share of each true box that lies in ``box``."""
     sides = np.minimum(true[:, 2:], box[2:]) - np.maximum(true[:, :2], box[:2])
     whole = (true[:, 2:] - true[:, :2]).prod(1)
-    share: Floats = np.maximum(sides, 0).prod(1) / np.maximum(whole, 1e-9)
-    return share
+    return np.asarray(np.maximum(sides, 0).prod(1) / np.maximum(whole, 1e-9), np.float64)
 
 
 def _best(first: Boxes, second: Boxes) -> float:
     """The largest IoU between boxes of two frames."""
     a, b = np.repeat(first, len(second), 0), np.tile(second, (len(first), 1))
-    return float(iou(a, b).max())
+    return float(iou(a.astype(np.float64), b.astype(np.float64)).max())

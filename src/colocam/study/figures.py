@@ -221,7 +221,7 @@ def _numbers(
         entry.mean if isinstance(entry, Measured) else np.nan if isinstance(entry, str) or entry is None else entry
         for entry in entries
     ]
-    spreads = [(entry.std or 0.0) if isinstance(entry, Measured) else 0.0 for entry in entries]
+    spreads = [entry.std if isinstance(entry, Measured) else None for entry in entries]
     return np.array(means, np.float64), np.array(spreads, np.float64)
 
 

@@ -37,12 +37,12 @@ class Conditions:
         cls, study: Study, lab: Lab, seeds: int, argv: Sequence[str], date: str, cells: tuple[int, int]
     ) -> "Conditions":
         """The conditions of a study as it is run in ``lab``; ``cells``: finished and wanted."""
-        typed = ["colocam", *argv[1:]] if len(argv) > 1 and argv[1] == "study" else ["colocam", "study", study.name]
+        typed = ["colocam", *argv[1:]] if len(argv) > 1 and argv[1] == "study" else [f"run_study({study.name!r}, …)"]
         file = [] if lab.config_file is None else [lab.config_file.name]
         changes = " ".join([*file, *(f"--set {change}" for change in lab.overrides)])
         finished, wanted = cells
         return cls(
-            command=shlex.join(typed),
+            command=shlex.join(typed) if len(typed) > 1 else typed[0],
             date=date,
             seeds="0" if seeds == 1 else f"0–{seeds - 1}",
             data=lab.data.name + (" (SMOKE TEST: these numbers mean nothing)" if lab.smoke else ""),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from colocam.cams import METHODS
 from colocam.metrics import PROTOCOLS, RESERVED
 from colocam.report.tables import method_title
-from colocam.study.cells import Cam, Cell, Trained
+from colocam.study.cells import Cam, Cell, Result, Trained
 from colocam.study.clip import ClipRow
 from colocam.study.clocks import FrameTime
 from colocam.study.lab import Lab
@@ -67,7 +67,7 @@ def _averages(results: Results) -> Table:
 
 
 def _classes(results: Results) -> Table:
-    found = next((run["corloc"] for _, cell, _ in CELLS.values() for run in results.of(cell)), {})
+    found: Result = next((run["corloc"] for _, cell, _ in CELLS.values() for run in results.of(cell)), {})
     tags = tuple(tag for tag in found.get(PUBLISHED_PROTOCOL, {}) if tag not in RESERVED)
     lines = [
         (f"{name}, {protocol}", *(results.corloc(cell, protocol, tag) for tag in tags))

@@ -88,7 +88,7 @@ def read(lab: Lab, results: Results) -> Findings:  # noqa: ARG001
     """Pictures, and how often each failure occurs."""
     cell = Examples()
     groups = gallery(results.folders[cell] / "cases.npz") if cell in results.folders else []
-    found = next(iter(results.of(cell)), {"failures": {}, "frames": 0})
+    found: Result = next(iter(results.of(cell)), {"failures": {}, "frames": 0})
     rows = tuple(
         ("Box on an empty frame" if name == "empty" else name, rule, float(found["failures"].get(name, 0)))
         for name, rule in RULES.items()
