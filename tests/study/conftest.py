@@ -18,3 +18,13 @@ def smoked(tmp_path_factory, collection):
         return run_study(name, data=data, boxes=collection.truth, out=out, device="cpu", smoke=True)
 
     return run
+
+
+@pytest.fixture
+def lab(smoked, collection):
+    """The place where the smoke tests run."""
+    from colocam.study.data import StudyData  # noqa: PLC0415
+    from colocam.study.lab import Lab  # noqa: PLC0415
+
+    data = StudyData(collection.manifest.parent.name, collection.manifest, collection.truth)
+    return Lab(smoked("temporal").parent, data, smoke=True, device="cpu")

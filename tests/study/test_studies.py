@@ -6,9 +6,17 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from colocam.config import load_config
 from colocam.metrics import PROTOCOLS
+from colocam.models import Classifier, LocalizerNet
 from colocam.study import STUDIES, list_studies
+from colocam.study.cells import Trained, run_cell
+from colocam.study.data import StudyData
+from colocam.study.figures import draw
+from colocam.study.lab import SMOKE, Lab
 from colocam.study.published import published
+from colocam.study.results import Results
+from colocam.study.tables import Measured
 
 ISSUE = [
     "compare",
@@ -86,20 +94,35 @@ def test_the_studies_share_one_classifier_and_equal_cells(smoked):
     assert len({row["tags-only"] for row in whole}) == 1
     assert rows["frames"]["TCAM, n = 2"]["tags-only"] == rows["temporal"]["TCAM"]["tags-only"]
     assert rows["frames"]["TCAM, n = 1"]["tags-only"] == rows["temporal"]["F-CAM"]["tags-only"]
-    plain = [
-        folder
-        for folder in cell_results(smoked("temporal"))
-        if folder.startswith("colo-cam-") and "-" not in folder.removeprefix("colo-cam-")
+    digests = [name.rpartition("-")[2] for name in cell_results(folder)]
+    assert len(digests) == len(set(digests))
+
+
+def test_the_same_cell_under_another_label_is_not_run_again(smoked, lab):
+    """The smoke test's n is 3: nothing but the label tells these two apart."""
+    folder = smoked("temporal")
+    before = cell_results(folder)
+    n = lab.config().localizer.frames
+    _, result = run_cell(lab, Trained("colocam", (f"localizer.frames={n}",)), 0)
+    assert result in before.values()
+    assert cell_results(folder).keys() == before.keys()
+
+
+@pytest.mark.parametrize("name", ISSUE)
+def test_a_study_that_was_stopped_at_once_has_empty_tables(name, collection, tmp_path):
+    lab = Lab(tmp_path, StudyData("none", collection.manifest, collection.truth), smoke=True, device="cpu")
+    findings = STUDIES[name].read(lab, Results())
+    assert findings.tables
+    assert all(draw(drawing)[1].startswith(b"\x89PNG") for drawing in findings.drawings)
+    measured = [
+        entry for table in findings.tables for row in table.rows for entry in row if isinstance(entry, Measured)
     ]
-    assert len(plain) == 1
+    assert measured == []
 
 
-def test_a_table_holds_what_its_cells_found(smoked):
+def test_a_table_holds_what_its_cells_found(smoked, lab):
     (row,) = [row for row in table(smoked("temporal")) if row["method"] == "CoLo-CAM"]
-    found = cell_results(smoked("temporal"))
-    (result,) = [
-        value for name, value in found.items() if name.removeprefix("colo-cam-").isalnum() and "corloc" in value
-    ]
+    _, result = run_cell(lab, Trained("colocam"), 0)
     for protocol in PROTOCOLS:
         assert float(row[protocol]) == result["corloc"][protocol]["average"]
 
@@ -132,9 +155,6 @@ def test_more_frames_have_a_larger_energy(smoked):
 
 
 def test_cost_counts_what_torch_counts(smoked):
-    from colocam.config import load_config  # noqa: PLC0415
-    from colocam.models import Classifier, LocalizerNet  # noqa: PLC0415
-    from colocam.study.lab import SMOKE  # noqa: PLC0415
 
     config = load_config(overrides=SMOKE)
     net = LocalizerNet(Classifier(config.backbone, 10), config.localizer.decoder)

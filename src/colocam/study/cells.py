@@ -1,5 +1,6 @@
 """The cells of a study: the smallest things that are run, each once for each seed, each with a result of its own."""
 
+import datetime as dt
 import json
 import shutil
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from colocam.evaluation import evaluate, measure, methods_of_run
 from colocam.files import write_json
 from colocam.report.curves import read_metrics
 from colocam.report.tables import is_number, method_title
-from colocam.study.lab import Lab, digest, stage1_config
+from colocam.study.lab import Lab, device_name, digest, stage1_config
 
 Result = dict[str, Any]
 
@@ -111,12 +112,18 @@ class Trained:
 
 
 def run_cell(lab: Lab, cell: Cell, seed: int) -> tuple[Path, Result]:
-    """The folder and the result of a cell; what was finished once is read, never run again."""
+    """The folder and the result of a cell; what was finished once is read, never run again.
+
+    To the cell's own result come ``date`` and ``device``.
+    """
     seed = seed if cell.seeded else 0
-    folder = lab.work / "cells" / f"{slug(cell.label)}-{digest(cell.identity(lab, seed))}"
+    cells, name = lab.work / "cells", digest(cell.identity(lab, seed))
+    # another study may have begun the same cell under another label
+    folder = next(cells.glob(f"*-{name}"), cells / f"{slug(cell.label)}-{name}")
     path = folder / "result.json"
     if not path.is_file():
-        write_json(path, cell.run(lab, seed, folder))
+        today = dt.datetime.now(tz=dt.UTC).date().isoformat()
+        write_json(path, {"date": today, "device": device_name(lab.where), **cell.run(lab, seed, folder)})
     try:
         result: Result = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -13,14 +13,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from colocam.bench import timing
 from colocam.bench import train as bench_train
 from colocam.bench.frames import make_frames
-from colocam.bench.record import conditions
 from colocam.cams import METHODS, extract
 from colocam.config import Config
 from colocam.losses import CoLocLoss
 from colocam.models import Classifier, LocalizerNet
 from colocam.run import choose_device, untrained
 from colocam.study.cells import Result
-from colocam.study.lab import Lab
+from colocam.study.lab import Lab, device_name
 from colocam.training.optimiser import make_sgd
 
 CLASSES = 10
@@ -28,14 +27,9 @@ THROUGHPUT_BATCH = 64
 """Frames at once, where frames a second are counted."""
 
 
-def device_name(device: torch.device) -> str:
-    """The device in words, as the benches write it."""
-    return str(conditions("", device)["device"])
-
-
 @dataclass(frozen=True, slots=True)
 class FrameTime:
-    """Milliseconds of one frame at the model's size, by itself: ``{"ms": …, "device": …}``.
+    """Milliseconds of one frame at the model's size, by itself: ``{"ms": …}``.
 
     ``method`` is a CAM, or ``decoder`` for every trained method: they are one network.
     """
@@ -56,7 +50,7 @@ class FrameTime:
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:  # noqa: ARG002
         """Median of repeated calls."""
         network = Network(lab.config(), lab.where)
-        return {"ms": network.milliseconds(self.method, 1, 3 if lab.smoke else 20), "device": device_name(lab.where)}
+        return {"ms": network.milliseconds(self.method, 1, 3 if lab.smoke else 20)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +89,6 @@ class Cost:
             "learnable_m": sum(learnable) / 1e6,
             "gflops": flops / 1e9,
             "gmacs": flops / 2e9,
-            "device": device_name(device),
             "backbone": config.backbone.name,
             "size": config.frames.crop,
         }

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from colocam.bench.record import conditions
 from colocam.config import ClipModel, Config, LocalizerStage, Method, load_config
 from colocam.data.catalogue import read_catalogue
 from colocam.evaluation import Exam, open_exam
@@ -128,6 +129,11 @@ def stage1_config(config: Config) -> Config:
     """``config`` with nothing in it that stage 1 does not read, save the decoder, which is checked beforehand."""
     localizer = LocalizerStage(decoder=config.localizer.decoder)
     return _without_clip(config.model_copy(update={"methods": (), "localizer": localizer}))
+
+
+def device_name(device: torch.device) -> str:
+    """The device in words, as the benches write it."""
+    return str(conditions("", device)["device"])
 
 
 def digest(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold

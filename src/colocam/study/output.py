@@ -1,6 +1,7 @@
 """What a study leaves: tables (Markdown, CSV), drawings (SVG, PNG), and a page with all of it."""
 
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,12 +11,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from colocam.files import atomic_path, write_json, write_text
-from colocam.study.clocks import device_name
 from colocam.study.figures import draw
 from colocam.study.lab import Lab
 from colocam.study.published import published
 from colocam.study.recipe import Study
-from colocam.study.results import Findings
+from colocam.study.results import Findings, Results
 from colocam.study.tables import Measured, Table, cells_of, markdown, to_csv
 
 
@@ -33,23 +33,22 @@ class Conditions:
     cells: str
 
     @classmethod
-    def of(
-        cls, study: Study, lab: Lab, seeds: int, argv: Sequence[str], date: str, cells: tuple[int, int]
-    ) -> "Conditions":
-        """The conditions of a study as it is run in ``lab``; ``cells``: finished and wanted."""
-        typed = ["colocam", *argv[1:]] if len(argv) > 1 and argv[1] == "study" else [f"run_study({study.name!r}, …)"]
+    def of(cls, study: Study, lab: Lab, seeds: int, results: Results, wanted: int) -> "Conditions":
+        """The conditions of a study as it is run in ``lab``, with dates and devices of its cells, ``wanted`` in all."""
+        typed = ["colocam", *sys.argv[1:]] if sys.argv[1:2] == ["study"] else [f"run_study({study.name!r}, …)"]
         file = [] if lab.config_file is None else [lab.config_file.name]
         changes = " ".join([*file, *(f"--set {change}" for change in lab.overrides)])
-        finished, wanted = cells
+        found = [result for cell in results.found for result in results.of(cell)]
+        dates, devices = ({str(result[key]) for result in found} for key in ("date", "device"))
         return cls(
             command=shlex.join(typed) if len(typed) > 1 else typed[0],
-            date=date,
+            date=" to ".join(sorted({min(dates), max(dates)})) if dates else "–",
             seeds="0" if seeds == 1 else f"0–{seeds - 1}",
             data=lab.data.name + (" (SMOKE TEST: these numbers mean nothing)" if lab.smoke else ""),
             configuration=f"preset {lab.preset} {changes}".strip(),
             epochs_chosen_by="boxes of validation videos" if lab.val_boxes else "tags and maps alone",
-            device=f"{device_name(lab.where)}, torch {torch.__version__}",
-            cells=f"{finished} of {wanted}" + ("" if finished == wanted else " (UNFINISHED)"),
+            device=f"{' and '.join(sorted(devices)) or '–'}, torch {torch.__version__}",
+            cells=f"{len(found)} of {wanted}" + ("" if len(found) == wanted else " (UNFINISHED)"),
         )
 
 

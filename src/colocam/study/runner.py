@@ -1,7 +1,5 @@
 """Run a study: all cells of a seed, then the next seed; what is finished is never run again."""
 
-import datetime as dt
-import sys
 from pathlib import Path
 
 from colocam.errors import ColocamError, InterruptedRunError, suggest
@@ -65,15 +63,14 @@ def run_study(
     opened = open_data(data, boxes, out / "work" / "world", smoke=smoke)
     lab = Lab(out, opened, preset, config_file, overrides, device, val_boxes, smoke)
     study, results = STUDIES[name], Results()
-    began = dt.datetime.now(tz=dt.UTC)
     try:
         _run(study, lab, count, results)
     except (InterruptedRunError, KeyboardInterrupt) as stop:
-        _write(study, lab, count, results, began)
+        _write(study, lab, count, results)
         raise InterruptedRunError(
             f"{str(stop).partition(':')[0] or 'stopped'}: run the same command again to continue the study"
         ) from stop
-    return _write(study, lab, count, results, began)
+    return _write(study, lab, count, results)
 
 
 def _run(study: Study, lab: Lab, seeds: int, results: Results) -> None:
@@ -94,11 +91,9 @@ def _run(study: Study, lab: Lab, seeds: int, results: Results) -> None:
             results.found.setdefault(cell, {})[seed] = result
 
 
-def _write(study: Study, lab: Lab, seeds: int, results: Results, began: dt.datetime) -> Path:
+def _write(study: Study, lab: Lab, seeds: int, results: Results) -> Path:
     findings = study.read(lab, results)
-    finished = sum(map(len, results.found.values()))
-    cells = study.cells(lab)
-    wanted = sum(seeds if cell.seeded else 1 for cell in cells if cell not in results.reasons)
-    conditions = Conditions.of(study, lab, seeds, sys.argv, began.date().isoformat(), (finished, wanted))
+    wanted = sum(seeds if cell.seeded else 1 for cell in study.cells(lab) if cell not in results.reasons)
+    conditions = Conditions.of(study, lab, seeds, results, wanted)
     reasons = list(dict.fromkeys(results.reasons.values()))
     return write_study(lab.out / study.name, study, findings, conditions, reasons)

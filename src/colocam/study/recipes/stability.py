@@ -19,7 +19,8 @@ def without(m: int) -> Trained:
 
 def possible(lab: Lab) -> list[int]:
     """Those m that leave every tag a clip."""
-    return [m for m in lab.few(LEFT_OUT) if m < lab.fewest_clips()]
+    fewest = lab.fewest_clips()
+    return [m for m in lab.few(LEFT_OUT) if m < fewest]
 
 
 def cells(lab: Lab) -> Sequence[Cell]:
@@ -45,7 +46,8 @@ def read(lab: Lab, results: Results) -> Findings:
             for version in ("v1.0", "v2.2")
         ),
     )
-    left = [f"{m}" for m in ms if m not in possible(lab)]
+    run = possible(lab)
+    left = [f"{m}" for m in ms if m not in run]
     notes = [f"m = {', '.join(left)} was not run: a tag has only {lab.fewest_clips()} training clips."] if left else []
     return Findings([table], [boxes], notes)
 
