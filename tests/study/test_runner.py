@@ -146,7 +146,9 @@ def test_clip_es_is_asked_for_the_right_classes(lab, collection, monkeypatch):
     clip = Lab(lab.out, lab.data, overrides=("clip.model=somewhere",), smoke=True, device="cpu")
     exam = clip.exam(clip.stage1(clip.config()))
     given, predicted, average = ClipRow(), ClipRow("predicted", background=True), ClipRow("average", True, True)
-    results = [cell.run(clip, 0, collection.videos)["corloc"] for cell in (given, predicted, average)]
+    found = [cell.run(clip, 0, collection.videos) for cell in (given, predicted, average)]
+    results = [result["corloc"] for result in found]
+    assert ["ms" in result for result in found] == [True, False, False]
     frames = len(exam.evaluated.samples)
     assert fakes[False, False].asked[:frames] == exam.evaluated.samples.classes.tolist()
     assert fakes[True, False].asked[:frames] == [exam.evaluated.tags.index(tag) for tag, _ in exam.predicted]

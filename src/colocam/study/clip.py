@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 import torch
 
+from colocam.bench import timing
 from colocam.cams import full_size
 from colocam.errors import ColocamError
 from colocam.evaluation import Mapper, measure
@@ -19,7 +20,7 @@ Label = Literal["given", "predicted", "average"]
 
 @dataclass(frozen=True, slots=True)
 class ClipRow:
-    """CLIP-ES, measured: ``{"corloc": {protocol: …}}``.
+    """CLIP-ES, measured: ``{"corloc": {protocol: …}}``, with a given class also ``ms``, the time of one frame.
 
     Attributes:
         label_from: the class asked for: the video's tag, what our classifier predicts, or each tag in turn, CorLoc
@@ -81,7 +82,12 @@ class ClipRow:
             asked = classes if self.label_from == "given" else classifier(frames).logits.argmax(1)
             return full_size(clip_es(frames, asked), size)
 
-        return {"corloc": measure(exam, mapper)[2]}
+        result = {"corloc": measure(exam, mapper)[2]}
+        if self.label_from == "given":
+            frames, classes = next(exam.evaluated.samples.batches(size, exam.run.device, batch=1))
+            repeats = 3 if lab.smoke else 20
+            result["ms"] = timing.median_ms(lambda _: clip_es(frames, classes), exam.run.device, repeats)
+        return result
 
 
 def _constant(clip_es: Mapper, number: int, size: int) -> Mapper:

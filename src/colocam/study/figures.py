@@ -145,7 +145,7 @@ def _lines(lines: Lines) -> Figure:
             linestyle="none" if series.published else "--" if series.right else "-",
         )
     axes.set_xlabel(lines.x)
-    if lines.log:
+    if lines.log and axes.dataLim.y1 > 0:  # nothing measured yet has no logarithm
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
     axes.set_xticks(lines.places, [f"{place:g}" for place in lines.places])
@@ -188,7 +188,8 @@ def _pictures(pictures: Pictures) -> Figure:
     each = max(1, PICTURES // max(len(pictures.groups), 1))
     cases = [(group.title, case) for group in pictures.groups for case in group.cases[:each]][:PICTURES]
     columns = max((len(case.pictures) for _, case in cases), default=1)
-    figure = Figure(figsize=(2.1 * columns, 2.3 * max(len(cases), 1)), layout="constrained")
+    figure = Figure(figsize=(2.1 * columns, 2.3 * max(len(cases), 1)))
+    figure.subplots_adjust(0.01, 0.01, 0.99, 0.97, wspace=0.04, hspace=0.14)
     if not cases:
         figure.text(0.5, 0.5, "no example", ha="center")
     for row, (title, case) in enumerate(cases):

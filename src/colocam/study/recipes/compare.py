@@ -14,10 +14,10 @@ from colocam.study.recipe import Study
 from colocam.study.results import PUBLISHED_PROTOCOL, Findings, Results, corloc_bars
 from colocam.study.tables import Entry, Table, order_note
 
-CELLS: dict[str, tuple[str, Cell, Cell | None]] = {
+CELLS: dict[str, tuple[str, Cell, Cell]] = {
     **{name: (method_title(name), Cam(name), FrameTime(name)) for name in METHODS},
     "fcam": ("F-CAM", Trained("fcam"), FrameTime("decoder")),
-    "clip-es": ("CLIP-ES", ClipRow(), None),
+    "clip-es": ("CLIP-ES", ClipRow(), ClipRow()),
     "tcam": ("TCAM", Trained("tcam"), FrameTime("decoder")),
     "colocam": ("CoLo-CAM", Trained("colocam"), FrameTime("decoder")),
 }
@@ -26,7 +26,7 @@ CELLS: dict[str, tuple[str, Cell, Cell | None]] = {
 
 def cells(lab: Lab) -> Sequence[Cell]:  # noqa: ARG001 - the same on all data
     """What runs."""
-    return list(dict.fromkeys(cell for _, *both in CELLS.values() for cell in both if cell is not None))
+    return list(dict.fromkeys(cell for _, *both in CELLS.values() for cell in both))
 
 
 def read(lab: Lab, results: Results) -> Findings:  # noqa: ARG001
@@ -54,7 +54,7 @@ def _averages(results: Results) -> Table:
         if "key" in known:
             _, cell, timer = CELLS[known["key"]]
             ours = [results.corloc(cell, protocol) for protocol in PROTOCOLS]
-            ours.append(None if timer is None else results.value(timer, "ms"))
+            ours.append(results.value(timer, "ms"))
         source = "quoted" if "key" not in known else "run here" if ours[0] is not None else "not run"
         lines.append((method, source, *ours, *(row.get("average") for row in theirs), known.get("ms")))
     device = next((found["device"] for found in results.of(FrameTime("decoder"))), "not measured")
