@@ -78,7 +78,8 @@ def write_study(folder: Path, study: Study, findings: Findings, conditions: Cond
         paper=paper,
         conditions={key.replace("_", " "): value for key, value in asdict(conditions).items()},
         tables=[(table, cells_of(table)) for table in findings.tables],
-        drawings=[Markup(svg) for svg, _ in drawings],  # noqa: S704 - drawn above, by matplotlib, which escapes
+        # the page has the pictures themselves; markup is drawn above, by matplotlib, which escapes
+        drawings=[Markup(svg) for svg, _ in drawings] if not findings.groups else [],  # noqa: S704
         notes=remarks,
         groups=findings.groups,
     )

@@ -58,5 +58,5 @@ STUDY = Study(
     "How many frames together?",
     cells,
     read,
-    ("A step has the same number of frames for every n, so a longer sequence means fewer of them.",),
+    ("A step has about the same number of frames for every n, so longer sequences are fewer.",),
 )
