@@ -82,7 +82,7 @@ class ClipRow:
             asked = classes if self.label_from == "given" else classifier(frames).logits.argmax(1)
             return full_size(clip_es(frames, asked), size)
 
-        result = {"corloc": measure(exam, mapper)[2]}
+        result: Result = {"corloc": measure(exam, mapper)[2]}
         if self.label_from == "given":
             frames, classes = next(exam.evaluated.samples.batches(size, exam.run.device, batch=1))
             repeats = 3 if lab.smoke else 20
