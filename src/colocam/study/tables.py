@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -101,17 +102,30 @@ def order_note(names: Sequence[str], ours: Sequence[Entry], published: Mapping[s
     notes = []
     for title, column in published.items():
         both = [
-            (name, mine.mean, float(theirs))
+            (name, mine, float(theirs))
             for name, mine, theirs in zip(names, ours, column, strict=True)
             if isinstance(mine, Measured) and isinstance(theirs, int | float)
         ]
         if len(both) < 2:
             continue
-        here = [name for name, _, _ in sorted(both, key=lambda row: row[1])]
+        here = [name for name, _, _ in sorted(both, key=lambda row: row[1].mean)]
         there = [name for name, _, _ in sorted(both, key=lambda row: row[2])]
-        verdict = "the same" if here == there else f"{' < '.join(here)}. It DIFFERS"
+        verdict = "the same" if here == there else f"{' < '.join(here)}. It DIFFERS{_beyond_spread(both)}"
         notes.append(f"Order by CorLoc, {title}: {' < '.join(there)}; ours (oracle-per-class): {verdict}.")
     return notes
+
+
+def _beyond_spread(rows: Sequence[tuple[str, Measured, float]]) -> str:
+    """Which pairs are reversed by more than both deviations together, √(a² + b²); "" with a single seed."""
+    if any(mine.std is None for _, mine, _ in rows):
+        return ""
+    reversed_pairs = [
+        f"{low} above {high}"
+        for low, mine, theirs in rows
+        for high, other, published in rows
+        if theirs < published and mine.mean - other.mean > math.hypot(mine.std or 0, other.std or 0)
+    ]
+    return f"; beyond the seeds' spread: {', '.join(reversed_pairs) or 'nothing'}"
 
 
 def _escape(value: str) -> str:
