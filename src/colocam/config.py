@@ -176,6 +176,10 @@ class LocalizerStage(Optimisation):
     """k of TCAM: seeds from the maximum of the CAMs of a frame and its k predecessors."""
     presence: UsePresence = "off"
     """Use of presence, as the trained classifier sees it; weight: the seeds of a frame count by its presence."""
+    leave_out: Annotated[int, Field(ge=0)] = 0
+    """m: training clips of each tag that stage 2 never sees, to find out how much a result hangs on single clips."""
+    leave_out_draw: Annotated[int, Field(ge=0)] = 0
+    """Which draw of these clips; it does not depend on the seed."""
     decoder: tuple[Count, ...] = (256, 128, 64, 32, 16)
     """Channels of the decoder's blocks, deepest first. U-Net: one per feature map of the encoder, or one fewer;
     on a transformer, each block doubles the resolution up to the frame's."""
@@ -224,7 +228,7 @@ class Config(Section):
 
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     methods: tuple[Method, ...] = ("colocam",)
-    """Localizers to train from the same classifier; the first becomes the run's model."""
+    """Localizers to train from the same classifier; the first becomes the run's model. None: stage 1 alone."""
     frames: Frames = Frames()
     backbone: Backbone = Backbone()
     classifier: ClassifierStage = ClassifierStage()
@@ -235,8 +239,8 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _methods_distinct(self) -> "Config":
-        if not self.methods or len(set(self.methods)) != len(self.methods):
-            raise ValueError(f"methods must be distinct and at least one, not {list(self.methods)}")
+        if len(set(self.methods)) != len(self.methods):
+            raise ValueError(f"methods must be distinct, not {list(self.methods)}")
         return self
 
     def stage2(self, method: Method) -> LocalizerStage:

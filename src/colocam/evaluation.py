@@ -76,47 +76,89 @@ def evaluate(
     ``{method: {protocol: {"average": CorLoc in percent, class: …}}, "classification": …, "data": …}``, and
     ``instances`` where frames have several true boxes (:func:`colocam.metrics.instances_of_maps`).
     """
-    opened, truth = open_run(run, device), read_truth(Path(boxes))
+    opened = open_run(run, device)
     wanted = [source_name(name) for name in (cams if cams is not None else [opened.config.cam])]
-    if not opened.catalogue.of(split):
-        there = sorted({clip.split for clip in opened.catalogue.clips})
-        raise ColocamError(f"{run} has no '{split}' video: choose --split {' or '.join(there)}")
-    evaluated = labelled(opened, truth, split)
-    if not evaluated.present.any():
-        raise ColocamError(f"{boxes} has no box for a '{split}' frame of this run: check the clip names and --split")
-    per_clip = opened.config.frames.per_val_clip
-    validation = labelled(opened, truth, "val", per_clip)
-    unlabelled = spread_samples(opened.clips("val"), opened.catalogue.tags, per_clip)
-    ranks, predicted = _classify(opened, evaluated.samples)
-    right = ranks[evaluated.present]
-    classified = {"top1": right < 1, "top5": right < 5}
+    exam = open_exam(opened, Path(boxes), split)
+    evaluated = exam.evaluated
 
     result: dict[str, Any] = {}
     maps, thresholds = {}, {}
     for name, mapper in methods_of_run(opened, wanted).items():
-        maps[name] = maps_of(opened, mapper, evaluated.samples)
-        thresholds[name] = tags_only_threshold(maps_of(opened, mapper, unlabelled))
-        grid = np.append(PUBLISHED_THRESHOLDS, thresholds[name])
-        chosen_on = None
-        if validation.present.any():
-            chosen_on = validation.hits(maps_of(opened, mapper, validation.samples), grid), validation.frames
-        result[name] = corloc(
-            evaluated.hits(maps[name], grid),
-            evaluated.frames,
-            grid,
-            tags_only=thresholds[name],
-            classified=classified,
-            validation=chosen_on,
-        )
-    result["classification"] = accuracy(classified["top1"], evaluated.frames)
+        maps[name], thresholds[name], result[name] = measure(exam, mapper)
+    result["classification"] = accuracy(exam.classified["top1"], evaluated.frames)
     result["data"] = _describe(evaluated, split)
     if (several := instances_of_maps(maps, evaluated.boxes, thresholds)) is not None:
         result["instances"] = several
     write_json(opened.folder / "evaluation.json", result)
-    save_cases(
-        opened.folder / "cases.npz", evaluated.samples, evaluated.boxes, maps, thresholds, predicted, evaluated.tags
-    )
+    if maps:
+        save_cases(
+            opened.folder / "cases.npz",
+            evaluated.samples,
+            evaluated.boxes,
+            maps,
+            thresholds,
+            exam.predicted,
+            evaluated.tags,
+        )
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class Exam:
+    """What the methods of a run are measured on.
+
+    Attributes:
+        run: whose classifier judged the frames.
+        evaluated: the frames that are counted.
+        validation: frames with boxes that may choose a threshold; there may be none.
+        unlabelled: validation frames that choose one without their boxes.
+        classified: (frames with the object,) each: is the class among the first (``top1``), the first five?
+        predicted: most probable tag of each evaluated frame and its probability.
+    """
+
+    run: Run
+    evaluated: Labelled
+    validation: Labelled
+    unlabelled: Samples
+    classified: dict[str, npt.NDArray[np.bool_]]
+    predicted: list[tuple[str, float]]
+
+
+def open_exam(run: Run, boxes: Path, split: Split = "test") -> Exam:
+    """The frames of ``split`` that have a label in the table ``boxes``, and the classifier's answers on them."""
+    truth = read_truth(boxes)
+    if not run.catalogue.of(split):
+        there = sorted({clip.split for clip in run.catalogue.clips})
+        raise ColocamError(f"{run.folder} has no '{split}' video: choose --split {' or '.join(there)}")
+    evaluated = labelled(run, truth, split)
+    if not evaluated.present.any():
+        raise ColocamError(f"{boxes} has no box for a '{split}' frame of this run: check the clip names and --split")
+    per_clip = run.config.frames.per_val_clip
+    validation = labelled(run, truth, "val", per_clip)
+    unlabelled = spread_samples(run.clips("val"), run.catalogue.tags, per_clip)
+    ranks, predicted = _classify(run, evaluated.samples)
+    right = ranks[evaluated.present]
+    return Exam(run, evaluated, validation, unlabelled, {"top1": right < 1, "top5": right < 5}, predicted)
+
+
+def measure(exam: Exam, mapper: Mapper) -> tuple[Levels, float, dict[str, Any]]:
+    """Maps of the evaluated frames, the threshold ``tags-only``, and CorLoc under each protocol."""
+    run, evaluated, validation = exam.run, exam.evaluated, exam.validation
+    maps = maps_of(run, mapper, evaluated.samples)
+    threshold = tags_only_threshold(maps_of(run, mapper, exam.unlabelled))
+    grid = np.append(PUBLISHED_THRESHOLDS, threshold)
+    chosen_on = None
+    if validation.present.any():
+        chosen_on = validation.hits(maps_of(run, mapper, validation.samples), grid), validation.frames
+    result = corloc(
+        evaluated.hits(maps, grid),
+        evaluated.frames,
+        grid,
+        tags_only=threshold,
+        classified=exam.classified,
+        validation=chosen_on,
+    )
+    return maps, threshold, result
 
 
 def labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) -> Labelled:
@@ -129,7 +171,7 @@ def labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) 
 def methods_of_run(run: Run, cams: Sequence[Source]) -> dict[str, Mapper]:
     """The methods of a run by name: class activation maps, source of seeds first, then what was trained."""
     own_first = sorted(cams, key=lambda cam: cam != run.config.cam)
-    sources = zip(own_first, run.sources(*own_first), strict=True)
+    sources = zip(own_first, run.sources(*own_first) if own_first else [], strict=True)
     mappers: dict[str, Mapper] = {cam: _cam(source, run.config.frames.crop) for cam, source in sources}
     for method in reversed(run.config.methods):
         mappers[method] = _decoder(load_model(run.model_folder(method)).net.to(run.device))

@@ -101,7 +101,7 @@ def create_run(
         ],
     }
     if (out / "config.yaml").is_file() and (out / "data.json").is_file():
-        if (changed := _difference(read_config(out / "config.yaml"), config)) is not None:
+        if (changed := config_difference(read_config(out / "config.yaml"), config)) is not None:
             raise ColocamError(
                 f"{out} holds a run of another configuration ({changed}): choose another folder or delete it"
             )
@@ -140,7 +140,7 @@ def untrained(config: Config) -> Backbone:
     return config.backbone.model_copy(update={"pretrained": False, "weights": None})
 
 
-def _difference(old: Config, new: Config) -> str | None:
+def config_difference(old: Config, new: Config) -> str | None:
     """The first key that differs, with both values."""
     before, after = dict(_flat(old.model_dump())), dict(_flat(new.model_dump()))
     key = next((key for key in before | after if before.get(key) != after.get(key)), None)

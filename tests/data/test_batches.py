@@ -8,9 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.data.batches import Picks, evenly, plan_frames, plan_sequences, read_frames
+from colocam.data.batches import Picks, evenly, kept_clips, plan_frames, plan_sequences, read_frames
 from colocam.data.sampling import SAMPLERS, central
 from colocam.data.store import ROW, CachedClip
+from colocam.errors import ColocamError
 from colocam.types import Clip
 
 lengths = st.lists(st.integers(1, 30), min_size=1, max_size=12)
@@ -120,3 +121,23 @@ def test_evenly_spread_frames(length, count):
         gaps = np.diff(chosen)
         assert gaps.max(initial=0) - gaps.min(initial=length) <= 1
         assert abs((length - 1 - chosen[-1]) - chosen[0]) <= 1  # as far from the end as from the beginning
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=20), st.integers(0, 3), st.integers(0, 5))
+def test_as_many_clips_of_each_tag_are_left_out(tags, leave_out, draw):
+    counts = Counter(tags)
+    if min(counts.values()) <= leave_out:
+        with pytest.raises(ColocamError, match="leave out fewer"):
+            kept_clips(tags, leave_out, draw)
+        return
+    kept = kept_clips(tags, leave_out, draw).tolist()
+    assert kept == sorted(set(kept))
+    assert Counter(tags[number] for number in kept) == {tag: count - leave_out for tag, count in counts.items()}
+    assert kept_clips(tags, leave_out, draw).tolist() == kept
+    if leave_out == 0:
+        assert kept == list(range(len(tags)))
+
+
+def test_draws_leave_out_different_clips():
+    tags = ["a"] * 10 + ["b"] * 10
+    assert len({tuple(kept_clips(tags, 2, draw).tolist()) for draw in range(20)}) > 10

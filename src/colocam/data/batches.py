@@ -9,6 +9,7 @@ from torch import Tensor
 
 from colocam.data.sampling import Sampler, central
 from colocam.data.store import CachedClip
+from colocam.errors import ColocamError
 from colocam.randomness import generator
 
 
@@ -64,6 +65,27 @@ def plan_sequences(
         clips = torch.tensor(group).repeat_interleave(sizes)
         steps.append(Picks(clips, torch.cat(drawn), torch.arange(len(group)).repeat_interleave(sizes)))
     return steps
+
+
+def kept_clips(tags: Sequence[str], leave_out: int, draw: int) -> Tensor:
+    """(K,) ascending numbers of the clips that are left when ``leave_out`` of each tag are drawn and put aside.
+
+    Args:
+        tags: tag of each clip.
+        leave_out: clips of each tag to put aside.
+        draw: the same number gives the same clips.
+    """
+    rng = generator(draw, "leave out", leave_out)
+    left: list[int] = []
+    for tag in sorted(set(tags)):
+        own = [number for number, other in enumerate(tags) if other == tag]
+        if len(own) <= leave_out:
+            raise ColocamError(
+                f"localizer.leave_out is {leave_out}, but {tag!r} has {len(own)} training clips: leave out fewer"
+            )
+        order = torch.randperm(len(own), generator=rng).tolist()
+        left += [own[place] for place in order[leave_out:]]
+    return torch.tensor(sorted(left))
 
 
 def read_frames(clips: Sequence[CachedClip], picks: Picks) -> Tensor:

@@ -58,6 +58,7 @@ def save_cases(
     thresholds: Mapping[str, float],
     predicted: Sequence[tuple[str, float]],
     tags: Sequence[str],
+    chosen: Sequence[tuple[int, str]] | None = None,
 ) -> None:
     """Write the examples' frames, maps, boxes and overlaps; the last method in ``maps`` decides which are chosen.
 
@@ -69,6 +70,7 @@ def save_cases(
         thresholds: method → τ of the drawn box.
         predicted: most probable tag of each frame and its probability.
         tags: names of the classes.
+        chosen: number and group of the frames to show, where another rule than ``choose_cases`` chose them.
     """
     boxes, found, overlaps = {}, {}, {}
     present = np.array([len(frame) > 0 for frame in true_boxes], dtype=bool)
@@ -79,7 +81,9 @@ def save_cases(
         overlaps[method][present] = np.where(found[method][present], right, 0.0)
     judge = list(maps)[-1]
     size = maps[judge].shape[1]
-    cases = choose_cases(overlaps[judge], samples.classes.numpy(), samples.picks.clips.numpy())
+    cases = chosen
+    if cases is None:
+        cases = choose_cases(overlaps[judge], samples.classes.numpy(), samples.picks.clips.numpy())
     at = [frame for frame, _ in cases]
     picks = Picks(samples.picks.clips[at], samples.picks.frames[at], samples.picks.sequences[at])
     images = whole(read_frames(samples.clips, picks), size).round().byte().permute(0, 2, 3, 1).numpy()

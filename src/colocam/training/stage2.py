@@ -1,6 +1,7 @@
 """Stage 2: CAM → seeds → decoder f with all four loss terms (eq. 5). F-CAM, TCAM and CoLo-CAM are this loop."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from colocam.cams.store import CamStore
 from colocam.config import Config, Losses, Method
 from colocam.data.augment import crop, draw_crops
-from colocam.data.batches import Picks, plan_sequences, read_frames
+from colocam.data.batches import Picks, kept_clips, plan_sequences, read_frames
 from colocam.data.sampling import SAMPLERS
 from colocam.data.store import CachedClip
 from colocam.losses import CoLocLoss, CRFLoss, CutLoss, PartialCrossEntropy, SizeConstraint
@@ -61,6 +62,7 @@ def localizer_task(
         torch.manual_seed(config.seed)
         net = LocalizerNet(classifier, settings.decoder).to(device)
     used = in_use or all_frames(clips)
+    kept = kept_clips([clip.clip.tag for clip in clips], settings.leave_out, settings.leave_out_draw)
     weights = settings.losses
     seed_loss, crf_loss = PartialCrossEntropy(), CRFLoss(weights.sigma_rgb, weights.sigma_xy)
     coloc_loss = color_term(weights)
@@ -68,7 +70,7 @@ def localizer_task(
 
     def plan(epoch: int) -> list[Picks]:
         planned = plan_sequences(
-            used.lengths,
+            [used.lengths[number] for number in kept.tolist()],
             SAMPLERS[settings.sampler],
             n=settings.frames,
             per_clip=settings.sequences_per_clip,
@@ -77,7 +79,7 @@ def localizer_task(
             seed=config.seed,
             epoch=epoch,
         )
-        return [used.frames_of(picks) for picks in planned]
+        return [used.frames_of(replace(picks, clips=kept[picks.clips])) for picks in planned]
 
     def load(picks: Picks, step: int) -> Tensors:
         rng = generator(config.seed, "augment localizer", step)

@@ -19,6 +19,7 @@ from colocam.presence import Calibration
 from colocam.run import Run, create_run, untrained
 from colocam.training.journal import Journal
 from colocam.training.presence import frames_with_object
+from colocam.training.share import take_over
 from colocam.training.stage1 import train_classifier
 from colocam.training.stage2 import train_localizer
 from colocam.training.validation import Judge
@@ -31,6 +32,7 @@ def train(
     *,
     boxes: str | Path | None = None,
     frames: str | Path | None = None,
+    classifier: str | Path | None = None,
     device: str | None = None,
 ) -> Path:
     """Train both stages on tagged videos and return the run folder; an interrupted run is continued.
@@ -42,6 +44,7 @@ def train(
         boxes: a table of true boxes; those of validation videos then choose the epochs and the threshold. Without it
             they are chosen from tags and maps alone.
         frames: folder of the frame cache, ``out/frames`` if None; runs on the same videos may share it.
+        classifier: a run on the same data that would train the same stage 1; its classifier and CAMs are taken over.
         device: ``cpu`` or ``cuda``; the GPU if there is one.
     """
     config = config or load_config()
@@ -53,6 +56,8 @@ def train(
     )
     cache = Path(frames) if frames else Path(out) / "frames"
     run = create_run(Path(out), config, catalogue, frames=cache, device=device, boxes=truth is not None)
+    if classifier is not None:
+        take_over(run, Path(classifier))
     try:
         with graceful_stop():
             _train(run, truth)

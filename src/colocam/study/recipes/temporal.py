@@ -1,0 +1,40 @@
+"""F-CAM, TCAM and CoLo-CAM: what does time bring?"""
+
+from collections.abc import Sequence
+
+from colocam.study.cells import Cam, Cell, Trained
+from colocam.study.lab import Lab
+from colocam.study.published import published
+from colocam.study.recipe import Study
+from colocam.study.results import Findings, Results, corloc_findings
+
+ROWS: dict[str, tuple[str, Cell]] = {
+    "layercam": ("LayerCAM", Cam("layercam")),
+    "fcam": ("F-CAM", Trained("fcam")),
+    "tcam": ("TCAM", Trained("tcam")),
+    "colocam": ("CoLo-CAM", Trained("colocam")),
+}
+
+
+def cells(lab: Lab) -> Sequence[Cell]:  # noqa: ARG001 - the same on all data
+    """One decoder per method, all on one classifier."""
+    return [cell for _, cell in ROWS.values()]
+
+
+def read(lab: Lab, results: Results) -> Findings:  # noqa: ARG001
+    """CorLoc of each method."""
+    numbers = published("temporal")
+    columns = {f"published, {version}": [numbers[version][key] for key in ROWS] for version in ("v1.0", "v2.2")}
+    return corloc_findings(results, list(ROWS.values()), columns)
+
+
+STUDY = Study(
+    "temporal",
+    "What does looking at several frames bring?",
+    cells,
+    read,
+    (
+        "F-CAM and TCAM draw one seed pixel of each kind a frame, CoLo-CAM many; the study losses has its term alone.",
+        "The paper has two data sets: run this study once on each.",
+    ),
+)

@@ -1,0 +1,83 @@
+"""Runs that share a classifier give the very models that runs with their own would give."""
+
+import json
+
+import pytest
+
+from colocam.config import load_config
+from colocam.errors import ColocamError
+from colocam.evaluation import evaluate
+from colocam.training import share, train
+
+
+@pytest.fixture(scope="module")
+def stage1(tmp_path_factory, collection, frame_cache, tiny):
+    """A classifier alone."""
+    config = load_config(overrides=[*tiny, "methods=[]"])
+    return train(collection.manifest, tmp_path_factory.mktemp("stage1") / "run", config, frames=frame_cache)
+
+
+def phases(run):
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line)["phase"] for line in lines]
+
+
+def test_a_run_without_methods_is_a_classifier_with_its_cams(stage1, collection, trained):
+    assert set(phases(stage1)) == {"classifier"}
+    assert not (stage1 / "model.json").exists()
+    assert (stage1 / "classifier" / "cams.npy").read_bytes() == (trained / "classifier" / "cams.npy").read_bytes()
+    found = evaluate(stage1, collection.truth, cams=["layercam"])
+    assert found.keys() == {"layercam", "classification", "data"}
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_the_model_is_the_same_as_with_a_classifier_of_its_own(
+    linked, stage1, trained, collection, frame_cache, tiny, tmp_path, monkeypatch
+):
+    if not linked:
+
+        def refuse(*_):
+            raise OSError("no links here")
+
+        monkeypatch.setattr(share.os, "link", refuse)
+    monkeypatch.setattr("colocam.cams.store.spread_samples", None)  # CAMs are not computed again
+    before = {path: path.read_bytes() for path in (stage1 / "classifier").iterdir()}
+    config = load_config(overrides=[*tiny, "methods=[colocam, fcam]"])
+    run = train(collection.manifest, tmp_path / "run", config, frames=frame_cache, classifier=stage1)
+    for model in ("model.safetensors", "model.json", "fcam/model.safetensors", "metrics.jsonl"):
+        assert (run / model).read_bytes() == (trained / model).read_bytes()
+    assert {path: path.read_bytes() for path in (stage1 / "classifier").iterdir()} == before
+    inode = (run / "classifier" / "cams.npy").stat().st_ino
+    assert (inode == (stage1 / "classifier" / "cams.npy").stat().st_ino) == linked
+
+
+def test_a_classifier_of_something_else_is_refused(stage1, collection, frame_cache, tiny, tmp_path):
+    other = load_config(overrides=[*tiny, "classifier.lr=0.01"])
+    with pytest.raises(ColocamError, match=r"another configuration \(classifier.lr"):
+        train(collection.manifest, tmp_path / "a", other, frames=frame_cache, classifier=stage1)
+    config = load_config(overrides=[*tiny])
+    with pytest.raises(ColocamError, match="other videos or boxes"):
+        train(
+            collection.manifest,
+            tmp_path / "b",
+            config,
+            boxes=collection.truth,
+            frames=frame_cache,
+            classifier=stage1,
+        )
+    with pytest.raises(ColocamError, match="no finished classifier"):
+        train(collection.manifest, tmp_path / "c", config, frames=frame_cache, classifier=tmp_path / "a")
+
+
+def test_clips_left_out_are_never_seen(stage1, collection, frame_cache, tiny, tmp_path, monkeypatch):
+    seen = set()
+    plain = __import__("colocam.training.stage2", fromlist=["read_frames"]).read_frames
+
+    def spy(clips, picks):
+        seen.update(clips[number].clip.name for number in picks.clips.tolist())
+        return plain(clips, picks)
+
+    monkeypatch.setattr("colocam.training.stage2.read_frames", spy)
+    config = load_config(overrides=[*tiny, "localizer.epochs=3", "localizer.leave_out=1"])
+    train(collection.manifest, tmp_path / "run", config, frames=frame_cache, classifier=stage1)
+    assert sorted(name.partition("/")[0] for name in seen) == ["bus", "cat", "owl"]  # one of two clips each
