@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from colocam.report.gallery import Case, Group, Picture, _address
+from colocam.report.gallery import Case, Group, Picture, address
 from colocam.study.figures import Bars, Boxes, Lines, Pictures, Series, decode, draw
 from colocam.study.tables import Measured
 
@@ -58,7 +58,7 @@ def test_a_bar_is_as_high_as_its_mean():
 
 def group(count):
     image = np.full((12, 16, 3), (200, 30, 40), np.uint8)
-    picture = Picture("CoLo-CAM", _address(image, 95), "", "IoU 0.90", right=True)
+    picture = Picture("CoLo-CAM", address(image, 95), "", "IoU 0.90", right=True)
     case = Case("cat", "cat/0", 3, "cat", 0.9, (picture, picture))
     return Group("best", "Best cases", "", (case,) * count)
 
