@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colocam.boxes.candidates import Candidates
-from colocam.boxes.tracks import NONE, BestPath, best_path, iou, smooth_box
+from colocam.boxes.tracks import NONE, BestPath, best_path, iou, margin, smooth_box
 
 JUMP = 1.3
 corner = st.integers(0, 6)
@@ -134,3 +134,14 @@ def test_smoothing_is_weighted_least_squares():
 def test_one_observation_is_kept_as_it_is():
     only = np.array([[3.0, 4, 10, 12]])
     np.testing.assert_allclose(smooth_box(np.array([2.0]), only, 0.0, 2.5), only[0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(frame, box)
+def test_margin_is_the_lead_over_the_best_box_elsewhere(listed, meant):
+    def overlap(other):
+        return len(pixels(meant) & pixels(other)) / len(pixels(meant) | pixels(other))
+
+    own = max([0, *(score for one, score in listed if overlap(one) >= 0.5)])
+    rival = max([0, *(score for one, score in listed if overlap(one) < 0.5)])
+    assert margin(candidates(listed), np.array(meant, float)) == pytest.approx(own - rival)

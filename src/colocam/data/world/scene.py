@@ -139,10 +139,10 @@ def render(
             lay(before, _look(foreground, camera.matrix(index, PARALLAX), size, cv2.BORDER_CONSTANT))
         for layer in (*layers, before):
             lay(image, layer)
-        (box, hidden), *others = _true_boxes(herd, layers, before, index)
+        (box, hidden), *company = _true_boxes(herd, layers, before, index)
         x, y = view.integers(0, SLACK, 2)
         exposed = _expose(image[..., :3], light, index, noise[y : y + height, x : x + width], focus)
-        yield Shot(exposed, box, hidden, tuple(other for other, _ in others if other is not None))
+        yield Shot(exposed, box, hidden, tuple(other for other, _ in company if other is not None))
 
 
 def _true_boxes(
