@@ -1,0 +1,133 @@
+"""Peak memory against the length of a video: python scripts/memory_curve.py OUT.png [FRAMES].
+
+Two runs in one process each: frames made on the spot through ``Localizer.stream``, and an H.264 file from decoding to
+the annotated video and the table, as ``colocam localize`` does it. The model is small and untrained: memory does not ask
+whether boxes are right. Prints the peak of the resident memory after so many frames, and draws it.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import cycle, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import matplotlib as mpl
+import torch
+
+from colocam.bench.frames import make_frames
+from colocam.config import load_config
+from colocam.data.video import VideoReader, VideoWriter
+from colocam.inference import AnnotatedVideo, LocalizationTable, Localizer
+from colocam.inference.pipeline import ahead
+from colocam.inference.torch_network import TorchNetwork
+from colocam.models import Classifier, LocalizerNet
+from colocam.models.store import Card
+from colocam.types import VideoFrame
+
+SIDE, MODEL = 128, 32
+TAGS = ("cat", "dog")
+SMALL = (
+    "backbone.args={channels: [8, 8, 8, 8], stem_type: deep, stem_width: 4}",
+    "localizer.decoder=[8, 8, 8, 8, 8]",
+)
+
+Curve = list[tuple[int, float]]
+
+
+def small_localizer() -> Localizer:
+    """Open a model of random weights."""
+    torch.manual_seed(0)
+    config = load_config(overrides=list(SMALL))
+    net = LocalizerNet(Classifier(config.backbone, len(TAGS)), config.localizer.decoder)
+    card = Card(
+        method="colocam",
+        tags=TAGS,
+        size=MODEL,
+        threshold=0.5,
+        threshold_from="tags-only",
+        backbone=config.backbone,
+        decoder=config.localizer.decoder,
+    )
+    return Localizer(TorchNetwork(net, torch.device("cpu"), size=MODEL), card)
+
+
+def film(count: int) -> Iterator[VideoFrame]:
+    """Yield so many frames, of which each is made when it is asked for."""
+    scenes = make_frames(50, SIDE, "scene")[0].permute(0, 2, 3, 1).numpy()
+    for index, scene in enumerate(islice(cycle(scenes), count)):
+        yield VideoFrame(index, index / 25, scene.copy())
+
+
+def peak_mb() -> float:
+    """Peak of the resident memory so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
+
+
+def sampled(done: int, curve: Curve) -> None:
+    """Note the peak at 500, 1000, 2000, 4000 … frames."""
+    if done % 500 == 0 and (done // 500).bit_count() == 1:
+        curve.append((done, peak_mb()))
+
+
+def frames_curve(count: int) -> Curve:
+    """Frames in memory to boxes."""
+    curve: Curve = []
+    for done, _ in enumerate(small_localizer().stream(film(count)), start=1):
+        sampled(done, curve)
+    return curve
+
+
+def file_curve(count: int) -> Curve:
+    """A file to an annotated file and a table."""
+    curve: Curve = []
+    with TemporaryDirectory() as folder:
+        source = Path(folder) / "film.mp4"
+        with VideoWriter(source, SIDE, SIDE) as video:
+            for frame in film(count):
+                video.write(frame.image, frame.pts)
+        localizer = small_localizer()
+        with (
+            VideoReader(source) as reader,
+            LocalizationTable(Path(folder) / "out.csv") as listed,
+            AnnotatedVideo(Path(folder) / "out.mp4", reader.info) as drawn,
+            closing(ahead(localizer.stream(reader.frames()), 4, "boxes")) as found,
+        ):
+            for done, (frame, one) in enumerate(found, start=1):
+                listed.write(one)
+                drawn.write(frame.image, one)
+                sampled(done, curve)
+    return curve
+
+
+CURVES = {"frames in memory → boxes": frames_curve, "H.264 file → annotated H.264 file and table": file_curve}
+
+
+def main(target: Path, count: int) -> None:
+    """Measure each curve in a process of its own, print and draw."""
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415 - after the choice of a backend
+
+    figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
+    highest = 0.0
+    for name in CURVES:
+        command = [sys.executable, __file__, "--curve", name, str(count)]
+        curve = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)  # noqa: S603
+        for done, mb in curve:
+            print(f"{name}: {done} frames, {mb:.0f} MB")
+        axes.plot(*zip(*curve, strict=True), marker="o", markersize=4, label=name)
+        highest = max(highest, *(mb for _, mb in curve))
+    axes.set(xscale="log", xlabel="frames", ylabel="peak memory (MB)", ylim=(0, 1.3 * highest))
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right")
+    figure.savefig(target, dpi=110)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--curve":
+        print(json.dumps(CURVES[sys.argv[2]](int(sys.argv[3]))))
+    else:
+        main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 64_000)
