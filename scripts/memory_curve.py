@@ -1,11 +1,10 @@
 """Peak memory against the length of a video: python scripts/memory_curve.py OUT.png [FRAMES].
 
-Two runs in one process each: frames made on the spot through ``Localizer.stream``, and an H.264 file from decoding to
-the annotated video and the table, as ``colocam localize`` does it. The model is small and untrained: memory does not ask
-whether boxes are right. Prints the peak of the resident memory after so many frames, and draws it.
+Two runs, in a process each: frames made on the spot through ``Localizer.stream``, and an H.264 file from decoding to
+the annotated video and the table, as ``colocam localize`` does it. The model is small and untrained: memory does not
+ask whether boxes are right. Prints the peak of the resident memory up to so many frames, and draws it; for Linux.
 """
 
-import json
 import resource
 import subprocess
 import sys
@@ -35,8 +34,6 @@ SMALL = (
     "localizer.decoder=[8, 8, 8, 8, 8]",
 )
 
-Curve = list[tuple[int, float]]
-
 
 def small_localizer() -> Localizer:
     """Open a model of random weights."""
@@ -62,34 +59,36 @@ def film(count: int) -> Iterator[VideoFrame]:
         yield VideoFrame(index, index / 25, scene.copy())
 
 
-def peak_mb() -> float:
-    """Peak of the resident memory so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
+class Peak:
+    """Peak of the resident memory while frames pass; what importing libraries took for a moment does not count."""
+
+    def __init__(self) -> None:
+        self.mb = 0.0
+
+    def note(self, done: int) -> None:
+        """Look at every 20th frame; print at 500, 1000, 2000, 4000 …"""
+        if done % 20 == 0:
+            pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+            self.mb = max(self.mb, pages * resource.getpagesize() / 2**20)
+        if done % 500 == 0 and (done // 500).bit_count() == 1:
+            print(done, round(self.mb, 1), flush=True)
 
 
-def sampled(done: int, curve: Curve) -> None:
-    """Note the peak at 500, 1000, 2000, 4000 … frames."""
-    if done % 500 == 0 and (done // 500).bit_count() == 1:
-        curve.append((done, peak_mb()))
-
-
-def frames_curve(count: int) -> Curve:
+def frames_curve(count: int) -> None:
     """Frames in memory to boxes."""
-    curve: Curve = []
+    peak = Peak()
     for done, _ in enumerate(small_localizer().stream(film(count)), start=1):
-        sampled(done, curve)
-    return curve
+        peak.note(done)
 
 
-def file_curve(count: int) -> Curve:
+def file_curve(count: int) -> None:
     """A file to an annotated file and a table."""
-    curve: Curve = []
     with TemporaryDirectory() as folder:
         source = Path(folder) / "film.mp4"
         with VideoWriter(source, SIDE, SIDE) as video:
             for frame in film(count):
                 video.write(frame.image, frame.pts)
-        localizer = small_localizer()
+        localizer, peak = small_localizer(), Peak()
         with (
             VideoReader(source) as reader,
             LocalizationTable(Path(folder) / "out.csv") as listed,
@@ -99,8 +98,7 @@ def file_curve(count: int) -> Curve:
             for done, (frame, one) in enumerate(found, start=1):
                 listed.write(one)
                 drawn.write(frame.image, one)
-                sampled(done, curve)
-    return curve
+                peak.note(done)
 
 
 CURVES = {"frames in memory → boxes": frames_curve, "H.264 file → annotated H.264 file and table": file_curve}
@@ -115,11 +113,11 @@ def main(target: Path, count: int) -> None:
     highest = 0.0
     for name in CURVES:
         command = [sys.executable, __file__, "--curve", name, str(count)]
-        curve = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)  # noqa: S603
-        for done, mb in curve:
-            print(f"{name}: {done} frames, {mb:.0f} MB")
-        axes.plot(*zip(*curve, strict=True), marker="o", markersize=4, label=name)
-        highest = max(highest, *(mb for _, mb in curve))
+        told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout  # noqa: S603
+        print(name, told, sep="\n", flush=True)
+        done, mb = zip(*([float(word) for word in line.split()] for line in told.splitlines()), strict=True)
+        axes.plot(done, mb, marker="o", markersize=4, label=name)
+        highest = max(highest, *mb)
     axes.set(xscale="log", xlabel="frames", ylabel="peak memory (MB)", ylim=(0, 1.3 * highest))
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right")
@@ -128,6 +126,6 @@ def main(target: Path, count: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "--curve":
-        print(json.dumps(CURVES[sys.argv[2]](int(sys.argv[3]))))
+        CURVES[sys.argv[2]](int(sys.argv[3]))
     else:
-        main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 64_000)
+        main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 32_000)
