@@ -129,8 +129,8 @@ class _Blobs:
         self.maps = make_frames(max(SCENES, network.batch), size, "noise")[1].numpy()
 
     def __call__(self, pictures: npt.NDArray[np.uint8], /) -> Any:  # noqa: ANN401 - as many parts as the network gives
-        logits, _, *others = self.network(pictures)
-        return logits, self.maps[: len(pictures)], *others
+        answers = self.network(pictures)
+        return answers[0], self.maps[: len(pictures)], *answers[2:]
 
 
 def _pictures(size: int, count: int) -> npt.NDArray[np.uint8]:

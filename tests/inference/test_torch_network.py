@@ -1,0 +1,157 @@
+"""The network as it is run after training: folded, in batches, on either device, it says what it said before."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from colocam.config import load_config
+from colocam.inference import torch_network
+from colocam.inference.fold import fold_batch_norms
+from colocam.inference.torch_network import TorchNetwork
+from colocam.models import Classifier, LocalizerNet, foreground
+
+CPU = torch.device("cpu")
+SIDE = 64
+
+
+def moved(net):
+    """Batch norms with statistics and weights of their own, as after training; in float64 for exact comparison."""
+    generator = torch.Generator().manual_seed(1)
+    for module in net.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            for tensor, low, high in (
+                (module.running_mean, -0.5, 0.5),
+                (module.running_var, 0.5, 2.0),
+                (module.weight.data, 0.5, 1.5),
+                (module.bias.data, -0.5, 0.5),
+            ):
+                tensor.copy_(torch.rand(tensor.shape, generator=generator) * (high - low) + low)
+    return net.eval()
+
+
+def network(*overrides, preset="cpu"):
+    torch.manual_seed(0)
+    config = load_config(preset, overrides=list(overrides))
+    return moved(LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder))
+
+
+@pytest.fixture(scope="module")
+def small(tiny):
+    return network(*tiny)
+
+
+def norms(net):
+    return sum(isinstance(module, nn.BatchNorm2d) for module in net.modules())
+
+
+@pytest.mark.parametrize("name", ["resnet18", "vgg11_bn", "mobilenetv3_small_050"])
+def test_folding_changes_the_network_but_not_what_it_says(name):
+    """Of MobileNet, whose norms hold their activation, only those of the decoder are folded."""
+    decoder = "[8, 8, 8]" if name == "vgg11_bn" else "[8, 8, 8, 8, 8]"
+    overrides = (f"backbone.name={name}", "backbone.pretrained=false", "backbone.output_stride=32")
+    net = network(*overrides[: 2 if name == "vgg11_bn" else 3], f"localizer.decoder={decoder}", preset="paper")
+    frames = torch.randint(0, 256, (2, 3, SIDE, SIDE), dtype=torch.uint8)
+    folded = fold_batch_norms(net, frames[:1])
+    assert norms(net) > 0
+    assert norms(folded) < norms(net)
+    assert name != "resnet18" or norms(folded) == 0
+    with torch.no_grad():
+        for one, two in zip(net.double()(frames), folded.double()(frames), strict=True):
+            torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-4)
+
+
+def test_only_norms_behind_a_convolution_used_once_are_folded():
+    class Odd(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.twice, self.once = (nn.Conv2d(3, 3, 3, padding=1) for _ in range(2))
+            self.first, self.second, self.third, self.last = (nn.BatchNorm2d(3) for _ in range(4))
+
+        def forward(self, x):
+            x = self.second(self.twice(self.first(self.twice(x))))
+            return self.last(torch.relu(self.third(self.once(x))))
+
+    net, x = moved(Odd()), torch.rand(2, 3, 8, 8)
+    folded = fold_batch_norms(net, x)
+    kinds = [type(getattr(folded, name)).__name__ for name in ("first", "second", "third", "last")]
+    assert kinds == ["BatchNorm2d", "BatchNorm2d", "Identity", "BatchNorm2d"]
+    with torch.no_grad():
+        torch.testing.assert_close(folded(x), net(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_answers_are_those_of_the_trained_network(small, count):
+    pictures = np.random.default_rng(0).integers(0, 256, (count, SIDE, SIDE, 3)).astype(np.uint8)
+    logits, maps = TorchNetwork(small, CPU, size=SIDE)(pictures)
+    with torch.no_grad():
+        seen = small(torch.from_numpy(pictures).permute(0, 3, 1, 2))
+    np.testing.assert_allclose(logits, seen.class_logits.numpy(), atol=1e-4)
+    np.testing.assert_allclose(maps, foreground(seen.map_logits).numpy(), atol=1e-5)
+    assert (logits.dtype, maps.dtype) == (np.float32, np.float32)
+
+
+def test_pictures_are_not_copied_on_a_cpu(small):
+    pictures = np.zeros((2, SIDE, SIDE, 3), np.uint8)
+    frames = TorchNetwork(small, CPU, size=SIDE).upload(pictures)
+    assert frames.shape == (2, 3, SIDE, SIDE)
+    assert frames.data_ptr() == pictures.ctypes.data
+    assert frames.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_a_cpu_never_compiles(small, monkeypatch):
+    monkeypatch.setattr(torch_network, "COMPILE_AFTER", 2)
+    monkeypatch.setattr(torch, "compile", lambda *_, **__: pytest.fail("compiled"))
+    run = TorchNetwork(small, CPU, size=SIDE)
+    for _ in range(3):
+        run(np.zeros((2, SIDE, SIDE, 3), np.uint8))
+
+
+def test_compiling_takes_the_place_of_the_eager_network(small, monkeypatch):
+    made = []
+
+    def compile_(function, *, dynamic):
+        assert not dynamic
+        made.append(function)
+        return lambda frames: tuple(part + 1 for part in function(frames))
+
+    monkeypatch.setattr(torch, "compile", compile_)
+    run = TorchNetwork(small, CPU, size=SIDE)
+    frames = run.upload(np.zeros((2, SIDE, SIDE, 3), np.uint8))
+    before = run.infer(frames)
+    run.compile()
+    for one, two in zip(before, run.infer(frames), strict=True):
+        torch.testing.assert_close(one + 1, two)
+    assert len(made) == 1
+
+
+def test_a_network_that_cannot_be_compiled_goes_on(small, monkeypatch, capsys):
+    def compile_(_function, **_options):
+        def fails(_frames):
+            raise RuntimeError("no compiler\nand more")
+
+        return fails
+
+    monkeypatch.setattr(torch, "compile", compile_)
+    run = TorchNetwork(small, CPU, size=SIDE)
+    frames = run.upload(np.zeros((2, SIDE, SIDE, 3), np.uint8))
+    before = run.infer(frames)
+    run.compile()
+    for _ in range(2):
+        for one, two in zip(before, run.infer(frames), strict=True):
+            torch.testing.assert_close(one, two)
+    assert capsys.readouterr().err == "the network stays as it is, compiling it failed: no compiler\n"
+
+
+def test_running_out_of_memory_is_no_failure_of_the_compiler(small, monkeypatch):
+    def compile_(_function, **_options):
+        def fails(_frames):
+            raise torch.OutOfMemoryError("40 GB")
+
+        return fails
+
+    monkeypatch.setattr(torch, "compile", compile_)
+    run = TorchNetwork(small, CPU, size=SIDE)
+    run.compile()
+    with pytest.raises(torch.OutOfMemoryError):
+        run.infer(torch.zeros(1, 3, SIDE, SIDE, dtype=torch.uint8))
