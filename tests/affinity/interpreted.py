@@ -44,6 +44,16 @@ def test_strided_input_copies_and_groups_in_turn(monkeypatch):
     assert relative_error(cuda.product(*strided, GROUP, 2, BASIS, None), exact) <= ROUNDING
 
 
+def test_colours_outside_end_as_in_plain_torch():
+    rgb, values, _ = inputs(torch.float32)
+    rgb = rgb * 3 - 200
+    exact = grid.product(rgb, values.double(), GROUP, 2, BASIS, None)
+    assert exact.isfinite().all()
+    assert relative_error(cuda.product(rgb, values, GROUP, 2, BASIS, None), exact) <= ROUNDING
+    rgb[0, 1, 3] = float("nan")
+    assert cuda.product(rgb, values, GROUP, 2, BASIS, None).isnan().any()
+
+
 def test_tight_tolerance_uses_more_bits():
     rgb, values, _ = inputs()
     basis = color_basis(200.0, 1.5e-3)

@@ -5,7 +5,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.affinity import bilateral_product, color_product, cpu, dense_color_product, engine, grid
+from colocam.affinity import (
+    bilateral_product,
+    color_product,
+    cpu,
+    dense_bilateral_product,
+    dense_color_product,
+    engine,
+    grid,
+)
 from colocam.affinity.basis import color_basis, space_basis
 from colocam.errors import ColocamError
 
@@ -126,6 +134,19 @@ def test_frames_do_not_see_each_other():
     torch.testing.assert_close(both[1:], bilateral_product(rgb[1:], values[1:], sigma_xy=3.0))
 
 
+@pytest.fixture
+def eigenvectors(monkeypatch):
+    """The spatial basis also for frames so small that summing over neighbours is cheaper."""
+    monkeypatch.setattr(engine.Gaussian, "window", lambda _: None)
+
+
+@pytest.mark.usefixtures("eigenvectors")
+def test_gradients_through_the_spatial_basis():
+    frames, maps = colors(1, 3, 4).permute(0, 3, 1, 2), numbers(1, 2, 3, 4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda v: bilateral_product(frames, v, sigma_xy=5.0), maps)
+
+
+@pytest.mark.usefixtures("eigenvectors")
 def test_many_spatial_functions_are_taken_in_parts(monkeypatch):
     rgb, values = colors(1, 12, 9).permute(0, 3, 1, 2), numbers(1, 2, 12, 9)
     whole = bilateral_product(rgb, values, sigma_xy=2.0)
@@ -140,10 +161,87 @@ def test_without_numba_plain_torch_computes(monkeypatch):
     torch.testing.assert_close(color_product(rgb, values, sigma=40.0), expected)
 
 
+def test_gradients_of_gradients():
+    rgb = colors(8)
+    values = numbers(8, 2).requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda v: color_product(rgb, v, sigma=60.0), values)
+
+
+@pytest.mark.parametrize("height_width", [(1, 1), (2, 3), (1, 9), (37, 5), (23, 31)])
+def test_frames_of_any_size(height_width):
+    rgb, values = colors(2, *height_width).permute(0, 3, 1, 2), numbers(2, 2, *height_width).abs()
+    exact = dense_bilateral_product(rgb, values).reshape(values.shape)
+    assert (bilateral_product(rgb, values) - exact).norm() <= 0.01 * exact.norm()
+    flat, v = rgb[0].flatten(1).T, values[0].flatten(1).T
+    exact = dense_color_product(flat, v)
+    assert (color_product(flat, v) - exact).norm() <= 0.005 * exact.norm()
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 2), (2, 0, 2), (2, 3, 0)])
+def test_nothing_gives_nothing(shape):
+    frames, pixels, channels = shape
+    rgb, values = colors(frames, pixels), numbers(*shape).requires_grad_()
+    ids = torch.zeros(frames, pixels, dtype=torch.int64)
+    for out in (color_product(rgb, values), color_product(rgb, values, sequences=ids)):
+        assert out.shape == shape
+        out.sum().backward()
+    color_product(rgb, values, sequences=ids[:, :1].flatten() if pixels else torch.zeros(frames, dtype=torch.int64))
+    frame = torch.zeros(frames, 3, pixels, 4)
+    assert bilateral_product(frame, torch.ones(frames, channels, pixels, 4)).shape == (frames, channels, pixels, 4)
+
+
+def test_ids_may_leave_gaps():
+    rgb, values = colors(3, 20), numbers(3, 20, 2)
+    frames = color_product(rgb, values, sequences=torch.tensor([7, 2, 7]))
+    pixels = color_product(rgb, values, sequences=torch.tensor([7, 2, 7], dtype=torch.int32)[:, None].expand(3, 20))
+    torch.testing.assert_close(frames, pixels)
+    torch.testing.assert_close(frames[1], color_product(rgb[1], values[1]))
+
+
+@pytest.mark.parametrize(("low", "high"), [(-20.0, 240.0), (30.0, 275.0), (-3.0, 400.0)])
+def test_colours_that_overshoot_count_as_they_are(low, high):
+    rgb = low + (high - low) * colors(300).double() / 255
+    values = numbers(300, 2).abs()
+    exact = dense_color_product(rgb, values)
+    assert (color_product(rgb, values) - exact).norm() <= 0.005 * exact.norm()
+    frames, maps = rgb.T.reshape(1, 3, 15, 20), values.T.reshape(1, 2, 15, 20)
+    exact = dense_bilateral_product(frames, maps)
+    assert (bilateral_product(frames, maps).flatten(2) - exact).norm() <= 0.01 * exact.norm()
+
+
+def test_cells_end_half_a_cell_outside():
+    basis, group, values = color_basis(40.0, 1e-2), torch.zeros(1, dtype=torch.int64), numbers(1, 1, 6)
+    edge = 0.5 * 256 / basis.cells
+    far = torch.tensor([[-1e4, -90.0, 10.0, 255.0, 400.0, 1e9]]).expand(1, 3, 6)
+    near = far.clamp(-0.5 - edge, 255.5 + edge)
+    torch.testing.assert_close(
+        grid.product(far, values, group, 1, basis, None), grid.product(near, values, group, 1, basis, None)
+    )
+
+
+@pytest.mark.usefixtures("eigenvectors")
+def test_memory_is_bounded_by_taking_channels_and_functions_in_turn(monkeypatch):
+    rgb, values = colors(2, 6, 7).permute(0, 3, 1, 2), numbers(2, 5, 6, 7)
+    flat, v = rgb[0].flatten(1).T, values[0].flatten(1).T
+    whole, colour = bilateral_product(rgb, values, sigma_xy=20.0), color_product(flat, v)
+    seen = []
+    direct = cpu.product
+    monkeypatch.setattr(
+        cpu, "product", lambda *a: seen.append((a[1].shape[1], 1 if a[5] is None else len(a[5]))) or direct(*a)
+    )
+    monkeypatch.setattr(engine, "_WORKSPACE", 8 * 64**3)
+    torch.testing.assert_close(color_product(flat, v), colour)
+    assert [channels for channels, _ in seen] == [2, 2, 1]
+    seen.clear()
+    torch.testing.assert_close(bilateral_product(rgb, values, sigma_xy=20.0), whole)
+    assert max(channels for channels, _ in seen) == 1
+    assert max(functions for _, functions in seen) <= 3
+
+
 def test_not_a_number_stays_in_its_place_and_harms_no_memory():
     rgb = colors(30).float()
     rgb[3] = float("nan")
-    rgb[4] = 1e9
+    rgb[4] = float("inf")
     assert color_product(rgb, torch.ones(30, 1)).isnan().any()
 
 
@@ -152,7 +250,17 @@ def test_not_a_number_stays_in_its_place_and_harms_no_memory():
     [
         (lambda: color_product(colors(4)[:, :2], numbers(4, 1)), r"rgb \(…, N, 3\)"),
         (lambda: color_product(colors(5), numbers(4, 1)), r"rgb \(…, N, 3\)"),
-        (lambda: color_product(colors(2, 4), numbers(2, 4, 1), sequences=torch.zeros(3)), "sequences must have shape"),
+        (lambda: color_product(colors(2, 4), numbers(2, 4, 1), sequences=torch.arange(3)), "sequences must have shape"),
+        (lambda: color_product(colors(4)[0], numbers(4, 1)[0]), r"rgb \(…, N, 3\)"),
+        (lambda: color_product(colors(4), numbers(4, 1).long()), "values must be floating, got torch.int64"),
+        (lambda: color_product(colors(4), numbers(4, 1) > 0), "values must be floating"),
+        (lambda: color_product(colors(4).float().requires_grad_(), numbers(4, 1)), "no gradient flows to rgb"),
+        (lambda: color_product(colors(4).float() * 300, numbers(4, 1)), "rgb must be in 0–255, got colours from"),
+        (
+            lambda: color_product(colors(4), numbers(4, 1), sequences=torch.tensor([0, -1, 0, 0])),
+            "count from 0, got -1",
+        ),
+        (lambda: color_product(colors(2, 4), numbers(2, 4, 1), sequences=torch.tensor([0.0, 1.0])), "integer ids"),
         (lambda: color_product(colors(4), numbers(4, 1), sigma=0.0), "sigma must be positive"),
         (lambda: color_product(colors(4), numbers(4, 1), sigma=float("nan")), "sigma must be positive"),
         (lambda: color_product(colors(4), numbers(4, 1), tol=0.0), "tol is a relative error"),

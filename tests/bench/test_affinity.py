@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from colocam.bench import affinity, frames, timing
+from colocam.bench import affinity, frames, rivals, timing
 
 CPU = torch.device("cpu")
 
@@ -14,6 +14,7 @@ CPU = torch.device("cpu")
 def small(monkeypatch):
     monkeypatch.setattr(affinity, "SIZE", 24)
     monkeypatch.setattr(timing, "copy_bandwidth", lambda _device: 1e10)
+    monkeypatch.setattr(rivals, "RIVALS", {"no-such-package": ("a lattice", None)})
 
 
 @pytest.mark.usefixtures("small")
@@ -33,6 +34,8 @@ def test_errors_and_times_are_written_as_printed(tmp_path, capsys):
     assert sum("error_W1" in row for row in result["cases"]) >= 3
     by_tolerance = [row["error_WS"] for row in sorted(result["tolerance"], key=lambda row: -row["tol"])]
     assert by_tolerance[-1] < by_tolerance[0]
+    assert [row["name"] for row in result["rivals"]] == ["colour n=1"]
+    assert "no-such-package (a lattice): not installed" in out
 
 
 @pytest.mark.usefixtures("small")

@@ -110,22 +110,36 @@ def _rank(energy: npt.NDArray[np.float64], tail: float) -> int:
 
 
 @lru_cache(maxsize=32)
-def space_basis(height: int, width: int, sigma: float, tol: float) -> npt.NDArray[np.float64]:
-    """Basis ψ (R, height, width) of exp(-|p - p'|² / 2σ²) over the pixels of a frame: W_xy ≈ Σ_k ψ_k ψ_kᵀ.
+def _eigen(size: int, sigma: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Eigenvalues (size,), the largest first, and eigenvectors (size, size) of the Gaussian along one axis."""
+    gap = np.arange(size)[:, None] - np.arange(size)
+    values, vectors = np.linalg.eigh(np.exp(-(gap**2) / (2 * sigma**2)))
+    return values[::-1].clip(0), vectors[:, ::-1]
 
-    The products of the eigenvectors along y and x with the largest eigenvalues are kept, until the rest holds at most
-    ``tol`` of the Frobenius norm of W_xy.
-    """
-    axes = []
-    for size in (height, width):
-        gap = np.arange(size)[:, None] - np.arange(size)
-        values, vectors = np.linalg.eigh(np.exp(-(gap**2) / (2 * sigma**2)))
-        axes.append((values[::-1].clip(0), vectors[:, ::-1]))
-    (value_y, vector_y), (value_x, vector_x) = axes
-    value = np.outer(value_y, value_x)
+
+def _largest(height: int, width: int, sigma: float, tol: float) -> tuple[npt.NDArray[np.float64], ...]:
+    """The largest eigenvalues (R,) of W_xy, and their y and x: the rest holds at most ``tol`` of its Frobenius norm."""
+    value = np.outer(_eigen(height, sigma)[0], _eigen(width, sigma)[0])
     order = np.argsort(value, axis=None)[::-1]
     squares = value.ravel()[order] ** 2
     rank = 1 + int((squares.sum() - squares.cumsum() > tol**2 * squares.sum()).sum())
     iy, ix = np.unravel_index(order[:rank], value.shape)
-    psi: npt.NDArray[np.float64] = np.einsum("k,yk,xk->kyx", np.sqrt(value[iy, ix]), vector_y[:, iy], vector_x[:, ix])
+    return value[iy, ix], iy, ix
+
+
+@lru_cache(maxsize=32)
+def space_rank(height: int, width: int, sigma: float, tol: float) -> int:
+    """Functions that ``space_basis`` needs."""
+    return len(_largest(height, width, sigma, tol)[0])
+
+
+@lru_cache(maxsize=32)
+def space_basis(height: int, width: int, sigma: float, tol: float) -> npt.NDArray[np.float64]:
+    """Basis ψ (R, height, width) of exp(-|p - p'|² / 2σ²) over the pixels of a frame: W_xy ≈ Σ_k ψ_k ψ_kᵀ.
+
+    The products of the eigenvectors along y and x with the largest eigenvalues are kept.
+    """
+    value, iy, ix = _largest(height, width, sigma, tol)
+    along_y, along_x = _eigen(height, sigma)[1], _eigen(width, sigma)[1]
+    psi: npt.NDArray[np.float64] = np.einsum("k,yk,xk->kyx", np.sqrt(value), along_y[:, iy], along_x[:, ix])
     return psi

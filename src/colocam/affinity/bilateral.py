@@ -14,16 +14,18 @@ def bilateral_product(
     """W·v with W_ij = exp(-|c_i - c_j|² / 2σ_rgb² - |p_i - p_j|² / 2σ_xy²) in each frame, self-affinity included.
 
     Args:
-        rgb: (B, 3, H, W) colours in 0–255, floating or integer. Not differentiated.
+        rgb: (B, 3, H, W) colours in 0–255, floating or integer; an overshoot of either end is no harm. Not
+            differentiated.
         values: (B, C, H, W) floating, differentiable.
         sigma_rgb: width of the Gaussian in colour levels.
-        sigma_xy: width of the Gaussian in pixels. The wider beside the frame, the cheaper.
+        sigma_xy: width of the Gaussian in pixels. Wide beside the frame is cheap, a few pixels are, too.
         tol: relative L2 error to aim at.
 
     Returns:
         (B, C, H, W), the type of ``values``.
     """
-    if rgb.dim() != 4 or values.dim() != 4 or rgb.shape[1] != 3 or rgb[:, 0].shape != values[:, 0].shape:
+    mismatch = rgb.dim() != 4 or values.dim() != 4 or rgb.shape[1] != 3 or len(rgb) != len(values)
+    if mismatch or rgb.shape[2:] != values.shape[2:]:
         raise ColocamError(
             "bilateral_product: needs rgb (B, 3, H, W) and values (B, C, H, W), "
             f"got {tuple(rgb.shape)} and {tuple(values.shape)}"

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import math
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from types import ModuleType
@@ -10,13 +11,19 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from colocam.affinity import grid
-from colocam.affinity.basis import MAX_CELLS, cells_for, color_basis, space_basis
+from colocam.affinity import grid, window
+from colocam.affinity.basis import MAX_CELLS, cells_for, color_basis, space_basis, space_rank
 from colocam.affinity.reference import gaussian_sum
 from colocam.errors import ColocamError
 
 # Spatial functions handled together: more only cost memory.
 _RANKS_AT_ONCE = 16
+# Numbers in the moments or spectra held at once, 512 MB of float32: narrow Gaussians have many cells and eigenvectors.
+_WORKSPACE = 1 << 27
+# Cost of a spatial function for each pixel and for each cell; that of a pixel's pair with one neighbour is 1.
+_COST_PER_PIXEL, _COST_PER_CELL = 2, 3
+# Colours beyond 0–255 that are taken for an overshoot of some resizing; more is another scale.
+_WIDEST = 512.0
 
 
 class Gaussian(NamedTuple):
@@ -42,13 +49,29 @@ class Gaussian(NamedTuple):
         if not 0 < self.tol < 1:
             raise ColocamError(f"affinity: tol is a relative error between 0 and 1, got {self.tol}")
 
+    def window(self) -> tuple[int, int] | None:
+        """Neighbours to sum over, rows and columns, where that is cheaper than the spatial basis."""
+        if self.size is None:
+            return None
+        rows, columns = window.reach(self.size, self.sigma_xy, self.tol)
+        pixels, cells = self.size[0] * self.size[1], min(cells_for(self.sigma, self.tol), MAX_CELLS) ** 3
+        neighbours = ((2 * rows + 1) * (2 * columns + 1) - 1) // 2
+        functions = space_rank(*self.size, self.sigma_xy, self.tol)
+        cheaper = neighbours * pixels <= functions * (_COST_PER_PIXEL * pixels + _COST_PER_CELL * cells)
+        return (rows, columns) if cheaper else None
+
     def space(self, like: Tensor) -> Iterator[Tensor | None]:
         """Parts of the spatial basis, (R, P) each, on the device and in the type of ``like``; None for no space."""
         if self.size is None:
             yield None
         else:
             psi = _psi(*self.size, self.sigma_xy, self.tol, like.dtype, like.device)
-            yield from torch.split(psi, _RANKS_AT_ONCE)
+            yield from torch.split(psi, min(_RANKS_AT_ONCE, self.at_once(2)))
+
+    def at_once(self, others: int) -> int:
+        """Products of single channels and spatial functions that the workspace holds, ``others`` times."""
+        basis = color_basis(self.sigma, self.tol)
+        return max(1, _WORKSPACE // (others * max(4 * basis.cells**3, basis.rank**3)))
 
 
 def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: Gaussian) -> Tensor:
@@ -65,10 +88,20 @@ def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: G
         (F, C, P).
     """
     gaussian.check()
+    if values.numel() == 0:
+        return torch.zeros_like(values)
+    rgb, gaussian = _fit(rgb, gaussian)
+    near, size = gaussian.window(), gaussian.size
+    if near and size:
+        return window.product(rgb, values, size, gaussian.sigma, gaussian.sigma_xy, near)
     if _too_fine(rgb, gaussian):
         parts = (_dense(rgb, values, group, gaussian.sigma, psi) for psi in gaussian.space(values))
     else:
         twin, basis = _twin(values), color_basis(gaussian.sigma, gaussian.tol)
+        channels = gaussian.at_once(1 if gaussian.size is None else _RANKS_AT_ONCE)
+        if values.shape[1] > channels:
+            few = torch.split(values, channels, dim=1)
+            return torch.cat([product(rgb, v, group, groups, gaussian) for v in few], dim=1)
         parts = (twin.product(rgb, values, group, groups, basis, psi) for psi in gaussian.space(values))
     total: Tensor = sum(parts, start=next(parts))
     return total
@@ -91,7 +124,8 @@ def energy(rgb: Tensor, maps: Tensor, group: Tensor, groups: int, gaussian: Gaus
         totals (groups, 2) float64, and WD (F, P).
     """
     gaussian.check()
-    if _too_fine(rgb, gaussian):
+    rgb, gaussian = _fit(rgb, gaussian)
+    if maps.numel() == 0 or gaussian.window() or _too_fine(rgb, gaussian):
         values = torch.stack([torch.ones_like(maps), maps - 0.5], dim=1)
         out = product(rgb, values, group, groups, gaussian)
         totals = torch.zeros(groups, 2, dtype=torch.float64, device=maps.device)
@@ -121,6 +155,22 @@ def _twin(values: Tensor) -> ModuleType:
 def _psi(height: int, width: int, sigma: float, tol: float, dtype: torch.dtype, device: torch.device) -> Tensor:
     psi = torch.as_tensor(space_basis(height, width, sigma, tol), dtype=dtype, device=device)
     return psi.flatten(1).contiguous()
+
+
+def _fit(rgb: Tensor, gaussian: Gaussian) -> tuple[Tensor, Gaussian]:
+    """Colours and σ, moved and shrunk together into 0–255 where colours lie outside: the affinity stays what it is.
+
+    On CUDA, where looking would make the host wait, colours further outside than half a cell count as that edge.
+    """
+    if rgb.dtype == torch.uint8 or rgb.device.type != "cpu" or rgb.numel() == 0:
+        return rgb, gaussian
+    low, high = (float(end) for end in (rgb if rgb.is_floating_point() else rgb.float()).aminmax())
+    if (low >= -0.5 and high <= 255.5) or not math.isfinite(high - low):
+        return rgb, gaussian
+    if high - low > _WIDEST:
+        raise ColocamError(f"affinity: rgb must be in 0–255, got colours from {low:g} to {high:g}")
+    scale = min(1.0, 255.0 / (high - low))
+    return (rgb.double() - low) * scale, gaussian._replace(sigma=gaussian.sigma * scale)
 
 
 def _too_fine(rgb: Tensor, gaussian: Gaussian) -> bool:

@@ -17,6 +17,8 @@ import triton.language as tl
 def _axis(level, cells: tl.constexpr):
     """Cell of levels on one axis, and the offset from the cell's centre, -½ … ½ cells."""
     position = (level.to(tl.float32) + 0.5) * (cells / 256.0)
+    # Not beyond the outermost cells by more than half of one; a comparison keeps NaN, a minimum would not.
+    position = tl.where(position > cells + 0.5, cells + 0.5, tl.where(position < -0.5, -0.5, position))
     cell = tl.minimum(tl.maximum(position, 0.0), cells - 0.5).to(tl.int32)
     return cell, position - cell.to(tl.float32) - 0.5
 

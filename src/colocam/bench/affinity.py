@@ -1,4 +1,4 @@
-"""How fast and how exact the pairwise losses are: value and gradient, beside the memory floor and the dense sum."""
+"""How fast and how exact the pairwise losses are: value and gradient, beside the memory floor and other ways."""
 
 import argparse
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from colocam.affinity import bilateral_product, color_product, dense_bilateral_product, dense_color_product
-from colocam.bench import timing
+from colocam.bench import rivals, timing
 from colocam.bench.frames import Kind, make_frames
 from colocam.bench.record import conditions, keep
 from colocam.losses import CoLocLoss, CRFLoss
@@ -38,6 +38,7 @@ def run(device: str = "cpu", json_path: Path | None = None, *, quick: bool = Fal
         "copy_gb_per_s": bandwidth / 1e9,
         "cases": [],
         "tolerance": [],
+        "rivals": [],
     }
     print(f"{result['device']}, torch {torch.__version__}, copy {bandwidth / 1e9:.0f} GB/s, {result['date']}")
     lengths = [4, 64] if quick else [1, 4, 16, 64, 256]
@@ -55,7 +56,23 @@ def run(device: str = "cpu", json_path: Path | None = None, *, quick: bool = Fal
         row = {"tol": tol, **_errors(2, [0, 0], "scene", where, tol)}
         result["tolerance"].append(row)
         print(f"tol {tol:7.0e}: " + ", ".join(f"{k} {v:.5f}" for k, v in row.items() if k != "tol"), flush=True)
+    for count, space in [(1, False)] if quick else [(1, False), (4, False), (16, False), (1, True)]:
+        for row in _rivals(count, where, space=space):
+            result["rivals"].append(row)
+            print(rivals.line(row), flush=True)
     return keep(result, json_path)
+
+
+def _rivals(count: int, device: torch.device, *, space: bool) -> list[Row]:
+    """Our loss and independent products on the same frames: colour of one sequence, or colour and space of a frame."""
+    frames, maps = (x.to(device) for x in make_frames(count, SIZE, "scene"))
+    features = frames.transpose(0, 1).flatten(1).T.float() / SIGMA
+    if space:
+        y, x = torch.meshgrid(*[torch.arange(SIZE, device=device) / SIGMA_XY] * 2, indexing="ij")
+        features = torch.cat([features, y.reshape(-1, 1), x.reshape(-1, 1)], dim=1)
+    ours = _step(count, [] if space else [0] * count, "scene", device)
+    name = "crf 1 frame" if space else f"colour n={count}"
+    return rivals.compare(name, features.contiguous(), maps.flatten(), ours, 3)
 
 
 def _step(count: int, sequences: list[int], kind: Kind, device: torch.device) -> Callable[[int], Tensor]:

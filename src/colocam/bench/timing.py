@@ -2,30 +2,37 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
 
 def median_ms(call: Callable[[int], object], device: torch.device, repeats: int) -> float:
     """Median milliseconds of call(i) as launched from Python, i = 0, 1, … (so that inputs can rotate)."""
-    for i in range(3):
+    return in_turn_ms([call], device, repeats)[0]
+
+
+def in_turn_ms(calls: Sequence[Callable[[int], object]], device: torch.device, repeats: int) -> list[float]:
+    """Median milliseconds of several calls that take turns, so that a busy moment of the machine meets them all."""
+    for call in calls:
+        for i in range(3):
+            call(i)
+    times = [[_once_ms(call, i, device) for call in calls] for i in range(repeats)]
+    return [float(statistics.median(own)) for own in zip(*times, strict=True)]
+
+
+def _once_ms(call: Callable[[int], object], i: int, device: torch.device) -> float:
+    if device.type == "cuda":
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize(device)
+        begin.record()
         call(i)
-    times = []
-    for i in range(repeats):
-        if device.type == "cuda":
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
-            torch.cuda.synchronize(device)
-            begin.record()
-            call(i)
-            end.record()
-            end.synchronize()
-            times.append(begin.elapsed_time(end))
-        else:
-            start = time.perf_counter()
-            call(i)
-            times.append(1e3 * (time.perf_counter() - start))
-    return float(statistics.median(times))
+        end.record()
+        end.synchronize()
+        return float(begin.elapsed_time(end))
+    start = time.perf_counter()
+    call(i)
+    return 1e3 * (time.perf_counter() - start)
 
 
 def graph_ms(call: Callable[[int], object], device: torch.device, repeats: int) -> float:

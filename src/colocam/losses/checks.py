@@ -30,11 +30,13 @@ def require_finite_on_cpu(where: str, **inputs: Tensor) -> None:
 
 
 def require_shapes(where: str, frames: Tensor, maps: Tensor) -> None:
-    """Raise a ColocamError unless frames are (B, 3, H, W) and maps (B, H, W)."""
+    """Raise a ColocamError unless frames are (B, 3, H, W), constants, and maps (B, H, W)."""
     if frames.dim() != 4 or frames.shape[1] != 3 or maps.shape != frames[:, 0].shape:
         raise ColocamError(
             f"{where}: needs frames (B, 3, H, W) and maps (B, H, W), got {tuple(frames.shape)} and {tuple(maps.shape)}"
         )
+    if frames.requires_grad:
+        raise ColocamError(f"{where}: no gradient flows to the frames; pass frames.detach()")
 
 
 def require_sequences(where: str, sequences: Tensor, maps: Tensor, count: int | None) -> tuple[Tensor, int]:

@@ -1,0 +1,60 @@
+"""Spatial Gaussians that are narrow beside the frame: neighbours are summed, not eigenvectors."""
+
+import pytest
+import torch
+
+from colocam.affinity import bilateral_product, dense_bilateral_product, engine, window
+from colocam.losses import CRFLoss
+
+
+def frames(height, width, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    smooth = torch.rand(2, 3, height // 3 + 1, width // 3 + 1, generator=generator)
+    rgb = torch.nn.functional.interpolate(smooth, (height, width), mode="bilinear") * 255
+    return rgb, torch.rand(2, 2, height, width, generator=generator, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("sigma_xy", [0.2, 1.0, 2.5])
+@pytest.mark.parametrize("sigma_rgb", [0.8, 15.0, 300.0])
+def test_within_one_percent(sigma_rgb, sigma_xy):
+    rgb, values = frames(29, 34)
+    assert engine.Gaussian(sigma_rgb, 1e-2, sigma_xy, (29, 34)).window() is not None
+    exact = dense_bilateral_product(rgb, values, sigma_rgb, sigma_xy)
+    found = bilateral_product(rgb, values, sigma_rgb, sigma_xy).flatten(2)
+    assert (found - exact).norm() <= 0.01 * exact.norm()
+
+
+def test_a_window_over_the_whole_frame_is_the_exact_product():
+    rgb, values = frames(7, 5)
+    found = window.product(rgb.flatten(2), values.flatten(2), (7, 5), 20.0, 3.0, (6, 4))
+    torch.testing.assert_close(found, dense_bilateral_product(rgb, values, 20.0, 3.0), rtol=1e-5, atol=1e-6)
+
+
+def test_symmetric():
+    rgb, u = frames(12, 9)
+    v = frames(12, 9, seed=1)[1]
+    arguments = (12, 9), 30.0, 2.0, (4, 4)
+    wu, wv = (window.product(rgb.flatten(2), x.flatten(2), *arguments) for x in (u, v))
+    torch.testing.assert_close((u.flatten(2) * wv).sum(2), (v.flatten(2) * wu).sum(2))
+
+
+def test_reach_grows_with_the_width_and_ends_at_the_frame():
+    assert window.reach((100, 50), 2.0, 1e-2) < window.reach((100, 50), 4.0, 1e-2)
+    assert window.reach((100, 50), 4.0, 1e-2) < window.reach((100, 50), 4.0, 1e-4)
+    assert window.reach((100, 50), 1000.0, 1e-2) == (99, 49)
+
+
+@pytest.mark.parametrize(("sigma_xy", "narrow"), [(1.0, True), (4.0, True), (20.0, False), (100.0, False)])
+def test_the_cheaper_way_is_taken(sigma_xy, narrow):
+    assert (engine.Gaussian(15.0, 1e-2, sigma_xy, (224, 224)).window() is not None) == narrow
+
+
+def test_the_loss_and_its_gradient():
+    rgb, values = frames(15, 11)
+    maps = values[:, 0].clone().requires_grad_()
+    loss = CRFLoss(20.0, 1.5)
+    value = loss(rgb, maps)
+    product = dense_bilateral_product(rgb, 1 - values[:, :1], 20.0, 1.5)
+    expected = 2 * (values[:, :1].flatten(2) * product).sum((1, 2)).mean()
+    torch.testing.assert_close(value.detach(), expected, rtol=1e-2, atol=0)
+    assert torch.autograd.gradcheck(lambda s: loss(rgb, s), maps, fast_mode=True)
