@@ -37,7 +37,7 @@ def test_patterns_stay_between_nothing_and_all_and_have_both(pattern):
 @pytest.mark.parametrize("pattern", PERIODIC)
 @given(period=st.floats(0.1, 3), times=st.integers(1, 4))
 def test_patterns_repeat_after_their_period(pattern, period, times):
-    u, v = (a.astype(np.float64) for a in grid(2 * period, 61))  # no place lies on an edge of a pattern
+    u, v = (a.astype(np.float64) for a in grid(1.97 * period, 60))  # no place lies on an edge of a pattern
     along, down = (times * share * period for share in PERIODIC[pattern])
     here, there = pattern(period)(u, v), pattern(period)(u + along, v + down)
     assert np.mean(here != there) < 0.02  # rounding may move an edge
