@@ -26,7 +26,7 @@ REFUSED = {"torch", "torchvision", "timm", "segmentation_models_pytorch", "trans
 class Refuse:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in REFUSED:
-            raise ImportError(f"{name} was imported")
+            raise ModuleNotFoundError(f"{name} was imported", name=name)
 
 
 sys.meta_path.insert(0, Refuse())
@@ -51,11 +51,14 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
+def without_torch(*words):
+    """Run the command line in a process that cannot import torch."""
+    command = [sys.executable, "-c", WITHOUT_TORCH, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 def test_a_whole_video_without_torch(onnx_file, trained, video, tmp_path):
-    words = ["localize", onnx_file, video, "-o", tmp_path / "onnx", "--masks"]
-    process = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH, *map(str, words)], capture_output=True, text=True, check=False
-    )
+    process = without_torch("localize", onnx_file, video, "-o", tmp_path / "onnx", "--masks")
     assert process.returncode == 0, process.stderr
     localize_file(trained, video, tmp_path / "torch", masks=True, device="cpu")
     ours, theirs = rows(tmp_path / "torch" / "video.csv"), rows(tmp_path / "onnx" / "video.csv")
@@ -72,6 +75,15 @@ def test_a_whole_video_without_torch(onnx_file, trained, video, tmp_path):
     assert len(list(decode(tmp_path / "onnx" / "video.mp4"))) == 32
     described = [json.loads((tmp_path / name / "video.video.json").read_text()) for name in ("torch", "onnx")]
     assert described[0] == described[1]
+
+
+def test_a_run_folder_without_torch(trained, video, tmp_path):
+    process = without_torch("localize", trained, video, "-o", tmp_path / "out")
+    assert process.returncode == 1
+    assert process.stderr == (
+        f"error: torch, which the run folder {trained} needs, is not installed: pip install torch, "
+        "or give a file of 'colocam export --model onnx'\n"
+    )
 
 
 @pytest.mark.parametrize("options", [{"smooth": "none", "batch": 5}, {"smooth": "online", "tag": "bus"}])
