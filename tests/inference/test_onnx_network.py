@@ -112,6 +112,16 @@ def test_frames_that_share_memory_or_lie_apart(onnx_file):
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.parametrize(("asked", "threads"), [("1", 1), ("3", 3), (None, 2), ("", 2), ("0", 2), ("many", 2)])
+def test_it_takes_as_many_threads_as_it_may(onnx_file, monkeypatch, asked, threads):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {4, 7}, raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    network, _ = open_onnx(onnx_file)
+    assert network.session.get_session_options().intra_op_num_threads == threads
+
+
 def test_a_run_folder_may_be_called_so(trained, tmp_path):
     folder = tmp_path / "run.onnx"
     folder.mkdir()
