@@ -26,7 +26,7 @@ REFUSED = {"torch", "torchvision", "timm", "segmentation_models_pytorch", "trans
 class Refuse:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in REFUSED:
-            raise ImportError(f"{name} was imported")
+            raise ModuleNotFoundError(f"{name} was imported", name=name)
 
 
 sys.meta_path.insert(0, Refuse())
@@ -51,11 +51,14 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
+def without_torch(*words):
+    """Run the command line in a process that cannot import torch."""
+    command = [sys.executable, "-c", WITHOUT_TORCH, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 def test_a_whole_video_without_torch(onnx_file, trained, video, tmp_path):
-    words = ["localize", onnx_file, video, "-o", tmp_path / "onnx", "--masks"]
-    process = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH, *map(str, words)], capture_output=True, text=True, check=False
-    )
+    process = without_torch("localize", onnx_file, video, "-o", tmp_path / "onnx", "--masks")
     assert process.returncode == 0, process.stderr
     localize_file(trained, video, tmp_path / "torch", masks=True, device="cpu")
     ours, theirs = rows(tmp_path / "torch" / "video.csv"), rows(tmp_path / "onnx" / "video.csv")
@@ -73,6 +76,15 @@ def test_a_whole_video_without_torch(onnx_file, trained, video, tmp_path):
     described = [json.loads((tmp_path / name / "video.video.json").read_text()) for name in ("torch", "onnx")]
     assert described[0].pop("made") != described[1].pop("made")  # of another model, so the command would do it again
     assert described[0] == described[1]
+
+
+def test_a_run_folder_without_torch(trained, video, tmp_path):
+    process = without_torch("localize", trained, video, "-o", tmp_path / "out")
+    assert process.returncode == 1
+    assert process.stderr == (
+        f"error: torch, which the run folder {trained} needs, is not installed: pip install torch, "
+        "or give a file of 'colocam export --model onnx'\n"
+    )
 
 
 @pytest.mark.parametrize("options", [{"smooth": "none", "batch": 5}, {"smooth": "online", "tag": "bus"}])
@@ -99,6 +111,16 @@ def test_frames_that_share_memory_or_lie_apart(onnx_file):
     apart = large[::2, :, ::-1, :3]
     for one, two in zip(network(apart), network(np.ascontiguousarray(apart)), strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(("asked", "threads"), [("1", 1), ("3", 3), (None, 2), ("", 2), ("0", 2), ("many", 2)])
+def test_it_takes_as_many_threads_as_it_may(onnx_file, monkeypatch, asked, threads):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {4, 7}, raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    network, _ = open_onnx(onnx_file)
+    assert network.session.get_session_options().intra_op_num_threads == threads
 
 
 def test_a_run_folder_may_be_called_so(trained, tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.card import Card
+from colocam.errors import ColocamError
 
 Floats = npt.NDArray[np.float32]
 
@@ -31,6 +32,11 @@ def open_network(model: Path, device: str | None = None) -> tuple[Network, Card]
         from colocam.inference.onnx_network import open_onnx  # noqa: PLC0415 - one runtime is imported, not both
 
         return open_onnx(model, device)
-    from colocam.inference.torch_network import open_torch  # noqa: PLC0415
-
+    try:
+        from colocam.inference.torch_network import open_torch  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise ColocamError(
+            f"{error.name}, which the run folder {model} needs, is not installed: pip install {error.name}, "
+            "or give a file of 'colocam export --model onnx'"
+        ) from error
     return open_torch(model, device)

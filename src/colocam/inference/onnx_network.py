@@ -1,5 +1,6 @@
 """A model in an ONNX file, run by onnxruntime on the CPU: no torch is imported (extra ``onnx``)."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,7 @@ def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]
         raise ColocamError(f"onnxruntime, which {path} needs, is not installed: {INSTALL}") from error
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _ERRORS_ONLY
+    options.intra_op_num_threads = _threads()
     try:
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its errors have no common base
@@ -60,6 +62,14 @@ def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]
     card = parse_card(text, str(path), again)
     _check(session, card, path, again)
     return OnnxNetwork(session), card
+
+
+def _threads() -> int:
+    """As many as torch would take; left to itself, onnxruntime counts cores that this process may not use."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _check(session: "onnxruntime.InferenceSession", card: Card, path: Path, remedy: str) -> None:
