@@ -4,7 +4,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -13,6 +13,7 @@ from colocam import presence
 from colocam.presence import APPEAR, LIMIT, SHARE, VANISH, Calibration, Presence, calibrate, clip_presence
 
 PLAIN = Calibration(1.0, 0.0)
+RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # however busy the machine is
 triples = st.lists(st.tuples(st.floats(-6, 6), st.floats(-6, 6), st.floats(-6, 6)), min_size=1, max_size=6)
 
 
@@ -40,7 +41,7 @@ def presences(model, peaks, cuts=None):
     return found + model.finish()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(RELAXED, max_examples=40)
 @given(peaks=triples, lag=st.integers(0, 7), tag=st.integers(0, 2))
 def test_presence_is_the_sum_over_all_sequences_of_states(peaks, lag, tag):
     found = presences(Presence(PLAIN, lag, tag), peaks)
@@ -50,14 +51,14 @@ def test_presence_is_the_sum_over_all_sequences_of_states(peaks, lag, tag):
         assert p == pytest.approx(enumerated(known, frame), abs=1e-9)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(RELAXED, max_examples=30)
 @given(peaks=triples, data=st.data())
 def test_without_a_lag_no_later_frame_counts(peaks, data):
     until = data.draw(st.integers(1, len(peaks)))
     assert presences(Presence(PLAIN, 0), peaks)[:until] == presences(Presence(PLAIN, 0), peaks[:until])
 
 
-@settings(deadline=None, max_examples=30)
+@settings(RELAXED, max_examples=30)
 @given(peaks=triples, lag=st.integers(0, 7), slope=st.floats(0.1, 3), offset=st.floats(-3, 3))
 def test_a_whole_clip_at_once(peaks, lag, slope, offset):
     calibration = Calibration(slope, offset)
@@ -68,7 +69,7 @@ def test_a_whole_clip_at_once(peaks, lag, slope, offset):
     assert found[0] == pytest.approx(enumerated([SHARE * np.clip(e, -LIMIT, LIMIT) for e in scaled[: lag + 1]], 0))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(RELAXED, max_examples=30)
 @given(one=triples, two=triples, lag=st.integers(0, 5))
 def test_shots_are_independent(one, two, lag):
     cuts = [False] * len(one) + [True] + [False] * (len(two) - 1)
