@@ -66,7 +66,7 @@ class Peak:
         self.mb = 0.0
 
     def note(self, done: int) -> None:
-        """Look at every 20th frame; print at 500, 1000, 2000, 4000 …"""
+        """Look at every 20th frame; print at 500, 1000, 2000, 4000 and so on."""
         if done % 20 == 0:
             pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
             self.mb = max(self.mb, pages * resource.getpagesize() / 2**20)

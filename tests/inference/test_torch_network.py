@@ -125,6 +125,16 @@ def test_compiling_takes_the_place_of_the_eager_network(small, monkeypatch):
     assert len(made) == 1
 
 
+def test_the_whole_pass_is_one_graph(small):
+    """What the compiler is given has nothing in it that it must leave to Python; it is traced here, not generated."""
+    run = TorchNetwork(small, CPU, size=SIDE)
+    frames = run.upload(np.random.default_rng(0).integers(0, 256, (2, SIDE, SIDE, 3)).astype(np.uint8))
+    traced = torch.compile(run._eager, dynamic=False, fullgraph=True, backend="eager")
+    with torch.no_grad():
+        for one, two in zip(run.infer(frames), traced(frames), strict=True):
+            torch.testing.assert_close(one, two)
+
+
 def test_a_network_that_cannot_be_compiled_goes_on(small, monkeypatch, capsys):
     def compile_(_function, **_options):
         def fails(_frames):

@@ -20,6 +20,8 @@ STDIN = "-"
 LIVE_SCHEMES = frozenset({"rtsp", "rtsps", "rtmp", "rtmps", "rtp", "udp", "srt"})
 DEVICES = frozenset({"v4l2", "video4linux2", "dshow", "vfwcap", "avfoundation", "x11grab", "gdigrab", "kmsgrab"})
 """FFmpeg's names of cameras and screens."""
+PATIENCE = 30.0
+"""Seconds without data after which what comes over a network is over."""
 
 
 class UnreadableError(ColocamError):
@@ -86,7 +88,7 @@ def open_input(source: Path | VideoInput, threads: int) -> Iterator[tuple[InputC
     source = VideoInput(str(source)) if isinstance(source, Path) else source
     address, kind = _address_and_format(source)
     try:
-        container = av.open(address, format=kind)
+        container = av.open(address, format=kind, timeout=PATIENCE if "://" in address else None)
     except av.FFmpegError as error:
         why = "not a whole video file" if source.format is None else f"not as --format {source.format}"
         piped = "; an mp4 with its index at the end must be given as a file" if source.address == STDIN else ""

@@ -1,7 +1,7 @@
 """Localizer: open a trained model, put in a video, get a :class:`Localization` per frame."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
@@ -125,11 +125,17 @@ class Localizer:
         from colocam.data.video import VideoReader  # noqa: PLC0415
 
         choice = FrameChoice(**chosen)
-        with VideoReader(VideoInput(str(video), format)) as reader:
-            for _, found in self.stream(reader.frames(choice), live=reader.source.live):
+        # The stream is closed first: its threads read from the reader.
+        with (
+            VideoReader(VideoInput(str(video), format)) as reader,
+            closing(self.stream(reader.frames(choice), live=reader.source.live)) as stream,
+        ):
+            for _, found in stream:
                 yield found
 
-    def stream(self, frames: Iterable[VideoFrame], *, live: bool = False) -> Iterator[tuple[VideoFrame, Localization]]:
+    def stream(
+        self, frames: Iterable[VideoFrame], *, live: bool = False
+    ) -> Generator[tuple[VideoFrame, Localization], None, None]:
         """The same for frames that are already decoded; each comes back with what was found in it.
 
         Frames are taken in a thread and the network runs in another, each a batch ahead. A batch is handed on as soon
