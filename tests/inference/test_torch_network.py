@@ -83,12 +83,13 @@ def test_only_norms_behind_a_convolution_used_once_are_folded():
 @pytest.mark.parametrize("count", [1, 5])
 def test_answers_are_those_of_the_trained_network(small, count):
     pictures = np.random.default_rng(0).integers(0, 256, (count, SIDE, SIDE, 3)).astype(np.uint8)
-    logits, maps = TorchNetwork(small, CPU, size=SIDE)(pictures)
+    logits, maps, peaks = TorchNetwork(small, CPU, size=SIDE)(pictures)
     with torch.no_grad():
         seen = small(torch.from_numpy(pictures).permute(0, 3, 1, 2))
     np.testing.assert_allclose(logits, seen.class_logits.numpy(), atol=1e-4)
     np.testing.assert_allclose(maps, foreground(seen.map_logits).numpy(), atol=1e-5)
-    assert (logits.dtype, maps.dtype) == (np.float32, np.float32)
+    np.testing.assert_allclose(peaks, seen.peaks.numpy(), atol=1e-4)
+    assert {logits.dtype, maps.dtype, peaks.dtype} == {np.dtype(np.float32)}
 
 
 def test_pictures_are_not_copied_on_a_cpu(small):
