@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from colocam.errors import ColocamError, first_line
 from colocam.files import atomic_path
 from colocam.inference.onnx_network import CARD, FRAMES, INSTALL, OUTPUTS, open_onnx
-from colocam.inference.torch_network import TorchNetwork
 from colocam.models import LocalizerNet, foreground
 from colocam.models.store import Model, load_model
 
@@ -39,8 +38,8 @@ class Graph(nn.Module):
 
     def forward(self, frames: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Normalisation is the network's own first step, and so inside."""
-        logits, map_logits, peaks = self.net(frames.permute(0, 3, 1, 2))
-        return logits, logits.softmax(1), foreground(map_logits), peaks
+        seen = self.net(frames.permute(0, 3, 1, 2))
+        return seen.class_logits, seen.class_logits.softmax(1), foreground(seen.map_logits), seen.peaks
 
 
 def export_onnx(run: str | Path, out: str | Path) -> Path:
@@ -79,7 +78,7 @@ def to_onnx(model: Model) -> "onnx.ModelProto":
                 (torch.zeros(2, size, size, 3, dtype=torch.uint8),),  # of one frame torch would make a constant
                 dynamo=True,
                 input_names=[FRAMES],
-                output_names=OUTPUTS[:4],
+                output_names=OUTPUTS[:-1],
                 dynamic_shapes={"frames": {0: torch.export.Dim("batch", min=1)}},
                 opset_version=OPSET,
                 verbose=False,
@@ -97,11 +96,12 @@ def to_onnx(model: Model) -> "onnx.ModelProto":
 
 def _compare(path: Path, model: Model) -> None:
     """Run the file and PyTorch on noise, one frame and several."""
-    theirs, _ = open_onnx(path)
-    ours = TorchNetwork(model.net, torch.device("cpu"), size=model.card.size)
+    network, _ = open_onnx(path)
     noise = np.random.default_rng(0).integers(0, 256, (3, model.card.size, model.card.size, 3)).astype(np.uint8)
     for frames in (noise[:1], noise):
-        pairs = zip(theirs(frames), ours(frames), strict=True)
+        with torch.inference_mode():
+            logits, _, maps, peaks = (one.numpy() for one in Graph(model.net)(torch.from_numpy(frames)))
+        pairs = zip(network(frames), (logits, maps, peaks), strict=True)
         worst = max(float(np.abs(one - other).max() / max(1, np.abs(other).max())) for one, other in pairs)
         if not worst <= TOLERANCE:
             raise ColocamError(
