@@ -12,6 +12,7 @@ W ≈ Φ (U⊗U⊗U) (U⊗U⊗U)ᵀ Φᵀ, symmetric and positive semi-definite 
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -117,7 +118,7 @@ def _eigen(size: int, sigma: float) -> tuple[npt.NDArray[np.float64], npt.NDArra
     return values[::-1].clip(0), vectors[:, ::-1]
 
 
-def _largest(height: int, width: int, sigma: float, tol: float) -> tuple[npt.NDArray[np.float64], ...]:
+def _largest(height: int, width: int, sigma: float, tol: float) -> tuple[npt.NDArray[Any], ...]:
     """The largest eigenvalues (R,) of W_xy, and their y and x: the rest holds at most ``tol`` of its Frobenius norm."""
     value = np.outer(_eigen(height, sigma)[0], _eigen(width, sigma)[0])
     order = np.argsort(value, axis=None)[::-1]

@@ -64,7 +64,7 @@ def _ragged(rgb: Tensor, values: Tensor, gaussian: Gaussian, sequences: Tensor) 
     if len(ids) == 0:
         return values.clone()
     order = ids.argsort(stable=True)
-    lengths = ids.unique(return_counts=True)[1].tolist()
+    lengths = ids.unique(return_counts=True)[1].tolist()  # type: ignore[no-untyped-call]
     colors, v = (torch.split(x.reshape(len(ids), x.shape[-1])[order], lengths) for x in (rgb, values))
     padded = pad_sequence(list(v), batch_first=True).transpose(1, 2)
     group = torch.arange(len(lengths))

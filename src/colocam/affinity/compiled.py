@@ -137,26 +137,33 @@ def slice_(
 
 @_jit
 def combine(coefficients: Array, rows: Array, out: Array) -> None:
-    """Add coefficientsᵀ @ rows to ``out``: (K, A), (K, n) -> (A, n); 4 × 2 terms at a time keep vector units busy."""
+    """Add coefficientsᵀ @ rows to ``out``: (K, A), (K, n) -> (A, n); 4 × 4 terms at a time keep vector units busy."""
     terms, count = coefficients.shape
-    whole = terms - terms % 4
-    for a in range(0, count - 1, 2):
-        o, p = out[a], out[a + 1]
+    whole, wide = terms - terms % 4, count - count % 4
+    for a in range(0, wide, 4):
+        o, p, q, r = out[a], out[a + 1], out[a + 2], out[a + 3]
         for i in range(0, whole, 4):
             s0, s1, s2, s3 = coefficients[i : i + 4, a]
             t0, t1, t2, t3 = coefficients[i : i + 4, a + 1]
+            u0, u1, u2, u3 = coefficients[i : i + 4, a + 2]
+            v0, v1, v2, v3 = coefficients[i : i + 4, a + 3]
             x0, x1, x2, x3 = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
             for j in range(rows.shape[1]):
                 o[j] += s0 * x0[j] + s1 * x1[j] + s2 * x2[j] + s3 * x3[j]
                 p[j] += t0 * x0[j] + t1 * x1[j] + t2 * x2[j] + t3 * x3[j]
+                q[j] += u0 * x0[j] + u1 * x1[j] + u2 * x2[j] + u3 * x3[j]
+                r[j] += v0 * x0[j] + v1 * x1[j] + v2 * x2[j] + v3 * x3[j]
         for i in range(whole, terms):
-            s0, t0, x0 = coefficients[i, a], coefficients[i, a + 1], rows[i]
+            s0, s1, s2, s3 = coefficients[i, a : a + 4]
+            x0 = rows[i]
             for j in range(rows.shape[1]):
                 o[j] += s0 * x0[j]
-                p[j] += t0 * x0[j]
-    if count % 2:
+                p[j] += s1 * x0[j]
+                q[j] += s2 * x0[j]
+                r[j] += s3 * x0[j]
+    for a in range(wide, count):
         for i in range(terms):
-            s0, o, x0 = coefficients[i, count - 1], out[count - 1], rows[i]
+            s0, o, x0 = coefficients[i, a], out[a], rows[i]
             for j in range(rows.shape[1]):
                 o[j] += s0 * x0[j]
 

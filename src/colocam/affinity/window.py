@@ -33,8 +33,8 @@ def product(
         (F, C, P).
     """
     height, width = size
-    colors = rgb.to(values.dtype).unflatten(2, size) / sigma_rgb
-    v = values.unflatten(2, size)
+    colors = rgb.to(values.dtype).reshape(len(rgb), 3, height, width) / sigma_rgb
+    v = values.reshape(*values.shape[:2], height, width)
     out = v.clone(memory_format=torch.contiguous_format)
     rows, columns = window
     for dy in range(rows + 1):
