@@ -1,10 +1,12 @@
 """Files, pipes, cameras and addresses: what they are called, how they are opened, what is told when they are not."""
 
+import gc
 import os
 import subprocess
 import sys
 import threading
 
+import av
 import pytest
 
 from colocam.data.choice import FrameChoice
@@ -133,3 +135,17 @@ def test_a_video_without_a_frame_in_the_range_is_no_error_here(tmp_path, make_vi
     assert list(decode(film, choice=FrameChoice(start=100.0))) == []
     with pytest.raises(UnreadableError):
         list(decode(tmp_path / "gone.mp4", choice=FrameChoice(start=100.0)))
+
+
+def test_decoded_pictures_do_not_wait_for_the_garbage_collector(tmp_path, make_video):
+    """A frame that is let go is freed at once; 4K frames would fill the memory before a collection."""
+    film = make_video(tmp_path / "film.mp4", 50)
+    gc.collect()
+    gc.disable()
+    try:
+        with VideoReader(film) as reader:
+            assert sum(1 for _ in reader.frames()) == 50
+            held = sum(isinstance(one, av.VideoFrame) for one in gc.get_objects())
+    finally:
+        gc.enable()
+    assert held <= 3

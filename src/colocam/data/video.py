@@ -83,6 +83,7 @@ class VideoReader:
         self.threads = threads
         self.count = 0
         self.ended = False
+        self._upright = _Upright()
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -99,7 +100,7 @@ class VideoReader:
                 raise UnreadableError(
                     f"cannot read {self.source.name}: not one frame of it can be decoded (damaged or cut off)"
                 )
-            height, width = _to_rgb(first.frame).shape[:2]
+            height, width = self._upright(first.frame).shape[:2]
             rate = stream.average_rate or stream.guessed_rate
             self.info = VideoInfo(width, height, rate, _duration(container, stream))
             self.start, self.total = first.pts, stream.frames
@@ -114,7 +115,7 @@ class VideoReader:
         """
         size = (self.info.width, self.info.height)
         for one in choice(self._counted()):
-            image = _to_rgb(one.frame)
+            image = self._upright(one.frame)
             if (image.shape[1], image.shape[0]) != size:
                 image = cv2.resize(image, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
             yield VideoFrame(one.index, one.pts, image)
@@ -294,27 +295,47 @@ def _packets(container: InputContainer, stream: VideoStream) -> Iterator["av.Pac
     yield None
 
 
+class _Upright:
+    """Turns decoded frames into (H, W, 3) RGB as they are to be shown.
+
+    The display matrix of a frame is read when its angle is seen for the first time: PyAV's list of side data holds its
+    frame and the frame holds the list, so that decoded pictures would pile up until Python looks for such cycles.
+    """
+
+    def __init__(self) -> None:
+        self._matrices: dict[int, tuple[int, int, int, int] | None] = {}
+
+    def __call__(self, frame: av.VideoFrame) -> Image:
+        image = _to_rgb(frame)
+        if frame.rotation not in self._matrices:
+            self._matrices[frame.rotation] = _display_matrix(frame)
+        matrix = self._matrices[frame.rotation]
+        if matrix is None:
+            return image
+        a, b, c, d = matrix
+        if abs(b) > abs(a):
+            image, across, down = image.transpose(1, 0, 2), c, b
+        else:
+            across, down = a, d
+        return np.ascontiguousarray(image[:: -1 if down < 0 else 1, :: -1 if across < 0 else 1])
+
+
 def _to_rgb(frame: av.VideoFrame) -> Image:
-    """(H, W, 3) RGB of a decoded frame, upright."""
+    """(H, W, 3) RGB of a decoded frame, as it is stored."""
     if frame.format.name == "pal8" or any(component.is_alpha for component in frame.format.components):
         rgba = frame.to_ndarray(format="rgba").astype(np.uint16)
-        image = ((rgba[..., :3] * rgba[..., 3:] + 127) // 255).astype(np.uint8)
-    else:
-        image = cast("Image", frame.to_ndarray(format="rgb24"))
-    return _upright(frame, image)
+        return ((rgba[..., :3] * rgba[..., 3:] + 127) // 255).astype(np.uint8)
+    return cast("Image", frame.to_ndarray(format="rgb24"))
 
 
-def _upright(frame: av.VideoFrame, image: Image) -> Image:
-    """Apply the display matrix: a stored pixel (x, y) is shown at (a·x + c·y, b·x + d·y), a…d near 0 or ±1."""
+def _display_matrix(frame: av.VideoFrame) -> tuple[int, int, int, int] | None:
+    """Signs of a stored pixel's way to the screen: (x, y) is shown at (a·x + c·y, b·x + d·y), a … d near 0 or ±1."""
     try:
         matrix = cast("SideData | None", frame.side_data.get("DISPLAYMATRIX"))
     except ValueError:  # PyAV cannot list kinds of side data newer than itself (EXIF for one), only give the angle
-        return np.ascontiguousarray(np.rot90(image, round(frame.rotation / 90)))
+        quarter = round(frame.rotation / 90) % 4  # counter-clockwise
+        return ((1, 0, 0, 1), (0, -1, 1, 0), (-1, 0, 0, -1), (0, 1, -1, 0))[quarter]
     if matrix is None:
-        return image
+        return None
     a, b, _, c, d = np.frombuffer(bytes(matrix), np.int32)[:5].tolist()
-    if abs(b) > abs(a):
-        image, across, down = image.transpose(1, 0, 2), c, b
-    else:
-        across, down = a, d
-    return np.ascontiguousarray(image[:: -1 if down < 0 else 1, :: -1 if across < 0 else 1])
+    return a, b, c, d
