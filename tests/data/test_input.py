@@ -145,7 +145,7 @@ def test_decoded_pictures_do_not_wait_for_the_garbage_collector(tmp_path, make_v
     try:
         with VideoReader(film) as reader:
             assert sum(1 for _ in reader.frames()) == 50
-            held = sum(isinstance(one, av.VideoFrame) for one in gc.get_objects())
+            held = sum(type(one) is av.VideoFrame for one in gc.get_objects())
     finally:
         gc.enable()
     assert held <= 3
