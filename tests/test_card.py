@@ -34,7 +34,7 @@ def test_there_and_back(card):
         "[1]",
         '"format"',
         "{}",
-        '{"format": 1}',
+        '{"format": 2}',
         json.dumps({**json.loads(CARD.model_dump_json()), "x": 1}),
     ],
 )
@@ -44,5 +44,5 @@ def test_what_is_no_card(text):
 
 
 def test_another_format_is_named_before_its_keys_are_read():
-    with pytest.raises(ColocamError, match=r"^here has format 2, this colocam reads 1: update colocam"):
-        parse_card('{"format": 2, "other": "keys"}', "here")
+    with pytest.raises(ColocamError, match=r"^here has format 1, this colocam reads 2: update colocam"):
+        parse_card('{"format": 1, "other": "keys"}', "here")

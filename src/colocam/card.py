@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict
 from colocam.config import Backbone
 from colocam.errors import ColocamError
 
-FORMAT = 1
+FORMAT = 2
+"""Raised whenever a number in a card changes its meaning (2: presence is read from peaks)."""
 
 
 class Card(BaseModel):

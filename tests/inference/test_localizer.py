@@ -256,8 +256,8 @@ def test_models_that_cannot_be_opened(broken, tmp_path):
     tensors.pop(min(tensors))
     save_file(tensors, weights)
     assert complaint() == damaged
-    card.write_text(good_card.replace('"format": 1', '"format": 99'), encoding="utf-8")
-    assert "has format 99, this colocam reads 1" in complaint()
+    card.write_text(good_card.replace('"format": 2', '"format": 99'), encoding="utf-8")
+    assert "has format 99, this colocam reads 2" in complaint()
     for text in ("{}", "not json", good_card.replace('"tags"', '"labels"')):
         card.write_text(text, encoding="utf-8")
         assert complaint() == f"{card} is not a colocam model card: train again or restore the file"

@@ -138,7 +138,7 @@ def damaged(onnx_file, target, damage):
     data = {"truncated": onnx_file.read_bytes()[:20_000], "empty": b"", "text": b"this is no model\n" * 100}
     cards = {
         "no json": "{",
-        "no card": '{"format": 1, "tags": ["a"]}',
+        "no card": '{"format": 2, "tags": ["a"]}',
         "format": json.dumps({**card, "format": 99}),
         "tags": json.dumps({**card, "tags": ["a", "b"]}),
         "size": json.dumps({**card, "size": 48}),
@@ -165,7 +165,7 @@ def damaged(onnx_file, target, damage):
         ("foreign", "{path} is not a model of colocam (it holds no model card): make it with 'colocam export"),
         ("no json", "{path} is not a colocam model card: make it with 'colocam export --model onnx RUN -o"),
         ("no card", "{path} is not a colocam model card: make it with 'colocam export --model onnx RUN -o"),
-        ("format", "{path} has format 99, this colocam reads 1: update colocam"),
+        ("format", "{path} has format 99, this colocam reads 2: update colocam"),
         ("tags", "{path} does not compute what its model card says: make it with 'colocam export"),
         ("size", "{path} does not compute what its model card says: make it with 'colocam export"),
         ("outputs", "{path} does not compute what its model card says: make it with 'colocam export"),

@@ -233,7 +233,7 @@ def test_a_folder_without_a_card_is_no_model(model, tmp_path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda card: {**card, "format": 2, "new": True}, "has format 2, this colocam reads 1: update colocam"),
+        (lambda card: {**card, "format": 3, "new": True}, "has format 3, this colocam reads 2: update colocam"),
         (lambda card: {**card, "colour": 1}, "is not a colocam model card"),
         (lambda card: {**card, "size": "big"}, "is not a colocam model card"),
         (lambda card: [card], "is not a colocam model card"),
