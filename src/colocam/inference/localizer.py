@@ -23,8 +23,9 @@ from colocam.data.choice import Chosen, FrameChoice
 from colocam.data.cuts import colour_histograms
 from colocam.errors import ColocamError, suggest
 from colocam.inference.follow import each, steady_instances
-from colocam.inference.network import Floats, Network, open_network
+from colocam.inference.network import Floats, Network
 from colocam.inference.pipeline import ahead, in_parts
+from colocam.inference.runtimes import open_network
 from colocam.inference.steady import OFFLINE, ONLINE, LookAhead, Sight, single, steady
 from colocam.presence import SHARE, Calibration, Presence
 from colocam.types import Box, Localization, VideoFrame

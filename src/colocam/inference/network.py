@@ -1,13 +1,9 @@
 """From pictures to logits, maps and peaks: the one thing a :class:`Localizer` asks of a model, whatever runs it."""
 
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-
-from colocam.card import Card
-from colocam.errors import ColocamError
 
 Floats = npt.NDArray[np.float32]
 
@@ -18,25 +14,3 @@ class Network(Protocol):
     def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats, Floats]:
         """Logits before the softmax; maps in 0–1, h × w being the model's own; peaks of activation maps."""
         ...
-
-
-def open_network(model: Path, device: str | None = None) -> tuple[Network, Card]:
-    """Open a trained model.
-
-    Args:
-        model: a run folder, which PyTorch runs, or a file of ``colocam export --model onnx``, for which no torch is
-            imported: onnxruntime runs it on the CPU.
-        device: ``cpu`` or ``cuda``; without it, the GPU if there is one and the model is a run folder.
-    """
-    if model.suffix.lower() == ".onnx" and not model.is_dir():
-        from colocam.inference.onnx_network import open_onnx  # noqa: PLC0415 - one runtime is imported, not both
-
-        return open_onnx(model, device)
-    try:
-        from colocam.inference.torch_network import open_torch  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise ColocamError(
-            f"{error.name}, which the run folder {model} needs, is not installed: pip install {error.name}, "
-            "or give a file of 'colocam export --model onnx'"
-        ) from error
-    return open_torch(model, device)

@@ -1,0 +1,29 @@
+"""Open a trained model with the runtime that it was written for."""
+
+from pathlib import Path
+
+from colocam.card import Card
+from colocam.errors import ColocamError
+from colocam.inference.network import Network
+
+
+def open_network(model: Path, device: str | None = None) -> tuple[Network, Card]:
+    """Open a trained model.
+
+    Args:
+        model: a run folder, which PyTorch runs, or a file of ``colocam export --model onnx``, for which no torch is
+            imported: onnxruntime runs it on the CPU.
+        device: ``cpu`` or ``cuda``; without it, the GPU if there is one and the model is a run folder.
+    """
+    if model.suffix.lower() == ".onnx" and not model.is_dir():
+        from colocam.inference.onnx_network import open_onnx  # noqa: PLC0415 - one runtime is imported, not both
+
+        return open_onnx(model, device)
+    try:
+        from colocam.inference.torch_network import open_torch  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise ColocamError(
+            f"{error.name}, which the run folder {model} needs, is not installed: pip install {error.name}, "
+            "or give a file of 'colocam export --model onnx'"
+        ) from error
+    return open_torch(model, device)
