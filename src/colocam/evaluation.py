@@ -127,9 +127,7 @@ class Exam:
 def open_exam(run: Run, boxes: Path, split: Split = "test") -> Exam:
     """The frames of ``split`` that have a label in the table ``boxes``, and the classifier's answers on them."""
     truth = read_truth(boxes)
-    if not run.catalogue.of(split):
-        there = sorted({clip.split for clip in run.catalogue.clips})
-        raise ColocamError(f"{run.folder} has no '{split}' video: choose --split {' or '.join(there)}")
+    run.require(split)
     evaluated = labelled(run, truth, split)
     if not evaluated.present.any():
         raise ColocamError(f"{boxes} has no box for a '{split}' frame of this run: check the clip names and --split")
@@ -171,7 +169,7 @@ def labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) 
 def methods_of_run(run: Run, cams: Sequence[Source]) -> dict[str, Mapper]:
     """The methods of a run by name: class activation maps, source of seeds first, then what was trained."""
     own_first = sorted(cams, key=lambda cam: cam != run.config.cam)
-    sources = zip(own_first, run.sources(*own_first) if own_first else [], strict=True)
+    sources = zip(own_first, run.sources(*own_first), strict=True)
     mappers: dict[str, Mapper] = {cam: _cam(source, run.config.frames.crop) for cam, source in sources}
     for method in reversed(run.config.methods):
         mappers[method] = _decoder(load_model(run.model_folder(method)).net.to(run.device))

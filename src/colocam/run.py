@@ -40,6 +40,12 @@ class Run:
         wanted = [clip for clip in self.catalogue.clips if clip.split in splits]
         return cache_frames(wanted, self.frames, size=self.config.frames.resize, max_frames=self.config.frames.per_clip)
 
+    def require(self, split: Split) -> None:
+        """Refuse a split that the run has no video of."""
+        if not self.catalogue.of(split):
+            there = sorted({clip.split for clip in self.catalogue.clips})
+            raise ColocamError(f"{self.folder} has no '{split}' video: choose --split {' or '.join(there)}")
+
     def classifier(self, name: str = "best") -> Classifier:
         """The trained classifier; ``cam`` is the checkpoint that the CAMs come from, where boxes chose another."""
         saved = load_checkpoint(self.folder / "classifier", name) or load_checkpoint(self.folder / "classifier", "best")
@@ -50,7 +56,9 @@ class Run:
         return classifier.to(self.device).eval()
 
     def sources(self, *names: Source) -> list[CamSource]:
-        """Sources of class activation maps, all on one classifier."""
+        """Sources of class activation maps, all on one classifier, which is not opened for none."""
+        if not names:
+            return []
         classifier, clip, tags = self.classifier("cam"), self.config.clip, self.catalogue.tags
         return [open_source(name, classifier, clip, tags, self.device) for name in names]
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.colors import to_hex
 
 from colocam.errors import ColocamError
@@ -15,6 +14,7 @@ from colocam.report.doubtful import doubtful
 from colocam.report.gallery import gallery
 from colocam.report.overlay import HEAT_COLOURS, PREDICTED, TRUE
 from colocam.report.tables import Protocol, Result, estimate, gain, instance_rows, protocols_of
+from colocam.report.template import environment
 
 
 def write_report(run: Path) -> Path:
@@ -36,15 +36,9 @@ def render(run: Path) -> str:
     evaluation = _read_json(run / "evaluation.json")
     protocols = protocols_of(evaluation)
     metrics, cases, review = run / "metrics.jsonl", run / "cases.npz", run / "review.npz"
-    environment = Environment(
-        loader=PackageLoader("colocam", "report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["points"] = _points
-    return environment.get_template("page.html").render(
+    templates = environment("report")
+    templates.filters["points"] = _points
+    return templates.get_template("page.html").render(
         name=run.resolve().name,
         protocols=protocols,
         headline=_headline(protocols),

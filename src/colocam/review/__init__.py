@@ -9,7 +9,7 @@ import numpy as np
 
 from colocam.errors import ColocamError
 from colocam.files import atomic_path
-from colocam.review.doubt import Rows, doubts, reason, signs
+from colocam.review.doubt import Rows, doubts, frames_of, reason, signs
 from colocam.review.queue import APART, queue
 from colocam.review.tables import read_tables
 
@@ -36,10 +36,9 @@ def rank(rows: Rows, share: float = SHARE, apart: float = APART) -> list[Doubtfu
     """
     found = signs(rows)
     doubt = doubts(found)
-    new = np.append(True, (np.diff(rows.video) != 0) | (np.diff(rows.frame) != 0))
-    start = np.flatnonzero(new)
+    frame, start = frames_of(rows)
     # the most doubtful row of each frame: sorted by frame, then by doubt, the last one
-    last = np.lexsort((doubt, np.cumsum(new)))[np.append(start[1:], len(new)) - 1]
+    last = np.lexsort((doubt, frame))[np.append(start[1:], len(frame)) - 1]
     chosen = queue(doubt[last], rows.video[last], rows.pts[last], max(1, round(share * len(last))), apart)
     return [
         Doubtful(

@@ -56,6 +56,12 @@ class Rows(NamedTuple):
     margin: Floats
 
 
+def frames_of(rows: Rows) -> tuple[Integers, Integers]:
+    """(n,) which frame each row belongs to, counted over all videos, and the first row of each frame."""
+    new = np.append(True, (np.diff(rows.video) != 0) | (np.diff(rows.frame) != 0))
+    return np.cumsum(new) - 1, np.flatnonzero(new)
+
+
 def signs(rows: Rows) -> dict[str, Floats]:
     """Give each sign of each row, (n,) in 0–1."""
     there = np.isfinite(rows.box[:, 0])
@@ -91,10 +97,8 @@ def jumps(rows: Rows) -> Floats:
 
     Of a frame without a box: 1 if both have one, else 0.
     """
-    new = np.append(True, (np.diff(rows.video) != 0) | (np.diff(rows.frame) != 0))
-    start = np.flatnonzero(new)
+    at, start = frames_of(rows)
     size = np.diff(np.append(start, len(rows.frame)))
-    at = np.cumsum(new) - 1
     there = np.isfinite(rows.box[:, 0])
     overlaps = []
     for step in (-1, 1):

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from colocam.data.store import CachedClip
 from colocam.data.video import VideoFrame
-from colocam.errors import ColocamError
 from colocam.files import atomic_path
 from colocam.inference import Localizer
 from colocam.progress import progress
@@ -39,9 +38,7 @@ def review_run(
     """
     check(share, apart)
     run = open_run(folder, device)
-    if not run.catalogue.of(split):
-        there = sorted({clip.split for clip in run.catalogue.clips})
-        raise ColocamError(f"{folder} has no '{split}' video: choose --split {' or '.join(there)}")
+    run.require(split)
     clips, localizer = run.clips(split), Localizer.load(folder, device)
     parts = []
     with progress("review", len(clips), unit="videos") as advance:

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from colocam.files import atomic_path, write_json, write_text
+from colocam.report.template import environment
 from colocam.study.figures import draw
 from colocam.study.lab import Lab
 from colocam.study.published import published
@@ -66,22 +66,19 @@ def write_study(folder: Path, study: Study, findings: Findings, conditions: Cond
     remarks = [*findings.notes, *reasons, *study.notes]
     write_text(folder / "README.md", _markdown(study, findings, conditions, paper, remarks))
     write_json(folder / "study.json", {**asdict(conditions), "tables": {t.name: _plain(t) for t in findings.tables}})
-    environment = Environment(
-        loader=PackageLoader("colocam", "study"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page = environment.get_template("page.html").render(
-        study=study,
-        paper=paper,
-        conditions={key.replace("_", " "): value for key, value in asdict(conditions).items()},
-        tables=[(table, cells_of(table)) for table in findings.tables],
-        # the page has the pictures themselves; markup is drawn above, by matplotlib, which escapes
-        drawings=[Markup(svg) for svg, _ in drawings] if not findings.groups else [],  # noqa: S704
-        notes=remarks,
-        groups=findings.groups,
+    page = (
+        environment("study")
+        .get_template("page.html")
+        .render(
+            study=study,
+            paper=paper,
+            conditions={key.replace("_", " "): value for key, value in asdict(conditions).items()},
+            tables=[(table, cells_of(table)) for table in findings.tables],
+            # the page has the pictures themselves; markup is drawn above, by matplotlib, which escapes
+            drawings=[Markup(svg) for svg, _ in drawings] if not findings.groups else [],  # noqa: S704
+            notes=remarks,
+            groups=findings.groups,
+        )
     )
     write_text(folder / "index.html", page)
     return folder

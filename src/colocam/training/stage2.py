@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -18,8 +17,7 @@ from colocam.losses import CoLocLoss, CRFLoss, CutLoss, PartialCrossEntropy, Siz
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.randomness import generator
 from colocam.seeds import draw_seeds
-from colocam.training.journal import Journal
-from colocam.training.loop import Task, Validation, fit
+from colocam.training.loop import Task, Validation
 from colocam.training.prefetch import Tensors
 from colocam.training.presence import FramesInUse, all_frames
 from colocam.training.validation import Judge
@@ -30,21 +28,6 @@ def color_term(settings: Losses) -> CoLocLoss | CutLoss:
     if settings.weighting == "cut":
         return CutLoss(settings.sigma_rgb)
     return CoLocLoss(settings.sigma_rgb, weighting=settings.weighting, divisor=settings.divisor)
-
-
-def train_localizer(
-    config: Config,
-    method: Method,
-    classifier: Classifier,
-    clips: Sequence[CachedClip],
-    cams: CamStore,
-    judge: Judge,
-    folder: Path,
-    journal: Journal,
-    in_use: FramesInUse | None = None,
-) -> None:
-    """Train the decoder of ``method`` on the frozen classifier; leaves the checkpoint ``best`` in ``folder``."""
-    fit(localizer_task(config, method, classifier, clips, cams, judge, in_use), folder, journal)
 
 
 def localizer_task(

@@ -18,10 +18,11 @@ from colocam.models.store import Card, Model, save_model
 from colocam.presence import Calibration
 from colocam.run import Run, create_run, untrained
 from colocam.training.journal import Journal
+from colocam.training.loop import fit
 from colocam.training.presence import frames_with_object
 from colocam.training.share import take_over
 from colocam.training.stage1 import train_classifier
-from colocam.training.stage2 import train_localizer
+from colocam.training.stage2 import localizer_task
 from colocam.training.validation import Judge
 
 
@@ -82,7 +83,7 @@ def _train(run: Run, truth: Truth | None) -> None:
     in_use = None if use == "off" else frames_with_object(use, measured, run.classifier(), training, judge)
     for method in run.config.methods:
         folder = run.folder / method
-        train_localizer(run.config, method, run.classifier(), training, cams, judge, folder, journal, in_use)
+        fit(localizer_task(run.config, method, run.classifier(), training, cams, judge, in_use), folder, journal)
         _save_model(run, method, "tags-only" if truth is None else "validation", presence)
 
 
