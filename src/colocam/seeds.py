@@ -27,6 +27,17 @@ def draw_seeds(cams: Tensor, settings: Seeds, generator: torch.Generator) -> Ten
     Returns:
         (B, H, W) int64: 0 background, 1 foreground, 255 unknown.
     """
+    return pick_seeds(cams, settings, *draw_chances(cams.shape, generator))
+
+
+def draw_chances(shape: tuple[int, ...], generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Uniform numbers in 0–1 that decide over foreground and background pixels, each of ``shape``."""
+    foreground, background = (torch.rand(shape, generator=generator, device=generator.device) for _ in range(2))
+    return foreground, background
+
+
+def pick_seeds(cams: Tensor, settings: Seeds, foreground_chances: Tensor, background_chances: Tensor) -> Tensor:
+    """:func:`draw_seeds` with the random numbers given, (B, H, W) each: frame by frame, and nothing left to chance."""
     levels, defined = otsu_levels(cams)
     above = (to_8bit(cams) > levels[:, None, None]) & defined[:, None, None]
     region = largest_blob(above) if settings.blobs == "largest" else above
@@ -40,8 +51,8 @@ def draw_seeds(cams: Tensor, settings: Seeds, generator: torch.Generator) -> Ten
         everywhere = torch.ones_like(region)
         dark = -values >= _quantile_from_top(-values, everywhere, settings.background_bottom)
     dark = dark & defined[:, None]
-    foreground = _draw(values, bright, settings.foreground, generator)
-    background = _draw(torch.ones_like(values), dark, settings.background, generator)
+    foreground = _draw(values, bright, settings.foreground, foreground_chances.flatten(1))
+    background = _draw(torch.ones_like(values), dark, settings.background, background_chances.flatten(1))
     foreground, background = (_grow(drawn.view_as(cams), settings.dilation) for drawn in (foreground, background))
     return torch.where(foreground ^ background, torch.where(foreground, FOREGROUND, BACKGROUND), UNKNOWN)
 
@@ -54,12 +65,11 @@ def _quantile_from_top(values: Tensor, region: Tensor, share: float) -> Tensor:
     return torch.where(count > 0, ordered.gather(1, last), torch.inf)
 
 
-def _draw(weights: Tensor, allowed: Tensor, count: int, generator: torch.Generator) -> Tensor:
+def _draw(weights: Tensor, allowed: Tensor, count: int, uniform: Tensor) -> Tensor:
     """(B, P) bool: ``count`` allowed pixels (or all, if fewer) without replacement, in proportion to ``weights``.
 
     Efraimidis and Spirakis: the largest keys log(u)/w are such a sample.
     """
-    uniform = torch.rand(weights.shape, generator=generator, device=weights.device)
     keys = torch.log(uniform.clamp(min=1e-30)) / weights.clamp(min=1e-8)
     keys = torch.where(allowed, keys, -torch.inf)
     chosen = keys.topk(min(count, keys.shape[1]), dim=1).indices

@@ -23,20 +23,22 @@ def test_a_step_is_measured_whole_and_in_parts(config, tmp_path, capsys, monkeyp
         before = [p.detach().clone() for p in task.module.parameters()]
         terms = plain(task, optimiser, compute)
         moved = any(not torch.equal(a, b) for a, b in zip(before, task.module.parameters(), strict=True))
-        seen.append((set(terms), moved))
+        seen.append((task.phase, set(terms), moved))
         return terms
 
     monkeypatch.setattr(train, "sgd_step", counted)
     result = train.run("cpu", tmp_path / "train.json", config, steps=2)
-    assert len(seen) == 3 + 2  # warm, then timed
-    assert all(terms == {"loss", "seeds", "crf", "size", "coloc"} and moved for terms, moved in seen)
+    of_stage2, of_stage1 = {"loss", "seeds", "crf", "size", "coloc"}, {"loss", "cross_entropy"}
+    expected = [("colocam", of_stage2, True)] * 5 + [("classifier", of_stage1, True)] * 5  # 3 warm, then 2 timed
+    assert seen == expected
     assert json.loads((tmp_path / "train.json").read_text()) == result
     assert result["frames_per_s"] == pytest.approx(4 / (1e-3 * result["step_ms"]))
+    assert set(result["stage1"]) == {"step_ms", "frames_per_s"}
     parts = {"read", "copy", "crop", "seeds", "encoder", "decoder", "partial CE", "CRF", "colour"}
     assert set(result["parts_ms"]) == parts
     out = capsys.readouterr().out
     assert all(part in out for part in parts)
-    assert "step_ms" in out
+    assert out.count("step_ms") == 2
 
 
 def test_every_cam_method_is_measured_beside_the_classifier(config, tmp_path, capsys):

@@ -1,7 +1,7 @@
-"""One step of stage 2 and its parts: from the frame cache to the new weights."""
+"""One step of stage 2 and its parts, and one of stage 1: from the frame cache to the new weights."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
@@ -23,10 +23,11 @@ from colocam.data.samples import spread_samples
 from colocam.data.store import ROW, CachedClip
 from colocam.losses import CRFLoss, PartialCrossEntropy
 from colocam.models import Classifier, LocalizerNet, foreground
-from colocam.seeds import draw_seeds
+from colocam.seeds import draw_chances, pick_seeds
 from colocam.training.loop import Task, sgd_step
 from colocam.training.optimiser import make_sgd
-from colocam.training.prefetch import Tensors, prefetch
+from colocam.training.prefetch import prefetch
+from colocam.training.stage1 import classifier_task
 from colocam.training.stage2 import color_term, localizer_task
 from colocam.training.validation import Judge
 from colocam.types import Clip
@@ -35,6 +36,9 @@ CLIPS, LENGTH = 64, 16
 CLASSES = tuple(f"class {i}" for i in range(10))
 PUBLISHED_MS = 840.0
 """A step of 32 frames on an A100, by the paper."""
+
+Steps = Sequence[tuple[int, Picks]]
+"""Number and frames of each step."""
 
 
 def run(
@@ -50,21 +54,29 @@ def run(
         classifier = Classifier(config.backbone, len(CLASSES)).to(where).eval()
         cams = _smooth_cams(classifier, clips, config, where)
         judge = Judge(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, where)
-        task = localizer_task(config, "colocam", classifier, clips, cams, judge)
+        stage1 = classifier_task(config, clips, CLASSES, judge, Path(folder))
+        stage2 = localizer_task(config, "colocam", classifier, clips, cams, judge)
         what = f"stage 2, {config.backbone.name}, {config.frames.crop}², {config.localizer.batch} frames a step"
         result = {
             **conditions(what, where),
             "published_step_ms": PUBLISHED_MS,
-            **_whole_step(task, where, steps),
-            "parts_ms": _parts(task, config, classifier, where),
+            **_whole_step(stage2, where, steps),
+            "parts_ms": _parts(stage2, config, classifier, where),
+            "stage1": _whole_step(stage1, where, steps),
         }
     print(headline(result))
-    for name in ("step_ms", "frames_per_s", "gpu_busy_percent", "host_waits"):
-        if name in result:
-            print(f"{name:18} {result[name]:.2f}")
+    _print_step(result)
     for name, ms in result["parts_ms"].items():
         print(f"  {name:16} {ms:.2f} ms")
+    print(f"stage 1, {config.classifier.batch} frames a step")
+    _print_step(result["stage1"])
     return keep(result, json_path)
+
+
+def _print_step(measured: dict[str, Any]) -> None:
+    for name in ("step_ms", "frames_per_s", "gpu_busy_percent", "host_waits"):
+        if name in measured:
+            print(f"{name:18} {measured[name]:.2f}")
 
 
 def _cached_clips(folder: Path, size: int) -> list[CachedClip]:
@@ -101,45 +113,48 @@ def _whole_step(task: Task, device: torch.device, steps: int) -> dict[str, Any]:
     """Wall-clock time of a step as the loop runs it, reading ahead included."""
     optimiser = make_sgd(task.groups, task.settings)
     task.module.train()
-    source = prefetch(_steps(task), task.load, device)
 
-    def advance(number: int) -> int:
-        frames = 0
-        for step, picks, tensors in islice(source, number):
+    def launch(planned: Steps) -> None:
+        for step, picks, tensors in prefetch(planned, task.load, device):
             sgd_step(task, optimiser, partial(task.terms, picks, tensors, step, 0))
-            frames += len(picks.clips)
+
+    def take(planned: Steps) -> float:
+        """Seconds that these steps take."""
+        start = time.perf_counter()
+        launch(planned)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        return frames
+        return time.perf_counter() - start
 
-    advance(max(3, steps // 5))
-    start = time.perf_counter()
-    frames = advance(steps)
-    seconds = time.perf_counter() - start
+    coming = _steps(task)
+    take(list(islice(coming, max(3, steps // 5))))
+    timed = list(islice(coming, steps))
+    seconds = take(timed)
+    frames = sum(len(picks.clips) for _, picks in timed)
     result = {"step_ms": 1e3 * seconds / steps, "frames_per_s": frames / seconds}
     if device.type == "cuda":
-        result |= {"gpu_busy_percent": _busy(advance), "host_waits": _host_waits(task, optimiser, source)}
-    source.close()  # type: ignore[attr-defined]  # a generator
+        result |= {"gpu_busy_percent": _busy(take, timed[:30]), "host_waits": _host_waits(launch, timed[:1])}
     return result
 
 
-def _busy(advance: Callable[[int], int]) -> float:
-    """Share of the time in which a kernel runs, in percent."""
-    steps = 20
+def _busy(take: Callable[[Steps], float], steps: Steps) -> float:
+    """Share of the time in which the device works, in percent.
+
+    The device's time comes from a profile, the whole from a run of the same steps without one: to note the beginning
+    and end of every kernel takes time between them.
+    """
+    seconds = take(steps)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        start = time.perf_counter()
-        advance(steps)
-        seconds = time.perf_counter() - start
+        take(steps)
     kernels = sum(event.self_device_time_total for event in profile.key_averages())
     return float(100 * kernels / (1e6 * seconds))
 
 
-def _host_waits(task: Task, optimiser: torch.optim.SGD, source: Iterator[tuple[int, Picks, Tensors]]) -> int:
+def _host_waits(launch: Callable[[Steps], None], steps: Steps) -> int:
     """How many times a step makes the host wait for the device; torch raises at the first."""
-    step, picks, tensors = next(source)
     torch.cuda.set_sync_debug_mode("error")
     try:
-        sgd_step(task, optimiser, partial(task.terms, picks, tensors, step, 0))
+        launch(steps)
     except RuntimeError as error:
         print(f"the step waits: {error}")
         return 1
@@ -149,7 +164,10 @@ def _host_waits(task: Task, optimiser: torch.optim.SGD, source: Iterator[tuple[i
 
 
 def _parts(task: Task, config: Config, classifier: Classifier, device: torch.device) -> dict[str, float]:
-    """Each part by itself, warm, median; the parts of the step overlap, so their sum is more than the step."""
+    """Each part by itself, warm, median; on a GPU what the device needs for it, however long the host takes to launch.
+
+    Reading and copying overlap with the other parts.
+    """
     settings, size = config.stage2("colocam"), config.frames.crop
     picks = task.plan(0)[0]
     host = task.load(picks, 0)
@@ -157,8 +175,8 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
     frames = crop(loaded["frames"], loaded["crops"], size).float()
     full = F.interpolate(loaded["cams"][:, None], size=config.frames.resize, mode="bilinear", align_corners=False)
     cams = crop(full, loaded["crops"], size)[:, 0]
-    rng = torch.Generator(device).manual_seed(0)
-    labels = draw_seeds(cams, settings.seeds, rng)
+    chances = draw_chances(cams.shape, torch.Generator(device).manual_seed(0))
+    labels = pick_seeds(cams, settings.seeds, *chances)
     net = LocalizerNet(classifier, settings.decoder).to(device).train()
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     with torch.no_grad(), half():
@@ -185,12 +203,17 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
         "read": lambda _: task.load(picks, 0),
         "copy": lambda _: {name: tensor.to(device) for name, tensor in host.items()},
         "crop": lambda _: crop(loaded["frames"], loaded["crops"], size).float(),
-        "seeds": lambda _: draw_seeds(cams, settings.seeds, rng),
+        "seeds": lambda _: pick_seeds(cams, settings.seeds, *chances),
         "encoder": encoder,
         "decoder": decoder,
         "partial CE": lambda _: seed_loss(logits, labels).backward(),
         "CRF": lambda _: crf_loss(frames, maps).backward(),
         "colour": lambda _: color_loss(frames, maps, loaded["sequences"], picks.count).backward(),
     }
-    repeats = 30 if device.type == "cuda" else 3
-    return {name: timing.median_ms(part, device, repeats) for name, part in parts.items()}
+    if device.type != "cuda":
+        return {name: timing.median_ms(part, device, 3) for name, part in parts.items()}
+    by_host = {"read", "copy"}
+    return {
+        name: (timing.median_ms if name in by_host else timing.graph_ms)(part, device, 30)
+        for name, part in parts.items()
+    }

@@ -22,12 +22,15 @@ def learning_rate(settings: Optimisation, step: int, steps_per_epoch: int) -> fl
 
 def make_sgd(groups: Iterable[tuple[list[nn.Parameter], float]], settings: Optimisation) -> torch.optim.SGD:
     """Nesterov SGD over groups of parameters, each with a factor on the learning rate."""
+    groups = list(groups)
+    on_gpu = all(parameter.is_cuda for parameters, _ in groups for parameter in parameters)
     return torch.optim.SGD(
         [{"params": parameters, "factor": factor} for parameters, factor in groups],
         lr=settings.lr,
         momentum=settings.momentum,
         weight_decay=settings.weight_decay,
         nesterov=settings.momentum > 0,
+        fused=True if on_gpu else None,  # one kernel for all parameters
     )
 
 

@@ -13,8 +13,7 @@ from colocam.data.batches import Picks, plan_frames, read_frames
 from colocam.data.store import CachedClip
 from colocam.models import Classifier
 from colocam.randomness import generator
-from colocam.training.journal import Journal
-from colocam.training.loop import Task, Validation, fit
+from colocam.training.loop import Task, Validation
 from colocam.training.prefetch import Tensors
 from colocam.training.presence import all_frames, frames_with_object
 from colocam.training.validation import Judge
@@ -28,10 +27,13 @@ def cross_entropy(logits: Tensor, classes: Tensor, label_smoothing: float, weigh
     return (weights * each).sum() / weights.sum().clamp(min=1e-6)
 
 
-def train_classifier(
-    config: Config, clips: Sequence[CachedClip], tags: Sequence[str], judge: Judge, folder: Path, journal: Journal
-) -> None:
-    """Train on ``clips``; leaves the checkpoints ``best`` (classification) and ``cam`` (its maps) in ``folder``."""
+def classifier_task(
+    config: Config, clips: Sequence[CachedClip], tags: Sequence[str], judge: Judge, folder: Path
+) -> Task:
+    """What stage 1 teaches; its checkpoints are ``best`` (classification) and ``cam`` (its maps).
+
+    ``folder`` keeps the presences that are measured halfway, where they are asked for.
+    """
     settings, device = config.classifier, judge.device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
@@ -77,4 +79,4 @@ def train_classifier(
     late_ids = {id(parameter) for parameter in late}
     early = [parameter for parameter in classifier.parameters() if id(parameter) not in late_ids]
     groups = [(early, 1.0), (late, settings.head_lr_factor)]
-    fit(Task("classifier", classifier, groups, settings, plan, load, terms, validate), folder, journal)
+    return Task("classifier", classifier, groups, settings, plan, load, terms, validate)

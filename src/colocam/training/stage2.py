@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -16,10 +17,11 @@ from colocam.data.store import CachedClip
 from colocam.losses import CoLocLoss, CRFLoss, CutLoss, PartialCrossEntropy, SizeConstraint
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.randomness import generator
-from colocam.seeds import draw_seeds
+from colocam.seeds import draw_chances, pick_seeds
 from colocam.training.loop import Task, Validation
 from colocam.training.prefetch import Tensors
 from colocam.training.presence import FramesInUse, all_frames
+from colocam.training.recorded import Recorded
 from colocam.training.validation import Judge
 
 
@@ -44,6 +46,8 @@ def localizer_task(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         net = LocalizerNet(classifier, settings.decoder).to(device)
+    resize, size = config.frames.resize, config.frames.crop
+    half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     used = in_use or all_frames(clips)
     kept = kept_clips([clip.clip.tag for clip in clips], settings.leave_out, settings.leave_out_draw)
     weights = settings.losses
@@ -73,14 +77,23 @@ def localizer_task(
             "crops": draw_crops(len(picks.clips), config.frames.resize, config.frames.crop, rng),
         }
 
-    def terms(picks: Picks, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
-        resize, size = config.frames.resize, config.frames.crop
+    def prepare(loaded: Tensors) -> tuple[Tensor, ...]:
+        """Frames, labels and features: all that needs no gradient, frame by frame."""
         frames = crop(loaded["frames"], loaded["crops"], size).float()
         full = F.interpolate(loaded["cams"][:, None], size=resize, mode="bilinear", align_corners=False)
+        cut = crop(full, loaded["crops"], size)[:, 0]
+        labels = pick_seeds(cut, settings.seeds, loaded["foreground"], loaded["background"])
+        with half():
+            return frames, labels, *classifier.encoder(frames)
+
+    prepared = Recorded(prepare, max(settings.batch // settings.frames, 1) * settings.frames, device)
+
+    def terms(picks: Picks, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
         rng = generator(config.seed, "seeds", step, device=device)
-        labels = draw_seeds(crop(full, loaded["crops"], size)[:, 0], settings.seeds, rng)
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            logits = net(frames).map_logits.float()
+        chances = draw_chances((len(picks.clips), size, size), rng)
+        frames, labels, *features = prepared(loaded | {"foreground": chances[0], "background": chances[1]})
+        with half():
+            logits = net.decoder(frames, features).float()
         maps = foreground(logits)
         found = {"seeds": seed_loss(logits, labels, loaded.get("weights"))}
         if weights.crf:

@@ -21,7 +21,7 @@ from colocam.training.journal import Journal
 from colocam.training.loop import fit
 from colocam.training.presence import frames_with_object
 from colocam.training.share import take_over
-from colocam.training.stage1 import train_classifier
+from colocam.training.stage1 import classifier_task
 from colocam.training.stage2 import localizer_task
 from colocam.training.validation import Judge
 
@@ -75,7 +75,8 @@ def _train(run: Run, truth: Truth | None) -> None:
     judge = _judge(run, [clip for clip in clips if clip.clip.split == "val"], truth)
     journal = Journal(run.folder / "metrics.jsonl")
     tags, size = run.catalogue.tags, run.config.frames.crop
-    train_classifier(run.config, training, tags, judge, run.folder / "classifier", journal)
+    stage1 = run.folder / "classifier"
+    fit(classifier_task(run.config, training, tags, judge, stage1), stage1, journal)
     (source,) = run.sources(run.config.cam)
     cams = open_cams(source, training, tags, size, run.folder / "classifier" / "cams.npy", run.device)
     presence, use = judge.presence(run.classifier()), run.config.localizer.presence
