@@ -7,7 +7,7 @@ import torch
 
 from colocam.config import Seeds
 from colocam.randomness import generator
-from colocam.seeds import BACKGROUND, FOREGROUND, UNKNOWN, draw_seeds
+from colocam.seeds import BACKGROUND, FOREGROUND, UNKNOWN, draw_chances, draw_seeds, pick_seeds
 
 
 def cone(side=24, at=(9, 14), reach=7.0):
@@ -131,3 +131,28 @@ def test_without_replacement_the_second_pixel_follows_the_rest():
     p = (cam[0, :3] / cam.sum()).double()
     expected = torch.stack([p[i] + sum(p[j] * p[i] / (1 - p[j]) for j in range(3) if j != i) for i in range(3)])
     assert (abs(found - expected) <= 5 * (expected * (1 - expected) / draws).sqrt()).all()
+
+
+def test_with_the_chances_given_each_frame_is_seeded_by_itself():
+    cams = torch.cat([cone(at=(9, 14)), cone(at=(15, 6)), torch.zeros(1, 24, 24), cone(reach=4.0)])
+    settings = Seeds(region="box", blobs="largest", foreground=10, background=12, dilation=3)
+    chances = draw_chances(cams.shape, generator(0, "seeds"))
+    assert all(chance.shape == cams.shape and chance.min() >= 0 and chance.max() < 1 for chance in chances)
+    assert not torch.equal(*chances)
+    together = pick_seeds(cams, settings, *chances)
+    assert torch.equal(together, draw_seeds(cams, settings, generator(0, "seeds")))
+    for frame in range(4):
+        alone = pick_seeds(cams[frame, None], settings, *(chance[frame, None] for chance in chances))
+        assert torch.equal(alone[0], together[frame])
+
+
+def test_the_largest_chances_win_where_all_pixels_weigh_alike():
+    cams = cone()
+    settings = Seeds(region="mask", background_bottom=None, background=5, foreground=1, dilation=1)
+    lucky = torch.zeros(24 * 24)
+    outside = np.flatnonzero(~otsu_region(cams[0].numpy()).ravel())
+    chosen = outside[[3, 50, 99, 200, 321]]
+    lucky[:] = torch.linspace(0.1, 0.5, 24 * 24)
+    lucky[chosen] = 0.9
+    labels = pick_seeds(cams, settings, torch.full((1, 24, 24), 0.5), lucky.view(1, 24, 24))
+    assert set(np.flatnonzero(labels.numpy().ravel() == BACKGROUND)) == set(chosen.tolist())

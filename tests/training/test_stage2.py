@@ -1,0 +1,104 @@
+"""The step of stage 2: what is recorded for a GPU treats each frame by itself, so steps of any size stay the same."""
+
+import pytest
+import torch
+
+from colocam.bench.train import CLASSES, _cached_clips, _smooth_cams
+from colocam.config import load_config
+from colocam.data.samples import spread_samples
+from colocam.models import Classifier
+from colocam.training import recorded
+from colocam.training.optimiser import make_sgd
+from colocam.training.recorded import Recorded, Recording
+from colocam.training.stage2 import localizer_task
+from colocam.training.validation import Judge
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def parts(tiny, tmp_path_factory):
+    """Configuration, classifier and data whose sequences are often shorter than n: steps of many sizes."""
+    chosen = ["localizer.batch=6", "localizer.frames=3", "localizer.sampler=adjacent", "localizer.losses.coloc=0.5"]
+    config = load_config(overrides=[*tiny, *chosen])
+    clips = _cached_clips(tmp_path_factory.mktemp("clips"), config.frames.resize)[:12]
+    torch.manual_seed(0)
+    classifier = Classifier(config.backbone, len(CLASSES)).eval()
+    judge = Judge(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, CPU)
+    return config, classifier, clips, _smooth_cams(classifier, clips, config, CPU), judge
+
+
+def make_task(parts):
+    config, classifier, clips, cams, judge = parts
+    return localizer_task(config, "colocam", classifier, clips, cams, judge)
+
+
+def gradients(task, steps):
+    """Terms and gradients of each step, with the weights as they are at the start."""
+    found = []
+    task.module.train()
+    for step, picks in steps:
+        task.module.zero_grad()
+        terms = task.terms(picks, task.load(picks, step), step, 0)
+        sum(terms.values()).backward()
+        slopes = torch.cat([p.grad.flatten() for p in task.module.parameters()])
+        found.append((len(picks.clips), {name: term.item() for name, term in terms.items()}, slopes))
+    return found
+
+
+def test_recorded_with_room_for_all_frames_the_step_stays_what_it_is(parts, monkeypatch):
+    """The stand-in recomputes all rows, stale ones, too, at fixed places; the sizes of the steps differ."""
+    plain = make_task(parts)
+    steps = list(enumerate(picks for epoch in range(2) for picks in plain.plan(epoch)))
+    expected = gradients(plain, steps)
+
+    made = []
+
+    def record(compute, inputs):
+        outputs = compute(inputs)
+        made.append({name: place.shape for name, place in inputs.items()})
+
+        def replay():
+            for place, value in zip(outputs, compute(inputs), strict=True):
+                place.copy_(value)
+
+        return Recording(inputs, outputs, replay)
+
+    monkeypatch.setattr(recorded, "record", record)
+    room_on_cpu = lambda compute, rows, _: Recorded(compute, rows, torch.device("cuda"))  # noqa: E731
+    monkeypatch.setattr("colocam.training.stage2.Recorded", room_on_cpu)
+    found = gradients(make_task(parts), steps)
+
+    sizes = [size for size, *_ in expected]
+    assert len(set(sizes)) > 2
+    assert [size for size, *_ in found] == sizes
+    assert len(made) == 1
+    assert made[0]["frames"][0] == 6 >= max(sizes)
+    for (_, terms, slopes), (_, other_terms, other_slopes) in zip(expected, found, strict=True):
+        assert set(terms) == {"seeds", "crf", "size", "coloc"}
+        assert other_terms == pytest.approx(terms, rel=1e-4)
+        torch.testing.assert_close(other_slopes, slopes, rtol=1e-3, atol=1e-4 * float(slopes.abs().max()))
+
+
+def test_the_seeds_of_a_step_depend_on_its_number_alone(parts):
+    task = make_task(parts)
+    picks = task.plan(0)[0]
+    loaded = task.load(picks, 0)
+    with torch.no_grad():
+        first, other, again = (float(task.terms(picks, loaded, step, 0)["seeds"]) for step in (3, 4, 3))
+    assert first == again != other
+
+
+def test_only_the_decoder_learns_and_the_classifier_stays_frozen(parts):
+    task, classifier = make_task(parts), parts[1]
+    before = {name: tensor.clone() for name, tensor in classifier.state_dict().items()}
+    optimiser = make_sgd(task.groups, task.settings)
+    task.module.train()
+    start = [p.detach().clone() for p in task.module.parameters()]
+    for step, picks in enumerate(task.plan(0)[:2]):
+        optimiser.zero_grad()
+        sum(task.terms(picks, task.load(picks, step), step, 0).values()).backward()
+        optimiser.step()
+    assert all(torch.equal(before[name], tensor) for name, tensor in classifier.state_dict().items())
+    assert all(p.grad is None for p in classifier.parameters())
+    assert any(not torch.equal(a, b) for a, b in zip(start, task.module.parameters(), strict=True))
