@@ -92,6 +92,16 @@ def test_more_rows_than_there_is_room_for_are_computed_as_they_come(graphs):
     assert graphs[0].replays == 1
 
 
+def test_other_shapes_are_recorded_anew_and_never_stretched(graphs):
+    """A single column would fill all columns of its place if it were copied there."""
+    run = Recorded(compute, 5, GPU)
+    wide, narrow = rows(4), rows(4) | {"a": rows(4)["a"][:, :1].contiguous()}
+    real = rows(4) | {"a": rows(4)["a"].float() + 0.5}
+    for tensors, recordings in ((wide, 1), (narrow, 2), (narrow, 2), (wide, 3), (real, 4), (real, 4)):
+        assert same(run(tensors), compute(tensors))
+        assert len(graphs) == recordings
+
+
 def test_nothing_is_recorded_on_a_cpu(graphs):
     run = Recorded(compute, 5, CPU)
     for count in (5, 3):

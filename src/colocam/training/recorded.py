@@ -44,11 +44,12 @@ class Recorded:
 
     @torch.no_grad()
     def __call__(self, tensors: Tensors) -> tuple[Tensor, ...]:
-        """Compute from tensors whose names and shapes, but for B, are always the same."""
+        """Compute from tensors with always the same names; where their shapes change beyond B, it is recorded anew."""
         rows = len(next(iter(tensors.values())))
         if rows > self._room:
             return self.compute(tensors)
-        if self._recording is None:
+        if self._recording is None or not _fit(tensors, self._recording.inputs):
+            self._recording = None  # what it holds is free for the next
             self._recording = record(self.compute, {name: _room_like(t, self._room) for name, t in tensors.items()})
         if self._recording is None:
             self._room = 0
@@ -88,6 +89,14 @@ def _makes_host_wait(call: Callable[[], object]) -> bool:
         finally:
             torch.cuda.set_sync_debug_mode(before)
     return any("called a synchronizing CUDA operation" in str(complaint.message) for complaint in complaints)
+
+
+def _fit(tensors: Tensors, places: Tensors) -> bool:
+    """Whether the tensors have the shapes and types of their places, but for the number of rows."""
+    return all(
+        (tensors[name].shape[1:], tensors[name].dtype) == (place.shape[1:], place.dtype)
+        for name, place in places.items()
+    )
 
 
 def _room_like(tensor: Tensor, rows: int) -> Tensor:
