@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from colocam.affinity import kernels
+from colocam.affinity import graphs, kernels
 from colocam.affinity.basis import ColorBasis
 
 # Moments held at once; groups beyond that are computed in turn. The second-level cache holds about half of it.
@@ -66,7 +66,9 @@ class _Cells:
         n, rank, groups = self.basis.cells, self.basis.rank, self.groups
         # The rounding of tf32 (2e-4 of the result) is far below the usual tolerances; three of them make a float32.
         precision = "tf32" if self.basis.tol >= 2e-3 else "tf32x3"
-        over_b, over_g, over_r, back_g, back_b = _matrices(self.basis, precision, self.rgb.device)
+        matrices = _matrices(self.basis, precision, self.rgb.device)
+        graphs.hold(*matrices)
+        over_b, over_g, over_r, back_g, back_b = matrices
         inner = self.ranks * self.channels
         x = self._cells(self.moments, over_b, inner, precision, from_moments=True)
         x = _planes(over_g, x, groups * n, inner * rank, rank, 3, precision)
