@@ -86,7 +86,7 @@ class _Recording:
                 # Other threads may go on allocating.
                 self.graph.capture_begin(pool=pool, capture_error_mode="thread_local")
                 try:
-                    self.outputs = work(*inputs, *options)
+                    self.outputs = _directly(work, inputs, options)
                 finally:
                     self.graph.capture_end()
         finally:
@@ -133,6 +133,7 @@ class _Shape:
                 made = self._record(work, inputs, options, place)
                 if made is not None:
                     self.recordings[addresses] = made
+                    _trim()
                 return result
             if self.own is None:
                 own = tuple(torch.empty_like(t, requires_grad=False).copy_(t) for t in inputs)
@@ -140,6 +141,7 @@ class _Shape:
                 made = self._record(work, own, options, place)
                 if made is not None:
                     self.own = own, made
+                    _trim()
                 return result
             own, recording = self.own
             for mine, given in zip(own, inputs, strict=True):
@@ -152,14 +154,11 @@ class _Shape:
         alive = (r for key, shape in _shapes.items() if key[2] == place for r in shape.all())
         shared = next(alive, None)
         try:
-            made = _Recording(work, inputs, options, shared.pool if shared else None)
+            return _Recording(work, inputs, options, shared.pool if shared else None)
         except RuntimeError as error:
             self.failed = True
             warnings.warn(f"affinity: launches could not be recorded and stay single: {error}", stacklevel=2)
             return None
-        while len(_shapes) > 1 and sum(shape.held_bytes() for shape in _shapes.values()) > _MAX_HELD_BYTES:
-            _shapes.popitem(last=False)
-        return made
 
     def all(self) -> list[_Recording]:
         return [*self.recordings.values(), *([self.own[1]] if self.own else [])]
@@ -170,6 +169,12 @@ class _Shape:
 
 
 _shapes: OrderedDict[tuple[Any, ...], _Shape] = OrderedDict()
+
+
+def _trim() -> None:
+    """Let go of the shapes that were not used for longest, as far as memory asks."""
+    while len(_shapes) > 1 and sum(shape.held_bytes() for shape in _shapes.values()) > _MAX_HELD_BYTES:
+        _shapes.popitem(last=False)
 
 
 def _directly(work: Work, inputs: tuple[Tensor, ...], options: tuple[Hashable, ...]) -> tuple[Tensor, ...]:
