@@ -198,24 +198,24 @@ def test_gradients_and_inference_mode_leave_no_trace():
     assert not any(t.requires_grad or t.is_inference() for t in shapes()[0].own[0])
 
 
-def on_cuda(count):
-    return SimpleNamespace(is_cuda=True, numel=lambda: count, element_size=lambda: 1)
+ON_CUDA = SimpleNamespace(is_cuda=True)
 
 
 @pytest.mark.parametrize(
-    ("inputs", "capturing", "expected"),
-    [
-        ((torch.zeros(3),), False, False),
-        ((on_cuda(8),), False, True),
-        ((on_cuda(8),), True, False),
-        ((on_cuda(graphs._MAX_INPUT_BYTES), on_cuda(1)), False, False),
-        ((on_cuda(0),), False, False),
-    ],
+    ("first", "capturing", "expected"),
+    [(torch.zeros(3), False, False), (ON_CUDA, False, True), (ON_CUDA, True, False)],
 )
-def test_only_small_cuda_inputs_outside_another_capture(monkeypatch, inputs, capturing, expected):
-    monkeypatch.setattr(graphs, "_possible", POSSIBLE)
+def test_only_on_cuda_and_outside_another_capture(monkeypatch, first, capturing, expected):
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing)
-    assert graphs._possible(inputs) is expected
+    assert POSSIBLE((first,)) is expected
+
+
+@pytest.mark.parametrize("count", [0, 13])
+def test_nothing_is_recorded_for_no_input_or_a_large_one(monkeypatch, count):
+    monkeypatch.setattr(graphs, "_MAX_INPUT_BYTES", 100)
+    x, y = pair(0, (count,))
+    assert all(right(x, y) for _ in range(5))
+    assert Recording.made == 0
 
 
 @pytest.mark.parametrize("loss", [CoLocLoss(60.0), CoLocLoss(60.0, "constant"), CRFLoss(60.0), CutLoss(60.0)])

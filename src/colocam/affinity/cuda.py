@@ -215,7 +215,7 @@ def _run(
 ) -> None:  # fmt: skip
     """Products of values (F, C, P) into ``out``, two channels at a time; with ``totals``, of 1 and the only S - ½."""
     graphs.hold(*_matrices(basis, _precision(basis), rgb.device))
-    pairs = list(zip(values.split(2, 1), out.split(2, 1), strict=True))
+    pairs = list(zip(torch.split(values, 2, 1), torch.split(out, 2, 1), strict=True))
     with torch.cuda.device(rgb.device) if rgb.is_cuda else nullcontext():
         if psi is not None:
             rows = _Rows(rgb, group, groups, basis, psi)

@@ -51,7 +51,7 @@ def replay(work: Work, inputs: tuple[Tensor, ...], options: tuple[Hashable, ...]
     with _lock:
         shape = _shapes.get(key)
         if shape is None:
-            shape = _shapes[key] = _Shape()
+            shape = _shapes[key] = _Shape(inputs)
             if len(_shapes) > _MAX_SHAPES:
                 _shapes.popitem(last=False)
         _shapes.move_to_end(key)
@@ -106,9 +106,9 @@ class _Recording:
 class _Shape:
     """What is known of calls with one key."""
 
-    def __init__(self) -> None:
+    def __init__(self, inputs: tuple[Tensor, ...]) -> None:
         self.calls = 0
-        self.failed = False
+        self.never = not 0 < _bytes(inputs) <= _MAX_INPUT_BYTES
         self.seen: Counter[tuple[int, ...]] = Counter()
         self.recordings: dict[tuple[int, ...], _Recording] = {}
         self.own: tuple[tuple[Tensor, ...], _Recording] | None = None
@@ -124,7 +124,7 @@ class _Shape:
         if len(self.seen) >= _MAX_SEEN:
             self.seen.clear()
         self.seen[addresses] += 1
-        if self.failed or self.calls < _SIGHTINGS:
+        if self.never or self.calls < _SIGHTINGS:
             return _directly(work, inputs, options)
         with torch.inference_mode(mode=False), torch.no_grad():
             if self.seen[addresses] >= _SIGHTINGS and len(self.recordings) < _MAX_ADDRESSES:
@@ -156,7 +156,7 @@ class _Shape:
         try:
             return _Recording(work, inputs, options, shared.pool if shared else None)
         except RuntimeError as error:
-            self.failed = True
+            self.never = True
             warnings.warn(f"affinity: launches could not be recorded and stay single: {error}", stacklevel=2)
             return None
 
@@ -192,12 +192,7 @@ def _bytes(tensors: tuple[Tensor, ...]) -> int:
 
 def _possible(inputs: tuple[Tensor, ...]) -> bool:
     """Whether a replay could serve; while the caller records a graph of its own, the launches belong to that one."""
-    return (
-        inputs[0].is_cuda
-        and not getattr(_here, "inside", False)
-        and not torch.cuda.is_current_stream_capturing()
-        and 0 < _bytes(inputs) <= _MAX_INPUT_BYTES
-    )
+    return inputs[0].is_cuda and not getattr(_here, "inside", False) and not torch.cuda.is_current_stream_capturing()
 
 
 def _stream(device: int) -> int:

@@ -53,10 +53,19 @@ class _Loss(torch.autograd.Function):
         return value
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None, None]:  # noqa: ANN401
-        (gradient,) = ctx.saved_tensors
-        return (outer * gradient).to(ctx.dtype), None, None, None
+        # The guard against a second derivative takes longer than the pass, and is needed only where one is prepared.
+        scaled = _guarded(ctx, outer) if torch.is_grad_enabled() else _scaled(ctx, outer)
+        return scaled, None, None, None
+
+
+def _scaled(ctx: Any, outer: Tensor) -> Tensor:  # noqa: ANN401
+    (gradient,) = ctx.saved_tensors
+    result: Tensor = outer * gradient
+    return result if result.dtype == ctx.dtype else result.to(ctx.dtype)
+
+
+_guarded: Callable[[Any, Tensor], Tensor] = once_differentiable(_scaled)
 
 
 def _both(maps: Tensor, frames: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:  # noqa: ANN401
