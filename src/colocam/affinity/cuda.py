@@ -141,7 +141,7 @@ class _Rows:
     def multiply(self, values: Tensor, out: Tensor, totals: Tensor | None) -> None:
         """Product of values (F, 1 or 2, P) into ``out``; with ``totals``, as in ``_Cells.mix``, of 1 and values - ½."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
-        at_once = max(1, _WORKSPACE // (n * n * 3 * rank * ranks * 2 * 4))
+        at_once = _at_once(n * n * 3 * rank * ranks * 2 * 4, n)
         matrices = _matrices(self.basis, self.precision, self.rgb.device)
         _, over_g, over_r, back_g, _, factor = matrices
         channels = 2 if totals is None else 1
@@ -184,6 +184,11 @@ class _Rows:
         )  # fmt: skip
 
 
+def _at_once(group_bytes: int, cells: int) -> int:
+    """Groups that are computed together: as the workspace allows, and the third axis of programs, groups · cells."""
+    return max(1, min(_WORKSPACE // group_bytes, 65535 // cells))
+
+
 def _block(size: int) -> int:
     return max(16, 1 << (size - 1).bit_length())
 
@@ -222,7 +227,7 @@ def _run(
             for v, target in pairs:
                 rows.multiply(v, target, totals)
             return
-        at_once = max(1, _WORKSPACE // (basis.cells**3 * 32))
+        at_once = _at_once(basis.cells**3 * 32, basis.cells)
         for first in range(0, groups, at_once):
             for v, target in pairs:
                 cells = _Cells(rgb, group, first, min(at_once, groups - first), basis)

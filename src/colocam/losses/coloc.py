@@ -68,7 +68,7 @@ def _weighted_energy(
         from colocam.losses import fused  # noqa: PLC0415  Triton is not everywhere
 
         value, weights = fused.weigh(totals, group, adaptive=adaptive, by_energy=by_energy)
-        return value, fused.scale(product, group, weights)
+        return value, fused.scale_(product.contiguous(), group, weights)
     value, weights = weigh(totals, group, adaptive=adaptive, by_energy=by_energy)
     return value, (-4 * weights.to(s.dtype))[group, None] * product
 

@@ -37,4 +37,4 @@ def _mean_energy(s: Tensor, rgb: Tensor, gaussian: engine.Gaussian) -> tuple[Ten
     """Mean R over frames and its gradient: s (F, P), rgb (F, 3, P) -> scalar, (F, P)."""
     frames = len(s)
     totals, product = engine.energy(rgb, s, torch.arange(frames, device=s.device), frames, gaussian)
-    return energies(totals).mean(), product * (-4 / max(frames, 1))
+    return energies(totals).mean(), product.mul_(-4 / max(frames, 1))

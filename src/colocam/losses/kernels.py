@@ -34,11 +34,11 @@ def weigh(
 
 
 @triton.jit
-def scale(product, group, weights, out, pixels, block: tl.constexpr):
-    """out = -4 · weights[group] · product of each frame. Programs: (pixels / block, frames)."""
+def scale(product, group, weights, pixels, block: tl.constexpr):
+    """Multiply product by -4 · weights[group] of each frame. Programs: (pixels / block, frames)."""
     frame = tl.program_id(1)
     p = tl.program_id(0) * block + tl.arange(0, block)
     mask = p < pixels
     at = frame.to(tl.int64) * pixels + p
     weight = -4 * tl.load(weights + tl.load(group + frame))
-    tl.store(out + at, weight * tl.load(product + at, mask, 0.0), mask)
+    tl.store(product + at, weight * tl.load(product + at, mask, 0.0), mask)
