@@ -1,7 +1,7 @@
 """The last steps of the pairwise losses as Triton kernels: many small operations in one launch each."""
 
 # A kernel is written in a language of its own.
-# ruff: noqa: ANN001, ANN201, D403
+# ruff: noqa: ANN001, ANN201
 # mypy: ignore-errors
 
 import triton
