@@ -44,6 +44,47 @@ def test_strided_input_copies_and_groups_in_turn(monkeypatch):
     assert relative_error(cuda.product(*strided, GROUP, 2, BASIS, None), exact) <= ROUNDING
 
 
+def test_space_in_passes_and_blocks_smaller_than_the_basis(monkeypatch):
+    rgb, values, psi = inputs(channels=2)
+    exact = grid.product(rgb, values.double(), GROUP, 2, BASIS, psi.double())
+    strided = rgb.transpose(1, 2).contiguous().transpose(1, 2), values.transpose(1, 2).contiguous().transpose(1, 2)
+    block = BASIS.rank // 2
+    assert block > 0
+    assert block & (block - 1) == 0
+    monkeypatch.setattr(cuda, "_WORKSPACE", 1)
+    monkeypatch.setattr(cuda, "_ANALYSE", (16, block, 1, 1))
+    monkeypatch.setattr(cuda, "_SYNTHESISE", (16, block, 1, 1))
+    assert relative_error(cuda.product(*strided, GROUP, 2, BASIS, psi), exact) <= ROUNDING
+
+
+def test_memory_that_holds_anything_reaches_no_result(monkeypatch):
+    """Rows of cells without a pixel are neither written nor read."""
+    rgb, values, psi = inputs()
+    rgb = rgb // 16 + 100
+    exact = grid.product(rgb, values.double(), GROUP, 2, BASIS, psi.double())
+
+    def anything(make):
+        def made(*arguments, **options):
+            result = make(*arguments, **options)
+            return result.fill_(float("nan")) if result.is_floating_point() else result
+
+        return made
+
+    monkeypatch.setattr(torch, "empty", anything(torch.empty))
+    monkeypatch.setattr(torch.Tensor, "new_empty", anything(torch.Tensor.new_empty))
+    assert relative_error(cuda.product(rgb, values, GROUP, 2, BASIS, psi), exact) <= ROUNDING
+
+
+def test_pixels_are_put_in_the_order_of_their_rows():
+    rgb, _, psi = inputs()
+    rows = cuda._Rows(rgb, GROUP, 2, BASIS, psi)
+    index, _ = grid.encode(rgb.float(), BASIS, GROUP)
+    own = index // BASIS.cells
+    assert torch.equal(rows.order.sort().values, torch.arange(FRAMES * PIXELS, dtype=torch.int32))
+    assert torch.equal(own[rows.order.long()], own.sort().values)
+    assert torch.equal(rows.counts.long(), own.bincount(minlength=len(rows.counts)))
+
+
 def test_colours_outside_end_as_in_plain_torch():
     rgb, values, _ = inputs(torch.float32)
     rgb = rgb * 3 - 200

@@ -16,6 +16,7 @@ from colocam.affinity import (
 )
 from colocam.affinity.basis import color_basis, space_basis
 from colocam.errors import ColocamError
+from colocam.losses import CoLocLoss
 
 
 def colors(*shape, seed=0):
@@ -274,3 +275,16 @@ def test_not_a_number_stays_in_its_place_and_harms_no_memory():
 def test_wrong_input_is_named(call, words):
     with pytest.raises(ColocamError, match=words):
         call()
+
+
+def test_inference_mode_changes_nothing():
+    generator = torch.Generator().manual_seed(0)
+    rgb = torch.randint(0, 256, (6, 30, 3), generator=generator)
+    values = torch.rand(6, 30, 2, generator=generator)
+    sequences = torch.tensor([0, 1, 0, 1, 2, 3])
+    expected = color_product(rgb, values, sequences=sequences)
+    with torch.inference_mode():
+        torch.testing.assert_close(color_product(rgb, values, sequences=sequences), expected)
+        frames, maps = rgb.transpose(1, 2).reshape(6, 3, 5, 6), values[..., 0].reshape(6, 5, 6)
+        found = CoLocLoss()(frames, maps, sequences)
+    torch.testing.assert_close(found, CoLocLoss()(frames.clone(), maps.clone(), sequences))

@@ -126,7 +126,8 @@ def _for_each_group(
         sequence = _Sequence(rgb[mine].contiguous().numpy(), space, basis, _cores() if alone else 1)
         function(sequence, number, values[mine].contiguous().numpy(), target)
         if not joined:
-            out[mine] = torch.from_numpy(target)
+            # Not through torch: the threads do not know of the caller's inference mode either.
+            out.numpy()[frames] = target
 
     if alone:
         for i in range(len(groups)):
@@ -151,13 +152,13 @@ def energy(
 ) -> tuple[Tensor, Tensor]:
     """Twin of ``grid.energy``, for float32 and float64."""
     out = torch.empty_like(maps, memory_format=torch.contiguous_format)[:, None]
-    totals = torch.zeros(groups, 2, dtype=torch.float64)
+    totals = np.zeros((groups, 2))
 
     def function(sequence: _Sequence, number: int, v: Array, target: Array) -> None:
         spectrum = sequence.spectrum(v)
-        totals[number] = torch.from_numpy(np.einsum("abkcd,abkcd->c", spectrum, spectrum, dtype=np.float64))
+        totals[number] = np.einsum("abkcd,abkcd->c", spectrum, spectrum, dtype=np.float64)
         sequence.product(np.ascontiguousarray(spectrum[:, :, :, 1:]), target)
 
     values = torch.stack([torch.ones_like(maps), maps - 0.5], dim=1)
     _for_each_group(rgb, values, out, group, psi, basis, function)
-    return totals, out[:, 0]
+    return torch.from_numpy(totals), out[:, 0]

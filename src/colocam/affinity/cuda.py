@@ -2,15 +2,17 @@
 
 from contextlib import nullcontext
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from colocam.affinity import kernels
+from colocam.affinity import graphs, kernels, space_kernels
 from colocam.affinity.basis import ColorBasis
+from colocam.errors import ColocamError
 
-# Moments held at once; groups beyond that are computed in turn. The second-level cache holds about half of it.
+# Moments or sums held at once; groups beyond that are computed in turn. The second-level cache holds about half of it.
 _WORKSPACE = 96 << 20
 # Pixels of one group that share a copy of its cells: atomics to one address wait for each other.
 _PIXELS_PER_COPY = 600_000
@@ -18,42 +20,56 @@ _MAX_COPIES = 4
 _THREADS = 128
 _SPLAT_RUN = 8
 _SLICE_RUN = 4
+_SORT_BLOCK = 256
+# Pixels of a row and eigenvectors along b that a program takes at once, its warps and loads ahead.
+_ANALYSE = (32, 32, 1, 1)
+_SYNTHESISE = (32, 32, 1, 1)
+
+
+class _Tile(NamedTuple):
+    """Rows, columns and terms of a product of matrices that a program takes at once, its warps and loads ahead."""
+
+    rows: int
+    columns: int
+    terms: int
+    warps: int
+    stages: int
+
+
+_TILE = _Tile(32, 64, 32, 4, 3)
+_CELLS_TILE = _Tile(64, 128, 32, 8, 2)
+_SPACE_TILE = _Tile(64, 64, 32, 4, 3)
 
 
 @lru_cache(maxsize=32)
 def _matrices(basis: ColorBasis, precision: str, device: torch.device) -> tuple[Tensor, ...]:
-    """The five matrices of ``grid.mix`` on the device, rounded to what the matrix units read."""
+    """The five matrices of ``grid.mix`` on the device, rounded to what the matrix units read, and U itself."""
     over_b, over_g, over_r = (m.astype(np.float32) for m in basis.matrices)
     if precision == "tf32":
         for m in (over_b, over_g, over_r):
             m.view(np.int32)[:] = (m.view(np.int32) + 0x1000) & -0x2000
-    five = (over_b, over_g, over_r, over_g.T, over_b.T)
-    return tuple(torch.from_numpy(np.ascontiguousarray(m)).to(device) for m in five)
+    all_of_them = (over_b, over_g, over_r, over_g.T, over_b.T, basis.factor.astype(np.float32))
+    return tuple(torch.from_numpy(np.ascontiguousarray(m)).to(device) for m in all_of_them)
 
 
 class _Cells:
     """Moments of some groups of frames, and what the kernels need to know of them."""
 
-    def __init__(
-        self, rgb: Tensor, group: Tensor, first: int, groups: int, basis: ColorBasis, psi: Tensor | None
-    ) -> None:
+    def __init__(self, rgb: Tensor, group: Tensor, first: int, groups: int, basis: ColorBasis) -> None:
         self.rgb, self.group, self.first, self.groups, self.basis = rgb, group, first, groups, basis
-        self.space = psi is not None
-        self.psi = rgb if psi is None else psi
-        self.ranks = 1 if psi is None else len(psi)
         share = rgb.shape[0] * rgb.shape[2] // groups
-        self.copies = 1 if self.space else min(max(share // _PIXELS_PER_COPY, 1), _MAX_COPIES)
-        self.moments = torch.zeros(self.copies, groups * basis.cells**3 * self.ranks * 8, device=rgb.device)
+        self.copies = min(max(share // _PIXELS_PER_COPY, 1), _MAX_COPIES)
+        self.moments = torch.zeros(self.copies, groups * basis.cells**3 * 8, device=rgb.device)
         self.channels = 2
 
     def splat(self, values: Tensor, *, ones: bool) -> None:
         """Add the pixels' values (F, 1 or 2, P); with ``ones``, 1 and values - ½."""
         frames, _, pixels = self.rgb.shape
-        kernels.splat[-(-pixels // (_THREADS * _SPLAT_RUN)), frames, self.ranks](
-            self.rgb, values, self.psi, self.group, self.moments,
+        kernels.splat[-(-pixels // (_THREADS * _SPLAT_RUN)), frames](
+            self.rgb, values, self.group, self.moments,
             pixels, *self.rgb.stride(), *values.stride(), values.shape[1] > 1,
             self.first, self.groups, self.basis.curvature, *self.basis.scale,
-            cells=self.basis.cells, ranks=self.ranks, copies=self.copies, ones=ones, space=self.space,
+            cells=self.basis.cells, copies=self.copies, ones=ones,
             block=_THREADS, run=_SPLAT_RUN, num_warps=_THREADS // 32,
         )  # fmt: skip
 
@@ -64,32 +80,30 @@ class _Cells:
         channel alone is kept.
         """
         n, rank, groups = self.basis.cells, self.basis.rank, self.groups
-        # The rounding of tf32 (2e-4 of the result) is far below the usual tolerances; three of them make a float32.
-        precision = "tf32" if self.basis.tol >= 2e-3 else "tf32x3"
-        over_b, over_g, over_r, back_g, back_b = _matrices(self.basis, precision, self.rgb.device)
-        inner = self.ranks * self.channels
-        x = self._cells(self.moments, over_b, inner, precision, from_moments=True)
-        x = _planes(over_g, x, groups * n, inner * rank, rank, 3, precision)
-        x = _planes(over_r, x, groups, inner * rank * rank, rank, 1, precision, totals)
+        precision = _precision(self.basis)
+        over_b, over_g, over_r, back_g, back_b, _ = _matrices(self.basis, precision, self.rgb.device)
+        x = self._cells(self.moments, over_b, precision, from_moments=True)
+        x = _planes(over_g, x, groups * n, self.channels * rank, precision, run=rank, parts=3)
+        x = _planes(over_r, x, groups, self.channels * rank * rank, precision, run=rank, totals=totals)
         self.channels = 2 if totals is None else 1
-        inner = self.ranks * self.channels
-        x = _planes(back_g, x, groups * n, inner * rank, rank, 1, precision)
-        self._cells(x, back_b, inner, precision, from_moments=False)
+        x = _planes(back_g, x, groups * n, self.channels * rank, precision, run=rank)
+        self._cells(x, back_b, precision, from_moments=False)
 
-    def _cells(self, x: Tensor, matrix: Tensor, inner: int, precision: str, *, from_moments: bool) -> Tensor:
+    def _cells(self, x: Tensor, matrix: Tensor, precision: str, *, from_moments: bool) -> Tensor:
         """Moments to sums over b (rows, 3·rank), or back to ``self.moments``; rows are (group, r, g, channel)."""
-        n, rank = self.basis.cells, self.basis.rank
+        n, rank, inner = self.basis.cells, self.basis.rank, self.channels
         rows = self.groups * n * n * inner
         columns, terms = matrix.shape
         # Distance of (r, g), of channels, of the runs that a row consists of, and the length of a run.
         moments, sums = (4 * n * inner, 4, 4 * inner, 4), (3 * rank * inner, rank, rank * inner, rank)
         source, target = (moments, (3 * rank * inner, 3 * rank, 0, 0)) if from_moments else (sums, moments)
         out = x.new_empty(rows * columns) if from_moments else self.moments
-        block_n = min(128, max(16, 1 << (columns - 1).bit_length()))
-        kernels.multiply_cells[-(-rows // 64), -(-columns // block_n)](
+        tile = _CELLS_TILE
+        block_n = min(tile.columns, max(16, 1 << (columns - 1).bit_length()))
+        kernels.multiply_cells[-(-rows // tile.rows), -(-columns // block_n)](
             x, matrix, out, rows, self.moments.shape[1],
             terms, columns, inner, self.copies if from_moments else 1, precision, *source, *target,
-            block_m=64, block_n=block_n, block_k=32, num_warps=8, num_stages=2,
+            block_m=tile.rows, block_n=block_n, block_k=tile.terms, num_warps=tile.warps, num_stages=tile.stages,
         )  # fmt: skip
         return out
 
@@ -97,25 +111,105 @@ class _Cells:
         """Write the product to ``out`` (F, 1 or 2, P)."""
         frames, _, pixels = self.rgb.shape
         kernels.slice_[-(-pixels // (_THREADS * _SLICE_RUN)), frames](
-            self.rgb, self.psi, self.group, self.moments, out,
+            self.rgb, self.group, self.moments, out,
             pixels, *self.rgb.stride(), *out.stride()[:2], out.shape[1] > 1,
             self.first, self.groups, self.basis.curvature, *self.basis.scale,
-            cells=self.basis.cells, ranks=self.ranks, channels=self.channels, space=self.space,
+            cells=self.basis.cells, channels=self.channels,
             block=_THREADS, run=_SLICE_RUN, num_warps=_THREADS // 32,
         )  # fmt: skip
 
 
+class _Rows:
+    """Pixels in the order of their rows of cells: what a product with colour and space works on."""
+
+    def __init__(self, rgb: Tensor, group: Tensor, groups: int, basis: ColorBasis, psi: Tensor) -> None:
+        self.rgb, self.groups, self.basis, self.psi = rgb, groups, basis, psi.T.contiguous()
+        self.precision = _precision(basis)
+        frames, _, pixels = rgb.shape
+        if frames * pixels >= 1 << 31:
+            raise ColocamError(f"affinity: {frames} frames of {pixels} pixels are too many for one call; split them")
+        self.counts = torch.zeros(groups * basis.cells**2, dtype=torch.int32, device=rgb.device)
+        place = torch.empty(frames * pixels, dtype=torch.int32, device=rgb.device)
+        self.order = torch.empty_like(place)
+        programs = -(-pixels // _SORT_BLOCK), frames
+        sizes = pixels, *rgb.stride()
+        options = {"cells": basis.cells, "block": _SORT_BLOCK, "num_warps": _SORT_BLOCK // 32}
+        space_kernels.count[programs](rgb, group, self.counts, place, *sizes, **options)
+        self.ends = self.counts.cumsum(0, dtype=torch.int32)
+        space_kernels.arrange[programs](rgb, group, self.ends, place, self.order, *sizes, **options)
+
+    def multiply(self, values: Tensor, out: Tensor, totals: Tensor | None) -> None:
+        """Product of values (F, 1 or 2, P) into ``out``; with ``totals``, as in ``_Cells.mix``, of 1 and values - ½."""
+        n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
+        at_once = _at_once(n * n * 3 * rank * ranks * 2 * 4, n)
+        matrices = _matrices(self.basis, self.precision, self.rgb.device)
+        _, over_g, over_r, back_g, _, factor = matrices
+        channels = 2 if totals is None else 1
+        for first in range(0, self.groups, at_once):
+            groups = min(at_once, self.groups - first)
+            counts = self.counts[first * n * n :]
+            x = self._analyse(values, factor, first, groups, ones=totals is not None)
+            inner = rank * ranks * 2
+            x = _planes(over_g, x, groups * n, inner, self.precision, counts=counts, sparse="terms", tile=_SPACE_TILE)
+            own = None if totals is None else totals[first:]
+            x = _planes(over_r, x, groups, rank * inner, self.precision, totals=own, tile=_SPACE_TILE)
+            inner = rank * ranks * channels
+            x = _planes(back_g, x, groups * n, inner, self.precision, counts=counts, sparse="rows", tile=_SPACE_TILE)
+            self._synthesise(x, out, factor, first, groups, channels)
+
+    def _analyse(self, values: Tensor, factor: Tensor, first: int, groups: int, *, ones: bool) -> Tensor:
+        """Sums over b (groups, cells, cells, 3, rank, R, 2) of rows with a pixel; the others hold anything."""
+        n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
+        sums = torch.empty(groups * n * n * 3 * rank * ranks * 2, device=self.rgb.device)
+        block_p, block_j, warps, stages = _ANALYSE
+        space_kernels.analyse[groups * n * n, -(-rank // block_j)](
+            self.rgb, values, self.psi, self.order, self.ends, factor, sums,
+            first * n * n, self.rgb.shape[2], *self.rgb.stride(), *values.stride(), values.shape[1] > 1,
+            self.basis.curvature, *self.basis.scale,
+            cells=n, rank=rank, ranks=ranks, ones=ones, precision=self.precision,
+            block_p=block_p, block_j=block_j, block_i=_block(2 * ranks), num_warps=warps, num_stages=stages,
+        )  # fmt: skip
+        return sums
+
+    def _synthesise(self, sums: Tensor, out: Tensor, factor: Tensor, first: int, groups: int, channels: int) -> None:
+        """Read the product back from sums over b (groups, cells, cells, 3, rank, R, channels)."""
+        n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
+        block_p, block_j, warps, stages = _SYNTHESISE
+        space_kernels.synthesise[(groups * n * n,)](
+            self.rgb, self.psi, self.order, self.ends, factor, sums, out,
+            first * n * n, self.rgb.shape[2], *self.rgb.stride(), *out.stride()[:2], out.shape[1] > 1,
+            self.basis.curvature, *self.basis.scale,
+            cells=n, rank=rank, ranks=ranks, channels=channels, precision=self.precision,
+            block_p=block_p, block_j=block_j, block_i=_block(ranks), num_warps=warps, num_stages=stages,
+        )  # fmt: skip
+
+
+def _at_once(group_bytes: int, cells: int) -> int:
+    """Groups that are computed together: as the workspace allows, and the third axis of programs, groups · cells."""
+    return max(1, min(_WORKSPACE // group_bytes, 65535 // cells))
+
+
+def _block(size: int) -> int:
+    return max(16, 1 << (size - 1).bit_length())
+
+
+def _precision(basis: ColorBasis) -> str:
+    """The rounding of tf32 (2e-4 of the result) is far below the usual tolerances; three of them make a float32."""
+    return "tf32" if basis.tol >= 2e-3 else "tf32x3"
+
+
 def _planes(
-    matrix: Tensor, x: Tensor, batches: int, columns: int, run: int, parts: int, precision: str,
-    totals: Tensor | None = None,
+    matrix: Tensor, x: Tensor, batches: int, columns: int, precision: str, *, run: int = 1, parts: int = 1,
+    totals: Tensor | None = None, counts: Tensor | None = None, sparse: str = "", tile: _Tile | None = None,
 ) -> Tensor:  # fmt: skip
     """Matrix (rows, terms) @ x (batches, terms, columns) -> (batches, rows, columns or, with totals, half of them)."""
     rows, terms = matrix.shape
+    tile = tile or _TILE
     out = x.new_empty(batches * rows * (columns if totals is None else columns // 2))
-    kernels.multiply[-(-rows // 32), -(-columns // 64), batches](
-        matrix, x, out, x if totals is None else totals, rows, terms,
-        columns=columns, x_run=run, x_parts=parts, energy=totals is not None, precision=precision,
-        block_m=32, block_n=64, block_k=32, num_warps=4,
+    kernels.multiply[-(-rows // tile.rows), -(-columns // tile.columns), batches](
+        matrix, x, out, x if totals is None else totals, x if counts is None else counts, rows, terms,
+        columns=columns, x_run=run, x_parts=parts, energy=totals is not None, sparse=sparse, precision=precision,
+        block_m=tile.rows, block_n=tile.columns, block_k=tile.terms, num_warps=tile.warps, num_stages=tile.stages,
     )  # fmt: skip
     return out
 
@@ -124,21 +218,28 @@ def _run(
     rgb: Tensor, values: Tensor, out: Tensor, group: Tensor, groups: int, basis: ColorBasis, psi: Tensor | None,
     totals: Tensor | None,
 ) -> None:  # fmt: skip
-    ranks = 1 if psi is None else len(psi)
-    at_once = max(1, _WORKSPACE // (basis.cells**3 * ranks * 32))
+    """Products of values (F, C, P) into ``out``, two channels at a time; with ``totals``, of 1 and the only S - ½."""
+    graphs.hold(*_matrices(basis, _precision(basis), rgb.device))
+    pairs = list(zip(torch.split(values, 2, 1), torch.split(out, 2, 1), strict=True))
     with torch.cuda.device(rgb.device) if rgb.is_cuda else nullcontext():
+        if psi is not None:
+            rows = _Rows(rgb, group, groups, basis, psi)
+            for v, target in pairs:
+                rows.multiply(v, target, totals)
+            return
+        at_once = _at_once(basis.cells**3 * 32, basis.cells)
         for first in range(0, groups, at_once):
-            cells = _Cells(rgb, group, first, min(at_once, groups - first), basis, psi)
-            cells.splat(values, ones=totals is not None)
-            cells.mix(None if totals is None else totals[first:])
-            cells.slice_(out)
+            for v, target in pairs:
+                cells = _Cells(rgb, group, first, min(at_once, groups - first), basis)
+                cells.splat(v, ones=totals is not None)
+                cells.mix(None if totals is None else totals[first:])
+                cells.slice_(target)
 
 
 def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, basis: ColorBasis, psi: Tensor | None) -> Tensor:
     """Twin of ``grid.product``, for float32."""
     out = torch.empty(values.shape, device=values.device)
-    for c in range(0, values.shape[1], 2):
-        _run(rgb, values[:, c : c + 2], out[:, c : c + 2], group, groups, basis, psi, None)
+    _run(rgb, values, out, group, groups, basis, psi, None)
     return out
 
 

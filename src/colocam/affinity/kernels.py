@@ -1,7 +1,7 @@
 """The product on colour cells as Triton kernels.
 
-Moments are (copies, groups, cells, cells, cells, R, channels, 4) float32, with two channels of values, or one: for one
-cell and one spatial function they are at most a 32-byte sector, and a pixel adds to, and reads from, one sector.
+Moments are (copies, groups, cells, cells, cells, channels, 4) float32, with two channels of values, or one: for one
+cell they are at most a 32-byte sector, and a pixel adds to, and reads from, one sector.
 Kernels on pixels give each thread one pixel at a time (block = 32·warps), so that nothing moves between threads.
 """
 
@@ -60,33 +60,33 @@ def _values(values, channel_stride, second, mask, ones: tl.constexpr):
 
 
 @triton.jit
-def _flush(moments, cell, mask, e0, r0, g0, b0, e1, r1, g1, b1, ranks: tl.constexpr):
+def _flush(moments, cell, mask, e0, r0, g0, b0, e1, r1, g1, b1):
     """Add moments to the cells of the lanes in ``mask``."""
-    at = moments + (cell.to(tl.int64) * (8 * ranks))[:, None] + tl.arange(0, 4)[None, :]
+    at = moments + (cell.to(tl.int64) * 8)[:, None] + tl.arange(0, 4)[None, :]
     tl.atomic_add(at, _pack(e0, r0, g0, b0), mask[:, None], sem="relaxed")
     tl.atomic_add(at + 4, _pack(e1, r1, g1, b1), mask[:, None], sem="relaxed")
 
 
 @triton.jit(do_not_specialize=["first_group", "groups", "second"])
 def splat(
-    rgb, values, psi, group, moments,
+    rgb, values, group, moments,
     pixels, rgb_frame, rgb_channel, rgb_pixel, values_frame, values_channel, values_pixel, second,
     first_group, groups, curvature, constant, linear,
-    cells: tl.constexpr, ranks: tl.constexpr, copies: tl.constexpr, ones: tl.constexpr, space: tl.constexpr,
+    cells: tl.constexpr, copies: tl.constexpr, ones: tl.constexpr,
     block: tl.constexpr, run: tl.constexpr,
 ):  # fmt: skip
-    """Add φ ⊗ (ψ_k · v) of every pixel to its cell. Programs: (pixels / (block·run), frames, R).
+    """Add φ ⊗ v of every pixel to its cell. Programs: (pixels / (block·run), frames).
 
     A lane takes ``run`` pixels in a row and adds neighbours of one cell before it touches memory: atomics to one
     address wait for each other, and flat regions would otherwise send one for every pixel.
     """
-    frame, k = tl.program_id(1), tl.program_id(2)
+    frame = tl.program_id(1)
     g = tl.load(group + frame) - first_group
     if (g < 0) | (g >= groups):
         return
     copy = tl.program_id(0) % copies
     volume = cells * cells * cells
-    moments += (copy * groups + g).to(tl.int64) * (volume * ranks * 8) + k * 8
+    moments += (copy * groups + g).to(tl.int64) * (volume * 8)
     rgb += frame.to(tl.int64) * rgb_frame
     values += frame.to(tl.int64) * values_frame
     start = (tl.program_id(0) * block + tl.arange(0, block)) * run
@@ -99,18 +99,15 @@ def splat(
         mask = p < pixels
         new, e, fr, fg, fb = _encode(rgb + p * rgb_pixel, rgb_channel, mask, curvature, constant, linear, cells)
         v0, v1 = _values(values + p * values_pixel, values_channel, second, mask, ones)
-        if space:
-            weight = tl.load(psi + k * pixels + p, mask, 0.0)
-            v0, v1 = v0 * weight, v1 * weight
         new = tl.where(mask, new, -1)
         same = new == cell
-        _flush(moments, cell, (cell >= 0) & (new != cell), e0, r0, g0, b0, e1, r1, g1, b1, ranks)
+        _flush(moments, cell, (cell >= 0) & (new != cell), e0, r0, g0, b0, e1, r1, g1, b1)
         e0, e1 = tl.where(same, e0, 0) + e * v0, tl.where(same, e1, 0) + e * v1
         r0, r1 = tl.where(same, r0, 0) + fr * v0, tl.where(same, r1, 0) + fr * v1
         g0, g1 = tl.where(same, g0, 0) + fg * v0, tl.where(same, g1, 0) + fg * v1
         b0, b1 = tl.where(same, b0, 0) + fb * v0, tl.where(same, b1, 0) + fb * v1
         cell = new
-    _flush(moments, cell, cell >= 0, e0, r0, g0, b0, e1, r1, g1, b1, ranks)
+    _flush(moments, cell, cell >= 0, e0, r0, g0, b0, e1, r1, g1, b1)
 
 
 @triton.jit
@@ -122,18 +119,17 @@ def _read(moments, e, fr, fg, fb, mask):
 
 @triton.jit(do_not_specialize=["first_group", "groups", "second"])
 def slice_(
-    rgb, psi, group, moments, out,
+    rgb, group, moments, out,
     pixels, rgb_frame, rgb_channel, rgb_pixel, out_frame, out_channel, second,
     first_group, groups, curvature, constant, linear,
-    cells: tl.constexpr, ranks: tl.constexpr, channels: tl.constexpr, space: tl.constexpr,
-    block: tl.constexpr, run: tl.constexpr,
+    cells: tl.constexpr, channels: tl.constexpr, block: tl.constexpr, run: tl.constexpr,
 ):  # fmt: skip
-    """Write Σ_k ψ_k Σ_i φ_i u_i of one or two channels. Programs: (pixels / (block·run), frames)."""
+    """Write Σ_i φ_i u_i of one or two channels. Programs: (pixels / (block·run), frames)."""
     frame = tl.program_id(1)
     g = tl.load(group + frame) - first_group
     if (g < 0) | (g >= groups):
         return
-    row = 4 * channels * ranks
+    row = 4 * channels
     moments += g.to(tl.int64) * (cells * cells * cells * row)
     rgb += frame.to(tl.int64) * rgb_frame
     out += frame.to(tl.int64) * out_frame
@@ -142,16 +138,9 @@ def slice_(
         mask = p < pixels
         cell, e, fr, fg, fb = _encode(rgb + p * rgb_pixel, rgb_channel, mask, curvature, constant, linear, cells)
         at = moments + (cell.to(tl.int64) * row)[:, None] + tl.arange(0, 4)[None, :]
-        u0 = tl.zeros((block,), tl.float32)
-        u1 = tl.zeros((block,), tl.float32)
-        for k in range(ranks):
-            weight = tl.load(psi + k * pixels + p, mask, 0.0) if space else 1.0
-            u0 += weight * _read(at + k * (4 * channels), e, fr, fg, fb, mask)
-            if channels == 2:
-                u1 += weight * _read(at + k * 8 + 4, e, fr, fg, fb, mask)
-        tl.store(out + p, u0, mask)
+        tl.store(out + p, _read(at, e, fr, fg, fb, mask), mask)
         if channels == 2:
-            tl.store(out + out_channel + p, u1, mask & second)
+            tl.store(out + out_channel + p, _read(at + 4, e, fr, fg, fb, mask), mask & second)
 
 
 @triton.jit
@@ -203,15 +192,18 @@ def multiply_cells(
 
 @triton.jit
 def multiply(
-    matrix, x, out, totals, rows, terms,
-    columns: tl.constexpr, x_run: tl.constexpr, x_parts: tl.constexpr, energy: tl.constexpr, precision: tl.constexpr,
+    matrix, x, out, totals, counts, rows, terms,
+    columns: tl.constexpr, x_run: tl.constexpr, x_parts: tl.constexpr, energy: tl.constexpr, sparse: tl.constexpr,
+    precision: tl.constexpr,
     block_m: tl.constexpr, block_n: tl.constexpr, block_k: tl.constexpr,
 ):  # fmt: skip
     """out[z] = matrix @ x[z]. Programs: (rows / block_m, columns / block_n, batches).
 
     matrix (rows, terms), x (batches, terms, columns), out (batches, rows, columns). Where x_parts > 1, x is
     (batches, terms / x_parts, columns / x_run, x_parts, x_run) in memory. With ``energy``, columns are (…, 2, x_run)
-    for two channels: adds Σ x·out of each to totals[z], and keeps the second alone.
+    for two channels: adds Σ x·out of each to totals[z], and keeps the second alone. Where ``sparse`` is "terms" or
+    "rows", three of them belong to one of counts (batches, terms or rows / 3), and where that is 0, are 0 and not read,
+    or not needed and not written.
     """
     m = tl.program_id(0) * block_m + tl.arange(0, block_m)
     n = tl.program_id(1) * block_n + tl.arange(0, block_n)
@@ -223,11 +215,17 @@ def multiply(
         k = start + tl.arange(0, block_k)
         a = tl.load(matrix + m[:, None] * terms + k[None, :], (m < rows)[:, None] & (k < terms)[None, :], 0.0)
         row = k // x_parts * (x_parts * columns) + k % x_parts * x_run if x_parts > 1 else k * columns
-        b = tl.load(x + row[:, None] + column[None, :], (k < terms)[:, None] & (n < columns)[None, :], 0.0)
+        used = k < terms
+        if sparse == "terms":
+            used = tl.load(counts + z * (terms // 3) + k // 3, used, 0) > 0
+        b = tl.load(x + row[:, None] + column[None, :], used[:, None] & (n < columns)[None, :], 0.0)
         if precision == "tf32":
             b = _tf32(b)
         total = tl.dot(a, b, total, input_precision=precision)
-    on = (m < rows)[:, None] & (n < columns)[None, :]
+    needed = m < rows
+    if sparse == "rows":
+        needed = tl.load(counts + z * (rows // 3) + m // 3, needed, 0) > 0
+    on = needed[:, None] & (n < columns)[None, :]
     if energy:
         both = total * tl.load(x + m[:, None] * columns + n[None, :], on, 0.0)
         second = (n // x_run % 2 == 1)[None, :]

@@ -31,7 +31,7 @@ def require_finite_on_cpu(where: str, **inputs: Tensor) -> None:
 
 def require_shapes(where: str, frames: Tensor, maps: Tensor) -> None:
     """Raise a ColocamError unless frames are (B, 3, H, W), constants, and maps (B, H, W)."""
-    if frames.dim() != 4 or frames.shape[1] != 3 or maps.shape != frames[:, 0].shape:
+    if frames.dim() != 4 or frames.shape[1] != 3 or maps.shape != (frames.shape[0], *frames.shape[2:]):
         raise ColocamError(
             f"{where}: needs frames (B, 3, H, W) and maps (B, H, W), got {tuple(frames.shape)} and {tuple(maps.shape)}"
         )

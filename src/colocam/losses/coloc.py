@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from colocam.affinity import engine
 from colocam.errors import ColocamError
 from colocam.losses.checks import require_finite_on_cpu, require_sequences, require_shapes
-from colocam.losses.energy import Energy, differentiable, energies, on_kernels
+from colocam.losses.energy import differentiable, energies, on_kernels
 
 Weighting = Literal["adaptive", "constant"]
 Divisor = Literal["affinity", "energy"]
@@ -53,19 +53,24 @@ class CoLocLoss(nn.Module):
         require_finite_on_cpu("CoLocLoss", frames=frames, maps=maps)
         group, groups = require_sequences("CoLocLoss", sequences, maps, count)
         gaussian = engine.Gaussian(self.sigma, self.tol)
+        adaptive, by_energy = self.weighting == "adaptive", self.divisor == "energy"
+        return differentiable(
+            _weighted_energy, maps, frames, (group,), groups, adaptive, by_energy, gaussian=gaussian
+        )  # fmt: skip
 
-        def compute(s: Tensor) -> Energy:
-            totals, product = engine.energy(frames.flatten(2), s, group, groups, gaussian)
-            adaptive, by_energy = self.weighting == "adaptive", self.divisor == "energy"
-            if on_kernels(s):
-                from colocam.losses import fused  # noqa: PLC0415  Triton is not everywhere
 
-                value, weights = fused.weigh(totals, group, adaptive=adaptive, by_energy=by_energy)
-            else:
-                value, weights = weigh(totals, group, adaptive=adaptive, by_energy=by_energy)
-            return Energy(value.to(s.dtype), weights.to(s.dtype), group, product)
+def _weighted_energy(
+    s: Tensor, rgb: Tensor, group: Tensor, gaussian: engine.Gaussian, groups: int, adaptive: bool, by_energy: bool  # noqa: FBT001
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Weighted sum of R_c over sequences and its gradient: s (F, P), rgb (F, 3, P), group (F,) -> scalar, (F, P)."""
+    totals, product = engine.energy(rgb, s, group, groups, gaussian)
+    if on_kernels(s):
+        from colocam.losses import fused  # noqa: PLC0415  Triton is not everywhere
 
-        return differentiable(maps, compute)
+        value, weights = fused.weigh(totals, group, adaptive=adaptive, by_energy=by_energy)
+        return value, fused.scale_(product.contiguous(), group, weights)
+    value, weights = weigh(totals, group, adaptive=adaptive, by_energy=by_energy)
+    return value, (-4 * weights.to(s.dtype))[group, None] * product
 
 
 def weigh(totals: Tensor, group: Tensor, *, adaptive: bool, by_energy: bool) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from colocam.affinity import engine
 from colocam.losses.checks import require_finite_on_cpu, require_shapes
-from colocam.losses.energy import Energy, differentiable, energies
+from colocam.losses.energy import differentiable, energies
 
 
 class CRFLoss(nn.Module):
@@ -28,13 +28,13 @@ class CRFLoss(nn.Module):
         """Frames (B, 3, H, W) in 0–255, maps (B, H, W) foreground probability -> scalar."""
         require_shapes("CRFLoss", frames, maps)
         require_finite_on_cpu("CRFLoss", frames=frames, maps=maps)
-        count, (height, width) = len(maps), maps.shape[1:]
+        height, width = maps.shape[1:]
         gaussian = engine.Gaussian(self.sigma_rgb, self.tol, self.sigma_xy, (height, width))
+        return differentiable(_mean_energy, maps, frames, (), gaussian=gaussian)
 
-        def compute(s: Tensor) -> Energy:
-            group = torch.arange(count, device=s.device)
-            totals, product = engine.energy(frames.flatten(2), s, group, count, gaussian)
-            value = energies(totals).mean().to(s.dtype)
-            return Energy(value, torch.full((count,), 1 / count, dtype=s.dtype, device=s.device), group, product)
 
-        return differentiable(maps, compute)
+def _mean_energy(s: Tensor, rgb: Tensor, gaussian: engine.Gaussian) -> tuple[Tensor, Tensor]:
+    """Mean R over frames and its gradient: s (F, P), rgb (F, 3, P) -> scalar, (F, P)."""
+    frames = len(s)
+    totals, product = engine.energy(rgb, s, torch.arange(frames, device=s.device), frames, gaussian)
+    return energies(totals).mean(), product.mul_(-4 / max(frames, 1))

@@ -1,13 +1,11 @@
 """The colour term as a normalised cut: alike colours belong together, and no map is favoured for its size."""
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from colocam.affinity import engine
 from colocam.losses.checks import require_finite_on_cpu, require_sequences, require_shapes
+from colocam.losses.energy import differentiable
 
 
 class CutLoss(nn.Module):
@@ -32,47 +30,27 @@ class CutLoss(nn.Module):
         require_shapes("CutLoss", frames, maps)
         require_finite_on_cpu("CutLoss", frames=frames, maps=maps)
         group, groups = require_sequences("CutLoss", sequences, maps, count)
-        out: Tensor = _Cut.apply(maps, frames, group, groups, self.gaussian)
-        return out
+        return differentiable(_cut, maps, frames, (group,), groups, gaussian=self.gaussian)
 
 
-class _Cut(torch.autograd.Function):
-    """One product with [1, S - ½] gives the value and the gradient."""
+def _cut(s: Tensor, rgb: Tensor, group: Tensor, gaussian: engine.Gaussian, groups: int) -> tuple[Tensor, Tensor]:
+    """Value and gradient from one product with [1, S - ½]: s (F, P), rgb (F, 3, P), group (F,) -> scalar, (F, P)."""
+    centred = torch.stack([torch.ones_like(s), s - 0.5], dim=1)
+    mass, tilt = engine.product(rgb, centred, group, groups, gaussian).unbind(1)
+    inner = (mass / 2 + tilt, mass / 2 - tilt)  # W S¹ and W S⁰
 
-    @staticmethod
-    def forward(
-        ctx: Any,  # noqa: ANN401
-        maps: Tensor,
-        frames: Tensor,
-        group: Tensor,
-        groups: int,
-        gaussian: engine.Gaussian,
-    ) -> Tensor:
-        with torch.autocast(maps.device.type, enabled=False):
-            s = (maps if maps.dtype == torch.float64 else maps.float()).flatten(1)
-            centred = torch.stack([torch.ones_like(s), s - 0.5], dim=1)
-            mass, tilt = engine.product(frames.flatten(2), centred, group, groups, gaussian).unbind(1)
-            inner = (mass / 2 + tilt, mass / 2 - tilt)  # W S¹ and W S⁰
+    def total(values: Tensor) -> Tensor:
+        sums = torch.zeros(groups, dtype=torch.float64, device=s.device)
+        return sums.index_add_(0, group, values.sum(1, dtype=torch.float64))
 
-            def total(values: Tensor) -> Tensor:
-                sums = torch.zeros(groups, dtype=torch.float64, device=s.device)
-                return sums.index_add_(0, group, values.sum(1, dtype=torch.float64))
-
-            counted = (total(torch.ones_like(s[:, :1])) >= 2).double()
-            weight = counted / counted.sum().clamp(min=1)
-            smallest = (1e-6 * total(mass)).clamp(min=1e-300)
-            value, gradient = torch.zeros_like(smallest), torch.zeros_like(s)
-            for side, product, sign in ((s, inner[0], 1), (1 - s, inner[1], -1)):
-                association = total(side * mass).maximum(smallest)
-                kept = total(side * product) / association
-                value = value + 1 - kept
-                scale = (sign * weight / association).to(s.dtype)[group, None]
-                gradient = gradient + scale * (kept.to(s.dtype)[group, None] * mass - 2 * product)
-        ctx.save_for_backward(gradient.to(maps.dtype).view_as(maps))
-        return (weight * value).sum().to(s.dtype)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None, None, None]:  # noqa: ANN401
-        (gradient,) = ctx.saved_tensors
-        return outer * gradient, None, None, None, None
+    counted = (total(torch.ones_like(s[:, :1])) >= 2).double()
+    weight = counted / counted.sum().clamp(min=1)
+    smallest = (1e-6 * total(mass)).clamp(min=1e-300)
+    value, gradient = torch.zeros_like(smallest), torch.zeros_like(s)
+    for side, product, sign in ((s, inner[0], 1), (1 - s, inner[1], -1)):
+        association = total(side * mass).maximum(smallest)
+        kept = total(side * product) / association
+        value = value + 1 - kept
+        scale = (sign * weight / association).to(s.dtype)[group, None]
+        gradient = gradient + scale * (kept.to(s.dtype)[group, None] * mass - 2 * product)
+    return (weight * value).sum(), gradient

@@ -1,60 +1,81 @@
-"""The pairwise energy R = Σ_r S_rᵀ W (1 - S_r) that eq. 2 and eq. 4 share.
+"""The pairwise energy R = Σ_r S_rᵀ W (1 - S_r) that eq. 2 and eq. 4 share, and how such a loss is differentiated.
 
 With S⁰ = 1 - S¹, D = S¹ - ½ and symmetric W, R = ½·1ᵀW1 - 2·DᵀWD and ∂R/∂S¹ = -4·WD: one product gives both.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from colocam.affinity import engine, graphs
 
-class Energy(NamedTuple):
-    """A weighted sum of energies, Σ_g weight_g · R_g, and what its gradient needs.
+Compute = Callable[..., tuple[Tensor, Tensor]]
 
-    Attributes:
-        value: the sum, scalar.
-        weights: (groups,).
-        group: (F,) int64, group of each frame.
-        product: WD, (F, P).
+
+def differentiable(
+    compute: Compute, maps: Tensor, frames: Tensor, others: tuple[Tensor, ...], *options: Hashable,
+    gaussian: engine.Gaussian,
+) -> Tensor:  # fmt: skip
+    """A scalar function of ``maps`` (F, H, W) whose value and gradient come together.
+
+    Args:
+        compute: a function of a module, (s, rgb, *others, gaussian, *options) -> value and ∂value/∂s (F, P). It gets
+            the maps as s (F, P) float32, or float64 if they are, and the frames as (F, 3, P), outside autocast.
+        maps: (F, H, W).
+        frames: (F, 3, H, W) in 0–255.
+        others: tensors that ``compute`` needs besides.
+        options: what is no tensor.
+        gaussian: the affinity.
     """
-
-    value: Tensor
-    weights: Tensor
-    group: Tensor
-    product: Tensor
-
-
-def differentiable(maps: Tensor, compute: Callable[[Tensor], Energy]) -> Tensor:
-    """The value of ``compute`` as a function of ``maps`` (F, H, W); weights count as constants.
-
-    ``compute`` gets the maps as (F, P) float32, or float64 if they are, outside autocast.
-    """
-    out: Tensor = _Energy.apply(maps, compute)
+    out: Tensor = _Loss.apply(maps, compute, (frames, *others), (gaussian, *options))
     return out
 
 
-class _Energy(torch.autograd.Function):
+class _Loss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, maps: Tensor, compute: Callable[[Tensor], Energy]) -> Tensor:  # noqa: ANN401
-        with torch.autocast(maps.device.type, enabled=False):
-            energy = compute((maps if maps.dtype == torch.float64 else maps.float()).flatten(1))
-        ctx.save_for_backward(energy.weights, energy.group, energy.product)
-        ctx.shape, ctx.dtype = maps.shape, maps.dtype
-        return energy.value
+    def forward(
+        ctx: Any,  # noqa: ANN401
+        maps: Tensor,
+        compute: Compute,
+        constants: tuple[Tensor, ...],
+        options: tuple[Any, ...],
+    ) -> Tensor:
+        gaussian = options[0]
+        if engine.replayable(constants[0], maps, gaussian):
+            value, gradient = graphs.replay(_both, (maps, *constants), (compute, *options))
+        else:
+            value, gradient = _both(maps, *constants, compute, *options)
+        ctx.save_for_backward(gradient)
+        ctx.dtype = maps.dtype
+        return value
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None]:  # noqa: ANN401
-        weights, group, product = ctx.saved_tensors
-        if on_kernels(product):
-            from colocam.losses import fused  # noqa: PLC0415  Triton is not everywhere
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None, None]:  # noqa: ANN401
+        # The guard against a second derivative takes longer than the pass, and is needed only where one is prepared.
+        scaled = _guarded(ctx, outer) if torch.is_grad_enabled() else _scaled(ctx, outer)
+        return scaled, None, None, None
 
-            return fused.scale(product, group, weights, outer, ctx.dtype).view(ctx.shape), None
-        scale = -4 * outer * weights[group]
-        return (scale[:, None] * product).to(ctx.dtype).view(ctx.shape), None
+
+def _scaled(ctx: Any, outer: Tensor) -> Tensor:  # noqa: ANN401
+    (gradient,) = ctx.saved_tensors
+    result: Tensor = outer * gradient
+    return result if result.dtype == ctx.dtype else result.to(ctx.dtype)
+
+
+_guarded: Callable[[Any, Tensor], Tensor] = once_differentiable(_scaled)
+
+
+def _both(maps: Tensor, frames: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:  # noqa: ANN401
+    """Value, and gradient (F, H, W) in the type that it was computed in, which no small weight underflows."""
+    others = [x for x in rest if isinstance(x, Tensor)]
+    compute, *options = rest[len(others) :]
+    with torch.autocast(maps.device.type, enabled=False):
+        s = (maps if maps.dtype == torch.float64 else maps.float()).flatten(1)
+        value, gradient = compute(s, frames.flatten(2), *others, *options)
+    return value.to(s.dtype), gradient.view(maps.shape)
 
 
 def on_kernels(tensor: Tensor) -> bool:

@@ -19,9 +19,8 @@ def weigh(totals: Tensor, group: Tensor, *, adaptive: bool, by_energy: bool) -> 
     return value, weights
 
 
-def scale(product: Tensor, group: Tensor, weights: Tensor, outer: Tensor, dtype: torch.dtype) -> Tensor:
-    """-4 · outer · weights[group] · product: product (F, P), weights (groups,), outer scalar -> (F, P)."""
-    out = torch.empty(product.shape, dtype=dtype, device=product.device)
+def scale_(product: Tensor, group: Tensor, weights: Tensor) -> Tensor:
+    """Multiply product (F, P), contiguous, by -4 · weights[group] in place: weights (groups,)."""
     frames, pixels = product.shape
-    kernels.scale[-(-pixels // 1024), frames](product, group, weights, outer, out, pixels, block=1024, num_warps=4)
-    return out
+    kernels.scale[-(-pixels // 1024), frames](product, group, weights, pixels, block=1024, num_warps=4)
+    return product

@@ -1,7 +1,7 @@
 """The last steps of the pairwise losses as Triton kernels: many small operations in one launch each."""
 
 # A kernel is written in a language of its own.
-# ruff: noqa: ANN001, ANN201, D403
+# ruff: noqa: ANN001, ANN201
 # mypy: ignore-errors
 
 import triton
@@ -34,11 +34,11 @@ def weigh(
 
 
 @triton.jit
-def scale(product, group, weights, outer, out, pixels, block: tl.constexpr):
-    """out = -4 · outer · weights[group] · product of each frame. Programs: (pixels / block, frames)."""
+def scale(product, group, weights, pixels, block: tl.constexpr):
+    """Multiply product by -4 · weights[group] of each frame. Programs: (pixels / block, frames)."""
     frame = tl.program_id(1)
     p = tl.program_id(0) * block + tl.arange(0, block)
     mask = p < pixels
     at = frame.to(tl.int64) * pixels + p
-    weight = -4 * tl.load(outer).to(tl.float32) * tl.load(weights + tl.load(group + frame))
-    tl.store(out + at, (weight * tl.load(product + at, mask, 0.0)).to(out.dtype.element_ty), mask)
+    weight = -4 * tl.load(weights + tl.load(group + frame))
+    tl.store(product + at, weight * tl.load(product + at, mask, 0.0), mask)
