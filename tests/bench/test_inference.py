@@ -22,7 +22,7 @@ def test_all_of_it_is_measured_printed_and_written(tiny, tmp_path, capsys):
     result = inference.run("cpu", tmp_path / "inference.json", {"tiny": load_config(overrides=list(tiny))}, frames=20)
     assert json.loads((tmp_path / "inference.json").read_text(encoding="utf-8")) == result
     (row,) = result["cases"]
-    assert (row["name"], row["size"], row["batch"]) == ("tiny", 32, 16)
+    assert (row["name"], row["size"], row["batch"]) == ("tiny", 32, 8)
     assert row["ratio"] == pytest.approx(row["boxes_per_s"] / row["plain_loop_per_s"])
     assert set(row["parts_ms"]) == {"decode", "resize", "copy", "network", "boxes", "write"}
     rates = ("network_per_s", "boxes_per_s", "steady_boxes_per_s", "plain_loop_per_s", "latency_ms")

@@ -17,10 +17,11 @@ import torch
 from colocam.bench import timing
 from colocam.bench.frames import make_frames
 from colocam.bench.record import conditions, headline, keep
-from colocam.boxes import largest_boxes
+from colocam.boxes import largest_boxes, to_8bit
 from colocam.config import Config, load_config
 from colocam.inference.localizer import Localizer, Maps
-from colocam.inference.torch_network import TorchNetwork
+from colocam.inference.network import Answers
+from colocam.inference.torch_network import Parts, TorchNetwork
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.store import Card
 from colocam.types import VideoFrame
@@ -127,10 +128,20 @@ class _Blobs:
         self.network = network
         self.batch = network.batch
         self.maps = make_frames(max(SCENES, network.batch), size, "noise")[1].numpy()
+        self.levels = to_8bit(self.maps)
 
-    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> Any:  # noqa: ANN401 - as many parts as the network gives
-        answers = self.network(pictures)
-        return answers[0], self.maps[: len(pictures)], *answers[2:]
+    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> Answers:
+        return self.begin(pictures)()
+
+    def begin(self, pictures: npt.NDArray[np.uint8]) -> Callable[[], Answers]:
+        answers = self.network.begin(pictures)
+
+        def wait() -> Answers:
+            logits, own, peaks = answers()
+            maps = self.levels if own.dtype == np.uint8 else self.maps
+            return logits, maps[: len(pictures)], peaks
+
+        return wait
 
 
 def _pictures(size: int, count: int) -> npt.NDArray[np.uint8]:
@@ -203,7 +214,7 @@ def _parts(
     answers = network.infer(on_device)
     stages: dict[str, Callable[[int], object]] = {
         "resize": lambda _: list(localizer.pictures(_video(scenes, batch))),
-        "copy": lambda _: (network.upload(resized.pictures), network.download(batch, *answers)),
+        "copy": lambda _: _copy(network, resized.pictures, answers),
         "network": lambda _: network.infer(on_device),
         "boxes": lambda _: list(localizer.boxes([maps])),
     }
@@ -211,10 +222,21 @@ def _parts(
     return {**_files(localizer, maps, scenes), **parts} if _has_ffmpeg() else parts
 
 
+def _copy(network: TorchNetwork, pictures: npt.NDArray[np.uint8], answers: Parts) -> None:
+    """To the device and back; a CPU has nothing to copy."""
+    network.upload(pictures)
+    if network.device.type == "cuda":
+        network.download(answers, len(pictures))()
+
+
 def _has_ffmpeg() -> bool:
+    """Whether a video can be written: a module of that name alone may be a stand-in."""
     try:
-        import av  # noqa: F401, PLC0415 - what computes on frames in memory does without
-    except ImportError:
+        from colocam.data.video import VideoWriter  # noqa: PLC0415 - what computes on frames in memory does without
+
+        with TemporaryDirectory() as folder, VideoWriter(Path(folder) / "film.mp4", 16, 16) as video:
+            video.write(np.zeros((16, 16, 3), np.uint8))
+    except Exception:  # noqa: BLE001 - a stand-in may fail in any way
         return False
     return True
 
