@@ -12,7 +12,7 @@ from colocam.config import load_config
 
 @pytest.fixture
 def short(monkeypatch):
-    monkeypatch.setattr(inference, "SCENES", 4)
+    monkeypatch.setattr(inference, "SCENES", 6)
     monkeypatch.setattr(inference, "WIDTH", 64)
     monkeypatch.setattr(inference, "HEIGHT", 48)
 
@@ -36,15 +36,15 @@ def test_all_of_it_is_measured_printed_and_written(tiny, tmp_path, capsys):
 def test_the_boxes_are_those_of_a_blob_and_the_plain_loop_sees_every_frame(tiny, monkeypatch):
     """Maps stand in for trained ones, but the network is asked all the same."""
     boxes, pictures = [], []
-    plain, call = inference.largest_boxes, inference.TorchNetwork.__call__
+    plain, begin = inference.largest_boxes, inference.TorchNetwork.begin
     monkeypatch.setattr(inference, "largest_boxes", lambda *args: boxes.append(plain(*args)) or boxes[-1])
     monkeypatch.setattr(
-        inference.TorchNetwork, "__call__", lambda self, given: pictures.append(len(given)) or call(self, given)
+        inference.TorchNetwork, "begin", lambda self, given: pictures.append(len(given)) or begin(self, given)
     )
     inference.run("cpu", None, {"tiny": load_config(overrides=list(tiny))}, frames=20)
     assert len(boxes) == 4 * 5  # warm, then three times a quarter of the frames
     streams = [count for count in pictures if count != 1]
-    assert streams[:16] == [16, 4] * 8  # two ways of smoothing, each warm and three times
+    assert streams[24:48] == [8, 8, 4] * 8  # after the network alone: two ways of smoothing, each warm and three times
     assert pictures.count(1) == 6  # one frame, warm and timed
 
 

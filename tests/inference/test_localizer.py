@@ -114,14 +114,16 @@ def test_a_camera_waits_for_no_further_frame(trained, video):
 
 
 def test_few_batches_are_read_ahead_and_threads_end(trained, video):
-    read, before = [], set(threading.enumerate())
+    localizer, read = Localizer.load(trained, batch=2, smooth="none"), []
+    localizer.network(np.zeros((2, SIDE, SIDE, 3), np.uint8))  # torch's own threads, and those of the networks, stay
+    before = set(threading.enumerate())
 
     def counted():
         for frame in decode(video):
             read.append(frame.index)
             yield VideoFrame(frame.index, frame.pts, frame.image)
 
-    stream = Localizer.load(trained, batch=2, smooth="none").stream(counted())
+    stream = localizer.stream(counted())
     next(stream)
     stream.close()
     # told, waiting for it, in the network, waiting for that, in hand; each stage may finish one more when it is closed
@@ -142,7 +144,9 @@ def test_large_frames_come_in_small_batches(trained, video, monkeypatch):
 
 
 def test_errors_of_the_network_and_of_the_source_are_raised(trained, video):
-    localizer, before = Localizer.load(trained, batch=4), set(threading.enumerate())
+    localizer = Localizer.load(trained, batch=4)
+    localizer.network(np.zeros((2, SIDE, SIDE, 3), np.uint8))  # the networks' threads stay
+    before = set(threading.enumerate())
 
     def broken(_pictures):
         raise RuntimeError("out of memory")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from threading import Barrier
 
@@ -55,8 +56,6 @@ class TorchNetwork:
             _hold_in_bfloat16(self.net)
             self._records = True
             self._recorded: RecordedPass | None = None
-        else:
-            self._pool = _side_by_side()
 
     def __call__(self, pictures: npt.NDArray[np.uint8], /) -> Answers:
         """See :class:`colocam.inference.network.Network`."""
@@ -70,7 +69,7 @@ class TorchNetwork:
         if len(pictures) == 1:  # somebody waits for this frame: all threads work on it
             answers = _arrays(self.infer(frames))
             return lambda: answers
-        return self._pool.submit(lambda: _arrays(self.infer(frames))).result
+        return _side_by_side().submit(lambda: _arrays(self.infer(frames))).result
 
     def upload(self, pictures: npt.NDArray[np.uint8]) -> Tensor:
         """(B, S, S, 3) in host memory → (B', 3, S, S) on the device, B' ≥ B there, uint8, channels last."""
@@ -174,8 +173,9 @@ def _hold_in_bfloat16(net: nn.Module) -> None:
             module.to(torch.bfloat16)
 
 
+@cache
 def _side_by_side() -> ThreadPoolExecutor:
-    """Threads that work on a batch each; torch's own threads are shared out among them."""
+    """Threads that work on a batch each, for all networks; torch's own threads are shared out among them."""
     threads = torch.get_num_threads()
     workers = min(SIDE_BY_SIDE, threads)
     ready = Barrier(workers + 1)
