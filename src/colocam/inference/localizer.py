@@ -217,7 +217,7 @@ class Localizer:
             rows, columns = heat.shape
             inside = np.clip(sight.box, 0, (columns - 1, rows - 1) * 2)
             x1, y1, x2, y2 = np.rint(inside).astype(int)
-            score = float(heat[y1 : y2 + 1, x1 : x2 + 1].mean())
+            score = cv2.mean(heat[y1 : y2 + 1, x1 : x2 + 1])[0]
             box = Box(*scale_boxes(inside, (columns, rows), (width, height)).tolist())
             lead = None if self.instances else margin(sight.candidates, sight.box)
             if self.masks and sight.choice != NONE:
