@@ -86,7 +86,7 @@ def _scores(level: Levels, cut: int, boxes: Floats) -> Floats:
     x1, y1, x2, y2 = np.add(boxes, (0, 0, 1, 1)).astype(np.int64).T
     depth = cv2.CV_32S if level.size < EXACT else cv2.CV_64F
 
-    def inside(values: Levels) -> tuple[Floats, float]:
+    def inside(values: cv2.typing.MatLike) -> tuple[Floats, float]:
         """Sums over the boxes and over all."""
         sums = cv2.integral(values, sdepth=depth)
         area = (sums[y2, x2] - sums[y1, x2] - sums[y2, x1] + sums[y1, x1]).astype(np.float64)

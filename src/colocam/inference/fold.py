@@ -69,4 +69,4 @@ def fold_two_maps(net: LocalizerNet) -> None:
     assert one.bias is not None
     one.weight.copy_(head.weight[1:] - head.weight[:1])
     one.bias.copy_(head.bias[1:] - head.bias[:1])
-    net.decoder.head = one.to(head.weight.device, memory_format=torch.channels_last).eval()
+    net.decoder.head = one.to(head.weight.device).to(memory_format=torch.channels_last).eval()

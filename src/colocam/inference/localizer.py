@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypedDict, Unpack
@@ -156,15 +157,12 @@ class Localizer:
         frames, side = iter(frames), self.card.size
         suits: int = 1 if live else getattr(self.network, "batch", BATCH)
 
-        def resize(jobs: list[tuple[VideoFrame, Levels]]) -> list[None]:
-            return [_resize(frame.image, out) for frame, out in jobs]
-
         with ThreadPoolExecutor(WORKERS, "resize") as pool:
             while first := list(islice(frames, 1)):
                 room = max(1, min(self.batch or suits, BATCH_BYTES // first[0].image.nbytes))
                 taken = first + list(islice(frames, room - 1))
                 seen = np.empty((len(taken), side, side, 3), np.uint8)
-                in_parts(pool, resize, list(zip(taken, seen, strict=True)), WORKERS)
+                in_parts(pool, _resize, list(zip(taken, seen, strict=True)), WORKERS)
                 yield Pictures(taken, seen)
 
     def begun(
@@ -191,20 +189,22 @@ class Localizer:
                 yield sight.frame, found
 
     def _sights(self, batches: Iterable["Maps"]) -> Iterator[Sight]:
-        boxes_of = instance_boxes if self.instances else candidate_boxes
-        seeks_cuts = SMOOTH[self.smooth] is not None
         with ThreadPoolExecutor(WORKERS, "contours") as pool:
-            for (frames, pictures), logits, maps, peaks in batches:
+            for batch in batches:
+                yield from in_parts(pool, partial(self._look, batch), list(range(len(batch.logits))), WORKERS)
 
-                def look(part: list[int]) -> list[Sight]:
-                    own = slice(part[0], part[-1] + 1)
-                    levels, heat = to_8bit(maps[own]), heat_of(maps[own])
-                    candidates = boxes_of(levels, self.threshold)
-                    histograms = colour_histograms(pictures[own]) if seeks_cuts else np.empty((len(part), 0), np.float32)
-                    parts = (frames[own], logits[own], heat, levels, candidates, histograms, peaks[own])
-                    return [Sight(*one) for one in zip(*parts, strict=True)]
-
-                yield from in_parts(pool, look, list(range(len(frames))), WORKERS)
+    def _look(self, batch: "Maps", part: list[int]) -> list[Sight]:
+        """What is seen in some neighbouring frames of a batch; runs in several threads."""
+        (frames, pictures), logits, maps, peaks = batch
+        own = slice(part[0], part[-1] + 1)
+        levels = to_8bit(maps[own])
+        candidates = (instance_boxes if self.instances else candidate_boxes)(levels, self.threshold)
+        if SMOOTH[self.smooth] is None:  # nobody asks for cuts
+            histograms = np.empty((len(part), 0), np.float32)
+        else:
+            histograms = colour_histograms(pictures[own])
+        parts = (frames[own], logits[own], heat_of(maps[own]), levels, candidates, histograms, peaks[own])
+        return [Sight(*one) for one in zip(*parts, strict=True)]
 
     def _tell(self, sight: Sight) -> Localization:
         frame, heat = sight.frame, sight.heatmap
@@ -256,12 +256,15 @@ class Maps(NamedTuple):
 
 def heat_of(maps: Floats | Levels) -> Floats:
     """Foreground probabilities (B, h, w) of maps that may be 8-bit levels."""
-    return cv2.LUT(maps, HEAT).astype(np.float32, copy=False) if maps.dtype == np.uint8 else maps
+    heat: Floats = cv2.LUT(maps, HEAT) if maps.dtype == np.uint8 else maps  # type: ignore[assignment]
+    return heat
 
 
-def _resize(image: Levels, out: Levels) -> None:
-    """Resize (H, W, 3) into ``out`` (S, S, 3)."""
-    cv2.resize(image, out.shape[1::-1], dst=out, interpolation=cv2.INTER_AREA)
+def _resize(jobs: list[tuple[VideoFrame, Levels]]) -> list[Levels]:
+    """Resize each frame into the picture (S, S, 3) beside it."""
+    for frame, out in jobs:
+        cv2.resize(frame.image, out.shape[1::-1], dst=out, interpolation=cv2.INTER_AREA)
+    return [out for _, out in jobs]
 
 
 def _softmax(logits: Floats) -> Floats:
