@@ -65,3 +65,20 @@ def test_networks_of_a_gpu():
 
     strides = [config.backbone.output_stride for config in inference._configs(torch.device("cuda")).values()]
     assert strides == [8, 32]
+
+
+def test_a_stand_in_for_pyav_is_no_ffmpeg():
+    code = (
+        "import sys\n"
+        "from unittest.mock import MagicMock\n"
+        "for name in ('av', 'av.container', 'av.sidedata.sidedata', 'av.video.reformatter', 'av.video.stream'):\n"
+        "    sys.modules[name] = MagicMock()\n"
+        "from colocam.bench import inference\n"
+        "print(inference._has_ffmpeg())"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "False\n"
+
+
+def test_with_pyav_files_are_measured():
+    assert inference._has_ffmpeg()

@@ -76,12 +76,13 @@ class BestPath:
 
     def push(self, candidates: Candidates, *, cut: bool = False) -> list[int]:
         """Take the next frame; give the choice for the frame ``lag`` before it, if there is one."""
-        scores = np.append(candidates.scores, 0.0)
+        scores = np.zeros(len(candidates.scores) + 1)
+        scores[:-1] = candidates.scores
         if len(self._totals) == 0:
             self._totals, origins = scores, np.zeros(len(scores), np.int64)
         else:
-            free = np.zeros((len(self._boxes) + 1, len(scores)))
-            paths = self._totals[:, None] - (free if cut else changes(self._boxes, candidates.boxes, self.jump))
+            cost = np.zeros((1, len(scores))) if cut else changes(self._boxes, candidates.boxes, self.jump)
+            paths = self._totals[:, None] - cost
             origins = paths.argmax(0)
             self._totals = paths.max(0) + scores
             self._totals -= self._totals.max()  # only differences matter, and a long video would lose digits

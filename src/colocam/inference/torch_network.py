@@ -181,6 +181,7 @@ def _side_by_side() -> ThreadPoolExecutor:
     ready = Barrier(workers + 1)
 
     def begin() -> None:
+        torch.get_num_threads()  # a thread that has never asked would take the number of all over its own later
         torch.set_num_threads(-(-threads // workers))
         ready.wait()
 
