@@ -50,7 +50,7 @@ def run(
     time of the boxes depends on them.
     """
     where = torch.device(device)
-    frames = frames or (4096 if where.type == "cuda" else 96)
+    frames = frames or (4096 if where.type == "cuda" else 256)
     result: Row = {
         **conditions(f"frames of {WIDTH}×{HEIGHT} to boxes", where),
         "threads": torch.get_num_threads(),
