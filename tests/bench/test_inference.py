@@ -22,7 +22,7 @@ def test_all_of_it_is_measured_printed_and_written(tiny, tmp_path, capsys):
     result = inference.run("cpu", tmp_path / "inference.json", {"tiny": load_config(overrides=list(tiny))}, frames=20)
     assert json.loads((tmp_path / "inference.json").read_text(encoding="utf-8")) == result
     (row,) = result["cases"]
-    assert (row["name"], row["size"], row["batch"]) == ("tiny", 32, 16)
+    assert (row["name"], row["size"], row["batch"]) == ("tiny", 32, 32)
     assert row["ratio"] == pytest.approx(row["boxes_per_s"] / row["plain_loop_per_s"])
     assert set(row["parts_ms"]) == {"decode", "resize", "copy", "network", "boxes", "write"}
     rates = ("network_per_s", "boxes_per_s", "steady_boxes_per_s", "plain_loop_per_s", "latency_ms")
@@ -44,7 +44,7 @@ def test_the_boxes_are_those_of_a_blob_and_the_plain_loop_sees_every_frame(tiny,
     inference.run("cpu", None, {"tiny": load_config(overrides=list(tiny))}, frames=20)
     assert len(boxes) == 4 * 5  # warm, then three times a quarter of the frames
     streams = [count for count in pictures if count != 1]
-    assert streams[24:40] == [16, 4] * 8  # after the network alone: two ways of smoothing, each warm and three times
+    assert streams[24:32] == [20] * 8  # after the network alone: two ways of smoothing, each warm and three times
     assert pictures.count(1) == 6  # one frame, warm and timed
 
 

@@ -50,7 +50,7 @@ def run(
     time of the boxes depends on them.
     """
     where = torch.device(device)
-    frames = frames or (4096 if where.type == "cuda" else 256)
+    frames = frames or (4096 if where.type == "cuda" else 512)
     result: Row = {
         **conditions(f"frames of {WIDTH}×{HEIGHT} to boxes", where),
         "threads": torch.get_num_threads(),
@@ -89,6 +89,9 @@ def _case(row: Row, name: str, config: Config, device: torch.device, frames: int
         backbone=config.backbone,
         decoder=decoder,
     )
+    scenes = _scenes()
+    # First of all: the threads of the stages would slow the plain loop down in the same process.
+    plain = _plain_rate(net.to(device), device, card.size, scenes, frames)
     network = TorchNetwork(net, device, size=card.size)
     row |= {"name": name, "size": card.size, "batch": network.batch}
     print(f"{name}, {card.size}², {network.batch} frames at once", flush=True)
@@ -96,9 +99,10 @@ def _case(row: Row, name: str, config: Config, device: torch.device, frames: int
         _tell(row, "network_eager_per_s", _network_alone(network, card.size))
         network.compile()
     _tell(row, "network_per_s", _network_alone(network, card.size))
-    stand_in, scenes = _Blobs(network, card.size), _scenes()
-    for key, value in _in_turn(net.to(device), stand_in, card, scenes, frames).items():
-        _tell(row, key, value)
+    stand_in = _Blobs(network, card.size)
+    for key, smooth in (("boxes_per_s", "none"), ("steady_boxes_per_s", "offline")):
+        _tell(row, key, _rate(Localizer(stand_in, card, smooth=smooth), scenes, frames))
+    _tell(row, "plain_loop_per_s", plain)
     _tell(row, "ratio", row["boxes_per_s"] / row["plain_loop_per_s"])
     repeats = 30 if device.type == "cuda" else 3
     _tell(row, "latency_ms", _latency(net, device, card, scenes, repeats))
@@ -139,10 +143,14 @@ def _network_alone(network: TorchNetwork, size: int) -> float:
     return 4e3 * network.batch / timing.median_ms(some, network.device, 3)
 
 
-def _ms(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return 1e3 * (time.perf_counter() - start)
+def _median_ms(work: Callable[[], object]) -> float:
+    """Median milliseconds of some turns after one that warms."""
+    times = []
+    for _ in range(1 + TURNS):
+        start = time.perf_counter()
+        work()
+        times.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times[1:])
 
 
 class _Blobs:
@@ -196,31 +204,22 @@ def _plain_loop(
             largest_boxes(foreground(seen.map_logits).cpu(), THRESHOLD)
 
 
-def _in_turn(
-    net: LocalizerNet, network: _Blobs, card: Card, scenes: list[npt.NDArray[np.uint8]], frames: int
-) -> dict[str, float]:
-    """Frames a second from decoded frames in host memory to boxes: of each frame alone, steady ones, and plainly.
+def _plain_rate(
+    net: LocalizerNet, device: torch.device, size: int, scenes: list[npt.NDArray[np.uint8]], frames: int
+) -> float:
+    """Frames a second of the plain loop, seen on few of the frames."""
+    few = max(1, min(frames // 4, SCENES))
+    return 1e3 * few / _median_ms(lambda: _plain_loop(net, device, size, scenes, few))
 
-    They take turns, so that a busy moment of the machine meets them all; the plain loop sees few of the frames.
-    """
 
-    def stages(smooth: str) -> None:
-        for _ in Localizer(network, card, smooth=smooth).stream(_video(scenes, frames)):
+def _rate(localizer: Localizer, scenes: list[npt.NDArray[np.uint8]], frames: int) -> float:
+    """Frames a second from decoded frames in host memory to boxes."""
+
+    def stages() -> None:
+        for _ in localizer.stream(_video(scenes, frames)):
             pass
 
-    few, device = max(1, min(frames // 4, SCENES)), network.network.device
-    works: dict[str, tuple[Callable[[], object], int]] = {
-        "boxes_per_s": (lambda: stages("none"), frames),
-        "steady_boxes_per_s": (lambda: stages("offline"), frames),
-        "plain_loop_per_s": (lambda: _plain_loop(net, device, card.size, scenes, few), few),
-    }
-    times: dict[str, list[float]] = {key: [] for key in works}
-    for turn in range(1 + TURNS):
-        for key, (work, count) in works.items():
-            ms = _ms(work)
-            if turn:  # the first warms
-                times[key].append(1e3 * count / ms)
-    return {key: statistics.median(rates) for key, rates in times.items()}
+    return 1e3 * frames / _median_ms(stages)
 
 
 def _latency(

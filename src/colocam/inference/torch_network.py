@@ -20,7 +20,7 @@ from colocam.inference.network import Answers
 from colocam.models import LocalizerNet
 from colocam.models.store import load_model
 
-BATCH = {"cpu": 16, "cuda": 128}
+BATCH = {"cpu": 32, "cuda": 128}
 """Frames at once that suit a device."""
 COMPILE_AFTER = 30_000
 """Frames after which a GPU's network is compiled: that takes as long as so many frames do without it."""
