@@ -116,7 +116,7 @@ class Presence:
         """Take the peaks (K,) of the next frame; give the presence in the frame ``lag`` before it, if there is one."""
         slope, offset = self.calibration
         total = peaks.astype(np.float64)
-        evidence = self.share * np.clip(slope * total + offset, -LIMIT, LIMIT)
+        evidence = self.share * np.minimum(np.maximum(slope * total + offset, -LIMIT), LIMIT)
         if self._last is None or cut:
             before = np.full(len(evidence), log(APPEAR / VANISH))  # as often as in the long run
         else:

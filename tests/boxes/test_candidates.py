@@ -1,3 +1,4 @@
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -75,3 +76,15 @@ def test_noise_is_no_crowd_of_candidates_and_specks_are_none():
 def test_thresholds_are_checked():
     with pytest.raises(ColocamError, match=r"the threshold must lie in 0–1, not 1\.5"):
         candidate_boxes(np.zeros((1, 4, 4), np.uint8), 1.5)
+
+
+def test_sums_of_large_maps_do_not_overflow(monkeypatch):
+    """Maps of more pixels than 32 bits can add up take the same way with wider numbers."""
+    maps = cv2.GaussianBlur(np.random.default_rng(0).random((64, 80)), (0, 0), 5)[None]
+    maps = (maps - maps.min()) / np.ptp(maps)
+    (narrow,) = candidate_boxes(maps, 0.3)
+    monkeypatch.setattr("colocam.boxes.candidates.EXACT", 0)
+    (wide,) = candidate_boxes(maps, 0.3)
+    assert len(narrow.boxes) > 3
+    for one, two in zip(narrow, wide, strict=True):
+        np.testing.assert_array_equal(one, two)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colocam.boxes.candidates import Candidates
-from colocam.boxes.tracks import NONE, BestPath, best_path, iou, margin, smooth_box
+from colocam.boxes.tracks import NONE, BestPath, best_path, iou, iou_of_two, margin, smooth_box
 
 JUMP = 1.3
 corner = st.integers(0, 6)
@@ -145,3 +145,12 @@ def test_margin_is_the_lead_over_the_best_box_elsewhere(listed, meant):
     own = max([0, *(score for one, score in listed if overlap(one) >= 0.5)])
     rival = max([0, *(score for one, score in listed if overlap(one) < 0.5)])
     assert margin(candidates(listed), np.array(meant, float)) == pytest.approx(own - rival)
+
+
+wild = st.tuples(*[st.integers(-4, 6)] * 4)
+
+
+@given(wild, wild)
+def test_iou_of_two_is_iou(one, two):
+    """Also of boxes without area, or inside out."""
+    assert iou_of_two(one, two) == iou(np.array(one, float), np.array(two, float))

@@ -15,11 +15,12 @@ from safetensors.torch import load_file, save_file
 from scipy.special import expit
 
 from colocam import Localizer as PublicLocalizer
-from colocam.boxes import largest_boxes
+from colocam.boxes import largest_boxes, to_8bit
 from colocam.data.video import VideoFrame, VideoReader, decode, probe
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
+from colocam.inference.localizer import heat_of
 from colocam.metrics import steadiness
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.store import load_model
@@ -114,14 +115,16 @@ def test_a_camera_waits_for_no_further_frame(trained, video):
 
 
 def test_few_batches_are_read_ahead_and_threads_end(trained, video):
-    read, before = [], set(threading.enumerate())
+    localizer, read = Localizer.load(trained, batch=2, smooth="none"), []
+    localizer.network(np.zeros((2, SIDE, SIDE, 3), np.uint8))  # torch's own threads, and those of the networks, stay
+    before = set(threading.enumerate())
 
     def counted():
         for frame in decode(video):
             read.append(frame.index)
             yield VideoFrame(frame.index, frame.pts, frame.image)
 
-    stream = Localizer.load(trained, batch=2, smooth="none").stream(counted())
+    stream = localizer.stream(counted())
     next(stream)
     stream.close()
     # told, waiting for it, in the network, waiting for that, in hand; each stage may finish one more when it is closed
@@ -142,7 +145,9 @@ def test_large_frames_come_in_small_batches(trained, video, monkeypatch):
 
 
 def test_errors_of_the_network_and_of_the_source_are_raised(trained, video):
-    localizer, before = Localizer.load(trained, batch=4), set(threading.enumerate())
+    localizer = Localizer.load(trained, batch=4)
+    localizer.network(np.zeros((2, SIDE, SIDE, 3), np.uint8))  # the networks' threads stay
+    before = set(threading.enumerate())
 
     def broken(_pictures):
         raise RuntimeError("out of memory")
@@ -467,3 +472,58 @@ def test_a_model_without_calibration_does_not_pretend_to_have_presences(broken, 
     assert {one.presence for one in Localizer.load(broken, smooth="online")(video)} == {None}
     with pytest.raises(ColocamError, match="--presence: this model was trained without its calibration: train again"):
         Localizer.load(broken, presence=0.5)
+
+
+class Under:
+    """A network that does not answer for its first batch before it has the second."""
+
+    def __init__(self, network):
+        self.network, self.batch = network, 4
+        self.begun, self.second = 0, threading.Event()
+
+    def begin(self, pictures):
+        number, self.begun = self.begun, self.begun + 1
+        if number == 1:
+            self.second.set()
+
+        def wait():
+            assert number or self.second.wait(60)
+            return self.network(pictures)
+
+        return wait
+
+
+def test_the_network_has_a_batch_while_the_one_before_is_awaited(trained, video):
+    localizer = Localizer.load(trained)
+    want = [one.box for one in localizer(video)]
+    localizer.network = Under(localizer.network)
+    assert [one.box for one in localizer(video)] == want
+    assert localizer.network.begun == 5
+
+
+@pytest.mark.parametrize("smooth", ["offline", "none"])
+def test_maps_may_come_as_8_bit_levels(trained, video, smooth):
+    """As from a GPU: the boxes are the same, the heat-map is within half a level, and gives the same levels again."""
+    localizer = Localizer.load(trained, smooth=smooth)
+    floats, network = list(localizer(video)), localizer.network
+
+    def levels(pictures):
+        logits, maps, peaks = network(pictures)
+        return logits, to_8bit(maps), peaks
+
+    localizer.network = levels
+    for one, two in zip(floats, localizer(video), strict=True):
+        assert (one.box, one.tag, one.track, one.margin) == (two.box, two.tag, two.track, two.margin)
+        assert two.heatmap.dtype == np.float32
+        assert np.abs(one.heatmap - two.heatmap).max() <= 0.5 / 255 + 1e-6
+        assert two.score == pytest.approx(one.score, abs=0.5 / 255 + 1e-6)
+        np.testing.assert_array_equal(to_8bit(one.heatmap), to_8bit(two.heatmap))
+
+
+def test_heat_of_every_level():
+    levels = np.arange(256, dtype=np.uint8).reshape(1, 16, 16)
+    heat = heat_of(levels)
+    assert heat.dtype == np.float32
+    assert heat.max() == 1
+    np.testing.assert_array_equal(to_8bit(heat), levels)
+    assert heat_of(heat) is heat

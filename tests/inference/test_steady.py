@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from colocam.boxes.candidates import Candidates
 from colocam.boxes.tracks import NONE
+from colocam.data.cuts import find_cuts
 from colocam.data.video import VideoFrame
-from colocam.inference.steady import GAP, OFFLINE, ONLINE, LookAhead, Sight, single, smooth
+from colocam.inference.steady import GAP, OFFLINE, ONLINE, LookAhead, Sight, mark_cuts, single, smooth
 from colocam.inference.steady import steady as steady_with
 from colocam.metrics import steadiness
 from colocam.presence import Calibration, Presence
@@ -143,3 +144,15 @@ def test_frames_by_themselves_have_the_published_box_and_no_track():
     assert found[1].box is None
     assert [one.track for one in found] == [None, None]
     assert list(smooth([], 3)) == []
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=30), st.integers(0, 3))
+def test_cuts_of_a_stream_are_those_of_the_whole(shots, ahead):
+    histograms = np.eye(4, 6, dtype=np.float32)[shots]
+    histograms[:, 4] = np.linspace(0, 0.1, len(shots))
+    histograms /= histograms.sum(1, keepdims=True)
+    empty = Candidates(np.zeros((0, 4)), np.zeros(0), np.zeros(0))
+    sights = [Sight(None, None, None, None, empty, one, None) for one in histograms]
+    marked = [sight.cut for sight in mark_cuts(sights, ahead)]
+    assert marked == find_cuts(histograms, ahead).tolist()

@@ -1,13 +1,17 @@
 """The network as it is run after training: folded, in batches, on either device, it says what it said before."""
 
+import copy
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from colocam.boxes import to_8bit
 from colocam.config import load_config
 from colocam.inference import torch_network
-from colocam.inference.fold import fold_batch_norms
+from colocam.inference.fold import fold_batch_norms, fold_two_maps
 from colocam.inference.torch_network import TorchNetwork
 from colocam.models import Classifier, LocalizerNet, foreground
 
@@ -130,9 +134,14 @@ def test_the_whole_pass_is_one_graph(small):
     """What the compiler is given has nothing in it that it must leave to Python; it is traced here, not generated."""
     run = TorchNetwork(small, CPU, size=SIDE)
     frames = run.upload(np.random.default_rng(0).integers(0, 256, (2, SIDE, SIDE, 3)).astype(np.uint8))
-    traced = torch.compile(run._eager, dynamic=False, fullgraph=True, backend="eager")
+
+    def whole(frames):
+        logits, maps, peaks = run.eager(frames)
+        return logits, to_8bit(maps), peaks  # as on a GPU
+
+    traced = torch.compile(whole, dynamic=False, fullgraph=True, backend="eager")
     with torch.no_grad():
-        for one, two in zip(run.infer(frames), traced(frames), strict=True):
+        for one, two in zip(whole(frames), traced(frames), strict=True):
             torch.testing.assert_close(one, two)
 
 
@@ -166,3 +175,64 @@ def test_running_out_of_memory_is_no_failure_of_the_compiler(small, monkeypatch)
     run.compile()
     with pytest.raises(torch.OutOfMemoryError):
         run.infer(torch.zeros(1, 3, SIDE, SIDE, dtype=torch.uint8))
+
+
+def test_one_map_stands_for_two(small):
+    frames = torch.randint(0, 256, (2, 3, SIDE, SIDE), dtype=torch.uint8)
+    one = copy.deepcopy(small)
+    fold_two_maps(one)
+    with torch.no_grad():
+        two_maps, one_map = small.double()(frames).map_logits, one.double()(frames).map_logits
+    small.float()
+    assert one_map.shape == (2, 1, SIDE, SIDE)
+    torch.testing.assert_close(one_map[:, 0].sigmoid(), two_maps.softmax(1)[:, 1], rtol=1e-6, atol=1e-6)
+
+
+def test_batches_under_way_do_not_mix(small):
+    run = TorchNetwork(small, CPU, size=SIDE)
+    batches = [np.full((2 + n, SIDE, SIDE, 3), 40 * n, np.uint8) for n in range(5)]
+    waits = [run.begin(batch) for batch in batches]
+    for batch, wait in reversed(list(zip(batches, waits, strict=True))):
+        for one, two in zip(wait(), run.infer(run.upload(batch)), strict=True):
+            np.testing.assert_allclose(one, two.numpy(), atol=1e-5)
+
+
+def test_nobody_elses_threads_change(small):
+    """Networks side by side share torch's threads; what others have, in this thread and in new ones, stays."""
+    torch_network._side_by_side.cache_clear()
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        run = TorchNetwork(small, CPU, size=SIDE)
+        run(np.zeros((2, SIDE, SIDE, 3), np.uint8))
+        assert torch.get_num_threads() == 3
+        with ThreadPoolExecutor(1) as new:
+            assert new.submit(torch.get_num_threads).result() == 3
+        assert torch_network._side_by_side().submit(torch.get_num_threads).result() == 2
+    finally:
+        torch.set_num_threads(before)
+        torch_network._side_by_side().shutdown()
+        torch_network._side_by_side.cache_clear()
+
+
+def test_an_error_in_a_batch_is_raised_where_its_answers_are_asked_for(small):
+    run = TorchNetwork(small, CPU, size=SIDE)
+    wait = run.begin(np.zeros((2, SIDE, SIDE, 5), np.uint8))
+    with pytest.raises(RuntimeError):
+        wait()
+
+
+def test_what_autocast_would_cast_is_held_in_bfloat16_and_nothing_else(small):
+    net = copy.deepcopy(small)
+    torch_network._hold_in_bfloat16(net)
+    for module in net.modules():
+        kinds = {tensor.dtype for tensor in (*module.parameters(recurse=False), *module.buffers(recurse=False))}
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            assert kinds == {torch.bfloat16}
+        else:
+            assert torch.bfloat16 not in kinds
+    frames = torch.randint(0, 256, (2, 3, SIDE, SIDE), dtype=torch.uint8)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        seen, cast = net(frames), small(frames)
+    for one, two in zip(seen, cast, strict=True):
+        torch.testing.assert_close(one, two)  # as if autocast had cast at every pass

@@ -103,3 +103,11 @@ def test_shortening_keeps_as_much_as_fits():
     short = shorten(text, 12, 100)
     longer = text[: len(short)] + "…"
     assert text_width(short, 12) <= 100 < text_width(longer, 12)
+
+
+def test_a_line_drawn_again_is_the_same_and_cannot_be_written_on():
+    mask = text_mask("cat 93 %", 14)
+    assert text_mask("cat 93 %", 14) is mask
+    assert mask.max() == 255
+    with pytest.raises(ValueError, match="read-only"):
+        mask[:] = 0

@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.extract import contour_box, contours_of
-from colocam.boxes.quantize import Maps, checked_levels
+from colocam.boxes.extract import contour_box
+from colocam.boxes.quantize import Levels, Maps, checked_levels
 from colocam.errors import ColocamError
 
 Floats = npt.NDArray[np.float64]
@@ -16,6 +16,8 @@ FACTORS = (1.0, 0.5, 0.7, 1.4, 2.0)
 """Thresholds relative to the model's own, which comes first: of equal boxes the first stays."""
 MOST = 24
 """Candidates a frame; those of the lowest score are left out, never the published box."""
+EXACT = 2**31 // 255
+"""Pixels whose levels a 32-bit number adds up."""
 LEAST_AREA = 1 / 400
 """Share of the frame below which a contour is noise."""
 
@@ -46,38 +48,50 @@ def candidate_boxes(maps: Maps, threshold: float) -> list[Candidates]:
     return [_candidates(level, threshold) for level in checked_levels(maps)]
 
 
-def _candidates(level: npt.NDArray[np.uint8], threshold: float) -> Candidates:
+def _candidates(level: Levels, threshold: float) -> Candidates:
     highest, least = int(level.max()), LEAST_AREA * level.size
     found: dict[tuple[int, int, int, int], float] = {}
+    seen: set[int] = set()
     for factor in FACTORS:
         tau = min(threshold * factor, 1.0)
-        contours = sorted(contours_of(level > int(tau * highest)), key=cv2.contourArea, reverse=True)
+        cut = int(tau * highest)
+        if cut in seen:
+            continue
+        seen.add(cut)
+        _, mask = cv2.threshold(level, cut, 1, cv2.THRESH_BINARY)
+        contours, _ = cv2.findContours(mask, cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE)
         if not found and not contours:
             break
-        for place, contour in enumerate(contours):
-            if place == 0 or cv2.contourArea(contour) >= least:
+        areas = [(cv2.contourArea(contour), contour) for contour in contours]
+        areas.sort(key=lambda one: one[0], reverse=True)
+        for place, (area, contour) in enumerate(areas):
+            if place == 0 or area >= least:
                 found.setdefault(contour_box(contour, level.shape), tau)
     boxes = np.array(list(found), np.float64).reshape(-1, 4)
-    scores = _scores(level, threshold, boxes)
+    scores = _scores(level, int(threshold * highest), boxes)
+    thresholds = np.array(list(found.values()))
+    if len(boxes) <= MOST:
+        return Candidates(boxes, scores, thresholds)
     others = np.argsort(-scores[1:], kind="stable")[: MOST - 1] + 1
-    kept = np.sort(np.append(others, 0)) if len(boxes) else others
-    return Candidates(boxes[kept], scores[kept], np.array(list(found.values()))[kept])
+    kept = np.sort(np.append(others, 0))
+    return Candidates(boxes[kept], scores[kept], thresholds[kept])
 
 
-def _scores(level: npt.NDArray[np.uint8], threshold: float, boxes: Floats) -> Floats:
-    """(k,) weighted overlap with the foreground, by sums over rectangles."""
-    mask = level > int(threshold * int(level.max()))
-    if not mask.any():
-        return np.zeros(len(boxes))
-    heat = np.where(mask, level, np.uint8(0))
-    total = float(heat.sum(dtype=np.int64))
+def _scores(level: Levels, cut: int, boxes: Floats) -> Floats:
+    """(k,) weighted overlap with the foreground, levels above ``cut``, by sums over rectangles."""
+    if not len(boxes):
+        return np.zeros(0)
+    _, heat = cv2.threshold(level, cut, 0, cv2.THRESH_TOZERO)
+    _, mask = cv2.threshold(level, cut, 1, cv2.THRESH_BINARY)
     x1, y1, x2, y2 = np.add(boxes, (0, 0, 1, 1)).astype(np.int64).T
+    depth = cv2.CV_32S if level.size < EXACT else cv2.CV_64F
 
-    def inside(values: npt.NDArray[np.uint8]) -> Floats:
-        sums = cv2.integral(values, sdepth=cv2.CV_64F)
-        area: Floats = sums[y2, x2] - sums[y1, x2] - sums[y2, x1] + sums[y1, x1]
-        return area
+    def inside(values: cv2.typing.MatLike) -> tuple[Floats, float]:
+        """Sums over the boxes and over all."""
+        sums = cv2.integral(values, sdepth=depth)
+        area = (sums[y2, x2] - sums[y1, x2] - sums[y2, x1] + sums[y1, x1]).astype(np.float64)
+        return area, float(sums[-1, -1])
 
-    common, empty = inside(heat), inside((~mask).view(np.uint8))
-    scores: Floats = common / (total + total / mask.sum() * empty)
+    (common, total), (covered, count) = inside(heat), inside(mask)
+    scores: Floats = common / (total + total / count * ((x2 - x1) * (y2 - y1) - covered))
     return scores

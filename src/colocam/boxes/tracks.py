@@ -9,6 +9,7 @@ nothing costs anything. So going through "none" is never cheaper than the jump i
 """
 
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -26,18 +27,29 @@ JUMP = 1.0
 
 def iou(a: Floats, b: Floats) -> Floats:
     """IoU of boxes (..., 4) as areas, x2 − x1 wide; shapes are broadcast. 0 for boxes without area."""
-    width = np.minimum(a[..., 2], b[..., 2]) - np.maximum(a[..., 0], b[..., 0])
-    height = np.minimum(a[..., 3], b[..., 3]) - np.maximum(a[..., 1], b[..., 1])
-    common = np.maximum(width, 0) * np.maximum(height, 0)
-    union = _area(a) + _area(b) - common
-    overlap: Floats = np.divide(common, union, out=np.zeros_like(common), where=union > 0)
+    common = _area(np.maximum(a[..., :2], b[..., :2]), np.minimum(a[..., 2:], b[..., 2:]))
+    union = _area(a[..., :2], a[..., 2:]) + _area(b[..., :2], b[..., 2:]) - common
+    overlap: Floats = common / np.where(union > 0, union, 1)
     return overlap
+
+
+def iou_of_two(a: Sequence[float], b: Sequence[float]) -> float:
+    """The same for two boxes: as arrays, so few numbers take twenty times as long."""
+    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    return width * height / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - width * height)
 
 
 def margin(candidates: Candidates, box: Floats) -> float:
     """Best score of the candidates that a box (4,) means, IoU ≥ 0.5, less that of any other; 0 for no candidate."""
-    own = iou(box, candidates.boxes) >= 0.5
-    return float(candidates.scores[own].max(initial=0) - candidates.scores[~own].max(initial=0))
+    own, other, meant = 0.0, 0.0, box.tolist()
+    for one, score in zip(candidates.boxes.tolist(), candidates.scores.tolist(), strict=True):
+        if iou_of_two(meant, one) >= 0.5:
+            own = max(own, score)
+        else:
+            other = max(other, score)
+    return own - other
 
 
 def changes(before: Floats, after: Floats, jump: float = JUMP) -> Floats:
@@ -64,12 +76,13 @@ class BestPath:
 
     def push(self, candidates: Candidates, *, cut: bool = False) -> list[int]:
         """Take the next frame; give the choice for the frame ``lag`` before it, if there is one."""
-        scores = np.append(candidates.scores, 0.0)
+        scores = np.zeros(len(candidates.scores) + 1)
+        scores[:-1] = candidates.scores
         if len(self._totals) == 0:
             self._totals, origins = scores, np.zeros(len(scores), np.int64)
         else:
-            free = np.zeros((len(self._boxes) + 1, len(scores)))
-            paths = self._totals[:, None] - (free if cut else changes(self._boxes, candidates.boxes, self.jump))
+            cost = np.zeros((1, len(scores))) if cut else changes(self._boxes, candidates.boxes, self.jump)
+            paths = self._totals[:, None] - cost
             origins = paths.argmax(0)
             self._totals = paths.max(0) + scores
             self._totals -= self._totals.max()  # only differences matter, and a long video would lose digits
@@ -79,7 +92,7 @@ class BestPath:
         if self._pending <= self.lag:
             return []
         self._pending -= 1
-        return self._back(self.lag)[:1]
+        return [self._back(self.lag)[0]]
 
     def finish(self) -> list[int]:
         """Give the choices for the frames that are still open, in order."""
@@ -89,12 +102,12 @@ class BestPath:
     def _back(self, steps: int) -> list[int]:
         """Follow the best path back from the last frame over ``steps`` frames."""
         state = int(self._totals.argmax())
-        states = [state]
-        for place in range(1, steps + 1):
-            state = int(self._origins[-place][state])
-            states.append(state)
-        sizes = [len(origins) for origins in list(self._origins)[len(self._origins) - 1 - steps :]]
-        return [NONE if state == size - 1 else state for state, size in zip(reversed(states), sizes, strict=True)]
+        choices = []
+        for place in range(1, steps + 2):
+            origins = self._origins[-place]
+            choices.append(NONE if state == len(origins) - 1 else state)
+            state = int(origins[state])
+        return choices[::-1]
 
 
 def best_path(frames: list[Candidates], cuts: npt.NDArray[np.bool_] | None = None, jump: float = JUMP) -> list[int]:
@@ -117,20 +130,24 @@ def smooth_box(times: Floats, boxes: Floats, at: float, width: float) -> Floats:
         at: the time asked for.
         width: standard deviation of the weights.
     """
-    values = (
-        np.concatenate([boxes[:, :2] + boxes[:, 2:], 2 * np.log(np.maximum(boxes[:, 2:] - boxes[:, :2], 1))], axis=1)
-        / 2
-    )
+    corners = boxes.reshape(-1, 2, 2)
+    sizes = np.log(np.maximum(corners[:, 1] - corners[:, 0], 1))
+    values = np.concatenate([corners.sum(1) / 2, sizes], axis=1)
     x = times - at
-    weights = np.exp(-0.5 * (x / width) ** 2)
+    weights = np.exp(x * x * (-0.5 / width**2))
     weights /= weights.sum()
     middle, level = weights @ x, weights @ values
-    spread = weights @ (x - middle) ** 2
-    slope = (weights * (x - middle)) @ values / spread if spread > 1e-9 else np.zeros(4)
-    centre, size = np.split(level - slope * middle, 2)
-    return np.concatenate([centre - np.exp(size) / 2, centre + np.exp(size) / 2])
+    apart = x - middle
+    pull = weights * apart
+    spread = pull @ apart
+    if spread > 1e-9:
+        level -= pull @ values * (middle / spread)
+    half = np.exp(level[2:]) / 2
+    return np.concatenate([level[:2] - half, level[:2] + half])
 
 
-def _area(boxes: Floats) -> Floats:
-    area: Floats = np.maximum(boxes[..., 2] - boxes[..., 0], 0) * np.maximum(boxes[..., 3] - boxes[..., 1], 0)
+def _area(low: Floats, high: Floats) -> Floats:
+    """Of boxes from their corners (..., 2)."""
+    sides = np.maximum(high - low, 0)
+    area: Floats = sides[..., 0] * sides[..., 1]
     return area

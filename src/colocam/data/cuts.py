@@ -39,6 +39,11 @@ def colour_histograms(frames: npt.NDArray[np.uint8]) -> Histograms:
     return shares.reshape(len(frames), 3 * BINS).astype(np.float32)
 
 
+def may_be_cut(before: npt.NDArray[np.float32], after: npt.NDArray[np.float32]) -> bool:
+    """Whether a cut can lie between two neighbours at all, from their histograms (D,)."""
+    return bool(_distance(after, before) > LEAST)
+
+
 def find_cuts(histograms: Histograms, ahead: int = 2) -> npt.NDArray[np.bool_]:
     """Which frames begin a new shot. The first frame of all is none.
 

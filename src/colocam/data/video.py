@@ -15,6 +15,7 @@ import cv2
 import numpy as np
 from av.container import InputContainer
 from av.sidedata.sidedata import SideData
+from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 from av.video.stream import VideoStream
 
 from colocam.data.choice import ALL, FrameChoice
@@ -211,6 +212,7 @@ class VideoWriter:
         self.fps = Fraction(fps or DEFAULT_FPS).limit_denominator(1001)
         self._tick = -1
         self._count = 0
+        self._reformatter = VideoReformatter()
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -251,7 +253,10 @@ class VideoWriter:
         if self.height % 2 or self.width % 2:
             image = np.pad(image, ((0, self.height % 2), (0, self.width % 2), (0, 0)), mode="edge")
         frame = av.VideoFrame.from_numpy_buffer(np.ascontiguousarray(image), format="rgb24")
-        frame = frame.reformat(format="yuv420p", dst_colorspace="ITU709", dst_color_range="MPEG")
+        # One for all frames: each frame's own would first prepare the conversion anew.
+        frame = self._reformatter.reformat(
+            frame, format="yuv420p", dst_colorspace=Colorspace.ITU709, dst_color_range=ColorRange.MPEG
+        )
         base = self._stream.codec_context.time_base
         time = self._count / self.fps if pts is None else Fraction(pts)
         # Two frames of one time, or times that run backwards, would be refused by the container.
@@ -304,9 +309,10 @@ class _Upright:
 
     def __init__(self) -> None:
         self._matrices: dict[int, tuple[int, int, int, int] | None] = {}
+        self._reformatter = VideoReformatter()
 
     def __call__(self, frame: av.VideoFrame) -> Image:
-        image = _to_rgb(frame)
+        image = _to_rgb(frame, self._reformatter)
         if frame.rotation not in self._matrices:
             self._matrices[frame.rotation] = _display_matrix(frame)
         matrix = self._matrices[frame.rotation]
@@ -320,12 +326,12 @@ class _Upright:
         return np.ascontiguousarray(image[:: -1 if down < 0 else 1, :: -1 if across < 0 else 1])
 
 
-def _to_rgb(frame: av.VideoFrame) -> Image:
+def _to_rgb(frame: av.VideoFrame, reformatter: VideoReformatter) -> Image:
     """(H, W, 3) RGB of a decoded frame, as it is stored."""
     if frame.format.name == "pal8" or any(component.is_alpha for component in frame.format.components):
-        rgba = frame.to_ndarray(format="rgba").astype(np.uint16)
+        rgba = reformatter.reformat(frame, format="rgba").to_ndarray().astype(np.uint16)
         return ((rgba[..., :3] * rgba[..., 3:] + 127) // 255).astype(np.uint8)
-    return cast("Image", frame.to_ndarray(format="rgb24"))
+    return cast("Image", reformatter.reformat(frame, format="rgb24").to_ndarray())
 
 
 def _display_matrix(frame: av.VideoFrame) -> tuple[int, int, int, int] | None:

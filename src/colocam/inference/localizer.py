@@ -1,9 +1,10 @@
 """Localizer: open a trained model, put in a video, get a :class:`Localization` per frame."""
 
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypedDict, Unpack
@@ -23,7 +24,7 @@ from colocam.data.choice import Chosen, FrameChoice
 from colocam.data.cuts import colour_histograms
 from colocam.errors import ColocamError, suggest
 from colocam.inference.follow import each, steady_instances
-from colocam.inference.network import Floats, Network
+from colocam.inference.network import Answers, Floats, Levels, Network, begin
 from colocam.inference.pipeline import ahead, in_parts
 from colocam.inference.runtimes import open_network
 from colocam.inference.steady import OFFLINE, ONLINE, LookAhead, Sight, single, steady
@@ -31,8 +32,10 @@ from colocam.presence import SHARE, Calibration, Presence
 from colocam.types import Box, Localization, VideoFrame
 
 SMOOTH: dict[str, LookAhead | None] = {"offline": OFFLINE, "online": ONLINE, "none": None}
-WORKERS = min(8, os.cpu_count() or 1)
+WORKERS = min(16, os.cpu_count() or 1)
 """Threads that resize the frames of a batch, and find contours in its maps."""
+HEAT: Floats = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float32)
+"""(256,) foreground probability of an 8-bit level: the middle of what is rounded down to it."""
 BATCH = 16
 """Frames at once for a network that does not say what suits it."""
 BATCH_BYTES = 2**27
@@ -43,7 +46,7 @@ class Options(TypedDict, total=False):
     """How a :class:`Localizer` works.
 
     Attributes:
-        batch: frames that the model sees at once; without it what suits the device, 16 or 64, and 1 for a camera.
+        batch: frames that the model sees at once; without it what suits the device, and 1 for a camera.
         masks: also give outlines.
         smooth: ``offline`` (the default) makes boxes steady with some frames of look-ahead, ``online`` with none;
             ``none`` gives the box of each frame by itself.
@@ -146,29 +149,29 @@ class Localizer:
             frames: in order.
             live: whether they come as they are taken; then, unless told otherwise, a batch is one frame.
         """
-        with closing(ahead(self.maps(frames, live=live), 1, "network")) as batches:
-            yield from self.boxes(batches)
+        with closing(ahead(self.begun(frames, live=live), 1, "network")) as batches:
+            yield from self.boxes(Maps(batch, *answers()) for batch, answers in batches)
 
     def pictures(self, frames: Iterable[VideoFrame], *, live: bool = False) -> Iterator["Pictures"]:
         """First stage: frames in batches, with what the network sees of them."""
-        frames, size = iter(frames), (self.card.size, self.card.size)
+        frames, side = iter(frames), self.card.size
         suits: int = 1 if live else getattr(self.network, "batch", BATCH)
-
-        def resize(frame: VideoFrame) -> npt.NDArray[np.uint8]:
-            return cv2.resize(frame.image, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
 
         with ThreadPoolExecutor(WORKERS, "resize") as pool:
             while first := list(islice(frames, 1)):
                 room = max(1, min(self.batch or suits, BATCH_BYTES // first[0].image.nbytes))
                 taken = first + list(islice(frames, room - 1))
-                seen = in_parts(pool, lambda part: [resize(one) for one in part], taken, WORKERS)
-                yield Pictures(taken, np.stack(seen))
+                seen = np.empty((len(taken), side, side, 3), np.uint8)
+                in_parts(pool, _resize, list(zip(taken, seen, strict=True)), WORKERS)
+                yield Pictures(taken, seen)
 
-    def maps(self, frames: Iterable[VideoFrame], *, live: bool = False) -> Iterator["Maps"]:
-        """Second stage: batches with the network's answers; the first runs a batch ahead of it in a thread."""
+    def begun(
+        self, frames: Iterable[VideoFrame], *, live: bool = False
+    ) -> Iterator[tuple["Pictures", Callable[[], Answers]]]:
+        """Second stage: batches that the network works on; the first stage runs a batch ahead of it in a thread."""
         with closing(ahead(self.pictures(frames, live=live), 1, "frames")) as batches:
             for batch in batches:
-                yield Maps(batch, *self.network(batch.pictures))
+                yield batch, begin(self.network, batch.pictures)
 
     def boxes(self, batches: Iterable["Maps"]) -> Iterator[tuple[VideoFrame, Localization]]:
         """Third stage: each frame with what was found in it, when its look-ahead has come."""
@@ -186,14 +189,22 @@ class Localizer:
                 yield sight.frame, found
 
     def _sights(self, batches: Iterable["Maps"]) -> Iterator[Sight]:
-        boxes_of = instance_boxes if self.instances else candidate_boxes
         with ThreadPoolExecutor(WORKERS, "contours") as pool:
-            for (frames, pictures), logits, maps, peaks in batches:
-                levels = to_8bit(maps)
-                candidates = in_parts(pool, lambda part: boxes_of(part, self.threshold), levels, WORKERS)
-                histograms = in_parts(pool, colour_histograms, pictures, WORKERS)
-                parts = (logits, maps, levels, candidates, histograms, peaks)
-                yield from (Sight(*one) for one in zip(frames, *parts, strict=True))
+            for batch in batches:
+                yield from in_parts(pool, partial(self._look, batch), list(range(len(batch.logits))), WORKERS)
+
+    def _look(self, batch: "Maps", part: list[int]) -> list[Sight]:
+        """What is seen in some neighbouring frames of a batch; runs in several threads."""
+        (frames, pictures), logits, maps, peaks = batch
+        own = slice(part[0], part[-1] + 1)
+        levels = to_8bit(maps[own])
+        candidates = (instance_boxes if self.instances else candidate_boxes)(levels, self.threshold)
+        if SMOOTH[self.smooth] is None:  # nobody asks for cuts
+            histograms = np.empty((len(part), 0), np.float32)
+        else:
+            histograms = colour_histograms(pictures[own])
+        parts = (frames[own], logits[own], heat_of(maps[own]), levels, candidates, histograms, peaks[own])
+        return [Sight(*one) for one in zip(*parts, strict=True)]
 
     def _tell(self, sight: Sight) -> Localization:
         frame, heat = sight.frame, sight.heatmap
@@ -206,7 +217,7 @@ class Localizer:
             rows, columns = heat.shape
             inside = np.clip(sight.box, 0, (columns - 1, rows - 1) * 2)
             x1, y1, x2, y2 = np.rint(inside).astype(int)
-            score = float(heat[y1 : y2 + 1, x1 : x2 + 1].mean())
+            score = cv2.mean(heat[y1 : y2 + 1, x1 : x2 + 1])[0]
             box = Box(*scale_boxes(inside, (columns, rows), (width, height)).tolist())
             lead = None if self.instances else margin(sight.candidates, sight.box)
             if self.masks and sight.choice != NONE:
@@ -239,8 +250,21 @@ class Maps(NamedTuple):
 
     batch: Pictures
     logits: Floats
-    maps: Floats
+    maps: Floats | Levels
     peaks: Floats
+
+
+def heat_of(maps: Floats | Levels) -> Floats:
+    """Foreground probabilities (B, h, w) of maps that may be 8-bit levels."""
+    heat: Floats = cv2.LUT(maps, HEAT) if maps.dtype == np.uint8 else maps  # type: ignore[assignment]
+    return heat
+
+
+def _resize(jobs: list[tuple[VideoFrame, Levels]]) -> list[Levels]:
+    """Resize each frame into the picture (S, S, 3) beside it."""
+    for frame, out in jobs:
+        cv2.resize(frame.image, out.shape[1::-1], dst=out, interpolation=cv2.INTER_AREA)
+    return [out for _, out in jobs]
 
 
 def _softmax(logits: Floats) -> Floats:

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.candidates import Candidates
-from colocam.boxes.tracks import NONE, BestPath, iou, smooth_box
-from colocam.data.cuts import AROUND, find_cuts
+from colocam.boxes.tracks import NONE, BestPath, iou_of_two, smooth_box
+from colocam.data.cuts import AROUND, find_cuts, may_be_cut
 from colocam.presence import Presence
 from colocam.types import VideoFrame
 
@@ -95,9 +95,10 @@ def mark_cuts(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
     waiting: deque[Sight] = deque()
 
     def decide() -> Sight:
-        histograms = np.stack([*past, *(one.histogram for one in waiting)])
+        if past and may_be_cut(past[-1], waiting[0].histogram):
+            histograms = np.stack([*past, *(one.histogram for one in waiting)])
+            waiting[0].cut = bool(find_cuts(histograms, ahead)[len(past)])
         sight = waiting.popleft()
-        sight.cut = bool(find_cuts(histograms, ahead)[len(past)])
         past.append(sight.histogram)
         return sight
 
@@ -138,10 +139,10 @@ def number(sights: Iterable[Sight]) -> Iterator[Sight]:
             last = None
         if sight.choice != NONE:
             box = sight.candidates.boxes[sight.choice]
-            if last is None or time - seen > GAP + 1 or not iou(last, box) > 0:
+            if last is None or time - seen > GAP + 1 or not iou_of_two(last, box.tolist()) > 0:
                 track = next(numbers)
             sight.track, sight.box = track, box
-            last, seen = box, time
+            last, seen = box.tolist(), time
         yield sight
 
 

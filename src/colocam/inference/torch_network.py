@@ -1,30 +1,41 @@
 """A run folder's network, run by PyTorch as fast as the device allows."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from colocam.boxes.quantize import to_8bit
 from colocam.card import Card
 from colocam.errors import first_line
-from colocam.inference.fold import fold_batch_norms
-from colocam.inference.network import Floats
-from colocam.models import LocalizerNet, foreground
+from colocam.inference.cuda_graph import RecordedPass
+from colocam.inference.fold import fold_batch_norms, fold_two_maps
+from colocam.inference.network import Answers
+from colocam.models import LocalizerNet
 from colocam.models.store import load_model
 
-BATCH = {"cpu": 16, "cuda": 64}
+BATCH = {"cpu": 32, "cuda": 128}
 """Frames at once that suit a device."""
 COMPILE_AFTER = 30_000
 """Frames after which a GPU's network is compiled: that takes as long as so many frames do without it."""
+SIDE_BY_SIDE = 2
+"""Batches that a CPU works on at the same time, each with its share of the threads: threads that work on one batch wait
+for each other after every layer."""
+
+Parts = tuple[Tensor, Tensor, Tensor]
 
 
 class TorchNetwork:
-    """The trained network on a device: batch norms folded, channels last; on a GPU in bfloat16, compiled if it pays.
+    """The trained network on a device: batch norms folded, channels last, one map for two.
 
-    A GPU sees batches of one size: smaller ones are filled up with what was there before.
+    On a GPU its weights are bfloat16, a pass is a CUDA graph, compiled if it pays, and maps come as 8-bit levels, a
+    quarter of the bytes. A GPU sees batches of one size: smaller ones are filled up with whatever is there.
 
     Attributes:
         device: where it runs.
@@ -34,69 +45,152 @@ class TorchNetwork:
     def __init__(self, net: LocalizerNet, device: torch.device, *, size: int) -> None:
         self.device = device
         self.batch = BATCH[device.type]
-        self.net = fold_batch_norms(net.cpu(), torch.zeros(1, 3, size, size, dtype=torch.uint8)).to(device)
-        self._run: Callable[[Tensor], tuple[Tensor, Tensor, Tensor]] = self._eager
+        self.net = fold_batch_norms(net.cpu(), torch.zeros(1, 3, size, size, dtype=torch.uint8))
+        fold_two_maps(self.net)
+        self.net.to(device)
+        self._run: Callable[[Tensor], Parts] = self.eager
         self._tried_to_compile = False
         self._frames = 0
-        self._staging = torch.empty(0)
         if device.type == "cuda":
             torch.backends.cudnn.benchmark = True  # batches have one shape
+            _hold_in_bfloat16(self.net)
+            self._records = True
+            self._recorded: RecordedPass | None = None
 
-    @torch.no_grad()
-    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats, Floats]:
+    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> Answers:
         """See :class:`colocam.inference.network.Network`."""
-        logits, maps, peaks = self.download(len(pictures), *self.infer(self.upload(pictures)))
-        self._frames += len(pictures)
-        if self._frames >= COMPILE_AFTER and self.device.type == "cuda" and not self._tried_to_compile:
-            self.compile()
-        return logits, maps, peaks
+        return self.begin(pictures)()
+
+    def begin(self, pictures: npt.NDArray[np.uint8]) -> Callable[[], Answers]:
+        """Start with a batch; what is returned waits for its answers. Others may be under way."""
+        if self.device.type == "cuda":
+            return self._begin_on_gpu(pictures)
+        frames = self.upload(pictures)
+        if len(pictures) == 1:  # somebody waits for this frame: all threads work on it
+            answers = _arrays(self.infer(frames))
+            return lambda: answers
+        return _side_by_side().submit(lambda: _arrays(self.infer(frames))).result
 
     def upload(self, pictures: npt.NDArray[np.uint8]) -> Tensor:
         """(B, S, S, 3) in host memory → (B', 3, S, S) on the device, B' ≥ B there, uint8, channels last."""
         if self.device.type != "cuda":
             return torch.from_numpy(pictures).permute(0, 3, 1, 2)
-        if self._staging.shape[1:] != pictures.shape[1:] or len(self._staging) < len(pictures):
-            self._staging = torch.zeros(pictures.shape, dtype=torch.uint8, pin_memory=True)
-        self._staging[: len(pictures)].copy_(torch.from_numpy(pictures))
-        return self._staging.to(self.device, non_blocking=True).permute(0, 3, 1, 2)
+        rows = max(len(pictures), 0 if self._recorded is None else len(self._recorded.input))
+        # Pinned memory of a batch that is done is given out again, not allocated.
+        staged = torch.empty((rows, *pictures.shape[1:]), dtype=torch.uint8, pin_memory=True)
+        staged[: len(pictures)].copy_(torch.from_numpy(pictures))
+        return staged.to(self.device, non_blocking=True).permute(0, 3, 1, 2)
 
     @torch.no_grad()
-    def infer(self, frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Frames (B, 3, S, S) → class logits (B, K), foreground (B, h, w), peaks (B, K) on the device, float32."""
-        return self._run(frames)
+    def infer(self, frames: Tensor) -> Parts:
+        """Frames (B, 3, S, S) → class logits (B, K), foreground (B, h, w), peaks (B, K), on the device.
 
-    def download(self, count: int, *parts: Tensor) -> tuple[Floats, ...]:
-        """The first ``count`` of each part in host memory."""
+        Logits and peaks are float32, as is the foreground on a CPU; on a GPU it is in 8-bit levels.
+        """
         if self.device.type != "cuda":
-            return tuple(part[:count].numpy() for part in parts)
-        # Without blocking they go to pinned memory, at the full speed of the bus; then one wait for all.
-        host = [part[:count].to("cpu", non_blocking=True) for part in parts]
-        torch.cuda.current_stream(self.device).synchronize()
-        return tuple(part.numpy() for part in host)
+            return self._run(frames)
+        if self._records and (self._recorded is None or self._recorded.input.shape != frames.shape):
+            self._record(frames)
+        if self._recorded is None:
+            return self._run(frames)
+        logits, levels, peaks = self._recorded.replay(frames)
+        return logits, levels, peaks
+
+    def download(self, parts: Parts, count: int) -> Callable[[], Answers]:
+        """Start copying the first ``count`` of each part from a GPU; what is returned waits for the copies."""
+        host = tuple(torch.empty(part[:count].shape, dtype=part.dtype, pin_memory=True) for part in parts)
+        for here, there in zip(host, parts, strict=True):
+            here.copy_(there[:count], non_blocking=True)
+        copied = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+        copied.record(torch.cuda.current_stream(self.device))
+
+        def wait() -> Answers:
+            copied.synchronize()
+            return _arrays(host)
+
+        return wait
 
     def compile(self) -> None:
         """Fuse what the eager network does in many kernels; where that cannot be done, it stays eager."""
         self._tried_to_compile = True
-        compiled = torch.compile(self._eager, dynamic=False)
+        self._recorded = None
+        compiled = torch.compile(self.eager, dynamic=False)
 
-        def run(frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        def run(frames: Tensor) -> Parts:
             try:
                 return compiled(frames)
             except torch.OutOfMemoryError:
                 raise
             except RuntimeError as error:
-                from colocam.progress import say  # noqa: PLC0415 - seldom needed
-
-                say(f"the network stays as it is, compiling it failed: {first_line(error)}")
-                self._run = self._eager
-                return self._eager(frames)
+                _say(f"the network stays as it is, compiling it failed: {first_line(error)}")
+                self._run = self.eager
+                return self.eager(frames)
 
         self._run = run
 
-    def _eager(self, frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def eager(self, frames: Tensor) -> Parts:
+        """See :meth:`infer`; here pictures and maps are side by side on the device."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             seen = self.net(frames)
-        return seen.class_logits.float(), foreground(seen.map_logits), seen.peaks.float()
+        maps = torch.sigmoid(seen.map_logits[:, 0].float())
+        if self.device.type == "cuda":
+            maps = to_8bit(maps)
+        return seen.class_logits.float(), maps, seen.peaks.float()
+
+    def _record(self, frames: Tensor) -> None:
+        """Make a CUDA graph for batches of this shape; a network that cannot be recorded is launched as it is."""
+        self._recorded = None  # the next needs its memory
+        try:
+            self._recorded = RecordedPass(self._run, frames)
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            self._records = False
+            _say(f"the network is launched layer by layer, recording it failed: {first_line(error)}")
+
+    def _begin_on_gpu(self, pictures: npt.NDArray[np.uint8]) -> Callable[[], Answers]:
+        if self._frames >= COMPILE_AFTER and not self._tried_to_compile:
+            self.compile()
+        self._frames += len(pictures)
+        return self.download(self.infer(self.upload(pictures)), len(pictures))
+
+
+def _arrays(parts: tuple[Tensor, ...]) -> Answers:
+    logits, maps, peaks = (part.numpy() for part in parts)
+    return logits, maps, peaks
+
+
+def _say(line: str) -> None:
+    from colocam.progress import say  # noqa: PLC0415 - seldom needed
+
+    say(line)
+
+
+def _hold_in_bfloat16(net: nn.Module) -> None:
+    """Weights that autocast would cast at every pass."""
+    for module in net.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            module.to(torch.bfloat16)
+
+
+@cache
+def _side_by_side() -> ThreadPoolExecutor:
+    """Threads that work on a batch each, for all networks; torch's own threads are shared out among them."""
+    threads = torch.get_num_threads()
+    workers = min(SIDE_BY_SIDE, threads)
+    ready = Barrier(workers + 1)
+
+    def begin() -> None:
+        torch.get_num_threads()  # a thread that has never asked would take the number of all over its own later
+        torch.set_num_threads(-(-threads // workers))
+        ready.wait()
+
+    pool = ThreadPoolExecutor(workers, "network", begin)
+    for _ in range(workers):
+        pool.submit(int)
+    ready.wait()
+    torch.set_num_threads(threads)  # what a thread sets for itself is also what new threads begin with
+    return pool
 
 
 def open_torch(folder: Path, device: str | None = None) -> tuple[TorchNetwork, Card]:

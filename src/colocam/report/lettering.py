@@ -94,6 +94,7 @@ def text_width(text: str, size: int) -> int:
     return int(np.ceil(_load(font, size).getlength(line)))
 
 
+@lru_cache(maxsize=512)
 def shorten(text: str, size: int, width: int) -> str:
     """Cut ``text`` at its end, with an ellipsis, until it is at most ``width`` pixels wide; "" if nothing fits."""
     line, _ = drawable(text)
@@ -109,11 +110,17 @@ def shorten(text: str, size: int, width: int) -> str:
     return line[:fits].rstrip() + _ELLIPSIS if fits else ""
 
 
+@lru_cache(maxsize=512)
 def text_mask(text: str, size: int) -> npt.NDArray[np.uint8]:
-    """Draw one line of ``text``: ink coverage 0–255, shape (line_height(size), text_width(text, size))."""
+    """Draw one line of ``text``: ink coverage 0–255, shape (line_height(size), text_width(text, size)).
+
+    Frames of a video say much the same, so the last ones are kept; nobody may write on them.
+    """
     line, font = drawable(text)
     height, width = line_height(size), max(1, text_width(text, size))
     canvas = Image.new("L", (width, height))
     ascent, _ = _load(_REGULAR, size).getmetrics()
     ImageDraw.Draw(canvas).text((0, ascent), line, fill=255, font=_load(font, size), anchor="ls")
-    return np.asarray(canvas)
+    mask = np.array(canvas)
+    mask.flags.writeable = False
+    return mask
