@@ -4,7 +4,7 @@ import json
 
 from pydantic import BaseModel, ConfigDict
 
-from colocam.config import Backbone
+from colocam.config import Backbone, ColorMean
 from colocam.errors import ColocamError
 
 FORMAT = 2
@@ -22,6 +22,7 @@ class Card(BaseModel):
         method: colocam, fcam or tcam.
         presence: slope and offset that turn the peak of a class's activation map into evidence
             (:mod:`colocam.presence`); None where nothing was calibrated.
+        color_mean: whose colours complete the maps, ``off``, ``frame`` or ``clip``; τ was chosen on such maps.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -35,6 +36,7 @@ class Card(BaseModel):
     backbone: Backbone
     decoder: tuple[int, ...]
     presence: tuple[float, float] | None = None
+    color_mean: ColorMean = "off"
 
 
 def parse_card(text: str, origin: str, remedy: str = "train again or restore the file") -> Card:

@@ -1,6 +1,6 @@
 """Evaluate a run on frames with true boxes: all methods side by side, under all protocols."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,31 +8,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
-from colocam.boxes.quantize import to_8bit
-from colocam.cams import full_size
-from colocam.cams.source import CamSource, source_name
-from colocam.config import Source
+from colocam.cams.source import source_name
+from colocam.config import ColorMean, Source
 from colocam.data.samples import Boxes, Samples, labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.files import write_json
+from colocam.maps import Levels, Mapper, cam_mapper, decoder_mapper, map_batches
 from colocam.metrics import Frames, accuracy, box_hits, corloc, instances_of_maps
 from colocam.metrics.hits import PUBLISHED_THRESHOLDS
-from colocam.models import LocalizerNet, foreground
 from colocam.models.store import load_model
 from colocam.progress import progress
 from colocam.report.cases import save_cases
 from colocam.run import Run, open_run
 from colocam.selection import tags_only_threshold
 from colocam.types import Split
-
-Levels = npt.NDArray[np.uint8]
-"""(N, S, S) maps in 8 bits: 255 · map, truncated, as the published protocol reads them."""
-
-Mapper = Callable[[Tensor, Tensor], Tensor]
-"""frames (B, 3, S, S) in 0–255, classes (B,) → maps (B, S, S) in 0–1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +56,14 @@ def evaluate(
     *,
     split: Split = "test",
     cams: Sequence[str] | None = None,
+    color_mean: ColorMean | None = None,
     device: str | None = None,
 ) -> dict[str, Any]:
     """Measure CAMs of the classifier and every trained method of a run on frames of ``split`` that have true boxes.
 
     ``cams`` names the methods to measure, those of :func:`colocam.cams.extract` or ``clip-es``; without it, the run's
-    own source of seeds.
+    own source of seeds. ``color_mean`` completes the maps of all methods so; without it, those of each as it was
+    trained for, and CAMs not at all.
 
     Writes ``evaluation.json`` and ``cases.npz`` (examples for the report) into the run folder and returns the former:
     ``{method: {protocol: {"average": CorLoc in percent, class: …}}, "classification": …, "data": …}``, and
@@ -84,7 +77,8 @@ def evaluate(
     result: dict[str, Any] = {}
     maps, thresholds = {}, {}
     for name, mapper in methods_of_run(opened, wanted).items():
-        maps[name], thresholds[name], result[name] = measure(exam, mapper)
+        asked = mapper if color_mean is None else mapper._replace(color_mean=color_mean)
+        maps[name], thresholds[name], result[name] = measure(exam, asked)
     result["classification"] = accuracy(exam.classified["top1"], evaluated.frames)
     result["data"] = _describe(evaluated, split)
     if (several := instances_of_maps(maps, evaluated.boxes, thresholds)) is not None:
@@ -170,28 +164,21 @@ def methods_of_run(run: Run, cams: Sequence[Source]) -> dict[str, Mapper]:
     """The methods of a run by name: class activation maps, source of seeds first, then what was trained."""
     own_first = sorted(cams, key=lambda cam: cam != run.config.cam)
     sources = zip(own_first, run.sources(*own_first), strict=True)
-    mappers: dict[str, Mapper] = {cam: _cam(source, run.config.frames.crop) for cam, source in sources}
+    mappers: dict[str, Mapper] = {cam: cam_mapper(source, run.config.frames.crop) for cam, source in sources}
     for method in reversed(run.config.methods):
-        mappers[method] = _decoder(load_model(run.model_folder(method)).net.to(run.device))
+        model = load_model(run.model_folder(method))
+        mappers[method] = decoder_mapper(model.net.to(run.device), model.card.color_mean)
     return mappers
 
 
-def _cam(source: CamSource, size: int) -> Mapper:
-    return lambda frames, classes: full_size(source.maps(frames, classes), size)
-
-
-def _decoder(net: LocalizerNet) -> Mapper:
-    return lambda frames, _: foreground(net(frames).map_logits)
-
-
-@torch.inference_mode()
 def maps_of(run: Run, mapper: Mapper, samples: Samples) -> Levels:
     """Maps of a method on all samples, in 8 bits."""
-    parts = [np.zeros((0, run.config.frames.crop, run.config.frames.crop), np.uint8)]
+    size = run.config.frames.crop
+    parts = [np.zeros((0, size, size), np.uint8)]
     with progress("maps", len(samples), unit="frames") as advance:
-        for frames, classes in samples.batches(run.config.frames.crop, run.device):
-            parts.append(to_8bit(mapper(frames, classes)).cpu().numpy())
-            advance(len(frames))
+        for levels in map_batches(mapper, samples, size, run.device):
+            parts.append(levels)
+            advance(len(levels))
     return np.concatenate(parts)
 
 

@@ -6,8 +6,23 @@
 >>> degree = color_product(rgb, torch.ones(50_000, 1), sigma=15.0)   # Σ_j exp(-|c_i - c_j|² / 2σ²), (50000, 1)
 """
 
-from colocam.affinity.bilateral import bilateral_product
-from colocam.affinity.color import color_product
-from colocam.affinity.reference import dense_bilateral_product, dense_color_product
+from typing import TYPE_CHECKING
+
+from colocam.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from colocam.affinity.bilateral import bilateral_product
+    from colocam.affinity.color import color_product
+    from colocam.affinity.reference import dense_bilateral_product, dense_color_product
 
 __all__ = ["bilateral_product", "color_product", "dense_bilateral_product", "dense_color_product"]
+
+__getattr__ = lazy_names(  # these need torch, which the colour mean of an exported model's maps does without
+    __name__,
+    {
+        "bilateral_product": "colocam.affinity.bilateral",
+        "color_product": "colocam.affinity.color",
+        "dense_bilateral_product": "colocam.affinity.reference",
+        "dense_color_product": "colocam.affinity.reference",
+    },
+)

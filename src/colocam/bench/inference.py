@@ -165,8 +165,10 @@ class _Blobs:
     def __call__(self, pictures: npt.NDArray[np.uint8], /) -> Answers:
         return self.begin(pictures)()
 
-    def begin(self, pictures: npt.NDArray[np.uint8]) -> Callable[[], Answers]:
-        answers = self.network.begin(pictures)
+    def begin(
+        self, pictures: npt.NDArray[np.uint8], sequences: npt.NDArray[np.int64] | None = None
+    ) -> Callable[[], Answers]:
+        answers = self.network.begin(pictures, sequences)
 
         def wait() -> Answers:
             logits, own, peaks = answers()

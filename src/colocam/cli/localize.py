@@ -35,6 +35,9 @@ def localize(
     threshold: Annotated[
         float | None, typer.Option(help="Share of the map's maximum from which it is foreground; else the model's own.")
     ] = None,
+    color_mean: Annotated[
+        str | None, typer.Option(help="Complete the maps by colour: off, frame or clip; else as the model was trained.")
+    ] = None,
     every: Annotated[int, typer.Option(help="Look at one frame of so many.")] = 1,
     fps: Annotated[float | None, typer.Option(help="Look at so many frames a second, those nearest in time.")] = None,
     start: Annotated[float | None, typer.Option("--from", help="Begin at this second, as 'pts' counts.")] = None,
@@ -68,6 +71,7 @@ def localize(
         presence=presence,
         instances=instances,
         threshold=threshold,
+        color_mean=color_mean,
     ):
         say(f"wrote {' and '.join(str(path) for path in written if path is not None)}")
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from colocam.cli.options import Device, split_of
+from colocam.cli.options import Device, color_mean_of, split_of
 from colocam.errors import ColocamError
 from colocam.progress import say
 
@@ -17,6 +17,9 @@ def evaluate(
     ] = None,
     split: Annotated[str, typer.Option(help="Which videos to evaluate on: train, val or test.")] = "test",
     cams: Annotated[str | None, typer.Option(help="CAM methods, e.g. cam,layercam, or all; else the run's.")] = None,
+    color_mean: Annotated[
+        str | None, typer.Option(help="Complete maps of all methods by colour: off, frame or clip; else as trained.")
+    ] = None,
     device: Device = None,
     predictions: Annotated[
         Path | None, typer.Option(help="Instead of runs: a table of predicted boxes, or a folder of maps.")
@@ -41,6 +44,7 @@ def evaluate(
         if json is not None:
             write_json(json, result)
         return
+    whose = None if color_mean is None else color_mean_of(color_mean)
     if unused := [
         name for name, value in (("manifest", manifest), ("size", size), ("masks", masks), ("json", json)) if value
     ]:
@@ -49,7 +53,9 @@ def evaluate(
     from colocam.evaluation import evaluate as run_evaluation
 
     named = None if cams is None else list(METHODS) if cams == "all" else [name.strip() for name in cams.split(",")]
-    print_evaluations([run_evaluation(run, boxes, split=chosen, cams=named, device=device) for run in runs or []])
+    print_evaluations(
+        [run_evaluation(run, boxes, split=chosen, cams=named, color_mean=whose, device=device) for run in runs or []]
+    )
 
 
 def review(

@@ -1,10 +1,11 @@
 """Options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
+from colocam.config import ColorMean
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Split
 
@@ -22,3 +23,12 @@ def split_of(text: str) -> Split:
         if name == text:
             return name
     raise ColocamError(f"--split {text}: give one of {', '.join(SPLITS)}")
+
+
+def color_mean_of(text: str) -> ColorMean:
+    """What ``--color-mean`` names."""
+    names: tuple[ColorMean, ...] = get_args(ColorMean)
+    for name in names:
+        if name == text:
+            return name
+    raise ColocamError(f"--color-mean {text}: give one of {', '.join(names)}")

@@ -78,6 +78,10 @@ class Optimisation(Section):
     """Decay of the running mean of the weights that is evaluated and kept; 0 keeps the last weights themselves."""
 
 
+ColorMean = Literal["off", "frame", "clip"]
+"""Whose colours complete a map (docs/colour-mean.md). off: nobody's, as published; frame: the frame's own; clip: those
+of all frames of its shot that are looked at together."""
+
 UsePresence = Literal["off", "weight", "drop"]
 """What training does with frames that hardly show the tagged object (docs/presence.md). weight: they count less; drop:
 they are not drawn, though of each clip the likelier half always is."""
@@ -174,6 +178,8 @@ class LocalizerStage(Optimisation):
     on a transformer, each block doubles the resolution up to the frame's."""
     seeds: Seeds = Seeds()
     losses: Losses = Losses()
+    color_mean: ColorMean = "off"
+    """Draw the finished decoder's maps towards the mean over alike colours; training does not know of it."""
 
 
 Cam = Literal["cam", "gradcam", "gradcam++", "smooth-gradcam++", "xgradcam", "layercam"]
@@ -202,12 +208,13 @@ _ONE_PIXEL = {"region": "mask", "blobs": "all", "foreground": 1, "background": 1
 
 METHODS: dict[Method, dict[str, Any]] = {
     "colocam": {},
-    "fcam": {"losses": {"coloc": 0.0}, "seeds": _ONE_PIXEL},
-    "tcam": {"losses": {"coloc": 0.0}, "seeds": _ONE_PIXEL, "pool": 1},
+    "fcam": {"losses": {"coloc": 0.0}, "seeds": _ONE_PIXEL, "color_mean": "off"},
+    "tcam": {"losses": {"coloc": 0.0}, "seeds": _ONE_PIXEL, "color_mean": "off", "pool": 1},
 }
 """What each trained method changes in ``localizer``: three short configurations of one loop.
 
-F-CAM and TCAM draw one pixel of each kind a frame, as published; CoLo-CAM without its colour term is
+F-CAM and TCAM draw one pixel of each kind a frame and look at no other frame's colours, as published; CoLo-CAM without
+its colour term is
 ``localizer.losses.coloc=0``.
 """
 

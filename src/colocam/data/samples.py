@@ -38,10 +38,31 @@ class Samples:
     def batches(self, size: int, device: torch.device, batch: int = 64) -> Iterator[tuple[Tensor, Tensor]]:
         """Frames (B, 3, size, size) in 0–255 and classes (B,) on the device, in order."""
         for start in range(0, len(self), batch):
-            part = slice(start, start + batch)
-            picks = Picks(self.picks.clips[part], self.picks.frames[part], self.picks.sequences[part])
-            frames = read_frames(self.clips, picks).to(device)
-            yield whole(frames, size), self.classes[part].to(device)
+            yield self._read(slice(start, start + batch), size, device)
+
+    def clips_together(
+        self, size: int, device: torch.device, batch: int = 64
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """The same, and (B,) int64 on the CPU the number in the batch of the clip that each frame belongs to.
+
+        A clip's frames come in one batch; only one with more than ``batch`` of them is cut into batches of its own.
+        """
+        lengths = torch.unique_consecutive(self.picks.clips, return_counts=True)[1].tolist()
+        pieces = [min(batch, length - first) for length in lengths for first in range(0, length, batch)]
+        start = 0
+        while pieces:
+            count = 1
+            while count < len(pieces) and sum(pieces[: count + 1]) <= batch:
+                count += 1
+            taken, pieces = torch.tensor(pieces[:count]), pieces[count:]
+            end = start + int(taken.sum())
+            yield *self._read(slice(start, end), size, device), torch.arange(count).repeat_interleave(taken)
+            start = end
+
+    def _read(self, part: slice, size: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        picks = Picks(self.picks.clips[part], self.picks.frames[part], self.picks.sequences[part])
+        frames = read_frames(self.clips, picks).to(device)
+        return whole(frames, size), self.classes[part].to(device)
 
     def where(self) -> list[tuple[CachedClip, int]]:
         """Clip and frame number in its video, for each frame."""

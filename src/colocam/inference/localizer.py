@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack, get_args
 
 import cv2
 import numpy as np
@@ -20,8 +20,9 @@ from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
 from colocam.boxes.tracks import NONE, margin
 from colocam.card import Card
+from colocam.config import ColorMean
 from colocam.data.choice import Chosen, FrameChoice
-from colocam.data.cuts import colour_histograms
+from colocam.data.cuts import colour_histograms, find_cuts
 from colocam.errors import ColocamError, suggest
 from colocam.inference.follow import each, steady_instances
 from colocam.inference.network import Answers, Floats, Levels, Network, begin
@@ -32,6 +33,7 @@ from colocam.presence import SHARE, Calibration, Presence
 from colocam.types import Box, Localization, VideoFrame
 
 SMOOTH: dict[str, LookAhead | None] = {"offline": OFFLINE, "online": ONLINE, "none": None}
+COLOR_MEANS: tuple[str, ...] = get_args(ColorMean)
 WORKERS = min(16, os.cpu_count() or 1)
 """Threads that resize the frames of a batch, and find contours in its maps."""
 HEAT: Floats = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float32)
@@ -55,6 +57,9 @@ class Options(TypedDict, total=False):
         threshold: τ relative to each map's maximum, 0–1; by default the one stored with the model.
         instances: give every blob above the threshold for itself, a localization per object, one without a box for
             frames without any.
+        color_mean: whose colours complete a map, ``off``, ``frame`` or ``clip``; by default as the model was trained.
+            ``clip`` looks at the frames of a batch that belong to one shot, so it needs ``smooth="offline"``; else it
+            is ``frame``.
     """
 
     batch: int | None
@@ -64,6 +69,7 @@ class Options(TypedDict, total=False):
     presence: float | None
     threshold: float | None
     instances: bool
+    color_mean: str | None
 
 
 class Localizer:
@@ -84,6 +90,7 @@ class Localizer:
         self.tag = options.get("tag")
         self.presence = options.get("presence")
         self.instances = options.get("instances", False)
+        self.color_mean = options.get("color_mean") or card.color_mean
         chosen = options.get("threshold")
         self.threshold = card.threshold if chosen is None else chosen
         if self.batch is not None and self.batch < 1:
@@ -98,6 +105,8 @@ class Localizer:
             raise ColocamError("--presence: this model was trained without its calibration: train again")
         if self.smooth not in SMOOTH:
             raise ColocamError(f"--smooth {self.smooth}{suggest(self.smooth, list(SMOOTH))}")
+        if self.color_mean not in COLOR_MEANS:
+            raise ColocamError(f"--color-mean {self.color_mean}{suggest(self.color_mean, COLOR_MEANS)}")
 
     @classmethod
     def load(cls, run: str | Path, device: str | None = None, **options: Unpack[Options]) -> "Localizer":
@@ -171,7 +180,15 @@ class Localizer:
         """Second stage: batches that the network works on; the first stage runs a batch ahead of it in a thread."""
         with closing(ahead(self.pictures(frames, live=live), 1, "frames")) as batches:
             for batch in batches:
-                yield batch, begin(self.network, batch.pictures)
+                yield batch, begin(self.network, batch.pictures, self._sequences(batch.pictures))
+
+    def _sequences(self, pictures: Levels) -> npt.NDArray[np.int64] | None:
+        """(B,) numbers of the frames whose colours complete each other's maps: each its own, or those of its shot."""
+        if self.color_mean == "off":
+            return None
+        if self.color_mean == "frame" or self.smooth != "offline":
+            return np.arange(len(pictures))
+        return np.cumsum(find_cuts(colour_histograms(pictures)), dtype=np.int64)
 
     def boxes(self, batches: Iterable["Maps"]) -> Iterator[tuple[VideoFrame, Localization]]:
         """Third stage: each frame with what was found in it, when its look-ahead has come."""

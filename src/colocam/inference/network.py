@@ -6,6 +6,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from colocam.colormean import arrays_with_color_mean
+
 Floats = npt.NDArray[np.float32]
 Levels = npt.NDArray[np.uint8]
 Answers = tuple[Floats, Floats | Levels, Floats]
@@ -19,13 +21,18 @@ class Network(Protocol):
         ...
 
 
-def begin(network: Network, pictures: npt.NDArray[np.uint8]) -> Callable[[], Answers]:
+def begin(network: Network, pictures: Levels, sequences: npt.NDArray[np.int64] | None) -> Callable[[], Answers]:
     """Begin with a batch; what is returned waits for the answers.
 
-    A network that can work on several batches at a time says so by a method ``begin`` of its own; others are done here.
+    Where ``sequences`` (B,) are given, maps are completed by the colours of the frames with the same number
+    (:mod:`colocam.colormean`). A network that can work on several batches at a time says so by a method ``begin`` of
+    its own; others are done here.
     """
-    own: Callable[[npt.NDArray[np.uint8]], Callable[[], Answers]] | None = getattr(network, "begin", None)
+    own: Callable[..., Callable[[], Answers]] | None = getattr(network, "begin", None)
     if own is not None:
-        return own(pictures)
-    answers = network(pictures)
-    return lambda: answers
+        return own(pictures, sequences)
+    logits, maps, peaks = network(pictures)
+    if sequences is not None:
+        whole = maps.astype(np.float32) / 255 if maps.dtype == np.uint8 else maps
+        maps = arrays_with_color_mean(pictures, whole, sequences)
+    return lambda: (logits, maps, peaks)

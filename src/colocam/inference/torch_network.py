@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from colocam.boxes.quantize import to_8bit
 from colocam.card import Card
+from colocam.colormean import with_color_mean
 from colocam.errors import first_line
 from colocam.inference.cuda_graph import RecordedPass
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
@@ -61,15 +62,24 @@ class TorchNetwork:
         """See :class:`colocam.inference.network.Network`."""
         return self.begin(pictures)()
 
-    def begin(self, pictures: npt.NDArray[np.uint8]) -> Callable[[], Answers]:
-        """Start with a batch; what is returned waits for its answers. Others may be under way."""
+    def begin(
+        self, pictures: npt.NDArray[np.uint8], sequences: npt.NDArray[np.int64] | None = None
+    ) -> Callable[[], Answers]:
+        """Start with a batch; what is returned waits for its answers. Others may be under way.
+
+        See :func:`colocam.inference.network.begin`.
+        """
         if self.device.type == "cuda":
-            return self._begin_on_gpu(pictures)
+            return self._begin_on_gpu(pictures, sequences)
         frames = self.upload(pictures)
+
+        def work() -> Answers:
+            return _arrays(_by_color(frames, self.infer(frames), sequences))
+
         if len(pictures) == 1:  # somebody waits for this frame: all threads work on it
-            answers = _arrays(self.infer(frames))
+            answers = work()
             return lambda: answers
-        return _side_by_side().submit(lambda: _arrays(self.infer(frames))).result
+        return _side_by_side().submit(work).result
 
     def upload(self, pictures: npt.NDArray[np.uint8]) -> Tensor:
         """(B, S, S, 3) in host memory → (B', 3, S, S) on the device, B' ≥ B there, uint8, channels last."""
@@ -148,16 +158,33 @@ class TorchNetwork:
             self._records = False
             _say(f"the network is launched layer by layer, recording it failed: {first_line(error)}")
 
-    def _begin_on_gpu(self, pictures: npt.NDArray[np.uint8]) -> Callable[[], Answers]:
+    def _begin_on_gpu(
+        self, pictures: npt.NDArray[np.uint8], sequences: npt.NDArray[np.int64] | None
+    ) -> Callable[[], Answers]:
         if self._frames >= COMPILE_AFTER and not self._tried_to_compile:
             self.compile()
         self._frames += len(pictures)
-        return self.download(self.infer(self.upload(pictures)), len(pictures))
+        frames = self.upload(pictures)
+        return self.download(_by_color(frames, self.infer(frames), sequences), len(pictures))
 
 
 def _arrays(parts: tuple[Tensor, ...]) -> Answers:
     logits, maps, peaks = (part.numpy() for part in parts)
     return logits, maps, peaks
+
+
+@torch.no_grad()
+def _by_color(frames: Tensor, parts: Parts, sequences: npt.NDArray[np.int64] | None) -> Parts:
+    """Maps of the first frames completed by the colours of those with the same number; in 8 bits where they were."""
+    if sequences is None:
+        return parts
+    logits, maps, peaks = parts
+    own = maps[: len(sequences)]
+    levels = own.dtype == torch.uint8
+    completed = with_color_mean(
+        frames[: len(sequences)], own.float() / 255 if levels else own, torch.from_numpy(sequences)
+    )
+    return logits, to_8bit(completed) if levels else completed, peaks
 
 
 def _say(line: str) -> None:

@@ -1,5 +1,6 @@
 """Cells that ask CLIP-ES, where someone has its weights."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -10,7 +11,8 @@ import torch
 from colocam.bench import timing
 from colocam.cams import full_size
 from colocam.errors import ColocamError
-from colocam.evaluation import Mapper, measure
+from colocam.evaluation import measure
+from colocam.maps import Mapper
 from colocam.metrics import PROTOCOLS
 from colocam.study.cells import CannotRunError, Result
 from colocam.study.lab import Lab, stage1_config
@@ -82,7 +84,7 @@ class ClipRow:
             asked = classes if self.label_from == "given" else classifier(frames).logits.argmax(1)
             return full_size(clip_es(frames, asked), size)
 
-        result: Result = {"corloc": measure(exam, mapper)[2]}
+        result: Result = {"corloc": measure(exam, Mapper(mapper))[2]}
         if self.label_from == "given":
             frames, classes = next(exam.evaluated.samples.batches(size, exam.run.device, batch=1))
             repeats = 3 if lab.smoke else 20
@@ -90,8 +92,8 @@ class ClipRow:
         return result
 
 
-def _constant(clip_es: Mapper, number: int, size: int) -> Mapper:
-    return lambda frames, classes: full_size(clip_es(frames, torch.full_like(classes, number)), size)
+def _constant(clip_es: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], number: int, size: int) -> Mapper:
+    return Mapper(lambda frames, classes: full_size(clip_es(frames, torch.full_like(classes, number)), size))
 
 
 def _mean_over(results: list[Result]) -> Result:

@@ -106,7 +106,7 @@ def localizer_task(
         return found
 
     def validate(epoch: int) -> Validation:
-        return judge.localizer(net, epoch)
+        return judge.localizer(net, settings.color_mean, epoch)
 
     groups = [(list(net.decoder.parameters()), 1.0)]
     return Task(method, net.decoder, groups, settings, plan, load, terms, validate)

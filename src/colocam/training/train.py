@@ -122,5 +122,6 @@ def _save_model(run: Run, method: Method, chosen_from: str, presence: Calibratio
         backbone=net.classifier.encoder.backbone,
         decoder=settings.decoder,
         presence=presence,
+        color_mean=settings.color_mean,
     )
     save_model(run.model_folder(method), Model(net, card))

@@ -1,10 +1,9 @@
 """How good are these weights? From tags and maps alone, or from boxes where a user has some."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -13,10 +12,11 @@ from colocam.boxes import to_8bit
 from colocam.boxes.otsu import otsu_levels
 from colocam.cams import extract, full_size
 from colocam.cams.normalise import min_max
-from colocam.config import Cam
+from colocam.config import Cam, ColorMean
 from colocam.data.samples import Boxes, Samples
+from colocam.maps import Levels, Mapper, decoder_mapper, map_batches
 from colocam.metrics import Frames, best_threshold, box_hits
-from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.models import Classifier, LocalizerNet
 from colocam.presence import Calibration, calibrate
 from colocam.selection import tags_only_threshold
 from colocam.training.loop import Validation
@@ -57,18 +57,20 @@ class Judge:
         accuracy = float((logits.argmax(1) == classes).float().mean())
         if self.boxes is None:
             return Validation({"best": -loss}, {"loss": loss, "accuracy": accuracy})
-        maps = self._maps(lambda frames, wanted: full_size(extract(self.cam, classifier, frames, wanted), self.size))
+        maps = self._maps(
+            Mapper(lambda frames, wanted: full_size(extract(self.cam, classifier, frames, wanted), self.size))
+        )
         _, corloc = self._choose(maps, self.boxes)
         return Validation({"best": -loss, "cam": corloc}, {"loss": loss, "accuracy": accuracy, "corloc": corloc})
 
     @torch.inference_mode()
-    def localizer(self, net: LocalizerNet, epoch: int) -> Validation:
+    def localizer(self, net: LocalizerNet, color_mean: ColorMean, epoch: int) -> Validation:
         """``best``: the best CorLoc, where boxes can tell; else the last epoch.
 
         Tags and maps alone have no better candidate than the last epoch, where the learning rate has come to rest
         (docs/tags-only.md). The threshold comes from the maps, or from the boxes.
         """
-        maps = self._maps(lambda frames, _: foreground(net(frames).map_logits))
+        maps = self._maps(decoder_mapper(net, color_mean))
         if self.boxes is None:
             return Validation({"best": float(epoch)}, {"threshold": tags_only_threshold(maps)})
         threshold, corloc = self._choose(maps, self.boxes)
@@ -81,15 +83,15 @@ class Judge:
         peaks, ground = (torch.cat(part).double().cpu().numpy() for part in zip(*found, strict=True))
         return calibrate(peaks, ground[np.isfinite(ground)])
 
-    def _choose(self, maps: npt.NDArray[np.uint8], boxes: list[Boxes]) -> tuple[float, float]:
+    def _choose(self, maps: Levels, boxes: list[Boxes]) -> tuple[float, float]:
         """The threshold with the best CorLoc, mean over classes, and that CorLoc in percent (as `oracle-global`)."""
         frames = Frames(self.tags, self.samples.classes.numpy(), self.samples.picks.clips.numpy())
         hits = box_hits(maps, boxes, THRESHOLDS)
         means = np.nanmean(frames.class_means(hits), axis=0)
         return best_threshold(hits, frames, THRESHOLDS), 100 * float(means.max())
 
-    def _maps(self, mapper: Callable[[Tensor, Tensor], Tensor]) -> npt.NDArray[np.uint8]:
-        return np.concatenate([to_8bit(mapper(frames, classes)).cpu().numpy() for frames, classes in self._batches()])
+    def _maps(self, mapper: Mapper) -> Levels:
+        return np.concatenate(list(map_batches(mapper, self.samples, self.size, self.device)))
 
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         return self.samples.batches(self.size, self.device)

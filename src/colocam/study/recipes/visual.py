@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from colocam.boxes import largest_boxes
 from colocam.data.samples import Boxes
-from colocam.evaluation import Exam, Levels, measure, methods_of_run
+from colocam.evaluation import Exam, measure, methods_of_run
+from colocam.maps import Levels
 from colocam.metrics import best_overlaps
 from colocam.report.cases import choose_cases, save_cases
 from colocam.report.gallery import gallery
