@@ -147,6 +147,7 @@ TINY = (
     "localizer.decoder=[8, 8, 8, 8, 8]",
     "localizer.seeds.foreground=20",
     "localizer.seeds.background=20",
+    "localizer.color_mean=off",
 )
 
 

@@ -5,7 +5,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.config import Config, load_config, parse_yaml, preset_names, read_config, validate, write_config
+from colocam.config import (
+    Config,
+    load_config,
+    parse_value,
+    parse_yaml,
+    preset_names,
+    read_config,
+    validate,
+    write_config,
+)
 from colocam.errors import ColocamError
 
 
@@ -222,7 +231,8 @@ def test_methods_change_only_what_defines_them():
     assert (fcam.losses.coloc, fcam.pool) == (0.0, 0)
     assert (tcam.losses.coloc, tcam.pool) == (0.0, 1)
     assert fcam.losses.model_copy(update={"coloc": 3.0}) == own.losses
-    assert fcam.model_copy(update={"losses": own.losses, "seeds": own.seeds}) == own
+    assert (own.color_mean, fcam.color_mean, tcam.color_mean) == ("clip", "off", "off")
+    assert fcam.model_copy(update={"losses": own.losses, "seeds": own.seeds, "color_mean": "clip"}) == own
     assert tcam.model_copy(update={"pool": 0}) == fcam
     sparse = {"foreground": 1, "background": 1, "region": "mask", "blobs": "all"}
     assert fcam.seeds == own.seeds.model_copy(update=sparse)
@@ -260,3 +270,22 @@ def test_anything_is_either_a_configuration_or_one_line(values):
 def test_any_text_is_a_mapping_or_one_line(text):
     said = complaint(lambda: parse_yaml(text, "here"), dict)
     assert said is None or (said.startswith("here") and "\n" not in said)
+
+
+@pytest.mark.parametrize("word", ["off", "on", "yes", "no"])
+def test_words_that_old_yaml_takes_for_booleans_stay_words(word):
+    assert parse_value(word, "here") == word
+    assert parse_value("[true, False]", "here") == [True, False]
+
+
+def test_off_can_be_said_without_quotes(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("localizer: {color_mean: off, presence: off}\n", encoding="utf-8")
+    assert load_config("cpu").localizer.color_mean == "clip"
+    for config in (
+        load_config("cpu", file=file),
+        load_config("cpu", overrides=["localizer.color_mean=off"]),
+    ):
+        assert config.localizer.color_mean == "off"
+        write_config(tmp_path / "written.yaml", config)
+        assert read_config(tmp_path / "written.yaml") == config

@@ -8,12 +8,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from colocam.boxes import largest_boxes
+from colocam.boxes import largest_boxes, to_8bit
+from colocam.colormean import with_color_mean
 from colocam.config import load_config
 from colocam.data.samples import labelled_samples
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
-from colocam.evaluation import evaluate, maps_of, methods_of_run
+from colocam.evaluation import evaluate, maps_of, methods_of_run, open_exam
 from colocam.models.store import load_model
 from colocam.report.console import print_evaluations
 from colocam.run import open_run
@@ -313,3 +314,29 @@ def test_videos_that_are_gone_are_no_reason_to_stop(run, collection, tmp_path, c
     err = capsys.readouterr().err
     assert "warning: skipped owl/test-0" in err
     assert "gone.mp4: there is no such file" in err
+
+
+@pytest.mark.parametrize("color_mean", ["frame", "clip"])
+def test_maps_of_all_methods_may_be_completed_by_colour(run, collection, color_mean):
+    """Against the maps of each method, completed here and counted."""
+    found = evaluate(run, collection.truth, color_mean=color_mean)
+    opened = open_run(run)
+    exam = open_exam(opened, collection.truth)
+    for name, mapper in methods_of_run(opened, ["layercam"]).items():
+        assert mapper.color_mean == "off"
+        parts = []
+        for frames, classes, clips in exam.evaluated.samples.clips_together(32, opened.device):
+            ids = clips if color_mean == "clip" else torch.arange(len(frames))
+            with torch.inference_mode():
+                parts.append(to_8bit(with_color_mean(frames, mapper.maps(frames, classes), ids)).numpy())
+        grid = np.array([found[name]["tags-only"]["threshold"]])
+        hits = exam.evaluated.hits(np.concatenate(parts), grid)
+        means = exam.evaluated.frames.class_means(hits)[:, 0]
+        assert found[name]["tags-only"]["average"] == pytest.approx(100 * means.mean())
+
+
+def test_the_colour_mean_on_the_command_line(colocam, run, collection):
+    assert colocam("evaluate", run, "--boxes", collection.truth, "--color-mean", "clip").code == 0
+    refused = colocam("evaluate", run, "--boxes", collection.truth, "--color-mean", "video")
+    assert refused.code == 1
+    assert "--color-mean video: give one of off, frame, clip" in refused.err

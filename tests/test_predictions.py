@@ -14,6 +14,7 @@ from colocam.data.samples import spread_samples
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation import evaluate, labelled, maps_of
+from colocam.maps import Mapper
 from colocam.predictions import evaluate_predictions
 from colocam.run import open_run
 
@@ -43,13 +44,13 @@ def own(trained, collection, tmp_path_factory):
     frames = config.frames.model_copy(update={"per_val_clip": 5})
     write_config(folder / "config.yaml", config.model_copy(update={"frames": frames}))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("colocam.evaluation.methods_of_run", lambda *_: {"colocam": colourful})
+        patch.setattr("colocam.evaluation.methods_of_run", lambda *_: {"colocam": Mapper(colourful)})
         result = evaluate(folder, collection.truth)
     run = open_run(folder)
     maps = {}
     tests = labelled(run, read_truth(collection.truth), "test").samples
     for samples in (tests, spread_samples(run.clips("val"), run.catalogue.tags, 5)):
-        levels = maps_of(run, colourful, samples)
+        levels = maps_of(run, Mapper(colourful), samples)
         maps |= {(c.clip.name, frame): level for (c, frame), level in zip(samples.where(), levels, strict=True)}
     chosen = {}
     with torch.inference_mode():

@@ -15,6 +15,8 @@ from colocam.affinity.basis import color_basis
 if TYPE_CHECKING:
     from torch import Tensor
 
+Floats = npt.NDArray[np.float32]
+
 SHARE = 2 / 3
 """Share of the colour mean in the map; the rest is the map itself, which knows where."""
 SIGMA = 15.0
@@ -48,20 +50,26 @@ def with_color_mean(frames: "Tensor", maps: "Tensor", sequences: "Tensor") -> "T
 
 
 def arrays_with_color_mean(
-    pictures: npt.NDArray[np.uint8], maps: npt.NDArray[np.floating], sequences: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float32]:
-    """Twin of :func:`with_color_mean` without torch: pictures (B, H, W, 3), maps (B, H, W), sequences (B,)."""
-    maps = maps.astype(np.float32, copy=False)
+    pictures: npt.NDArray[np.uint8], maps: Floats | npt.NDArray[np.uint8], sequences: npt.NDArray[np.int64]
+) -> Floats:
+    """Twin of :func:`with_color_mean` without torch.
+
+    Args:
+        pictures: (B, H, W, 3) RGB.
+        maps: (B, H, W) in 0–1, or their 8-bit levels.
+        sequences: (B,) ids.
+    """
     from colocam.affinity.sequence import ColorSequence, cores  # noqa: PLC0415 - Numba, which not every user needs
 
-    basis, out = color_basis(SIGMA, TOLERANCE), np.empty_like(maps)
-    nowhere = np.ones((1, maps[0].size), np.float32)
+    basis, out = color_basis(SIGMA, TOLERANCE), np.empty(maps.shape, np.float32)
+    anywhere = np.ones((1, out[:1].size), np.float32)
     for number in np.unique(sequences):
         mine = sequences == number
-        s = maps[mine].reshape(mine.sum(), -1)
+        s = maps[mine].reshape(int(mine.sum()), -1)
+        s = s / np.float32(255) if s.dtype == np.uint8 else s
         values = np.stack([np.ones_like(s), s - np.float32(0.5)], axis=1)
         rgb = pictures[mine].reshape(len(s), -1, 3).transpose(0, 2, 1).astype(np.float32, order="C")
-        colors = ColorSequence(rgb, nowhere, basis, cores())
+        colors = ColorSequence(rgb, anywhere, basis, cores())
         product = np.empty_like(values)
         colors.product(colors.spectrum(values), product)
         mean = np.clip(0.5 + product[:, 1] / product[:, 0], 0, 1)

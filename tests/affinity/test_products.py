@@ -65,7 +65,7 @@ def test_result_does_not_depend_on_the_number_of_threads(monkeypatch, cores):
     basis = color_basis(25.0, 1e-2)
     group = torch.tensor([0, 0, 1, 0])
     expected = grid.product(rgb, values, group, 2, basis, None)
-    monkeypatch.setattr(cpu, "_cores", lambda: cores)
+    monkeypatch.setattr(cpu, "cores", lambda: cores)
     torch.testing.assert_close(cpu.product(rgb, values, group, 2, basis, None), expected)
 
 

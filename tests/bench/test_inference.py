@@ -39,7 +39,9 @@ def test_the_boxes_are_those_of_a_blob_and_the_plain_loop_sees_every_frame(tiny,
     plain, begin = inference.largest_boxes, inference.TorchNetwork.begin
     monkeypatch.setattr(inference, "largest_boxes", lambda *args: boxes.append(plain(*args)) or boxes[-1])
     monkeypatch.setattr(
-        inference.TorchNetwork, "begin", lambda self, given: pictures.append(len(given)) or begin(self, given)
+        inference.TorchNetwork,
+        "begin",
+        lambda self, given, *more: pictures.append(len(given)) or begin(self, given, *more),
     )
     inference.run("cpu", None, {"tiny": load_config(overrides=list(tiny))}, frames=20)
     assert len(boxes) == 4 * 5  # warm, then three times a quarter of the frames

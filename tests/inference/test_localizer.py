@@ -16,6 +16,7 @@ from scipy.special import expit
 
 from colocam import Localizer as PublicLocalizer
 from colocam.boxes import largest_boxes, to_8bit
+from colocam.colormean import arrays_with_color_mean
 from colocam.data.video import VideoFrame, VideoReader, decode, probe
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
@@ -481,7 +482,7 @@ class Under:
         self.network, self.batch = network, 4
         self.begun, self.second = 0, threading.Event()
 
-    def begin(self, pictures):
+    def begin(self, pictures, _):
         number, self.begun = self.begun, self.begun + 1
         if number == 1:
             self.second.set()
@@ -527,3 +528,49 @@ def test_heat_of_every_level():
     assert heat.max() == 1
     np.testing.assert_array_equal(to_8bit(heat), levels)
     assert heat_of(heat) is heat
+
+
+def completed(trained, video, sequences):
+    """Maps of the network alone, completed by the colours of frames with the same number."""
+    network = Localizer.load(trained).network
+    pictures = np.stack([cv2.resize(f.image, (SIDE, SIDE), interpolation=cv2.INTER_AREA) for f in decode(video)])
+    _, maps, _ = network(pictures)
+    return arrays_with_color_mean(pictures, maps, sequences(pictures))
+
+
+@pytest.mark.parametrize("smooth", ["offline", "online", "none"])
+@pytest.mark.parametrize("color_mean", ["off", "frame", "clip"])
+def test_maps_are_completed_by_colour_where_asked(trained, video, smooth, color_mean):
+    """By those of the other frames only where a look ahead is allowed."""
+    found = Localizer.load(trained, smooth=smooth, color_mean=color_mean, batch=20)(video)
+    heat = np.stack([one.heatmap for one in found])
+    if color_mean == "off":
+        want = np.stack([one.heatmap for one in Localizer.load(trained, smooth="none")(video)])
+    else:
+        together = color_mean == "clip" and smooth == "offline"
+        want = completed(trained, video, lambda p: np.zeros(len(p), int) if together else np.arange(len(p)))
+    if smooth == "offline":  # heat-maps themselves are made steady then
+        assert np.abs(heat - want).mean() < 0.05
+    else:
+        np.testing.assert_allclose(heat, want, atol=1e-4)
+
+
+def test_colours_do_not_cross_a_cut(trained, tmp_path, make_video):
+    """Shot one is red and shot two is green; completed together, each keeps its own mean."""
+    shots = [np.full((40, 48, 3), color, np.uint8) for color in ((200, 30, 30), (30, 200, 30)) for _ in range(8)]
+    film = make_video(tmp_path / "cut.mp4", shots)
+    localizer = Localizer.load(trained, color_mean="clip", batch=16)
+    (batch,) = localizer.pictures(decode(film))
+    assert localizer._sequences(batch.pictures).tolist() == [0] * 8 + [1] * 8
+
+
+def test_the_model_says_whether_colours_complete_its_maps(broken, video):
+    card = json.loads((broken / "model.json").read_text(encoding="utf-8"))
+    (broken / "model.json").write_text(json.dumps({**card, "color_mean": "frame"}), encoding="utf-8")
+    own, told = (list(Localizer.load(broken, smooth="none", **asked)(video)) for asked in ({}, {"color_mean": "frame"}))
+    for one, two in zip(own, told, strict=True):
+        np.testing.assert_array_equal(one.heatmap, two.heatmap)
+    plain = list(Localizer.load(broken, smooth="none", color_mean="off")(video))
+    assert max(np.abs(one.heatmap - two.heatmap).max() for one, two in zip(own, plain, strict=True)) > 1e-3
+    with pytest.raises(ColocamError, match="--color-mean clips: did you mean 'clip'"):
+        Localizer.load(broken, color_mean="clips")

@@ -73,7 +73,7 @@ def parse_yaml(text: str, origin: str) -> dict[str, Any]:
 
 
 def parse_value(text: str, origin: str) -> Any:  # noqa: ANN401 - whatever YAML can hold
-    """Read any YAML value, with ``1e-3`` for a number as YAML 1.2 has it."""
+    """Read any YAML value, with ``1e-3`` for a number and ``off`` for a word as YAML 1.2 has them."""
     try:
         return yaml.load(text, _Loader)  # noqa: S506 - _Loader is a SafeLoader
     except yaml.YAMLError as error:
@@ -81,9 +81,16 @@ def parse_value(text: str, origin: str) -> Any:  # noqa: ANN401 - whatever YAML 
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML reads a number without a point, such as 1e-3, as a string; everybody else reads a number."""
+    """PyYAML reads 1e-3 as a string, and yes, no, on and off as true and false; everybody else a number and words."""
 
 
+_Loader.yaml_implicit_resolvers = {
+    first: [resolver for resolver in resolvers if resolver[0] != "tag:yaml.org,2002:bool"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+$"), list("-+0123456789")
 )

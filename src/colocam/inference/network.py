@@ -21,7 +21,7 @@ class Network(Protocol):
         ...
 
 
-def begin(network: Network, pictures: Levels, sequences: npt.NDArray[np.int64] | None) -> Callable[[], Answers]:
+def begin(network: Network, pictures: Levels, sequences: npt.NDArray[np.int64] | None = None) -> Callable[[], Answers]:
     """Begin with a batch; what is returned waits for the answers.
 
     Where ``sequences`` (B,) are given, maps are completed by the colours of the frames with the same number
@@ -33,6 +33,5 @@ def begin(network: Network, pictures: Levels, sequences: npt.NDArray[np.int64] |
         return own(pictures, sequences)
     logits, maps, peaks = network(pictures)
     if sequences is not None:
-        whole = maps.astype(np.float32) / 255 if maps.dtype == np.uint8 else maps
-        maps = arrays_with_color_mean(pictures, whole, sequences)
+        maps = arrays_with_color_mean(pictures, maps, sequences)
     return lambda: (logits, maps, peaks)
