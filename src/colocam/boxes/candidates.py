@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.contours import BOTTOM, COLUMNS, LEFT, RIGHT, TOP, Bytes, Ints, Longs, follow_contours, next_contour
+from colocam.boxes.contours import BOTTOM, LEFT, RIGHT, TOP, WORD, Bytes, Ints, Longs, Scratch, follow_contours, next_contour, scratch
 from colocam.boxes.quantize import Maps, checked_levels
 from colocam.compiled import compiled
 from colocam.errors import ColocamError
@@ -68,10 +68,9 @@ def _search(
         counts: (B,).
     """
     batch, height, width = levels.shape
-    room = height * width + 1  # a mask has fewer contours
-    marks, table = np.zeros((height + 2, width + 2), np.int32), np.empty((room, COLUMNS), np.int32)
-    areas, large = np.empty(room, np.int64), np.empty(room, np.int64)
-    found = np.empty((len(thresholds) * room, 5), np.int32)  # boxes, and the index of the threshold
+    space = scratch(height, width)
+    large = np.empty(len(space.areas), np.int64)
+    found = np.empty((len(thresholds) * len(large), 5), np.int32)  # boxes, and the index of the threshold
     values = np.empty(len(found))
     for i in range(batch):
         level, highest, count = levels[i], _highest(levels[i]), 0
@@ -83,11 +82,11 @@ def _search(
                 repeated |= cut == int(thresholds[other] * highest)
             if repeated:
                 continue
-            _, first = follow_contours(level, cut, marks, table, areas)
-            for place in range(_largest_first(table, areas, first, least, large)):
-                row = table[large[place]]  # of the map with a frame of one pixel
-                found[count, 0], found[count, 1] = row[LEFT] - 1, row[TOP] - 1
-                found[count, 2], found[count, 3] = min(row[RIGHT], width - 1), min(row[BOTTOM], height - 1)
+            first = follow_contours(level, cut, space)
+            for place in range(_largest_first(space, first, least, large)):
+                row = space.table[large[place]]
+                found[count, 0], found[count, 1] = row[LEFT] - WORD, row[TOP] - 1
+                found[count, 2], found[count, 3] = min(row[RIGHT] - WORD + 1, width - 1), min(row[BOTTOM], height - 1)
                 found[count, 4] = origin
                 count += not _is_among(found, count)
         _score(level, own, found[:count], values)
@@ -95,9 +94,9 @@ def _search(
 
 
 @compiled
-def _largest_first(table: Ints, areas: Longs, first: int, least: float, large: Longs) -> int:
+def _largest_first(space: Scratch, first: int, least: float, large: Longs) -> int:
     """List the contours of at least so many pixels and the largest of all, by area, equals in OpenCV's order."""
-    count, best, at = 0, first, first
+    areas, count, best, at = space.areas, 0, first, first
     while at >= 0:
         if areas[at] > areas[best]:
             best = at
@@ -108,7 +107,7 @@ def _largest_first(table: Ints, areas: Longs, first: int, least: float, large: L
                 place -= 1
             large[place] = at
             count += 1
-        at = next_contour(table, at)
+        at = next_contour(space.table, at)
     if count == 0 and best >= 0:
         large[0] = best
         count = 1
@@ -164,13 +163,17 @@ def _highest(level: Bytes) -> int:
 @compiled
 def _foreground(level: Bytes, cut: int, x1: int, y1: int, x2: int, y2: int) -> tuple[int, int]:
     """Sum and number of the levels above ``cut`` in a rectangle with both its corners."""
-    total, count = np.int64(0), np.int64(0)
+    total, count, limit = np.int64(0), np.int64(0), np.uint8(cut)
     for y in range(y1, y2 + 1):
-        row_total, row_count = np.uint32(0), np.uint32(0)
-        for x in range(x1, x2 + 1):
-            value = level[y, x]
-            row_total += np.uint32(value if value > cut else 0)
-            row_count += np.uint32(value > cut)
-        total += np.int64(row_total)
-        count += np.int64(row_count)
+        row, in_row = level[y], np.int32(0)
+        # One sum of 32 bits at a time, over unsigned places: so the compiler adds up many pixels at once.
+        for x in range(np.uint64(x1), np.uint64(x2 + 1)):
+            if row[x] > limit:
+                in_row += row[x]
+        total += in_row
+        in_row = np.int32(0)
+        for x in range(np.uint64(x1), np.uint64(x2 + 1)):
+            if row[x] > limit:
+                in_row += 1
+        count += in_row
     return total, count
