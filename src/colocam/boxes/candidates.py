@@ -5,7 +5,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.contours import BOTTOM, LEFT, RIGHT, TOP, WORD, Bytes, Ints, Longs, Scratch, follow_contours, next_contour, scratch
+from colocam.boxes.contours import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    TOP,
+    WORD,
+    Bytes,
+    Ints,
+    Longs,
+    Scratch,
+    follow_contours,
+    next_contour,
+    scratch,
+)
 from colocam.boxes.quantize import Maps, checked_levels
 from colocam.compiled import compiled
 from colocam.errors import ColocamError
@@ -140,7 +153,7 @@ def _keep_best(found: Ints, values: Floats, boxes: Floats, scores: Floats, origi
     count = 0
     for i in range(len(found)):
         better = 0  # than this one
-        for j in range(1, len(found)) if 0 < i and len(found) > len(boxes) else range(0):
+        for j in range(1, len(found)) if i > 0 and len(found) > len(boxes) else range(0):
             better += values[j] > values[i] or (values[j] == values[i] and j < i)
         if better < len(boxes) - 1:
             for side in range(4):

@@ -1,8 +1,8 @@
 """All contours of a mask as OpenCV's ``findContours`` has them, compiled: areas and boxes, no outlines.
 
 Border following after Suzuki and Abe (1985): a scan from above follows each border, of a component or of a hole, at its
-first pixel and marks it with the border's number; pixels with background to the right get the number's negative, so
-that no border is followed twice. The border met last before a new one says what it lies in.
+first pixel and marks it with the border's number; pixels with background to the right are marked apart, so that no
+border is followed twice. The border met last before a new one says what it lies in.
 
 For a mask a call of OpenCV is as fast. But a call into OpenCV gives up the interpreter's lock and takes it again, and
 many threads that do so for each mask wait for each other; this does whole batches without it.
@@ -86,7 +86,7 @@ def follow_contours(level: Bytes, cut: int, space: Scratch) -> int:
                     continue
             here = pixels[y, x]
             outer = before == EMPTY and here == FRESH
-            hole = here == EMPTY and (before == FRESH or before == MARKED)
+            hole = here == EMPTY and EMPTY < before < MARKED_RIGHT
             if outer or hole:
                 parent = met
                 if met >= 0 and (table[met, HOLE] == 1) != outer:
@@ -121,12 +121,12 @@ def next_contour(table: Ints, at: int) -> int:
 
 
 @compiled
-def _follow(  # noqa: PLR0913 - compiled
+def _follow(
     pixels: Bytes,
     numbers: Ints,
     x: int,
     y: int,
-    hole: bool,  # noqa: FBT001
+    hole: bool,  # noqa: FBT001 - compiled code has no keywords
     number: int,
     row: Ints,
 ) -> int:
