@@ -12,6 +12,7 @@ from colocam.boxes.contours import (
     TOP,
     WORD,
     Bytes,
+    Int,
     Ints,
     Longs,
     Scratch,
@@ -107,7 +108,7 @@ def _search(
 
 
 @compiled
-def _largest_first(space: Scratch, first: int, least: float, large: Longs) -> int:
+def _largest_first(space: Scratch, first: Int, least: float, large: Longs) -> int:
     """List the contours of at least so many pixels and the largest of all, by area, equals in OpenCV's order."""
     areas, count, best, at = space.areas, 0, first, first
     while at >= 0:
@@ -165,7 +166,7 @@ def _keep_best(found: Ints, values: Floats, boxes: Floats, scores: Floats, origi
 
 
 @compiled
-def _highest(level: Bytes) -> int:
+def _highest(level: Bytes) -> Int:
     highest = np.uint8(0)
     for row in level:
         for value in row:
@@ -174,7 +175,7 @@ def _highest(level: Bytes) -> int:
 
 
 @compiled
-def _foreground(level: Bytes, cut: int, x1: int, y1: int, x2: int, y2: int) -> tuple[int, int]:
+def _foreground(level: Bytes, cut: Int, x1: Int, y1: Int, x2: Int, y2: Int) -> tuple[Int, Int]:
     """Sum and number of the levels above ``cut`` in a rectangle with both its corners."""
     total, count, limit = np.int64(0), np.int64(0), np.uint8(cut)
     for y in range(y1, y2 + 1):

@@ -8,7 +8,7 @@ For a mask a call of OpenCV is as fast. But a call into OpenCV gives up the inte
 many threads that do so for each mask wait for each other; this does whole batches without it.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from colocam.compiled import compiled
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
+Int = int | np.integer[Any]
 
 DX = np.array([1, 1, 0, -1, -1, -1, 0, 1], np.int32)
 DY = np.array([0, -1, -1, -1, 0, 1, 1, 1], np.int32)
@@ -59,7 +60,7 @@ def scratch(height: int, width: int) -> Scratch:
 
 
 @compiled
-def follow_contours(level: Bytes, cut: int, space: Scratch) -> int:
+def follow_contours(level: Bytes, cut: Int, space: Scratch) -> Int:
     """Find all contours of the mask ``level > cut``, areas and extents, in ``space``.
 
     Columns and rows are those of ``space.pixels``.
@@ -111,7 +112,7 @@ def follow_contours(level: Bytes, cut: int, space: Scratch) -> int:
 
 
 @compiled
-def next_contour(table: Ints, at: int) -> int:
+def next_contour(table: Ints, at: Int) -> Int:
     """The contour that OpenCV lists after another: those within it, then those beside it; -1 after the last."""
     if table[at, CHILD] >= 0:
         return table[at, CHILD]
@@ -124,12 +125,12 @@ def next_contour(table: Ints, at: int) -> int:
 def _follow(
     pixels: Bytes,
     numbers: Ints,
-    x: int,
-    y: int,
-    hole: bool,  # noqa: FBT001 - compiled code has no keywords
-    number: int,
+    x: Int,
+    y: Int,
+    hole: bool | np.bool_,  # noqa: FBT001 - compiled code has no keywords
+    number: Int,
     row: Ints,
-) -> int:
+) -> Int:
     """Mark the border that begins at x, y with its number, note its extent in ``row``; return twice the area inside."""
     left = right = at_x = np.int64(x)
     top = bottom = at_y = np.int64(y)
