@@ -1,13 +1,13 @@
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from colocam.boxes import candidate_boxes, largest_boxes
-from colocam.boxes.candidates import FACTORS, MOST
-from colocam.boxes.extract import mask_of_box
+from colocam.boxes.candidates import FACTORS, LEAST_AREA, MOST
+from colocam.boxes.extract import contour_box, contours_of, mask_of_box
 from colocam.errors import ColocamError
 
 levels_of = hnp.arrays(np.uint8, st.tuples(st.just(2), st.integers(1, 12), st.integers(1, 12)))
@@ -78,13 +78,87 @@ def test_thresholds_are_checked():
         candidate_boxes(np.zeros((1, 4, 4), np.uint8), 1.5)
 
 
-def test_sums_of_large_maps_do_not_overflow(monkeypatch):
-    """Maps of more pixels than 32 bits can add up take the same way with wider numbers."""
-    maps = cv2.GaussianBlur(np.random.default_rng(0).random((64, 80)), (0, 0), 5)[None]
-    maps = (maps - maps.min()) / np.ptp(maps)
-    (narrow,) = candidate_boxes(maps, 0.3)
-    monkeypatch.setattr("colocam.boxes.candidates.EXACT", 0)
-    (wide,) = candidate_boxes(maps, 0.3)
-    assert len(narrow.boxes) > 3
-    for one, two in zip(narrow, wide, strict=True):
-        np.testing.assert_array_equal(one, two)
+def with_opencv(level, threshold):
+    """The same candidates from OpenCV's contours, one call for each mask."""
+    highest, least = int(level.max()), LEAST_AREA * level.size
+    found, seen = {}, set()
+    for factor in FACTORS:
+        tau = min(threshold * factor, 1.0)
+        cut = int(tau * highest)
+        if cut in seen:
+            continue
+        seen.add(cut)
+        contours = contours_of(level > cut)
+        if not found and not contours:
+            break
+        ordered = sorted(contours, key=cv2.contourArea, reverse=True)
+        for place, contour in enumerate(ordered):
+            if place == 0 or cv2.contourArea(contour) >= least:
+                found.setdefault(contour_box(contour, level.shape), tau)
+    boxes, thresholds = np.array(list(found), float).reshape(-1, 4), np.array(list(found.values()))
+    bright = level > int(threshold * highest)
+    heat, scores = np.where(bright, level, 0).astype(float), []
+    for x1, y1, x2, y2 in boxes.astype(int):
+        inside = np.s_[y1 : y2 + 1, x1 : x2 + 1]
+        empty = bright[inside].size - bright[inside].sum()
+        scores.append(heat[inside].sum() / (heat.sum() + heat.sum() / bright.sum() * empty))
+    scores = np.array(scores)
+    if len(boxes) <= MOST:
+        return boxes, scores, thresholds
+    kept = np.sort(np.append(np.argsort(-scores[1:], kind="stable")[: MOST - 1] + 1, 0))
+    return boxes[kept], scores[kept], thresholds[kept]
+
+
+def check(level, threshold):
+    (found,) = candidate_boxes(level[None], threshold)
+    for one, wanted in zip(found, with_opencv(level, threshold), strict=True):
+        np.testing.assert_array_equal(one, wanted)
+    return len(found.boxes)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    level=hnp.arrays(
+        np.uint8,
+        hnp.array_shapes(min_dims=2, max_dims=2, max_side=20),
+        elements=st.sampled_from([0, 1, 2, 7, 8, 128, 254, 255]),
+    ),
+    threshold=st.floats(0, 1),
+)
+@example(level=np.zeros((3, 3), np.uint8), threshold=0.0)
+@example(level=np.full((1, 9), 255, np.uint8), threshold=0.5)
+@example(level=np.full((9, 1), 255, np.uint8), threshold=1.0)
+def test_candidates_are_those_of_opencv_in_its_order(level, threshold):
+    check(level, threshold)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.floats(0, 1))
+def test_thin_and_nested_shapes_too(seed, count, threshold):
+    """Lines and frames of rectangles: borders that pass a pixel twice, holes within holes, equal areas."""
+    generator = np.random.default_rng(seed)
+    level = np.zeros((24, 37), np.uint8)
+    for _ in range(count):
+        a, b = generator.integers(0, 37, 2).tolist(), generator.integers(0, 37, 2).tolist()
+        draw = cv2.line if generator.random() < 0.3 else cv2.rectangle
+        draw(level, a, b, int(generator.integers(1, 256)), 1)
+    check(level, threshold)
+
+
+@pytest.mark.parametrize("blur", [0.5, 1.5, 4, 9])
+def test_large_maps_with_more_candidates_than_are_kept(blur):
+    noise = np.random.default_rng(0).normal(size=(224, 200))
+    smooth = cv2.GaussianBlur(noise, (0, 0), blur)
+    level = (255 * (smooth - smooth.min()) / np.ptp(smooth)).astype(np.uint8)
+    counts = [check(level, threshold) for threshold in (0.2, 0.4, 0.55)]
+    assert blur != 4 or MOST in counts
+
+
+def test_a_batch_gives_what_its_maps_give_alone():
+    """What one map leaves in the space shared by all changes nothing for the next."""
+    levels = np.random.default_rng(1).integers(0, 256, (6, 40, 33)).astype(np.uint8)
+    levels[3] = 0
+    for together, level in zip(candidate_boxes(levels, 0.6), levels, strict=True):
+        for one, alone in zip(together, candidate_boxes(level[None], 0.6)[0], strict=True):
+            np.testing.assert_array_equal(one, alone)
+    assert candidate_boxes(levels[:0], 0.6) == []

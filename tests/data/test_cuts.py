@@ -98,3 +98,19 @@ def test_histograms_are_shares_in_triangular_bins():
 def test_a_slight_change_of_light_changes_a_histogram_slightly():
     steps = colour_histograms(np.stack([np.full((4, 4, 3), value, np.uint8) for value in range(256)]))
     assert np.abs(np.diff(steps, axis=0)).sum(1).max() / 2 < 0.07
+
+
+def test_histograms_count_every_pixel_in_two_bins():
+    """Against the bins of each value by themselves."""
+    frames = np.random.default_rng(0).integers(0, 256, (3, 7, 11, 3)).astype(np.uint8)
+    at = frames * (15 / 255)
+    wanted = np.zeros((3, 3, 16))
+    for t, y, x, channel in np.ndindex(*frames.shape):
+        low = int(at[t, y, x, channel])
+        part = at[t, y, x, channel] - low
+        wanted[t, channel, low] += 1 - part
+        wanted[t, channel, min(low + 1, 15)] += part
+    found = colour_histograms(frames[:, :, ::-1])  # mirrored: not in one piece, and counted alike
+    np.testing.assert_allclose(found, wanted.reshape(3, 48) / (3 * 77), atol=1e-6)
+    np.testing.assert_allclose(found.sum(1), 1, atol=1e-5)
+    assert colour_histograms(frames[:0]).shape == (0, 48)

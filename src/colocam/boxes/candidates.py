@@ -2,12 +2,26 @@
 
 from typing import NamedTuple
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.extract import contour_box
-from colocam.boxes.quantize import Levels, Maps, checked_levels
+from colocam.boxes.contours import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    TOP,
+    WORD,
+    Bytes,
+    Int,
+    Ints,
+    Longs,
+    Scratch,
+    follow_contours,
+    next_contour,
+    scratch,
+)
+from colocam.boxes.quantize import Maps, checked_levels
+from colocam.compiled import compiled
 from colocam.errors import ColocamError
 
 Floats = npt.NDArray[np.float64]
@@ -16,8 +30,6 @@ FACTORS = (1.0, 0.5, 0.7, 1.4, 2.0)
 """Thresholds relative to the model's own, which comes first: of equal boxes the first stays."""
 MOST = 24
 """Candidates a frame; those of the lowest score are left out, never the published box."""
-EXACT = 2**31 // 255
-"""Pixels whose levels a 32-bit number adds up."""
 LEAST_AREA = 1 / 400
 """Share of the frame below which a contour is noise."""
 
@@ -45,53 +57,137 @@ def candidate_boxes(maps: Maps, threshold: float) -> list[Candidates]:
     """
     if not 0 <= threshold <= 1:
         raise ColocamError(f"the threshold must lie in 0–1, not {threshold}")
-    return [_candidates(level, threshold) for level in checked_levels(maps)]
+    levels = checked_levels(maps)
+    thresholds = np.minimum(threshold * np.array(FACTORS), 1.0)
+    boxes, scores = np.zeros((len(levels), MOST, 4)), np.zeros((len(levels), MOST))
+    origins, counts = np.zeros((len(levels), MOST), np.int64), np.zeros(len(levels), np.int64)
+    _search(levels, thresholds, LEAST_AREA * levels[0].size if len(levels) else 0.0, boxes, scores, origins, counts)
+    found = zip(boxes, scores, thresholds[origins], counts.tolist(), strict=True)
+    return [Candidates(b[:count], s[:count], t[:count]) for b, s, t, count in found]
 
 
-def _candidates(level: Levels, threshold: float) -> Candidates:
-    highest, least = int(level.max()), LEAST_AREA * level.size
-    found: dict[tuple[int, int, int, int], float] = {}
-    seen: set[int] = set()
-    for factor in FACTORS:
-        tau = min(threshold * factor, 1.0)
-        cut = int(tau * highest)
-        if cut in seen:
-            continue
-        seen.add(cut)
-        _, mask = cv2.threshold(level, cut, 1, cv2.THRESH_BINARY)
-        contours, _ = cv2.findContours(mask, cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE)
-        if not found and not contours:
-            break
-        areas = [(cv2.contourArea(contour), contour) for contour in contours]
-        areas.sort(key=lambda one: one[0], reverse=True)
-        for place, (area, contour) in enumerate(areas):
-            if place == 0 or area >= least:
-                found.setdefault(contour_box(contour, level.shape), tau)
-    boxes = np.array(list(found), np.float64).reshape(-1, 4)
-    scores = _scores(level, int(threshold * highest), boxes)
-    thresholds = np.array(list(found.values()))
-    if len(boxes) <= MOST:
-        return Candidates(boxes, scores, thresholds)
-    others = np.argsort(-scores[1:], kind="stable")[: MOST - 1] + 1
-    kept = np.sort(np.append(others, 0))
-    return Candidates(boxes[kept], scores[kept], thresholds[kept])
+@compiled
+def _search(
+    levels: Bytes, thresholds: Floats, least: float, boxes: Floats, scores: Floats, origins: Longs, counts: Longs
+) -> None:
+    """Fill the candidates of maps (B, H, W): boxes, scores, indices of their thresholds, how many there are.
+
+    Args:
+        levels: the maps.
+        thresholds: (F,) τ in 0–1, the model's own first.
+        least: area in pixels below which a contour is noise, unless it is the largest.
+        boxes: (B, k, 4), filled here; so are the following.
+        scores: (B, k).
+        origins: (B, k).
+        counts: (B,).
+    """
+    batch, height, width = levels.shape
+    space = scratch(height, width)
+    large = np.empty(len(space.areas), np.int64)
+    found = np.empty((len(thresholds) * len(large), 5), np.int32)  # boxes, and the index of the threshold
+    values = np.empty(len(found))
+    for i in range(batch):
+        level, highest, count = levels[i], _highest(levels[i]), 0
+        own = int(thresholds[0] * highest)
+        for origin in range(len(thresholds) if own < highest else 0):
+            cut = int(thresholds[origin] * highest)
+            repeated = False
+            for other in range(origin):
+                repeated |= cut == int(thresholds[other] * highest)
+            if repeated:
+                continue
+            first = follow_contours(level, cut, space)
+            for place in range(_largest_first(space, first, least, large)):
+                row = space.table[large[place]]
+                found[count, 0], found[count, 1] = row[LEFT] - WORD, row[TOP] - 1
+                found[count, 2], found[count, 3] = min(row[RIGHT] - WORD + 1, width - 1), min(row[BOTTOM], height - 1)
+                found[count, 4] = origin
+                count += not _is_among(found, count)
+        _score(level, own, found[:count], values)
+        counts[i] = _keep_best(found[:count], values, boxes[i], scores[i], origins[i])
 
 
-def _scores(level: Levels, cut: int, boxes: Floats) -> Floats:
-    """(k,) weighted overlap with the foreground, levels above ``cut``, by sums over rectangles."""
-    if not len(boxes):
-        return np.zeros(0)
-    _, heat = cv2.threshold(level, cut, 0, cv2.THRESH_TOZERO)
-    _, mask = cv2.threshold(level, cut, 1, cv2.THRESH_BINARY)
-    x1, y1, x2, y2 = np.add(boxes, (0, 0, 1, 1)).astype(np.int64).T
-    depth = cv2.CV_32S if level.size < EXACT else cv2.CV_64F
+@compiled
+def _largest_first(space: Scratch, first: Int, least: float, large: Longs) -> int:
+    """List the contours of at least so many pixels and the largest of all, by area, equals in OpenCV's order."""
+    areas, count, best, at = space.areas, 0, first, first
+    while at >= 0:
+        if areas[at] > areas[best]:
+            best = at
+        if areas[at] >= 2 * least:
+            place = count
+            while place > 0 and areas[large[place - 1]] < areas[at]:
+                large[place] = large[place - 1]
+                place -= 1
+            large[place] = at
+            count += 1
+        at = next_contour(space.table, at)
+    if count == 0 and best >= 0:
+        large[0] = best
+        count = 1
+    return count
 
-    def inside(values: cv2.typing.MatLike) -> tuple[Floats, float]:
-        """Sums over the boxes and over all."""
-        sums = cv2.integral(values, sdepth=depth)
-        area = (sums[y2, x2] - sums[y1, x2] - sums[y2, x1] + sums[y1, x1]).astype(np.float64)
-        return area, float(sums[-1, -1])
 
-    (common, total), (covered, count) = inside(heat), inside(mask)
-    scores: Floats = common / (total + total / count * ((x2 - x1) * (y2 - y1) - covered))
-    return scores
+@compiled
+def _is_among(found: Ints, count: int) -> bool:
+    """Whether the box after the first ``count`` is one of them."""
+    x1, y1, x2, y2 = found[count, 0], found[count, 1], found[count, 2], found[count, 3]
+    for i in range(count):
+        if found[i, 0] == x1 and found[i, 1] == y1 and found[i, 2] == x2 and found[i, 3] == y2:
+            return True
+    return False
+
+
+@compiled
+def _score(level: Bytes, cut: int, found: Ints, values: Floats) -> None:
+    """Fill ``values`` with the scores of boxes (n, 5) in a map with levels above ``cut``."""
+    total, bright = _foreground(level, cut, 0, 0, level.shape[1] - 1, level.shape[0] - 1)
+    for i in range(len(found)):
+        x1, y1, x2, y2 = found[i, 0], found[i, 1], found[i, 2], found[i, 3]
+        common, covered = _foreground(level, cut, x1, y1, x2, y2)
+        values[i] = common / (total + total / bright * ((x2 + 1 - x1) * (y2 + 1 - y1) - covered))
+
+
+@compiled
+def _keep_best(found: Ints, values: Floats, boxes: Floats, scores: Floats, origins: Longs) -> int:
+    """Fill in the first candidate and those of the highest scores, of equals the first, in order; return how many."""
+    count = 0
+    for i in range(len(found)):
+        better = 0  # than this one
+        for j in range(1, len(found)) if i > 0 and len(found) > len(boxes) else range(0):
+            better += values[j] > values[i] or (values[j] == values[i] and j < i)
+        if better < len(boxes) - 1:
+            for side in range(4):
+                boxes[count, side] = found[i, side]
+            scores[count] = values[i]
+            origins[count] = found[i, 4]
+            count += 1
+    return count
+
+
+@compiled
+def _highest(level: Bytes) -> Int:
+    highest = np.uint8(0)
+    for row in level:
+        for value in row:
+            highest = max(highest, value)
+    return np.int64(highest)
+
+
+@compiled
+def _foreground(level: Bytes, cut: Int, x1: Int, y1: Int, x2: Int, y2: Int) -> tuple[Int, Int]:
+    """Sum and number of the levels above ``cut`` in a rectangle with both its corners."""
+    total, count, limit = np.int64(0), np.int64(0), np.uint8(cut)
+    for y in range(y1, y2 + 1):
+        row, in_row = level[y], np.int32(0)
+        # One sum of 32 bits at a time, over unsigned places: so the compiler adds up many pixels at once.
+        for x in range(np.uint64(x1), np.uint64(x2 + 1)):
+            if row[x] > limit:
+                in_row += row[x]
+        total += in_row
+        in_row = np.int32(0)
+        for x in range(np.uint64(x1), np.uint64(x2 + 1)):
+            if row[x] > limit:
+                in_row += 1
+        count += in_row
+    return total, count

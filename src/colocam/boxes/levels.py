@@ -11,16 +11,14 @@ linear in the number of pixels and independent of the number of thresholds. Two 
    pixels from the highest level down and joining components (``_add_level``) adds and never recounts.
 """
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from numba import njit
 
 from colocam.boxes.quantize import Maps, checked_levels
+from colocam.compiled import compiled
 
 NEIGHBOURS = ((-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1))
 """(dy, dx) clockwise from the upper left; bit i of a neighbourhood stands for the i-th."""
@@ -36,12 +34,6 @@ Int = int | np.int64
 Ints = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
 Boxes = npt.NDArray[np.int16]
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def compiled(function: Function) -> Function:
-    """Machine code that runs without the interpreter's lock, kept on disk for the next process."""
-    return cast("Function", njit(nogil=True, cache=True)(function))
 
 
 def boxes_at_levels(maps: Maps) -> Boxes:

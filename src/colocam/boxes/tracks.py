@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.candidates import Candidates
+from colocam.compiled import compiled
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -52,12 +53,35 @@ def margin(candidates: Candidates, box: Floats) -> float:
     return own - other
 
 
-def changes(before: Floats, after: Floats, jump: float = JUMP) -> Floats:
-    """Cost of every change from the boxes of a frame to those of the next, "none" last: (k + 1, n + 1)."""
-    costs = np.full((len(before) + 1, len(after) + 1), jump / 2)
-    costs[:-1, :-1] = jump * (1 - iou(before[:, None], after[None]))
-    costs[-1, -1] = 0
-    return costs
+@compiled
+def _best_changes(before: Floats, totals: Floats, after: Floats, jump: float) -> tuple[Floats, Integers]:
+    """The best way to each box (n, 4) of a frame and, last, to "none", from those of the frame before it.
+
+    Args:
+        before: (k, 4).
+        totals: (k + 1,) what the best paths to them, and to "none", are worth.
+        after: (n, 4).
+        jump: cost of a jump.
+
+    Returns:
+        (n + 1,) what the paths are worth so, without the new scores, and (n + 1,) where they come from.
+    """
+    nothing, last = len(before), len(after)
+    worth, origins = np.full(last + 1, -np.inf), np.zeros(last + 1, np.int64)
+    for j in range(last + 1):
+        for i in range(nothing + 1):
+            if i < nothing and j < last:
+                width = min(before[i, 2], after[j, 2]) - max(before[i, 0], after[j, 0])
+                height = min(before[i, 3], after[j, 3]) - max(before[i, 1], after[j, 1])
+                common = max(width, 0.0) * max(height, 0.0)
+                union = (before[i, 2] - before[i, 0]) * (before[i, 3] - before[i, 1]) - common
+                union += (after[j, 2] - after[j, 0]) * (after[j, 3] - after[j, 1])
+                cost = jump * (1 - (common / union if union > 0 else 0.0))
+            else:
+                cost = 0.0 if i == nothing and j == last else jump / 2
+            if totals[i] - cost > worth[j]:
+                worth[j], origins[j] = totals[i] - cost, i
+    return worth, origins
 
 
 class BestPath:
@@ -71,23 +95,26 @@ class BestPath:
         self.jump = jump
         self._boxes = np.zeros((0, 4))
         self._totals = np.zeros(0)
-        self._origins: deque[Integers] = deque(maxlen=lag + 1)  # where the best path to each state came from
+        self._origins: deque[list[int]] = deque(maxlen=lag + 1)  # where the best path to each state came from
         self._pending = 0
 
     def push(self, candidates: Candidates, *, cut: bool = False) -> list[int]:
         """Take the next frame; give the choice for the frame ``lag`` before it, if there is one."""
+        boxes = np.ascontiguousarray(candidates.boxes, np.float64)
         scores = np.zeros(len(candidates.scores) + 1)
         scores[:-1] = candidates.scores
         if len(self._totals) == 0:
             self._totals, origins = scores, np.zeros(len(scores), np.int64)
         else:
-            cost = np.zeros((1, len(scores))) if cut else changes(self._boxes, candidates.boxes, self.jump)
-            paths = self._totals[:, None] - cost
-            origins = paths.argmax(0)
-            self._totals = paths.max(0) + scores
+            if cut:
+                best = int(self._totals.argmax())
+                worth, origins = self._totals[best], np.full(len(scores), best)
+            else:
+                worth, origins = _best_changes(self._boxes, self._totals, boxes, self.jump)
+            self._totals = worth + scores
             self._totals -= self._totals.max()  # only differences matter, and a long video would lose digits
-        self._boxes = candidates.boxes
-        self._origins.append(origins)
+        self._boxes = boxes
+        self._origins.append(origins.tolist())
         self._pending += 1
         if self._pending <= self.lag:
             return []
@@ -106,7 +133,7 @@ class BestPath:
         for place in range(1, steps + 2):
             origins = self._origins[-place]
             choices.append(NONE if state == len(origins) - 1 else state)
-            state = int(origins[state])
+            state = origins[state]
         return choices[::-1]
 
 

@@ -5,10 +5,10 @@ from their neighbours. So a pan is no cut (its frames all differ alike), and nei
 before and after it are the same. Without look-ahead the first frame of a flash cannot be told from a cut.
 """
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
+from colocam.compiled import compiled
 from colocam.errors import ColocamError
 
 Histograms = npt.NDArray[np.float32]
@@ -31,12 +31,22 @@ def colour_histograms(frames: npt.NDArray[np.uint8]) -> Histograms:
     A value between the centres of two bins counts for both, in proportion, so that a slight change of light changes a
     histogram slightly, whatever the picture.
     """
-    exact = np.zeros((len(frames), 3, 256))
-    for place, frame in enumerate(frames):
-        for channel in range(3):  # floats count exactly up to 2²⁴ pixels
-            exact[place, channel] = cv2.calcHist([frame], [channel], None, [256], [0, 256]).ravel()
-    shares = exact @ _bins() / max(3 * frames[0, ..., 0].size if len(frames) else 0, 1)
+    counts = np.zeros((len(frames), 3, 256), np.int64)
+    _count(np.ascontiguousarray(frames), counts)
+    shares = counts @ SHARES / max(3 * frames[0, ..., 0].size if len(frames) else 0, 1)
     return shares.reshape(len(frames), 3 * BINS).astype(np.float32)
+
+
+@compiled
+def _count(frames: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64]) -> None:
+    """Add up how often each value occurs in each channel of frames (T, H, W, 3), in ``counts`` (T, 3, 256)."""
+    for t in range(len(frames)):
+        frame, red, green, blue = frames[t], counts[t, 0], counts[t, 1], counts[t, 2]
+        for y in range(frame.shape[0]):
+            for x in range(frame.shape[1]):
+                red[frame[y, x, 0]] += 1
+                green[frame[y, x, 1]] += 1
+                blue[frame[y, x, 2]] += 1
 
 
 def may_be_cut(before: npt.NDArray[np.float32], after: npt.NDArray[np.float32]) -> bool:
@@ -91,3 +101,6 @@ def _bins() -> npt.NDArray[np.float64]:
     at = np.arange(256) * (BINS - 1) / 255
     shares: npt.NDArray[np.float64] = np.maximum(0, 1 - np.abs(at[:, None] - np.arange(BINS)))
     return shares
+
+
+SHARES = _bins()

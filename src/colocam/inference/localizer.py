@@ -35,11 +35,15 @@ from colocam.types import Box, Localization, VideoFrame
 SMOOTH: dict[str, LookAhead | None] = {"offline": OFFLINE, "online": ONLINE, "none": None}
 COLOR_MEANS: tuple[str, ...] = get_args(ColorMean)
 WORKERS = min(16, os.cpu_count() or 1)
-"""Threads that resize the frames of a batch, and find contours in its maps."""
+"""Threads that resize the frames of a batch."""
+LOOKERS = min(8, os.cpu_count() or 1)
+"""Threads that look for boxes in its maps: compiled code needs no more of them, and they leave others room."""
 HEAT: Floats = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float32)
 """(256,) foreground probability of an 8-bit level: the middle of what is rounded down to it."""
 BATCH = 16
 """Frames at once for a network that does not say what suits it."""
+BATCH_ONLINE = 8
+"""At the most, unless told otherwise, where answers are wanted as frames arrive."""
 BATCH_BYTES = 2**27
 """Decoded frames that a batch may hold: large ones come in smaller batches."""
 
@@ -165,6 +169,8 @@ class Localizer:
         """First stage: frames in batches, with what the network sees of them."""
         frames, side = iter(frames), self.card.size
         suits: int = 1 if live else getattr(self.network, "batch", BATCH)
+        if self.smooth == "online":
+            suits = min(suits, BATCH_ONLINE)
 
         with ThreadPoolExecutor(WORKERS, "resize") as pool:
             while first := list(islice(frames, 1)):
@@ -206,9 +212,15 @@ class Localizer:
                 yield sight.frame, found
 
     def _sights(self, batches: Iterable["Maps"]) -> Iterator[Sight]:
-        with ThreadPoolExecutor(WORKERS, "contours") as pool:
+        with closing(ahead(self._looked_at(batches), 1, "contours")) as looked_at:
+            for sights in looked_at:
+                yield from sights
+
+    def _looked_at(self, batches: Iterable["Maps"]) -> Iterator[list[Sight]]:
+        """What is seen in each batch; runs in a thread, since Python has to choose among the boxes meanwhile."""
+        with ThreadPoolExecutor(LOOKERS, "contours") as pool:
             for batch in batches:
-                yield from in_parts(pool, partial(self._look, batch), list(range(len(batch.logits))), WORKERS)
+                yield in_parts(pool, partial(self._look, batch), list(range(len(batch.logits))), LOOKERS)
 
     def _look(self, batch: "Maps", part: list[int]) -> list[Sight]:
         """What is seen in some neighbouring frames of a batch; runs in several threads."""
@@ -220,22 +232,24 @@ class Localizer:
             histograms = np.empty((len(part), 0), np.float32)
         else:
             histograms = colour_histograms(pictures[own])
-        parts = (frames[own], logits[own], heat_of(maps[own]), levels, candidates, histograms, peaks[own])
+        parts = (frames[own], _softmax(logits[own]), heat_of(maps[own]), levels, candidates, histograms, peaks[own])
         return [Sight(*one) for one in zip(*parts, strict=True)]
 
     def _tell(self, sight: Sight) -> Localization:
         frame, heat = sight.frame, sight.heatmap
         height, width = frame.image.shape[:2]
-        probabilities = _softmax(sight.logits)
+        probabilities = sight.probabilities
         best = int(probabilities.argmax()) if self.tag is None else self.tags.index(self.tag)
         box, score, lead, mask = None, 0.0, None, None
         shown = self.presence is None or sight.presence >= self.presence
         if sight.box is not None and shown:
             rows, columns = heat.shape
-            inside = np.clip(sight.box, 0, (columns - 1, rows - 1) * 2)
-            x1, y1, x2, y2 = np.rint(inside).astype(int)
+            limits = (columns - 1, rows - 1) * 2
+            # Plain numbers: arrays of four take several times as long.
+            inside = [min(max(at, 0.0), limit) for at, limit in zip(sight.box.tolist(), limits, strict=True)]
+            x1, y1, x2, y2 = map(round, inside)
             score = cv2.mean(heat[y1 : y2 + 1, x1 : x2 + 1])[0]
-            box = Box(*scale_boxes(inside, (columns, rows), (width, height)).tolist())
+            box = Box(*scale_boxes(np.array(inside), (columns, rows), (width, height)).tolist())
             lead = None if self.instances else margin(sight.candidates, sight.box)
             if self.masks and sight.choice != NONE:
                 found, _, thresholds = sight.candidates
@@ -285,7 +299,7 @@ def _resize(jobs: list[tuple[VideoFrame, Levels]]) -> list[Levels]:
 
 
 def _softmax(logits: Floats) -> Floats:
-    """Probabilities (K,) of logits (K,)."""
-    odds = np.exp(logits - logits.max())
-    probabilities: Floats = odds / odds.sum()
+    """Probabilities (B, K) of logits (B, K)."""
+    odds = np.exp(logits - logits.max(1, keepdims=True))
+    probabilities: Floats = odds / odds.sum(1, keepdims=True)
     return probabilities

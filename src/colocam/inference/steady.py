@@ -48,7 +48,7 @@ class Sight:
 
     Attributes:
         frame: the frame.
-        logits: (K,) of the classes.
+        probabilities: (K,) of the classes.
         heatmap: (h, w) foreground probability.
         levels: (h, w) the same in 8 bits.
         candidates: boxes that the object may have, in map pixels.
@@ -62,7 +62,7 @@ class Sight:
     """
 
     frame: VideoFrame
-    logits: npt.NDArray[np.float32]
+    probabilities: npt.NDArray[np.float32]
     heatmap: npt.NDArray[np.float32] = field(repr=False)
     levels: npt.NDArray[np.uint8] = field(repr=False)
     candidates: Candidates
@@ -73,6 +73,10 @@ class Sight:
     track: int | None = None
     box: Floats | None = None
     presence: float = 1.0
+
+
+Seen = tuple[int, Sight, list[float] | None]
+"""When a sight comes, and the box chosen in it."""
 
 
 def single(sights: Iterable[Sight], presence: Presence) -> Iterator[Sight]:
@@ -152,8 +156,8 @@ def smooth(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
     With look-ahead a gap is filled if the same track goes on after it; without, the last box is held for the time that
     a track may be out of sight.
     """
-    past: deque[tuple[int, Sight, Floats | None]] = deque(maxlen=REACH)
-    waiting: deque[tuple[int, Sight, Floats | None]] = deque()
+    past: deque[Seen] = deque(maxlen=REACH)
+    waiting: deque[Seen] = deque()
 
     def decide() -> Sight:
         time, sight, box = waiting[0]
@@ -165,12 +169,12 @@ def smooth(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
                 sight.box = past[-1][1].box
             else:
                 times, boxes = zip(*around, strict=True)
-                sight.box = smooth_box(np.array(times, np.float64), np.stack(boxes), time, WIDTH)
+                sight.box = smooth_box(np.array(times, np.float64), np.array(boxes), time, WIDTH)
         past.append(waiting.popleft())
         return sight
 
     for time, sight in enumerate(sights):
-        waiting.append((time, sight, sight.box))
+        waiting.append((time, sight, None if sight.box is None else sight.box.tolist()))
         if len(waiting) > ahead:
             yield decide()
     while waiting:
@@ -178,7 +182,10 @@ def smooth(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
 
 
 def _within(
-    past: list[tuple[int, Sight, Floats | None]], coming: list[tuple[int, Sight, Floats | None]], *, hold: bool
+    past: list[Seen],
+    coming: list[Seen],
+    *,
+    hold: bool,
 ) -> int | None:
     """Which track a frame without a box belongs to, None for none; ``coming`` begins with that frame."""
     time, sight, _ = coming[0]
