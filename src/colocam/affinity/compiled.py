@@ -14,11 +14,11 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 # Not "fast": NaN must stay NaN, and must not reach an array index.
-_OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
-_jit = numba.njit(**_OPTIONS)
+_MATH = {"contract", "reassoc", "nsz"}
+_jit = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=_MATH)
 # Compiled into every caller: else the process that compiles takes the code of a helper on its own, later ones that of
 # the caller's cache, which was optimised once more and rounds differently.
-_part = numba.njit(forceinline=True, **_OPTIONS)
+_part = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=_MATH, forceinline=True)
 
 
 @_part

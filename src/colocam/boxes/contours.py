@@ -71,10 +71,10 @@ def follow_contours(level: Bytes, cut: Int, space: Scratch) -> Int:
     height, width = level.shape
     pixels, numbers, table, areas = space
     words, limit = pixels.view(np.uint64), np.uint8(cut)
-    for y in range(height):
-        row, out = level[y], pixels[y + 1, WORD : WORD + width]
-        for x in range(width):
-            out[x] = row[x] > limit
+    for i in range(height):
+        row, out = level[i], pixels[i + 1, WORD : WORD + width]
+        for j in range(width):
+            out[j] = row[j] > limit
     count, head = np.int64(0), np.int64(-1)
     for y in range(1, height + 1):
         met, before = np.int64(-1), np.uint8(EMPTY)
@@ -112,7 +112,7 @@ def follow_contours(level: Bytes, cut: Int, space: Scratch) -> Int:
 
 
 @compiled
-def next_contour(table: Ints, at: Int) -> Int:
+def next_contour(table: Ints, at: Int) -> Any:  # noqa: ANN401 - an integer; of which kind, the compiler decides
     """The contour that OpenCV lists after another: those within it, then those beside it; -1 after the last."""
     if table[at, CHILD] >= 0:
         return table[at, CHILD]
