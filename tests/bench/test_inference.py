@@ -25,7 +25,14 @@ def test_all_of_it_is_measured_printed_and_written(tiny, tmp_path, capsys):
     assert (row["name"], row["size"], row["batch"]) == ("tiny", 32, 32)
     assert row["ratio"] == pytest.approx(row["boxes_per_s"] / row["plain_loop_per_s"])
     assert set(row["parts_ms"]) == {"decode", "resize", "copy", "network", "boxes", "write"}
-    rates = ("network_per_s", "boxes_per_s", "steady_boxes_per_s", "plain_loop_per_s", "latency_ms")
+    rates = (
+        "network_per_s",
+        "boxes_per_s",
+        "steady_boxes_per_s",
+        "color_mean_boxes_per_s",
+        "plain_loop_per_s",
+        "latency_ms",
+    )
     assert all(row[rate] > 0 for rate in (*rates, "latency_ms"))
     printed = capsys.readouterr().out
     for words in ("network alone", "plain loop over single frames", "latency of one frame", "decode ", "write "):

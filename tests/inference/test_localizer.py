@@ -20,8 +20,8 @@ from colocam.colormean import arrays_with_color_mean
 from colocam.data.video import VideoFrame, VideoReader, decode, probe
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
+from colocam.inference.batches import heat_of
 from colocam.inference.localize import localize_file
-from colocam.inference.localizer import heat_of
 from colocam.metrics import steadiness
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.store import load_model

@@ -19,7 +19,8 @@ from colocam.bench.frames import make_frames
 from colocam.bench.record import conditions, headline, keep
 from colocam.boxes import largest_boxes, to_8bit
 from colocam.config import Config, load_config
-from colocam.inference.localizer import Localizer, Maps
+from colocam.inference.batches import Maps
+from colocam.inference.localizer import Localizer
 from colocam.inference.network import Answers
 from colocam.inference.torch_network import Parts, TorchNetwork
 from colocam.models import Classifier, LocalizerNet, foreground
@@ -102,6 +103,8 @@ def _case(row: Row, name: str, config: Config, device: torch.device, frames: int
     stand_in = _Blobs(network, card.size)
     for key, smooth in (("boxes_per_s", "none"), ("steady_boxes_per_s", "offline")):
         _tell(row, key, _rate(Localizer(stand_in, card, smooth=smooth), scenes, frames))
+    by_color = Localizer(stand_in, card, smooth="offline", color_mean="clip")
+    _tell(row, "color_mean_boxes_per_s", _rate(by_color, scenes, frames))
     _tell(row, "plain_loop_per_s", plain)
     _tell(row, "ratio", row["boxes_per_s"] / row["plain_loop_per_s"])
     repeats = 30 if device.type == "cuda" else 3
@@ -117,6 +120,7 @@ LINES = {
     "network_per_s": ("network alone", "frames/s"),
     "boxes_per_s": ("decoded frames to boxes", "frames/s"),
     "steady_boxes_per_s": ("decoded frames to steady boxes", "frames/s"),
+    "color_mean_boxes_per_s": ("the same with the colour mean", "frames/s"),
     "plain_loop_per_s": ("plain loop over single frames", "frames/s"),
     "ratio": ("times the plain loop", ""),
     "latency_ms": ("latency of one frame", "ms"),

@@ -13,7 +13,8 @@ from colocam.data.video import UnreadableError, VideoReader
 from colocam.errors import ColocamError
 from colocam.files import explain_os_errors
 from colocam.inference.jobs import Job, find_jobs, fingerprint, refuse_overwriting
-from colocam.inference.localizer import Localizer, Options
+from colocam.inference.localizer import Localizer
+from colocam.inference.options import Options
 from colocam.inference.pipeline import ahead
 from colocam.inference.sinks import AnnotatedVideo, LocalizationTable
 from colocam.interrupt import graceful_stop, stop_requested

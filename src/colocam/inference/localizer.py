@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypedDict, Unpack, get_args
+from typing import Unpack
 
 import cv2
 import numpy as np
@@ -20,60 +20,29 @@ from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
 from colocam.boxes.tracks import NONE, margin
 from colocam.card import Card
-from colocam.config import ColorMean
 from colocam.data.choice import Chosen, FrameChoice
 from colocam.data.cuts import colour_histograms, find_cuts
 from colocam.errors import ColocamError, suggest
+from colocam.inference.batches import Maps, Pictures, heat_of, resize, softmax
 from colocam.inference.follow import each, steady_instances
-from colocam.inference.network import Answers, Floats, Levels, Network, begin
+from colocam.inference.network import Answers, Levels, Network, begin
+from colocam.inference.options import COLOR_MEANS, SMOOTH, Options
 from colocam.inference.pipeline import ahead, in_parts
 from colocam.inference.runtimes import open_network
-from colocam.inference.steady import OFFLINE, ONLINE, LookAhead, Sight, single, steady
+from colocam.inference.steady import Sight, single, steady
 from colocam.presence import SHARE, Calibration, Presence
 from colocam.types import Box, Localization, VideoFrame
 
-SMOOTH: dict[str, LookAhead | None] = {"offline": OFFLINE, "online": ONLINE, "none": None}
-COLOR_MEANS: tuple[str, ...] = get_args(ColorMean)
 WORKERS = min(16, os.cpu_count() or 1)
 """Threads that resize the frames of a batch."""
 LOOKERS = min(8, os.cpu_count() or 1)
 """Threads that look for boxes in its maps: compiled code needs no more of them, and they leave others room."""
-HEAT: Floats = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float32)
-"""(256,) foreground probability of an 8-bit level: the middle of what is rounded down to it."""
 BATCH = 16
 """Frames at once for a network that does not say what suits it."""
 BATCH_ONLINE = 8
 """At the most, unless told otherwise, where answers are wanted as frames arrive."""
 BATCH_BYTES = 2**27
 """Decoded frames that a batch may hold: large ones come in smaller batches."""
-
-
-class Options(TypedDict, total=False):
-    """How a :class:`Localizer` works.
-
-    Attributes:
-        batch: frames that the model sees at once; without it what suits the device, and 1 for a camera.
-        masks: also give outlines.
-        smooth: ``offline`` (the default) makes boxes steady with some frames of look-ahead, ``online`` with none;
-            ``none`` gives the box of each frame by itself.
-        tag: what the video is known to show; without it, what the classifier sees in it.
-        presence: give no box where the probability of presence is below this; by default all boxes are given.
-        threshold: τ relative to each map's maximum, 0–1; by default the one stored with the model.
-        instances: give every blob above the threshold for itself, a localization per object, one without a box for
-            frames without any.
-        color_mean: whose colours complete a map, ``off``, ``frame`` or ``clip``; by default as the model was trained.
-            ``clip`` looks at the frames of a batch that belong to one shot, so it needs ``smooth="offline"``; else it
-            is ``frame``.
-    """
-
-    batch: int | None
-    masks: bool
-    smooth: str
-    tag: str | None
-    presence: float | None
-    threshold: float | None
-    instances: bool
-    color_mean: str | None
 
 
 class Localizer:
@@ -165,7 +134,7 @@ class Localizer:
         with closing(ahead(self.begun(frames, live=live), 1, "network")) as batches:
             yield from self.boxes(Maps(batch, *answers()) for batch, answers in batches)
 
-    def pictures(self, frames: Iterable[VideoFrame], *, live: bool = False) -> Iterator["Pictures"]:
+    def pictures(self, frames: Iterable[VideoFrame], *, live: bool = False) -> Iterator[Pictures]:
         """First stage: frames in batches, with what the network sees of them."""
         frames, side = iter(frames), self.card.size
         suits: int = 1 if live else getattr(self.network, "batch", BATCH)
@@ -177,12 +146,12 @@ class Localizer:
                 room = max(1, min(self.batch or suits, BATCH_BYTES // first[0].image.nbytes))
                 taken = first + list(islice(frames, room - 1))
                 seen = np.empty((len(taken), side, side, 3), np.uint8)
-                in_parts(pool, _resize, list(zip(taken, seen, strict=True)), WORKERS)
+                in_parts(pool, resize, list(zip(taken, seen, strict=True)), WORKERS)
                 yield Pictures(taken, seen)
 
     def begun(
         self, frames: Iterable[VideoFrame], *, live: bool = False
-    ) -> Iterator[tuple["Pictures", Callable[[], Answers]]]:
+    ) -> Iterator[tuple[Pictures, Callable[[], Answers]]]:
         """Second stage: batches that the network works on; the first stage runs a batch ahead of it in a thread."""
         with closing(ahead(self.pictures(frames, live=live), 1, "frames")) as batches:
             for batch in batches:
@@ -196,7 +165,7 @@ class Localizer:
             return np.arange(len(pictures))
         return np.cumsum(find_cuts(colour_histograms(pictures)), dtype=np.int64)
 
-    def boxes(self, batches: Iterable["Maps"]) -> Iterator[tuple[VideoFrame, Localization]]:
+    def boxes(self, batches: Iterable[Maps]) -> Iterator[tuple[VideoFrame, Localization]]:
         """Third stage: each frame with what was found in it, when its look-ahead has come."""
         sights, wait = self._sights(batches), SMOOTH[self.smooth]
         wanted = None if self.tag is None else self.tags.index(self.tag)
@@ -211,18 +180,18 @@ class Localizer:
                 told = found.frame
                 yield sight.frame, found
 
-    def _sights(self, batches: Iterable["Maps"]) -> Iterator[Sight]:
+    def _sights(self, batches: Iterable[Maps]) -> Iterator[Sight]:
         with closing(ahead(self._looked_at(batches), 1, "contours")) as looked_at:
             for sights in looked_at:
                 yield from sights
 
-    def _looked_at(self, batches: Iterable["Maps"]) -> Iterator[list[Sight]]:
+    def _looked_at(self, batches: Iterable[Maps]) -> Iterator[list[Sight]]:
         """What is seen in each batch; runs in a thread, since Python has to choose among the boxes meanwhile."""
         with ThreadPoolExecutor(LOOKERS, "contours") as pool:
             for batch in batches:
                 yield in_parts(pool, partial(self._look, batch), list(range(len(batch.logits))), LOOKERS)
 
-    def _look(self, batch: "Maps", part: list[int]) -> list[Sight]:
+    def _look(self, batch: Maps, part: list[int]) -> list[Sight]:
         """What is seen in some neighbouring frames of a batch; runs in several threads."""
         (frames, pictures), logits, maps, peaks = batch
         own = slice(part[0], part[-1] + 1)
@@ -232,7 +201,7 @@ class Localizer:
             histograms = np.empty((len(part), 0), np.float32)
         else:
             histograms = colour_histograms(pictures[own])
-        parts = (frames[own], _softmax(logits[own]), heat_of(maps[own]), levels, candidates, histograms, peaks[own])
+        parts = (frames[own], softmax(logits[own]), heat_of(maps[own]), levels, candidates, histograms, peaks[own])
         return [Sight(*one) for one in zip(*parts, strict=True)]
 
     def _tell(self, sight: Sight) -> Localization:
@@ -267,39 +236,3 @@ class Localizer:
             margin=lead,
             mask=mask,
         )
-
-
-class Pictures(NamedTuple):
-    """A batch: its frames, and (B, S, S, 3) what the network sees of them."""
-
-    frames: list[VideoFrame]
-    pictures: npt.NDArray[np.uint8]
-
-
-class Maps(NamedTuple):
-    """A batch with the network's answers, see :class:`Network`."""
-
-    batch: Pictures
-    logits: Floats
-    maps: Floats | Levels
-    peaks: Floats
-
-
-def heat_of(maps: Floats | Levels) -> Floats:
-    """Foreground probabilities (B, h, w) of maps that may be 8-bit levels."""
-    heat: Floats = cv2.LUT(maps, HEAT) if maps.dtype == np.uint8 else maps  # type: ignore[assignment]
-    return heat
-
-
-def _resize(jobs: list[tuple[VideoFrame, Levels]]) -> list[Levels]:
-    """Resize each frame into the picture (S, S, 3) beside it."""
-    for frame, out in jobs:
-        cv2.resize(frame.image, out.shape[1::-1], dst=out, interpolation=cv2.INTER_AREA)
-    return [out for _, out in jobs]
-
-
-def _softmax(logits: Floats) -> Floats:
-    """Probabilities (B, K) of logits (B, K)."""
-    odds = np.exp(logits - logits.max(1, keepdims=True))
-    probabilities: Floats = odds / odds.sum(1, keepdims=True)
-    return probabilities
