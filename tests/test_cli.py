@@ -191,7 +191,7 @@ def test_a_run_of_another_configuration(colocam, trained, collection, frame_cach
     before = (trained / "config.yaml").read_bytes()
     methods = ["--set", "methods=[colocam, fcam]"]
     error = colocam(*arguments, *methods, "--set", "localizer.losses.coloc=3").error
-    assert f"{trained} holds a run of another configuration (localizer.losses.coloc: 0.5 there, 3.0 now)" in error
+    assert f"{trained} holds a run of another configuration (localizer.losses.coloc: 1.0 there, 3.0 now)" in error
     error = colocam(*arguments, *methods, "--set", "backbone.args={drop_rate: 0.1}").error
     assert "(backbone.args.drop_rate: not set there, 0.1 now): choose another folder or delete it" in error
     assert "(methods: " in colocam(*arguments).error

@@ -124,7 +124,7 @@ def test_only_the_chosen_frames_are_converted(tmp_path, make_video, monkeypatch)
 
     film, seen = make_video(tmp_path / "film.mp4", 20), []
     convert = video._to_rgb
-    monkeypatch.setattr(video, "_to_rgb", lambda frame: seen.append(frame.pts) or convert(frame))
+    monkeypatch.setattr(video, "_to_rgb", lambda frame, *more: seen.append(frame.pts) or convert(frame, *more))
     chosen = [frame.index for frame in decode(film, choice=FrameChoice(every=9))]
     assert chosen == [0, 9, 18]
     assert len(seen) == 1 + 3  # the first one says how large the video is
