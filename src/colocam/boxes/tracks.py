@@ -4,7 +4,7 @@ The path x_1 … x_T takes one candidate of each frame or none and maximises
 
     Σ_t score(x_t) − Σ_t change(x_t, x_{t+1}),
 
-where a change of boxes costs ``JUMP`` · (1 − IoU), to lose or to find the object costs half a jump, and across a cut
+where the published box, the one that the threshold was chosen for, counts ``TRUST`` more than the others, a change of boxes costs ``JUMP`` · (1 − IoU), to lose or to find the object costs half a jump, and across a cut
 nothing costs anything. So going through "none" is never cheaper than the jump itself, while one bad frame is.
 """
 
@@ -22,8 +22,10 @@ Integers = npt.NDArray[np.int64]
 
 NONE = -1
 """Choice of a frame in which the object is not seen."""
-JUMP = 1.0
+JUMP = 1.3
 """Cost of a jump to a box without overlap, in units of the score."""
+TRUST = 0.3
+"""What the published box, the first candidate, counts more, in the same units."""
 
 
 def iou(a: Floats, b: Floats) -> Floats:
@@ -90,9 +92,10 @@ class BestPath:
     With a lag of 0 a decision knows the past alone; with the lag of the whole video the path is the best of all.
     """
 
-    def __init__(self, lag: int, jump: float = JUMP) -> None:
+    def __init__(self, lag: int, jump: float = JUMP, trust: float = TRUST) -> None:
         self.lag = lag
         self.jump = jump
+        self.trust = trust
         self._boxes = np.zeros((0, 4))
         self._totals = np.zeros(0)
         self._origins: deque[list[int]] = deque(maxlen=lag + 1)  # where the best path to each state came from
@@ -103,6 +106,8 @@ class BestPath:
         boxes = np.ascontiguousarray(candidates.boxes, np.float64)
         scores = np.zeros(len(candidates.scores) + 1)
         scores[:-1] = candidates.scores
+        if len(boxes):
+            scores[0] += self.trust
         if len(self._totals) == 0:
             self._totals, origins = scores, np.zeros(len(scores), np.int64)
         else:
