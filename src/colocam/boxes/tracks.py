@@ -4,8 +4,9 @@ The path x_1 … x_T takes one candidate of each frame or none and maximises
 
     Σ_t score(x_t) − Σ_t change(x_t, x_{t+1}),
 
-where the published box, the one that the threshold was chosen for, counts ``TRUST`` more than the others, a change of boxes costs ``JUMP`` · (1 − IoU), to lose or to find the object costs half a jump, and across a cut
-nothing costs anything. So going through "none" is never cheaper than the jump itself, while one bad frame is.
+where the published box, the one that the threshold was chosen for, counts ``TRUST`` more than the others, a change of
+boxes costs ``JUMP`` · (1 − IoU), to lose or to find the object costs half a jump, and across a cut nothing costs
+anything. So going through "none" is never cheaper than the jump itself, while one bad frame is.
 """
 
 from collections import deque
