@@ -10,12 +10,14 @@ import threading
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from pycocotools.coco import COCO
 
 from colocam.data.choice import FrameChoice
 from colocam.data.video import VideoReader, decode, probe
 from colocam.errors import ColocamError
+from colocam.inference import Localizer
 from colocam.inference.jobs import find_jobs, fingerprint, refuse_overwriting
 from colocam.inference.localize import Writing, localize_file, localize_videos
 
@@ -260,6 +262,7 @@ def test_what_never_ends_is_kept_when_it_is_stopped(trained, tmp_path, monkeypat
 
 
 def test_an_interrupt_while_writing_leaves_neither_files_nor_threads(trained, film, tmp_path, monkeypatch):
+    Localizer.load(trained).network(np.zeros((2, 32, 32, 3), np.uint8))  # the networks' threads stay
     threads = set(threading.enumerate())
 
     def interrupted(*_arguments):

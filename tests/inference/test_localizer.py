@@ -560,8 +560,8 @@ def test_colours_do_not_cross_a_cut(trained, tmp_path, make_video):
     shots = [np.full((40, 48, 3), color, np.uint8) for color in ((200, 30, 30), (30, 200, 30)) for _ in range(8)]
     film = make_video(tmp_path / "cut.mp4", shots)
     localizer = Localizer.load(trained, color_mean="clip", batch=16)
-    (batch,) = localizer.pictures(decode(film))
-    assert localizer._sequences(batch.pictures).tolist() == [0] * 8 + [1] * 8
+    ((batch, _),) = localizer.begun(decode(film))
+    assert localizer._sequences(batch).tolist() == [0] * 8 + [1] * 8
 
 
 def test_the_model_says_whether_colours_complete_its_maps(broken, video):

@@ -48,15 +48,16 @@ class Samples:
         A clip's frames come in one batch; only one with more than ``batch`` of them is cut into batches of its own.
         """
         lengths = torch.unique_consecutive(self.picks.clips, return_counts=True)[1].tolist()
-        pieces = [min(batch, length - first) for length in lengths for first in range(0, length, batch)]
+        groups: list[list[int]] = []
+        for piece in (min(batch, length - first) for length in lengths for first in range(0, length, batch)):
+            if not groups or sum(groups[-1]) + piece > batch:
+                groups.append([])
+            groups[-1].append(piece)
         start = 0
-        while pieces:
-            count = 1
-            while count < len(pieces) and sum(pieces[: count + 1]) <= batch:
-                count += 1
-            taken, pieces = torch.tensor(pieces[:count]), pieces[count:]
-            end = start + int(taken.sum())
-            yield *self._read(slice(start, end), size, device), torch.arange(count).repeat_interleave(taken)
+        for group in groups:
+            end = start + sum(group)
+            numbers = torch.arange(len(group)).repeat_interleave(torch.tensor(group))
+            yield *self._read(slice(start, end), size, device), numbers
             start = end
 
     def _read(self, part: slice, size: int, device: torch.device) -> tuple[Tensor, Tensor]:

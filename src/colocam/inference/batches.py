@@ -5,6 +5,7 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
+from colocam.data.cuts import Histograms
 from colocam.inference.network import Floats, Levels
 from colocam.types import VideoFrame
 
@@ -13,10 +14,11 @@ HEAT: Floats = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float32)
 
 
 class Pictures(NamedTuple):
-    """A batch: its frames, and (B, S, S, 3) what the network sees of them."""
+    """A batch: its frames, (B, S, S, 3) what the network sees of them, and (B, D) their colours where someone asked."""
 
     frames: list[VideoFrame]
     pictures: Levels
+    histograms: Histograms | None = None
 
 
 class Maps(NamedTuple):

@@ -25,7 +25,7 @@ from colocam.data.cuts import colour_histograms, find_cuts
 from colocam.errors import ColocamError, suggest
 from colocam.inference.batches import Maps, Pictures, heat_of, resize, softmax
 from colocam.inference.follow import each, steady_instances
-from colocam.inference.network import Answers, Levels, Network, begin
+from colocam.inference.network import Answers, Network, begin
 from colocam.inference.options import COLOR_MEANS, SMOOTH, Options
 from colocam.inference.pipeline import ahead, in_parts
 from colocam.inference.runtimes import open_network
@@ -154,16 +154,18 @@ class Localizer:
     ) -> Iterator[tuple[Pictures, Callable[[], Answers]]]:
         """Second stage: batches that the network works on; the first stage runs a batch ahead of it in a thread."""
         with closing(ahead(self.pictures(frames, live=live), 1, "frames")) as batches:
+            by_shot = self.color_mean == "clip" and self.smooth == "offline"
             for batch in batches:
-                yield batch, begin(self.network, batch.pictures, self._sequences(batch.pictures))
+                seen = batch._replace(histograms=colour_histograms(batch.pictures)) if by_shot else batch
+                yield seen, begin(self.network, seen.pictures, self._sequences(seen))
 
-    def _sequences(self, pictures: Levels) -> npt.NDArray[np.int64] | None:
+    def _sequences(self, batch: Pictures) -> npt.NDArray[np.int64] | None:
         """(B,) numbers of the frames whose colours complete each other's maps: each its own, or those of its shot."""
         if self.color_mean == "off":
             return None
-        if self.color_mean == "frame" or self.smooth != "offline":
-            return np.arange(len(pictures))
-        return np.cumsum(find_cuts(colour_histograms(pictures)), dtype=np.int64)
+        if batch.histograms is None:
+            return np.arange(len(batch.pictures))
+        return np.cumsum(find_cuts(batch.histograms), dtype=np.int64)
 
     def boxes(self, batches: Iterable[Maps]) -> Iterator[tuple[VideoFrame, Localization]]:
         """Third stage: each frame with what was found in it, when its look-ahead has come."""
@@ -193,14 +195,14 @@ class Localizer:
 
     def _look(self, batch: Maps, part: list[int]) -> list[Sight]:
         """What is seen in some neighbouring frames of a batch; runs in several threads."""
-        (frames, pictures), logits, maps, peaks = batch
+        (frames, pictures, known), logits, maps, peaks = batch
         own = slice(part[0], part[-1] + 1)
         levels = to_8bit(maps[own])
         candidates = (instance_boxes if self.instances else candidate_boxes)(levels, self.threshold)
         if SMOOTH[self.smooth] is None:  # nobody asks for cuts
             histograms = np.empty((len(part), 0), np.float32)
         else:
-            histograms = colour_histograms(pictures[own])
+            histograms = colour_histograms(pictures[own]) if known is None else known[own]
         parts = (frames[own], softmax(logits[own]), heat_of(maps[own]), levels, candidates, histograms, peaks[own])
         return [Sight(*one) for one in zip(*parts, strict=True)]
 
