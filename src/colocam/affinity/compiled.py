@@ -14,10 +14,14 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 # Not "fast": NaN must stay NaN, and must not reach an array index.
-_jit = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+_OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
+_jit = numba.njit(**_OPTIONS)
+# Compiled into every caller: else the process that compiles takes the code of a helper on its own, later ones that of
+# the caller's cache, which was optimised once more and rounds differently.
+_part = numba.njit(forceinline=True, **_OPTIONS)
 
 
-@_jit
+@_part
 def _axis(level: float, constants: Array) -> tuple[float, float]:
     """Cell of a level on one axis, and the offset from the cell's centre, -½ … ½ cells."""
     half, last = constants[5], constants[6]
@@ -65,7 +69,7 @@ def number(used: Array, rows: Array, slot: Array, blue: Array) -> int:
     return count
 
 
-@_jit
+@_part
 def _local(rgb: Array, f: int, p: int, constants: Array) -> tuple[float, float, float, float]:
     """φ of a pixel: e, f_r·e, f_g·e and f_b·e with their scales."""
     q, one = constants[1], constants[4]
@@ -135,7 +139,7 @@ def slice_(
                 out[f, c, p] = total
 
 
-@_jit
+@_part
 def combine(coefficients: Array, rows: Array, out: Array) -> None:
     """Add coefficientsᵀ @ rows to ``out``: (K, A), (K, n) -> (A, n); 4 × 4 terms at a time keep vector units busy."""
     terms, count = coefficients.shape
