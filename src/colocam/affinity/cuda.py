@@ -12,18 +12,19 @@ from colocam.affinity import graphs, kernels, space_kernels
 from colocam.affinity.basis import ColorBasis
 from colocam.errors import ColocamError
 
-# Moments or sums held at once; groups beyond that are computed in turn. The second-level cache holds about half of it.
+# Moments, and sums of colour and space, held at once; groups beyond that are computed in turn.
 _WORKSPACE = 96 << 20
+_SPACE_WORKSPACE = 192 << 20
 # Pixels of one group that share a copy of its cells: atomics to one address wait for each other.
-_PIXELS_PER_COPY = 600_000
+_PIXELS_PER_COPY = 1_600_000
 _MAX_COPIES = 4
 _THREADS = 128
-_SPLAT_RUN = 8
+_SPLAT_RUN = 4
 _SLICE_RUN = 4
 _SORT_BLOCK = 256
 # Pixels of a row and eigenvectors along b that a program takes at once, its warps and loads ahead.
-_ANALYSE = (32, 32, 1, 1)
-_SYNTHESISE = (32, 32, 1, 1)
+_ANALYSE = (32, 32, 2, 1)
+_SYNTHESISE = (32, 32, 1, 3)
 
 
 class _Tile(NamedTuple):
@@ -37,8 +38,8 @@ class _Tile(NamedTuple):
 
 
 _TILE = _Tile(32, 64, 32, 4, 3)
-_CELLS_TILE = _Tile(64, 128, 32, 8, 2)
-_SPACE_TILE = _Tile(64, 64, 32, 4, 3)
+_CELLS_TILE = _Tile(64, 128, 32, 4, 3)
+_SPACE_TILE = _Tile(32, 128, 32, 4, 2)
 
 
 @lru_cache(maxsize=32)
@@ -141,7 +142,7 @@ class _Rows:
     def multiply(self, values: Tensor, out: Tensor, totals: Tensor | None) -> None:
         """Product of values (F, 1 or 2, P) into ``out``; with ``totals``, as in ``_Cells.mix``, of 1 and values - ½."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
-        at_once = _at_once(n * n * 3 * rank * ranks * 2 * 4, n)
+        at_once = _at_once(_SPACE_WORKSPACE, n * n * 3 * rank * ranks * 2 * 4, n)
         matrices = _matrices(self.basis, self.precision, self.rgb.device)
         _, over_g, over_r, back_g, _, factor = matrices
         channels = 2 if totals is None else 1
@@ -184,9 +185,9 @@ class _Rows:
         )  # fmt: skip
 
 
-def _at_once(group_bytes: int, cells: int) -> int:
+def _at_once(workspace: int, group_bytes: int, cells: int) -> int:
     """Groups that are computed together: as the workspace allows, and the third axis of programs, groups · cells."""
-    return max(1, min(_WORKSPACE // group_bytes, 65535 // cells))
+    return max(1, min(workspace // group_bytes, 65535 // cells))
 
 
 def _block(size: int) -> int:
@@ -227,7 +228,7 @@ def _run(
             for v, target in pairs:
                 rows.multiply(v, target, totals)
             return
-        at_once = _at_once(basis.cells**3 * 32, basis.cells)
+        at_once = _at_once(_WORKSPACE, basis.cells**3 * 32, basis.cells)
         for first in range(0, groups, at_once):
             for v, target in pairs:
                 cells = _Cells(rgb, group, first, min(at_once, groups - first), basis)
