@@ -51,7 +51,7 @@ def test_space_in_passes_and_blocks_smaller_than_the_basis(monkeypatch):
     block = BASIS.rank // 2
     assert block > 0
     assert block & (block - 1) == 0
-    monkeypatch.setattr(cuda, "_WORKSPACE", 1)
+    monkeypatch.setattr(cuda, "_SPACE_WORKSPACE", 1)
     monkeypatch.setattr(cuda, "_ANALYSE", (16, block, 1, 1))
     monkeypatch.setattr(cuda, "_SYNTHESISE", (16, block, 1, 1))
     assert relative_error(cuda.product(*strided, GROUP, 2, BASIS, psi), exact) <= ROUNDING

@@ -3,12 +3,15 @@
 A step of the colour term is a dozen kernels of a few microseconds each, and launching one from Python takes longer than
 running it. A recording reads its inputs where they lay when it was made. Allocators hand out the same addresses step
 after step, so an input mostly lies there again; where it does not, it is copied to memory of our own.
+What a replay costs beyond its one launch is Python and copies of results: both are kept few.
 """
 
 import threading
 import warnings
-from collections import Counter, OrderedDict
+import weakref
+from collections import Counter
 from collections.abc import Callable, Hashable
+from itertools import count
 from typing import Any
 
 import torch
@@ -21,13 +24,15 @@ _MAX_ADDRESSES = 4
 _MAX_SEEN = 64
 _MAX_SHAPES = 32
 # Larger inputs keep the device busy for longer than the launches take, and their recordings would hold much memory.
-_MAX_INPUT_BYTES = 32 << 20
+_MAX_INPUT_BYTES = 128 << 20
 _MAX_HELD_BYTES = 160 << 20
 
 Work = Callable[..., tuple[Tensor, ...]]
 
-_lock = threading.Lock()
+# Held while a recording is replayed, and to be held by whoever launches something that reads what was lent.
+lock = threading.Lock()
 _here = threading.local()
+_clock = count()
 
 
 def replay(work: Work, inputs: tuple[Tensor, ...], options: tuple[Hashable, ...]) -> tuple[Tensor, ...]:
@@ -40,21 +45,23 @@ def replay(work: Work, inputs: tuple[Tensor, ...], options: tuple[Hashable, ...]
         options: everything else that the result depends on.
 
     Returns:
-        Tensors of the caller's own.
+        The first tensor is the caller's own. The others are lent, to be read, or saved for a backward pass, on this
+        stream. Where one is alive when its memory is needed again, it moves to memory of its own: views would not.
     """
     if not _possible(inputs):
         return work(*inputs, *options)
-    device = inputs[0].device.index
+    device = inputs[0].get_device()
     # Recordings share their workspace, which only the order of one stream protects.
     place = device, _stream(device)
-    key = (work, options, place, *((t.shape, t.stride(), t.dtype) for t in inputs))
-    with _lock:
+    key = (work, options, place, *[(t.shape, t.stride(), t.dtype) for t in inputs])
+    with lock:
+        # Looked up once: a tuple finds its hash anew each time.
         shape = _shapes.get(key)
         if shape is None:
+            if len(_shapes) >= _MAX_SHAPES:
+                _forget_oldest()
             shape = _shapes[key] = _Shape(inputs)
-            if len(_shapes) > _MAX_SHAPES:
-                _shapes.popitem(last=False)
-        _shapes.move_to_end(key)
+        shape.used = next(_clock)
         return shape(work, inputs, options, place)
 
 
@@ -67,7 +74,7 @@ def hold(*tensors: Tensor) -> None:
 
 def clear() -> None:
     """Forget all recordings and free their memory."""
-    with _lock:
+    with lock:
         _shapes.clear()
 
 
@@ -76,6 +83,7 @@ class _Recording:
 
     def __init__(self, work: Work, inputs: tuple[Tensor, ...], options: tuple[Hashable, ...], pool: Any) -> None:  # noqa: ANN401
         device = inputs[0].device
+        self.lent: list[weakref.ref[Tensor]] = []
         self.held: list[Tensor] = []
         self.graph = torch.cuda.CUDAGraph()
         side = _side(device)
@@ -99,15 +107,24 @@ class _Recording:
         return self.graph.pool()
 
     def __call__(self) -> tuple[Tensor, ...]:
+        for lent in self.lent:
+            tensor = lent()
+            if tensor is not None:
+                with torch.inference_mode(mode=False):
+                    tensor.data = tensor.clone()
         self.graph.replay()
-        return tuple(output.clone() for output in self.outputs)
+        first, *others = self.outputs
+        # New tensors on the same memory, which live as long as someone waits for what they hold.
+        lending = [output.detach() for output in others]
+        self.lent = [weakref.ref(tensor) for tensor in lending]
+        return first.clone(), *lending
 
 
 class _Shape:
     """What is known of calls with one key."""
 
     def __init__(self, inputs: tuple[Tensor, ...]) -> None:
-        self.calls = 0
+        self.calls = self.used = 0
         self.never = not 0 < _bytes(inputs) <= _MAX_INPUT_BYTES
         self.seen: Counter[tuple[int, ...]] = Counter()
         self.recordings: dict[tuple[int, ...], _Recording] = {}
@@ -116,7 +133,7 @@ class _Shape:
     def __call__(
         self, work: Work, inputs: tuple[Tensor, ...], options: tuple[Hashable, ...], place: Hashable
     ) -> tuple[Tensor, ...]:
-        addresses = tuple(t.data_ptr() for t in inputs)
+        addresses = tuple([t.data_ptr() for t in inputs])
         recording = self.recordings.get(addresses)
         if recording is not None:
             return recording()
@@ -127,7 +144,7 @@ class _Shape:
         if self.never or self.calls < _SIGHTINGS:
             return _directly(work, inputs, options)
         with torch.inference_mode(mode=False), torch.no_grad():
-            if self.seen[addresses] >= _SIGHTINGS and len(self.recordings) < _MAX_ADDRESSES:
+            if self.seen[addresses] >= _SIGHTINGS and self._has_room():
                 # What is recorded has run once with these very inputs: nothing is left to compile or to load.
                 result = _directly(work, inputs, options)
                 made = self._record(work, inputs, options, place)
@@ -160,6 +177,10 @@ class _Shape:
             warnings.warn(f"affinity: launches could not be recorded and stay single: {error}", stacklevel=2)
             return None
 
+    def _has_room(self) -> bool:
+        """Whether one more set of addresses may have a recording, and outputs, of its own."""
+        return len(self.recordings) < _MAX_ADDRESSES and 3 * self.held_bytes() <= 2 * _MAX_HELD_BYTES
+
     def all(self) -> list[_Recording]:
         return [*self.recordings.values(), *([self.own[1]] if self.own else [])]
 
@@ -168,13 +189,18 @@ class _Shape:
         return _bytes((*tensors, *(self.own[0] if self.own else ())))
 
 
-_shapes: OrderedDict[tuple[Any, ...], _Shape] = OrderedDict()
+_shapes: dict[tuple[Any, ...], _Shape] = {}
+
+
+def _forget_oldest() -> None:
+    """Let go of the shape that was not used for longest."""
+    del _shapes[min(_shapes, key=lambda key: _shapes[key].used)]
 
 
 def _trim() -> None:
-    """Let go of the shapes that were not used for longest, as far as memory asks."""
+    """Let go of shapes as far as memory asks."""
     while len(_shapes) > 1 and sum(shape.held_bytes() for shape in _shapes.values()) > _MAX_HELD_BYTES:
-        _shapes.popitem(last=False)
+        _forget_oldest()
 
 
 def _directly(work: Work, inputs: tuple[Tensor, ...], options: tuple[Hashable, ...]) -> tuple[Tensor, ...]:

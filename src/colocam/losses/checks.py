@@ -26,12 +26,13 @@ def require_finite(where: str, **inputs: Tensor) -> None:
 
 def require_finite_on_cpu(where: str, **inputs: Tensor) -> None:
     """``require_finite`` where it costs no synchronisation."""
-    require_finite(where, **{name: tensor for name, tensor in inputs.items() if tensor.device.type == "cpu"})
+    require_finite(where, **{name: tensor for name, tensor in inputs.items() if tensor.is_cpu})
 
 
 def require_shapes(where: str, frames: Tensor, maps: Tensor) -> None:
     """Raise a ColocamError unless frames are (B, 3, H, W), constants, and maps (B, H, W)."""
-    if frames.dim() != 4 or frames.shape[1] != 3 or maps.shape != (frames.shape[0], *frames.shape[2:]):
+    shape = frames.shape  # once: the device waits for the host meanwhile
+    if len(shape) != 4 or shape[1] != 3 or maps.shape != (shape[0], shape[2], shape[3]):
         raise ColocamError(
             f"{where}: needs frames (B, 3, H, W) and maps (B, H, W), got {tuple(frames.shape)} and {tuple(maps.shape)}"
         )

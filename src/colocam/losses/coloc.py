@@ -37,7 +37,8 @@ class CoLocLoss(nn.Module):
                 "CoLocLoss: weighting is 'adaptive' or 'constant' and divisor 'affinity' or 'energy', "
                 f"got {weighting!r} and {divisor!r}"
             )
-        self.sigma, self.weighting, self.divisor, self.tol = float(sigma), weighting, divisor, float(tol)
+        self.gaussian = engine.Gaussian(float(sigma), float(tol))
+        self.weighting, self.divisor = weighting, divisor
 
     def forward(self, frames: Tensor, maps: Tensor, sequences: Tensor, count: int | None = None) -> Tensor:
         """Scalar loss; 0 where no sequence has two frames.
@@ -52,10 +53,9 @@ class CoLocLoss(nn.Module):
         require_shapes("CoLocLoss", frames, maps)
         require_finite_on_cpu("CoLocLoss", frames=frames, maps=maps)
         group, groups = require_sequences("CoLocLoss", sequences, maps, count)
-        gaussian = engine.Gaussian(self.sigma, self.tol)
         adaptive, by_energy = self.weighting == "adaptive", self.divisor == "energy"
         return differentiable(
-            _weighted_energy, maps, frames, (group,), groups, adaptive, by_energy, gaussian=gaussian
+            _weighted_energy, maps, frames, (group,), groups, adaptive, by_energy, gaussian=self.gaussian
         )  # fmt: skip
 
 
