@@ -31,7 +31,7 @@ def test_every_preset_loads_and_survives_a_round_trip(name, tmp_path):
     config = load_config(name)
     write_config(tmp_path / "config.yaml", config)
     assert read_config(tmp_path / "config.yaml") == config
-    assert set(preset_names()) == {"cpu", "paper"}
+    assert set(preset_names()) == {"cpu", "paper", "resnet50"}
 
 
 def test_resolved_yaml_names_every_key(tmp_path):
@@ -233,6 +233,8 @@ def test_methods_change_only_what_defines_them():
     assert fcam.losses.model_copy(update={"coloc": 3.0}) == own.losses
     assert (own.color_mean, fcam.color_mean, tcam.color_mean) == ("clip", "off", "off")
     assert fcam.model_copy(update={"losses": own.losses, "seeds": own.seeds, "color_mean": "clip"}) == own
+    focused = load_config("resnet50")
+    assert [focused.stage2(method).focus for method in ("colocam", "fcam", "tcam")] == [True, False, False]
     assert tcam.model_copy(update={"pool": 0}) == fcam
     sparse = {"foreground": 1, "background": 1, "region": "mask", "blobs": "all"}
     assert fcam.seeds == own.seeds.model_copy(update=sparse)

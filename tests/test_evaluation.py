@@ -9,12 +9,15 @@ import torch
 import torch.nn.functional as F
 
 from colocam.boxes import largest_boxes, to_8bit
+from colocam.cams import extract
+from colocam.cams.normalise import min_max
 from colocam.colormean import with_color_mean
 from colocam.config import load_config
 from colocam.data.samples import labelled_samples
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation import evaluate, maps_of, methods_of_run, open_exam
+from colocam.finish import finish
 from colocam.models.store import load_model
 from colocam.report.console import print_evaluations
 from colocam.run import open_run
@@ -328,11 +331,39 @@ def test_maps_of_all_methods_may_be_completed_by_colour(run, collection, color_m
         for frames, classes, clips in exam.evaluated.samples.clips_together(32, opened.device):
             ids = clips if color_mean == "clip" else torch.arange(len(frames))
             with torch.inference_mode():
-                parts.append(to_8bit(with_color_mean(frames, mapper.maps(frames, classes), ids)).numpy())
+                parts.append(to_8bit(with_color_mean(frames, mapper.draw(frames, classes)[0], ids)).numpy())
         grid = np.array([found[name]["tags-only"]["threshold"]])
         hits = exam.evaluated.hits(np.concatenate(parts), grid)
         means = exam.evaluated.frames.class_means(hits)[:, 0]
         assert found[name]["tags-only"]["average"] == pytest.approx(100 * means.mean())
+
+
+def test_maps_of_decoders_may_be_focused_on_the_tag(run, collection):
+    """Against decoders' maps and LayerCAMs of the tags, finished here and counted; CAMs stay as they are."""
+    plain, found = evaluate(run, collection.truth), evaluate(run, collection.truth, focus=True)
+    assert found["layercam"] == plain["layercam"]
+    opened = open_run(run)
+    exam = open_exam(opened, collection.truth)
+    method = opened.config.methods[0]
+    (_, draw), (_, as_is) = (
+        (mapper.color_mean, mapper.draw)
+        for mapper in (methods_of_run(opened, [], focus=focus)[method] for focus in (True, False))
+    )
+    parts = []
+    for frames, classes, _ in exam.evaluated.samples.clips_together(32, opened.device):
+        with torch.inference_mode():
+            cams = extract("layercam", opened.classifier(), frames, classes)
+            torch.testing.assert_close(min_max(draw(frames, classes)[1]), min_max(cams), atol=1e-4, rtol=1e-4)
+            parts.append(to_8bit(finish(frames, as_is(frames, classes)[0], None, cams)).numpy())
+    grid = np.array([found[method]["tags-only"]["threshold"]])
+    hits = exam.evaluated.hits(np.concatenate(parts), grid)
+    means = exam.evaluated.frames.class_means(hits)[:, 0]
+    assert found[method]["tags-only"]["average"] == pytest.approx(100 * means.mean())
+
+
+def test_focus_on_the_command_line(colocam, run, collection):
+    for asked in ("--focus", "--no-focus"):
+        assert colocam("evaluate", run, "--boxes", collection.truth, asked).code == 0
 
 
 def test_the_colour_mean_on_the_command_line(colocam, run, collection):

@@ -29,7 +29,7 @@ def colourful(frames, classes):
     """How far a pixel is from grey: finds the squares over grey noise; a cat only above a bright ground."""
     maps = (frames.amax(1) - frames.amin(1)) / 255
     maps[classes == 1, 8:] = maps[classes == 1, 8:].clamp(min=0.45)
-    return maps
+    return maps, None
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def own(trained, collection, tmp_path_factory):
     frames = config.frames.model_copy(update={"per_val_clip": 5})
     write_config(folder / "config.yaml", config.model_copy(update={"frames": frames}))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("colocam.evaluation.methods_of_run", lambda *_: {"colocam": Mapper(colourful)})
+        patch.setattr("colocam.evaluation.methods_of_run", lambda *_, **__: {"colocam": Mapper(colourful)})
         result = evaluate(folder, collection.truth)
     run = open_run(folder)
     maps = {}

@@ -23,6 +23,7 @@ class Card(BaseModel):
         presence: slope and offset that turn the peak of a class's activation map into evidence
             (:mod:`colocam.presence`); None where nothing was calibrated.
         color_mean: whose colours complete the maps, ``off``, ``frame`` or ``clip``; τ was chosen on such maps.
+        focus: whether they are drawn towards the class (:mod:`colocam.focus`); likewise.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -37,6 +38,7 @@ class Card(BaseModel):
     decoder: tuple[int, ...]
     presence: tuple[float, float] | None = None
     color_mean: ColorMean = "off"
+    focus: bool = False
 
 
 def parse_card(text: str, origin: str, remedy: str = "train again or restore the file") -> Card:

@@ -57,13 +57,14 @@ def evaluate(
     split: Split = "test",
     cams: Sequence[str] | None = None,
     color_mean: ColorMean | None = None,
+    focus: bool | None = None,
     device: str | None = None,
 ) -> dict[str, Any]:
     """Measure CAMs of the classifier and every trained method of a run on frames of ``split`` that have true boxes.
 
     ``cams`` names the methods to measure, those of :func:`colocam.cams.extract` or ``clip-es``; without it, the run's
-    own source of seeds. ``color_mean`` completes the maps of all methods so; without it, those of each as it was
-    trained for, and CAMs not at all.
+    own source of seeds. ``color_mean`` completes the maps of all methods so, and ``focus`` draws those of all decoders
+    towards the class or not; without them, those of each as it was trained for, and CAMs not at all.
 
     Writes ``evaluation.json`` and ``cases.npz`` (examples for the report) into the run folder and returns the former:
     ``{method: {protocol: {"average": CorLoc in percent, class: …}}, "classification": …, "data": …}``, and
@@ -76,7 +77,7 @@ def evaluate(
 
     result: dict[str, Any] = {}
     maps, thresholds = {}, {}
-    for name, mapper in methods_of_run(opened, wanted).items():
+    for name, mapper in methods_of_run(opened, wanted, focus=focus).items():
         asked = mapper if color_mean is None else mapper._replace(color_mean=color_mean)
         maps[name], thresholds[name], result[name] = measure(exam, asked)
     result["classification"] = accuracy(exam.classified["top1"], evaluated.frames)
@@ -160,14 +161,15 @@ def labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) 
     return Labelled(samples, scaled_boxes(samples, truth, run.config.frames.crop), tags)
 
 
-def methods_of_run(run: Run, cams: Sequence[Source]) -> dict[str, Mapper]:
+def methods_of_run(run: Run, cams: Sequence[Source], *, focus: bool | None = None) -> dict[str, Mapper]:
     """The methods of a run by name: class activation maps, source of seeds first, then what was trained."""
     own_first = sorted(cams, key=lambda cam: cam != run.config.cam)
     sources = zip(own_first, run.sources(*own_first), strict=True)
-    mappers: dict[str, Mapper] = {cam: cam_mapper(source, run.config.frames.crop) for cam, source in sources}
+    mappers: dict[str, Mapper] = {cam: cam_mapper(source.maps, run.config.frames.crop) for cam, source in sources}
     for method in reversed(run.config.methods):
         model = load_model(run.model_folder(method))
-        mappers[method] = decoder_mapper(model.net.to(run.device), model.card.color_mean)
+        drawn_towards = model.card.focus if focus is None else focus
+        mappers[method] = decoder_mapper(model.net.to(run.device), model.card.color_mean, focus=drawn_towards)
     return mappers
 
 

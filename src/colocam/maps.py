@@ -10,10 +10,9 @@ from torch import Tensor
 
 from colocam.boxes.quantize import to_8bit
 from colocam.cams import full_size
-from colocam.cams.source import CamSource
-from colocam.colormean import with_color_mean
 from colocam.config import ColorMean
 from colocam.data.samples import Samples
+from colocam.finish import finish
 from colocam.models import LocalizerNet, foreground
 
 Levels = npt.NDArray[np.uint8]
@@ -24,30 +23,35 @@ class Mapper(NamedTuple):
     """What draws the maps of a method.
 
     Attributes:
-        maps: frames (B, 3, S, S) in 0–255, classes (B,) → maps (B, S, S) in 0–1.
+        draw: frames (B, 3, S, S) in 0–255, classes (B,) → maps (B, S, S) in 0–1, and LayerCAMs of these classes
+            (B, h, w) to focus them by, or None.
         color_mean: whose colours complete them.
     """
 
-    maps: Callable[[Tensor, Tensor], Tensor]
+    draw: Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]
     color_mean: ColorMean = "off"
 
 
-def cam_mapper(source: CamSource, size: int) -> Mapper:
-    """Class activation maps at full size."""
-    return Mapper(lambda frames, classes: full_size(source.maps(frames, classes), size))
+def cam_mapper(maps: Callable[[Tensor, Tensor], Tensor], size: int) -> Mapper:
+    """Class activation maps (B, h, w) at full size."""
+    return Mapper(lambda frames, classes: (full_size(maps(frames, classes), size), None))
 
 
-def decoder_mapper(net: LocalizerNet, color_mean: ColorMean) -> Mapper:
-    """The foreground of a decoder."""
-    return Mapper(lambda frames, _: foreground(net(frames).map_logits), color_mean)
+def decoder_mapper(net: LocalizerNet, color_mean: ColorMean, *, focus: bool) -> Mapper:
+    """The foreground of a decoder, focused on the class if asked."""
+
+    def draw(frames: Tensor, classes: Tensor) -> tuple[Tensor, Tensor | None]:
+        seen = net(frames)
+        own = seen.activations[torch.arange(len(classes), device=classes.device), classes] if focus else None
+        return foreground(seen.map_logits), own
+
+    return Mapper(draw, color_mean)
 
 
 @torch.inference_mode()
 def map_batches(mapper: Mapper, samples: Samples, size: int, device: torch.device) -> Iterator[Levels]:
     """Maps of all samples in order, batch by batch, a clip's frames together."""
     for frames, classes, clips in samples.clips_together(size, device):
-        maps = mapper.maps(frames, classes)
-        if mapper.color_mean != "off":
-            alone = torch.arange(len(maps))
-            maps = with_color_mean(frames, maps, clips if mapper.color_mean == "clip" else alone)
-        yield to_8bit(maps).cpu().numpy()
+        maps, activations = mapper.draw(frames, classes)
+        sequences = {"off": None, "frame": torch.arange(len(maps)), "clip": clips}[mapper.color_mean]
+        yield to_8bit(finish(frames, maps, sequences, activations)).cpu().numpy()

@@ -17,7 +17,7 @@ from colocam.export.onnx_model import export_onnx
 from colocam.models.store import load_model
 
 SIDE = 32
-OUTPUTS = ["logits", "probabilities", "maps", "peaks", "threshold"]
+OUTPUTS = ["logits", "probabilities", "maps", "peaks", "activations", "threshold"]
 
 
 @pytest.fixture
@@ -51,9 +51,15 @@ def test_any_number_of_frames_gives_what_pytorch_gives(session, trained, square_
     frames = pictures(count, square_video)
     net = load_model(trained).net
     with torch.inference_mode():
-        logits, map_logits, peaks = net(torch.from_numpy(frames).permute(0, 3, 1, 2).float())
+        logits, map_logits, peaks, activations = net(torch.from_numpy(frames).permute(0, 3, 1, 2).float())
     maps = map_logits.softmax(1)[:, 1]
-    wanted = {"logits": logits, "probabilities": logits.softmax(1), "maps": maps, "peaks": peaks}
+    wanted = {
+        "logits": logits,
+        "probabilities": logits.softmax(1),
+        "maps": maps,
+        "peaks": peaks,
+        "activations": activations,
+    }
     got = dict(zip(OUTPUTS, session.run(OUTPUTS, {"frames": frames}), strict=True))
     for name, value in wanted.items():
         assert got[name].dtype == np.float32

@@ -16,14 +16,16 @@ from scipy.special import expit
 
 from colocam import Localizer as PublicLocalizer
 from colocam.boxes import largest_boxes, to_8bit
+from colocam.cams import extract
 from colocam.colormean import arrays_with_color_mean
 from colocam.data.video import VideoFrame, VideoReader, decode, probe
 from colocam.errors import ColocamError
+from colocam.finish import finish
 from colocam.inference import Localizer
 from colocam.inference.batches import heat_of
 from colocam.inference.localize import localize_file
 from colocam.metrics import steadiness
-from colocam.models import Classifier, LocalizerNet
+from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.store import load_model
 from colocam.presence import APPEAR, LIMIT, VANISH
 
@@ -56,7 +58,7 @@ def test_it_says_what_the_network_says(trained, video):
     for frame, one in zip(decode(video), found, strict=True):
         picture = cv2.resize(frame.image, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
         with torch.no_grad():
-            logits, map_logits, peaks = net(torch.from_numpy(picture).permute(2, 0, 1)[None])
+            logits, map_logits, peaks, _ = net(torch.from_numpy(picture).permute(2, 0, 1)[None])
         probabilities, heat = logits[0].softmax(0), map_logits[0].softmax(0)[1].numpy()
         assert one.tag == card["tags"][int(probabilities.argmax())]
         slope, offset = card["presence"]
@@ -561,7 +563,7 @@ def test_colours_do_not_cross_a_cut(trained, tmp_path, make_video):
     film = make_video(tmp_path / "cut.mp4", shots)
     localizer = Localizer.load(trained, color_mean="clip", batch=16)
     ((batch, _),) = localizer.begun(decode(film))
-    assert localizer._sequences(batch).tolist() == [0] * 8 + [1] * 8
+    assert localizer._finish(batch).colors.tolist() == [0] * 8 + [1] * 8
 
 
 def test_the_model_says_whether_colours_complete_its_maps(broken, video):
@@ -574,3 +576,37 @@ def test_the_model_says_whether_colours_complete_its_maps(broken, video):
     assert max(np.abs(one.heatmap - two.heatmap).max() for one, two in zip(own, plain, strict=True)) > 1e-3
     with pytest.raises(ColocamError, match="--color-mean clips: did you mean 'clip'"):
         Localizer.load(broken, color_mean="clips")
+
+
+@pytest.mark.parametrize("smooth", ["offline", "none"])
+@pytest.mark.parametrize("number", [None, 0, 1])
+def test_maps_are_focused_on_the_tag_or_on_what_the_shot_shows(trained, video, smooth, number):
+    """Against the maps and CAMs of the network, finished here; where nothing is waited for, frame by frame."""
+    localizer = Localizer.load(trained, smooth=smooth, focus=True, batch=20)
+    localizer.tag = None if number is None else localizer.tags[number]
+    heat = np.stack([one.heatmap for one in localizer(video)])
+    net = load_model(trained).net
+    pictures = np.stack([cv2.resize(f.image, (SIDE, SIDE), interpolation=cv2.INTER_AREA) for f in decode(video)])
+    with torch.inference_mode():
+        frames = torch.from_numpy(pictures).permute(0, 3, 1, 2)
+        seen = net(frames)
+        together = seen.class_logits.sum(0, keepdim=True).expand_as(seen.class_logits)
+        best = (together if smooth == "offline" else seen.class_logits).argmax(1)
+        classes = best if number is None else torch.full_like(best, number)
+        cams = extract("layercam", net.classifier, frames, classes)
+        want = finish(frames, foreground(seen.map_logits), None, cams).numpy()
+    if smooth == "offline":  # heat-maps themselves are made steady then
+        assert np.abs(heat - want).mean() < 0.05
+    else:
+        np.testing.assert_allclose(heat, want, atol=1e-4)
+
+
+def test_the_model_says_whether_its_maps_are_focused(broken, video):
+    card = json.loads((broken / "model.json").read_text(encoding="utf-8"))
+    (broken / "model.json").write_text(json.dumps({**card, "focus": True}), encoding="utf-8")
+    own, told, plain = (
+        list(Localizer.load(broken, **asked)(video)) for asked in ({}, {"focus": True}, {"focus": False})
+    )
+    for one, two in zip(own, told, strict=True):
+        np.testing.assert_array_equal(one.heatmap, two.heatmap)
+    assert max(np.abs(one.heatmap - two.heatmap).max() for one, two in zip(own, plain, strict=True)) > 1e-3

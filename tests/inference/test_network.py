@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from colocam.boxes import to_8bit
-from colocam.inference.network import begin
+from colocam.inference.network import AS_THEY_ARE, Finish, begin
 
 ANSWERS = ("logits", "maps", "peaks")
 PICTURES = np.zeros((2, 4, 4, 3), np.uint8)
@@ -25,11 +25,11 @@ def test_a_network_without_a_beginning_is_asked_once():
 
 def test_a_network_with_a_beginning_of_its_own_is_not_called():
     class Own:
-        def begin(self, pictures, sequences):
-            return lambda: (len(pictures), sequences)
+        def begin(self, pictures, finish):
+            return lambda: (len(pictures), finish)
 
-    assert begin(Own(), PICTURES)() == (2, None)
-    assert begin(Own(), PICTURES, "shots")() == (2, "shots")
+    assert begin(Own(), PICTURES)() == (2, AS_THEY_ARE)
+    assert begin(Own(), PICTURES, "asked")() == (2, "asked")
 
 
 @pytest.mark.parametrize("levels", [False, True])
@@ -40,7 +40,7 @@ def test_maps_are_completed_by_colour_for_a_network_that_cannot(levels):
     maps = np.zeros((2, 8, 8), np.float32)
     maps[0, 2:4, 1:3] = 1
     given = to_8bit(maps) if levels else maps
-    logits, completed, _ = begin(lambda _: (7, given, None), pictures, np.zeros(2, np.int64))()
+    logits, completed, _ = begin(lambda _: (7, given, None), pictures, Finish(np.zeros(2, np.int64)))()
     assert logits == 7
     mean = 4 / 64  # of the red pixels of both frames
     np.testing.assert_allclose(completed[1, :, :4], 2 / 3 * mean, atol=1e-3)

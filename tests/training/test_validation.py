@@ -13,6 +13,7 @@ from colocam.cams import extract, full_size
 from colocam.config import load_config
 from colocam.data.samples import spread_samples
 from colocam.data.store import ROW, CachedClip
+from colocam.maps import decoder_mapper
 from colocam.metrics import inclusive_iou
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.presence import calibrate
@@ -100,7 +101,7 @@ def test_localizer_without_boxes_takes_the_last_epoch_and_the_maps_own_threshold
     with torch.no_grad():
         maps = levels(foreground(net(frames).map_logits))
     for epoch in (0, 7):
-        found = judge.localizer(net, "off", epoch)
+        found = judge.localizer(decoder_mapper(net, "off", focus=False), epoch)
         assert found.scores == {"best": float(epoch)}
         assert found.values == {"threshold": pytest.approx(tags_only_threshold(maps))}
 
@@ -109,7 +110,7 @@ def test_localizer_with_boxes_takes_the_middle_of_the_best_thresholds(net, sampl
     with torch.no_grad():
         maps = levels(foreground(net(frames).map_logits))
     boxes = true_boxes(maps)
-    found = Judge(samples, boxes, TAGS, SIZE, CPU).localizer(net, "off", 2)
+    found = Judge(samples, boxes, TAGS, SIZE, CPU).localizer(decoder_mapper(net, "off", focus=False), 2)
     by_hand = corloc_by_hand(maps, boxes, samples.classes.numpy())
     best = THRESHOLDS[by_hand >= by_hand.max() - 1e-9]
     assert found.scores == {"best": pytest.approx(by_hand.max())}

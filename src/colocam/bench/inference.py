@@ -21,7 +21,7 @@ from colocam.boxes import largest_boxes, to_8bit
 from colocam.config import Config, load_config
 from colocam.inference.batches import Maps
 from colocam.inference.localizer import Localizer
-from colocam.inference.network import Answers
+from colocam.inference.network import AS_THEY_ARE, Answers, Finish
 from colocam.inference.torch_network import Parts, TorchNetwork
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.store import Card
@@ -169,10 +169,8 @@ class _Blobs:
     def __call__(self, pictures: npt.NDArray[np.uint8], /) -> Answers:
         return self.begin(pictures)()
 
-    def begin(
-        self, pictures: npt.NDArray[np.uint8], sequences: npt.NDArray[np.int64] | None = None
-    ) -> Callable[[], Answers]:
-        answers = self.network.begin(pictures, sequences)
+    def begin(self, pictures: npt.NDArray[np.uint8], finish: Finish = AS_THEY_ARE) -> Callable[[], Answers]:
+        answers = self.network.begin(pictures, finish)
 
         def wait() -> Answers:
             logits, own, peaks = answers()
@@ -269,7 +267,7 @@ def _copy(network: TorchNetwork, pictures: npt.NDArray[np.uint8], answers: Parts
     """To the device and back; a CPU has nothing to copy."""
     network.upload(pictures)
     if network.device.type == "cuda":
-        network.download(answers, len(pictures))()
+        network.download(answers[:3], len(pictures))()
 
 
 def _has_ffmpeg() -> bool:

@@ -38,6 +38,10 @@ def localize(
     color_mean: Annotated[
         str | None, typer.Option(help="Complete the maps by colour: off, frame or clip; else as the model was trained.")
     ] = None,
+    focus: Annotated[
+        bool | None,
+        typer.Option("--focus/--no-focus", help="Draw the maps towards the tag; else as the model was trained."),
+    ] = None,
     every: Annotated[int, typer.Option(help="Look at one frame of so many.")] = 1,
     fps: Annotated[float | None, typer.Option(help="Look at so many frames a second, those nearest in time.")] = None,
     start: Annotated[float | None, typer.Option("--from", help="Begin at this second, as 'pts' counts.")] = None,
@@ -72,6 +76,7 @@ def localize(
         instances=instances,
         threshold=threshold,
         color_mean=color_mean,
+        focus=focus,
     ):
         say(f"wrote {' and '.join(str(path) for path in written if path is not None)}")
 

@@ -20,6 +20,9 @@ def evaluate(
     color_mean: Annotated[
         str | None, typer.Option(help="Complete maps of all methods by colour: off, frame or clip; else as trained.")
     ] = None,
+    focus: Annotated[
+        bool | None, typer.Option("--focus/--no-focus", help="Draw decoders' maps towards the tag; else as trained.")
+    ] = None,
     device: Device = None,
     predictions: Annotated[
         Path | None, typer.Option(help="Instead of runs: a table of predicted boxes, or a folder of maps.")
@@ -54,7 +57,10 @@ def evaluate(
 
     named = None if cams is None else list(METHODS) if cams == "all" else [name.strip() for name in cams.split(",")]
     print_evaluations(
-        [run_evaluation(run, boxes, split=chosen, cams=named, color_mean=whose, device=device) for run in runs or []]
+        [
+            run_evaluation(run, boxes, split=chosen, cams=named, color_mean=whose, focus=focus, device=device)
+            for run in runs or []
+        ]
     )
 
 

@@ -11,7 +11,7 @@ from colocam.types import SPLITS, Split
 
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; without it the GPU, if there is one.")]
 Boxes = Annotated[Path | None, typer.Option(help="Table of true boxes: clip, frame, present, x1, y1, x2, y2.")]
-Preset = Annotated[str, typer.Option(help="Configuration to start from: cpu, paper.")]
+Preset = Annotated[str, typer.Option(help="Configuration to start from: cpu, resnet50, paper.")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML file that changes keys of the preset.")]
 Overrides = Annotated[list[str] | None, typer.Option("--set", help="Change one key, e.g. --set localizer.epochs=20.")]
 Frames = Annotated[Path | None, typer.Option(help="Folder for decoded frames, to be shared by runs.")]

@@ -180,6 +180,8 @@ class LocalizerStage(Optimisation):
     losses: Losses = Losses()
     color_mean: ColorMean = "off"
     """Draw the finished decoder's maps towards the mean over alike colours; training does not know of it."""
+    focus: bool = False
+    """Draw the finished decoder's maps towards the class's CAM (docs/focus.md); training does not know of it either."""
 
 
 Cam = Literal["cam", "gradcam", "gradcam++", "smooth-gradcam++", "xgradcam", "layercam"]
@@ -208,14 +210,13 @@ _ONE_PIXEL = {"region": "mask", "blobs": "all", "foreground": 1, "background": 1
 
 METHODS: dict[Method, dict[str, Any]] = {
     "colocam": {},
-    "fcam": {"losses": {"coloc": 0.0}, "seeds": _ONE_PIXEL, "color_mean": "off"},
-    "tcam": {"losses": {"coloc": 0.0}, "seeds": _ONE_PIXEL, "color_mean": "off", "pool": 1},
+    "fcam": {"losses": {"coloc": 0.0}, "seeds": _ONE_PIXEL, "color_mean": "off", "focus": False},
+    "tcam": {"losses": {"coloc": 0.0}, "seeds": _ONE_PIXEL, "color_mean": "off", "focus": False, "pool": 1},
 }
 """What each trained method changes in ``localizer``: three short configurations of one loop.
 
-F-CAM and TCAM draw one pixel of each kind a frame and look at no other frame's colours, as published; CoLo-CAM without
-its colour term is
-``localizer.losses.coloc=0``.
+F-CAM and TCAM draw one pixel of each kind a frame, and their maps are taken as they are, as published; CoLo-CAM without
+its colour term is ``localizer.losses.coloc=0``.
 """
 
 

@@ -30,16 +30,19 @@ TOLERANCE = 1e-3
 
 
 class Graph(nn.Module):
-    """What the file computes: (B, S, S, 3) uint8 RGB → logits, probabilities (B, K), maps (B, h, w), peaks (B, K)."""
+    """What the file computes of (B, S, S, 3) uint8 RGB.
+
+    Logits and probabilities (B, K), maps (B, h, w), peaks (B, K), LayerCAMs of the classes (B, K, h', w').
+    """
 
     def __init__(self, net: LocalizerNet) -> None:
         super().__init__()
         self.net = net
 
-    def forward(self, frames: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def forward(self, frames: Tensor) -> tuple[Tensor, ...]:
         """Normalisation is the network's own first step, and so inside."""
-        seen = self.net(frames.permute(0, 3, 1, 2))
-        return seen.class_logits, seen.class_logits.softmax(1), foreground(seen.map_logits), seen.peaks
+        logits, map_logits, peaks, activations = self.net(frames.permute(0, 3, 1, 2))
+        return logits, logits.softmax(1), foreground(map_logits), peaks, activations
 
 
 def export_onnx(run: str | Path, out: str | Path) -> Path:
@@ -100,8 +103,8 @@ def _compare(path: Path, model: Model) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (3, model.card.size, model.card.size, 3)).astype(np.uint8)
     for frames in (noise[:1], noise):
         with torch.inference_mode():
-            logits, _, maps, peaks = (one.numpy() for one in Graph(model.net)(torch.from_numpy(frames)))
-        pairs = zip(network(frames), (logits, maps, peaks), strict=True)
+            logits, _, *others = (one.numpy() for one in Graph(model.net)(torch.from_numpy(frames)))
+        pairs = zip(network(frames), (logits, *others), strict=True)
         worst = max(float(np.abs(one - other).max() / max(1, np.abs(other).max())) for one, other in pairs)
         if not worst <= TOLERANCE:
             raise ColocamError(

@@ -11,7 +11,6 @@ from typing import Unpack
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from colocam.boxes.candidates import candidate_boxes
 from colocam.boxes.extract import mask_of_box
@@ -25,7 +24,7 @@ from colocam.data.cuts import colour_histograms, find_cuts
 from colocam.errors import ColocamError, suggest
 from colocam.inference.batches import Maps, Pictures, heat_of, resize, softmax
 from colocam.inference.follow import each, steady_instances
-from colocam.inference.network import Answers, Network, begin
+from colocam.inference.network import Answers, Finish, Network, begin
 from colocam.inference.options import COLOR_MEANS, SMOOTH, Options
 from colocam.inference.pipeline import ahead, in_parts
 from colocam.inference.runtimes import open_network
@@ -64,6 +63,8 @@ class Localizer:
         self.presence = options.get("presence")
         self.instances = options.get("instances", False)
         self.color_mean = options.get("color_mean") or card.color_mean
+        focus = options.get("focus")
+        self.focus = card.focus if focus is None else focus
         chosen = options.get("threshold")
         self.threshold = card.threshold if chosen is None else chosen
         if self.batch is not None and self.batch < 1:
@@ -154,18 +155,18 @@ class Localizer:
     ) -> Iterator[tuple[Pictures, Callable[[], Answers]]]:
         """Second stage: batches that the network works on; the first stage runs a batch ahead of it in a thread."""
         with closing(ahead(self.pictures(frames, live=live), 1, "frames")) as batches:
-            by_shot = self.color_mean == "clip" and self.smooth == "offline"
+            by_shot = self.smooth == "offline" and (self.color_mean == "clip" or self.focus)
             for batch in batches:
                 seen = batch._replace(histograms=colour_histograms(batch.pictures)) if by_shot else batch
-                yield seen, begin(self.network, seen.pictures, self._sequences(seen))
+                yield seen, begin(self.network, seen.pictures, self._finish(seen))
 
-    def _sequences(self, batch: Pictures) -> npt.NDArray[np.int64] | None:
-        """(B,) numbers of the frames whose colours complete each other's maps: each its own, or those of its shot."""
-        if self.color_mean == "off":
-            return None
-        if batch.histograms is None:
-            return np.arange(len(batch.pictures))
-        return np.cumsum(find_cuts(batch.histograms), dtype=np.int64)
+    def _finish(self, batch: Pictures) -> Finish:
+        """What is to be done to the maps of a batch: by frame where nothing is waited for, else by shot."""
+        each = np.arange(len(batch.pictures))
+        shots = each if batch.histograms is None else np.cumsum(find_cuts(batch.histograms), dtype=np.int64)
+        colors = {"off": None, "frame": each, "clip": shots}[self.color_mean]
+        tag = None if self.tag is None else self.tags.index(self.tag)
+        return Finish(colors, shots if self.focus else None, tag)
 
     def boxes(self, batches: Iterable[Maps]) -> Iterator[tuple[VideoFrame, Localization]]:
         """Third stage: each frame with what was found in it, when its look-ahead has come."""

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 FRAMES = "frames"
 """The file's input: (B, S, S, 3) uint8 RGB, any B."""
-OUTPUTS = ("logits", "probabilities", "maps", "peaks", "threshold")
+OUTPUTS = ("logits", "probabilities", "maps", "peaks", "activations", "threshold")
 """Its outputs: class logits and their softmax (B, K), foreground probabilities (B, h, w), peaks of the classes'
-activation maps (B, K), τ as a scalar."""
+activation maps (B, K), LayerCAMs of the classes (B, K, h', w'), τ as a scalar."""
 CARD = "colocam.card"
 """Key of the model card among the file's metadata."""
 INSTALL = "pip install 'colocam[onnx]'"
@@ -32,10 +32,9 @@ class OnnxNetwork:
     def __init__(self, session: "onnxruntime.InferenceSession") -> None:
         self.session = session
 
-    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats, Floats]:
+    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, ...]:
         """See :class:`colocam.inference.network.Network`."""
-        logits, maps, peaks = self.session.run(["logits", "maps", "peaks"], {FRAMES: pictures})
-        return logits, maps, peaks
+        return tuple(self.session.run(["logits", "maps", "peaks", "activations"], {FRAMES: pictures}))
 
 
 def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]:

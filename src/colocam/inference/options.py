@@ -25,6 +25,8 @@ class Options(TypedDict, total=False):
         color_mean: whose colours complete a map, ``off``, ``frame`` or ``clip``; by default as the model was trained.
             ``clip`` looks at the frames of a batch that belong to one shot, so it needs ``smooth="offline"``; else it
             is ``frame``.
+        focus: draw maps towards the ``tag``, or what the classifier sees in the shot; by default as the model was
+            trained.
     """
 
     batch: int | None
@@ -35,3 +37,4 @@ class Options(TypedDict, total=False):
     threshold: float | None
     instances: bool
     color_mean: str | None
+    focus: bool | None

@@ -13,11 +13,12 @@ from torch import Tensor, nn
 
 from colocam.boxes.quantize import to_8bit
 from colocam.card import Card
-from colocam.colormean import with_color_mean
 from colocam.errors import first_line
+from colocam.finish import finish
+from colocam.focus import classes_of
 from colocam.inference.cuda_graph import RecordedPass
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
-from colocam.inference.network import Answers
+from colocam.inference.network import AS_THEY_ARE, Answers, Finish
 from colocam.models import LocalizerNet
 from colocam.models.store import load_model
 
@@ -29,7 +30,7 @@ SIDE_BY_SIDE = 2
 """Batches that a CPU works on at the same time, each with its share of the threads: threads that work on one batch wait
 for each other after every layer."""
 
-Parts = tuple[Tensor, Tensor, Tensor]
+Parts = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 class TorchNetwork:
@@ -62,19 +63,17 @@ class TorchNetwork:
         """See :class:`colocam.inference.network.Network`."""
         return self.begin(pictures)()
 
-    def begin(
-        self, pictures: npt.NDArray[np.uint8], sequences: npt.NDArray[np.int64] | None = None
-    ) -> Callable[[], Answers]:
+    def begin(self, pictures: npt.NDArray[np.uint8], how: Finish = AS_THEY_ARE) -> Callable[[], Answers]:
         """Start with a batch; what is returned waits for its answers. Others may be under way.
 
         See :func:`colocam.inference.network.begin`.
         """
         if self.device.type == "cuda":
-            return self._begin_on_gpu(pictures, sequences)
+            return self._begin_on_gpu(pictures, how)
         frames = self.upload(pictures)
 
         def work() -> Answers:
-            return _arrays(_by_color(frames, self.infer(frames), sequences))
+            return _arrays(_finished(frames, self.infer(frames), how))
 
         if len(pictures) == 1:  # somebody waits for this frame: all threads work on it
             answers = work()
@@ -93,9 +92,9 @@ class TorchNetwork:
 
     @torch.no_grad()
     def infer(self, frames: Tensor) -> Parts:
-        """Frames (B, 3, S, S) → class logits (B, K), foreground (B, h, w), peaks (B, K), on the device.
+        """Frames (B, 3, S, S) → class logits (B, K), foreground (B, h, w), peaks (B, K), LayerCAMs (B, K, h', w').
 
-        Logits and peaks are float32, as is the foreground on a CPU; on a GPU it is in 8-bit levels.
+        They stay on the device, in float32, save the foreground, which on a GPU is in 8-bit levels.
         """
         if self.device.type != "cuda":
             return self._run(frames)
@@ -103,10 +102,10 @@ class TorchNetwork:
             self._record(frames)
         if self._recorded is None:
             return self._run(frames)
-        logits, levels, peaks = self._recorded.replay(frames)
-        return logits, levels, peaks
+        logits, levels, peaks, activations = self._recorded.replay(frames)
+        return logits, levels, peaks, activations
 
-    def download(self, parts: Parts, count: int) -> Callable[[], Answers]:
+    def download(self, parts: tuple[Tensor, ...], count: int) -> Callable[[], Answers]:
         """Start copying the first ``count`` of each part from a GPU; what is returned waits for the copies."""
         host = tuple(torch.empty(part[:count].shape, dtype=part.dtype, pin_memory=True) for part in parts)
         for here, there in zip(host, parts, strict=True):
@@ -145,7 +144,7 @@ class TorchNetwork:
         maps = torch.sigmoid(seen.map_logits[:, 0].float())
         if self.device.type == "cuda":
             maps = to_8bit(maps)
-        return seen.class_logits.float(), maps, seen.peaks.float()
+        return seen.class_logits.float(), maps, seen.peaks.float(), seen.activations.float()
 
     def _record(self, frames: Tensor) -> None:
         """Make a CUDA graph for batches of this shape; a network that cannot be recorded is launched as it is."""
@@ -158,14 +157,12 @@ class TorchNetwork:
             self._records = False
             _say(f"the network is launched layer by layer, recording it failed: {first_line(error)}")
 
-    def _begin_on_gpu(
-        self, pictures: npt.NDArray[np.uint8], sequences: npt.NDArray[np.int64] | None
-    ) -> Callable[[], Answers]:
+    def _begin_on_gpu(self, pictures: npt.NDArray[np.uint8], how: Finish) -> Callable[[], Answers]:
         if self._frames >= COMPILE_AFTER and not self._tried_to_compile:
             self.compile()
         self._frames += len(pictures)
         frames = self.upload(pictures)
-        return self.download(_by_color(frames, self.infer(frames), sequences), len(pictures))
+        return self.download(_finished(frames[: len(pictures)], self.infer(frames), how), len(pictures))
 
 
 def _arrays(parts: tuple[Tensor, ...]) -> Answers:
@@ -174,17 +171,19 @@ def _arrays(parts: tuple[Tensor, ...]) -> Answers:
 
 
 @torch.no_grad()
-def _by_color(frames: Tensor, parts: Parts, sequences: npt.NDArray[np.int64] | None) -> Parts:
-    """Maps of the first frames completed by the colours of those with the same number; in 8 bits where they were."""
-    if sequences is None:
-        return parts
-    logits, maps, peaks = parts
-    own = maps[: len(sequences)]
-    levels = own.dtype == torch.uint8
-    completed = with_color_mean(
-        frames[: len(sequences)], own.float() / 255 if levels else own, torch.from_numpy(sequences)
-    )
-    return logits, to_8bit(completed) if levels else completed, peaks
+def _finished(frames: Tensor, parts: Parts, how: Finish) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits, maps and peaks of the frames; maps completed and focused as asked, in 8 bits where they were."""
+    logits, maps, peaks, activations = (part[: len(frames)] for part in parts)
+    if how.colors is None and how.shots is None:
+        return logits, maps, peaks
+    colors, shots = (None if ids is None else torch.from_numpy(ids).to(maps.device) for ids in (how.colors, how.shots))
+    own = None
+    if shots is not None:
+        classes = classes_of(logits, shots, how.tag)
+        own = activations[torch.arange(len(classes), device=classes.device), classes]
+    levels = maps.dtype == torch.uint8
+    drawn = finish(frames, maps.float() / 255 if levels else maps, colors, own)
+    return logits, to_8bit(drawn) if levels else drawn, peaks
 
 
 def _say(line: str) -> None:

@@ -37,3 +37,7 @@ class Classifier(nn.Module):
     def peaks(self, features: Tensor) -> Tensor:
         """Largest value of each class's activation map Σ_k w_k A_k: last features (B, C, h, w) → (B, K)."""
         return torch.einsum("bchw,kc->bkhw", features, self.head.weight).amax(dim=(2, 3))
+
+    def activations(self, features: Tensor) -> Tensor:
+        """LayerCAM of every class, Σ_k ReLU(w_k) A_k: last features (B, C, h, w) → (B, K, h, w), of any scale."""
+        return torch.einsum("bchw,kc->bkhw", features, self.head.weight.clamp(min=0)).clamp(min=0)

@@ -17,11 +17,13 @@ class MapsAndLogits(NamedTuple):
         class_logits: (B, K).
         map_logits: (B, 2, H, W): background and foreground at the frame's resolution, before the softmax.
         peaks: (B, K), the largest value of each class's activation map; presence is read from it.
+        activations: (B, K, h, w), LayerCAM of each class at the resolution of the features; maps are focused by it.
     """
 
     class_logits: Tensor
     map_logits: Tensor
     peaks: Tensor
+    activations: Tensor
 
 
 class LocalizerNet(nn.Module):
@@ -39,11 +41,11 @@ class LocalizerNet(nn.Module):
         return self
 
     def forward(self, frames: Tensor) -> MapsAndLogits:
-        """(B, 3, H, W) RGB in 0–255 → class logits (B, K), map logits (B, 2, H, W), peaks (B, K)."""
+        """(B, 3, H, W) RGB in 0–255 → class logits (B, K), map logits (B, 2, H, W), and what the CAMs say."""
         with torch.no_grad():
             logits, features = self.classifier(frames)
-            peaks = self.classifier.peaks(features[-1])
-        return MapsAndLogits(logits, self.decoder(frames, features), peaks)
+            peaks, activations = self.classifier.peaks(features[-1]), self.classifier.activations(features[-1])
+        return MapsAndLogits(logits, self.decoder(frames, features), peaks, activations)
 
 
 def check_frames(net: LocalizerNet, side: int) -> None:

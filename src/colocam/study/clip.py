@@ -9,10 +9,9 @@ import numpy as np
 import torch
 
 from colocam.bench import timing
-from colocam.cams import full_size
 from colocam.errors import ColocamError
 from colocam.evaluation import measure
-from colocam.maps import Mapper
+from colocam.maps import Mapper, cam_mapper
 from colocam.metrics import PROTOCOLS
 from colocam.study.cells import CannotRunError, Result
 from colocam.study.lab import Lab, stage1_config
@@ -80,11 +79,10 @@ class ClipRow:
             return {"corloc": _mean_over(constant)}
         classifier = exam.run.classifier()
 
-        def mapper(frames: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
-            asked = classes if self.label_from == "given" else classifier(frames).logits.argmax(1)
-            return full_size(clip_es(frames, asked), size)
+        def maps(frames: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
+            return clip_es(frames, classes if self.label_from == "given" else classifier(frames).logits.argmax(1))
 
-        result: Result = {"corloc": measure(exam, Mapper(mapper))[2]}
+        result: Result = {"corloc": measure(exam, cam_mapper(maps, size))[2]}
         if self.label_from == "given":
             frames, classes = next(exam.evaluated.samples.batches(size, exam.run.device, batch=1))
             repeats = 3 if lab.smoke else 20
@@ -93,7 +91,7 @@ class ClipRow:
 
 
 def _constant(clip_es: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], number: int, size: int) -> Mapper:
-    return Mapper(lambda frames, classes: full_size(clip_es(frames, torch.full_like(classes, number)), size))
+    return cam_mapper(lambda frames, classes: clip_es(frames, torch.full_like(classes, number)), size)
 
 
 def _mean_over(results: list[Result]) -> Result:

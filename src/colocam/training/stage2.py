@@ -15,6 +15,7 @@ from colocam.data.batches import Picks, kept_clips, plan_sequences, read_frames
 from colocam.data.sampling import SAMPLERS
 from colocam.data.store import CachedClip
 from colocam.losses import CoLocLoss, CRFLoss, CutLoss, PartialCrossEntropy, SizeConstraint
+from colocam.maps import decoder_mapper
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.randomness import generator
 from colocam.seeds import draw_chances, pick_seeds
@@ -106,7 +107,7 @@ def localizer_task(
         return found
 
     def validate(epoch: int) -> Validation:
-        return judge.localizer(net, settings.color_mean, epoch)
+        return judge.localizer(decoder_mapper(net, settings.color_mean, focus=settings.focus), epoch)
 
     groups = [(list(net.decoder.parameters()), 1.0)]
     return Task(method, net.decoder, groups, settings, plan, load, terms, validate)

@@ -123,5 +123,6 @@ def _save_model(run: Run, method: Method, chosen_from: str, presence: Calibratio
         decoder=settings.decoder,
         presence=presence,
         color_mean=settings.color_mean,
+        focus=settings.focus,
     )
     save_model(run.model_folder(method), Model(net, card))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -10,13 +11,13 @@ from torch import Tensor
 
 from colocam.boxes import to_8bit
 from colocam.boxes.otsu import otsu_levels
-from colocam.cams import extract, full_size
+from colocam.cams import extract
 from colocam.cams.normalise import min_max
-from colocam.config import Cam, ColorMean
+from colocam.config import Cam
 from colocam.data.samples import Boxes, Samples
-from colocam.maps import Levels, Mapper, decoder_mapper, map_batches
+from colocam.maps import Levels, Mapper, cam_mapper, map_batches
 from colocam.metrics import Frames, best_threshold, box_hits
-from colocam.models import Classifier, LocalizerNet
+from colocam.models import Classifier
 from colocam.presence import Calibration, calibrate
 from colocam.selection import tags_only_threshold
 from colocam.training.loop import Validation
@@ -57,20 +58,18 @@ class Judge:
         accuracy = float((logits.argmax(1) == classes).float().mean())
         if self.boxes is None:
             return Validation({"best": -loss}, {"loss": loss, "accuracy": accuracy})
-        maps = self._maps(
-            Mapper(lambda frames, wanted: full_size(extract(self.cam, classifier, frames, wanted), self.size))
-        )
+        maps = self._maps(cam_mapper(partial(extract, self.cam, classifier), self.size))
         _, corloc = self._choose(maps, self.boxes)
         return Validation({"best": -loss, "cam": corloc}, {"loss": loss, "accuracy": accuracy, "corloc": corloc})
 
     @torch.inference_mode()
-    def localizer(self, net: LocalizerNet, color_mean: ColorMean, epoch: int) -> Validation:
+    def localizer(self, mapper: Mapper, epoch: int) -> Validation:
         """``best``: the best CorLoc, where boxes can tell; else the last epoch.
 
         Tags and maps alone have no better candidate than the last epoch, where the learning rate has come to rest
         (docs/tags-only.md). The threshold comes from the maps, or from the boxes.
         """
-        maps = self._maps(decoder_mapper(net, color_mean))
+        maps = self._maps(mapper)
         if self.boxes is None:
             return Validation({"best": float(epoch)}, {"threshold": tags_only_threshold(maps)})
         threshold, corloc = self._choose(maps, self.boxes)
