@@ -407,3 +407,19 @@ def test_a_missing_argument_shows_the_usage():
     assert process.returncode == 2
     assert "Missing argument" in process.stderr
     assert "Traceback" not in process.stderr
+
+
+def test_training_may_end_with_a_measurement_and_the_report(
+    colocam, trained, collection, frame_cache, tiny_sets, tmp_path
+):
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    command = ["train", collection.manifest, "--out", run, "--frames", frame_cache, *tiny_sets]
+    outcome = colocam(*command, "--test-boxes", collection.truth)
+    assert outcome.code == 0
+    assert "tags-only" in outcome.out
+    assert json.loads((run / "evaluation.json").read_text(encoding="utf-8"))["data"]["split"] == "test"
+    assert "<html" in (run / "report" / "index.html").read_text(encoding="utf-8")
+    missing = colocam(*command, "--test-boxes", tmp_path / "none.csv")
+    assert missing.code != 0
+    assert f"{tmp_path / 'none.csv'}: there is no such file" in missing.error

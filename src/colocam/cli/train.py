@@ -32,11 +32,24 @@ def train(
     boxes: Boxes = None,
     frames: Frames = None,
     device: Device = None,
+    test_boxes: Annotated[
+        Path | None, typer.Option(help="Then measure on the test videos with these true boxes, and write the report.")
+    ] = None,
 ) -> None:
     """Train both stages on tagged videos."""
     from colocam.config import load_config
+    from colocam.errors import ColocamError
     from colocam.training import train as run_training
 
     chosen = load_config(preset, config, overrides or [])
+    if test_boxes is not None and not test_boxes.is_file():  # not found out after hours
+        raise ColocamError(f"--test-boxes {test_boxes}: there is no such file")
     run = run_training(videos, out, chosen, boxes=boxes, frames=frames, device=device)
+    if test_boxes is not None:
+        from colocam.evaluation import evaluate
+        from colocam.report import write_report
+        from colocam.report.console import print_evaluations
+
+        print_evaluations([evaluate(run, test_boxes, device=device)])
+        say(f"report: {write_report(run)}")
     say(f"trained: {run / 'model.json'}; now: colocam localize {run} VIDEO -o OUT")
