@@ -60,9 +60,8 @@ class _Loss(torch.autograd.Function):
 
 
 def _scaled(ctx: Any, outer: Tensor) -> Tensor:  # noqa: ANN401
-    # The gradient may be lent: nothing may come between finding its memory and launching what reads it.
-    with graphs.lock:
-        result: Tensor = outer * ctx.saved_tensors[0]
+    (gradient,) = ctx.saved_tensors
+    result: Tensor = outer * gradient
     return result if result.dtype == ctx.dtype else result.to(ctx.dtype)
 
 
