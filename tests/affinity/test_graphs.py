@@ -3,7 +3,6 @@
 A graph reads and writes memory at fixed addresses, and so does the stand-in: it holds the tensors that it was made of.
 """
 
-import threading
 from types import SimpleNamespace
 
 import pytest
@@ -32,7 +31,7 @@ class Recording(graphs._Recording):
     def __init__(self, work, inputs, options, pool):
         Recording.made += 1
         Recording.pools = (*Recording.pools, pool)
-        self.lent, self.graph = [], Graph(pool)
+        self.graph = Graph(pool)
         self.outputs = graphs._directly(work, inputs, options)
         for output in self.outputs:
             output.fill_(-1)  # a capture computes nothing
@@ -103,30 +102,7 @@ def test_inputs_stay_as_they_are_and_results_belong_to_the_caller():
     assert len(shapes()[0].recordings) == 3
 
 
-def test_what_was_lent_moves_only_while_someone_waits_for_it():
-    x, y = pair(0)
-    for _ in range(4):
-        first, lent = graphs.replay(double, (x, y), (3,))
-    recording = shapes()[0].recordings[x.data_ptr(), y.data_ptr()]
-    recorded = recording.outputs[1].data_ptr()
-    assert lent.data_ptr() == recorded  # no copy
-    assert first.data_ptr() != recording.outputs[0].data_ptr()
-    kept = first.clone(), lent.clone()
-    y += 1
-    _, later = graphs.replay(double, (x, y), (3,))
-    assert later.data_ptr() == recorded
-    assert lent.data_ptr() != recorded
-    assert all(torch.equal(a, b) for a, b in zip((first, lent), kept, strict=True))
-    assert torch.equal(later, 3 * y)
-    later_alone, moved = graphs._Recording.__call__, []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.Tensor, "clone", lambda t, clone=torch.Tensor.clone: moved.append(t) or clone(t))
-        del later, lent
-        later_alone(recording)
-    assert len(moved) == 1  # the value alone
-
-
-def test_a_gradient_is_lent_from_forward_to_backward_and_survives_another_forward(monkeypatch):
+def test_a_gradient_kept_for_the_backward_pass_survives_another_forward(monkeypatch):
     monkeypatch.setattr(engine, "replayable", lambda *_: True)
     generator = torch.Generator().manual_seed(0)
     frames = torch.randint(0, 256, (2, 3, 5, 6), generator=generator)
@@ -134,31 +110,14 @@ def test_a_gradient_is_lent_from_forward_to_backward_and_survives_another_forwar
     loss = CRFLoss(60.0)
     for _ in range(4):
         value = loss(frames, maps)
-    (recording,) = shapes()[0].recordings.values()
-    assert recording.lent[0]() is not None
     expected = torch.autograd.grad(value, maps, retain_graph=True)[0]
-    assert recording.lent[0]() is not None  # a second backward may come
     with torch.no_grad():
         maps += 0.1
     with torch.inference_mode():
         loss(frames, maps)
-    other = loss(frames, maps)
+    loss(frames, maps)
     torch.testing.assert_close(torch.autograd.grad(2 * value, maps)[0], 2 * expected, rtol=1e-6, atol=0)
-    torch.autograd.grad(other, maps)
-    assert recording.lent[0]() is None  # although the value is still there
-
-
-def test_nothing_is_replayed_while_a_gradient_is_read(monkeypatch):
-    monkeypatch.setattr(engine, "replayable", lambda *_: True)
-    maps = torch.rand(1, 4, 4).requires_grad_()
-    frames = torch.zeros(1, 3, 4, 4, dtype=torch.uint8)
-    value = CRFLoss(60.0)(frames, maps)
-    thread = threading.Thread(target=lambda: torch.autograd.grad(value, maps), daemon=True)
-    with graphs.lock:
-        thread.start()
-        thread.join(0.2)
-        assert thread.is_alive()
-    thread.join()
+    assert Recording.made == 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 5), st.integers(1, 2)), max_size=60))
@@ -312,6 +271,24 @@ def test_losses_by_replay_are_those_without(monkeypatch, loss):
             torch.testing.assert_close(value, expected)
             torch.testing.assert_close(torch.autograd.grad(3 * value, inputs[1])[0], gradient)
     assert len(shapes()[0].recordings) == 3
+
+
+def test_value_and_gradient_by_replay_survive_the_next_call(monkeypatch):
+    monkeypatch.setattr(engine, "replayable", lambda *_: True)
+    generator = torch.Generator().manual_seed(0)
+    frames = torch.randint(0, 256, (4, 3, 5, 6), generator=generator)
+    maps = torch.rand(4, 5, 6, generator=generator).requires_grad_()
+    loss, group = CoLocLoss(60.0), torch.tensor([0, 1, 0, 1])
+    results, expected = [], []
+    for _ in range(8):
+        with torch.no_grad():
+            maps *= 0.9
+        results.append(loss.value_and_gradient(frames, maps, group, 2))
+        value = loss(frames, maps, group, 2)
+        expected.append((value.detach(), torch.autograd.grad(value, maps)[0]))
+    torch.testing.assert_close(results, expected, rtol=0, atol=0)
+    assert not any(tensor.requires_grad for result in results for tensor in result)
+    assert Recording.made == 1  # of both ways
 
 
 def test_a_product_by_replay_is_the_one_without(monkeypatch):

@@ -27,10 +27,12 @@ def test_errors_and_times_are_written_as_printed(tmp_path, capsys):
     assert all(name in out for name in names)
     for row in result["cases"]:
         assert row["ms"] > 0
+        assert f"through autograd {row['autograd_ms']:.3f}" in out
         if "error_W1" in row:
             bound = 0.01 if row["name"].startswith("crf") else 0.005
             assert max(row["error_W1"], row["error_WS"]) <= bound
             assert row["gradient_1-cos"] <= 1e-4
+    assert f"empty autograd function {result['empty_autograd_ms']:.3f} ms" in out
     assert sum("error_W1" in row for row in result["cases"]) >= 3
     by_tolerance = [row["error_WS"] for row in sorted(result["tolerance"], key=lambda row: -row["tol"])]
     assert by_tolerance[-1] < by_tolerance[0]
@@ -39,13 +41,17 @@ def test_errors_and_times_are_written_as_printed(tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("small")
-def test_a_step_is_the_gradient_of_the_loss():
-    step = affinity._step(4, [0, 0, 1, 1], "scene", CPU)
-    found = step(1)
+@pytest.mark.parametrize("sequences", [[0, 0, 1, 1], []])
+def test_both_steps_are_the_gradient_of_the_loss(sequences):
     pictures, maps = frames.make_frames(4, 24, "scene", 1)
     maps.requires_grad_()
-    loss = affinity.CoLocLoss(affinity.SIGMA)(pictures, maps, torch.tensor([0, 0, 1, 1]))
-    torch.testing.assert_close(found, torch.autograd.grad(loss, maps)[0])
+    if sequences:
+        loss = affinity.CoLocLoss(affinity.SIGMA)(pictures, maps, torch.tensor(sequences))
+    else:
+        loss = affinity.CRFLoss(affinity.SIGMA, affinity.SIGMA_XY)(pictures, maps)
+    expected = torch.autograd.grad(loss, maps)[0]
+    for step in affinity._steps(4, sequences, "scene", CPU):
+        torch.testing.assert_close(step(1), expected)
 
 
 @pytest.mark.parametrize("kind", ["scene", "noise"])

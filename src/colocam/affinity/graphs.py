@@ -3,12 +3,11 @@
 A step of the colour term is a dozen kernels of a few microseconds each, and launching one from Python takes longer than
 running it. A recording reads its inputs where they lay when it was made. Allocators hand out the same addresses step
 after step, so an input mostly lies there again; where it does not, it is copied to memory of our own.
-What a replay costs beyond its one launch is Python and copies of results: both are kept few.
+What a replay costs beyond its one launch is Python and the copies of the results.
 """
 
 import threading
 import warnings
-import weakref
 from collections import Counter
 from collections.abc import Callable, Hashable
 from itertools import count
@@ -29,8 +28,7 @@ _MAX_HELD_BYTES = 160 << 20
 
 Work = Callable[..., tuple[Tensor, ...]]
 
-# Held while a recording is replayed, and to be held by whoever launches something that reads what was lent.
-lock = threading.Lock()
+_lock = threading.Lock()
 _here = threading.local()
 _clock = count()
 
@@ -45,8 +43,7 @@ def replay(work: Work, inputs: tuple[Tensor, ...], options: tuple[Hashable, ...]
         options: everything else that the result depends on.
 
     Returns:
-        The first tensor is the caller's own. The others are lent, to be read, or saved for a backward pass, on this
-        stream. Where one is alive when its memory is needed again, it moves to memory of its own: views would not.
+        Tensors of the caller's own.
     """
     if not _possible(inputs):
         return work(*inputs, *options)
@@ -54,7 +51,7 @@ def replay(work: Work, inputs: tuple[Tensor, ...], options: tuple[Hashable, ...]
     # Recordings share their workspace, which only the order of one stream protects.
     place = device, _stream(device)
     key = (work, options, place, *[(t.shape, t.stride(), t.dtype) for t in inputs])
-    with lock:
+    with _lock:
         # Looked up once: a tuple finds its hash anew each time.
         shape = _shapes.get(key)
         if shape is None:
@@ -74,7 +71,7 @@ def hold(*tensors: Tensor) -> None:
 
 def clear() -> None:
     """Forget all recordings and free their memory."""
-    with lock:
+    with _lock:
         _shapes.clear()
 
 
@@ -83,7 +80,6 @@ class _Recording:
 
     def __init__(self, work: Work, inputs: tuple[Tensor, ...], options: tuple[Hashable, ...], pool: Any) -> None:  # noqa: ANN401
         device = inputs[0].device
-        self.lent: list[weakref.ref[Tensor]] = []
         self.held: list[Tensor] = []
         self.graph = torch.cuda.CUDAGraph()
         side = _side(device)
@@ -107,17 +103,8 @@ class _Recording:
         return self.graph.pool()
 
     def __call__(self) -> tuple[Tensor, ...]:
-        for lent in self.lent:
-            tensor = lent()
-            if tensor is not None:
-                with torch.inference_mode(mode=False):
-                    tensor.data = tensor.clone()
         self.graph.replay()
-        first, *others = self.outputs
-        # New tensors on the same memory, which live as long as someone waits for what they hold.
-        lending = [output.detach() for output in others]
-        self.lent = [weakref.ref(tensor) for tensor in lending]
-        return first.clone(), *lending
+        return tuple([output.clone() for output in self.outputs])
 
 
 class _Shape:

@@ -1,4 +1,10 @@
-"""How fast and how exact the pairwise losses are: value and gradient, beside the memory floor and other ways."""
+"""How fast and how exact the pairwise losses are: value and gradient, beside the memory floor and other ways.
+
+Times of a case: ``ms`` is of ``value_and_gradient`` as launched from Python; ``autograd_ms`` of the loss and then
+``torch.autograd.grad``, launched likewise; on CUDA ``graph_ms`` of the latter as one CUDA graph, the device's work
+without the launches; ``floor_ms`` of reading and writing every number once. ``empty_autograd_ms``, once for the run, is
+of a function that computes nothing: no loss takes less through autograd on this host.
+"""
 
 import argparse
 from collections.abc import Callable
@@ -25,6 +31,7 @@ PUBLISHED_MS = {"colour n=64": 81.0}
 TOLERANCES = (3e-2, 1e-2, 5e-3, 2e-3, 1e-3)
 
 Row = dict[str, Any]
+Step = Callable[[int], Tensor]
 
 
 def run(device: str = "cpu", json_path: Path | None = None, *, quick: bool = False) -> Row:
@@ -36,11 +43,15 @@ def run(device: str = "cpu", json_path: Path | None = None, *, quick: bool = Fal
             "CoLocLoss and CRFLoss, value and gradient with respect to the maps, 224x224, default tolerance", where
         ),
         "copy_gb_per_s": bandwidth / 1e9,
+        "empty_autograd_ms": timing.empty_autograd_ms(where, _repeats(where)),
         "cases": [],
         "tolerance": [],
         "rivals": [],
     }
-    print(f"{result['device']}, torch {torch.__version__}, copy {bandwidth / 1e9:.0f} GB/s, {result['date']}")
+    print(
+        f"{result['device']}, torch {torch.__version__}, copy {bandwidth / 1e9:.0f} GB/s, "
+        f"empty autograd function {result['empty_autograd_ms']:.3f} ms, {result['date']}"
+    )
     lengths = [4, 64] if quick else [1, 4, 16, 64, 256]
     kinds: list[Kind] = ["scene"] if quick else ["scene", "noise"]
     cases = [(f"colour n={n}", n, [0] * n) for n in lengths]
@@ -70,40 +81,47 @@ def _rivals(count: int, device: torch.device, *, space: bool) -> list[Row]:
     if space:
         y, x = torch.meshgrid(*[torch.arange(SIZE, device=device) / SIGMA_XY] * 2, indexing="ij")
         features = torch.cat([features, y.reshape(-1, 1), x.reshape(-1, 1)], dim=1)
-    ours = _step(count, [] if space else [0] * count, "scene", device)
+    ours, _ = _steps(count, [] if space else [0] * count, "scene", device)
     name = "crf 1 frame" if space else f"colour n={count}"
     return rivals.compare(name, features.contiguous(), maps.flatten(), ours, 3)
 
 
-def _step(count: int, sequences: list[int], kind: Kind, device: torch.device) -> Callable[[int], Tensor]:
-    """A function that computes the loss of input set i and its gradient, and returns the gradient."""
+def _steps(count: int, sequences: list[int], kind: Kind, device: torch.device) -> tuple[Step, Step]:
+    """Functions that compute the loss of input set i and return its gradient: directly, and through autograd."""
     sets = [make_frames(count, SIZE, kind, seed) for seed in range(SETS)]
     inputs = [(frames.to(device), maps.to(device).requires_grad_()) for frames, maps in sets]
-    ids = torch.tensor(sequences, device=device)
-    groups = len(set(sequences))
-
     # A single frame has no partner; its energy is computed all the same.
-    coloc, crf = CoLocLoss(SIGMA), CRFLoss(SIGMA, SIGMA_XY)
+    loss = CoLocLoss(SIGMA) if sequences else CRFLoss(SIGMA, SIGMA_XY)
+    arguments = (torch.tensor(sequences, device=device), len(set(sequences))) if sequences else ()
 
-    def step(i: int) -> Tensor:
+    def directly(i: int) -> Tensor:
+        _, gradient = loss.value_and_gradient(*inputs[i % SETS], *arguments)
+        return gradient
+
+    def through_autograd(i: int) -> Tensor:
         frames, maps = inputs[i % SETS]
-        loss = coloc(frames, maps, ids, groups) if sequences else crf(frames, maps)
-        return torch.autograd.grad(loss, maps)[0]
+        return torch.autograd.grad(loss(frames, maps, *arguments), maps)[0]
 
-    return step
+    return directly, through_autograd
+
+
+def _repeats(device: torch.device) -> int:
+    return 100 if device.type == "cuda" else 7
 
 
 def _case(name: str, count: int, sequences: list[int], kind: Kind, device: torch.device, bandwidth: float) -> Row:
-    step = _step(count, sequences, kind, device)
-    repeats = 100 if device.type == "cuda" else 7
+    directly, through_autograd = _steps(count, sequences, kind, device)
+    repeats = _repeats(device)
     pixels = count * SIZE * SIZE
     row: Row = {"name": name, "frames": kind, "count": count}
-    row["ms"] = timing.median_ms(step, device, repeats)
+    # One after the other: in turn, the second would find the input of the first in the cache.
+    row["ms"] = timing.median_ms(directly, device, repeats)
+    row["autograd_ms"] = timing.median_ms(through_autograd, device, repeats)
     # Colours once, maps once, the gradient once.
     row["floor_ms"] = 1e3 * pixels * (3 + 4 + 4) / bandwidth
     if device.type == "cuda":
-        row["graph_ms"] = timing.graph_ms(step, device, repeats)
-        row["extra_mb"] = timing.peak_extra_bytes(step, device) / 1e6
+        row["graph_ms"] = timing.graph_ms(through_autograd, device, repeats)
+        row["extra_mb"] = timing.peak_extra_bytes(through_autograd, device) / 1e6
     if count <= (4 if device.type == "cuda" else 0) and sequences:
         row["dense_ms"] = _dense_ms(count, kind, device)
     if name in PUBLISHED_MS:
@@ -163,7 +181,7 @@ def _gradient(frames: Tensor, maps: Tensor, *, crf: bool, tol: float) -> Tensor:
 def _profile(device: torch.device) -> None:
     """Print where the device's time goes."""
     for name, count, sequences in (("colour n=64", 64, [0] * 64), ("crf 32 frames", 32, [])):
-        step = _step(count, sequences, "scene", device)
+        step, _ = _steps(count, sequences, "scene", device)
         step(0)
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
             for i in range(10):
@@ -175,7 +193,8 @@ def _profile(device: torch.device) -> None:
 
 
 def _line(row: Row) -> str:
-    parts = [f"{row['name']:14} {row['frames']:6} {row['ms']:9.3f} ms", f"floor {row['floor_ms']:.3f}"]
+    parts = [f"{row['name']:14} {row['frames']:6} {row['ms']:9.3f} ms", f"through autograd {row['autograd_ms']:.3f}"]
+    parts.append(f"floor {row['floor_ms']:.3f}")
     for key, text in (("graph_ms", "graph {:.3f}"), ("dense_ms", "dense {:.0f}"), ("extra_mb", "extra {:.0f} MB")):
         if key in row:
             parts.append(text.format(row[key]))

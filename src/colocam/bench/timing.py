@@ -3,8 +3,10 @@
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
+from torch import Tensor
 
 
 def median_ms(call: Callable[[int], object], device: torch.device, repeats: int) -> float:
@@ -49,6 +51,30 @@ def graph_ms(call: Callable[[int], object], device: torch.device, repeats: int) 
     result = median_ms(lambda _: graph.replay(), device, repeats)
     del kept
     return result
+
+
+def empty_autograd_ms(device: torch.device, repeats: int) -> float:
+    """Median milliseconds of a loss that computes nothing and its gradient: what autograd itself takes on this host."""
+    inputs = torch.zeros(1024, device=device, requires_grad=True)
+    value, gradient = torch.ones((), device=device), torch.ones(1024, device=device)
+
+    def step(_: int) -> Tensor:
+        return torch.autograd.grad(_Empty.apply(inputs, value, gradient), inputs)[0]
+
+    return median_ms(step, device, repeats)
+
+
+class _Empty(torch.autograd.Function):
+    """Launches as few kernels as a loss can: a copy of its value, and a multiple of its gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, value: Tensor, gradient: Tensor) -> Tensor:  # noqa: ANN401, ARG004
+        ctx.save_for_backward(gradient)
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None]:  # noqa: ANN401
+        return outer * ctx.saved_tensors[0], None, None
 
 
 def copy_bandwidth(device: torch.device) -> float:

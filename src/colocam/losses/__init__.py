@@ -2,7 +2,8 @@
 
 The last also comes as a normalised cut, which needs no weight found anew for every set of videos.
 Maps S are foreground probabilities S¹ in 0–1, (B, H, W); the background is S⁰ = 1 - S¹. Frames are RGB in 0–255,
-(B, 3, H, W). The weights λ of eq. 5 belong to the training recipe and are not applied here.
+(B, 3, H, W). The weights λ of eq. 5 belong to the training recipe and are not applied here. The pairwise terms
+also give value and gradient at once, without autograd: ``value_and_gradient``.
 """
 
 from colocam.losses.checks import require_finite

@@ -2,18 +2,18 @@
 
 from typing import Literal
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from colocam.affinity import engine
 from colocam.errors import ColocamError
-from colocam.losses.checks import require_finite_on_cpu, require_sequences, require_shapes
-from colocam.losses.energy import differentiable, energies, on_kernels
+from colocam.losses.energy import energies, on_kernels
+from colocam.losses.sequences import SequenceLoss
 
 Weighting = Literal["adaptive", "constant"]
 Divisor = Literal["affinity", "energy"]
 
 
-class CoLocLoss(nn.Module):
+class CoLocLoss(SequenceLoss):
     """Mean over sequences of at least two frames of R_c = Σ_r S_rᵀ W (1 - S_r), W_ij = exp(-|c_i - c_j|² / 2σ²).
 
     S holds the maps of all frames of a sequence. With ``weighting="adaptive"`` each sequence's R_c is divided by a
@@ -31,32 +31,13 @@ class CoLocLoss(nn.Module):
     def __init__(
         self, sigma: float = 15.0, weighting: Weighting = "adaptive", divisor: Divisor = "affinity", tol: float = 5e-3
     ) -> None:
-        super().__init__()
         if weighting not in {"adaptive", "constant"} or divisor not in {"affinity", "energy"}:
             raise ColocamError(
                 "CoLocLoss: weighting is 'adaptive' or 'constant' and divisor 'affinity' or 'energy', "
                 f"got {weighting!r} and {divisor!r}"
             )
-        self.gaussian = engine.Gaussian(float(sigma), float(tol))
-        self.weighting, self.divisor = weighting, divisor
-
-    def forward(self, frames: Tensor, maps: Tensor, sequences: Tensor, count: int | None = None) -> Tensor:
-        """Scalar loss; 0 where no sequence has two frames.
-
-        Args:
-            frames: (B, 3, H, W) in 0–255.
-            maps: (B, H, W) foreground probability.
-            sequences: (B,) integer id of each frame's sequence, 0 … count-1, in any order.
-            count: number of sequences. Where left out, it is read off the ids, which makes the host wait if they are
-                on a CUDA device.
-        """
-        require_shapes("CoLocLoss", frames, maps)
-        require_finite_on_cpu("CoLocLoss", frames=frames, maps=maps)
-        group, groups = require_sequences("CoLocLoss", sequences, maps, count)
-        adaptive, by_energy = self.weighting == "adaptive", self.divisor == "energy"
-        return differentiable(
-            _weighted_energy, maps, frames, (group,), groups, adaptive, by_energy, gaussian=self.gaussian
-        )  # fmt: skip
+        gaussian = engine.Gaussian(float(sigma), float(tol))
+        super().__init__(_weighted_energy, gaussian, weighting == "adaptive", divisor == "energy")
 
 
 def _weighted_energy(

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from colocam.affinity import engine
 from colocam.losses.checks import require_finite_on_cpu, require_shapes
-from colocam.losses.energy import differentiable, energies
+from colocam.losses.energy import Term, energies
 
 
 class CRFLoss(nn.Module):
@@ -26,11 +26,18 @@ class CRFLoss(nn.Module):
 
     def forward(self, frames: Tensor, maps: Tensor) -> Tensor:
         """Frames (B, 3, H, W) in 0–255, maps (B, H, W) foreground probability -> scalar."""
+        return self._term(frames, maps).differentiable()
+
+    def value_and_gradient(self, frames: Tensor, maps: Tensor) -> tuple[Tensor, Tensor]:
+        """Scalar and ∂loss/∂maps (B, H, W), as :meth:`CoLocLoss.value_and_gradient`."""
+        return self._term(frames, maps).value_and_gradient()
+
+    def _term(self, frames: Tensor, maps: Tensor) -> Term:
         require_shapes("CRFLoss", frames, maps)
         require_finite_on_cpu("CRFLoss", frames=frames, maps=maps)
         height, width = maps.shape[1:]
         gaussian = engine.Gaussian(self.sigma_rgb, self.tol, self.sigma_xy, (height, width))
-        return differentiable(_mean_energy, maps, frames, (), gaussian=gaussian)
+        return Term(maps, _mean_energy, (frames,), (gaussian,))
 
 
 def _mean_energy(s: Tensor, rgb: Tensor, gaussian: engine.Gaussian) -> tuple[Tensor, Tensor]:

@@ -1,14 +1,13 @@
 """The colour term as a normalised cut: alike colours belong together, and no map is favoured for its size."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from colocam.affinity import engine
-from colocam.losses.checks import require_finite_on_cpu, require_sequences, require_shapes
-from colocam.losses.energy import differentiable
+from colocam.losses.sequences import SequenceLoss
 
 
-class CutLoss(nn.Module):
+class CutLoss(SequenceLoss):
     """Mean over sequences of at least two frames of Σ_r S_rᵀ W (1 - S_r) / S_rᵀ W 1, W_ij = exp(-|c_i - c_j|² / 2σ²).
 
     Eq. 4 is smallest where a map is 0 or 1 everywhere; only the seeds hold it up, and λ_c must be found anew for every
@@ -22,15 +21,7 @@ class CutLoss(nn.Module):
     """
 
     def __init__(self, sigma: float = 15.0, tol: float = 5e-3) -> None:
-        super().__init__()
-        self.gaussian = engine.Gaussian(float(sigma), float(tol))
-
-    def forward(self, frames: Tensor, maps: Tensor, sequences: Tensor, count: int | None = None) -> Tensor:
-        """Scalar loss; 0 where no sequence has two frames. Arguments as for :class:`CoLocLoss`."""
-        require_shapes("CutLoss", frames, maps)
-        require_finite_on_cpu("CutLoss", frames=frames, maps=maps)
-        group, groups = require_sequences("CutLoss", sequences, maps, count)
-        return differentiable(_cut, maps, frames, (group,), groups, gaussian=self.gaussian)
+        super().__init__(_cut, engine.Gaussian(float(sigma), float(tol)))
 
 
 def _cut(s: Tensor, rgb: Tensor, group: Tensor, gaussian: engine.Gaussian, groups: int) -> tuple[Tensor, Tensor]:

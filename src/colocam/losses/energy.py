@@ -3,8 +3,8 @@
 With S⁰ = 1 - S¹, D = S¹ - ½ and symmetric W, R = ½·1ᵀW1 - 2·DᵀWD and ∂R/∂S¹ = -4·WD: one product gives both.
 """
 
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,23 +15,42 @@ from colocam.affinity import engine, graphs
 Compute = Callable[..., tuple[Tensor, Tensor]]
 
 
-def differentiable(
-    compute: Compute, maps: Tensor, frames: Tensor, others: tuple[Tensor, ...], *options: Hashable,
-    gaussian: engine.Gaussian,
-) -> Tensor:  # fmt: skip
-    """A scalar function of ``maps`` (F, H, W) whose value and gradient come together.
+class Term(NamedTuple):
+    """A scalar function of maps whose value and gradient come together.
 
-    Args:
+    Attributes:
+        maps: (F, H, W).
         compute: a function of a module, (s, rgb, *others, gaussian, *options) -> value and ∂value/∂s (F, P). It gets
             the maps as s (F, P) float32, or float64 if they are, and the frames as (F, 3, P), outside autocast.
-        maps: (F, H, W).
-        frames: (F, 3, H, W) in 0–255.
-        others: tensors that ``compute`` needs besides.
-        options: what is no tensor.
-        gaussian: the affinity.
+        constants: the frames (F, 3, H, W) in 0–255, and the tensors that ``compute`` needs besides.
+        options: the affinity, an ``engine.Gaussian``, and what else is no tensor.
     """
-    out: Tensor = _Loss.apply(maps, compute, (frames, *others), (gaussian, *options))
-    return out
+
+    maps: Tensor
+    compute: Compute
+    constants: tuple[Tensor, ...]
+    options: tuple[Any, ...]
+
+    def differentiable(self) -> Tensor:
+        """The scalar, known to autograd."""
+        out: Tensor = _Loss.apply(*self)
+        return out
+
+    def value_and_gradient(self) -> tuple[Tensor, Tensor]:
+        """The scalar and ∂value/∂maps (F, H, W) in the maps' type, both unknown to autograd."""
+        with torch.no_grad():
+            value, gradient = _value_and_gradient(*self)
+            return value, gradient.to(self.maps.dtype)
+
+
+def _value_and_gradient(
+    maps: Tensor, compute: Compute, constants: tuple[Tensor, ...], options: tuple[Any, ...]
+) -> tuple[Tensor, Tensor]:
+    """Value, and gradient (F, H, W) as ``_both`` returns it, by a replay where one is possible."""
+    if engine.replayable(constants[0], maps, options[0]):
+        value, gradient = graphs.replay(_both, (maps, *constants), (compute, *options))
+        return value, gradient
+    return _both(maps, *constants, compute, *options)
 
 
 class _Loss(torch.autograd.Function):
@@ -43,11 +62,7 @@ class _Loss(torch.autograd.Function):
         constants: tuple[Tensor, ...],
         options: tuple[Any, ...],
     ) -> Tensor:
-        gaussian = options[0]
-        if engine.replayable(constants[0], maps, gaussian):
-            value, gradient = graphs.replay(_both, (maps, *constants), (compute, *options))
-        else:
-            value, gradient = _both(maps, *constants, compute, *options)
+        value, gradient = _value_and_gradient(maps, compute, constants, options)
         ctx.save_for_backward(gradient)
         ctx.dtype = maps.dtype
         return value
@@ -60,9 +75,8 @@ class _Loss(torch.autograd.Function):
 
 
 def _scaled(ctx: Any, outer: Tensor) -> Tensor:  # noqa: ANN401
-    # The gradient may be lent: nothing may come between finding its memory and launching what reads it.
-    with graphs.lock:
-        result: Tensor = outer * ctx.saved_tensors[0]
+    (gradient,) = ctx.saved_tensors
+    result: Tensor = outer * gradient
     return result if result.dtype == ctx.dtype else result.to(ctx.dtype)
 
 
