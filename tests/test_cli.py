@@ -415,6 +415,7 @@ def test_training_may_end_with_a_measurement_and_the_report(
     run = tmp_path / "run"
     shutil.copytree(trained, run)
     command = ["train", collection.manifest, "--out", run, "--frames", frame_cache, *tiny_sets]
+    command += ["--set", "methods=[colocam, fcam]"]
     outcome = colocam(*command, "--test-boxes", collection.truth)
     assert outcome.code == 0
     assert "tags-only" in outcome.out
