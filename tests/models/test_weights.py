@@ -5,7 +5,7 @@ import json
 import pytest
 import timm
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from timm.models.convnext import ConvNeXt
 from timm.models.swin_transformer import SwinTransformer
 from timm.models.vision_transformer import VisionTransformer
@@ -200,10 +200,27 @@ def model(backbone):
     return Model(net, card)
 
 
+def test_kernels_are_stored_in_half_precision_and_nothing_else(model, tmp_path):
+    kernel = model.net.decoder.head.weight
+    with torch.no_grad():
+        kernel[0, 0, 0, 0] = 1e5  # more than float16 holds
+    save_model(tmp_path, model)
+    wide = {name for name, value in model.net.state_dict().items() if value.dim() > 1} - {"decoder.head.weight"}
+    stored = load_file(tmp_path / "model.safetensors")
+    assert {name for name, value in stored.items() if value.dtype == torch.float16} == wide
+    for name, value in load_model(tmp_path).net.state_dict().items():
+        own = model.net.state_dict()[name]
+        assert value.dtype == own.dtype
+        assert torch.equal(value, own.half().float() if name in wide else own)
+
+
 def test_a_saved_model_says_the_same_to_the_bit(model, tmp_path):
     save_model(tmp_path, model)
+    save_model(tmp_path, load_model(tmp_path))  # rounded once, the second time changes nothing
     loaded = load_model(tmp_path)
     assert loaded.card == model.card
+    for weight in model.net.parameters():
+        weight.data = weight.data.half().float() if weight.dim() > 1 else weight.data
     frames = torch.randint(256, (2, 3, 32, 32), generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():
         for found, wanted in zip(loaded.net(frames), model.net.eval()(frames), strict=True):

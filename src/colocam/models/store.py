@@ -1,10 +1,15 @@
-"""A trained model on disk: ``model.safetensors`` with the weights, ``model.json`` with all else it needs."""
+"""A trained model on disk: ``model.safetensors`` with the weights, ``model.json`` with all else it needs.
+
+Kernels and matrices are stored in float16, half the bytes; statistics of batch norms, which may be large or tiny, and
+biases are not.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch import Tensor
 
 from colocam.card import Card, parse_card
 from colocam.checkpoint import save_tensors
@@ -28,7 +33,8 @@ def save_model(folder: Path, model: Model) -> None:
     """Write both files; the card comes last, so a folder with a card is whole."""
     card = folder / "model.json"
     card.unlink(missing_ok=True)
-    save_tensors(folder / "model.safetensors", model.net.state_dict())
+    weights = {name: _stored(value) for name, value in model.net.state_dict().items()}
+    save_tensors(folder / "model.safetensors", weights)
     write_json(card, model.card.model_dump(mode="json"))
 
 
@@ -50,3 +56,9 @@ def load_model(folder: Path) -> Model:
     except (OSError, SafetensorError, RuntimeError) as error:
         raise ColocamError(f"{weights} is missing or damaged: train again or restore the file") from error
     return Model(net.eval(), card)
+
+
+def _stored(weight: Tensor) -> Tensor:
+    """Kernels in half precision, where it can hold them."""
+    half = weight.half()
+    return half if weight.dim() > 1 and weight.is_floating_point() and bool(half.isfinite().all()) else weight

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
+
 from colocam.config import Cam as CamName
 from colocam.config import Config, Method
 from colocam.errors import ColocamError
@@ -114,7 +116,7 @@ class Trained:
 def run_cell(lab: Lab, cell: Cell, seed: int) -> tuple[Path, Result]:
     """The folder and the result of a cell; what was finished once is read, never run again.
 
-    To the cell's own result come ``date`` and ``device``.
+    To the cell's own result come ``date``, ``device`` and the version of ``torch``.
     """
     seed = seed if cell.seeded else 0
     cells, name = lab.work / "cells", digest(cell.identity(lab, seed))
@@ -123,7 +125,8 @@ def run_cell(lab: Lab, cell: Cell, seed: int) -> tuple[Path, Result]:
     path = folder / "result.json"
     if not path.is_file():
         today = dt.datetime.now(tz=dt.UTC).date().isoformat()
-        write_json(path, {"date": today, "device": device_name(lab.where), **cell.run(lab, seed, folder)})
+        conditions = {"date": today, "device": device_name(lab.where), "torch": torch.__version__}
+        write_json(path, {**conditions, **cell.run(lab, seed, folder)})
     try:
         result: Result = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import torch
 from markupsafe import Markup
 
 from colocam.files import atomic_path, write_json, write_text
@@ -39,7 +38,7 @@ class Conditions:
         file = [] if lab.config_file is None else [lab.config_file.name]
         changes = " ".join([*file, *(f"--set {change}" for change in lab.overrides)])
         found = [result for cell in results.found for result in results.of(cell)]
-        dates, devices = ({str(result[key]) for result in found} for key in ("date", "device"))
+        dates, devices, versions = ({str(result[key]) for result in found} for key in ("date", "device", "torch"))
         return cls(
             command=shlex.join(typed) if len(typed) > 1 else typed[0],
             date=" to ".join(sorted({min(dates), max(dates)})) if dates else "–",
@@ -47,7 +46,7 @@ class Conditions:
             data=lab.data.name + (" (SMOKE TEST: these numbers mean nothing)" if lab.smoke else ""),
             configuration=f"preset {lab.preset} {changes}".strip(),
             epochs_chosen_by="boxes of validation videos" if lab.val_boxes else "tags and maps alone",
-            device=f"{' and '.join(sorted(devices)) or '–'}, torch {torch.__version__}",
+            device=f"{' and '.join(sorted(devices)) or '–'}, torch {' and '.join(sorted(versions)) or '–'}",
             cells=f"{len(found)} of {wanted}" + ("" if len(found) == wanted else " (UNFINISHED)"),
         )
 
