@@ -39,5 +39,5 @@ STUDY = Study(
     "Which loss term brings what?",
     cells,
     read,
-    ("All rows draw CoLo-CAM's seeds, so that from row to row one term changes and nothing else.",),
+    ("All rows draw CoLo-CAM's seeds and finish its maps (colour mean, focus): from row to row one term changes.",),
 )

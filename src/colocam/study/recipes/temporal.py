@@ -34,7 +34,8 @@ STUDY = Study(
     cells,
     read,
     (
-        "F-CAM and TCAM draw one seed pixel of each kind a frame, CoLo-CAM many; the study losses has its term alone.",
+        "F-CAM's and TCAM's seeds (one pixel of each kind) and maps are as published.",
+        "CoLo-CAM's seeds, colour mean and focus are those of the configuration; the study losses has its term alone.",
         "The paper has two data sets: run this study once on each.",
     ),
 )
