@@ -8,7 +8,8 @@ from torch import Tensor
 
 from colocam.affinity.basis import ColorBasis
 from colocam.affinity.compiled import Array
-from colocam.affinity.sequence import ColorSequence, cores, each
+from colocam.affinity.sequence import ColorSequence, each
+from colocam.cores import cores
 
 
 def _for_each_group(

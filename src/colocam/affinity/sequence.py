@@ -1,6 +1,5 @@
 """The product for the pixels of one sequence on the CPU, with Numba: arrays in, arrays out, no torch."""
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -11,14 +10,9 @@ import numpy as np
 from colocam.affinity import compiled
 from colocam.affinity.basis import ColorBasis
 from colocam.affinity.compiled import Array
+from colocam.cores import cores
 
 T = TypeVar("T")
-
-
-@cache
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache

@@ -1,13 +1,17 @@
 """Options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, TypeVar, get_args
 
 import typer
 
 from colocam.config import ColorMean
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Split
+
+T = TypeVar("T", bound=str)
+
+COLOR_MEANS: tuple[ColorMean, ...] = get_args(ColorMean)
 
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; without it the GPU, if there is one.")]
 Boxes = Annotated[Path | None, typer.Option(help="Table of true boxes: clip, frame, present, x1, y1, x2, y2.")]
@@ -19,16 +23,16 @@ Frames = Annotated[Path | None, typer.Option(help="Folder for decoded frames, to
 
 def split_of(text: str) -> Split:
     """The split that ``--split`` names."""
-    for name in SPLITS:
-        if name == text:
-            return name
-    raise ColocamError(f"--split {text}: give one of {', '.join(SPLITS)}")
+    return _named("--split", text, SPLITS)
 
 
 def color_mean_of(text: str) -> ColorMean:
     """What ``--color-mean`` names."""
-    names: tuple[ColorMean, ...] = get_args(ColorMean)
+    return _named("--color-mean", text, COLOR_MEANS)
+
+
+def _named(option: str, text: str, names: tuple[T, ...]) -> T:
     for name in names:
         if name == text:
             return name
-    raise ColocamError(f"--color-mean {text}: give one of {', '.join(names)}")
+    raise ColocamError(f"{option} {text}: give one of {', '.join(names)}")

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.card import Card, parse_card
+from colocam.cores import cores
 from colocam.errors import ColocamError, first_line
 from colocam.inference.network import Floats
 
@@ -68,7 +69,7 @@ def _threads() -> int:
     asked = os.environ.get("OMP_NUM_THREADS", "")
     if asked.isdecimal() and int(asked) > 0:
         return int(asked)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores()
 
 
 def _check(session: "onnxruntime.InferenceSession", card: Card, path: Path, remedy: str) -> None:
