@@ -68,9 +68,9 @@ def candidate_boxes(maps: Maps, threshold: float) -> list[Candidates]:
 
 def up_to(candidates: Candidates, factor: float) -> Candidates:
     """Those found at the model's own threshold or above it, up to ``factor`` times; they come first, so places stay."""
-    own, thresholds = candidates.thresholds[:1], candidates.thresholds
-    count = int(((thresholds >= own) & (thresholds <= factor * own)).sum())
-    return Candidates(*(column[:count] for column in candidates))
+    thresholds = candidates.thresholds.tolist()  # plain numbers: arrays of so few take several times as long
+    count = sum(thresholds[0] <= one <= factor * thresholds[0] for one in thresholds)
+    return Candidates(candidates.boxes[:count], candidates.scores[:count], candidates.thresholds[:count])
 
 
 @compiled

@@ -149,32 +149,35 @@ class BestPath:
             self._totals -= self._totals.max()  # only differences matter, and a long video would lose digits
         self._boxes = boxes
         self._open.append(_Open(boxes, origins, cut))
-        return self._decide()[:1] if len(self._open) > self.lag else []
+        if len(self._open) <= self.lag:
+            return []
+        best, ways = self._best()
+        return [self._give(int(ways[-1][best]))]
 
     def finish(self) -> list[int]:
         """Give the choices for the frames that are still open, in order."""
-        choices = self._decide() if self._open else []
-        self._open.clear()
-        return choices
+        if not self._open:
+            return []
+        best, ways = self._best()
+        return [self._give(int(way[best])) for way in reversed(ways)]
 
-    def _decide(self) -> list[int]:
-        """Choices of the open frames on the best path through them; the first is given, and no longer open."""
-        ways = [np.arange(len(self._totals))]  # of the best path to each state of the last frame, back in time
+    def _best(self) -> tuple[int, list[Integers]]:
+        """The last state of the path to take, and, back in time, the states on the best paths to each last state."""
+        ways = [np.arange(len(self._totals))]
         for frame in islice(reversed(self._open), len(self._open) - 1):
             ways.append(frame.origins[ways[-1]])
-        boxes, _, cut = self._open[0]
-        if cut:
-            self._given = None
-        totals = self._totals
-        if self._given is not None:
-            totals = totals - _changes(self._given, boxes, self.hold)[ways[-1]]
-        best = totals.argmax()
-        states = [int(way[best]) for way in reversed(ways)]
-        choices = [state if state < len(one.boxes) else NONE for state, one in zip(states, self._open, strict=True)]
-        if choices[0] != NONE:
-            self._given = boxes[choices[0]]
-        self._open.popleft()
-        return choices
+        first, totals = self._open[0], self._totals
+        if self._given is not None and not first.cut:
+            totals = totals - _changes(self._given, first.boxes, self.hold)[ways[-1]]
+        return int(totals.argmax()), ways
+
+    def _give(self, state: int) -> int:
+        """Close the first open frame with a state; return the choice."""
+        boxes, _, cut = self._open.popleft()
+        seen = state < len(boxes)
+        if seen or cut:
+            self._given = boxes[state] if seen else None
+        return state if seen else NONE
 
 
 def best_path(frames: list[Candidates], cuts: npt.NDArray[np.bool_] | None = None, jump: float = JUMP) -> list[int]:
