@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from colocam.boxes import candidate_boxes, largest_boxes
-from colocam.boxes.candidates import FACTORS, LEAST_AREA, MOST
+from colocam.boxes.candidates import FACTORS, LEAST_AREA, MOST, up_to
 from colocam.boxes.extract import contour_box, contours_of, mask_of_box
 from colocam.errors import ColocamError
 
@@ -78,11 +78,11 @@ def test_thresholds_are_checked():
         candidate_boxes(np.zeros((1, 4, 4), np.uint8), 1.5)
 
 
-def with_opencv(level, threshold):
+def with_opencv(level, threshold, factors=FACTORS):
     """The same candidates from OpenCV's contours, one call for each mask."""
     highest, least = int(level.max()), LEAST_AREA * level.size
     found, seen = {}, set()
-    for factor in FACTORS:
+    for factor in factors:
         tau = min(threshold * factor, 1.0)
         cut = int(tau * highest)
         if cut in seen:
@@ -130,6 +130,20 @@ def check(level, threshold):
 @example(level=np.full((9, 1), 255, np.uint8), threshold=1.0)
 def test_candidates_are_those_of_opencv_in_its_order(level, threshold):
     check(level, threshold)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    level=hnp.arrays(np.uint8, (9, 9), elements=st.sampled_from([0, 30, 60, 90, 130, 180, 255])),
+    threshold=st.floats(0, 1),
+)
+def test_those_up_to_a_factor_are_the_ones_of_fewer_thresholds(level, threshold):
+    (found,) = candidate_boxes(level[None], threshold)
+    for factor, factors in ((1.0, (1.0,)), (1.4, (1.0, 1.4))):
+        kept = up_to(found, factor)
+        for one, wanted, every in zip(kept, with_opencv(level, threshold, factors), found, strict=True):
+            np.testing.assert_array_equal(one, wanted)
+            np.testing.assert_array_equal(one, every[: len(one)])
 
 
 @settings(deadline=None, max_examples=100)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from colocam.boxes.candidates import Candidates
 from colocam.boxes.tracks import NONE, BestPath, best_path, iou, iou_of_two, margin, smooth_box
 
-JUMP, TRUST = 1.3, 0.2
+JUMP, TRUST, HOLD = 1.3, 0.2, 0.4
 corner = st.integers(0, 6)
 box = st.tuples(corner, corner, st.integers(1, 5), st.integers(1, 5)).map(
     lambda b: (b[0], b[1], b[0] + b[2], b[1] + b[3])
@@ -57,7 +57,7 @@ def test_the_path_is_the_best_of_all(video, data):
 @given(video=videos, lag=st.integers(0, 6))
 def test_a_lag_decides_as_the_best_path_of_what_is_known(video, lag):
     """Frame t is decided by the best path over the frames up to t + lag, of which there may be several."""
-    path, found = BestPath(lag, JUMP, TRUST), []
+    path, found = BestPath(lag, JUMP, TRUST, hold=0), []
     for t, one in enumerate(video):
         decided = path.push(candidates(one))
         assert len(decided) == (1 if t >= lag else 0)
@@ -72,6 +72,39 @@ def test_a_lag_decides_as_the_best_path_of_what_is_known(video, lag):
         best = max(value(known, path, none) for path in every)
         through = max(value(known, path, none) for path in every if path[t] == choice)
         assert through == pytest.approx(best, abs=1e-9)
+
+
+@settings(deadline=None, max_examples=40)
+@given(video=videos, lag=st.integers(0, 3), data=st.data())
+def test_the_box_given_last_has_a_say(video, lag, data):
+    """Frame t: of the best paths to each state known last, that of the most worth less the way from the box given."""
+    cuts = data.draw(st.lists(st.booleans(), min_size=len(video), max_size=len(video)))
+    path, given = BestPath(lag, JUMP, TRUST, HOLD), None
+    decided = [choice for one, cut in zip(video, cuts, strict=True) for choice in path.push(candidates(one), cut=cut)]
+    for t, choice in enumerate(decided):
+        given = None if cuts[t] else given
+
+        def less(state, t=t, given=given):
+            here = set() if state == NONE else pixels(video[t][state][0])
+            return HOLD * (0.5 if state == NONE else 1 - len(here & given) / len(here | given)) if given else 0.0
+
+        ends = {}
+        for way in product(*([NONE, *range(len(frame))] for frame in video[: t + lag + 1])):
+            ends.setdefault(way[-1], []).append((value(video[: t + lag + 1], way, cuts), way[t]))
+        # Of equally good paths to a state either may have been kept.
+        kept = [[(best, state) for best, state in ways if best > max(ways)[0] - 1e-9] for ways in ends.values()]
+        least = max(min(best - less(state) for best, state in ways) for ways in kept)
+        assert max(best - less(state) for ways in kept for best, state in ways if state == choice) > least - 1e-9
+        given = given if choice == NONE else pixels(video[t][choice][0])
+
+
+@pytest.mark.parametrize("lag", [0, 3, 16])
+def test_two_paths_of_the_same_worth_do_not_take_turns(lag):
+    here, there = ((0, 0, 4, 4), 0.6), ((10, 10, 14, 14), 0.6)
+    frames = [candidates([here, there][:: 1 if t % 2 else -1]) for t in range(40)]
+    path = BestPath(lag)
+    choices = [choice for frame in frames for choice in path.push(frame)] + path.finish()
+    assert len({tuple(frame.boxes[choice]) for frame, choice in zip(frames, choices, strict=True)}) == 1
 
 
 def test_a_bad_frame_is_passed_over_and_a_lasting_change_is_followed():
@@ -97,7 +130,7 @@ def test_a_long_video_loses_no_digits():
     frames = [candidates([((0, 0, 4, 4), 0.7), ((1, 0, 5, 4), 0.7 + 1e-9)])] * 800
     path = BestPath(5, trust=0)
     assert {choice for one in frames for choice in path.push(one)} == {1}
-    assert len(path._origins) <= 6
+    assert len(path._open) <= 5
 
 
 @given(one=box, two=box)
@@ -132,6 +165,23 @@ def test_smoothing_is_weighted_least_squares():
     fits = [np.polyfit(times, column, 1, w=weight)[1] for column in [*centre.T, *size.T]]
     half = np.exp(fits[2:]) / 2
     np.testing.assert_allclose(smooth_box(times, boxes, 0.0, 2.0), [*(fits[:2] - half), *(fits[:2] + half)], rtol=1e-9)
+
+
+@pytest.mark.parametrize("damping", [0.3, 1.0, 1e6])
+def test_damped_smoothing_is_ridge_regression(damping):
+    rng = np.random.default_rng(2)
+    times = np.array([-6.0, -5, -3, -2, -1, 0])
+    low = rng.uniform(0, 20, (6, 2))
+    boxes = np.concatenate([low, low + rng.uniform(2, 30, (6, 2))], axis=1)
+    weight = np.exp(-0.5 * (times / 2.0) ** 2)
+    root = np.sqrt(weight / weight.sum())
+    values = np.concatenate([(boxes[:, :2] + boxes[:, 2:]) / 2, np.log(boxes[:, 2:] - boxes[:, :2])], axis=1)
+    # The penalty of the slope is one more observation, of 0.
+    design = np.append(root[:, None] * np.stack([np.ones(6), times], 1), [[0, damping**0.5]], axis=0)
+    (level, _), *_ = np.linalg.lstsq(design, np.append(root[:, None] * values, np.zeros((1, 4)), axis=0))
+    half = np.exp(level[2:]) / 2
+    wanted = [*(level[:2] - half), *(level[:2] + half)]
+    np.testing.assert_allclose(smooth_box(times, boxes, 0.0, 2.0, damping), wanted, rtol=1e-9)
 
 
 def test_one_observation_is_kept_as_it_is():

@@ -51,7 +51,8 @@ def test_each_object_keeps_its_number_whatever_the_order_of_the_blobs(ahead):
     for track in (0, 1):
         boxes = np.array([objects[track] for objects in found])
         own = min(paths, key=lambda path: np.abs(boxes[0] - path[0]).sum())
-        np.testing.assert_allclose(boxes, own, atol=1e-6)  # straight motion is left as it is
+        # Straight motion is left as it is; without look-ahead boxes trail behind, by less than a frame.
+        assert np.abs(boxes - own).max() < (1e-6 if ahead.smooth else 1)
 
 
 @BOTH

@@ -9,7 +9,7 @@ from colocam.boxes.candidates import Candidates
 from colocam.boxes.tracks import NONE
 from colocam.data.cuts import find_cuts
 from colocam.data.video import VideoFrame
-from colocam.inference.steady import GAP, OFFLINE, ONLINE, LookAhead, Sight, mark_cuts, single, smooth
+from colocam.inference.steady import GAP, OFFLINE, ONLINE, PARTS, LookAhead, Sight, mark_cuts, single, smooth
 from colocam.inference.steady import steady as steady_with
 from colocam.metrics import steadiness
 from colocam.presence import Calibration, Presence
@@ -20,9 +20,9 @@ BLUE, RED = np.eye(2, 48, dtype=np.float32)
 PLAIN = Calibration(1.0, 0.0)
 
 
-def sight(time, *boxes, colours=BLUE, score=0.7):
+def sight(time, *boxes, colours=BLUE, score=0.7, thresholds=0.5):
     found = np.array(boxes, float).reshape(-1, 4)
-    candidates = Candidates(found, np.full(len(found), score), np.full(len(found), 0.5))
+    candidates = Candidates(found, *(np.broadcast_to(of, len(found)) for of in (score, thresholds)))
     nothing = np.zeros((96, 96))
     return Sight(VideoFrame(time, time / 25, PICTURE), np.zeros(3), nothing, nothing, candidates, colours, np.zeros(3))
 
@@ -48,7 +48,7 @@ def test_a_box_that_trembles_is_calmed_and_keeps_up_with_motion(ahead):
     before, after = steadiness([np.array(seen)]), steadiness([found])
     assert after.jitter < 0.6 * before.jitter
     bias = (found - np.array(true)).mean(0)
-    assert np.abs(bias).max() < 0.7  # it does not trail behind 1.5 pixels a frame
+    assert np.abs(bias).max() < 1.0  # of 1.5 pixels a frame: it trails behind by less than a frame
     assert np.abs(found - np.array(true)).mean() < np.abs(np.array(seen) - np.array(true)).mean()
 
 
@@ -70,6 +70,29 @@ def test_one_bad_frame_is_filled_in():
     np.testing.assert_allclose(boxes_of(offline), [moved(LEFT, t) for t in range(20)], atol=1e-6)
     assert {one.track for one in offline} == {0}
     assert offline[9].choice == NONE
+
+
+@pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
+def test_a_dense_part_does_not_replace_the_object(ahead):
+    shell = (14, 12, 26, 26)
+    sights = [sight(t, LEFT, shell, score=(0.4, 0.9), thresholds=(0.2, 0.4)) for t in range(20)]
+    np.testing.assert_allclose(boxes_of(steady(sights, ahead)), [LEFT] * 20, atol=1e-6)
+
+
+@pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
+def test_an_object_that_runs_together_with_another_thing_for_a_moment_keeps_its_box(ahead):
+    together = (10, 10, 90, 80)
+    alone, joined = ((LEFT,), 0.2), ((together, LEFT), (0.2, 0.2 * PARTS))
+    sights = [sight(t, *boxes, thresholds=at) for t in range(20) for boxes, at in [joined if t == 9 else alone]]
+    np.testing.assert_allclose(boxes_of(steady(sights, ahead)), [LEFT] * 20, atol=1e-6)
+
+
+@pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
+def test_a_published_box_that_flickers_is_settled_and_one_that_stays_away_is_followed(ahead):
+    flicker = [sight(t, *((LEFT, RIGHT) if t % 2 == 0 else (RIGHT, LEFT))) for t in range(30)]
+    assert len(np.unique(boxes_of(steady(flicker, ahead)).round(6), axis=0)) == 1
+    away = [sight(t, *((LEFT, RIGHT) if t < 10 else (RIGHT, LEFT))) for t in range(30)]
+    np.testing.assert_allclose(boxes_of(steady(away, ahead))[18:], [RIGHT] * 12, atol=1e-6)
 
 
 def test_a_short_absence_continues_the_track_and_a_long_one_ends_it():

@@ -26,8 +26,8 @@ from colocam.errors import ColocamError
 
 Floats = npt.NDArray[np.float64]
 
-FACTORS = (1.0, 0.5, 0.7, 1.4, 2.0)
-"""Thresholds relative to the model's own, which comes first: of equal boxes the first stays."""
+FACTORS = (1.0, 1.4, 0.5, 0.7, 2.0)
+"""Thresholds relative to the model's own, which comes first, then that of parts: of equal boxes the first stays."""
 MOST = 24
 """Candidates a frame; those of the lowest score are left out, never the published box."""
 LEAST_AREA = 1 / 400
@@ -64,6 +64,13 @@ def candidate_boxes(maps: Maps, threshold: float) -> list[Candidates]:
     _search(levels, thresholds, LEAST_AREA * levels[0].size if len(levels) else 0.0, boxes, scores, origins, counts)
     found = zip(boxes, scores, thresholds[origins], counts.tolist(), strict=True)
     return [Candidates(b[:count], s[:count], t[:count]) for b, s, t, count in found]
+
+
+def up_to(candidates: Candidates, factor: float) -> Candidates:
+    """Those found at the model's own threshold or above it, up to ``factor`` times; they come first, so places stay."""
+    thresholds = candidates.thresholds.tolist()  # plain numbers: arrays of so few take several times as long
+    count = sum(thresholds[0] <= one <= factor * thresholds[0] for one in thresholds)
+    return Candidates(candidates.boxes[:count], candidates.scores[:count], candidates.thresholds[:count])
 
 
 @compiled

@@ -7,10 +7,17 @@ The path x_1 … x_T takes one candidate of each frame or none and maximises
 where the published box, the one that the threshold was chosen for, counts ``TRUST`` more than the others, a change of
 boxes costs ``JUMP`` · (1 − IoU), to lose or to find the object costs half a jump, and across a cut nothing costs
 anything. So going through "none" is never cheaper than the jump itself, while one bad frame is.
+
+A frame is decided by the best path of what is known then, and the next frame by another, which may have come a
+different way. So that two paths of about the same worth do not take turns, each of the paths that a decision is
+between, the best ones to the states of the last frame, also pays ``HOLD`` · (1 − IoU) for the way from the box given
+last.
 """
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +34,8 @@ JUMP = 1.3
 """Cost of a jump to a box without overlap, in units of the score."""
 TRUST = 0.3
 """What the published box, the first candidate, counts more, in the same units."""
+HOLD = 0.5
+"""Cost of a jump away from the box given last, which the path itself may not have come from."""
 
 
 def iou(a: Floats, b: Floats) -> Floats:
@@ -57,6 +66,20 @@ def margin(candidates: Candidates, box: Floats) -> float:
 
 
 @compiled
+def _changes(before: Floats, after: Floats, jump: float) -> Floats:
+    """(n + 1,) what changes cost from a box (4,) to each box (n, 4) of another frame and, last, to "none"."""
+    costs = np.full(len(after) + 1, jump / 2)
+    size = (before[2] - before[0]) * (before[3] - before[1])
+    for j in range(len(after)):
+        width = min(before[2], after[j, 2]) - max(before[0], after[j, 0])
+        height = min(before[3], after[j, 3]) - max(before[1], after[j, 1])
+        common = max(width, 0.0) * max(height, 0.0)
+        union = size + (after[j, 2] - after[j, 0]) * (after[j, 3] - after[j, 1]) - common
+        costs[j] = jump * (1 - (common / union if union > 0 else 0.0))
+    return costs
+
+
+@compiled
 def _best_changes(before: Floats, totals: Floats, after: Floats, jump: float) -> tuple[Floats, Integers]:
     """The best way to each box (n, 4) of a frame and, last, to "none", from those of the frame before it.
 
@@ -71,20 +94,24 @@ def _best_changes(before: Floats, totals: Floats, after: Floats, jump: float) ->
     """
     nothing, last = len(before), len(after)
     worth, origins = np.full(last + 1, -np.inf), np.zeros(last + 1, np.int64)
-    for j in range(last + 1):
-        for i in range(nothing + 1):
-            if i < nothing and j < last:
-                width = min(before[i, 2], after[j, 2]) - max(before[i, 0], after[j, 0])
-                height = min(before[i, 3], after[j, 3]) - max(before[i, 1], after[j, 1])
-                common = max(width, 0.0) * max(height, 0.0)
-                union = (before[i, 2] - before[i, 0]) * (before[i, 3] - before[i, 1]) - common
-                union += (after[j, 2] - after[j, 0]) * (after[j, 3] - after[j, 1])
-                cost = jump * (1 - (common / union if union > 0 else 0.0))
-            else:
-                cost = 0.0 if i == nothing and j == last else jump / 2
-            if totals[i] - cost > worth[j]:
-                worth[j], origins[j] = totals[i] - cost, i
+    for i in range(nothing + 1):
+        if i < nothing:
+            costs = _changes(before[i], after, jump)
+        else:
+            costs = np.full(last + 1, jump / 2)
+            costs[last] = 0.0
+        for j in range(last + 1):
+            if totals[i] - costs[j] > worth[j]:
+                worth[j], origins[j] = totals[i] - costs[j], i
     return worth, origins
+
+
+class _Open(NamedTuple):
+    """A frame that is not decided: its boxes, where the best path to each state came from, whether a shot begins."""
+
+    boxes: Floats
+    origins: Integers
+    cut: bool
 
 
 class BestPath:
@@ -93,14 +120,15 @@ class BestPath:
     With a lag of 0 a decision knows the past alone; with the lag of the whole video the path is the best of all.
     """
 
-    def __init__(self, lag: int, jump: float = JUMP, trust: float = TRUST) -> None:
+    def __init__(self, lag: int, jump: float = JUMP, trust: float = TRUST, hold: float = HOLD) -> None:
         self.lag = lag
         self.jump = jump
         self.trust = trust
+        self.hold = hold
         self._boxes = np.zeros((0, 4))
         self._totals = np.zeros(0)
-        self._origins: deque[list[int]] = deque(maxlen=lag + 1)  # where the best path to each state came from
-        self._pending = 0
+        self._open: deque[_Open] = deque()
+        self._given: Floats | None = None  # the box given last, since the last cut
 
     def push(self, candidates: Candidates, *, cut: bool = False) -> list[int]:
         """Take the next frame; give the choice for the frame ``lag`` before it, if there is one."""
@@ -120,27 +148,36 @@ class BestPath:
             self._totals = worth + scores
             self._totals -= self._totals.max()  # only differences matter, and a long video would lose digits
         self._boxes = boxes
-        self._origins.append(origins.tolist())
-        self._pending += 1
-        if self._pending <= self.lag:
+        self._open.append(_Open(boxes, origins, cut))
+        if len(self._open) <= self.lag:
             return []
-        self._pending -= 1
-        return [self._back(self.lag)[0]]
+        best, ways = self._best()
+        return [self._give(int(ways[-1][best]))]
 
     def finish(self) -> list[int]:
         """Give the choices for the frames that are still open, in order."""
-        pending, self._pending = self._pending, 0
-        return self._back(pending - 1) if pending else []
+        if not self._open:
+            return []
+        best, ways = self._best()
+        return [self._give(int(way[best])) for way in reversed(ways)]
 
-    def _back(self, steps: int) -> list[int]:
-        """Follow the best path back from the last frame over ``steps`` frames."""
-        state = int(self._totals.argmax())
-        choices = []
-        for place in range(1, steps + 2):
-            origins = self._origins[-place]
-            choices.append(NONE if state == len(origins) - 1 else state)
-            state = origins[state]
-        return choices[::-1]
+    def _best(self) -> tuple[int, list[Integers]]:
+        """The last state of the path to take, and, back in time, the states on the best paths to each last state."""
+        ways = [np.arange(len(self._totals))]
+        for frame in islice(reversed(self._open), len(self._open) - 1):
+            ways.append(frame.origins[ways[-1]])
+        first, totals = self._open[0], self._totals
+        if self._given is not None and not first.cut:
+            totals = totals - _changes(self._given, first.boxes, self.hold)[ways[-1]]
+        return int(totals.argmax()), ways
+
+    def _give(self, state: int) -> int:
+        """Close the first open frame with a state; return the choice."""
+        boxes, _, cut = self._open.popleft()
+        seen = state < len(boxes)
+        if seen or cut:
+            self._given = boxes[state] if seen else None
+        return state if seen else NONE
 
 
 def best_path(frames: list[Candidates], cuts: npt.NDArray[np.bool_] | None = None, jump: float = JUMP) -> list[int]:
@@ -151,17 +188,19 @@ def best_path(frames: list[Candidates], cuts: npt.NDArray[np.bool_] | None = Non
     return path.finish()
 
 
-def smooth_box(times: Floats, boxes: Floats, at: float, width: float) -> Floats:
+def smooth_box(times: Floats, boxes: Floats, at: float, width: float, damping: float = 0.0) -> Floats:
     """Box (4,) at a time, from observed boxes around it: weighted straight lines through centre and log size.
 
     Weights are Gaussian in time. A straight line keeps up with steady motion, at the end of a track too, where the
-    observations are all on one side; with the same number on both sides it is their weighted mean.
+    observations are all on one side; with the same number on both sides it is their weighted mean. But there it carries
+    on every tremble, too, which ``damping`` forgoes for some of the motion: the slope is that of ridge regression.
 
     Args:
         times: (n,) of the observations, n ≥ 1.
         boxes: (n, 4).
         at: the time asked for.
         width: standard deviation of the weights.
+        damping: what is added to the variance of the times, in frames²; 0 for plain least squares.
     """
     corners = boxes.reshape(-1, 2, 2)
     sizes = np.log(np.maximum(corners[:, 1] - corners[:, 0], 1))
@@ -172,7 +211,7 @@ def smooth_box(times: Floats, boxes: Floats, at: float, width: float) -> Floats:
     middle, level = weights @ x, weights @ values
     apart = x - middle
     pull = weights * apart
-    spread = pull @ apart
+    spread = pull @ apart + damping
     if spread > 1e-9:
         level -= pull @ values * (middle / spread)
     half = np.exp(level[2:]) / 2

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from colocam.boxes.assignment import assign
 from colocam.boxes.tracks import NONE, iou, smooth_box
-from colocam.inference.steady import GAP, REACH, WIDTH, LookAhead, Sight, mark_cuts
+from colocam.inference.steady import DAMPING, GAP, REACH, WIDTH, LookAhead, Sight, mark_cuts
 from colocam.presence import Presence
 
 Floats = npt.NDArray[np.float64]
@@ -88,6 +88,7 @@ def smooth_each(frames: Iterable[Followed], ahead: int) -> Iterator[Sight]:
     past: deque[Followed] = deque(maxlen=REACH)
     held: dict[int, Floats] = {}  # boxes given last, by track
     waiting: deque[Followed] = deque()
+    damping = 0.0 if ahead else DAMPING
 
     def decide() -> Iterator[Sight]:
         frame = waiting[0]
@@ -102,7 +103,7 @@ def smooth_each(frames: Iterable[Followed], ahead: int) -> Iterator[Sight]:
             shown = place == 0 or len(seen) >= FLICKER * len(shot)
             within = seen[0].time <= frame.time <= seen[-1].time
             if within and (shown or not ahead):
-                given[track] = _smoothed(seen, track, frame.time)
+                given[track] = _smoothed(seen, track, frame.time, damping)
             elif not ahead and shown and track in held and frame.time - seen[-1].time <= GAP:
                 given[track] = held[track]
         held.clear()
@@ -133,7 +134,7 @@ def _same_shot(waiting: Iterable[Followed]) -> Iterator[Followed]:
         yield frame
 
 
-def _smoothed(seen: list[Followed], track: int, at: int) -> Floats:
+def _smoothed(seen: list[Followed], track: int, at: int, damping: float) -> Floats:
     times = np.array([one.time for one in seen], np.float64)
     boxes = np.stack([one.sight.candidates.boxes[one.blobs[track]] for one in seen])
-    return smooth_box(times, boxes, at, WIDTH)
+    return smooth_box(times, boxes, at, WIDTH, damping)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.candidates import Candidates
+from colocam.boxes.candidates import Candidates, up_to
 from colocam.boxes.tracks import NONE, BestPath, iou_of_two, smooth_box
 from colocam.data.cuts import AROUND, find_cuts, may_be_cut
 from colocam.presence import Presence
@@ -26,8 +26,16 @@ GAP = 5
 """Frames that a track may be out of sight; after more it is another one."""
 REACH = 6
 """Frames on each side that a box is smoothed over."""
-WIDTH = 2.5
+WIDTH = 2.0
 """Standard deviation of their weights, in frames."""
+DAMPING = 1.0
+"""Of the slope where no later frame is known, in frames²; see :func:`smooth_box`."""
+PARTS = 1.4
+"""Thresholds, relative to the model's own, up to which a path without look-ahead takes candidates.
+
+Where the object has just run together with something else, only its part goes on as before. A path that looks ahead
+needs no parts to get over it, and would settle on a dense one where that explains the map better than the object does.
+"""
 
 
 class LookAhead(NamedTuple):
@@ -116,7 +124,7 @@ def mark_cuts(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
 
 def choose(sights: Iterable[Sight], lag: int, presence: Presence) -> Iterator[Sight]:
     """Set ``choice``, by the best path, and ``presence``; both are known ``lag`` frames later."""
-    path = BestPath(lag)
+    path, factor = BestPath(lag), 1.0 if lag else PARTS
     waiting: deque[Sight] = deque()
 
     def decided(choices: list[int], presences: list[float]) -> Iterator[Sight]:
@@ -127,7 +135,8 @@ def choose(sights: Iterable[Sight], lag: int, presence: Presence) -> Iterator[Si
 
     for sight in sights:
         waiting.append(sight)
-        yield from decided(path.push(sight.candidates, cut=sight.cut), presence.push(sight.peaks, cut=sight.cut))
+        choices = path.push(up_to(sight.candidates, factor), cut=sight.cut)
+        yield from decided(choices, presence.push(sight.peaks, cut=sight.cut))
     yield from decided(path.finish(), presence.finish())
 
 
@@ -158,6 +167,7 @@ def smooth(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
     """
     past: deque[Seen] = deque(maxlen=REACH)
     waiting: deque[Seen] = deque()
+    damping = 0.0 if ahead else DAMPING
 
     def decide() -> Sight:
         time, sight, box = waiting[0]
@@ -169,7 +179,7 @@ def smooth(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
                 sight.box = past[-1][1].box
             else:
                 times, boxes = zip(*around, strict=True)
-                sight.box = smooth_box(np.array(times, np.float64), np.array(boxes), time, WIDTH)
+                sight.box = smooth_box(np.array(times, np.float64), np.array(boxes), time, WIDTH, damping)
         past.append(waiting.popleft())
         return sight
 
