@@ -59,7 +59,7 @@ def main(folder: Path, boxes: Path, split: str = "test") -> None:
             f"{smooth}, tag {'given' if told else 'not given'}: average precision "
             f"{average_precision(-probability, ~present):.3f}, error {calibration_error(probability, present):.3f}"
         )
-        for bound in (0.25, 0.5):
+        for bound in (0.1, 0.25, 0.5):
             shown = probability >= bound
             before, after = (100 * np.mean([one[tag].mean() for tag in of_tag]) for one in (right, right & shown))
             print(
