@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float32]
 
 
-def finish(
-    frames: "Tensor", maps: "Tensor", sequences: "Tensor | None", activations: "Tensor | None"
-) -> "Tensor":  # fmt: skip
+def finish(frames: "Tensor", maps: "Tensor", sequences: "Tensor | None", activations: "Tensor | None") -> "Tensor":
     """Finished maps (B, H, W) in 0–1.
 
     Args:

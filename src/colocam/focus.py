@@ -11,7 +11,7 @@ that S had (docs/focus.md).
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import cv2
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 Floats = npt.NDArray[np.float32]
@@ -42,7 +43,7 @@ def focus_of(activations: "Tensor", size: tuple[int, int]) -> "Tensor":
 
     from colocam.cams.normalise import min_max  # noqa: PLC0415
 
-    rows, columns = (torch.from_numpy(_gaussian(side)).to(activations.device) for side in activations.shape[1:])
+    rows, columns = (_gaussian_on(activations.device, side) for side in activations.shape[1:])
     spread = rows @ min_max(activations.float()) @ columns.T
     peak = spread.amax(dim=(1, 2), keepdim=True)
     focus = torch.where(peak > 0, spread / torch.where(peak > 0, peak, 1.0), 1.0)
@@ -76,6 +77,13 @@ def arrays_focused(maps: Floats, focus: Floats, complete: Callable[[Floats], Flo
     return scaled
 
 
+def of_classes(activations: "Tensor", classes: "Tensor") -> "Tensor":
+    """(B, K, h, w) of all classes, (B,) class of each frame → (B, h, w)."""
+    import torch  # noqa: PLC0415
+
+    return activations[torch.arange(len(classes), device=classes.device), classes]
+
+
 def classes_of(logits: "Tensor", sequences: "Tensor", tag: int | None) -> "Tensor":
     """(B,) class that each frame is focused on: ``tag``, or the likeliest one of all frames of its sequence.
 
@@ -97,6 +105,14 @@ def array_classes_of(logits: Floats, sequences: npt.NDArray[np.int64], tag: int 
     np.add.at(sums, sequences, logits)
     best: npt.NDArray[np.int64] = sums[sequences].argmax(1)
     return best
+
+
+@lru_cache(maxsize=16)
+def _gaussian_on(device: "torch.device", side: int) -> "Tensor":
+    """The same on a device, copied once: a copy from the host waits for all that the device has to do before it."""
+    import torch  # noqa: PLC0415
+
+    return torch.from_numpy(_gaussian(side)).to(device)
 
 
 @cache

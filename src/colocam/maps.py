@@ -13,6 +13,7 @@ from colocam.cams import full_size
 from colocam.config import ColorMean
 from colocam.data.samples import Samples
 from colocam.finish import finish
+from colocam.focus import of_classes
 from colocam.models import LocalizerNet, foreground
 
 Levels = npt.NDArray[np.uint8]
@@ -42,8 +43,7 @@ def decoder_mapper(net: LocalizerNet, color_mean: ColorMean, *, focus: bool) -> 
 
     def draw(frames: Tensor, classes: Tensor) -> tuple[Tensor, Tensor | None]:
         seen = net(frames)
-        own = seen.activations[torch.arange(len(classes), device=classes.device), classes] if focus else None
-        return foreground(seen.map_logits), own
+        return foreground(seen.map_logits), of_classes(seen.activations, classes) if focus else None
 
     return Mapper(draw, color_mean)
 

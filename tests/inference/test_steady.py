@@ -48,7 +48,8 @@ def test_a_box_that_trembles_is_calmed_and_keeps_up_with_motion(ahead):
     before, after = steadiness([np.array(seen)]), steadiness([found])
     assert after.jitter < 0.6 * before.jitter
     bias = (found - np.array(true)).mean(0)
-    assert np.abs(bias).max() < 1.0  # of 1.5 pixels a frame: it trails behind by less than a frame
+    # Of 1.5 pixels a frame; without look-ahead it trails behind by less than a frame.
+    assert np.abs(bias).max() < (0.7 if ahead.smooth else 1.0)
     assert np.abs(found - np.array(true)).mean() < np.abs(np.array(seen) - np.array(true)).mean()
 
 

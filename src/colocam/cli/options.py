@@ -1,17 +1,15 @@
 """Options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated, TypeVar, get_args
+from typing import Annotated, TypeVar
 
 import typer
 
-from colocam.config import ColorMean
+from colocam.config import COLOR_MEANS, ColorMean
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Split
 
 T = TypeVar("T", bound=str)
-
-COLOR_MEANS: tuple[ColorMean, ...] = get_args(ColorMean)
 
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; without it the GPU, if there is one.")]
 Boxes = Annotated[Path | None, typer.Option(help="Table of true boxes: clip, frame, present, x1, y1, x2, y2.")]

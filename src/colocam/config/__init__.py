@@ -10,6 +10,7 @@ from colocam.config.loading import (
     write_config,
 )
 from colocam.config.schema import (
+    COLOR_MEANS,
     METHODS,
     Backbone,
     Cam,
@@ -27,6 +28,7 @@ from colocam.config.schema import (
 )
 
 __all__ = [
+    "COLOR_MEANS",
     "METHODS",
     "Backbone",
     "Cam",

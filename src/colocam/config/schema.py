@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -81,6 +81,8 @@ class Optimisation(Section):
 ColorMean = Literal["off", "frame", "clip"]
 """Whose colours complete a map (docs/colour-mean.md). off: nobody's, as published; frame: the frame's own; clip: those
 of all frames of its shot that are looked at together."""
+
+COLOR_MEANS: tuple[ColorMean, ...] = get_args(ColorMean)
 
 UsePresence = Literal["off", "weight", "drop"]
 """What training does with frames that hardly show the tagged object (docs/presence.md). weight: they count less; drop:

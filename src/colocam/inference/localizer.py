@@ -19,13 +19,14 @@ from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
 from colocam.boxes.tracks import NONE, margin
 from colocam.card import Card
+from colocam.config import COLOR_MEANS
 from colocam.data.choice import Chosen, FrameChoice
 from colocam.data.cuts import colour_histograms, find_cuts
 from colocam.errors import ColocamError, suggest
 from colocam.inference.batches import Maps, Pictures, heat_of, resize, softmax
 from colocam.inference.follow import each, steady_instances
 from colocam.inference.network import Answers, Finish, Network, begin
-from colocam.inference.options import COLOR_MEANS, SMOOTH, Options
+from colocam.inference.options import SMOOTH, Options
 from colocam.inference.pipeline import ahead, in_parts
 from colocam.inference.runtimes import open_network
 from colocam.inference.steady import Sight, single, steady

@@ -1,12 +1,10 @@
 """How a :class:`Localizer` works: what a caller may ask for."""
 
-from typing import TypedDict, get_args
+from typing import TypedDict
 
-from colocam.config import ColorMean
 from colocam.inference.steady import OFFLINE, ONLINE, LookAhead
 
 SMOOTH: dict[str, LookAhead | None] = {"offline": OFFLINE, "online": ONLINE, "none": None}
-COLOR_MEANS: tuple[str, ...] = get_args(ColorMean)
 
 
 class Options(TypedDict, total=False):

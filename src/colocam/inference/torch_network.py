@@ -15,7 +15,7 @@ from colocam.boxes.quantize import to_8bit
 from colocam.card import Card
 from colocam.errors import first_line
 from colocam.finish import finish
-from colocam.focus import classes_of
+from colocam.focus import classes_of, of_classes
 from colocam.inference.cuda_graph import RecordedPass
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
 from colocam.inference.network import AS_THEY_ARE, Answers, Finish
@@ -176,11 +176,12 @@ def _finished(frames: Tensor, parts: Parts, how: Finish) -> tuple[Tensor, Tensor
     logits, maps, peaks, activations = (part[: len(frames)] for part in parts)
     if how.colors is None and how.shots is None:
         return logits, maps, peaks
-    colors, shots = (None if ids is None else torch.from_numpy(ids).to(maps.device) for ids in (how.colors, how.shots))
+    # On the host: their number is read off them, for which a device would have to be waited for.
+    colors = None if how.colors is None else torch.from_numpy(how.colors)
     own = None
-    if shots is not None:
-        classes = classes_of(logits, shots, how.tag)
-        own = activations[torch.arange(len(classes), device=classes.device), classes]
+    if how.shots is not None:
+        shots = torch.from_numpy(how.shots).to(maps.device, non_blocking=True)
+        own = of_classes(activations, classes_of(logits, shots, how.tag))
     levels = maps.dtype == torch.uint8
     drawn = finish(frames, maps.float() / 255 if levels else maps, colors, own)
     return logits, to_8bit(drawn) if levels else drawn, peaks

@@ -38,7 +38,10 @@ class Conditions:
         file = [] if lab.config_file is None else [lab.config_file.name]
         changes = " ".join([*file, *(f"--set {change}" for change in lab.overrides)])
         found = [result for cell in results.found for result in results.of(cell)]
-        dates, devices, versions = ({str(result[key]) for result in found} for key in ("date", "device", "torch"))
+        dates, devices, versions = (
+            {str(result[key]) for result in found if key in result}  # cells of an older colocam name no torch
+            for key in ("date", "device", "torch")
+        )
         return cls(
             command=shlex.join(typed) if len(typed) > 1 else typed[0],
             date=" to ".join(sorted({min(dates), max(dates)})) if dates else "–",
