@@ -1,7 +1,7 @@
-"""Measure boxes over time with and without smoothing: python scripts/steadiness.py RUN BOXES [SPLIT].
+"""Measure boxes over time with and without smoothing: python scripts/steadiness.py RUN BOXES [SPLIT [DEVICE]].
 
 For each way of ``colocam localize --smooth``: CorLoc (mean over classes, percent), change, jitter and sudden shifts of
-the boxes of all videos of a split (val unless told), in pixels of the original video, at the model's stored threshold.
+the boxes of all clips of a split (val unless told), in pixels of the original video, at the model's stored threshold.
 """
 
 import sys
@@ -10,32 +10,37 @@ from pathlib import Path
 import numpy as np
 
 from colocam import Localizer
+from colocam.data.frames import clip_frames
 from colocam.data.truth import read_truth
+from colocam.inference.runtimes import open_network
 from colocam.metrics import steadiness
 from colocam.metrics.hits import inclusive_iou
 from colocam.run import open_run
 
 
-def main(folder: Path, boxes: Path, split: str = "val") -> None:
+def main(folder: Path, boxes: Path, split: str = "val", device: str = "cpu") -> None:
     """Print one line per way of smoothing."""
-    run, truth = open_run(folder, "cpu"), read_truth(boxes)
-    clips = [clip for clip in run.catalogue.clips if clip.split == split]
+    catalogue, truth = open_run(folder, device).catalogue, read_truth(boxes)
+    network, card = open_network(folder, device)
+    clips = [clip for clip in catalogue.clips if clip.split == split]
     for smooth in ("none", "online", "offline"):
-        right: dict[str, list[bool]] = {tag: [] for tag in run.catalogue.tags}
+        right: dict[str, list[bool]] = {tag: [] for tag in catalogue.tags}
         tracks = []
         for clip in clips:
-            found = list(Localizer.load(folder, "cpu", smooth=smooth, tag=clip.tag)(clip.path))
+            localizer = Localizer(network, card, smooth=smooth, tag=clip.tag)
+            found = [one for _, one in localizer.stream(clip_frames(clip))]
             tracks.append(np.array([f.box or (np.nan,) * 4 for f in found]))
             for f in found:
                 true = truth.boxes(clip.name, f.frame)
                 if true:
                     hit = f.box is not None and inclusive_iou(np.array([f.box]), np.array(true)).max() >= 0.5
                     right[clip.tag].append(bool(hit))
-        corloc = 100 * np.mean([np.mean(hits) for hits in right.values()])
+        corloc = 100 * np.mean([np.mean(hits) for hits in right.values() if hits])
         still = steadiness(tracks)
         print(
             f"{smooth:8} CorLoc {corloc:.1f}, change {still.change:.3f}, jitter {still.jitter:.3f}, "
-            f"shifts {still.shifts}"
+            f"shifts {still.shifts} of {still.pairs}",
+            flush=True,
         )
 
 
