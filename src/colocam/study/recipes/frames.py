@@ -58,5 +58,8 @@ STUDY = Study(
     "How many frames together?",
     cells,
     read,
-    ("A step has about the same number of frames for every n, so longer sequences are fewer.",),
+    (
+        "An epoch has as many sequences for every n, a step batch // n of them: a larger n has more steps.",
+        "Clips with fewer than n frames give shorter sequences.",
+    ),
 )
