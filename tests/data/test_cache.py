@@ -15,7 +15,8 @@ from skimage.transform import downscale_local_mean
 from colocam.data import cache as cache_module
 from colocam.data import store
 from colocam.data.cache import cache_frames
-from colocam.data.frames import clip_frames, read_picture, resize_square
+from colocam.data.frames import clip_frames, resize_square
+from colocam.data.pictures import read_picture
 from colocam.data.video import UnreadableError, decode
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.types import Clip

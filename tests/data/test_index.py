@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from colocam.data.catalogue import read_catalogue
-from colocam.data.frames import picture_size, read_picture
 from colocam.data.index import index_of_table, write_index
+from colocam.data.pictures import picture_size, read_picture
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 

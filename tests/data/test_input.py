@@ -27,10 +27,11 @@ def test_names(tmp_path, make_video):
         "http://example.org/films/new.mp4": ("new", False, False),
         "udp://239.0.0.1:1234": ("239.0.0.1", False, True),
         "/dev/null": ("null", False, True),
+        str(tmp_path): (tmp_path.name, True, False),
     }
-    for address, (stem, is_file, live) in kinds.items():
+    for address, (stem, stored, live) in kinds.items():
         source = VideoInput(address)
-        assert (source.stem, source.is_file, source.live) == (stem, is_file, live), address
+        assert (source.stem, source.is_stored, source.live) == (stem, stored, live), address
     camera = VideoInput("video=Integrated Camera", "dshow")
     assert (camera.stem, camera.path, camera.live) == ("video_Integrated_Camera", None, True)
     assert VideoInput("/dev/video0", "v4l2").live
@@ -72,7 +73,7 @@ def test_a_named_pipe(tmp_path, make_video, number_of):
     found = [number_of(frame.image) for frame in decode(pipe)]
     writer.join()
     assert found == list(range(12))
-    assert not VideoInput(str(pipe)).is_file
+    assert not VideoInput(str(pipe)).is_stored
 
 
 READ = """

@@ -331,5 +331,5 @@ def test_files_that_are_no_videos(tmp_path, content, reason):
 def test_missing_file_and_folder(tmp_path):
     with pytest.raises(ColocamError, match=r"gone\.mp4: there is no such file"):
         probe(tmp_path / "gone.mp4")
-    with pytest.raises(ColocamError, match="it is a folder"):
+    with pytest.raises(ColocamError, match="it is a folder without a picture"):
         next(decode(tmp_path))

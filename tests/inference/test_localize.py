@@ -10,6 +10,7 @@ import threading
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 
+import cv2
 import numpy as np
 import pytest
 from pycocotools.coco import COCO
@@ -55,6 +56,17 @@ def test_a_folder_gives_all_its_videos_and_keeps_its_own_folders(tmp_path):
     named = [("b9.mp4", "b9"), ("b10.mp4", "b10"), ("cat/tom.mkv", "cat/tom")]
     assert found == [*((str(tmp_path / "in" / path), target) for path, target in named), ("-", "stdin")]
     assert jobs[2].file("csv") == tmp_path / "out" / "cat" / "tom.csv"
+
+
+def test_folders_of_pictures_are_videos(tmp_path):
+    touch(tmp_path / "in", "cat/tom/1.jpg", "cat/tom/2.jpg", "dog/shot.2/1.PNG", "films/a.mp4", "films/poster.jpg")
+    jobs = find_jobs([tmp_path / "in", tmp_path / "in" / "cat" / "tom"], tmp_path / "out")
+    found = [(job.source.address, job.target.relative_to(tmp_path / "out").as_posix()) for job in jobs]
+    named = [("cat/tom", "cat/tom"), ("dog/shot.2", "dog/shot.2"), ("films/a.mp4", "films/a"), ("cat/tom", "tom")]
+    assert found == [(str(tmp_path / "in" / path), target) for path, target in named]
+    made = fingerprint(tmp_path, jobs[0].source, {})
+    (tmp_path / "in" / "cat" / "tom" / "2.jpg").write_bytes(b"another picture")
+    assert made != fingerprint(tmp_path, jobs[0].source, {})
 
 
 def test_results_in_the_folder_itself_are_no_videos(tmp_path):
@@ -113,6 +125,27 @@ def test_the_same_rows_with_and_without_a_video(trained, film, tmp_path):
     with_video = localize_file(trained, film, tmp_path / "a")
     without = localize_file(trained, film, tmp_path / "b", annotate=False)
     assert with_video.table.read_bytes() == without.table.read_bytes()
+
+
+def test_pictures_give_what_their_video_gives(trained, tmp_path, make_video, square_video, colocam):
+    """The same frames, without loss, as a film and as pictures: the same table, and labels with pictures of it."""
+    pictures = square_video("cat", 77, 12, (80, 60))[0]
+    film = make_video(tmp_path / "a.mkv", pictures, codec="ffv1", pix_fmt="bgr0")
+    folder = tmp_path / "b"
+    folder.mkdir()
+    for number, picture in enumerate(pictures):
+        cv2.imwrite(str(folder / f"{number}.png"), picture[..., ::-1])
+    first = localize_file(trained, film, tmp_path / "out")
+    second = localize_file(trained, folder, tmp_path / "out")
+    assert second.table == tmp_path / "out" / "b.csv"
+    assert rows_of(second.table) == rows_of(first.table)
+    assert len(list(decode(second.video))) == 12
+    assert [one.box for one in Localizer.load(trained)(folder)] == [one.box for one in Localizer.load(trained)(film)]
+    command = ("localize", trained, folder, "-o", tmp_path / "again")
+    assert colocam(*command).code == 0
+    assert "b.csv is there, of the same video" in colocam(*command).err
+    assert colocam("export", second.table, "--to", "coco", "--images", "-o", tmp_path / "coco").code == 0
+    assert len(list((tmp_path / "coco" / "images").glob("b_*.jpg"))) == 12
 
 
 def test_a_part_of_a_video(trained, film, tmp_path):

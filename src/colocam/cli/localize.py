@@ -14,7 +14,9 @@ def localize(
     run: Annotated[Path, typer.Argument(help="Run folder with a trained model, or an ONNX file made of it.")],
     videos: Annotated[
         list[str],
-        typer.Argument(help="Videos and folders of them; - for the standard input; rtsp://…; a camera, /dev/video0."),
+        typer.Argument(
+            help="Videos, folders of pictures, folders of either; - for the standard input; rtsp://…; /dev/video0."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the annotated videos and the tables.")],
     table: Annotated[str, typer.Option(help="Format of the table: csv or parquet.")] = "csv",

@@ -1,4 +1,4 @@
-"""Whatever FFmpeg opens: a file, a pipe, a camera, an address."""
+"""Where frames come from: whatever FFmpeg opens (a file, a pipe, a camera, an address), or a folder of pictures."""
 
 import re
 import stat
@@ -33,7 +33,8 @@ class VideoInput:
     """Where frames come from.
 
     Attributes:
-        address: a path, ``-`` for what is piped in, ``rtsp://…`` and the like, or what a device is called.
+        address: the path of a file or of a folder of pictures, ``-`` for what is piped in, ``rtsp://…`` and the like,
+            or what a device is called.
         format: how FFmpeg is to read it, e.g. ``v4l2`` for a camera under Linux; None where it finds out by itself.
     """
 
@@ -49,9 +50,9 @@ class VideoInput:
         return None if self.format is not None and not path.exists() else path
 
     @property
-    def is_file(self) -> bool:
-        """Whether it is a file that can be read again and again."""
-        return self.path is not None and self.path.is_file()
+    def is_stored(self) -> bool:
+        """Whether it is a file, or a folder of pictures, that can be read again and again."""
+        return self.path is not None and (self.path.is_file() or self.path.is_dir())
 
     @property
     def live(self) -> bool:
@@ -71,7 +72,7 @@ class VideoInput:
         if self.address == STDIN:
             return "stdin"
         if self.path is not None:
-            return self.path.stem
+            return self.path.name if self.path.is_dir() else self.path.stem
         parts = urlsplit(self.address)
         word = Path(parts.path).stem if parts.netloc else self.address
         return re.sub(r"[^\w.-]+", "_", word or parts.hostname or "").strip("_.") or "video"

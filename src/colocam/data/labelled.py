@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from colocam.data.catalogue import read_catalogue
 from colocam.data.folders import SPLIT_NAMES
-from colocam.data.frames import picture_size
+from colocam.data.pictures import picture_size
 from colocam.data.tables import Row, number, read_rows
 from colocam.data.truth import Truth, read_truth
 from colocam.data.video import probe

@@ -1,9 +1,10 @@
 """Video files: frames with exact presentation times in, H.264 that browsers play out."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import chain
 from math import ceil, inf
 from pathlib import Path
@@ -20,6 +21,7 @@ from av.video.stream import VideoStream
 
 from colocam.data.choice import ALL, FrameChoice
 from colocam.data.input import UnreadableError, VideoInput, open_input
+from colocam.data.pictures import folder_frames
 from colocam.errors import ColocamError
 from colocam.files import atomic_path
 from colocam.types import Image, VideoFrame
@@ -38,7 +40,7 @@ __all__ = [
 ]
 
 DEFAULT_FPS = Fraction(25)
-"""For files that state no frame rate."""
+"""For files that state no frame rate, and for folders of pictures, which state none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class VideoReader:
     and every frame has the size of the first one. Damaged frames are left out.
 
     Args:
-        source: a file, or whatever else FFmpeg reads.
+        source: a file, a folder of pictures, or whatever else FFmpeg reads.
         threads: decoder threads, 0 for one per core.
 
     Attributes:
@@ -84,28 +86,21 @@ class VideoReader:
         self.threads = threads
         self.count = 0
         self.ended = False
-        self._upright = _Upright()
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            container, stream = stack.enter_context(open_input(self.source, self.threads))
-            self._rate = stream.average_rate or stream.guessed_rate or DEFAULT_FPS
-            decoded = (
-                _Decoded(index, self._time(index, frame), frame)
-                for index, frame in enumerate(_decode_packets(container, stream))
-                if not frame.is_corrupt
-            )
-            first = next(decoded, None)
+            path = self.source.path
+            opened = self._pictures(path) if path is not None and path.is_dir() else self._container(stack)
+            first = next(opened.frames, None)
             if first is None:
                 raise UnreadableError(
                     f"cannot read {self.source.name}: not one frame of it can be decoded (damaged or cut off)"
                 )
-            height, width = self._upright(first.frame).shape[:2]
-            rate = stream.average_rate or stream.guessed_rate
-            self.info = VideoInfo(width, height, rate, _duration(container, stream))
-            self.start, self.total = first.pts, stream.frames
-            self._decoded = chain([first], decoded)
+            height, width = first.image().shape[:2]
+            self.info = VideoInfo(width, height, opened.fps, opened.duration)
+            self.start, self.total = first.pts, opened.total
+            self._decoded = chain([first], opened.frames)
             self._stack = stack.pop_all()
         return self
 
@@ -116,15 +111,15 @@ class VideoReader:
         """
         size = (self.info.width, self.info.height)
         for one in choice(self._counted()):
-            image = self._upright(one.frame)
+            image = one.image()
             if (image.shape[1], image.shape[0]) != size:
                 image = cv2.resize(image, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
             yield VideoFrame(one.index, one.pts, image)
 
     def estimate(self, choice: FrameChoice = ALL) -> int:
         """About how many frames :meth:`frames` will yield, by the header alone; 0 where it does not say."""
-        seconds = self.info.duration
-        return choice.estimate(self.total or ceil((seconds or 0.0) * self._rate), float(self._rate))
+        seconds, rate = self.info.duration or 0.0, self.info.fps or DEFAULT_FPS
+        return choice.estimate(self.total or ceil(seconds * rate), float(rate))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -137,18 +132,40 @@ class VideoReader:
             yield one
         self.ended = True
 
-    def _time(self, index: int, frame: av.VideoFrame) -> float:
-        stated = frame.time_base is not None and frame.pts is not None
-        return float(frame.pts * frame.time_base if stated else index / self._rate)  # type: ignore[operator]
+    def _container(self, stack: ExitStack) -> "_Opened":
+        container, stream = stack.enter_context(open_input(self.source, self.threads))
+        fps = stream.average_rate or stream.guessed_rate
+        upright = _Upright()
+        frames = (
+            _Decoded(index, _time(index, frame, fps or DEFAULT_FPS), partial(upright, frame))
+            for index, frame in enumerate(_decode_packets(container, stream))
+            if not frame.is_corrupt
+        )
+        return _Opened(fps, _duration(container, stream), stream.frames, frames)
+
+    def _pictures(self, folder: Path) -> "_Opened":
+        total, pictures = folder_frames(folder, DEFAULT_FPS)
+        frames = (_Decoded(one.index, one.pts, partial(np.asarray, one.image)) for one in pictures)
+        return _Opened(None, float(total / DEFAULT_FPS), total, frames)
 
 
 @dataclass(frozen=True, slots=True)
 class _Decoded:
-    """A frame as the decoder gives it."""
+    """A frame that is not converted yet."""
 
     index: int
     pts: float
-    frame: av.VideoFrame
+    image: Callable[[], Image]
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What a video says of itself, see :class:`VideoReader` and :class:`VideoInfo`, and its frames."""
+
+    fps: Fraction | None
+    duration: float | None
+    total: int
+    frames: Iterator[_Decoded]
 
 
 def probe(path: Path) -> VideoInfo:
@@ -179,7 +196,7 @@ def decode(
     """Yield the frames of a video in order of presentation, see :class:`VideoReader`.
 
     Args:
-        source: a file, or whatever else FFmpeg reads.
+        source: a file, a folder of pictures, or whatever else FFmpeg reads.
         start: first second (pts) to yield; 0 means from the first frame, whatever its time.
         end: second (pts) to stop at (exclusive), None for the end of the file.
         choice: which frames to yield, in place of ``start`` and ``end``.
@@ -275,6 +292,11 @@ class VideoWriter:
                 raise ColocamError(f"cannot write {self.path}: a video needs at least one frame")
             self._container.mux(self._stream.encode(None))
         return None
+
+
+def _time(index: int, frame: av.VideoFrame, rate: Fraction) -> float:
+    stated = frame.time_base is not None and frame.pts is not None
+    return float(frame.pts * frame.time_base if stated else index / rate)  # type: ignore[operator]
 
 
 def _duration(container: InputContainer, stream: VideoStream) -> float | None:

@@ -22,7 +22,7 @@ def write_pictures(videos: list[LabelledVideo], target: Callable[[LabelledVideo,
     """
     for video in videos:
         source, wanted = video.source, set(video.listed.tolist())
-        if not source.path.is_file():
+        if not source.path.exists():
             raise ColocamError(f"--images needs the video, and {source.path} is not there: give --video FILE")
         with progress(f"writing frames of {source.file}", len(wanted), unit="frames") as advance:
             for frame in decode(source.path):

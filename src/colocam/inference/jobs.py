@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from colocam.data.folders import NOT_VIDEOS, natural_key
+from colocam.data.folders import NOT_VIDEOS, PICTURES, natural_key, pictures_of
 from colocam.data.input import VideoInput
 from colocam.errors import ColocamError
 
@@ -19,7 +19,7 @@ class Job:
     """One video and where its results go.
 
     Attributes:
-        source: the video.
+        source: the video, maybe a folder of pictures.
         target: folder and name of the results, without an ending.
     """
 
@@ -34,21 +34,21 @@ class Job:
 def find_jobs(videos: Sequence[str | Path], out: Path, *, format: str | None = None) -> list[Job]:  # noqa: A002
     """The videos that were named, in order; of a folder all in it and below it, with its own folders in ``out``.
 
-    Videos that differ in their ending alone keep it in the names of their results.
+    A folder that holds pictures and no video file is a video itself. Videos that differ in their ending alone keep it
+    in the names of their results.
     """
     jobs: list[Job] = []
     for video in videos:
         source = VideoInput(str(video), format)
-        if source.path is not None and source.path.is_dir():
-            found = _videos_below(source.path, out)
-            if not found:
-                raise ColocamError(f"{source.path}: no video in it: name the videos, or a folder that holds them")
-            jobs += [
-                Job(VideoInput(str(path), format), out / path.relative_to(source.path).parent / path.stem)
-                for path in found
-            ]
-        else:
+        if source.path is None or not source.path.is_dir():
             jobs.append(Job(source, out / source.stem))
+            continue
+        found = [VideoInput(str(path), format) for path in _videos_below(source.path, out)]
+        if not found:
+            raise ColocamError(f"{source.path}: no video in it: name the videos, or a folder that holds them")
+        for one in found:
+            above = Path() if one.path == source.path else Path(one.address).relative_to(source.path).parent
+            jobs.append(Job(one, out / above / one.stem))
     often = Counter(job.target for job in jobs)
     jobs = [_with_its_ending(job) if often[job.target] > 1 else job for job in jobs]
     twice = [target for target, count in Counter(job.target for job in jobs).items() if count > 1]
@@ -67,11 +67,12 @@ def refuse_overwriting(jobs: Sequence[Job], ending: str) -> None:
 
 
 def fingerprint(run: Path, source: VideoInput, settings: dict[str, Any]) -> str | None:
-    """A digest of model, video and settings, by which finished work is known again; None for what is not a file."""
-    if not source.is_file or source.path is None:
+    """A digest of model, video and settings, by which finished work is known again; None for what is not stored."""
+    if not source.is_stored or source.path is None:
         return None
     model = sorted(run.glob("model.*")) if run.is_dir() else [run]
-    facts = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in (*model, source.path)]
+    video = pictures_of(source.path) if source.path.is_dir() else [source.path]
+    facts = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in (*model, *video)]
     text = json.dumps([str(source.path.resolve()), facts, settings], sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
@@ -81,13 +82,16 @@ def _with_its_ending(job: Job) -> Job:
 
 
 def _videos_below(folder: Path, out: Path) -> list[Path]:
-    """Files that may be videos, in natural order; hidden ones and earlier results in ``out`` are none."""
+    """Files that may be videos and folders of pictures, in natural order.
+
+    Hidden ones and earlier results in ``out`` are none, nor are pictures beside videos.
+    """
     inside = out.resolve()
     found: list[Path] = []
     for place, folders, files in os.walk(folder):
         here = Path(place)
         folders[:] = [one for one in folders if not one.startswith(".") and (here / one).resolve() != inside]
-        found += [
-            here / name for name in files if not name.startswith(".") and Path(name).suffix.lower() not in NOT_VIDEOS
-        ]
+        endings = {name: Path(name).suffix.lower() for name in files if not name.startswith(".")}
+        videos = [here / name for name, ending in endings.items() if ending not in NOT_VIDEOS]
+        found += videos or ([here] if PICTURES.intersection(endings.values()) else [])
     return sorted(found, key=lambda path: natural_key(str(path.relative_to(folder))))

@@ -70,7 +70,7 @@ def localize_file(
 
     Args:
         run: folder of a trained model, or an ONNX file made of it.
-        video: any file FFmpeg reads, ``-`` for the standard input, an address or a camera.
+        video: any file FFmpeg reads, a folder of pictures, ``-`` for the standard input, an address or a camera.
         out: folder, made if need be.
         table: ``csv`` or ``parquet``.
         annotate: whether to write the mp4.
@@ -143,7 +143,7 @@ def _localize(localizer: Localizer, job: Job, written: Written, choice: FrameCho
         drawn = None if written.video is None else stack.enter_context(AnnotatedVideo(written.video, reader.info))
         title = f"localizing {source.path.name if source.path else source.name}"
         advance = stack.enter_context(progress(title, reader.estimate(choice), unit="frames"))
-        stack.enter_context(nullcontext() if source.is_file else graceful_stop())
+        stack.enter_context(nullcontext() if source.is_stored else graceful_stop())
         frames = _until_stopped(reader.frames(choice))
         found = stack.enter_context(closing(ahead(localizer.stream(frames, live=source.live), WAITING, "boxes")))
         shift: float | None = None

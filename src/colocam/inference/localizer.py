@@ -104,7 +104,7 @@ class Localizer:
         """Localise in the frames of a video, in order, holding some of them in memory.
 
         Args:
-            video: a file, ``-`` for the standard input, an address such as ``rtsp://…``, or a camera.
+            video: a file, a folder of pictures, ``-`` for the standard input, an address (``rtsp://…``), or a camera.
             format: how FFmpeg is to read it, e.g. ``v4l2`` for a camera; it finds out by itself for all else.
             chosen: which frames, see :class:`colocam.data.choice.FrameChoice`: ``every=10``, ``fps=2``, ``start=60.0``
                 and ``end=90.0`` in seconds, ``frames=(100, 200)``. Without any, all.

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
-from colocam.data.frames import picture_size
 from colocam.data.index import Index
+from colocam.data.pictures import picture_size
 from colocam.data.truth import Truth
 from colocam.data.youtube_objects.boxes import mend_boxes
 from colocam.data.youtube_objects.lists import find_lists, read_lists, val_videos
