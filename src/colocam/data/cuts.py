@@ -1,4 +1,4 @@
-"""Cuts between shots, from the colours of the frames alone.
+"""Cuts between shots, from the colours of the frames and roughly where they are.
 
 A cut is where *every* frame just before differs from *every* frame just after, by more than frames around it differ
 from their neighbours. So a pan is no cut (its frames all differ alike), and neither is a flash, where the frames
@@ -12,14 +12,17 @@ from colocam.compiled import compiled
 from colocam.errors import ColocamError
 
 Histograms = npt.NDArray[np.float32]
-"""(T, 48): for each of R, G, B the shares of its pixels in 16 overlapping bins; a row adds up to 1."""
+"""(T, 192): for each quarter of the frame and each of R, G, B the shares of its pixels in 16 overlapping bins; a row adds
+up to 1."""
 
 BINS = 16
+QUARTERS = 4
+"""Upper left, upper right, lower left, lower right: two shots of one place often have the same colours elsewhere."""
 BEFORE = 3
 """Frames before a cut that must differ from those after it."""
 AROUND = 12
 """Frames before the boundary whose changes say what is usual."""
-LEAST = 0.25
+LEAST = 0.3
 """Share of the pixels' colours that a cut changes at the least."""
 SPREADS = 6.0
 """How many times their spread a cut stands above the usual changes."""
@@ -31,22 +34,27 @@ def colour_histograms(frames: npt.NDArray[np.uint8]) -> Histograms:
     A value between the centres of two bins counts for both, in proportion, so that a slight change of light changes a
     histogram slightly, whatever the picture.
     """
-    counts = np.zeros((len(frames), 3, 256), np.int64)
+    counts = np.zeros((len(frames), QUARTERS, 3, 256), np.int64)
     _count(np.ascontiguousarray(frames), counts)
     shares = counts @ SHARES / max(3 * frames[0, ..., 0].size if len(frames) else 0, 1)
-    return shares.reshape(len(frames), 3 * BINS).astype(np.float32)
+    return shares.reshape(len(frames), QUARTERS * 3 * BINS).astype(np.float32)
 
 
 @compiled
 def _count(frames: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64]) -> None:
-    """Add up how often each value occurs in each channel of frames (T, H, W, 3), in ``counts`` (T, 3, 256)."""
+    """Add up how often each value occurs in each quarter and channel of frames (T, H, W, 3), in (T, 4, 3, 256)."""
+    height, width = frames.shape[1:3]
+    middle = width // 2
     for t in range(len(frames)):
-        frame, red, green, blue = frames[t], counts[t, 0], counts[t, 1], counts[t, 2]
-        for y in range(frame.shape[0]):
-            for x in range(frame.shape[1]):
-                red[frame[y, x, 0]] += 1
-                green[frame[y, x, 1]] += 1
-                blue[frame[y, x, 2]] += 1
+        for y in range(height):
+            row = frames[t, y]
+            for side in range(2):
+                own = counts[t, 2 * (2 * y // height) + side]
+                red, green, blue = own[0], own[1], own[2]
+                for x in range(middle if side else 0, width if side else middle):
+                    red[row[x, 0]] += 1
+                    green[row[x, 1]] += 1
+                    blue[row[x, 2]] += 1
 
 
 def may_be_cut(before: npt.NDArray[np.float32], after: npt.NDArray[np.float32]) -> bool:
