@@ -12,8 +12,7 @@ from colocam.compiled import compiled
 from colocam.errors import ColocamError
 
 Histograms = npt.NDArray[np.float32]
-"""(T, 192): for each quarter of the frame and each of R, G, B the shares of its pixels in 16 overlapping bins; a row adds
-up to 1."""
+"""(T, 192): for each quarter of the frame and each of R, G, B shares of the pixels in 16 bins; a row adds up to 1."""
 
 BINS = 16
 QUARTERS = 4
