@@ -27,7 +27,7 @@ from colocam.errors import ColocamError
 Floats = npt.NDArray[np.float64]
 
 FACTORS = (1.0, 1.4, 0.5, 0.7, 2.0)
-"""Thresholds relative to the model's own, which comes first, then that of parts: of equal boxes the first stays."""
+"""Thresholds relative to the model's own, which comes first: of equal boxes the first stays."""
 MOST = 24
 """Candidates a frame; those of the lowest score are left out, never the published box."""
 LEAST_AREA = 1 / 400
@@ -66,11 +66,25 @@ def candidate_boxes(maps: Maps, threshold: float) -> list[Candidates]:
     return [Candidates(b[:count], s[:count], t[:count]) for b, s, t, count in found]
 
 
-def up_to(candidates: Candidates, factor: float) -> Candidates:
-    """Those found at the model's own threshold or above it, up to ``factor`` times; they come first, so places stay."""
+def at_own_threshold(candidates: Candidates) -> Candidates:
+    """Those found at the model's own threshold; they come first, so places stay."""
     thresholds = candidates.thresholds.tolist()  # plain numbers: arrays of so few take several times as long
-    count = sum(thresholds[0] <= one <= factor * thresholds[0] for one in thresholds)
+    count = sum(one == thresholds[0] for one in thresholds)
     return Candidates(candidates.boxes[:count], candidates.scores[:count], candidates.thresholds[:count])
+
+
+def explained(level: Bytes, threshold: float, boxes: Floats) -> Floats:
+    """How well boxes (n, 4), perhaps of other frames, explain a map (H, W): (n,) scores as those of its own candidates.
+
+    Boxes are rounded to pixels. Without foreground nothing is explained: 0.
+    """
+    height, width = level.shape
+    limits = np.array([width - 1, height - 1] * 2)
+    values = np.zeros(len(boxes))
+    cut = int(threshold * _highest(level))
+    if cut < _highest(level):
+        _score(level, cut, np.clip(np.rint(boxes), 0, limits).astype(np.int32), values)
+    return values
 
 
 @compiled
@@ -147,7 +161,7 @@ def _is_among(found: Ints, count: int) -> bool:
 
 @compiled
 def _score(level: Bytes, cut: int, found: Ints, values: Floats) -> None:
-    """Fill ``values`` with the scores of boxes (n, 5) in a map with levels above ``cut``."""
+    """Fill ``values`` with the scores of boxes (n, 4 or more) in a map with levels above ``cut``."""
     total, bright = _foreground(level, cut, 0, 0, level.shape[1] - 1, level.shape[0] - 1)
     for i in range(len(found)):
         x1, y1, x2, y2 = found[i, 0], found[i, 1], found[i, 2], found[i, 3]
