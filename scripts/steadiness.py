@@ -2,9 +2,11 @@
 
 For each way of ``colocam localize --smooth``: CorLoc (mean over classes, percent), change, jitter and sudden shifts of
 the boxes of all clips of a split (val unless told), in pixels of the original video, at the model's stored threshold.
+First the same of the true boxes: what of it is motion.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,31 +19,39 @@ from colocam.metrics import steadiness
 from colocam.metrics.hits import inclusive_iou
 from colocam.run import open_run
 
+NOWHERE = (np.nan,) * 4
+
 
 def main(folder: Path, boxes: Path, split: str = "val", device: str = "cpu") -> None:
     """Print one line per way of smoothing."""
     catalogue, truth = open_run(folder, device).catalogue, read_truth(boxes)
     network, card = open_network(folder, device)
     clips = [clip for clip in catalogue.clips if clip.split == split]
+    frames = {clip.name: [frame.index for frame in clip_frames(clip)] for clip in clips}
+    tell("truth", 100.0, [[next(iter(truth.boxes(name, at)), NOWHERE) for at in frames[name]] for name in frames])
     for smooth in ("none", "online", "offline"):
         right: dict[str, list[bool]] = {tag: [] for tag in catalogue.tags}
         tracks = []
         for clip in clips:
             localizer = Localizer(network, card, smooth=smooth, tag=clip.tag)
             found = [one for _, one in localizer.stream(clip_frames(clip))]
-            tracks.append(np.array([f.box or (np.nan,) * 4 for f in found]))
+            tracks.append([f.box or NOWHERE for f in found])
             for f in found:
                 true = truth.boxes(clip.name, f.frame)
                 if true:
                     hit = f.box is not None and inclusive_iou(np.array([f.box]), np.array(true)).max() >= 0.5
                     right[clip.tag].append(bool(hit))
-        corloc = 100 * np.mean([np.mean(hits) for hits in right.values() if hits])
-        still = steadiness(tracks)
-        print(
-            f"{smooth:8} CorLoc {corloc:.1f}, change {still.change:.3f}, jitter {still.jitter:.3f}, "
-            f"shifts {still.shifts} of {still.pairs}",
-            flush=True,
-        )
+        tell(smooth, 100 * float(np.mean([np.mean(hits) for hits in right.values() if hits])), tracks)
+
+
+def tell(what: str, corloc: float, tracks: Sequence[Sequence[Sequence[float]]]) -> None:
+    """Print a line about the boxes of all clips."""
+    still = steadiness([np.array(boxes, float) for boxes in tracks])
+    print(
+        f"{what:8} CorLoc {corloc:.1f}, change {still.change:.3f}, jitter {still.jitter:.3f}, "
+        f"shifts {still.shifts} of {still.pairs}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

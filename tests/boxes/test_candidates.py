@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from colocam.boxes import candidate_boxes, largest_boxes
-from colocam.boxes.candidates import FACTORS, LEAST_AREA, MOST, up_to
+from colocam.boxes.candidates import FACTORS, LEAST_AREA, MOST, at_own_threshold, explained
 from colocam.boxes.extract import contour_box, contours_of, mask_of_box
 from colocam.errors import ColocamError
 
@@ -137,13 +137,32 @@ def test_candidates_are_those_of_opencv_in_its_order(level, threshold):
     level=hnp.arrays(np.uint8, (9, 9), elements=st.sampled_from([0, 30, 60, 90, 130, 180, 255])),
     threshold=st.floats(0, 1),
 )
-def test_those_up_to_a_factor_are_the_ones_of_fewer_thresholds(level, threshold):
+def test_those_at_the_own_threshold_are_the_ones_of_that_alone(level, threshold):
     (found,) = candidate_boxes(level[None], threshold)
-    for factor, factors in ((1.0, (1.0,)), (1.4, (1.0, 1.4))):
-        kept = up_to(found, factor)
-        for one, wanted, every in zip(kept, with_opencv(level, threshold, factors), found, strict=True):
-            np.testing.assert_array_equal(one, wanted)
-            np.testing.assert_array_equal(one, every[: len(one)])
+    kept = at_own_threshold(found)
+    for one, wanted, every in zip(kept, with_opencv(level, threshold, (1.0,)), found, strict=True):
+        np.testing.assert_array_equal(one, wanted)
+        np.testing.assert_array_equal(one, every[: len(one)])
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    level=hnp.arrays(np.uint8, (9, 12), elements=st.sampled_from([0, 30, 60, 90, 130, 180, 255])),
+    threshold=st.floats(0, 1),
+    box=st.tuples(st.floats(-3, 14), st.floats(-3, 14), st.floats(0, 9), st.floats(0, 9)),
+)
+def test_boxes_of_other_frames_are_scored_as_the_own_ones(level, threshold, box):
+    (found,) = candidate_boxes(level[None], threshold)
+    np.testing.assert_array_equal(explained(level, threshold, found.boxes), found.scores)
+    x, y, width, height = box
+    (score,) = explained(level, threshold, np.array([[x, y, x + width, y + height]]))
+    x1, x2 = (min(max(round(at), 0), 11) for at in (x, x + width))
+    y1, y2 = (min(max(round(at), 0), 8) for at in (y, y + height))
+    heat = [[int(value) if value > int(threshold * int(level.max())) else 0 for value in row] for row in level.tolist()]
+    all_heat, bright = sum(map(sum, heat)), sum(value > 0 for row in heat for value in row)
+    inside = [heat[j][i] for j in range(y1, y2 + 1) for i in range(x1, x2 + 1)]
+    wanted = sum(inside) / (all_heat + all_heat / bright * inside.count(0)) if bright else 0
+    assert score == pytest.approx(wanted)
 
 
 @settings(deadline=None, max_examples=100)

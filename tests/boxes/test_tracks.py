@@ -184,6 +184,16 @@ def test_damped_smoothing_is_ridge_regression(damping):
     np.testing.assert_allclose(smooth_box(times, boxes, 0.0, 2.0, damping), wanted, rtol=1e-9)
 
 
+def test_what_an_observation_counts_is_how_often_it_was_made():
+    times = np.array([-2.0, -1, 0, 1])
+    boxes = np.array([[3.0, 4, 10, 12], [4, 4, 12, 13], [9, 2, 20, 18], [5, 5, 11, 16]])
+    counts = np.array([3, 0, 1, 2])
+    often = smooth_box(times.repeat(counts), boxes.repeat(counts, axis=0), 0.0, 2.0)
+    np.testing.assert_allclose(smooth_box(times, boxes, 0.0, 2.0, counts=counts), often)
+    mean = smooth_box(times, boxes, 0.0, 1e9, np.inf)
+    np.testing.assert_allclose((mean[:2] + mean[2:]) / 2, ((boxes[:, :2] + boxes[:, 2:]) / 2).mean(0))
+
+
 def test_one_observation_is_kept_as_it_is():
     only = np.array([[3.0, 4, 10, 12]])
     np.testing.assert_allclose(smooth_box(np.array([2.0]), only, 0.0, 2.5), only[0])

@@ -27,7 +27,7 @@ from colocam.errors import ColocamError
 Floats = npt.NDArray[np.float64]
 
 FACTORS = (1.0, 1.4, 0.5, 0.7, 2.0)
-"""Thresholds relative to the model's own, which comes first, then that of parts: of equal boxes the first stays."""
+"""Thresholds relative to the model's own, which comes first: of equal boxes the first stays."""
 MOST = 24
 """Candidates a frame; those of the lowest score are left out, never the published box."""
 LEAST_AREA = 1 / 400
@@ -66,11 +66,25 @@ def candidate_boxes(maps: Maps, threshold: float) -> list[Candidates]:
     return [Candidates(b[:count], s[:count], t[:count]) for b, s, t, count in found]
 
 
-def up_to(candidates: Candidates, factor: float) -> Candidates:
-    """Those found at the model's own threshold or above it, up to ``factor`` times; they come first, so places stay."""
+def at_own_threshold(candidates: Candidates) -> Candidates:
+    """Those found at the model's own threshold; they come first, so places stay."""
     thresholds = candidates.thresholds.tolist()  # plain numbers: arrays of so few take several times as long
-    count = sum(thresholds[0] <= one <= factor * thresholds[0] for one in thresholds)
+    count = sum(one == thresholds[0] for one in thresholds)
     return Candidates(candidates.boxes[:count], candidates.scores[:count], candidates.thresholds[:count])
+
+
+def explained(level: Bytes, threshold: float, boxes: Floats) -> Floats:
+    """How well boxes (n, 4), perhaps of other frames, explain a map (H, W): (n,) scores as those of its own candidates.
+
+    Boxes are rounded to pixels. Without foreground nothing is explained: 0.
+    """
+    height, width = level.shape
+    limits = np.array([width - 1, height - 1] * 2)
+    values = np.zeros(len(boxes))
+    cut = int(threshold * _highest(level))
+    if cut < _highest(level):
+        _score_many(level, cut, np.clip(np.rint(boxes), 0, limits).astype(np.int32), values)
+    return values
 
 
 @compiled
@@ -153,6 +167,27 @@ def _score(level: Bytes, cut: int, found: Ints, values: Floats) -> None:
         x1, y1, x2, y2 = found[i, 0], found[i, 1], found[i, 2], found[i, 3]
         common, covered = _foreground(level, cut, x1, y1, x2, y2)
         values[i] = common / (total + total / bright * ((x2 + 1 - x1) * (y2 + 1 - y1) - covered))
+
+
+@compiled
+def _score_many(level: Bytes, cut: int, boxes: Ints, values: Floats) -> None:
+    """The same for many large boxes (n, 4), by one table of the sums from the corner of the map to each place."""
+    height, width = level.shape
+    sums = np.zeros((height + 1, width + 1, 2), np.int32)  # of the levels above ``cut``, and how many they are
+    for y in range(height):
+        heat, bright = np.int32(0), np.int32(0)
+        for x in range(width):
+            if level[y, x] > cut:
+                heat += level[y, x]
+                bright += 1
+            sums[y + 1, x + 1, 0] = sums[y, x + 1, 0] + heat
+            sums[y + 1, x + 1, 1] = sums[y, x + 1, 1] + bright
+    total, all_bright = sums[height, width, 0], sums[height, width, 1]
+    for i in range(len(boxes)):
+        x1, y1, x2, y2 = boxes[i, 0], boxes[i, 1], boxes[i, 2] + 1, boxes[i, 3] + 1
+        common = sums[y2, x2, 0] - sums[y1, x2, 0] - sums[y2, x1, 0] + sums[y1, x1, 0]
+        covered = sums[y2, x2, 1] - sums[y1, x2, 1] - sums[y2, x1, 1] + sums[y1, x1, 1]
+        values[i] = common / (total + total / all_bright * ((x2 - x1) * (y2 - y1) - covered))
 
 
 @compiled

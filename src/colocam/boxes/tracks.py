@@ -34,7 +34,7 @@ JUMP = 1.3
 """Cost of a jump to a box without overlap, in units of the score."""
 TRUST = 0.3
 """What the published box, the first candidate, counts more, in the same units."""
-HOLD = 0.5
+HOLD = 0.7
 """Cost of a jump away from the box given last, which the path itself may not have come from."""
 
 
@@ -188,25 +188,31 @@ def best_path(frames: list[Candidates], cuts: npt.NDArray[np.bool_] | None = Non
     return path.finish()
 
 
-def smooth_box(times: Floats, boxes: Floats, at: float, width: float, damping: float = 0.0) -> Floats:
+def smooth_box(
+    times: Floats, boxes: Floats, at: float, width: float, damping: float = 0.0, counts: Floats | None = None
+) -> Floats:
     """Box (4,) at a time, from observed boxes around it: weighted straight lines through centre and log size.
 
     Weights are Gaussian in time. A straight line keeps up with steady motion, at the end of a track too, where the
     observations are all on one side; with the same number on both sides it is their weighted mean. But there it carries
-    on every tremble, too, which ``damping`` forgoes for some of the motion: the slope is that of ridge regression.
+    on every tremble, too, which ``damping`` forgoes for some of the motion: the slope is that of ridge regression, up
+    to the weighted mean.
 
     Args:
         times: (n,) of the observations, n ≥ 1.
         boxes: (n, 4).
         at: the time asked for.
         width: standard deviation of the weights.
-        damping: what is added to the variance of the times, in frames²; 0 for plain least squares.
+        damping: what is added to the variance of the times, in frames²; 0 for plain least squares, infinite for means.
+        counts: (n,) what each observation counts besides, 0 or more and not all 0; None for the same.
     """
     corners = boxes.reshape(-1, 2, 2)
     sizes = np.log(np.maximum(corners[:, 1] - corners[:, 0], 1))
     values = np.concatenate([corners.sum(1) / 2, sizes], axis=1)
     x = times - at
     weights = np.exp(x * x * (-0.5 / width**2))
+    if counts is not None:
+        weights *= counts
     weights /= weights.sum()
     middle, level = weights @ x, weights @ values
     apart = x - middle

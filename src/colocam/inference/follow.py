@@ -15,11 +15,15 @@ import numpy.typing as npt
 
 from colocam.boxes.assignment import assign
 from colocam.boxes.tracks import NONE, iou, smooth_box
-from colocam.inference.steady import DAMPING, GAP, REACH, WIDTH, LookAhead, Sight, mark_cuts
+from colocam.inference.steady import GAP, REACH, LookAhead, Sight, mark_cuts
 from colocam.presence import Presence
 
 Floats = npt.NDArray[np.float64]
 
+WIDTH = 2.0
+"""Standard deviation of the weights that a box is smoothed with, in frames."""
+DAMPING = 1.0
+"""Of the slope where no later frame is known, in frames²; see :func:`smooth_box`."""
 FLICKER = 1 / 4
 """Share of the frames around, within reach and shot, that must show a track; the largest blob of a frame needs none."""
 

@@ -9,12 +9,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.candidates import Candidates, up_to
+from colocam.boxes.candidates import Candidates, at_own_threshold, explained
 from colocam.boxes.tracks import NONE, BestPath, iou_of_two, smooth_box
 from colocam.data.cuts import AROUND, find_cuts, may_be_cut
 from colocam.presence import Presence
@@ -26,15 +27,13 @@ GAP = 5
 """Frames that a track may be out of sight; after more it is another one."""
 REACH = 6
 """Frames on each side that a box is smoothed over."""
-WIDTH = 2.0
+WIDTH = 2.5
 """Standard deviation of their weights, in frames."""
-DAMPING = 1.0
-"""Of the slope where no later frame is known, in frames²; see :func:`smooth_box`."""
-PARTS = 1.4
-"""Thresholds, relative to the model's own, up to which a path without look-ahead takes candidates.
+SHARPNESS, SHARPNESS_ONLINE = 5.0, 1.5
+"""How much more a neighbour's box counts the better it explains the frame's own map: the power of its score.
 
-Where the object has just run together with something else, only its part goes on as before. A path that looks ahead
-needs no parts to get over it, and would settle on a dense one where that explains the map better than the object does.
+Where frames lie close together, all boxes explain the map about as well; where the object has moved on in between, only
+those that still fit do. So nothing needs to be known of the time between frames.
 """
 
 
@@ -124,7 +123,7 @@ def mark_cuts(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
 
 def choose(sights: Iterable[Sight], lag: int, presence: Presence) -> Iterator[Sight]:
     """Set ``choice``, by the best path, and ``presence``; both are known ``lag`` frames later."""
-    path, factor = BestPath(lag), 1.0 if lag else PARTS
+    path = BestPath(lag)
     waiting: deque[Sight] = deque()
 
     def decided(choices: list[int], presences: list[float]) -> Iterator[Sight]:
@@ -135,7 +134,7 @@ def choose(sights: Iterable[Sight], lag: int, presence: Presence) -> Iterator[Si
 
     for sight in sights:
         waiting.append(sight)
-        choices = path.push(up_to(sight.candidates, factor), cut=sight.cut)
+        choices = path.push(at_own_threshold(sight.candidates), cut=sight.cut)
         yield from decided(choices, presence.push(sight.peaks, cut=sight.cut))
     yield from decided(path.finish(), presence.finish())
 
@@ -162,12 +161,15 @@ def number(sights: Iterable[Sight]) -> Iterator[Sight]:
 def smooth(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
     """Set ``box`` to one smoothed along its track, also in short gaps of it.
 
+    Boxes around count by their time and by how well they explain the frame's own map; without look-ahead, where lines
+    would carry on every tremble, their mean is taken.
+
     With look-ahead a gap is filled if the same track goes on after it; without, the last box is held for the time that
     a track may be out of sight.
     """
     past: deque[Seen] = deque(maxlen=REACH)
     waiting: deque[Seen] = deque()
-    damping = 0.0 if ahead else DAMPING
+    damping, sharpness = (0.0, SHARPNESS) if ahead else (inf, SHARPNESS_ONLINE)
 
     def decide() -> Sight:
         time, sight, box = waiting[0]
@@ -178,8 +180,9 @@ def smooth(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
             if box is None and ahead == 0:
                 sight.box = past[-1][1].box
             else:
-                times, boxes = zip(*around, strict=True)
-                sight.box = smooth_box(np.array(times, np.float64), np.array(boxes), time, WIDTH, damping)
+                times, boxes = (np.array(one, np.float64) for one in zip(*around, strict=True))
+                counts = None if box is None else _counts(sight, boxes, sharpness)
+                sight.box = smooth_box(times, boxes, time, WIDTH, damping, counts)
         past.append(waiting.popleft())
         return sight
 
@@ -189,6 +192,12 @@ def smooth(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
             yield decide()
     while waiting:
         yield decide()
+
+
+def _counts(sight: Sight, boxes: Floats, sharpness: float) -> Floats | None:
+    """(n,) what boxes (n, 4) count in a frame that shows the object; None where they explain nothing of its map."""
+    scores = explained(sight.levels, float(sight.candidates.thresholds[0]), boxes)
+    return scores**sharpness if scores.any() else None
 
 
 def _within(
