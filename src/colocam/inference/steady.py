@@ -29,7 +29,7 @@ REACH = 6
 """Frames on each side that a box is smoothed over."""
 WIDTH = 2.5
 """Standard deviation of their weights, in frames."""
-SHARPNESS, SHARPNESS_ONLINE = 5.0, 1.5
+SHARPNESS, SHARPNESS_ONLINE = 5.0, 1.25
 """How much more a neighbour's box counts the better it explains the frame's own map: the power of its score.
 
 Where frames lie close together, all boxes explain the map about as well; where the object has moved on in between, only
