@@ -19,7 +19,8 @@ import torch
 
 from colocam.bench.frames import make_frames
 from colocam.config import load_config
-from colocam.data.video import VideoReader, VideoWriter
+from colocam.data.video import VideoReader
+from colocam.data.writer import VideoWriter
 from colocam.inference import AnnotatedVideo, LocalizationTable, Localizer
 from colocam.inference.pipeline import ahead
 from colocam.inference.torch_network import TorchNetwork

@@ -9,7 +9,8 @@ import cv2
 import numpy as np
 import pytest
 
-from colocam.data.video import VideoWriter, decode, probe
+from colocam.data.video import decode, probe
+from colocam.data.writer import VideoWriter
 from colocam.errors import ColocamError
 
 

@@ -273,7 +273,7 @@ def _copy(network: TorchNetwork, pictures: npt.NDArray[np.uint8], answers: Parts
 def _has_ffmpeg() -> bool:
     """Whether a video can be written: a module of that name alone may be a stand-in."""
     try:
-        from colocam.data.video import VideoWriter  # noqa: PLC0415 - what computes on frames in memory does without
+        from colocam.data.writer import VideoWriter  # noqa: PLC0415 - what computes on frames in memory does without
 
         with TemporaryDirectory() as folder, VideoWriter(Path(folder) / "film.mp4", 16, 16) as video:
             video.write(np.zeros((16, 16, 3), np.uint8))
@@ -284,7 +284,8 @@ def _has_ffmpeg() -> bool:
 
 def _files(localizer: Localizer, maps: Maps, scenes: list[npt.NDArray[np.uint8]]) -> Iterator[tuple[str, float]]:
     """Decoding H.264, and writing the annotated video and the table."""
-    from colocam.data.video import VideoInfo, VideoWriter, decode  # noqa: PLC0415
+    from colocam.data.video import VideoInfo, decode  # noqa: PLC0415
+    from colocam.data.writer import VideoWriter  # noqa: PLC0415
     from colocam.inference.sinks import AnnotatedVideo, LocalizationTable  # noqa: PLC0415
 
     told = list(localizer.boxes([maps]))

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from colocam.data.frames import clip_frames
     from colocam.data.store import CachedClip
     from colocam.data.truth import Truth, read_truth
-    from colocam.data.video import VideoFrame, VideoInfo, VideoWriter, decode, probe
+    from colocam.data.video import VideoFrame, VideoInfo, decode, probe
+    from colocam.data.writer import VideoWriter
 
 __all__ = [
     "CachedClip",
@@ -32,7 +33,7 @@ _HOME = {
     "Truth": "truth",
     "VideoFrame": "video",
     "VideoInfo": "video",
-    "VideoWriter": "video",
+    "VideoWriter": "writer",
     "cache_frames": "cache",
     "clip_frames": "frames",
     "decode": "video",

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from colocam import rle
-from colocam.data.video import VideoInfo, VideoWriter
+from colocam.data.video import VideoInfo
+from colocam.data.writer import VideoWriter
 from colocam.errors import ColocamError
 from colocam.files import atomic_path
 from colocam.report.overlay import draw_objects

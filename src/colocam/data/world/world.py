@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from colocam.data.video import VideoWriter
 from colocam.data.world.classes import CLASSES
 from colocam.data.world.scene import SIZES, Traits, draw_traits, render
+from colocam.data.writer import VideoWriter
 from colocam.errors import ColocamError
 from colocam.files import explain_os_errors, write_json, write_text
 from colocam.progress import progress
