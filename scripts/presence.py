@@ -1,9 +1,10 @@
 """Measure presence: python scripts/presence.py RUN BOXES [SPLIT].
 
 For each way of ``colocam localize --smooth`` on all videos of a split (test unless told), without and with their tag:
-average precision for empty frames (higher is better) and calibration error (lower); and what ``--presence`` does: boxes
-per empty frame before → after, share of the frames with the object that lose their box, and CorLoc (mean over
-classes, percent; a hidden box is a miss) before → after.
+average precision for empty frames (higher is better), calibration error (lower) and, where the tag is not given, the
+share of the frames with the object that are given its class; and what ``--presence`` does: boxes per empty frame before
+→ after, share of the frames with the object that lose their box, and CorLoc (mean over classes, percent; a hidden box
+is a miss) before → after.
 """
 
 import sys
@@ -41,7 +42,7 @@ def main(folder: Path, boxes: Path, split: str = "test") -> None:
     clips = [clip for clip in run.catalogue.clips if clip.split == split]
     network = Remembered(Localizer.load(folder, "cpu").network)
     for smooth, told in product(("none", "online", "offline"), (False, True)):
-        presence, there, boxed, hit, tags = [], [], [], [], []
+        presence, there, boxed, hit, tags, named = [], [], [], [], [], []
         for clip in clips:
             localizer = Localizer.load(folder, "cpu", smooth=smooth, tag=clip.tag if told else None)
             localizer.network = network
@@ -53,11 +54,13 @@ def main(folder: Path, boxes: Path, split: str = "test") -> None:
                 right = true and found.box and inclusive_iou(np.array([found.box]), np.array(true)).max() >= 0.5
                 hit.append(bool(right))
                 tags.append(clip.tag)
+                named.append(found.tag == clip.tag)
         probability, present, box, right = (np.array(part) for part in (presence, there, boxed, hit))
         of_tag = [(np.array(tags) == tag) & present for tag in run.catalogue.tags]
         print(
             f"{smooth}, tag {'given' if told else 'not given'}: average precision "
             f"{average_precision(-probability, ~present):.3f}, error {calibration_error(probability, present):.3f}"
+            + ("" if told else f", class right {100 * np.array(named)[present].mean():.1f} %")
         )
         for bound in (0.1, 0.25, 0.5):
             shown = probability >= bound

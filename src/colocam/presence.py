@@ -34,6 +34,11 @@ class Calibration(NamedTuple):
     slope: float
     offset: float
 
+    def evidence(self, peaks: npt.NDArray[np.floating]) -> Floats:
+        """Log-odds that peaks of any shape are those of an object, within ± :data:`LIMIT`."""
+        found: Floats = np.minimum(np.maximum(self.slope * peaks.astype(np.float64) + self.offset, -LIMIT), LIMIT)
+        return found
+
 
 def calibrate(peaks: Floats, ground: Floats) -> Calibration | None:
     """Fit the evidence to the peaks of frames and to those of their ground, both kinds weighing the same.
@@ -114,9 +119,8 @@ class Presence:
 
     def push(self, peaks: npt.NDArray[np.floating], *, cut: bool = False) -> list[float]:
         """Take the peaks (K,) of the next frame; give the presence in the frame ``lag`` before it, if there is one."""
-        slope, offset = self.calibration
         total = peaks.astype(np.float64)
-        evidence = self.share * np.minimum(np.maximum(slope * total + offset, -LIMIT), LIMIT)
+        evidence = self.share * self.calibration.evidence(total)
         if self._last is None or cut:
             before = np.full(len(evidence), log(APPEAR / VANISH))  # as often as in the long run
         else:

@@ -70,7 +70,7 @@ class Localization:
     Attributes:
         frame: index of the frame in its video, from 0.
         pts: presentation time in seconds.
-        tag: most probable class.
+        tag: what the shot shows, as far as it is known, or the most probable class of a frame that stands alone.
         probability: probability of ``tag`` in this frame, 0–1.
         box: where the object is, in pixels of the original video; None where the map has no foreground.
         score: mean foreground probability inside the box, 0–1; 0 without a box.

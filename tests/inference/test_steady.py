@@ -11,6 +11,7 @@ from colocam.data.cuts import find_cuts
 from colocam.data.video import VideoFrame
 from colocam.inference.steady import (
     GAP,
+    MEMORY,
     OFFLINE,
     ONLINE,
     REACH,
@@ -205,6 +206,47 @@ def test_frames_come_back_in_order_no_later_than_the_look_ahead(video, cuts, pat
             assert one.box[0] < one.box[2]
             assert one.box[1] < one.box[3]
     assert number + 1 == len(video)
+
+
+def classified(time, probabilities, peaks=(4.0, 4.0, 4.0), colours=BLUE):
+    one = sight(time, LEFT, colours=colours)
+    one.probabilities, one.peaks = np.array(probabilities, np.float32), np.array(peaks, np.float32)
+    return one
+
+
+CAT, DOG, OWL = np.eye(3) * 0.6 + 0.1
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    chances=st.lists(st.lists(st.floats(0.01, 1), min_size=3, max_size=3), min_size=1, max_size=30),
+    cut=st.integers(1, 30),
+    peak=st.floats(-3, 3),
+)
+def test_the_class_is_that_of_the_most_votes_in_the_shot(chances, cut, peak):
+    """Against the sum written out: votes of frames k before the last known one count (1 − 1/M)^k."""
+    given = np.array(chances) / np.sum(chances, 1, keepdims=True)
+    peaks = np.array([peak, 0.5, -0.5])
+    shown = [classified(t, one, peaks, RED if t >= cut else BLUE) for t, one in enumerate(given)]
+    weight = 1 / (1 + np.exp(-(2 * peaks - 1)))
+    ahead = LookAhead(cuts=0, path=4, smooth=0)
+    for time, one in enumerate(steady_with(shown, ahead, Presence(Calibration(2.0, -1.0), ahead.path))):
+        first, end = (0, min(cut, len(given))) if time < cut else (cut, len(given))
+        last = min(time + 4, end - 1)
+        votes = sum((1 - 1 / MEMORY) ** (last - t) * given[t] * weight for t in range(first, last + 1))
+        assert votes[one.tag] == pytest.approx(votes.max(), rel=1e-4)
+
+
+@pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
+def test_a_class_that_flickers_is_outvoted_and_one_that_stays_takes_over(ahead):
+    """An empty frame, whose peaks are low, has hardly a vote."""
+    frames = [CAT, CAT, DOG, CAT, CAT, OWL] * 8 + [DOG] * 3 * MEMORY
+    shown = [classified(t, one) for t, one in enumerate(frames)]
+    tags = [one.tag for one in steady(shown, ahead)]
+    assert set(tags[:30]) == {0}
+    assert set(tags[-MEMORY:]) == {1}
+    empty = [classified(t, OWL, (-9.0, -9.0, -9.0)) for t in range(6)] + [classified(6 + t, CAT) for t in range(6)]
+    assert [one.tag for one in steady(empty, ahead)][6:] == [0] * 6
 
 
 def test_frames_by_themselves_have_the_published_box_and_no_track():

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from colocam.boxes.assignment import assign
 from colocam.boxes.tracks import NONE, iou, smooth_box
-from colocam.inference.steady import GAP, REACH, LookAhead, Sight, mark_cuts
+from colocam.inference.steady import GAP, REACH, LookAhead, Sight, class_of_shot, mark_cuts, vote
 from colocam.presence import Presence
 
 Floats = npt.NDArray[np.float64]
@@ -49,17 +49,19 @@ def each(sights: Iterable[Sight], presence: Presence) -> Iterator[Sight]:
 
 def steady_instances(sights: Iterable[Sight], ahead: LookAhead, presence: Presence) -> Iterator[Sight]:
     """Follow and smooth all objects; with ``ONLINE`` a frame is handed on before the next is taken."""
-    return smooth_each(follow(be_present(mark_cuts(sights, ahead.cuts), presence)), ahead.smooth)
+    voted = vote(mark_cuts(sights, ahead.cuts), presence.calibration)
+    return smooth_each(follow(be_present(voted, presence)), ahead.smooth)
 
 
 def be_present(sights: Iterable[Sight], presence: Presence) -> Iterator[Sight]:
-    """Set ``presence``, which is known ``presence.lag`` frames later."""
+    """Set ``presence`` and ``tag``, which are known ``presence.lag`` frames later."""
     waiting: deque[Sight] = deque()
 
     def decided(values: list[float]) -> Iterator[Sight]:
         for value in values:
-            waiting[0].presence = value
-            yield waiting.popleft()
+            sight = waiting.popleft()
+            sight.presence, sight.tag = value, class_of_shot(sight, waiting)
+            yield sight
 
     for sight in sights:
         waiting.append(sight)

@@ -212,7 +212,8 @@ class Localizer:
         frame, heat = sight.frame, sight.heatmap
         height, width = frame.image.shape[:2]
         probabilities = sight.probabilities
-        best = int(probabilities.argmax()) if self.tag is None else self.tags.index(self.tag)
+        seen = int(probabilities.argmax()) if sight.tag is None else sight.tag
+        best = seen if self.tag is None else self.tags.index(self.tag)
         box, score, lead, mask = None, 0.0, None, None
         shown = self.presence is None or sight.presence >= self.presence
         if sight.box is not None and shown:

@@ -2,13 +2,13 @@
 
 Each stage takes frames in order and hands them on in order, some frames later where it looks ahead; none keeps more.
 
-    mark_cuts ─► choose (best path through the candidates; presence) ─► number (tracks) ─► smooth
+    mark_cuts ─► vote (classes) ─► choose (best path through the candidates; presence; class) ─► number ─► smooth
 """
 
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, takewhile
 from math import inf
 from typing import NamedTuple
 
@@ -18,11 +18,13 @@ import numpy.typing as npt
 from colocam.boxes.candidates import Candidates, at_own_threshold, explained
 from colocam.boxes.tracks import NONE, BestPath, iou_of_two, smooth_box
 from colocam.data.cuts import AROUND, find_cuts, may_be_cut
-from colocam.presence import Presence
+from colocam.presence import Calibration, Presence
 from colocam.types import VideoFrame
 
 Floats = npt.NDArray[np.float64]
 
+MEMORY = 50
+"""Frames after which a vote for a class counts only 1/e: in a long shot one thing may leave and another come."""
 GAP = 5
 """Frames that a track may be out of sight; after more it is another one."""
 REACH = 6
@@ -62,6 +64,8 @@ class Sight:
         histogram: (D,) colours of the frame.
         peaks: (K,) of the classes' activation maps.
         cut: whether a new shot begins here.
+        votes: (K,) for the classes in the shot so far.
+        tag: number of the class that the shot shows, as far as it is known; None where frames stand alone.
         choice: which candidate is the object, ``NONE`` for none.
         track: number of the object from 0.
         box: (4,) in map pixels, None where the object is not seen.
@@ -76,6 +80,8 @@ class Sight:
     histogram: npt.NDArray[np.float32] = field(repr=False)
     peaks: npt.NDArray[np.float32]
     cut: bool = False
+    votes: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    tag: int | None = None
     choice: int = NONE
     track: int | None = None
     box: Floats | None = None
@@ -97,7 +103,8 @@ def single(sights: Iterable[Sight], presence: Presence) -> Iterator[Sight]:
 
 def steady(sights: Iterable[Sight], ahead: LookAhead, presence: Presence) -> Iterator[Sight]:
     """Choose, number and smooth the boxes; with :data:`ONLINE` a frame is handed on before the next is taken."""
-    return smooth(number(choose(mark_cuts(sights, ahead.cuts), ahead.path, presence)), ahead.smooth)
+    voted = vote(mark_cuts(sights, ahead.cuts), presence.calibration)
+    return smooth(number(choose(voted, ahead.path, presence)), ahead.smooth)
 
 
 def mark_cuts(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
@@ -121,15 +128,35 @@ def mark_cuts(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
         yield decide()
 
 
+def vote(sights: Iterable[Sight], calibration: Calibration) -> Iterator[Sight]:
+    """Set ``votes``: each frame of the shot gives each class its probability, as far as its peak shows an object.
+
+    votes_k(t) = (1 − 1/M) · votes_k(t−1) + p_k(t) · σ(evidence_k(t)), M = :data:`MEMORY`. Classes of single frames take
+    turns, most of all in frames that show nothing.
+    """
+    votes: Floats = np.zeros(0)
+    for sight in sights:
+        own = sight.probabilities / (1 + np.exp(-calibration.evidence(sight.peaks)))
+        votes = own if sight.cut or not len(votes) else (1 - 1 / MEMORY) * votes + own
+        sight.votes = votes
+        yield sight
+
+
+def class_of_shot(sight: Sight, coming: Iterable[Sight]) -> int:
+    """The class with the most votes in the shot, as far as it is known from the frames after ``sight``."""
+    *_, last = (sight, *takewhile(lambda one: not one.cut, coming))
+    return int(last.votes.argmax())
+
+
 def choose(sights: Iterable[Sight], lag: int, presence: Presence) -> Iterator[Sight]:
-    """Set ``choice``, by the best path, and ``presence``; both are known ``lag`` frames later."""
+    """Set ``choice``, by the best path, ``presence`` and ``tag``; all are known ``lag`` frames later."""
     path = BestPath(lag)
     waiting: deque[Sight] = deque()
 
     def decided(choices: list[int], presences: list[float]) -> Iterator[Sight]:
         for choice, there in zip(choices, presences, strict=True):
             sight = waiting.popleft()
-            sight.choice, sight.presence = choice, there
+            sight.choice, sight.presence, sight.tag = choice, there, class_of_shot(sight, waiting)
             yield sight
 
     for sight in sights:
