@@ -69,6 +69,16 @@ def test_folders_of_pictures_are_videos(tmp_path):
     assert made != fingerprint(tmp_path, jobs[0].source, {})
 
 
+def test_the_folder_of_pictures_one_is_in(tmp_path, monkeypatch):
+    touch(tmp_path / "tom", "1.jpg", "2.jpg")
+    monkeypatch.chdir(tmp_path / "tom")
+    (job,) = find_jobs(["."], tmp_path / "out")
+    assert job.file("csv") == tmp_path / "out" / "tom.csv"
+    refuse_overwriting([job], "mp4")
+    with pytest.raises(ColocamError, match=r"tom\.mp4 would lie among the pictures: choose another output folder"):
+        refuse_overwriting(find_jobs(["."], tmp_path / "tom"), "mp4")
+
+
 def test_results_in_the_folder_itself_are_no_videos(tmp_path):
     touch(tmp_path, "a.mkv", "out/a.mp4", "out/deep/b.mp4")
     assert [job.source.address for job in find_jobs([tmp_path], tmp_path / "out")] == [str(tmp_path / "a.mkv")]

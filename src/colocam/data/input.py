@@ -72,7 +72,7 @@ class VideoInput:
         if self.address == STDIN:
             return "stdin"
         if self.path is not None:
-            return self.path.name if self.path.is_dir() else self.path.stem
+            return (self.path.resolve().name or "pictures") if self.path.is_dir() else self.path.stem
         parts = urlsplit(self.address)
         word = Path(parts.path).stem if parts.netloc else self.address
         return re.sub(r"[^\w.-]+", "_", word or parts.hostname or "").strip("_.") or "video"

@@ -59,11 +59,14 @@ def find_jobs(videos: Sequence[str | Path], out: Path, *, format: str | None = N
 
 
 def refuse_overwriting(jobs: Sequence[Job], ending: str) -> None:
-    """Stop before a result takes the place of a video."""
+    """Stop before a result takes the place of a video, or lies among pictures, which would then be none any more."""
     videos = {job.source.path.resolve() for job in jobs if job.source.path is not None}
     for job in jobs:
-        if job.file(ending).resolve() in videos:
+        result = job.file(ending).resolve()
+        if result in videos:
             raise ColocamError(f"{job.file(ending)} would overwrite the video itself: choose another output folder")
+        if result.parent in videos:
+            raise ColocamError(f"{job.file(ending)} would lie among the pictures: choose another output folder")
 
 
 def fingerprint(run: Path, source: VideoInput, settings: dict[str, Any]) -> str | None:
