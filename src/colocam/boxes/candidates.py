@@ -81,8 +81,9 @@ def explained(level: Bytes, threshold: float, boxes: Floats) -> Floats:
     height, width = level.shape
     limits = np.array([width - 1, height - 1] * 2)
     values = np.zeros(len(boxes))
-    cut = int(threshold * _highest(level))
-    if cut < _highest(level):
+    highest = _highest(level)
+    cut = int(threshold * highest)
+    if cut < highest:
         _score_many(level, cut, np.clip(np.rint(boxes), 0, limits).astype(np.int32), values)
     return values
 

@@ -46,9 +46,7 @@ def find_jobs(videos: Sequence[str | Path], out: Path, *, format: str | None = N
         found = [VideoInput(str(path), format) for path in _videos_below(source.path, out)]
         if not found:
             raise ColocamError(f"{source.path}: no video in it: name the videos, or a folder that holds them")
-        for one in found:
-            above = Path() if one.path == source.path else Path(one.address).relative_to(source.path).parent
-            jobs.append(Job(one, out / above / one.stem))
+        jobs += [Job(one, out / Path(one.address).relative_to(source.path).parent / one.stem) for one in found]
     often = Counter(job.target for job in jobs)
     jobs = [_with_its_ending(job) if often[job.target] > 1 else job for job in jobs]
     twice = [target for target, count in Counter(job.target for job in jobs).items() if count > 1]

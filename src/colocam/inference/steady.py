@@ -134,10 +134,10 @@ def vote(sights: Iterable[Sight], calibration: Calibration) -> Iterator[Sight]:
     votes_k(t) = (1 − 1/M) · votes_k(t−1) + p_k(t) · σ(evidence_k(t)), M = :data:`MEMORY`. Classes of single frames take
     turns, most of all in frames that show nothing.
     """
-    votes: Floats = np.zeros(0)
+    votes: Floats = np.zeros(1)  # as many as there are classes with the first frame
     for sight in sights:
         own = sight.probabilities / (1 + np.exp(-calibration.evidence(sight.peaks)))
-        votes = own if sight.cut or not len(votes) else (1 - 1 / MEMORY) * votes + own
+        votes = (0 if sight.cut else 1 - 1 / MEMORY) * votes + own
         sight.votes = votes
         yield sight
 
