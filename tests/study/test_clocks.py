@@ -17,7 +17,7 @@ def test_operations_and_parameters_are_the_published_ones():
     rows = published("cost")["rows"]
     for method, kind, module in (
         ("layercam", "layercam", network.net.classifier),
-        ("colocam", "decoder", network.net),
+        ("colocam", "localizer", network.net),
     ):
         operations = 16 * network.flops(kind)
         assert operations / 1e9 == pytest.approx(rows["gflops"][method], rel=0.005)

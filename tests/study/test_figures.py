@@ -45,6 +45,18 @@ def test_names_and_places_are_written(drawing, said):
     assert draw(drawing) == (svg, png)
 
 
+def test_numbers_along_an_axis_are_written_plainly_and_side_by_side():
+    """Powers of ten without the markup of mathematics; 0.5 has no room between 0.3 and 1, when 16 is there, too."""
+    times = Series("ours", (Measured((0.2,)), Measured((3.0,)), Measured((150.0,))))
+    found = texts(draw(Lines("n", "ms", (1, 2, 256), (times,), log=True))[0])
+    assert {"1", "10", "100"} <= set(found)
+    assert not [said for said in found if "$" in said]
+    places = (0.3, 0.5, *range(1, 17))
+    found = texts(draw(Lines("weight", "%", places, (Series("ours", [Measured((70.0,))] * 18),)))[0])
+    assert {"0.3", "1", "2", "16"} <= set(found)
+    assert "0.5" not in found
+
+
 def test_a_bar_is_as_high_as_its_mean():
     """One bar reaches up to 60, one to 30: its height in the SVG is half."""
     svg, _ = draw(Bars("%", ("A", "B"), (Series("ours", (Measured((50.0, 70.0)), Measured((30.0,)))),)))

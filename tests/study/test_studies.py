@@ -168,14 +168,17 @@ def test_cost_counts_what_torch_counts(smoked):
     assert 0 < flops["LayerCAM"] < flops["CoLo-CAM"]
 
 
+def test_a_cell_says_the_values_that_it_changes():
+    changed = Trained("colocam", ("localizer.losses.weighting=adaptive", "localizer.losses.coloc=0.3"))
+    assert changed.label == "CoLo-CAM, weighting=adaptive, coloc=0.3"
+
+
 def test_clips_that_a_tag_does_not_have_cannot_be_left_out(smoked):
     rows = table(smoked("stability"))
     assert [row["left out"] for row in rows] == ["m = 1", "m = 5"]
     assert float(rows[0]["tags-only"]) >= 0
     assert rows[1]["tags-only"] == ""
-    assert "m = 5 was not run: a tag has only 2 training clips" in (smoked("stability") / "README.md").read_text(
-        "utf-8"
-    )
+    assert "Not run: m = 5; a tag has only 2 training clips" in (smoked("stability") / "README.md").read_text("utf-8")
 
 
 def test_pictures_are_of_the_three_methods(smoked):

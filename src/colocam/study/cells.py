@@ -136,7 +136,7 @@ def run_cell(lab: Lab, cell: Cell, seed: int) -> tuple[Path, Result]:
 
 def label(name: str, overrides: tuple[str, ...]) -> str:
     """``name`` with the last parts of the changed keys."""
-    changes = ", ".join(override.rpartition(".")[2] for override in overrides)
+    changes = ", ".join(f"{key.rpartition('.')[2]}={value}" for key, _, value in (o.partition("=") for o in overrides))
     return f"{name}, {changes}" if changes else name
 
 

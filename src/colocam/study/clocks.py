@@ -15,6 +15,7 @@ from colocam.bench import train as bench_train
 from colocam.bench.frames import make_frames
 from colocam.cams import METHODS, extract
 from colocam.config import Config
+from colocam.inference.torch_network import TorchNetwork
 from colocam.losses import CoLocLoss
 from colocam.models import Classifier, LocalizerNet
 from colocam.run import choose_device, untrained
@@ -31,7 +32,7 @@ THROUGHPUT_BATCH = 64
 class FrameTime:
     """Milliseconds of one frame at the model's size, by itself: ``{"ms": …}``.
 
-    ``method`` is a CAM, or ``decoder`` for every trained method: they are one network.
+    ``method`` is a CAM, or ``localizer`` for every trained method: they are one network.
     """
 
     method: str
@@ -75,7 +76,7 @@ class Cost:
         config, device = lab.config(methods=("colocam",)), lab.where
         network = Network(config, device)
         module = network.net if self.method == "colocam" else network.net.classifier
-        kind, repeats = ("decoder" if self.method == "colocam" else self.method), 3 if lab.smoke else 20
+        kind, repeats = ("localizer" if self.method == "colocam" else self.method), 3 if lab.smoke else 20
         batch = 4 if lab.smoke else THROUGHPUT_BATCH
         flops = network.flops(kind)
         sizes = [parameter.numel() for parameter in module.parameters()]
@@ -149,7 +150,11 @@ class LossTime:
 
 
 class Network:
-    """A classifier and its decoder with random weights, to be timed and counted."""
+    """A classifier and its decoder with random weights, to be timed and counted.
+
+    CAMs are timed as the evaluation computes them, the localizer as ``colocam localize`` runs it; frames are on the
+    device.
+    """
 
     def __init__(self, config: Config, device: torch.device) -> None:
         self.size, self.device = config.frames.crop, device
@@ -157,8 +162,14 @@ class Network:
 
     def milliseconds(self, kind: str, batch: int, repeats: int) -> float:
         """Median time of ``batch`` frames."""
-        frames = make_frames(batch, self.size, "scene")[0].to(self.device).float()
-        return timing.median_ms(lambda _: self._maps(kind, frames), self.device, repeats)
+        frames = make_frames(batch, self.size, "scene")[0].to(self.device)
+        if kind in METHODS:
+            pictures = frames.float()
+            return timing.median_ms(lambda _: self._maps(kind, pictures), self.device, repeats)
+        network = TorchNetwork(self.net, self.device, size=self.size)
+        self.net.to(self.device)  # a copy of it was folded on the CPU
+        pictures = frames.to(memory_format=torch.channels_last)
+        return timing.median_ms(lambda _: network.infer(pictures), self.device, repeats)
 
     def flops(self, kind: str) -> int:
         """Floating-point operations of one frame: convolutions and matrix products, two for each multiply-add."""

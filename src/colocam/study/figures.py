@@ -27,6 +27,8 @@ STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
+NAME = 0.04
+"""What a number below an axis takes of its length."""
 PICTURES = 8
 """Most rows of a drawing of pictures."""
 
@@ -148,7 +150,8 @@ def _lines(lines: Lines) -> Figure:
     if lines.log and axes.dataLim.y1 > 0:  # nothing measured yet has no logarithm
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
-    axes.set_xticks(lines.places, [f"{place:g}" for place in lines.places])
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")  # its own is mathematics, which is not parsed
+    axes.set_xticks(lines.places, _readable(lines.places, np.log(lines.places) if lines.log else lines.places))
     axes.minorticks_off()
     _finish(axes, lines.y)
     if other is not None:
@@ -212,6 +215,16 @@ def decode(picture: Picture) -> "np.ndarray[Any, np.dtype[np.uint8]]":
 def _coloured(series: Sequence[Series]) -> list[tuple[Series, str]]:
     ours, theirs = iter(OURS * len(series)), iter(PUBLISHED * len(series))
     return [(one, next(theirs) if one.published else next(ours)) for one in series]
+
+
+def _readable(places: Sequence[float], along: Any) -> list[str]:  # noqa: ANN401 - numbers of any kind
+    """The places' names, left out where the next one to the right, ``along`` the axis, would be written over."""
+    names, free = [], np.inf
+    for place, x in zip(reversed(places), reversed(np.asarray(along)), strict=True):
+        fits = free - x >= NAME * np.ptp(along)
+        names.append(f"{place:g}" if fits else "")
+        free = x if fits else free
+    return names[::-1]
 
 
 def _numbers(

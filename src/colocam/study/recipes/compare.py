@@ -16,10 +16,10 @@ from colocam.study.tables import Entry, Table, order_note
 
 CELLS: dict[str, tuple[str, Cell, Cell]] = {
     **{name: (method_title(name), Cam(name), FrameTime(name)) for name in METHODS},
-    "fcam": ("F-CAM", Trained("fcam"), FrameTime("decoder")),
+    "fcam": ("F-CAM", Trained("fcam"), FrameTime("localizer")),
     "clip-es": ("CLIP-ES", ClipRow(), ClipRow()),
-    "tcam": ("TCAM", Trained("tcam"), FrameTime("decoder")),
-    "colocam": ("CoLo-CAM", Trained("colocam"), FrameTime("decoder")),
+    "tcam": ("TCAM", Trained("tcam"), FrameTime("localizer")),
+    "colocam": ("CoLo-CAM", Trained("colocam"), FrameTime("localizer")),
 }
 """Key in published.yaml → name, cell, and the cell of its time."""
 
@@ -57,7 +57,7 @@ def _averages(results: Results) -> Table:
             ours.append(results.value(timer, "ms"))
         source = "quoted" if "key" not in known else "run here" if ours[0] is not None else "not run"
         lines.append((method, source, *ours, *(row.get("average") for row in theirs), known.get("ms")))
-    device = next((found["device"] for found in results.of(FrameTime("decoder"))), "not measured")
+    device = next((found["device"] for found in results.of(FrameTime("localizer"))), "not measured")
     title = (
         "CorLoc in percent, mean over classes; published figures choose the threshold as oracle-per-class does. "
         f"Time per frame: ours on {device}, published on a Tesla P100"
@@ -102,6 +102,7 @@ STUDY = Study(
         "F-CAM's and TCAM's seeds (one pixel of each kind) and maps are as published.",
         "CoLo-CAM's seeds, colour mean and focus are those of the configuration; the study losses has its term alone.",
         "GradCAM and XGradCAM are one map here, and so are GradCAM++ and Smooth-GradCAM++ (docs/cams.md).",
+        "Time: one frame on the device; CAMs as 'colocam evaluate' computes them, decoders as 'colocam localize' does.",
         "Rows marked 'quoted' are numbers of the paper; nobody can run these methods here.",
     ),
 )

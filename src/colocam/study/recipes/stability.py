@@ -48,7 +48,7 @@ def read(lab: Lab, results: Results) -> Findings:
     )
     run = possible(lab)
     left = [f"{m}" for m in ms if m not in run]
-    notes = [f"m = {', '.join(left)} was not run: a tag has only {lab.fewest_clips()} training clips."] if left else []
+    notes = [f"Not run: m = {', '.join(left)}; a tag has only {lab.fewest_clips()} training clips."] if left else []
     return Findings([table], [boxes], notes)
 
 
