@@ -18,7 +18,9 @@ TAGS = ["cat", "кошка", "猫 & co", "<dog>", 'it\'s a "bird"', "a,b; c", "#
 WIDTH, HEIGHT, FRAMES = 97, 71, 40
 
 
-def write_table(path, rows, *, size=(WIDTH, HEIGHT), fps="25", frames=FRAMES, duration=None, video="clip one.mp4"):
+def write_table(
+    path, rows, *, size=(WIDTH, HEIGHT), fps="25", frames=FRAMES, duration=None, video="clip one.mp4", pictures=()
+):
     """Write rows (dicts; missing cells stay empty) and the description of their video."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -28,6 +30,7 @@ def write_table(path, rows, *, size=(WIDTH, HEIGHT), fps="25", frames=FRAMES, du
     rate = float(Fraction(fps))
     card = {"format": 1, "path": str(path.parent / video), "width": size[0], "height": size[1], "fps": fps}
     card |= {"frames": frames, "duration": duration or frames / rate}
+    card |= {"pictures": list(pictures)} if pictures else {}
     path.with_name(f"{path.stem}.video.json").write_text(json.dumps(card), encoding="utf-8")
     return path
 

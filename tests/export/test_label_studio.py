@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from label_studio_tools.core.label_config import is_video_object_tracking, parse_config
 from label_studio_tools.postprocessing.video import extract_key_frames
 
+from colocam.errors import ColocamError
 from colocam.export import Options, export
 
 
@@ -95,3 +96,28 @@ def test_a_video_of_variable_rate_is_placed_by_time(exported, row):
         5: 3,
         25: 4,
     }
+
+
+def test_a_task_per_picture_of_a_folder(tmp_path, write_table, row):
+    names = [f"猫 {number}.png" for number in range(3)]
+    rows = [row(0, (0, 0, 97, 71), score=0.5), row(0, (0, 35.5, 48.5, 71), "dog"), row(2)]
+    table = write_table(tmp_path / "a.csv", rows, video="my pets", frames=3, pictures=names)
+    out = export([table], "label-studio", tmp_path / "out", options=Options(url="https://example.org/"))
+    parsed = parse_config((out / "config.xml").read_text(encoding="utf-8"))
+    assert not is_video_object_tracking(parsed)
+    assert parsed["box"]["inputs"] == [{"type": "Image", "value": "image"}]
+    assert parsed["box"]["labels"] == ["cat", "dog"]
+    first, last = tasks_of(out)
+    assert first["data"]["image"] == "https://example.org/my%20pets/%E7%8C%AB%200.png"
+    assert last["data"]["image"].endswith("%202.png")
+    assert last["predictions"][0]["result"] == []
+    whole, quarter = first["predictions"][0]["result"]
+    for result, tag in ((whole, "cat"), (quarter, "dog")):
+        assert parsed[result["from_name"]]["type"].lower() == result["type"] == "rectanglelabels"
+        assert parsed[result["from_name"]]["to_name"] == [result["to_name"]]
+        assert result["value"]["rectanglelabels"] == [tag]
+    assert (whole["score"], "score" in quarter) == (0.5, False)
+    assert [quarter["value"][name] for name in ("x", "y", "width", "height")] == [0, 50, 50, 50]
+    film = write_table(tmp_path / "b.csv", rows)
+    with pytest.raises(ColocamError, match="either videos or pictures in a project, and a is a folder of pictures"):
+        export([film, table], "label-studio", tmp_path / "both")

@@ -58,13 +58,26 @@ def read_picture(path: Path) -> Image | None:
 
 def picture_size(path: Path) -> tuple[int, int] | None:
     """(width, height) as :func:`read_picture` gives it, from the file's header alone; None if it is no picture."""
+    header = _header(path)
+    if header is None:
+        return None
+    width, height, orientation = header
+    return (height, width) if orientation >= 5 else (width, height)
+
+
+def is_upright(path: Path) -> bool:
+    """Whether a picture looks the same to those who do not read its EXIF orientation."""
+    header = _header(path)
+    return header is not None and header[2] == 1
+
+
+def _header(path: Path) -> tuple[int, int, int] | None:
+    """Width and height as stored, and EXIF orientation; None if it is no picture."""
     try:
         with PIL.Image.open(path) as picture:
-            width, height = picture.size
-            turned = picture.getexif().get(PIL.ExifTags.Base.Orientation, 1) >= 5
+            return *picture.size, picture.getexif().get(PIL.ExifTags.Base.Orientation, 1)
     except OSError:
         return None
-    return (height, width) if turned else (width, height)
 
 
 def _of_one_size(paths: Sequence[Path], frames: Iterator[VideoFrame]) -> Iterator[VideoFrame]:

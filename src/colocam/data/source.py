@@ -1,10 +1,12 @@
 """What is known of the video that a table of boxes was made from: ``new.video.json`` beside ``new.csv``."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from colocam.data.folders import pictures_of
 from colocam.data.video import DEFAULT_FPS, VideoInfo, decode, probe
 from colocam.errors import ColocamError
 from colocam.files import write_json
@@ -14,15 +16,16 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class SourceVideo:
-    """A video file, as those who label it need to know it.
+    """A video, as those who label it need to know it.
 
     Attributes:
-        path: the file, where it was when it was read.
+        path: the file, or the folder of pictures, where it was when it was read.
         width: pixels, as displayed.
         height: pixels, as displayed.
         fps: average frame rate.
         frames: number of frames.
         duration: seconds.
+        pictures: names of the files that are its frames, where it is a folder of pictures.
     """
 
     path: Path
@@ -31,23 +34,26 @@ class SourceVideo:
     fps: Fraction
     frames: int
     duration: float
+    pictures: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
         """Name of the file, in characters that every format can hold."""
-        return self.path.name.encode("utf-8", "backslashreplace").decode("utf-8")
+        return _utf8(self.path.name)
 
 
-def describe(path: Path, info: VideoInfo, frames: int) -> SourceVideo:
-    """Describe a video by what it says of itself and the number of frames that were counted."""
-    fps = info.fps or DEFAULT_FPS
-    return SourceVideo(path.absolute(), info.width, info.height, fps, frames, info.duration or float(frames / fps))
+def describe(path: Path, info: VideoInfo, frames: int, pictures: Sequence[Path] = ()) -> SourceVideo:
+    """Describe a video by what it says of itself, the number of frames that were counted, and its files, if several."""
+    fps, names = info.fps or DEFAULT_FPS, tuple(_utf8(picture.name) for picture in pictures)
+    duration = info.duration or float(frames / fps)
+    return SourceVideo(path.absolute(), info.width, info.height, fps, frames, duration, names)
 
 
 def probe_source(path: Path) -> SourceVideo:
     """Describe a video by decoding it once: headers are often wrong about the number of frames."""
     info = probe(path)
-    return describe(path, info, max(frame.index for frame in decode(path)) + 1)
+    frames = max(frame.index for frame in decode(path)) + 1
+    return describe(path, info, frames, pictures_of(path) if path.is_dir() else ())
 
 
 def source_path(table: Path) -> Path:
@@ -58,10 +64,11 @@ def source_path(table: Path) -> Path:
 def write_source(table: Path, source: SourceVideo, made: str | None = None) -> Path:
     """Write the description beside its table, with a digest of what the table was made of."""
     target = source_path(table)
-    path = str(source.path).encode("utf-8", "backslashreplace").decode("utf-8")
+    path = _utf8(str(source.path))
     numbers = {"width": source.width, "height": source.height, "fps": str(source.fps), "frames": source.frames}
-    of = {} if made is None else {"made": made}
-    write_json(target, {"format": FORMAT, "path": path, **numbers, "duration": source.duration, **of})
+    more = {"made": made, "pictures": list(source.pictures) or None}
+    stated = {name: value for name, value in more.items() if value is not None}
+    write_json(target, {"format": FORMAT, "path": path, **numbers, "duration": source.duration, **stated})
     return target
 
 
@@ -93,9 +100,19 @@ def read_source(table: Path) -> SourceVideo:
             Fraction(card["fps"]),
             int(card["frames"]),
             float(card["duration"]),
+            tuple(str(name) for name in card.get("pictures", ())),
         )
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise ColocamError(f"{path} does not describe a video: restore it or give --video FILE") from error
-    if card.get("format") != FORMAT or min(source.width, source.height, float(source.fps), source.frames) <= 0:
+    sound = card.get("format") == FORMAT and min(source.width, source.height, float(source.fps), source.frames) > 0
+    if source.pictures:  # they are opened and written by these names
+        own = all(name == Path(name).name for name in source.pictures)
+        sound = sound and own and len(source.pictures) >= source.frames
+    if not sound:
         raise ColocamError(f"{path} does not describe a video: restore it or give --video FILE")
     return source
+
+
+def _utf8(text: str) -> str:
+    """``text`` in characters that every format can hold."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

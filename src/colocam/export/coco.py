@@ -55,7 +55,7 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
     if options.images:
         images = folder / "images"
         images.mkdir()
-        write_pictures(labels.videos, lambda video, frame: images / f"{video.picture(frame)}.jpg")
+        write_pictures(labels.videos, lambda video, frame: images / video.picture_file(frame))
 
 
 def _video(video: LabelledVideo) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _video(video: LabelledVideo) -> dict[str, Any]:
 
 
 def _picture(video: LabelledVideo, frame: int, pts: float) -> dict[str, Any]:
-    name = f"{video.picture(frame)}.jpg"
+    name = video.picture_file(frame)
     size = {"width": video.source.width, "height": video.source.height}
     return {"file_name": name, **size, "frame_index": frame, "frame_id": frame, "pts": pts}
 

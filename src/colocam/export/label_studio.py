@@ -3,8 +3,11 @@
 A region is a sequence of key frames in percent of the picture; frames count from 1. ``enabled: false`` at a key frame
 means: seen in this frame, not after it. The player knows times, not frames: its frame k is what the video shows
 between (k−1)/fps and k/fps, so frames of a variable rate are put where they are shown.
+
+Folders of pictures, which it cannot play, become a task per picture with its boxes.
 """
 
+from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import numpy.typing as npt
 
+from colocam.errors import ColocamError
 from colocam.export.keyframes import sparse_keyframes
 from colocam.export.labels import LabelledVideo, LabelSet, Options
 from colocam.export.tracks import Track
@@ -23,19 +27,46 @@ from colocam.files import write_json, write_text
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:
     """Write ``tasks.json`` and ``config.xml``."""
-    write_text(folder / "config.xml", _configuration(labels))
-    write_json(folder / "tasks.json", [_task(video, options) for video in labels.videos])
+    pictures = [video for video in labels.videos if video.source.pictures]
+    if pictures and len(pictures) < len(labels.videos):
+        raise ColocamError(
+            f"Label Studio has either videos or pictures in a project, and {pictures[0].name} is a folder of pictures: "
+            "export the tables of films and of folders one after the other"
+        )
+    write_text(folder / "config.xml", _configuration(labels, pictures=bool(pictures)))
+    films = [_task(video, options) for video in labels.videos if not video.source.pictures]
+    write_json(folder / "tasks.json", films + [task for video in pictures for task in _picture_tasks(video, options)])
 
 
-def _configuration(labels: LabelSet) -> str:
+def _configuration(labels: LabelSet, *, pictures: bool) -> str:
     view = ET.Element("View")
-    ET.SubElement(view, "Labels", name="videoLabels", toName="video")
+    names = {"name": "box", "toName": "image"} if pictures else {"name": "videoLabels", "toName": "video"}
+    listed = ET.SubElement(view, "RectangleLabels" if pictures else "Labels", names)
     for number, tag in enumerate(labels.classes, start=1):
-        ET.SubElement(view[0], "Label", value=tag, background="#{:02x}{:02x}{:02x}".format(*colour(number)))
-    ET.SubElement(view, "Video", name="video", value="$video", frameRate="$fps")
-    ET.SubElement(view, "VideoRectangle", name="box", toName="video")
+        ET.SubElement(listed, "Label", value=tag, background="#{:02x}{:02x}{:02x}".format(*colour(number)))
+    if pictures:
+        ET.SubElement(view, "Image", name="image", value="$image")
+    else:
+        ET.SubElement(view, "Video", name="video", value="$video", frameRate="$fps")
+        ET.SubElement(view, "VideoRectangle", name="box", toName="video")
     ET.indent(view)
     return ET.tostring(view, encoding="unicode") + "\n"
+
+
+def _picture_tasks(video: LabelledVideo, options: Options) -> Iterator[dict[str, Any]]:
+    """A task for each listed picture; one without a box is a prediction of nothing."""
+    for frame, rows in video.objects_of.items():
+        url = options.url + quote(f"{video.source.file}/{video.source.pictures[frame]}")
+        prediction = {"model_version": "colocam", "result": [_rectangle(video, row) for row in rows]}
+        yield {"data": {"image": url}, "predictions": [prediction]}
+
+
+def _rectangle(video: LabelledVideo, row: int) -> dict[str, Any]:
+    region = {"id": f"box-{row}", "from_name": "box", "to_name": "image", "type": "rectanglelabels"}
+    size = {"original_width": video.source.width, "original_height": video.source.height, "image_rotation": 0}
+    value = {"rotation": 0, **_percent(video, video.box[row]), "rectanglelabels": [video.tag[row]]}
+    score = {} if np.isnan(video.score[row]) else {"score": float(video.score[row])}
+    return {**region, "origin": "prediction", **score, **size, "value": value}
 
 
 def _task(video: LabelledVideo, options: Options) -> dict[str, Any]:

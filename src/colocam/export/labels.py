@@ -29,6 +29,7 @@ class LabelledVideo:
         presence: (n,) of the object in the frame, 0–1 or not-a-number.
         track: (n,) number of the object, −1 where the table states none.
         mask: (n,) COCO run lengths, empty where there is none.
+        pictures: file names of the frames in this export, where the video is a folder of pictures that keep theirs.
     """
 
     name: str
@@ -42,6 +43,7 @@ class LabelledVideo:
     presence: Floats = field(repr=False)
     track: Integers = field(repr=False)
     mask: list[str] = field(repr=False)
+    pictures: tuple[str, ...] = field(default=(), repr=False)
 
     @cached_property
     def objects(self) -> Integers:
@@ -75,7 +77,11 @@ class LabelledVideo:
 
     def picture(self, frame: int) -> str:
         """Name of the picture of a frame, without its ending."""
-        return f"{self.name}_{frame:06d}"
+        return self.picture_file(frame).rpartition(".")[0]
+
+    def picture_file(self, frame: int) -> str:
+        """File name of the picture of a frame."""
+        return self.pictures[frame] if self.pictures else f"{self.name}_{frame:06d}.jpg"
 
 
 @dataclass(frozen=True)

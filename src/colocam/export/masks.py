@@ -30,7 +30,7 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
     write_text(folder / "labels.txt", "".join(f"{tag}\n" for tag in labels.classes))
     if options.images:
         (folder / "images").mkdir()
-        write_pictures(labels.videos, lambda video, frame: folder / "images" / f"{video.picture(frame)}.jpg")
+        write_pictures(labels.videos, lambda video, frame: folder / "images" / video.picture_file(frame))
 
 
 def _mask(labels: LabelSet, video: LabelledVideo, frame: int) -> npt.NDArray[np.uint8]:

@@ -1,5 +1,6 @@
 """Tables of boxes, as ``colocam localize`` writes them and people edit them, read into columns."""
 
+from dataclasses import replace
 from pathlib import Path
 from unicodedata import category
 
@@ -35,7 +36,20 @@ def read_videos(tables: list[Path], videos: list[Path]) -> list[LabelledVideo]:
         taken = {video.name for video in read}
         unique = next(one for one in (name, *(f"{name}-{n}" for n in range(2, len(tables) + 1))) if one not in taken)
         read.append(_labelled(table, rows, source, unique))
-    return read
+    return _with_picture_names(read)
+
+
+def _with_picture_names(videos: list[LabelledVideo]) -> list[LabelledVideo]:
+    """Pictures of folders keep their names, below that of the table where there are several tables.
+
+    Where two would then have one name, all are numbered as the frames of films are.
+    """
+    alone = len(videos) == 1
+    names = [tuple(plain(n) if alone else f"{v.name}_{plain(n)}" for n in v.source.pictures) for v in videos]
+    stems = [name.rpartition(".")[0].casefold() for own in names for name in own]
+    if len(set(stems)) < len(stems):
+        return videos
+    return [replace(video, pictures=own) for video, own in zip(videos, names, strict=True)]
 
 
 def plain(text: str) -> str:

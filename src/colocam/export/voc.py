@@ -25,13 +25,13 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
     if options.images:
         images = folder / "JPEGImages"
         images.mkdir()
-        write_pictures(labels.videos, lambda video, frame: images / f"{video.picture(frame)}.jpg")
+        write_pictures(labels.videos, lambda video, frame: images / video.picture_file(frame))
 
 
 def _annotation(video: LabelledVideo, frame: int) -> ET.Element:
     root = ET.Element("annotation")
     _add(root, "folder", "JPEGImages")
-    _add(root, "filename", f"{video.picture(frame)}.jpg")
+    _add(root, "filename", video.picture_file(frame))
     _add(ET.SubElement(root, "source"), "database", video.source.file)
     size = ET.SubElement(root, "size")
     for name, pixels in (("width", video.source.width), ("height", video.source.height), ("depth", 3)):

@@ -28,7 +28,7 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
         names = []
         for video in videos:
             for frame in video.objects_of:
-                names.append(f"./images/{split}/{video.picture(frame)}.jpg\n")
+                names.append(f"./images/{split}/{video.picture_file(frame)}\n")
                 (texts / f"{video.picture(frame)}.txt").write_text(_lines(labels, video, frame), encoding="utf-8")
         write_text(folder / f"{split}.txt", "".join(names))
         lists[split] = f"{split}.txt"
@@ -36,9 +36,7 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
             (folder / "images" / split).mkdir(parents=True)
     if options.images:
         images = folder / "images"
-        write_pictures(
-            labels.videos, lambda video, frame: images / split_of[video.name] / f"{video.picture(frame)}.jpg"
-        )
+        write_pictures(labels.videos, lambda video, frame: images / split_of[video.name] / video.picture_file(frame))
     data = {"train": lists["train"], "val": lists.get("val", lists["train"]), "names": dict(enumerate(labels.classes))}
     write_text(folder / "data.yaml", yaml.safe_dump(data, allow_unicode=True, sort_keys=False))
 

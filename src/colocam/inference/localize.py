@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, Unpack
 
 from colocam.data.choice import ALL, FrameChoice
+from colocam.data.folders import pictures_of
 from colocam.data.source import describe, read_made, write_source
 from colocam.data.video import UnreadableError, VideoReader
 from colocam.errors import ColocamError
@@ -160,7 +161,8 @@ def _localize(localizer: Localizer, job: Job, written: Written, choice: FrameCho
             many = f"its {reader.count} frames" if reader.ended else "its frames"
             raise UnreadableError(f"{source.name}: no frame {choice}; {many} begin at second {reader.start:g}")
     count = reader.count if reader.ended else max(reader.count, reader.total)
-    write_source(written.table, describe(source.path or Path(source.stem), reader.info, count), made)
+    pictures = pictures_of(source.path) if source.path is not None and source.path.is_dir() else ()
+    write_source(written.table, describe(source.path or Path(source.stem), reader.info, count, pictures), made)
 
 
 def _until_stopped(frames: Iterable[VideoFrame]) -> Iterator[VideoFrame]:

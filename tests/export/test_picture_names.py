@@ -1,0 +1,123 @@
+"""A folder of pictures in an export: the files keep their names and their bytes."""
+
+import json
+
+import cv2
+import numpy as np
+import PIL.Image
+import pytest
+import supervision as sv
+
+from colocam.data.source import read_source
+from colocam.errors import ColocamError
+from colocam.export import Options, export
+
+IMAGES = Options(images=True)
+NAMES = ["IMG 7.png", "IMG 8.png", "IMG 10.jpeg"]
+
+
+@pytest.fixture
+def folder(tmp_path, numbered):
+    """Three numbered pictures of 64×48."""
+    (tmp_path / "pets").mkdir()
+    for name, picture in zip(NAMES, numbered(3, 64, 48), strict=True):
+        cv2.imwrite(str(tmp_path / "pets" / name), picture[..., ::-1])
+    return tmp_path / "pets"
+
+
+@pytest.fixture
+def table(folder, write_table, row):
+    def write(name="pets", pictures=NAMES):
+        rows = [row(frame, (frame, 2, frame + 20, 40)) for frame in range(len(pictures))]
+        path, count = folder.parent / f"{name}.csv", len(pictures)
+        return write_table(path, rows, size=(64, 48), frames=count, video=folder.name, pictures=pictures)
+
+    return write
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_from_a_folder_to_its_own_names(colocam, trained, tmp_path, square_video):
+    (tmp_path / "owls").mkdir()
+    for number, picture in zip((2, 10, 1), square_video("owl", 3, 3, (50, 38))[0], strict=True):
+        cv2.imwrite(str(tmp_path / "owls" / f"o{number}.png"), picture[..., ::-1])
+    assert colocam("localize", trained, tmp_path / "owls", "-o", tmp_path / "boxes").code == 0
+    assert read_source(tmp_path / "boxes" / "owls.csv").pictures == ("o1.png", "o2.png", "o10.png")
+    outcome = colocam("export", tmp_path / "boxes" / "owls.csv", "--to", "coco", "-o", tmp_path / "out", "--images")
+    assert outcome.code == 0, outcome.err
+    for name in ("o1.png", "o2.png", "o10.png"):
+        assert (tmp_path / "out" / "images" / name).read_bytes() == (tmp_path / "owls" / name).read_bytes()
+
+
+def test_readers_find_the_pictures_and_their_boxes(table, tmp_path, folder, number_of):
+    out = export([table()], "coco", tmp_path / "coco", options=IMAGES)
+    listed = json.loads((out / "annotations" / "instances_default.json").read_text("utf-8"))["images"]
+    assert [picture["file_name"] for picture in listed] == NAMES
+    yolo = export([table()], "yolo", tmp_path / "yolo", options=IMAGES)
+    assert (yolo / "train.txt").read_text("utf-8").splitlines() == [f"./images/train/{name}" for name in NAMES]
+    voc = export([table()], "voc", tmp_path / "voc", options=IMAGES)
+    assert "<filename>IMG 10.jpeg</filename>" in (voc / "Annotations" / "IMG 10.xml").read_text("utf-8")
+    for data in (
+        sv.DetectionDataset.from_coco(str(out / "images"), str(out / "annotations" / "instances_default.json")),
+        sv.DetectionDataset.from_yolo(
+            str(yolo / "images" / "train"), str(yolo / "labels" / "train"), str(yolo / "data.yaml")
+        ),
+        sv.DetectionDataset.from_pascal_voc(str(voc / "JPEGImages"), str(voc / "Annotations")),
+    ):
+        found = {number_of(image): boxes.xyxy[0, 0] for _, image, boxes in data}
+        assert sorted(found) == [0, 1, 2]
+        assert all(abs(left - number) < 1.01 for number, left in found.items())
+    for pictures in (out / "images", yolo / "images" / "train", voc / "JPEGImages"):
+        assert {path.name: path.read_bytes() for path in pictures.iterdir()} == {
+            path.name: path.read_bytes() for path in folder.iterdir()
+        }
+
+
+def test_of_several_tables_the_names_go_before(table, film, tmp_path):
+    out = export([table(), film], "coco", tmp_path / "out", options=IMAGES)
+    assert names(out / "images") == sorted(
+        [*(f"pets_{name}" for name in NAMES), *(f"my film_{frame:06d}.jpg" for frame in range(12))]
+    )
+
+
+def test_names_that_are_one_without_their_endings_are_numbered(table, folder, tmp_path):
+    (folder / NAMES[1]).rename(folder / "img 7.jpg")
+    out = export([table(pictures=[NAMES[0], "img 7.jpg", NAMES[2]])], "yolo", tmp_path / "out", options=IMAGES)
+    assert names(out / "labels" / "train") == [f"pets_00000{number}.txt" for number in range(3)]
+    assert names(out / "images" / "train") == [f"pets_00000{number}.jpg" for number in range(3)]
+
+
+def test_a_turned_picture_is_written_upright(folder, table, tmp_path, numbered, number_of):
+    """Its boxes are in the pixels of what is shown; not every reader turns it."""
+    upright = PIL.Image.fromarray(numbered(3, 64, 48)[2])
+    exif = PIL.Image.Exif()
+    exif[0x0112] = 6  # to be turned by 90° clockwise
+    upright.transpose(PIL.Image.Transpose.ROTATE_90).save(folder / NAMES[2], format="JPEG", exif=exif, quality=95)
+    out = export([table()], "coco", tmp_path / "out", options=IMAGES)
+    written = np.asarray(PIL.Image.open(out / "images" / NAMES[2]))
+    assert written.shape == (48, 64, 3)
+    assert number_of(written) == 2
+
+
+def test_mot_wants_jpeg_and_numbers(table, tmp_path, number_of):
+    out = export([table()], "mot", tmp_path / "out", options=IMAGES)
+    for number in range(3):
+        path = out / "pets" / "img1" / f"00000{number + 1}.jpg"
+        assert path.read_bytes()[:2] == b"\xff\xd8"
+        assert number_of(cv2.imread(str(path))) == number
+
+
+def test_a_picture_that_is_gone_or_lies_elsewhere(table, folder, tmp_path):
+    missing = table()
+    (folder / NAMES[1]).unlink()
+    with pytest.raises(ColocamError, match=r"IMG 8\.png cannot be read, and pets lists it: give --video FOLDER"):
+        export([missing], "coco", tmp_path / "out", options=IMAGES)
+    assert not (tmp_path / "out").exists()
+    for pictures in (["../pets/IMG 7.png", *NAMES[1:]], NAMES[:2]):
+        wrong = table(pictures=NAMES)
+        card = wrong.with_name("pets.video.json")
+        card.write_text(json.dumps({**json.loads(card.read_text("utf-8")), "pictures": pictures}), "utf-8")
+        with pytest.raises(ColocamError, match=r"pets\.video\.json does not describe a video"):
+            export([wrong], "coco", tmp_path / "out")
