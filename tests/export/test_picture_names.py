@@ -1,5 +1,6 @@
 """A folder of pictures in an export: the files keep their names and their bytes."""
 
+import csv
 import json
 
 import cv2
@@ -99,6 +100,15 @@ def test_a_turned_picture_is_written_upright(folder, table, tmp_path, numbered, 
     written = np.asarray(PIL.Image.open(out / "images" / NAMES[2]))
     assert written.shape == (48, 64, 3)
     assert number_of(written) == 2
+
+
+def test_tables_name_the_pictures(table, tmp_path):
+    first = export([table()], "csv", tmp_path / "first") / "pets.csv"
+    rows = list(csv.DictReader(first.open(encoding="utf-8")))
+    assert [(row["frame"], row["picture"]) for row in rows] == [(str(n), name) for n, name in enumerate(NAMES)]
+    again = export([first], "csv", tmp_path / "again")
+    assert (again / "pets.csv").read_bytes() == first.read_bytes()
+    assert read_source(again / "pets.csv") == read_source(first)
 
 
 def test_mot_wants_jpeg_and_numbers(table, tmp_path, number_of):

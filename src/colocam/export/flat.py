@@ -40,4 +40,6 @@ def _table(video: LabelledVideo) -> pa.Table:
         "presence": pa.array(video.presence, from_pandas=True),
         "mask": pa.array([text or None for text in video.mask], pa.string()),
     }
+    if video.source.pictures:
+        columns["picture"] = pa.array([video.source.pictures[frame] for frame in video.frame.tolist()], pa.string())
     return pa.table(columns)
