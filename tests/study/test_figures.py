@@ -1,6 +1,7 @@
 """Drawings say what they were given: names, numbers, gaps."""
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -81,6 +82,16 @@ def test_pictures_stand_in_rows():
     assert "CoLo-CAM, IoU 0.90" in texts(svg)
     assert (abs(pixels(png).astype(int) - (40, 30, 200)).max(2) < 12).mean() > 0.1
     assert "no example" in texts(draw(Pictures(()))[0])
+
+
+def test_classes_take_turns_in_a_drawing_of_pictures():
+    one = group(1).cases[0]
+    cases = tuple(replace(one, tag=tag) for tag in ("ant", "bee", "cat"))
+    groups = tuple(replace(group(1), title=title, cases=cases) for title in ("best", "typical", "worst"))
+    said = texts(draw(Pictures(groups))[0])
+    assert [line for line in said if ": " in line] == [
+        *("best: ant", "best: bee", "typical: bee", "typical: cat", "worst: cat", "worst: ant"),
+    ]
 
 
 def test_a_picture_is_read_back():

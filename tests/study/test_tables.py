@@ -42,6 +42,14 @@ def test_markdown_has_one_cell_per_column():
     assert "2.0 ± 1.4" in lines[4]
 
 
+def test_words_begin_at_the_left_and_numbers_end_at_the_right():
+    rows = (("m = 1", "where it is", "78.7 ± 1.7", Measured((1.0,)), None), ("m = 2", None, "–", 3.0, 4.0))
+    columns = Table("table", "Title", ("left out", "place", "published", "ours", "theirs"), rows)
+    assert markdown(columns).splitlines()[3] == "|---|---|---:|---:|---:|"
+    assert not columns.repeated
+    assert table().repeated
+
+
 def test_csv_keeps_all_digits_and_tells_the_seeds():
     rows = list(csv.DictReader(io.StringIO(to_csv(table()))))
     assert float(rows[0]["ours"]) == 2

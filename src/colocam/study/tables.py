@@ -51,6 +51,19 @@ class Table:
         if wrong := [row for row in self.rows if len(row) != len(self.columns)]:
             raise ValueError(f"the row {wrong[0]} has not {len(self.columns)} entries")
 
+    @property
+    def words(self) -> tuple[bool, ...]:
+        """Which columns are read, not compared: they begin at the left."""
+        return tuple(
+            place == 0 or any(isinstance(row[place], str) and str(row[place])[:1].isalpha() for row in self.rows)
+            for place in range(len(self.columns))
+        )
+
+    @property
+    def repeated(self) -> bool:
+        """Whether anything was measured with several seeds."""
+        return any(isinstance(entry, Measured) and len(entry.values) > 1 for row in self.rows for entry in row)
+
 
 def text(entry: Entry, digits: int = 1) -> str:
     """An entry as a reader sees it: mean ± std where there are several seeds."""
@@ -72,7 +85,7 @@ def cells_of(table: Table) -> list[list[str]]:
 def markdown(table: Table) -> str:
     """The table in GitHub's Markdown, below its title."""
     head = "| " + " | ".join(map(_escape, table.columns)) + " |"
-    rule = "|" + "|".join(["---"] + ["---:"] * (len(table.columns) - 1)) + "|"
+    rule = "|" + "|".join("---" if words else "---:" for words in table.words) + "|"
     rows = ["| " + " | ".join(map(_escape, row)) + " |" for row in cells_of(table)]
     return "\n".join([f"**{table.title}**", "", head, rule, *rows, ""])
 
