@@ -44,9 +44,14 @@ class SourceVideo:
 
 def describe(path: Path, info: VideoInfo, frames: int, pictures: Sequence[Path] = ()) -> SourceVideo:
     """Describe a video by what it says of itself, the number of frames that were counted, and its files, if several."""
-    fps, names = info.fps or DEFAULT_FPS, tuple(_utf8(picture.name) for picture in pictures)
+    fps = info.fps or DEFAULT_FPS
     duration = info.duration or float(frames / fps)
-    return SourceVideo(path.absolute(), info.width, info.height, fps, frames, duration, names)
+    return SourceVideo(path.absolute(), info.width, info.height, fps, frames, duration, picture_names(pictures))
+
+
+def picture_names(pictures: Sequence[Path]) -> tuple[str, ...]:
+    """File names, in characters that every format can hold."""
+    return tuple(_utf8(picture.name) for picture in pictures)
 
 
 def probe_source(path: Path) -> SourceVideo:

@@ -74,14 +74,17 @@ class LocalizationTable:
     Args:
         path: ends in ``.csv`` or ``.parquet``.
         extra: which of :data:`OPTIONAL` to write after :data:`COLUMNS`.
+        pictures: names of the files that are the frames, if they are; the last column is then ``picture``.
     """
 
-    def __init__(self, path: Path, extra: Sequence[str] = ()) -> None:
+    def __init__(self, path: Path, extra: Sequence[str] = (), pictures: Sequence[str] = ()) -> None:
         if path.suffix.lower() not in {".csv", ".parquet"}:
             raise ColocamError(f"cannot write {path}: a table ends in .csv or .parquet")
         self._path = path
         self._extra = tuple(extra)
-        self._schema = pa.schema([*_SCHEMA, *((name, _OPTIONAL[name]) for name in extra)])
+        self._pictures = pictures
+        named = [("picture", pa.string())] if pictures else []
+        self._schema = pa.schema([*_SCHEMA, *((name, _OPTIONAL[name]) for name in extra), *named])
         self._rows: list[tuple[Any, ...]] = []
         self._stack = ExitStack()
 
@@ -106,7 +109,8 @@ class LocalizationTable:
         tag = localization.tag.encode("utf-8", "backslashreplace").decode("utf-8")
         numbers = [None if value is None else float(value) for value in (localization.probability, *box)]
         row = (int(localization.frame), float(localization.pts), tag, *numbers, float(localization.score))
-        self._rows.append((*row, *(_optional(localization, name) for name in self._extra)))
+        named = (self._pictures[localization.frame],) if self._pictures else ()
+        self._rows.append((*row, *(_optional(localization, name) for name in self._extra), *named))
         if len(self._rows) >= _ROWS_AT_ONCE:
             self._flush()
 
