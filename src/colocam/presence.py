@@ -10,13 +10,14 @@ alike, so the evidence of each counts by ``SHARE`` only.
 """
 
 from collections import deque
-from collections.abc import Sequence
 from itertools import takewhile
 from math import exp, log
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from colocam.compiled import compiled
 
 Floats = npt.NDArray[np.float64]
 
@@ -82,13 +83,14 @@ def _logistic(x: Floats, positive: npt.NDArray[np.bool_]) -> tuple[float, float]
     return float(values[0]), float(values[1])
 
 
-def later_odds(evidence: Sequence[float], appear: float = APPEAR, vanish: float = VANISH) -> float:
-    """Log-odds that the evidence of later frames, in order, adds to the present one (the backward pass)."""
+@compiled
+def later_odds(evidence: Floats) -> float:
+    """Log-odds that the evidence (n,) of later frames, in order, adds to the present one (the backward pass)."""
     odds = 0.0
-    for one in reversed(evidence):
+    for one in evidence[::-1]:
         e = exp(-abs(one + odds))  # large odds come as their inverse, which does not overflow
-        there, gone = (1, e) if one + odds > 0 else (e, 1)
-        odds = log(((1 - vanish) * there + vanish * gone) / (appear * there + (1 - appear) * gone))
+        there, gone = (1.0, e) if one + odds > 0 else (e, 1.0)
+        odds = log(((1 - VANISH) * there + VANISH * gone) / (APPEAR * there + (1 - APPEAR) * gone))
     return odds
 
 
@@ -137,7 +139,7 @@ class Presence:
         frame = self._waiting.popleft()
         later = list(takewhile(lambda one: not one.cut, self._waiting))
         tag = int((later[-1] if later else frame).total.argmax()) if self.tag is None else self.tag
-        return _sigmoid(float(frame.odds[tag]) + later_odds([float(one.evidence[tag]) for one in later]))
+        return _sigmoid(float(frame.odds[tag]) + later_odds(np.array([one.evidence[tag] for one in later])))
 
 
 def clip_presence(peaks: npt.NDArray[np.floating], calibration: Calibration, lag: int = 16) -> Floats:
@@ -147,12 +149,12 @@ def clip_presence(peaks: npt.NDArray[np.floating], calibration: Calibration, lag
     return np.array(early + model.finish())
 
 
+@compiled
 def _next(odds: Floats) -> Floats:
     """Log-odds one frame later, before that frame is seen."""
     p = 1 / (1 + np.exp(-odds))
     p = p * (1 - VANISH) + (1 - p) * APPEAR
-    ahead: Floats = np.log(p) - np.log1p(-p)
-    return ahead
+    return np.log(p) - np.log1p(-p)
 
 
 def _sigmoid(x: float) -> float:

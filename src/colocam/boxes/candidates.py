@@ -32,6 +32,8 @@ MOST = 24
 """Candidates a frame; those of the lowest score are left out, never the published box."""
 LEAST_AREA = 1 / 400
 """Share of the frame below which a contour is noise."""
+ONE = 1 << 32
+"""A pixel, where sums of levels are counted below it."""
 
 
 class Candidates(NamedTuple):
@@ -78,13 +80,9 @@ def explained(level: Bytes, threshold: float, boxes: Floats) -> Floats:
 
     Boxes are rounded to pixels. Without foreground nothing is explained: 0.
     """
-    height, width = level.shape
-    limits = np.array([width - 1, height - 1] * 2)
     values = np.zeros(len(boxes))
-    highest = _highest(level)
-    cut = int(threshold * highest)
-    if cut < highest:
-        _score_many(level, cut, np.clip(np.rint(boxes), 0, limits).astype(np.int32), values)
+    if len(boxes):
+        _explain(level, threshold, boxes, values)
     return values
 
 
@@ -171,24 +169,39 @@ def _score(level: Bytes, cut: int, found: Ints, values: Floats) -> None:
 
 
 @compiled
-def _score_many(level: Bytes, cut: int, boxes: Ints, values: Floats) -> None:
-    """The same for many large boxes (n, 4), by one table of the sums from the corner of the map to each place."""
+def _explain(level: Bytes, threshold: float, boxes: Floats, values: Floats) -> None:
+    """Fill ``values`` with the scores of many large boxes (n, 4) that lie about one place.
+
+    Each is read off a table of sums, from the corner of the part of the map that they cover to each place in it.
+    """
     height, width = level.shape
-    sums = np.zeros((height + 1, width + 1, 2), np.int32)  # of the levels above ``cut``, and how many they are
-    for y in range(height):
-        heat, bright = np.int32(0), np.int32(0)
-        for x in range(width):
-            if level[y, x] > cut:
-                heat += level[y, x]
-                bright += 1
-            sums[y + 1, x + 1, 0] = sums[y, x + 1, 0] + heat
-            sums[y + 1, x + 1, 1] = sums[y, x + 1, 1] + bright
-    total, all_bright = sums[height, width, 0], sums[height, width, 1]
+    highest = _highest(level)
+    cut = int(threshold * highest)
+    if cut >= highest:
+        return
+    x, y = _places(boxes[:, ::2], width), _places(boxes[:, 1::2], height)
+    left, top = x.min(), y.min()
+    rows, columns = y.max() + 1 - top, x.max() + 1 - left
+    counted = np.zeros(256, np.int64)  # a level above ``cut``, and in the higher half one pixel: two sums in one
+    counted[cut + 1 :] = np.arange(cut + 1, 256) + ONE
+    sums = np.zeros((rows + 1, columns + 1), np.int64)
+    for row in range(rows):
+        above, below, so_far = sums[row], sums[row + 1], np.int64(0)
+        for column in range(np.uint64(columns)):  # unsigned places need no look at their sign
+            so_far += counted[level[top + row, np.uint64(left) + column]]
+            below[column + np.uint64(1)] = above[column + np.uint64(1)] + so_far
+    total, bright = _foreground(level, cut, 0, 0, width - 1, height - 1)
     for i in range(len(boxes)):
-        x1, y1, x2, y2 = boxes[i, 0], boxes[i, 1], boxes[i, 2] + 1, boxes[i, 3] + 1
-        common = sums[y2, x2, 0] - sums[y1, x2, 0] - sums[y2, x1, 0] + sums[y1, x1, 0]
-        covered = sums[y2, x2, 1] - sums[y1, x2, 1] - sums[y2, x1, 1] + sums[y1, x1, 1]
-        values[i] = common / (total + total / all_bright * ((x2 - x1) * (y2 - y1) - covered))
+        x1, y1, x2, y2 = x[i, 0] - left, y[i, 0] - top, x[i, 1] + 1 - left, y[i, 1] + 1 - top
+        both = sums[y2, x2] - sums[y1, x2] - sums[y2, x1] + sums[y1, x1]
+        common, covered = both % ONE, both // ONE
+        values[i] = common / (total + total / bright * ((x2 - x1) * (y2 - y1) - covered))
+
+
+@compiled
+def _places(sides: Floats, length: int) -> Longs:
+    """The pixels of an axis that coordinates (n, 2) lie in."""
+    return np.minimum(np.maximum(np.rint(sides), 0), length - 1).astype(np.int64)
 
 
 @compiled
