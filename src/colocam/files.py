@@ -114,3 +114,8 @@ def write_text(target: Path, text: str) -> None:
 def write_json(target: Path, value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
     """Write ``value`` as indented JSON, atomically; NaN and infinity are refused, since other readers do."""
     write_text(target, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def utf8(text: str) -> str:
+    """``text``, as file names may have it, in characters that UTF-8 can hold; others come as their escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -14,8 +14,8 @@ from colocam.data.input import UnreadableError
 from colocam.types import Image, VideoFrame
 
 
-def folder_frames(folder: Path, rate: Fraction) -> tuple[int, Iterator[VideoFrame]]:
-    """How many pictures a folder holds, and they themselves as frames, ``rate`` a second.
+def folder_frames(folder: Path, rate: Fraction) -> tuple[tuple[Path, ...], Iterator[VideoFrame]]:
+    """The picture files of a folder, and they themselves as frames, ``rate`` a second.
 
     All have one size, since boxes are in the pixels of a video.
 
@@ -25,7 +25,7 @@ def folder_frames(folder: Path, rate: Fraction) -> tuple[int, Iterator[VideoFram
     paths = pictures_of(folder)
     if not paths:
         raise UnreadableError(f"cannot read {folder}: it is a folder without a picture, not a video file")
-    return len(paths), _of_one_size(paths, picture_frames(paths, rate))
+    return paths, _of_one_size(paths, picture_frames(paths, rate))
 
 
 def picture_frames(paths: Sequence[Path], rate: Fraction = Fraction(1)) -> Iterator[VideoFrame]:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from colocam.data.folders import pictures_of
-from colocam.data.video import DEFAULT_FPS, VideoInfo, decode, probe
+from colocam.data.video import DEFAULT_FPS, VideoInfo, VideoReader
 from colocam.errors import ColocamError
-from colocam.files import write_json
+from colocam.files import utf8, write_json
 
 FORMAT = 1
 
@@ -39,7 +38,7 @@ class SourceVideo:
     @property
     def file(self) -> str:
         """Name of the file, in characters that every format can hold."""
-        return _utf8(self.path.name)
+        return utf8(self.path.name)
 
 
 def describe(path: Path, info: VideoInfo, frames: int, pictures: Sequence[Path] = ()) -> SourceVideo:
@@ -51,14 +50,15 @@ def describe(path: Path, info: VideoInfo, frames: int, pictures: Sequence[Path] 
 
 def picture_names(pictures: Sequence[Path]) -> tuple[str, ...]:
     """File names, in characters that every format can hold."""
-    return tuple(_utf8(picture.name) for picture in pictures)
+    return tuple(utf8(picture.name) for picture in pictures)
 
 
 def probe_source(path: Path) -> SourceVideo:
     """Describe a video by decoding it once: headers are often wrong about the number of frames."""
-    info = probe(path)
-    frames = max(frame.index for frame in decode(path)) + 1
-    return describe(path, info, frames, pictures_of(path) if path.is_dir() else ())
+    with VideoReader(path) as video:
+        for _ in video.frames():
+            pass
+        return describe(path, video.info, video.count, video.pictures)
 
 
 def source_path(table: Path) -> Path:
@@ -69,7 +69,7 @@ def source_path(table: Path) -> Path:
 def write_source(table: Path, source: SourceVideo, made: str | None = None) -> Path:
     """Write the description beside its table, with a digest of what the table was made of."""
     target = source_path(table)
-    path = _utf8(str(source.path))
+    path = utf8(str(source.path))
     numbers = {"width": source.width, "height": source.height, "fps": str(source.fps), "frames": source.frames}
     more = {"made": made, "pictures": list(source.pictures) or None}
     stated = {name: value for name, value in more.items() if value is not None}
@@ -116,8 +116,3 @@ def read_source(table: Path) -> SourceVideo:
     if not sound:
         raise ColocamError(f"{path} does not describe a video: restore it or give --video FILE")
     return source
-
-
-def _utf8(text: str) -> str:
-    """``text`` in characters that every format can hold."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -72,6 +72,7 @@ class VideoReader:
         start: presentation time of its first frame.
         count: number of the last frame that was read, plus one.
         total: number of frames that the container states, 0 where it states none.
+        pictures: the files that are its frames, by their numbers, where it is a folder of pictures.
         ended: whether all of it was read.
 
     Raises:
@@ -96,7 +97,7 @@ class VideoReader:
                 )
             height, width = first.image().shape[:2]
             self.info = VideoInfo(width, height, opened.fps, opened.duration)
-            self.start, self.total = first.pts, opened.total
+            self.start, self.total, self.pictures = first.pts, opened.total, opened.pictures
             self._decoded = chain([first], opened.frames)
             self._stack = stack.pop_all()
         return self
@@ -141,9 +142,9 @@ class VideoReader:
         return _Opened(fps, _duration(container, stream), stream.frames, frames)
 
     def _pictures(self, folder: Path) -> "_Opened":
-        total, pictures = folder_frames(folder, DEFAULT_FPS)
+        paths, pictures = folder_frames(folder, DEFAULT_FPS)
         frames = (_Decoded(one.index, one.pts, partial(np.asarray, one.image)) for one in pictures)
-        return _Opened(None, float(total / DEFAULT_FPS), total, frames)
+        return _Opened(None, float(len(paths) / DEFAULT_FPS), len(paths), frames, paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,7 @@ class _Opened:
     duration: float | None
     total: int
     frames: Iterator[_Decoded]
+    pictures: tuple[Path, ...] = ()
 
 
 def probe(path: Path) -> VideoInfo:

@@ -15,6 +15,7 @@ from colocam import rle
 from colocam.data.source import SourceVideo, probe_source, read_source
 from colocam.errors import ColocamError
 from colocam.export.labels import Floats, LabelledVideo
+from colocam.files import utf8
 from colocam.progress import say
 
 CORNERS = ("x1", "y1", "x2", "y2")
@@ -54,8 +55,8 @@ def _with_picture_names(videos: list[LabelledVideo]) -> list[LabelledVideo]:
 
 def plain(text: str) -> str:
     """Make one line of printable characters that UTF-8 and XML can hold."""
-    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return " ".join("".join(" " if category(c) in _BREAKS or c in "\ufffe\uffff" else c for c in text).split())
+    shown = (" " if category(c) in _BREAKS or c in "\ufffe\uffff" else c for c in utf8(text))
+    return " ".join("".join(shown).split())
 
 
 def _labelled(table: Path, rows: pa.Table, source: SourceVideo, name: str) -> LabelledVideo:

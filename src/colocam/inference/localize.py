@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple, Unpack
 
 from colocam.data.choice import ALL, FrameChoice
-from colocam.data.folders import pictures_of
 from colocam.data.source import describe, picture_names, read_made, write_source
 from colocam.data.video import UnreadableError, VideoReader
 from colocam.errors import ColocamError
@@ -136,12 +135,13 @@ def _is_done(written: Written, made: str | None) -> bool:
 def _localize(localizer: Localizer, job: Job, written: Written, choice: FrameChoice, made: str | None) -> None:
     """One video; what never ends by itself, as a camera, ends with the first Ctrl-C, and its files are kept."""
     source = job.source
-    pictures = pictures_of(source.path) if source.path is not None and source.path.is_dir() else ()
     with ExitStack() as stack:
         reader = stack.enter_context(VideoReader(source))
         with explain_os_errors(written.table.parent):
             written.table.parent.mkdir(parents=True, exist_ok=True)
-        listed = stack.enter_context(LocalizationTable(written.table, _columns(localizer), picture_names(pictures)))
+        listed = stack.enter_context(
+            LocalizationTable(written.table, _columns(localizer), picture_names(reader.pictures))
+        )
         drawn = None if written.video is None else stack.enter_context(AnnotatedVideo(written.video, reader.info))
         title = f"localizing {source.path.name if source.path else source.name}"
         advance = stack.enter_context(progress(title, reader.estimate(choice), unit="frames"))
@@ -162,7 +162,8 @@ def _localize(localizer: Localizer, job: Job, written: Written, choice: FrameCho
             many = f"its {reader.count} frames" if reader.ended else "its frames"
             raise UnreadableError(f"{source.name}: no frame {choice}; {many} begin at second {reader.start:g}")
     count = reader.count if reader.ended else max(reader.count, reader.total)
-    write_source(written.table, describe(source.path or Path(source.stem), reader.info, count, pictures), made)
+    described = describe(source.path or Path(source.stem), reader.info, count, reader.pictures)
+    write_source(written.table, described, made)
 
 
 def _until_stopped(frames: Iterable[VideoFrame]) -> Iterator[VideoFrame]:

@@ -16,7 +16,7 @@ from colocam import rle
 from colocam.data.video import VideoInfo
 from colocam.data.writer import VideoWriter
 from colocam.errors import ColocamError
-from colocam.files import atomic_path
+from colocam.files import atomic_path, utf8
 from colocam.report.overlay import draw_objects
 from colocam.types import Localization
 
@@ -106,7 +106,7 @@ class LocalizationTable:
         """Append the row of one frame or of one object in it."""
         box = localization.box or (None,) * 4
         # A file name that is not UTF-8 can reach the tag; neither format can hold it as it is.
-        tag = localization.tag.encode("utf-8", "backslashreplace").decode("utf-8")
+        tag = utf8(localization.tag)
         numbers = [None if value is None else float(value) for value in (localization.probability, *box)]
         row = (int(localization.frame), float(localization.pts), tag, *numbers, float(localization.score))
         named = (self._pictures[localization.frame],) if self._pictures else ()

@@ -2,10 +2,8 @@
 
 import base64
 import io
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import cv2
@@ -191,11 +189,12 @@ def _boxes(boxes: Boxes) -> Figure:
 
 def _pictures(pictures: Pictures) -> Figure:
     each = max(1, PICTURES // max(len(pictures.groups), 1))
-    # Classes take turns from group to group: the first of each would be the same one throughout.
-    turned = [(group, deque(group.cases)) for group in pictures.groups]
-    for number, (_, own) in enumerate(turned):
-        own.rotate(-number)
-    cases = [(group.title, case) for group, own in turned for case in islice(own, each)][:PICTURES]
+    cases = [
+        # Classes take turns from group to group: the first of each would be the same one throughout.
+        (group.title, group.cases[(number + place) % len(group.cases)])
+        for number, group in enumerate(pictures.groups)
+        for place in range(min(each, len(group.cases)))
+    ][:PICTURES]
     columns = max((len(case.pictures) for _, case in cases), default=1)
     figure = Figure(figsize=(2.1 * columns, 2.3 * max(len(cases), 1)))
     figure.subplots_adjust(0.01, 0.01, 0.99, 0.97, wspace=0.04, hspace=0.14)

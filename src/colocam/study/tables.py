@@ -55,7 +55,7 @@ class Table:
     def words(self) -> tuple[bool, ...]:
         """Which columns are read, not compared: they begin at the left."""
         return tuple(
-            place == 0 or any(isinstance(row[place], str) and str(row[place])[:1].isalpha() for row in self.rows)
+            place == 0 or any(isinstance(entry := row[place], str) and entry[:1].isalpha() for row in self.rows)
             for place in range(len(self.columns))
         )
 
