@@ -19,9 +19,10 @@ from colocam.study.recipes import backbones
 @pytest.fixture
 def again(collection, smoked):
     """``again(name, …)`` runs a study in the folder of the smoke tests."""
+    out = smoked("temporal").parent  # here, before a test replaces what the study calls
 
     def run(name, **options):
-        data = {"data": str(collection.manifest), "boxes": collection.truth, "out": smoked("temporal").parent}
+        data = {"data": str(collection.manifest), "boxes": collection.truth, "out": out}
         return run_study(name, **{**data, "device": "cpu", "smoke": True, **options})
 
     return run
