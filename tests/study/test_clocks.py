@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from colocam.config import load_config
-from colocam.study.clocks import Network
+from colocam.study.clocks import Cost, Network
 from colocam.study.published import published
 
 CPU = torch.device("cpu")
@@ -36,3 +36,16 @@ def test_a_linear_head_adds_two_operations_per_weight():
     head = network.net.classifier.head
     network.net.classifier.head = torch.nn.Linear(head.in_features, head.out_features + 7)
     assert network.flops("layercam") - before == 2 * 7 * head.in_features
+
+
+@pytest.mark.parametrize(("method", "phase"), [("layercam", "classifier"), ("colocam", "colocam")])
+def test_the_step_of_each_method_is_that_of_its_stage(lab, tmp_path, monkeypatch, method, phase):
+    timed = []
+
+    def step(task, device, steps):
+        timed.append((task.phase, device, steps))
+        return {"step_ms": 1500.0}
+
+    monkeypatch.setattr("colocam.bench.train.whole_step", step)
+    assert Cost(method).run(lab, 0, tmp_path)["step_s"] == 1.5
+    assert timed == [(phase, CPU, 2)]

@@ -8,6 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+WARM = 3
+"""Calls that are not timed; fewer on a CPU where they take longer than a second."""
+FEWEST, ENOUGH_S = 3, 20.0
+"""A call that takes seconds wavers little: after this time a few of them are enough."""
+
 
 def median_ms(call: Callable[[int], object], device: torch.device, repeats: int) -> float:
     """Median milliseconds of call(i) as launched from Python, i = 0, 1, … (so that inputs can rotate)."""
@@ -16,10 +21,16 @@ def median_ms(call: Callable[[int], object], device: torch.device, repeats: int)
 
 def in_turn_ms(calls: Sequence[Callable[[int], object]], device: torch.device, repeats: int) -> list[float]:
     """Median milliseconds of several calls that take turns, so that a busy moment of the machine meets them all."""
-    for call in calls:
-        for i in range(3):
+    begin = time.perf_counter()
+    for i in range(WARM):
+        for call in calls:
             call(i)
-    times = [[_once_ms(call, i, device) for call in calls] for i in range(repeats)]
+        if device.type == "cpu" and time.perf_counter() - begin > 1:
+            break
+    times: list[list[float]] = []
+    begin = time.perf_counter()
+    while len(times) < repeats and (len(times) < FEWEST or time.perf_counter() - begin < ENOUGH_S):
+        times.append([_once_ms(call, len(times), device) for call in calls])
     return [float(statistics.median(own)) for own in zip(*times, strict=True)]
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
@@ -48,21 +49,15 @@ def run(
     where = torch.device(device)
     preset = "paper" if where.type == "cuda" else "cpu"
     config = config or load_config(preset, overrides=["backbone.pretrained=false"])
-    steps = steps or (100 if where.type == "cuda" else 5)
-    with TemporaryDirectory() as folder:
-        clips = _cached_clips(Path(folder), config.frames.resize)
-        classifier = Classifier(config.backbone, len(CLASSES)).to(where).eval()
-        cams = _smooth_cams(classifier, clips, config, where)
-        judge = Judge(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, where)
-        stage1 = classifier_task(config, clips, CLASSES, judge, Path(folder))
-        stage2 = localizer_task(config, "colocam", classifier, clips, cams, judge)
+    steps = steps or default_steps(where)
+    with both_stages(config, where) as (stage1, stage2, classifier):
         what = f"stage 2, {config.backbone.name}, {config.frames.crop}², {config.localizer.batch} frames a step"
         result = {
             **conditions(what, where),
             "published_step_ms": PUBLISHED_MS,
-            **_whole_step(stage2, where, steps),
+            **whole_step(stage2, where, steps),
             "parts_ms": _parts(stage2, config, classifier, where),
-            "stage1": _whole_step(stage1, where, steps),
+            "stage1": whole_step(stage1, where, steps),
         }
     print(headline(result))
     _print_step(result)
@@ -71,6 +66,24 @@ def run(
     print(f"stage 1, {config.classifier.batch} frames a step")
     _print_step(result["stage1"])
     return keep(result, json_path)
+
+
+def default_steps(device: torch.device) -> int:
+    """Steps that are timed where nobody says how many."""
+    return 100 if device.type == "cuda" else 5
+
+
+@contextmanager
+def both_stages(config: Config, device: torch.device) -> Iterator[tuple[Task, Task, Classifier]]:
+    """Stage 1, stage 2 (CoLo-CAM) and the classifier that stage 2 stands on, over clips in a cache of their own."""
+    with TemporaryDirectory() as folder:
+        clips = _cached_clips(Path(folder), config.frames.resize)
+        classifier = Classifier(config.backbone, len(CLASSES)).to(device).eval()
+        cams = _smooth_cams(classifier, clips, config, device)
+        judge = Judge(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, device)
+        stage1 = classifier_task(config, clips, CLASSES, judge, Path(folder))
+        stage2 = localizer_task(config, "colocam", classifier, clips, cams, judge)
+        yield stage1, stage2, classifier
 
 
 def _print_step(measured: dict[str, Any]) -> None:
@@ -109,7 +122,7 @@ def _steps(task: Task) -> Iterator[tuple[int, Picks]]:
             yield next(numbers), picks
 
 
-def _whole_step(task: Task, device: torch.device, steps: int) -> dict[str, Any]:
+def whole_step(task: Task, device: torch.device, steps: int) -> dict[str, Any]:
     """Wall-clock time of a step as the loop runs it, reading ahead included."""
     optimiser = make_sgd(task.groups, task.settings)
     task.module.train()
@@ -127,7 +140,7 @@ def _whole_step(task: Task, device: torch.device, steps: int) -> dict[str, Any]:
         return time.perf_counter() - start
 
     coming = _steps(task)
-    take(list(islice(coming, max(3, steps // 5))))
+    take(list(islice(coming, max(1, steps // 5))))
     timed = list(islice(coming, steps))
     seconds = take(timed)
     frames = sum(len(picks.clips) for _, picks in timed)

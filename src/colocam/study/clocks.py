@@ -1,13 +1,10 @@
 """Cells that measure time and size: of a frame, a step, the colour term. Weights are random: time does not mind."""
 
-import contextlib
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from colocam.bench import timing
@@ -21,7 +18,6 @@ from colocam.models import Classifier, LocalizerNet
 from colocam.run import choose_device, untrained
 from colocam.study.cells import Result
 from colocam.study.lab import Lab, device_name
-from colocam.training.optimiser import make_sgd
 
 CLASSES = 10
 THROUGHPUT_BATCH = 64
@@ -96,24 +92,11 @@ class Cost:
 
     def _step(self, config: Config, device: torch.device, *, smoke: bool) -> float:
         """Milliseconds of one SGD step: stage 2 with all its losses, or the classifier's."""
-        if self.method == "colocam":
-            plain = config.model_copy(update={"backbone": untrained(config)})
-            with contextlib.redirect_stdout(sys.stderr):  # the bench prints what it finds
-                found = bench_train.run(str(device), config=plain, steps=2 if smoke else 0)
-            return float(found["step_ms"])
-        settings, classifier = config.classifier, Classifier(untrained(config), CLASSES).to(device).train()
-        frames = make_frames(settings.batch, config.frames.crop, "scene")[0].to(device).float()
-        classes = torch.arange(settings.batch, device=device) % CLASSES
-        optimiser = make_sgd([(list(classifier.parameters()), 1.0)], settings)
-
-        def step(_: int) -> None:
-            optimiser.zero_grad(set_to_none=True)
-            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-                logits = classifier(frames).logits.float()
-            F.cross_entropy(logits, classes).backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-
-        return timing.median_ms(step, device, 2 if smoke else 10)
+        plain = config.model_copy(update={"backbone": untrained(config)})
+        with bench_train.both_stages(plain, device) as (stage1, stage2, _):
+            task = stage2 if self.method == "colocam" else stage1
+            steps = 2 if smoke else bench_train.default_steps(device)
+            return float(bench_train.whole_step(task, device, steps)["step_ms"])
 
 
 @dataclass(frozen=True, slots=True)
