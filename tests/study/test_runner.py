@@ -73,6 +73,12 @@ def test_a_stopped_study_writes_what_it_has_and_goes_on(again, tmp_path, monkeyp
     assert sorted(seeds) == [0, 1]
 
 
+def test_what_no_seed_changes_is_run_once_and_says_so(again):
+    said = json.loads((again("loss-time", seeds=3) / "study.json").read_text(encoding="utf-8"))
+    assert said["seeds"] == "0"
+    assert "UNFINISHED" not in said["cells"]
+
+
 def test_validation_boxes_choose_the_epochs_where_asked(lab, tmp_path):
     asked = Lab(tmp_path, lab.data, smoke=True, device="cpu", val_boxes=True)
     assert asked.identity(asked.config()) != lab.identity(lab.config())

@@ -45,9 +45,11 @@ class TorchNetwork:
     """
 
     def __init__(self, net: LocalizerNet, device: torch.device, *, size: int) -> None:
+        """``net`` stays as it is, and where it is; ``size`` is the S of its frames."""
         self.device = device
         self.batch = BATCH[device.type]
-        self.net = fold_batch_norms(net.cpu(), torch.zeros(1, 3, size, size, dtype=torch.uint8))
+        home = next(net.parameters()).device
+        self.net = fold_batch_norms(net, torch.zeros(1, 3, size, size, dtype=torch.uint8, device=home))
         fold_two_maps(self.net)
         self.net.to(device)
         self._run: Callable[[Tensor], Parts] = self.eager

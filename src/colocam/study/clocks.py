@@ -15,6 +15,7 @@ from colocam.config import Config
 from colocam.inference.torch_network import TorchNetwork
 from colocam.losses import CoLocLoss
 from colocam.models import Classifier, LocalizerNet
+from colocam.progress import say
 from colocam.run import choose_device, untrained
 from colocam.study.cells import Result
 from colocam.study.lab import Lab, device_name
@@ -78,8 +79,11 @@ class Cost:
         sizes = [parameter.numel() for parameter in module.parameters()]
         # within the localizer the classifier is frozen; by itself, as LayerCAM has it, all of it learns
         learnable = [p.numel() for p in network.net.decoder.parameters()] if self.method == "colocam" else sizes
+        say(f"{self.label}: a step")  # minutes on a CPU
+        step_ms = self._step(config, device, smoke=lab.smoke)
+        say(f"{self.label}: one frame, then {batch} at once")
         return {
-            "step_s": self._step(config, device, smoke=lab.smoke) / 1e3,
+            "step_s": step_ms / 1e3,
             "frame_ms": network.milliseconds(kind, 1, repeats),
             "frames_per_s": 1e3 * batch / network.milliseconds(kind, batch, repeats),
             "parameters_m": sum(sizes) / 1e6,
@@ -150,7 +154,6 @@ class Network:
             pictures = frames.float()
             return timing.median_ms(lambda _: self._maps(kind, pictures), self.device, repeats)
         network = TorchNetwork(self.net, self.device, size=self.size)
-        self.net.to(self.device)  # a copy of it was folded on the CPU
         pictures = frames.to(memory_format=torch.channels_last)
         return timing.median_ms(lambda _: network.infer(pictures), self.device, repeats)
 

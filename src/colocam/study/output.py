@@ -42,10 +42,11 @@ class Conditions:
             {str(result[key]) for result in found if key in result}  # cells of an older colocam name no torch
             for key in ("date", "device", "torch")
         )
+        last = seeds - 1 if any(cell.seeded for cell in study.cells(lab)) else 0
         return cls(
             command=shlex.join(typed) if len(typed) > 1 else typed[0],
             date=" to ".join(sorted({min(dates), max(dates)})) if dates else "–",
-            seeds="0" if seeds == 1 else f"0–{seeds - 1}",
+            seeds=f"0–{last}" if last else "0",
             data=lab.data.name + (" (SMOKE TEST: these numbers mean nothing)" if lab.smoke else ""),
             configuration=f"preset {lab.preset} {changes}".strip(),
             epochs_chosen_by="boxes of validation videos" if lab.val_boxes else "tags and maps alone",
