@@ -23,9 +23,9 @@ class Clock:
     [
         (0.001, 20, 3 + 20),
         (0.001, 2, 3 + 2),
-        (5.0, 20, 1 + 4),  # after 20 s it is enough
-        (60.0, 20, 1 + 3),  # but never with fewer than three
-        (60.0, 2, 1 + 2),
+        (5.0, 20, 3 + 4),  # after 20 s it is enough
+        (60.0, 20, 3 + 3),  # but never with fewer than three
+        (60.0, 2, 3 + 2),
     ],
 )
 def test_long_calls_are_repeated_less_often(monkeypatch, seconds, repeats, calls):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 WARM = 3
-"""Calls that are not timed; fewer on a CPU where they take longer than a second."""
+"""Calls before those that are timed."""
 FEWEST, ENOUGH_S = 3, 20.0
 """A call that takes seconds wavers little: after this time a few of them are enough."""
 
@@ -21,12 +21,9 @@ def median_ms(call: Callable[[int], object], device: torch.device, repeats: int)
 
 def in_turn_ms(calls: Sequence[Callable[[int], object]], device: torch.device, repeats: int) -> list[float]:
     """Median milliseconds of several calls that take turns, so that a busy moment of the machine meets them all."""
-    begin = time.perf_counter()
-    for i in range(WARM):
-        for call in calls:
+    for call in calls:
+        for i in range(WARM):
             call(i)
-        if device.type == "cpu" and time.perf_counter() - begin > 1:
-            break
     times: list[list[float]] = []
     begin = time.perf_counter()
     while len(times) < repeats and (len(times) < FEWEST or time.perf_counter() - begin < ENOUGH_S):
@@ -53,7 +50,7 @@ def graph_ms(call: Callable[[int], object], device: torch.device, repeats: int) 
     stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):
-        for _ in range(3):
+        for _ in range(WARM):
             call(0)
     torch.cuda.current_stream(device).wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
