@@ -10,8 +10,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from colocam.report.overlay import draw_localization
-from colocam.report.tables import method_title, ordered_methods
+from colocam.drawing.overlay import draw_localization
+from colocam.report.evaluation_rows import method_title, ordered_methods
 from colocam.types import Box
 
 SIDE = 192

@@ -17,16 +17,16 @@ from tempfile import TemporaryDirectory
 import matplotlib as mpl
 import torch
 
-from colocam.bench.frames import make_frames
 from colocam.config import load_config
-from colocam.data.video import VideoReader
-from colocam.data.writer import VideoWriter
 from colocam.inference import AnnotatedVideo, LocalizationTable, Localizer
 from colocam.inference.pipeline import ahead
 from colocam.inference.torch_network import TorchNetwork
+from colocam.lab.measuring.synthetic_frames import make_frames
 from colocam.models import Classifier, LocalizerNet
-from colocam.models.store import Card
+from colocam.models.model_file import Card
 from colocam.types import VideoFrame
+from colocam.video.reader import VideoReader
+from colocam.video.writer import VideoWriter
 
 SIDE, MODEL = 128, 32
 TAGS = ("cat", "dog")

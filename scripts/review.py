@@ -18,7 +18,7 @@ from colocam.data.truth import read_truth
 from colocam.metrics.hits import inclusive_iou
 from colocam.review.doubt import Rows, doubts, signs
 from colocam.review.queue import queue
-from colocam.review.run import rows_of
+from colocam.review.run_review import rows_of
 from colocam.run import open_run
 
 SHARES = (0.05, 0.1, 0.2)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from colocam import Localizer
-from colocam.data.frames import clip_frames
+from colocam.data.clip_frames import clip_frames
 from colocam.data.truth import read_truth
 from colocam.inference.runtimes import open_network
 from colocam.metrics import steadiness

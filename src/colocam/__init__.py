@@ -8,14 +8,14 @@
 
 from typing import TYPE_CHECKING
 
-from colocam.lazy import lazy_names
+from colocam.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from colocam.config import Config, load_config
     from colocam.errors import ColocamError
-    from colocam.evaluation import evaluate
+    from colocam.evaluation.prediction_evaluation import evaluate_predictions
+    from colocam.evaluation.run_evaluation import evaluate
     from colocam.inference import Localizer
-    from colocam.predictions import evaluate_predictions
     from colocam.training import train
     from colocam.types import Box, Clip, Localization
 
@@ -41,8 +41,8 @@ __getattr__ = lazy_names(  # ``colocam --help`` need not wait for torch
         "Config": "colocam.config",
         "Localization": "colocam.types",
         "Localizer": "colocam.inference",
-        "evaluate": "colocam.evaluation",
-        "evaluate_predictions": "colocam.predictions",
+        "evaluate": "colocam.evaluation.run_evaluation",
+        "evaluate_predictions": "colocam.evaluation.prediction_evaluation",
         "load_config": "colocam.config",
         "train": "colocam.training",
     },

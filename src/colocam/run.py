@@ -9,17 +9,17 @@ from pathlib import Path
 
 import torch
 
-from colocam.cams.source import CamSource, open_source
-from colocam.checkpoint import load_checkpoint
+from colocam.cams.cam_source import CamSource, open_source
 from colocam.config import Backbone, Config, Method, Source, read_config, write_config
-from colocam.data.cache import cache_frames
+from colocam.data.cache_entry import CachedClip
 from colocam.data.catalogue import Catalogue
-from colocam.data.store import CachedClip
+from colocam.data.frame_cache import cache_frames
 from colocam.errors import ColocamError
-from colocam.files import explain_os_errors, write_json
 from colocam.metrics import RESERVED
 from colocam.models import Classifier
 from colocam.types import Clip, Split
+from colocam.utils.checkpoint import load_checkpoint
+from colocam.utils.files import explain_os_errors, write_json
 
 BEGUN = ("environment.json", "data.json")
 """Written before config.yaml, which makes the folder a run: they alone are what an interruption left."""

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from colocam.affinity import compiled
+from colocam.affinity import cpu_kernels as compiled
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from colocam.data.augment import crop, draw_crops, draw_jitter, jitter, whole
-from colocam.randomness import generator
+from colocam.utils.randomness import generator
 
 
 def sliced(picture, top, left, flip, size):

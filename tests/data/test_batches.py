@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.data.batches import Picks, evenly, kept_clips, plan_frames, plan_sequences, read_frames
-from colocam.data.sampling import SAMPLERS, central
-from colocam.data.store import ROW, CachedClip
+from colocam.data.cache_entry import ROW, CachedClip
+from colocam.data.samplers import SAMPLERS, central
 from colocam.errors import ColocamError
 from colocam.types import Clip
 

@@ -8,9 +8,9 @@ import pytest
 
 from colocam.data.catalogue import read_catalogue
 from colocam.data.index import index_of_table, write_index
-from colocam.data.pictures import picture_size, read_picture
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
+from colocam.video.images import picture_size, read_picture
 
 COLUMNS = "video,shot,frame,class,split,width,height,x1,y1,x2,y2"
 

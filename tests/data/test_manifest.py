@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from colocam.data.catalogue import read_catalogue
-from colocam.data.tables import number, read_rows
+from colocam.data.table_rows import number, read_rows
 from colocam.errors import ColocamError
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from colocam.export import Options, export
-from colocam.export.tables import read_videos
+from colocam.export.read_tables import read_videos
 
 COLUMNS = ("frame", "pts", "class", "probability", "x1", "y1", "x2", "y2", "score", "track", "presence", "mask")
 TAGS = ["cat", "кошка", "猫 & co", "<dog>", 'it\'s a "bird"', "a,b; c", "#1 %d"]

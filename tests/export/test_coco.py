@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from colocam import rle
+from colocam.boxes import rle
 from colocam.export import Options, export
 
 FILE = "annotations/instances_default.json"

@@ -9,10 +9,10 @@ import cv2
 import numpy as np
 import pytest
 
-from colocam.data.video import decode
 from colocam.errors import ColocamError
 from colocam.export import FORMATS, MARKER, WITH_IMAGES, Options, export
-from colocam.export.tables import read_videos
+from colocam.export.read_tables import read_videos
+from colocam.video.reader import decode
 
 
 def files(folder):

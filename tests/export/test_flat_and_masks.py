@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from colocam import rle
+from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.export import Options, export
-from colocam.export.tables import read_videos
+from colocam.export.read_tables import read_videos
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))

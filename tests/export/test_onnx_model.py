@@ -14,7 +14,7 @@ import colocam as package
 from colocam.errors import ColocamError
 from colocam.export import onnx_model
 from colocam.export.onnx_model import export_onnx
-from colocam.models.store import load_model
+from colocam.models.model_file import load_model
 
 SIDE = 32
 OUTPUTS = ["logits", "probabilities", "maps", "peaks", "activations", "threshold"]

@@ -9,9 +9,9 @@ import PIL.Image
 import pytest
 import supervision as sv
 
-from colocam.data.source import read_source
 from colocam.errors import ColocamError
 from colocam.export import Options, export
+from colocam.video.description import read_source
 
 IMAGES = Options(images=True)
 NAMES = ["IMG 7.png", "IMG 8.png", "IMG 10.jpeg"]

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from colocam import Localizer
-from colocam.data.video import decode
 from colocam.errors import ColocamError
 from colocam.export import FORMATS, WITH_IMAGES
-from colocam.export.tables import read_videos
+from colocam.export.read_tables import read_videos
 from colocam.inference.localize import localize_file
 from colocam.metrics import inclusive_iou
-from colocam.models.store import load_model
+from colocam.models.model_file import load_model
+from colocam.video.reader import decode
 
 SIZE = (80, 60)
 FRAMES = 12

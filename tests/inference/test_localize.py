@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from pycocotools.coco import COCO
 
-from colocam.data.choice import FrameChoice
-from colocam.data.video import VideoReader, decode, probe
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.inference.jobs import find_jobs, fingerprint, refuse_overwriting
 from colocam.inference.localize import Writing, localize_file, localize_videos
+from colocam.video.frame_choice import FrameChoice
+from colocam.video.reader import VideoReader, decode, probe
 
 
 @pytest.fixture
@@ -296,7 +296,7 @@ def test_what_never_ends_is_kept_when_it_is_stopped(trained, tmp_path, monkeypat
             yield frame
 
     asked = threading.Event()
-    monkeypatch.setattr("colocam.interrupt.say", lambda _text: asked.set())
+    monkeypatch.setattr("colocam.utils.interrupt.say", lambda _text: asked.set())
     monkeypatch.setattr(VideoReader, "frames", frames)
     written = localize_file(trained, "testsrc=size=64x48:rate=25", tmp_path / "out", format="lavfi")
     assert numbers_of(written.table) == list(range(8))

@@ -17,17 +17,17 @@ from scipy.special import expit
 from colocam import Localizer as PublicLocalizer
 from colocam.boxes import largest_boxes, to_8bit
 from colocam.cams import extract
-from colocam.colormean import arrays_with_color_mean
-from colocam.data.video import VideoFrame, VideoReader, decode, probe
 from colocam.errors import ColocamError
-from colocam.finish import finish
 from colocam.inference import Localizer
-from colocam.inference.batches import heat_of
 from colocam.inference.localize import localize_file
+from colocam.inference.stages import heat_of
+from colocam.maps.color_mean import arrays_with_color_mean
+from colocam.maps.postprocess import finish
 from colocam.metrics import steadiness
 from colocam.models import Classifier, LocalizerNet, foreground
-from colocam.models.store import load_model
-from colocam.presence import APPEAR, LIMIT, VANISH
+from colocam.models.model_file import load_model
+from colocam.temporal.presence import APPEAR, LIMIT, VANISH
+from colocam.video.reader import VideoFrame, VideoReader, decode, probe
 
 SIDE = 32
 

@@ -10,12 +10,12 @@ import numpy as np
 import onnx
 import pytest
 
-from colocam import rle
-from colocam.data.video import decode
+from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.onnx_network import CARD, open_onnx
+from colocam.video.reader import decode
 
 WITHOUT_TORCH = """
 import sys

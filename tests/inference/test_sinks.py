@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from pycocotools import mask as coco_mask
 
-from colocam.data.video import VideoInfo
 from colocam.errors import ColocamError
 from colocam.inference import sinks
 from colocam.inference.sinks import COLUMNS, AnnotatedVideo, LocalizationTable
 from colocam.types import Box, Localization
+from colocam.video.reader import VideoInfo
 
 BOX = Box(10, 8, 40, 30)
 NASTY = ["кошка", 'a "quoted", tag', "two\nlines", "=1+1", "", "猫"]

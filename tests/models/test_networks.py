@@ -9,7 +9,7 @@ from colocam.config import Backbone, load_config
 from colocam.errors import ColocamError
 from colocam.models import Classifier, Encoder, LocalizerNet, foreground
 from colocam.models.decoder import UNet
-from colocam.models.localizer import check_frames
+from colocam.models.localizer_net import check_frames
 
 SMALL = {
     "resnet": (Backbone(name="resnet10t", pretrained=False, args={"channels": [8, 8, 8, 8]}), (8, 8, 8, 8, 8)),

@@ -9,7 +9,7 @@ from colocam.cams import extract
 from colocam.config import Backbone, load_config
 from colocam.errors import ColocamError
 from colocam.models import Classifier, Encoder, LocalizerNet
-from colocam.models.store import Card, Model, load_model, save_model
+from colocam.models.model_file import Card, Model, load_model, save_model
 from colocam.training import train
 
 ARGS = {"depth": 2, "embed_dim": 24, "num_heads": 2}

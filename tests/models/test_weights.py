@@ -13,7 +13,7 @@ from timm.models.vision_transformer import VisionTransformer
 from colocam.config import Backbone, load_config
 from colocam.errors import ColocamError
 from colocam.models import Classifier, Encoder, LocalizerNet
-from colocam.models.store import Card, Model, load_model, save_model
+from colocam.models.model_file import Card, Model, load_model, save_model
 from colocam.models.weights import match_names
 
 

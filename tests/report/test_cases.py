@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from colocam.data.cache_entry import ROW, CachedClip
 from colocam.data.samples import spread_samples
-from colocam.data.store import ROW, CachedClip
 from colocam.report.cases import EMPTY_CASES, choose_cases, save_cases
 from colocam.types import Clip
 

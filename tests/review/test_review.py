@@ -8,13 +8,13 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from colocam.data.video import decode
 from colocam.errors import ColocamError
 from colocam.inference.localize import localize_file
 from colocam.review import rank, review_tables
-from colocam.review.run import frames_of, review_run, rows_of
-from colocam.review.tables import read_tables
+from colocam.review.review_rows import read_tables
+from colocam.review.run_review import frames_of, review_run, rows_of
 from colocam.run import open_run
+from colocam.video.reader import decode
 
 HEADER = "frame,pts,class,probability,x1,y1,x2,y2,score,track,presence,margin"
 

@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch import nn
 
-from colocam import interrupt
-from colocam.checkpoint import load_checkpoint
 from colocam.config import Optimisation
 from colocam.data.batches import plan_frames
 from colocam.errors import ColocamError, InterruptedRunError
-from colocam.randomness import generator
 from colocam.training import loop
 from colocam.training.journal import Journal
 from colocam.training.loop import Task, Validation, averaged, fit
 from colocam.training.optimiser import RunningMean
+from colocam.utils import interrupt
+from colocam.utils.checkpoint import load_checkpoint
+from colocam.utils.randomness import generator
 
 EPOCHS, STEPS = 3, 4
 

@@ -14,11 +14,11 @@ from safetensors.torch import load_file, save_file
 from colocam.cams import extract
 from colocam.config import load_config
 from colocam.data.batches import Picks, plan_frames, plan_sequences, read_frames
-from colocam.data.sampling import interval
+from colocam.data.samplers import interval
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.models import Classifier
-from colocam.presence import clip_presence
 from colocam.run import open_run
+from colocam.temporal.presence import clip_presence
 from colocam.training import loop, train
 from colocam.training.presence import BOUND, FramesInUse, all_frames, frames_with_object
 from colocam.training.stage1 import cross_entropy

@@ -6,7 +6,7 @@ import pytest
 
 from colocam.config import load_config
 from colocam.errors import ColocamError
-from colocam.evaluation import evaluate
+from colocam.evaluation.run_evaluation import evaluate
 from colocam.training import share, train
 
 
@@ -40,7 +40,7 @@ def test_the_model_is_the_same_as_with_a_classifier_of_its_own(
             raise OSError("no links here")
 
         monkeypatch.setattr(share.os, "link", refuse)
-    monkeypatch.setattr("colocam.cams.store.spread_samples", None)  # CAMs are not computed again
+    monkeypatch.setattr("colocam.cams.cam_cache.spread_samples", None)  # CAMs are not computed again
     before = {path: path.read_bytes() for path in (stage1 / "classifier").iterdir()}
     config = load_config(overrides=[*tiny, "methods=[colocam, fcam]"])
     run = train(collection.manifest, tmp_path / "run", config, frames=frame_cache, classifier=stage1)

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from colocam.bench.train import CLASSES, _cached_clips, _smooth_cams
 from colocam.config import load_config
 from colocam.data.samples import spread_samples
+from colocam.lab.bench.bench_train import CLASSES, _cached_clips, _smooth_cams
 from colocam.models import Classifier
 from colocam.training import recorded
 from colocam.training.optimiser import make_sgd

@@ -9,15 +9,15 @@ import torch
 import torch.nn.functional as F
 
 from colocam.boxes import largest_boxes
+from colocam.boxes.tags_only import tags_only_threshold
 from colocam.cams import extract, full_size
 from colocam.config import load_config
+from colocam.data.cache_entry import ROW, CachedClip
 from colocam.data.samples import spread_samples
-from colocam.data.store import ROW, CachedClip
-from colocam.maps import decoder_mapper
+from colocam.maps.mapper import decoder_mapper
 from colocam.metrics import inclusive_iou
 from colocam.models import Classifier, LocalizerNet, foreground
-from colocam.presence import calibrate
-from colocam.selection import tags_only_threshold
+from colocam.temporal.presence import calibrate
 from colocam.training.validation import GROUND, THRESHOLDS, Judge, peak_and_ground
 from colocam.types import Clip
 

@@ -8,7 +8,7 @@
 
 from typing import TYPE_CHECKING
 
-from colocam.lazy import lazy_names
+from colocam.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from colocam.affinity.bilateral import bilateral_product

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from colocam.affinity.basis import ColorBasis
-from colocam.affinity.compiled import Array
+from colocam.affinity.cpu_kernels import Array
 from colocam.affinity.sequence import ColorSequence, each
-from colocam.cores import cores
+from colocam.utils.device import cores
 
 
 def _for_each_group(

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from colocam.affinity import graphs, kernels, space_kernels
+from colocam.affinity import color_kernels as kernels
+from colocam.affinity import graphs, space_kernels
 from colocam.affinity.basis import ColorBasis
 from colocam.errors import ColocamError
 

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from colocam.affinity import compiled
+from colocam.affinity import cpu_kernels as compiled
 from colocam.affinity.basis import ColorBasis
-from colocam.affinity.compiled import Array
-from colocam.cores import cores
+from colocam.affinity.cpu_kernels import Array
+from colocam.utils.device import cores
 
 T = TypeVar("T")
 

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 from colocam.boxes.candidates import Candidates, candidate_boxes
 from colocam.boxes.extract import largest_boxes
-from colocam.boxes.instances import instance_boxes
+from colocam.boxes.instance_boxes import instance_boxes
 from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
-from colocam.boxes.tracks import BestPath, best_path, smooth_box
-from colocam.lazy import lazy_names
+from colocam.temporal.path import BestPath, best_path, smooth_box
+from colocam.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from colocam.boxes.levels import boxes_at_levels

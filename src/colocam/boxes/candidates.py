@@ -21,8 +21,8 @@ from colocam.boxes.contours import (
     scratch,
 )
 from colocam.boxes.quantize import Maps, checked_levels
-from colocam.compiled import compiled
 from colocam.errors import ColocamError
+from colocam.utils.jit import compiled
 
 Floats = npt.NDArray[np.float64]
 

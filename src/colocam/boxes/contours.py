@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from colocam.compiled import compiled
+from colocam.utils.jit import compiled
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 
 from colocam.boxes.quantize import Maps, checked_levels
-from colocam.compiled import compiled
+from colocam.utils.jit import compiled
 
 NEIGHBOURS = ((-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1))
 """(dy, dx) clockwise from the upper left; bit i of a neighbourhood stands for the i-th."""

@@ -7,13 +7,13 @@ import sys
 
 import typer
 
-from colocam.cli.index import index_app
-from colocam.cli.localize import export, localize
-from colocam.cli.look import evaluate, report, review
-from colocam.cli.measure import bench, study
-from colocam.cli.train import demo, train
+from colocam.cli.index_command import index_app
+from colocam.cli.localize_command import export, localize
+from colocam.cli.look_commands import evaluate, report, review
+from colocam.cli.measure_commands import bench, study
+from colocam.cli.train_commands import demo, train
 from colocam.errors import ColocamError, InterruptedRunError
-from colocam.progress import say
+from colocam.utils.progress import say
 
 app = typer.Typer(
     help="Boxes, heat-maps and tracks in videos, learnt from one tag per video.",

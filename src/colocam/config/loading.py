@@ -16,13 +16,15 @@ from pydantic import BaseModel, ValidationError
 
 from colocam.config.schema import Config, merge
 from colocam.errors import ColocamError, suggest
-from colocam.files import write_text
+from colocam.utils.files import write_text
 
 
 def preset_names() -> list[str]:
     """Names of the shipped presets."""
     return sorted(
-        Path(entry.name).stem for entry in (files("colocam") / "presets").iterdir() if entry.name.endswith(".yaml")
+        Path(entry.name).stem
+        for entry in (files("colocam") / "config" / "presets").iterdir()
+        if entry.name.endswith(".yaml")
     )
 
 
@@ -30,7 +32,7 @@ def load_config(preset: str = "cpu", file: Path | None = None, overrides: Sequen
     """Read a preset, then a YAML file with some keys changed, then ``key.subkey=value`` overrides."""
     if preset not in preset_names():
         raise ColocamError(f"unknown preset '{preset}'{suggest(preset, preset_names())}")
-    text = (files("colocam") / "presets" / f"{preset}.yaml").read_text(encoding="utf-8")
+    text = (files("colocam") / "config" / "presets" / f"{preset}.yaml").read_text(encoding="utf-8")
     values = parse_yaml(text, f"preset {preset}")
     origin = f"preset {preset}"
     if file is not None:

@@ -1,50 +1,27 @@
-"""Videos and their tags: catalogue, decoding, the frame cache, frame samplers; ground truth for the evaluation."""
+"""Videos and their tags: catalogue, true boxes, frame cache, samplers and batches."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from colocam.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from colocam.data.cache import cache_frames
+    from colocam.data.cache_entry import CachedClip
     from colocam.data.catalogue import Catalogue, read_catalogue
-    from colocam.data.frames import clip_frames
-    from colocam.data.store import CachedClip
+    from colocam.data.clip_frames import clip_frames
+    from colocam.data.frame_cache import cache_frames
     from colocam.data.truth import Truth, read_truth
-    from colocam.data.video import VideoFrame, VideoInfo, decode, probe
-    from colocam.data.writer import VideoWriter
 
-__all__ = [
-    "CachedClip",
-    "Catalogue",
-    "Truth",
-    "VideoFrame",
-    "VideoInfo",
-    "VideoWriter",
-    "cache_frames",
-    "clip_frames",
-    "decode",
-    "probe",
-    "read_catalogue",
-    "read_truth",
-]
+__all__ = ["CachedClip", "Catalogue", "Truth", "cache_frames", "clip_frames", "read_catalogue", "read_truth"]
 
-_HOME = {
-    "CachedClip": "store",
-    "Catalogue": "catalogue",
-    "Truth": "truth",
-    "VideoFrame": "video",
-    "VideoInfo": "video",
-    "VideoWriter": "writer",
-    "cache_frames": "cache",
-    "clip_frames": "frames",
-    "decode": "video",
-    "probe": "video",
-    "read_catalogue": "catalogue",
-    "read_truth": "truth",
-}
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
-    """Import a name when it is first used: who computes on frames in memory needs no FFmpeg."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'colocam.data' has no attribute {name!r}")
-    return getattr(import_module(f"colocam.data.{_HOME[name]}"), name)
+__getattr__ = lazy_names(  # computing on frames in memory needs no FFmpeg
+    __name__,
+    {
+        "CachedClip": "colocam.data.cache_entry",
+        "Catalogue": "colocam.data.catalogue",
+        "Truth": "colocam.data.truth",
+        "cache_frames": "colocam.data.frame_cache",
+        "clip_frames": "colocam.data.clip_frames",
+        "read_catalogue": "colocam.data.catalogue",
+        "read_truth": "colocam.data.truth",
+    },
+)

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from colocam.data.sampling import Sampler, central
-from colocam.data.store import CachedClip
+from colocam.data.cache_entry import CachedClip
+from colocam.data.samplers import Sampler, central
 from colocam.errors import ColocamError
-from colocam.randomness import generator
+from colocam.utils.randomness import generator
 
 
 @dataclass(frozen=True, slots=True)

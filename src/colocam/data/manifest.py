@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from colocam.data.folders import SPLIT_NAMES, natural_key
-from colocam.data.spans import Listing
-from colocam.data.tables import Row, number, read_rows
+from colocam.data.image_spans import Listing
+from colocam.data.table_rows import Row, number, read_rows
 from colocam.errors import ColocamError
 from colocam.types import Clip, Split
 

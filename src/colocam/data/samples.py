@@ -11,7 +11,7 @@ from torch import Tensor
 
 from colocam.data.augment import whole
 from colocam.data.batches import Picks, evenly, read_frames
-from colocam.data.store import CachedClip
+from colocam.data.cache_entry import CachedClip
 from colocam.data.truth import Truth
 
 Boxes = npt.NDArray[np.float32]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from colocam.data.tables import number, read_rows
+from colocam.data.table_rows import number, read_rows
 from colocam.errors import ColocamError
 from colocam.types import Box
 

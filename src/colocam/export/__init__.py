@@ -6,8 +6,8 @@ from pathlib import Path
 from colocam.errors import ColocamError
 from colocam.export import coco, cvat, flat, label_studio, masks, mot, voc, yolo
 from colocam.export.labels import LabelSet, Options
-from colocam.export.tables import read_videos
-from colocam.files import atomic_folder
+from colocam.export.read_tables import read_videos
+from colocam.utils.files import atomic_folder
 
 FORMATS = {
     "coco": coco.write,

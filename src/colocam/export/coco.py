@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from colocam import rle
+from colocam.boxes import rle
+from colocam.export.frame_images import write_pictures
 from colocam.export.labels import LabelledVideo, LabelSet, Options
-from colocam.export.pictures import write_pictures
-from colocam.files import write_json
+from colocam.utils.files import write_json
 
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:

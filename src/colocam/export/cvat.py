@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from colocam.export.keyframes import sparse_keyframes
 from colocam.export.labels import LabelledVideo, LabelSet, Options
-from colocam.export.tracks import Track
-from colocam.files import atomic_path
+from colocam.export.row_tracks import Track
+from colocam.utils.files import atomic_path
 
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:

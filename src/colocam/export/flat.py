@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from colocam.data.source import write_source
 from colocam.export.labels import LabelledVideo, LabelSet, Options
-from colocam.files import atomic_path
+from colocam.utils.files import atomic_path
+from colocam.video.description import write_source
 
 
 def write_csv(labels: LabelSet, folder: Path, options: Options) -> None:  # noqa: ARG001 - every format is called alike

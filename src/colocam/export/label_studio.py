@@ -20,9 +20,9 @@ import numpy.typing as npt
 from colocam.errors import ColocamError
 from colocam.export.keyframes import sparse_keyframes
 from colocam.export.labels import LabelledVideo, LabelSet, Options
-from colocam.export.tracks import Track
+from colocam.export.row_tracks import Track
 from colocam.export.voc import colour
-from colocam.files import write_json, write_text
+from colocam.utils.files import write_json, write_text
 
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:

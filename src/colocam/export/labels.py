@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from colocam.data.source import SourceVideo
-from colocam.export.tracks import Track, follow
+from colocam.export.row_tracks import Track, follow
+from colocam.video.description import SourceVideo
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from colocam import rle
+from colocam.boxes import rle
 from colocam.errors import ColocamError
+from colocam.export.frame_images import write_pictures
 from colocam.export.labels import LabelledVideo, LabelSet, Options
-from colocam.export.pictures import write_pictures
 from colocam.export.voc import colour
-from colocam.files import write_text
+from colocam.utils.files import write_text
 
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:

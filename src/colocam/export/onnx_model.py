@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from colocam.errors import ColocamError, first_line
-from colocam.files import atomic_path
 from colocam.inference.onnx_network import CARD, FRAMES, INSTALL, OUTPUTS, open_onnx
 from colocam.models import LocalizerNet, foreground
-from colocam.models.store import Model, load_model
+from colocam.models.model_file import Model, load_model
+from colocam.utils.files import atomic_path
 
 if TYPE_CHECKING:
     import onnx

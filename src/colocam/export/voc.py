@@ -4,9 +4,9 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from colocam.errors import ColocamError
+from colocam.export.frame_images import write_pictures
 from colocam.export.labels import LabelledVideo, LabelSet, Options
-from colocam.export.pictures import write_pictures
-from colocam.files import write_text
+from colocam.utils.files import write_text
 
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:

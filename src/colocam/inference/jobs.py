@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from colocam.data.folders import NOT_VIDEOS, PICTURES, natural_key, pictures_of
-from colocam.data.input import VideoInput
 from colocam.errors import ColocamError
+from colocam.video.input import VideoInput
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,19 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, Unpack
 
-from colocam.data.choice import ALL, FrameChoice
-from colocam.data.source import describe, picture_names, read_made, write_source
-from colocam.data.video import UnreadableError, VideoReader
 from colocam.errors import ColocamError
-from colocam.files import explain_os_errors
 from colocam.inference.jobs import Job, find_jobs, fingerprint, refuse_overwriting
 from colocam.inference.localizer import Localizer
 from colocam.inference.options import Options
 from colocam.inference.pipeline import ahead
 from colocam.inference.sinks import AnnotatedVideo, LocalizationTable
-from colocam.interrupt import graceful_stop, stop_requested
-from colocam.progress import progress, say
 from colocam.types import VideoFrame
+from colocam.utils.files import explain_os_errors
+from colocam.utils.interrupt import graceful_stop, stop_requested
+from colocam.utils.progress import progress, say
+from colocam.video.description import describe, picture_names, read_made, write_source
+from colocam.video.frame_choice import ALL, FrameChoice
+from colocam.video.reader import UnreadableError, VideoReader
 
 TABLES = ("csv", "parquet")
 WAITING = 4

@@ -14,24 +14,24 @@ import numpy as np
 
 from colocam.boxes.candidates import candidate_boxes
 from colocam.boxes.extract import mask_of_box
-from colocam.boxes.instances import instance_boxes
+from colocam.boxes.instance_boxes import instance_boxes
 from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
-from colocam.boxes.tracks import NONE, margin
-from colocam.card import Card
 from colocam.config import COLOR_MEANS
-from colocam.data.choice import Chosen, FrameChoice
-from colocam.data.cuts import colour_histograms, find_cuts
+from colocam.config.card import Card
 from colocam.errors import ColocamError, suggest
-from colocam.inference.batches import Maps, Pictures, heat_of, resize, softmax
-from colocam.inference.follow import each, steady_instances
 from colocam.inference.network import Answers, Finish, Network, begin
 from colocam.inference.options import SMOOTH, Options
 from colocam.inference.pipeline import ahead, in_parts
 from colocam.inference.runtimes import open_network
-from colocam.inference.steady import Sight, single, steady
-from colocam.presence import SHARE, Calibration, Presence
+from colocam.inference.stages import Maps, Pictures, heat_of, resize, softmax
+from colocam.temporal.cuts import colour_histograms, find_cuts
+from colocam.temporal.path import NONE, margin
+from colocam.temporal.presence import SHARE, Calibration, Presence
+from colocam.temporal.smoothing import Sight, single, steady
+from colocam.temporal.tracks import each, steady_instances
 from colocam.types import Box, Localization, VideoFrame
+from colocam.video.frame_choice import Chosen, FrameChoice
 
 WORKERS = min(16, os.cpu_count() or 1)
 """Threads that resize the frames of a batch."""
@@ -106,11 +106,11 @@ class Localizer:
         Args:
             video: a file, a folder of pictures, ``-`` for the standard input, an address (``rtsp://…``), or a camera.
             format: how FFmpeg is to read it, e.g. ``v4l2`` for a camera; it finds out by itself for all else.
-            chosen: which frames, see :class:`colocam.data.choice.FrameChoice`: ``every=10``, ``fps=2``, ``start=60.0``
-                and ``end=90.0`` in seconds, ``frames=(100, 200)``. Without any, all.
+            chosen: which frames, see :class:`colocam.video.frame_choice.FrameChoice`: ``every=10``, ``fps=2``,
+                ``start=60.0`` and ``end=90.0`` in seconds, ``frames=(100, 200)``. Without any, all.
         """
-        from colocam.data.input import VideoInput  # noqa: PLC0415 - frames in memory need no FFmpeg
-        from colocam.data.video import VideoReader  # noqa: PLC0415
+        from colocam.video.input import VideoInput  # noqa: PLC0415 - frames in memory need no FFmpeg
+        from colocam.video.reader import VideoReader  # noqa: PLC0415
 
         choice = FrameChoice(**chosen)
         # The stream is closed first: its threads read from the reader.

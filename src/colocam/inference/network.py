@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from colocam.finish import arrays_finish
-from colocam.focus import array_classes_of
+from colocam.maps.focus import array_classes_of
+from colocam.maps.postprocess import arrays_finish
 
 Floats = npt.NDArray[np.float32]
 Levels = npt.NDArray[np.uint8]
@@ -19,8 +19,8 @@ class Finish(NamedTuple):
     """What is done to the maps of a batch before boxes are read from them.
 
     Attributes:
-        colors: (B,) ids of frames that complete each other's maps by colour (:mod:`colocam.colormean`); None: nothing.
-        shots: (B,) ids of frames that show one thing, where maps are drawn towards it (:mod:`colocam.focus`); else
+        colors: (B,) ids of frames that complete each other's maps by colour (:mod:`colocam.maps.color_mean`).
+        shots: (B,) ids of frames that show one thing, where maps are drawn towards it (:mod:`colocam.maps.focus`); else
             None.
         tag: what they show; None: what the classifier sees in each shot.
     """

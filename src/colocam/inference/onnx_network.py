@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from colocam.card import Card, parse_card
-from colocam.cores import cores
+from colocam.config.card import Card, parse_card
 from colocam.errors import ColocamError, first_line
 from colocam.inference.network import Floats
+from colocam.utils.device import cores
 
 if TYPE_CHECKING:
     import onnxruntime

@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from colocam.inference.steady import OFFLINE, ONLINE, LookAhead
+from colocam.temporal.smoothing import OFFLINE, ONLINE, LookAhead
 
 SMOOTH: dict[str, LookAhead | None] = {"offline": OFFLINE, "online": ONLINE, "none": None}
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from colocam.card import Card
+from colocam.config.card import Card
 from colocam.errors import ColocamError
 from colocam.inference.network import Network
 

@@ -12,13 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from colocam import rle
-from colocam.data.video import VideoInfo
-from colocam.data.writer import VideoWriter
+from colocam.boxes import rle
+from colocam.drawing.overlay import draw_objects
 from colocam.errors import ColocamError
-from colocam.files import atomic_path, utf8
-from colocam.report.overlay import draw_objects
 from colocam.types import Localization
+from colocam.utils.files import atomic_path, utf8
+from colocam.video.reader import VideoInfo
+from colocam.video.writer import VideoWriter
 
 _SCHEMA = pa.schema(
     [

@@ -12,15 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from colocam.boxes.quantize import to_8bit
-from colocam.card import Card
+from colocam.config.card import Card
 from colocam.errors import first_line
-from colocam.finish import finish
-from colocam.focus import classes_of, of_classes
-from colocam.inference.cuda_graph import RecordedPass
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
 from colocam.inference.network import AS_THEY_ARE, Answers, Finish
+from colocam.maps.focus import classes_of, of_classes
+from colocam.maps.postprocess import finish
 from colocam.models import LocalizerNet
-from colocam.models.store import load_model
+from colocam.models.model_file import load_model
+from colocam.utils.cuda_graphs import RecordedPass
 
 BATCH = {"cpu": 32, "cuda": 128}
 """Frames at once that suit a device."""
@@ -190,7 +190,7 @@ def _finished(frames: Tensor, parts: Parts, how: Finish) -> tuple[Tensor, Tensor
 
 
 def _say(line: str) -> None:
-    from colocam.progress import say  # noqa: PLC0415 - seldom needed
+    from colocam.utils.progress import say  # noqa: PLC0415 - seldom needed
 
     say(line)
 

@@ -10,7 +10,7 @@ from colocam.losses.checks import require_finite
 from colocam.losses.coloc import CoLocLoss
 from colocam.losses.crf import CRFLoss
 from colocam.losses.cut import CutLoss
-from colocam.losses.seeds import PartialCrossEntropy
+from colocam.losses.partial_cross_entropy import PartialCrossEntropy
 from colocam.losses.size import SizeConstraint
 
 __all__ = ["CRFLoss", "CoLocLoss", "CutLoss", "PartialCrossEntropy", "SizeConstraint", "require_finite"]

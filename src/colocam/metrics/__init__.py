@@ -1,10 +1,10 @@
 """How right the boxes, maps and presences are; every number that needs ground truth is computed here."""
 
 from colocam.metrics.bootstrap import Frames, percent_interval, resampled_means
-from colocam.metrics.boxacc import any_contour_hits, max_box_acc, top_k
+from colocam.metrics.box_accuracy import any_contour_hits, max_box_acc, top_k
 from colocam.metrics.hits import PUBLISHED_THRESHOLDS, best_overlaps, box_hits, inclusive_iou
-from colocam.metrics.instances import instance_scores, instances_of_maps
-from colocam.metrics.presence import average_precision, calibration_error
+from colocam.metrics.instance_scores import instance_scores, instances_of_maps
+from colocam.metrics.presence_scores import average_precision, calibration_error
 from colocam.metrics.protocols import PROTOCOLS, RESERVED, accuracy, best_threshold, corloc
 from colocam.metrics.pxap import pixel_histograms, pxap
 from colocam.metrics.steadiness import Steadiness, steadiness

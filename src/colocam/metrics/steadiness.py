@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.tracks import iou
 from colocam.errors import ColocamError
+from colocam.temporal.path import iou
 
 SHIFT = 0.5
 """IoU of neighbouring boxes below which the box has shifted suddenly."""

@@ -2,6 +2,6 @@
 
 from colocam.models.classifier import Classification, Classifier
 from colocam.models.encoder import Encoder
-from colocam.models.localizer import LocalizerNet, MapsAndLogits, foreground
+from colocam.models.localizer_net import LocalizerNet, MapsAndLogits, foreground
 
 __all__ = ["Classification", "Classifier", "Encoder", "LocalizerNet", "MapsAndLogits", "foreground"]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from colocam.config import Backbone
 from colocam.errors import ColocamError
-from colocam.models.network import Trunk, create, keeps_its_strides
+from colocam.models.timm_networks import Trunk, create, keeps_its_strides
 from colocam.models.weights import load_weights, plain
 
 

@@ -7,7 +7,7 @@ from colocam.config import Backbone
 from colocam.models import vit
 from colocam.models.cnn import build_cnn, move_strides
 from colocam.models.inception import build_inception
-from colocam.models.network import Trunk, family, normalisation
+from colocam.models.timm_networks import Trunk, family, normalisation
 from colocam.models.vgg import build_vgg
 from colocam.models.vit import build_vit
 

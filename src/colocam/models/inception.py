@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from colocam.config import Backbone
 from colocam.errors import ColocamError
-from colocam.models.network import Trunk, convolution, create
+from colocam.models.timm_networks import Trunk, convolution, create
 from colocam.models.weights import load_weights
 
 WIDTH = 1024

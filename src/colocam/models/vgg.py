@@ -8,7 +8,7 @@ together the published 42.57 M.
 from torch import Tensor, nn
 
 from colocam.config import Backbone
-from colocam.models.network import Trunk, convolution, create
+from colocam.models.timm_networks import Trunk, convolution, create
 from colocam.models.weights import load_weights
 
 WIDTH = 1024

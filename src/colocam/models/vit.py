@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from colocam.config import Backbone
 from colocam.errors import ColocamError
-from colocam.models.network import Trunk, create
+from colocam.models.timm_networks import Trunk, create
 from colocam.models.weights import load_weights
 
 FAMILIES = frozenset({"vision_transformer", "deit", "eva"})

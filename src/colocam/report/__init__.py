@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from colocam.lazy import lazy_names
-from colocam.report.overlay import draw_localization
+from colocam.drawing.overlay import draw_localization
+from colocam.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from colocam.report.page import write_report

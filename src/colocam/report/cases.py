@@ -11,8 +11,8 @@ from colocam.boxes import largest_boxes
 from colocam.data.augment import whole
 from colocam.data.batches import Picks, read_frames
 from colocam.data.samples import Boxes, Samples
-from colocam.files import atomic_path
 from colocam.metrics import best_overlaps
+from colocam.utils.files import atomic_path
 
 EMPTY_CASES = 4
 """Frames without the object that the gallery shows."""

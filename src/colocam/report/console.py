@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from colocam.metrics import PROTOCOLS, RESERVED
-from colocam.report.tables import method_title, methods_of
+from colocam.report.evaluation_rows import method_title, methods_of
 
 ROW_NAME, COLUMN = 24, 19
 """Characters that the names of the rows and the widest column take, with their lines."""

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from colocam.report.tables import is_number, method_title
+from colocam.report.evaluation_rows import is_number, method_title
 
 Floats = npt.NDArray[np.float64]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from colocam.drawing.overlay import draw_localization
 from colocam.report.gallery import EDGE, Case, Picture, address, box_of_row, enlarge, read_pictures
-from colocam.report.overlay import draw_localization
 
 QUALITY = 80
 

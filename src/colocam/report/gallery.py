@@ -13,9 +13,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from colocam.drawing.overlay import Image, draw_localization
 from colocam.errors import ColocamError
-from colocam.report.overlay import Image, draw_localization
-from colocam.report.tables import method_title, ordered_methods
+from colocam.report.evaluation_rows import method_title, ordered_methods
 from colocam.types import Box
 
 EDGE = 240

@@ -7,14 +7,14 @@ from typing import Any
 
 from matplotlib.colors import to_hex
 
+from colocam.drawing.overlay import HEAT_COLOURS, PREDICTED, TRUE
 from colocam.errors import ColocamError
-from colocam.files import write_text
 from colocam.report.curves import read_metrics, training_curves
 from colocam.report.doubtful import doubtful
+from colocam.report.evaluation_rows import Protocol, Result, estimate, gain, instance_rows, protocols_of
 from colocam.report.gallery import gallery
-from colocam.report.overlay import HEAT_COLOURS, PREDICTED, TRUE
-from colocam.report.tables import Protocol, Result, estimate, gain, instance_rows, protocols_of
 from colocam.report.template import environment
+from colocam.utils.files import write_text
 
 
 def write_report(run: Path) -> Path:

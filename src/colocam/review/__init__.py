@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from colocam.errors import ColocamError
-from colocam.files import atomic_path
 from colocam.review.doubt import Rows, doubts, frames_of, reason, signs
 from colocam.review.queue import APART, queue
-from colocam.review.tables import read_tables
+from colocam.review.review_rows import read_tables
+from colocam.utils.files import atomic_path
 
 __all__ = ["APART", "SHARE", "Doubtful", "rank", "review_tables"]
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.tracks import iou
+from colocam.temporal.path import iou
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

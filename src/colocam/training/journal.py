@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from colocam.files import explain_os_errors
+from colocam.utils.files import explain_os_errors
 
 Value = float | int | str | None | Tensor
 

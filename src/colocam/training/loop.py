@@ -12,12 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from colocam.checkpoint import load_checkpoint, save_checkpoint
 from colocam.config import Optimisation
 from colocam.data.batches import Picks
 from colocam.errors import ColocamError, InterruptedRunError
-from colocam.interrupt import stop_requested
-from colocam.progress import progress
 from colocam.training.journal import Journal, Value
 from colocam.training.optimiser import (
     RunningMean,
@@ -27,7 +24,10 @@ from colocam.training.optimiser import (
     restore_momentum,
     set_learning_rate,
 )
-from colocam.training.prefetch import Tensors, prefetch
+from colocam.utils.checkpoint import load_checkpoint, save_checkpoint
+from colocam.utils.interrupt import stop_requested
+from colocam.utils.prefetch import Tensors, prefetch
+from colocam.utils.progress import progress
 
 SECONDS_BETWEEN_SAVES = 120.0
 

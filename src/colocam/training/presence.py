@@ -1,6 +1,6 @@
 """Which training frames show the object? A tag is about the video: frames without the object teach what is not there.
 
-The presence of every training frame (:mod:`colocam.presence`, offline) weighs its loss, or keeps it from being drawn.
+The presence of every training frame (:mod:`colocam.temporal.presence`, offline) weighs its loss or drops it.
 Presences are computed once and kept on disk, so that a run that goes on sees what it saw before.
 """
 
@@ -14,17 +14,17 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from colocam.cams import extract
-from colocam.checkpoint import save_tensors
 from colocam.config import UsePresence
 from colocam.data.batches import Picks
+from colocam.data.cache_entry import CachedClip
 from colocam.data.samples import spread_samples
-from colocam.data.store import CachedClip
 from colocam.errors import ColocamError
-from colocam.interrupt import raise_if_stopped
 from colocam.models import Classifier
-from colocam.presence import clip_presence
-from colocam.progress import progress
+from colocam.temporal.presence import clip_presence
 from colocam.training.validation import Judge
+from colocam.utils.checkpoint import save_tensors
+from colocam.utils.interrupt import raise_if_stopped
+from colocam.utils.progress import progress
 
 BOUND = 0.5
 """Frames with a lower presence are dropped, ..."""

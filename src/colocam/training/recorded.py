@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from colocam.progress import say
-from colocam.training.prefetch import Tensors
+from colocam.utils.prefetch import Tensors
+from colocam.utils.progress import say
 
 Compute = Callable[[Tensors], tuple[Tensor, ...]]
 

@@ -5,11 +5,11 @@ import os
 import shutil
 from pathlib import Path
 
-from colocam.checkpoint import load_checkpoint
 from colocam.config import Config
 from colocam.errors import ColocamError
-from colocam.files import atomic_path, explain_os_errors
 from colocam.run import Run, config_difference, open_run
+from colocam.utils.checkpoint import load_checkpoint
+from colocam.utils.files import atomic_path, explain_os_errors
 
 
 def take_over(run: Run, other: Path) -> None:

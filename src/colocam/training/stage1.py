@@ -10,13 +10,13 @@ from torch import Tensor
 from colocam.config import Config
 from colocam.data.augment import crop, draw_crops, draw_jitter, jitter
 from colocam.data.batches import Picks, plan_frames, read_frames
-from colocam.data.store import CachedClip
+from colocam.data.cache_entry import CachedClip
 from colocam.models import Classifier
-from colocam.randomness import generator
 from colocam.training.loop import Task, Validation
-from colocam.training.prefetch import Tensors
 from colocam.training.presence import all_frames, frames_with_object
 from colocam.training.validation import Judge
+from colocam.utils.prefetch import Tensors
+from colocam.utils.randomness import generator
 
 
 def cross_entropy(logits: Tensor, classes: Tensor, label_smoothing: float, weights: Tensor | None) -> Tensor:

@@ -8,22 +8,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from colocam.cams.store import CamStore
+from colocam.cams.cam_cache import CamStore
 from colocam.config import Config, Losses, Method
 from colocam.data.augment import crop, draw_crops
 from colocam.data.batches import Picks, kept_clips, plan_sequences, read_frames
-from colocam.data.sampling import SAMPLERS
-from colocam.data.store import CachedClip
+from colocam.data.cache_entry import CachedClip
+from colocam.data.samplers import SAMPLERS
 from colocam.losses import CoLocLoss, CRFLoss, CutLoss, PartialCrossEntropy, SizeConstraint
-from colocam.maps import decoder_mapper
+from colocam.maps.mapper import decoder_mapper
 from colocam.models import Classifier, LocalizerNet, foreground
-from colocam.randomness import generator
-from colocam.seeds import draw_chances, pick_seeds
 from colocam.training.loop import Task, Validation
-from colocam.training.prefetch import Tensors
 from colocam.training.presence import FramesInUse, all_frames
 from colocam.training.recorded import Recorded
+from colocam.training.seeds import draw_chances, pick_seeds
 from colocam.training.validation import Judge
+from colocam.utils.prefetch import Tensors
+from colocam.utils.randomness import generator
 
 
 def color_term(settings: Losses) -> CoLocLoss | CutLoss:

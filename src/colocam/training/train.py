@@ -3,20 +3,18 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from colocam.cams.store import open_cams
-from colocam.checkpoint import load_checkpoint
+from colocam.cams.cam_cache import open_cams
 from colocam.config import Config, Method, load_config
+from colocam.data.cache_entry import CachedClip
 from colocam.data.catalogue import read_catalogue
 from colocam.data.samples import labelled_samples, scaled_boxes, spread_samples
-from colocam.data.store import CachedClip
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError, InterruptedRunError
-from colocam.interrupt import graceful_stop
 from colocam.models import Classifier, LocalizerNet
-from colocam.models.localizer import check_frames
-from colocam.models.store import Card, Model, save_model
-from colocam.presence import Calibration
+from colocam.models.localizer_net import check_frames
+from colocam.models.model_file import Card, Model, save_model
 from colocam.run import Run, create_run, untrained
+from colocam.temporal.presence import Calibration
 from colocam.training.journal import Journal
 from colocam.training.loop import fit
 from colocam.training.presence import frames_with_object
@@ -24,6 +22,8 @@ from colocam.training.share import take_over
 from colocam.training.stage1 import classifier_task
 from colocam.training.stage2 import localizer_task
 from colocam.training.validation import Judge
+from colocam.utils.checkpoint import load_checkpoint
+from colocam.utils.interrupt import graceful_stop
 
 
 def train(

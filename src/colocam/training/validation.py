@@ -11,15 +11,15 @@ from torch import Tensor
 
 from colocam.boxes import to_8bit
 from colocam.boxes.otsu import otsu_levels
+from colocam.boxes.tags_only import tags_only_threshold
 from colocam.cams import extract
 from colocam.cams.normalise import min_max
 from colocam.config import Cam
 from colocam.data.samples import Boxes, Samples
-from colocam.maps import Levels, Mapper, cam_mapper, map_batches
+from colocam.maps.mapper import Levels, Mapper, cam_mapper, map_batches
 from colocam.metrics import Frames, best_threshold, box_hits
 from colocam.models import Classifier
-from colocam.presence import Calibration, calibrate
-from colocam.selection import tags_only_threshold
+from colocam.temporal.presence import Calibration, calibrate
 from colocam.training.loop import Validation
 
 THRESHOLDS = np.arange(250) / 250

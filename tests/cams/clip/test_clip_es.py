@@ -7,7 +7,7 @@ import torch
 
 from colocam.cams import min_max
 from colocam.cams.clip import BACKGROUND, ClipES, Refinement
-from colocam.cams.clip.affinity import attention_affinity, refine
+from colocam.cams.clip.attention_affinity import attention_affinity, refine
 from colocam.errors import ColocamError
 
 CLASSES = torch.tensor([0, 1, 2, 0, 1])

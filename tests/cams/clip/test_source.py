@@ -8,8 +8,8 @@ import torch
 
 from colocam import evaluate, train
 from colocam.cams import min_max
+from colocam.cams.cam_source import open_source, source_name
 from colocam.cams.clip import BACKGROUND, ClipES
-from colocam.cams.source import open_source, source_name
 from colocam.config import ClipModel, load_config
 from colocam.errors import ColocamError
 from colocam.run import open_run

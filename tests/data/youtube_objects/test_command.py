@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from colocam.data.cache import cache_frames
 from colocam.data.catalogue import read_catalogue
+from colocam.data.frame_cache import cache_frames
 from colocam.data.samples import labelled_samples, scaled_boxes
 from colocam.data.truth import read_truth
 
@@ -69,7 +69,7 @@ def test_converted_frames(colocam, archives, tmp_path, option):
 def test_no_difference_no_warning(colocam, v2, tmp_path, monkeypatch):
     from colocam.data.youtube_objects import count, read_archive  # noqa: PLC0415
 
-    monkeypatch.setattr("colocam.indexing.PUBLISHED", {"2.2": count(read_archive(v2, "2.2").index)})
+    monkeypatch.setattr("colocam.data.indexing.PUBLISHED", {"2.2": count(read_archive(v2, "2.2").index)})
     outcome = colocam("index", "youtube-objects", v2, "--version", "2.2", "-o", tmp_path)
     assert "DIFFER" not in outcome.out + outcome.err
 

@@ -1,6 +1,6 @@
 """CLIP-ES: class maps from CLIP and the tags' names, without a classifier of our own (extra ``clip``)."""
 
-from colocam.cams.clip.affinity import Refinement
+from colocam.cams.clip.attention_affinity import Refinement
 from colocam.cams.clip.clip_es import ClipES
 from colocam.cams.clip.prompts import BACKGROUND, TEMPLATE
 

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from colocam.cams.clip.affinity import Refinement, attention_affinity, refine
-from colocam.cams.clip.encoder import ClipEncoder, load_encoder
+from colocam.cams.clip.attention_affinity import Refinement, attention_affinity, refine
+from colocam.cams.clip.clip_encoder import ClipEncoder, load_encoder
 from colocam.cams.clip.prompts import TEMPLATE, fill, rivals
 from colocam.cams.clip.softmax_gradcam import softmax_gradcam
 from colocam.cams.normalise import min_max

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from colocam.cams.clip.encoder import ClipEncoder, View
+from colocam.cams.clip.clip_encoder import ClipEncoder, View
 
 
 def softmax_gradcam(encoder: ClipEncoder, view: View, texts: Tensor, classes: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import get_args
 
 from colocam.data.index import Index
-from colocam.data.pictures import picture_size
 from colocam.data.truth import Truth
 from colocam.data.youtube_objects.boxes import mend_boxes
 from colocam.data.youtube_objects.lists import find_lists, read_lists, val_videos
@@ -15,6 +14,7 @@ from colocam.data.youtube_objects.v1 import is_v1, read_v1
 from colocam.data.youtube_objects.v2 import is_v2, read_v2
 from colocam.errors import ColocamError
 from colocam.types import Box, Clip
+from colocam.video.images import picture_size
 
 FIRST_PIXEL: dict[Version, int] = {"1.0": 0, "2.2": 1}
 

@@ -1,0 +1,67 @@
+"""CAMs of all training frames, computed once and kept beside the classifier."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from colocam.cams.cam_source import CamSource
+from colocam.cams.normalise import min_max
+from colocam.data.batches import Picks
+from colocam.data.cache_entry import CachedClip
+from colocam.data.samples import spread_samples
+from colocam.utils.files import atomic_path, write_json
+from colocam.utils.interrupt import raise_if_stopped
+from colocam.utils.progress import progress
+
+
+class CamStore:
+    """Normalised low-resolution CAMs of every frame of some clips."""
+
+    def __init__(self, cams: np.ndarray[tuple[int, int, int], np.dtype[np.float16]], lengths: Sequence[int]) -> None:
+        self.cams = cams
+        self.starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+
+    def read(self, picks: Picks, pool: int = 0) -> Tensor:
+        """(B, h, w) float32 CAMs of the picked frames.
+
+        ``pool`` k > 0: the element-wise maximum over each frame and its k predecessors in the clip (TCAM).
+        """
+        clips, frames = picks.clips.numpy(), picks.frames.numpy()
+        pooled = self.cams[self.starts[clips] + frames]
+        for back in range(1, pool + 1):
+            pooled = np.maximum(pooled, self.cams[self.starts[clips] + np.maximum(frames - back, 0)])
+        return torch.from_numpy(pooled.astype(np.float32))
+
+
+def open_cams(
+    source: CamSource,
+    clips: Sequence[CachedClip],
+    tags: Sequence[str],
+    size: int,
+    path: Path,
+    device: torch.device,
+) -> CamStore:
+    """The CAMs at ``path``, computed first if they are missing or of another source or other frames."""
+    lengths = [len(clip) for clip in clips]
+    key = {"source": source.identity, "clips": [clip.file.stem for clip in clips], "size": size}
+    described = path.with_suffix(".json")
+    if not (path.is_file() and described.is_file() and json.loads(described.read_text(encoding="utf-8")) == key):
+        described.unlink(missing_ok=True)
+        samples = spread_samples(clips, tags, per_clip=max(lengths))
+        parts = []
+        with progress("class activation maps", len(samples), unit="frames") as advance:
+            for frames, classes in samples.batches(size, device):
+                parts.append(min_max(source.maps(frames, classes)).half().cpu().numpy())
+                advance(len(frames))
+                raise_if_stopped("class activation maps")
+        cams = np.concatenate(parts)
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            # np.save writes past Python's file object, where a full disk can go unnoticed
+            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(cams))
+            file.write(cams.data)
+        write_json(described, key)
+    return CamStore(np.load(path, mmap_mode="r"), lengths)

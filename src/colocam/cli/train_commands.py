@@ -1,0 +1,55 @@
+"""Learn: the demonstration, and training on one's own videos."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from colocam.cli.shared_options import Boxes, ConfigFile, Device, Frames, Overrides, Preset
+from colocam.utils.progress import say
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the videos and the run.")] = Path("demo"),
+    seed: Annotated[int, typer.Option(help="Seed of the training; the videos stay the same.")] = 0,
+    world_seed: Annotated[int, typer.Option(help="Seed of the videos; no setting was chosen on world 1.")] = 1,
+    *,
+    videos_only: Annotated[bool, typer.Option("--videos-only", help="Make the tagged videos and stop.")] = False,
+    overrides: Overrides = None,
+) -> None:
+    """Make a small world of tagged videos, train on its tags, evaluate, and write a report."""
+    from colocam.lab.demo import run_demo
+
+    run_demo(out, seed=seed, world_seed=world_seed, videos_only=videos_only, overrides=overrides or [])
+
+
+def train(
+    videos: Annotated[Path, typer.Argument(help="Folder VIDEOS/<tag>/…, or a CSV or parquet manifest.")],
+    out: Annotated[Path, typer.Option(help="Run folder; the same command continues an interrupted run.")],
+    preset: Preset = "cpu",
+    config: ConfigFile = None,
+    overrides: Overrides = None,
+    boxes: Boxes = None,
+    frames: Frames = None,
+    device: Device = None,
+    test_boxes: Annotated[
+        Path | None, typer.Option(help="Then measure on the test videos with these true boxes, and write the report.")
+    ] = None,
+) -> None:
+    """Train both stages on tagged videos."""
+    from colocam.config import load_config
+    from colocam.errors import ColocamError
+    from colocam.training import train as run_training
+
+    chosen = load_config(preset, config, overrides or [])
+    if test_boxes is not None and not test_boxes.is_file():  # not found out after hours
+        raise ColocamError(f"--test-boxes {test_boxes}: there is no such file")
+    run = run_training(videos, out, chosen, boxes=boxes, frames=frames, device=device)
+    if test_boxes is not None:
+        from colocam.evaluation.run_evaluation import evaluate
+        from colocam.report import write_report
+        from colocam.report.console import print_evaluations
+
+        print_evaluations([evaluate(run, test_boxes, device=device)])
+        say(f"report: {write_report(run)}")
+    say(f"trained: {run / 'model.json'}; now: colocam localize {run} VIDEO -o OUT")

@@ -1,0 +1,26 @@
+"""Frames of a clip, whether it is a video file or a folder of pictures."""
+
+from collections.abc import Iterator
+
+import cv2
+
+from colocam.types import Clip, Image, VideoFrame
+from colocam.video.images import picture_frames
+from colocam.video.reader import decode
+
+
+def clip_frames(clip: Clip, *, threads: int = 0) -> Iterator[VideoFrame]:
+    """Yield the clip's frames in order; ``threads`` as in :func:`decode`."""
+    if clip.frames:
+        return picture_frames(clip.frames)
+    return decode(clip.path, start=clip.start, end=clip.end, threads=threads)
+
+
+def resize_square(image: Image, size: int) -> Image:
+    """(size, size, 3), aspect ignored; averages over areas where it shrinks, interpolates where it grows."""
+    height, width = image.shape[:2]
+    if width > size or height > size:
+        image = cv2.resize(image, (min(width, size), min(height, size)), interpolation=cv2.INTER_AREA)  # type: ignore[assignment]
+    if image.shape[:2] != (size, size):
+        image = cv2.resize(image, (size, size), interpolation=cv2.INTER_LINEAR)  # type: ignore[assignment]
+    return image

@@ -1,0 +1,1 @@
+"""Heat-maps, boxes and labels drawn on frames."""

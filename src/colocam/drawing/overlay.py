@@ -1,0 +1,184 @@
+"""A localization drawn on its frame: heat-map, predicted box in red, true boxes in green, label strip."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import cv2
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+
+from colocam.drawing.lettering import line_height, shorten, text_mask
+from colocam.types import Box, Localization
+
+Image = npt.NDArray[np.uint8]
+Colour = tuple[int, int, int]
+
+PREDICTED: Colour = (226, 26, 42)
+TRUE: Colour = (30, 224, 84)
+PLAIN: Colour = (24, 26, 32)
+_HALO: Colour = (0, 0, 0)
+_TEXT = np.float32(255)
+_LOOKUP_SIDE = 640
+
+HEAT_COLOURS: Image = np.round(255 * mpl.colormaps["inferno"](np.linspace(0, 1, 256))[:, :3]).astype(np.uint8)
+"""(256, 3) RGB of the heat-map: a perceptually uniform map, so equal steps in value look equal."""
+HEAT_OPACITY: npt.NDArray[np.float32] = (0.75 * np.linspace(0, 1, 256)).astype(np.float32)
+"""(256,) opacity of the heat-map: grows with the value, so that the background stays visible."""
+
+
+def blend_heatmap(image: Image, heatmap: npt.NDArray[np.floating]) -> Image:
+    """Lay ``heatmap`` (h, w), 0–1, over ``image`` (H, W, 3); the map is resized to the image, NaN counts as 0."""
+    height, width = image.shape[:2]
+    levels = np.round(255 * np.clip(np.nan_to_num(heatmap, nan=0.0), 0, 1)).astype(np.uint8)
+    # Looking colours up is slow next to resizing them, and above this size nobody sees the difference.
+    small = min(1.0, _LOOKUP_SIDE / max(height, width))
+    levels = _resize(levels, max(1, round(width * small)), max(1, round(height * small))).astype(np.uint8)
+    colours = _resize(cv2.applyColorMap(levels, HEAT_COLOURS[:, None, :]), width, height)
+    opacity = _resize(cv2.LUT(levels, HEAT_OPACITY), width, height)
+    return np.asarray(cv2.blendLinear(np.ascontiguousarray(image), colours, 1 - opacity, opacity), np.uint8)
+
+
+def draw_localization(
+    image: Image,
+    heatmap: npt.NDArray[np.floating] | None = None,
+    box: Box | None = None,
+    *,
+    truth: Sequence[Box] = (),
+    label: Sequence[str] = (),
+) -> Image:
+    """Draw what is known about one frame on a copy of it.
+
+    Args:
+        image: (H, W, 3) RGB.
+        heatmap: (h, w), 0–1, of any size; None for none.
+        box: predicted box in pixels of ``image``, drawn red; None for none.
+        truth: true boxes in pixels of ``image``, drawn green.
+        label: parts of the label, e.g. ``("cat", "93 %", "box 0.81")``; on one line where they fit, else below each
+            other, cut with an ellipsis where even one is too wide. The strip never leaves the picture.
+    """
+    canvas = image.copy() if heatmap is None else blend_heatmap(image, heatmap)
+    for true_box in truth:
+        _outline(canvas, true_box, TRUE)
+    if box is not None:
+        _outline(canvas, box, PREDICTED)
+    if label:
+        _strip(canvas, label, box)
+    return canvas
+
+
+def draw_objects(image: Image, first: Localization, *others: Localization) -> Image:
+    """Draw the objects of one frame (H, W, 3); of several each carries its number and its score."""
+    numbers = [_number(one) for one in (first, *others)]
+    label = (*label_of(first)[:2], numbers[0]) if others else label_of(first)
+    canvas = draw_localization(image, first.heatmap, first.box, label=label)
+    for other, number in zip(others, numbers[1:], strict=True):
+        if other.box is not None:
+            _outline(canvas, other.box, PREDICTED)
+            _strip(canvas, [number], other.box)
+    return canvas
+
+
+def label_of(localization: Localization) -> tuple[str, str, str]:
+    """Parts of the label of one frame: the class, its probability, and the box's score."""
+    found = f"box {localization.score:.2f}" if localization.box else "no box"
+    return localization.tag, f"{100 * localization.probability:.0f} %", found
+
+
+def _number(localization: Localization) -> str:
+    track = "" if localization.track is None else f"#{localization.track} "
+    return f"{track}{localization.score:.2f}"
+
+
+def _resize(values: npt.NDArray[Any], width: int, height: int) -> npt.NDArray[Any]:
+    shrinks = values.shape[0] > height or values.shape[1] > width
+    return cv2.resize(values, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+
+
+def _line_width(canvas: Image) -> int:
+    height, width = canvas.shape[:2]
+    return round(2 + 0.003 * float(min(height, width)))
+
+
+def _corners(canvas: Image, box: Box) -> tuple[int, int, int, int]:
+    """Corner pixels of ``box``, inside the picture."""
+    height, width = canvas.shape[:2]
+    x1, y1, x2, y2 = (round(float(value)) for value in box)
+    return (
+        min(max(x1, 0), width - 1),
+        min(max(y1, 0), height - 1),
+        min(max(x2, 0), width - 1),
+        min(max(y2, 0), height - 1),
+    )
+
+
+def _outline(canvas: Image, box: Box, colour: Colour) -> None:
+    """Frame ``box`` from its corner pixels inwards, with a dark pixel on both sides so that it shows on any ground."""
+    x1, y1, x2, y2 = _corners(canvas, box)
+    width = _line_width(canvas)
+    inside = canvas[y1 : y2 + 1, x1 : x2 + 1]
+    _border(canvas[max(y1 - 1, 0) : y2 + 2, max(x1 - 1, 0) : x2 + 2], 1, _HALO)
+    _border(inside, width + 1, _HALO)
+    _border(inside, width, colour)
+
+
+def _border(area: Image, width: int, colour: Colour) -> None:
+    """Paint the outermost ``width`` pixels of ``area``."""
+    for side in (area[:width], area[-width:], area[:, :width], area[:, -width:]):
+        side[:] = colour
+
+
+def _strip(canvas: Image, label: Sequence[str], box: Box | None) -> None:
+    """Write ``label`` where it hides least of the box; it takes at most two fifths of the picture's height."""
+    height, width = canvas.shape[:2]
+    size = max(10, round(6 + 0.022 * min(height, width)))
+    pad, gap, line = max(2, size // 5), round(0.7 * size), line_height(size)
+    lines = _lines(label, size, gap, width - 2 * pad)[: round(0.4 * height - pad) // line]
+    if not lines:
+        return
+    strip_height = len(lines) * line + pad
+    strip_width = max(sum(mask.shape[1] + gap for mask in masks) - gap for masks in lines) + 2 * pad
+    x, y = 0, 0
+    if box is not None:
+        x1, y1, _, y2 = _corners(canvas, box)
+        x = min(x1, width - strip_width)
+        y = _row(y1, y2, strip_height, height)
+    canvas[y : y + strip_height, x : x + strip_width] = PLAIN if box is None else PREDICTED
+    for number, masks in enumerate(lines):
+        top, left = y + pad // 2 + number * line, x + pad
+        for mask in masks:
+            ink = mask[..., None].astype(np.float32) / 255
+            place = canvas[top : top + mask.shape[0], left : left + mask.shape[1]]
+            place[:] = np.round(place * (1 - ink) + _TEXT * ink).astype(np.uint8)
+            left += mask.shape[1] + gap
+
+
+def _row(y1: int, y2: int, strip: int, height: int) -> int:
+    """Top row of the strip: right above the box, right below it, else the edge of the picture that hides less."""
+    if y1 >= strip:
+        return y1 - strip
+    if y2 + 1 + strip <= height:
+        return y2 + 1
+    hidden_at_top, hidden_at_bottom = strip - y1, strip - (height - 1 - y2)
+    return 0 if hidden_at_top <= hidden_at_bottom else height - strip
+
+
+def _lines(parts: Sequence[str], size: int, gap: int, width: int) -> list[list[npt.NDArray[np.uint8]]]:
+    """Draw ``parts`` and set them in as few lines of at most ``width`` pixels as their order allows.
+
+    Each part is drawn on its own: a tag written from right to left must not reorder the numbers beside it.
+    """
+    lines: list[list[npt.NDArray[np.uint8]]] = []
+    used = 0
+    for part in parts:
+        short = shorten(part, size, width)
+        if not short:
+            continue
+        mask = text_mask(short, size)
+        if lines and used + gap + mask.shape[1] <= width:
+            lines[-1].append(mask)
+            used += gap + mask.shape[1]
+        else:
+            lines.append([mask])
+            used = mask.shape[1]
+    return lines

@@ -1,0 +1,1 @@
+"""A run, or anybody's predictions, measured against true boxes."""

@@ -1,0 +1,129 @@
+"""Labelled frames without a run: true boxes with the tag, video and split of their clip, and the size of the frame."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.data.catalogue import read_catalogue
+from colocam.data.folders import SPLIT_NAMES
+from colocam.data.table_rows import Row, number, read_rows
+from colocam.data.truth import Truth, read_truth
+from colocam.errors import ColocamError
+from colocam.types import Clip, Split
+from colocam.video.images import picture_size
+from colocam.video.reader import probe
+
+Size = tuple[int, int]
+"""Width and height in pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledFrame:
+    """A frame with the object.
+
+    Attributes:
+        clip: name of the clip.
+        frame: number of the frame in it.
+        boxes: (k, 4) float64, k ≥ 1, in pixels of the frame.
+    """
+
+    clip: str
+    frame: int
+    boxes: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LabelledClips:
+    """The clips that a table of true boxes is about.
+
+    Attributes:
+        truth: the boxes.
+        clips: what is known of each clip.
+        tags: the classes, sorted.
+        source: the table, for errors.
+    """
+
+    truth: Truth
+    clips: Mapping[str, Clip]
+    tags: tuple[str, ...]
+    source: Path
+    _sizes: dict[tuple[str, int], Size]
+
+    def frames(self, split: Split) -> list[LabelledFrame]:
+        """Frames of a split with at least one box, in the order of the table."""
+        return [
+            LabelledFrame(clip, frame, np.array(boxes, np.float64))
+            for clip, frames in self.truth.frames.items()
+            if clip in self.clips and self.clips[clip].split == split
+            for frame, boxes in frames.items()
+            if boxes
+        ]
+
+    def size(self, clip: str, frame: int) -> Size:
+        """Size of a frame: from the table's own columns, else from the clip's pictures or video."""
+        if (clip, frame) not in self._sizes:
+            found = _size_of(self.clips[clip], frame)
+            if found is None:
+                raise ColocamError(
+                    f"{self.source}: the size of frame {frame} of {clip!r} is not known: add the columns width and "
+                    "height, or give the frames with --manifest"
+                )
+            self._sizes[clip, frame] = found
+        return self._sizes[clip, frame]
+
+
+def read_labelled(boxes: Path, manifest: Path | None, split: Split) -> LabelledClips:
+    """Read true boxes (see :func:`read_truth`) and what is known of their clips.
+
+    Args:
+        boxes: the table. Its optional columns tag (or class), video, split, width and height make a manifest
+            unnecessary; without split all of its clips belong to ``split``.
+        manifest: a source as :func:`read_catalogue` reads it.
+        split: the evaluated split.
+    """
+    truth, rows = read_truth(boxes), read_rows(boxes)
+    clips = (
+        {clip.name: clip for clip in read_catalogue(manifest).clips}
+        if manifest is not None
+        else _clips_of_rows(boxes, rows, split)
+    )
+    known = {
+        (row["clip"], int(float(row["frame"]))): (int(width), int(height))
+        for line, row in enumerate(rows, start=2)
+        if (width := number(row, "width", f"{boxes}, row {line}"))
+        and (height := number(row, "height", f"{boxes}, row {line}"))
+    }
+    return LabelledClips(truth, clips, tuple(sorted({clip.tag for clip in clips.values()})), boxes, known)
+
+
+def _clips_of_rows(table: Path, rows: list[Row], split: Split) -> dict[str, Clip]:
+    column = next((name for name in ("tag", "class") if name in rows[0]), None)
+    if column is None:
+        raise ColocamError(f"{table}: which class has each clip? give --manifest, or add a column tag to the table")
+    clips: dict[str, Clip] = {}
+    for line, row in enumerate(rows, start=2):
+        named = SPLIT_NAMES.get(row.get("split") or split)
+        if not row[column] or named is None:
+            raise ColocamError(f"{table}, row {line}: needs a {column}, and as split train, val or test")
+        clip = Clip(row["clip"], row[column], named, table.parent, row.get("video") or row["clip"])
+        if clips.setdefault(clip.name, clip) != clip:
+            raise ColocamError(
+                f"{table}, row {line}: the clip {clip.name!r} has another tag, video or split further up"
+            )
+    return clips
+
+
+def _size_of(clip: Clip, frame: int) -> Size | None:
+    if clip.frames:
+        return picture_size(clip.frames[frame]) if frame < len(clip.frames) else None
+    return _video_size(clip.path) if clip.path.is_file() else None
+
+
+@cache
+def _video_size(path: Path) -> Size:
+    info = probe(path)
+    return info.width, info.height

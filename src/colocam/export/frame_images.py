@@ -1,0 +1,71 @@
+"""The listed frames of the videos as picture files; a video is decoded once, pictures are copied as they are."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import cv2
+
+from colocam.errors import ColocamError
+from colocam.export.labels import LabelledVideo
+from colocam.types import VideoFrame
+from colocam.utils.progress import progress
+from colocam.video.images import is_upright, read_picture
+from colocam.video.reader import decode
+
+QUALITY = 95
+
+
+def write_pictures(videos: list[LabelledVideo], target: Callable[[LabelledVideo, int], Path]) -> None:
+    """Write every listed frame.
+
+    Args:
+        videos: whose frames.
+        target: the file for a frame of a video, in a folder that exists; its ending says how it is written.
+    """
+    for video in videos:
+        source, wanted = video.source, set(video.listed.tolist())
+        if not source.path.exists():
+            raise ColocamError(f"--images needs the video, and {source.path} is not there: give --video FILE")
+        with progress(f"writing frames of {source.file}", len(wanted), unit="frames") as advance:
+            for frame in _frames(video):
+                if frame.index not in wanted:
+                    continue
+                height, width = frame.image.shape[:2]
+                if (width, height) != (source.width, source.height):
+                    raise ColocamError(
+                        f"{source.path} is {width}×{height}, the table's video {source.width}×{source.height}: "
+                        "give the right one with --video FILE"
+                    )
+                _write(video, frame, target(video, frame.index))
+                wanted.discard(frame.index)
+                advance()
+                if not wanted:
+                    break
+        if wanted:
+            raise ColocamError(f"{source.path} has no frame {min(wanted)}, which {video.name} lists: give --video FILE")
+
+
+def _frames(video: LabelledVideo) -> Iterator[VideoFrame]:
+    """The listed frames at least; pictures by their names, since others may have come into their folder."""
+    if not video.source.pictures:
+        yield from decode(video.source.path)
+        return
+    for frame in video.listed.tolist():
+        path = video.source.path / video.source.pictures[frame]
+        image = read_picture(path)
+        if image is None:
+            raise ColocamError(f"{path} cannot be read, and {video.name} lists it: give --video FOLDER")
+        yield VideoFrame(frame, 0.0, image)
+
+
+def _write(video: LabelledVideo, frame: VideoFrame, target: Path) -> None:
+    """One picture: the file itself if there is one of this kind that every program shows upright, or encoded anew."""
+    if video.source.pictures:
+        original = video.source.path / video.source.pictures[frame.index]
+        if original.suffix.lower() == target.suffix.lower() and is_upright(original):
+            shutil.copyfile(original, target)
+            return
+    quality = [cv2.IMWRITE_JPEG_QUALITY, QUALITY]
+    _, encoded = cv2.imencode(target.suffix, cv2.cvtColor(frame.image, cv2.COLOR_RGB2BGR), quality)
+    target.write_bytes(encoded.tobytes())

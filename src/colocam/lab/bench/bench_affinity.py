@@ -1,0 +1,215 @@
+"""How fast and how exact the pairwise losses are: value and gradient, beside the memory floor and other ways.
+
+Times of a case: ``ms`` is of ``value_and_gradient`` as launched from Python; ``autograd_ms`` of the loss and then
+``torch.autograd.grad``, launched likewise; on CUDA ``graph_ms`` of the latter as one CUDA graph, the device's work
+without the launches; ``floor_ms`` of reading and writing every number once. ``empty_autograd_ms``, once for the run, is
+of a function that computes nothing: no loss takes less through autograd on this host.
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from colocam.affinity import bilateral_product, color_product, dense_bilateral_product, dense_color_product
+from colocam.lab.bench import rivals
+from colocam.lab.measuring import timing
+from colocam.lab.measuring.record import conditions, keep
+from colocam.lab.measuring.synthetic_frames import Kind, make_frames
+from colocam.losses import CoLocLoss, CRFLoss
+
+SIZE = 224
+# Input sets that take turns, so that the second-level cache does not hold the next call's input.
+SETS = 3
+# Colour levels and pixels, as published.
+SIGMA, SIGMA_XY = 15.0, 100.0
+# The defaults of the losses.
+COLOR_TOL, SPACE_TOL = 5e-3, 1e-2
+PUBLISHED_MS = {"colour n=64": 81.0}
+TOLERANCES = (3e-2, 1e-2, 5e-3, 2e-3, 1e-3)
+
+Row = dict[str, Any]
+Step = Callable[[int], Tensor]
+
+
+def run(device: str = "cpu", json_path: Path | None = None, *, quick: bool = False) -> Row:
+    """Measure, print, and write to ``json_path``; ``quick`` leaves out the long sequences and the noise."""
+    where = torch.device(device)
+    bandwidth = timing.copy_bandwidth(where)
+    result: Row = {
+        **conditions(
+            "CoLocLoss and CRFLoss, value and gradient with respect to the maps, 224x224, default tolerance", where
+        ),
+        "copy_gb_per_s": bandwidth / 1e9,
+        "empty_autograd_ms": timing.empty_autograd_ms(where, _repeats(where)),
+        "cases": [],
+        "tolerance": [],
+        "rivals": [],
+    }
+    print(
+        f"{result['device']}, torch {torch.__version__}, copy {bandwidth / 1e9:.0f} GB/s, "
+        f"empty autograd function {result['empty_autograd_ms']:.3f} ms, {result['date']}"
+    )
+    lengths = [4, 64] if quick else [1, 4, 16, 64, 256]
+    kinds: list[Kind] = ["scene"] if quick else ["scene", "noise"]
+    cases = [(f"colour n={n}", n, [0] * n) for n in lengths]
+    cases += [("colour 8 x 4", 32, [i // 4 for i in range(32)]), ("crf 32 frames", 32, [])]
+    for kind in kinds:
+        for name, count, sequences in cases:
+            row = _case(f"{name}", count, sequences, kind, where, bandwidth)
+            result["cases"].append(row)
+            print(_line(row), flush=True)
+    if where.type == "cuda":
+        _profile(where)
+    for tol in TOLERANCES:
+        row = {"tol": tol, **_errors(2, [0, 0], "scene", where, tol)}
+        result["tolerance"].append(row)
+        print(f"tol {tol:7.0e}: " + ", ".join(f"{k} {v:.5f}" for k, v in row.items() if k != "tol"), flush=True)
+    for count, space in [(1, False)] if quick else [(1, False), (4, False), (16, False), (1, True)]:
+        for row in _rivals(count, where, space=space):
+            result["rivals"].append(row)
+            print(rivals.line(row), flush=True)
+    return keep(result, json_path)
+
+
+def _rivals(count: int, device: torch.device, *, space: bool) -> list[Row]:
+    """Our loss and independent products on the same frames: colour of one sequence, or colour and space of a frame."""
+    frames, maps = (x.to(device) for x in make_frames(count, SIZE, "scene"))
+    features = frames.transpose(0, 1).flatten(1).T.float() / SIGMA
+    if space:
+        y, x = torch.meshgrid(*[torch.arange(SIZE, device=device) / SIGMA_XY] * 2, indexing="ij")
+        features = torch.cat([features, y.reshape(-1, 1), x.reshape(-1, 1)], dim=1)
+    ours, _ = _steps(count, [] if space else [0] * count, "scene", device)
+    name = "crf 1 frame" if space else f"colour n={count}"
+    return rivals.compare(name, features.contiguous(), maps.flatten(), ours, 3)
+
+
+def _steps(count: int, sequences: list[int], kind: Kind, device: torch.device) -> tuple[Step, Step]:
+    """Functions that compute the loss of input set i and return its gradient: directly, and through autograd."""
+    sets = [make_frames(count, SIZE, kind, seed) for seed in range(SETS)]
+    inputs = [(frames.to(device), maps.to(device).requires_grad_()) for frames, maps in sets]
+    # A single frame has no partner; its energy is computed all the same.
+    loss = CoLocLoss(SIGMA) if sequences else CRFLoss(SIGMA, SIGMA_XY)
+    arguments = (torch.tensor(sequences, device=device), len(set(sequences))) if sequences else ()
+
+    def directly(i: int) -> Tensor:
+        _, gradient = loss.value_and_gradient(*inputs[i % SETS], *arguments)
+        return gradient
+
+    def through_autograd(i: int) -> Tensor:
+        frames, maps = inputs[i % SETS]
+        return torch.autograd.grad(loss(frames, maps, *arguments), maps)[0]
+
+    return directly, through_autograd
+
+
+def _repeats(device: torch.device) -> int:
+    return 100 if device.type == "cuda" else 7
+
+
+def _case(name: str, count: int, sequences: list[int], kind: Kind, device: torch.device, bandwidth: float) -> Row:
+    directly, through_autograd = _steps(count, sequences, kind, device)
+    repeats = _repeats(device)
+    pixels = count * SIZE * SIZE
+    row: Row = {"name": name, "frames": kind, "count": count}
+    # One after the other: in turn, the second would find the input of the first in the cache.
+    row["ms"] = timing.median_ms(directly, device, repeats)
+    row["autograd_ms"] = timing.median_ms(through_autograd, device, repeats)
+    # Colours once, maps once, the gradient once.
+    row["floor_ms"] = 1e3 * pixels * (3 + 4 + 4) / bandwidth
+    if device.type == "cuda":
+        row["graph_ms"] = timing.graph_ms(through_autograd, device, repeats)
+        row["extra_mb"] = timing.peak_extra_bytes(through_autograd, device) / 1e6
+    if count <= (4 if device.type == "cuda" else 0) and sequences:
+        row["dense_ms"] = _dense_ms(count, kind, device)
+    if name in PUBLISHED_MS:
+        row["published_ms"] = PUBLISHED_MS[name]
+    return row | _errors(count, sequences, kind, device, COLOR_TOL if sequences else SPACE_TOL)
+
+
+def _dense_ms(count: int, kind: Kind, device: torch.device) -> float:
+    """The two products W·1 and W·S in float32, block by block: what a framework does without a better idea."""
+    frames, maps = (x.to(device) for x in make_frames(count, SIZE, kind))
+    colors = frames.transpose(0, 1).flatten(1).T.float() / SIGMA
+    values = torch.stack([torch.ones_like(maps), maps], dim=-1).flatten(0, 2)
+
+    def dense(_: int) -> Tensor:
+        blocks = torch.tensor_split(colors, max(1, len(colors) // 2048))
+        return torch.cat([torch.exp(-0.5 * torch.cdist(block, colors).square()) @ values for block in blocks])
+
+    return timing.median_ms(dense, device, 3)
+
+
+def _errors(count: int, sequences: list[int], kind: Kind, device: torch.device, tol: float) -> Row:
+    """Relative L2 errors of W·1 and W·S and the cosine of the gradient, on pixels of the first sequence or frame."""
+    mine = sequences.count(0) if sequences else 1
+    if mine < 1 or (device.type == "cpu" and mine > 16):
+        return {}
+    frames, maps = (x[:mine].to(device) for x in make_frames(count, SIZE, kind))
+    pixels = mine * SIZE * SIZE
+    rows = torch.randperm(pixels, generator=torch.Generator().manual_seed(1))[: 1000 if pixels < 10**6 else 200]
+    rows = rows.to(device)
+    if sequences:
+        colors = frames.transpose(0, 1).flatten(1).T
+        values = torch.stack([torch.ones_like(maps), maps, maps - 0.5], dim=-1).flatten(0, 2)
+        product = color_product(colors, values[:, :2], SIGMA, tol)[rows]
+        exact = dense_color_product(colors, values, SIGMA, rows)
+    else:
+        values = torch.stack([torch.ones_like(maps), maps, maps - 0.5], dim=1)
+        whole = bilateral_product(frames, values[:, :2], SIGMA, SIGMA_XY, tol)
+        product = whole[0].flatten(1)[:, rows].T
+        exact = dense_bilateral_product(frames, values, SIGMA, SIGMA_XY, rows)[0].T
+    errors = ((product - exact[:, :2]).norm(dim=0) / exact[:, :2].norm(dim=0)).tolist()
+    gradient = _gradient(frames, maps, crf=not sequences, tol=tol).flatten()[rows].double()
+    cosine = torch.cosine_similarity(gradient, -exact[:, 2], dim=0).item()
+    return {"error_W1": errors[0], "error_WS": errors[1], "gradient_1-cos": 1 - cosine}
+
+
+def _gradient(frames: Tensor, maps: Tensor, *, crf: bool, tol: float) -> Tensor:
+    """Gradient of the loss itself; a single frame is shown twice, for a sequence has at least two."""
+    s = maps.clone().requires_grad_()
+    if crf:
+        return torch.autograd.grad(CRFLoss(SIGMA, SIGMA_XY, tol)(frames, s), s)[0]
+    twice = 2 if len(maps) == 1 else 1
+    ids = torch.zeros(twice * len(maps), dtype=torch.int64, device=maps.device)
+    loss = CoLocLoss(SIGMA, tol=tol)(frames.repeat(twice, 1, 1, 1), s.repeat(twice, 1, 1), ids, 1)
+    return torch.autograd.grad(loss, s)[0]
+
+
+def _profile(device: torch.device) -> None:
+    """Print where the device's time goes."""
+    for name, count, sequences in (("colour n=64", 64, [0] * 64), ("crf 32 frames", 32, [])):
+        step, _ = _steps(count, sequences, "scene", device)
+        step(0)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            for i in range(10):
+                step(i)
+            torch.cuda.synchronize(device)
+        events = sorted(profile.key_averages(), key=lambda event: -event.device_time_total)
+        kernels = ", ".join(f"{e.key[:24]} {e.device_time_total / 1e4:.3f} ms / {e.count // 10}" for e in events[:9])
+        print(f"{name}: {kernels}", flush=True)
+
+
+def _line(row: Row) -> str:
+    parts = [f"{row['name']:14} {row['frames']:6} {row['ms']:9.3f} ms", f"through autograd {row['autograd_ms']:.3f}"]
+    parts.append(f"floor {row['floor_ms']:.3f}")
+    for key, text in (("graph_ms", "graph {:.3f}"), ("dense_ms", "dense {:.0f}"), ("extra_mb", "extra {:.0f} MB")):
+        if key in row:
+            parts.append(text.format(row[key]))
+    if "error_W1" in row:
+        parts.append(
+            f"W1 {100 * row['error_W1']:.3f} % WS {100 * row['error_WS']:.3f} % 1-cos {row['gradient_1-cos']:.1e}"
+        )
+    return ", ".join(parts)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
+    run(arguments.device, arguments.json, quick=arguments.quick)

@@ -1,0 +1,317 @@
+"""From frames to boxes: the network alone, all stages together, the plain loop beside them, and where the time goes."""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from itertools import cycle, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from colocam.boxes import largest_boxes, to_8bit
+from colocam.config import Config, load_config
+from colocam.inference.localizer import Localizer
+from colocam.inference.network import AS_THEY_ARE, Answers, Finish
+from colocam.inference.stages import Maps
+from colocam.inference.torch_network import Parts, TorchNetwork
+from colocam.lab.measuring import timing
+from colocam.lab.measuring.record import conditions, headline, keep
+from colocam.lab.measuring.synthetic_frames import make_frames
+from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.models.model_file import Card
+from colocam.types import VideoFrame
+
+TAGS = tuple(f"class {number}" for number in range(10))
+WIDTH, HEIGHT = 640, 360
+"""Of the decoded frames."""
+SCENES = 64
+"""Different frames; longer videos repeat them."""
+THRESHOLD = 0.3
+TURNS = 3
+"""Times that a stream of frames is measured."""
+PUBLISHED = {"frames_per_s": 464.0, "latency_ms": 10.1}
+"""The paper's, on an A100 at 224²."""
+
+Row = dict[str, Any]
+
+
+def run(
+    device: str = "cpu", json_path: Path | None = None, configs: dict[str, Config] | None = None, frames: int = 0
+) -> Row:
+    """Measure, print, and write to ``json_path``.
+
+    On a GPU the paper's network (ResNet50, 28×28 features) and the ordinary one (stride 32), compiled, bfloat16; on a
+    CPU that of the preset ``cpu``. Weights are random; maps of one wandering blob stand in for trained ones, since the
+    time of the boxes depends on them.
+    """
+    where = torch.device(device)
+    frames = frames or (4096 if where.type == "cuda" else 512)
+    result: Row = {
+        **conditions(f"frames of {WIDTH}×{HEIGHT} to boxes", where),
+        "threads": torch.get_num_threads(),
+        "published": PUBLISHED,
+        "cases": [],
+    }
+    print(headline(result))
+    for name, config in (configs or _configs(where)).items():
+        row: Row = {}
+        result["cases"].append(row)
+        _case(row, name, config, where, frames)
+    return keep(result, json_path)
+
+
+def _configs(device: torch.device) -> dict[str, Config]:
+    if device.type != "cuda":
+        return {"preset cpu": load_config("cpu")}
+    untrained = "backbone.pretrained=false"
+    return {
+        "ResNet50, stride 8 (the paper's)": load_config("paper", overrides=[untrained]),
+        "ResNet50, stride 32": load_config("paper", overrides=[untrained, "backbone.output_stride=32"]),
+    }
+
+
+def _case(row: Row, name: str, config: Config, device: torch.device, frames: int) -> None:
+    """Fill and print a row, each number as soon as it is there."""
+    torch.manual_seed(0)
+    decoder = config.stage2("colocam").decoder
+    net = LocalizerNet(Classifier(config.backbone, len(TAGS)), decoder).eval()
+    card = Card(
+        method="colocam",
+        tags=TAGS,
+        size=config.frames.crop,
+        threshold=THRESHOLD,
+        threshold_from="tags-only",
+        backbone=config.backbone,
+        decoder=decoder,
+    )
+    scenes = _scenes()
+    # First of all: the threads of the stages would slow the plain loop down in the same process.
+    plain = _plain_rate(net.to(device), device, card.size, scenes, frames)
+    network = TorchNetwork(net, device, size=card.size)
+    row |= {"name": name, "size": card.size, "batch": network.batch}
+    print(f"{name}, {card.size}², {network.batch} frames at once", flush=True)
+    if device.type == "cuda":
+        _tell(row, "network_eager_per_s", _network_alone(network, card.size))
+        network.compile()
+    _tell(row, "network_per_s", _network_alone(network, card.size))
+    stand_in = _Blobs(network, card.size)
+    for key, smooth in (("boxes_per_s", "none"), ("steady_boxes_per_s", "offline")):
+        _tell(row, key, _rate(Localizer(stand_in, card, smooth=smooth), scenes, frames))
+    by_color = Localizer(stand_in, card, smooth="offline", color_mean="clip")
+    _tell(row, "color_mean_boxes_per_s", _rate(by_color, scenes, frames))
+    _tell(row, "plain_loop_per_s", plain)
+    _tell(row, "ratio", row["boxes_per_s"] / row["plain_loop_per_s"])
+    repeats = 30 if device.type == "cuda" else 3
+    _tell(row, "latency_ms", _latency(net, device, card, scenes, repeats))
+    row["parts_ms"] = {}
+    for part, ms in _parts(network, stand_in, card, scenes, repeats):
+        row["parts_ms"][part] = ms
+        print(f"  {part:32} {ms:9.3f} ms a frame", flush=True)
+
+
+LINES = {
+    "network_eager_per_s": ("network alone, eager", "frames/s"),
+    "network_per_s": ("network alone", "frames/s"),
+    "boxes_per_s": ("decoded frames to boxes", "frames/s"),
+    "steady_boxes_per_s": ("decoded frames to steady boxes", "frames/s"),
+    "color_mean_boxes_per_s": ("the same with the colour mean", "frames/s"),
+    "plain_loop_per_s": ("plain loop over single frames", "frames/s"),
+    "ratio": ("times the plain loop", ""),
+    "latency_ms": ("latency of one frame", "ms"),
+}
+
+
+def _tell(row: Row, key: str, value: float) -> None:
+    row[key] = value
+    text, unit = LINES[key]
+    print(f"  {text:32} {value:9.{1 if unit == 'frames/s' else 2}f} {unit}".rstrip(), flush=True)
+
+
+def _network_alone(network: TorchNetwork, size: int) -> float:
+    """Frames a second, without copies where there are any; as many batches under way as the stages have."""
+    pictures = _pictures(size, network.batch)
+    if network.device.type == "cuda":
+        on_device = network.upload(pictures)
+        return 1e3 * network.batch / timing.median_ms(lambda _: network.infer(on_device), network.device, 30)
+
+    def some(_: int) -> None:
+        for wait in [network.begin(pictures) for _ in range(4)]:
+            wait()
+
+    return 4e3 * network.batch / timing.median_ms(some, network.device, 3)
+
+
+def _median_ms(work: Callable[[], object]) -> float:
+    """Median milliseconds of some turns after one that warms."""
+    times = []
+    for _ in range(1 + TURNS):
+        start = time.perf_counter()
+        work()
+        times.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(times[1:])
+
+
+class _Blobs:
+    """The network, with maps as of a trained one in place of its own."""
+
+    def __init__(self, network: TorchNetwork, size: int) -> None:
+        self.network = network
+        self.batch = network.batch
+        self.maps = make_frames(max(SCENES, network.batch), size, "noise")[1].numpy()
+        self.levels = to_8bit(self.maps)
+
+    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> Answers:
+        return self.begin(pictures)()
+
+    def begin(self, pictures: npt.NDArray[np.uint8], finish: Finish = AS_THEY_ARE) -> Callable[[], Answers]:
+        answers = self.network.begin(pictures, finish)
+
+        def wait() -> Answers:
+            logits, own, peaks = answers()
+            maps = self.levels if own.dtype == np.uint8 else self.maps
+            return logits, maps[: len(pictures)], peaks
+
+        return wait
+
+
+def _pictures(size: int, count: int) -> npt.NDArray[np.uint8]:
+    """(count, size, size, 3), as the network gets them."""
+    scenes = make_frames(SCENES, size, "scene")[0].permute(0, 2, 3, 1).numpy()
+    return np.ascontiguousarray(scenes[np.arange(count) % SCENES])
+
+
+def _scenes() -> list[npt.NDArray[np.uint8]]:
+    scenes = make_frames(SCENES, HEIGHT, "scene")[0].permute(0, 2, 3, 1).numpy()
+    return [cv2.resize(scene, (WIDTH, HEIGHT)).astype(np.uint8, copy=False) for scene in scenes]
+
+
+def _video(scenes: list[npt.NDArray[np.uint8]], count: int) -> Iterator[VideoFrame]:
+    for index, image in enumerate(islice(cycle(scenes), count)):
+        yield VideoFrame(index, index / 25, image)
+
+
+def _plain_loop(
+    net: LocalizerNet, device: torch.device, size: int, scenes: list[npt.NDArray[np.uint8]], count: int
+) -> None:
+    """What one writes first: eager, float32, one frame after the other, its box by the published rule."""
+    with torch.inference_mode():
+        for frame in _video(scenes, count):
+            picture = cv2.resize(frame.image, (size, size), interpolation=cv2.INTER_AREA)
+            seen = net(torch.from_numpy(picture).permute(2, 0, 1)[None].to(device))
+            seen.class_logits.softmax(1).cpu()
+            largest_boxes(foreground(seen.map_logits).cpu(), THRESHOLD)
+
+
+def _plain_rate(
+    net: LocalizerNet, device: torch.device, size: int, scenes: list[npt.NDArray[np.uint8]], frames: int
+) -> float:
+    """Frames a second of the plain loop, seen on few of the frames."""
+    few = max(1, min(frames // 4, SCENES))
+    return 1e3 * few / _median_ms(lambda: _plain_loop(net, device, size, scenes, few))
+
+
+def _rate(localizer: Localizer, scenes: list[npt.NDArray[np.uint8]], frames: int) -> float:
+    """Frames a second from decoded frames in host memory to boxes."""
+
+    def stages() -> None:
+        for _ in localizer.stream(_video(scenes, frames)):
+            pass
+
+    return 1e3 * frames / _median_ms(stages)
+
+
+def _latency(
+    net: LocalizerNet, device: torch.device, card: Card, scenes: list[npt.NDArray[np.uint8]], repeats: int
+) -> float:
+    """Milliseconds from one decoded frame to its box, nothing else being under way."""
+    network = TorchNetwork(net, device, size=card.size)
+    localizer = Localizer(_Blobs(network, card.size), card, smooth="online")
+
+    def one(number: int) -> None:
+        for batch in localizer.pictures(_video(scenes[number % SCENES :], 1), live=True):
+            for _ in localizer.boxes([Maps(batch, *localizer.network(batch.pictures))]):
+                pass
+
+    return timing.median_ms(one, device, repeats)
+
+
+def _parts(
+    network: TorchNetwork, stand_in: _Blobs, card: Card, scenes: list[npt.NDArray[np.uint8]], repeats: int
+) -> Iterator[tuple[str, float]]:
+    """Milliseconds a frame of each stage by itself; they overlap, so the slowest sets the pace."""
+    device, batch = network.device, network.batch
+    localizer = Localizer(stand_in, card)
+    (resized,) = localizer.pictures(_video(scenes, batch))
+    maps = Maps(resized, *stand_in(resized.pictures))
+    on_device = network.upload(resized.pictures)
+    answers = network.infer(on_device)
+    stages: dict[str, Callable[[int], object]] = {
+        "resize": lambda _: list(localizer.pictures(_video(scenes, batch))),
+        "copy": lambda _: _copy(network, resized.pictures, answers),
+        "network": lambda _: network.infer(on_device),
+        "boxes": lambda _: list(localizer.boxes([maps])),
+    }
+    for name, stage in stages.items():
+        yield name, timing.median_ms(stage, device, repeats) / batch
+    if _has_ffmpeg():
+        yield from _files(localizer, maps, scenes)
+
+
+def _copy(network: TorchNetwork, pictures: npt.NDArray[np.uint8], answers: Parts) -> None:
+    """To the device and back; a CPU has nothing to copy."""
+    network.upload(pictures)
+    if network.device.type == "cuda":
+        network.download(answers[:3], len(pictures))()
+
+
+def _has_ffmpeg() -> bool:
+    """Whether a video can be written: a module of that name alone may be a stand-in."""
+    try:
+        from colocam.video.writer import VideoWriter  # noqa: PLC0415 - what computes on frames in memory does without
+
+        with TemporaryDirectory() as folder, VideoWriter(Path(folder) / "film.mp4", 16, 16) as video:
+            video.write(np.zeros((16, 16, 3), np.uint8))
+    except Exception:  # noqa: BLE001 - a stand-in may fail in any way
+        return False
+    return True
+
+
+def _files(localizer: Localizer, maps: Maps, scenes: list[npt.NDArray[np.uint8]]) -> Iterator[tuple[str, float]]:
+    """Decoding H.264, and writing the annotated video and the table."""
+    from colocam.inference.sinks import AnnotatedVideo, LocalizationTable  # noqa: PLC0415
+    from colocam.video.reader import VideoInfo, decode  # noqa: PLC0415
+    from colocam.video.writer import VideoWriter  # noqa: PLC0415
+
+    told = list(localizer.boxes([maps]))
+    with TemporaryDirectory() as folder:
+        film = Path(folder) / "film.mp4"
+        with VideoWriter(film, WIDTH, HEIGHT) as video:
+            for scene in scenes:
+                video.write(scene)
+
+        def write() -> None:
+            with (
+                AnnotatedVideo(Path(folder) / "out.mp4", VideoInfo(WIDTH, HEIGHT, None, None)) as drawn,
+                LocalizationTable(Path(folder) / "out.csv") as listed,
+            ):
+                for frame, found in told:
+                    drawn.write(frame.image, found)
+                    listed.write(found)
+
+        cpu = torch.device("cpu")
+        yield "decode", timing.median_ms(lambda _: list(decode(film)), cpu, 3) / len(scenes)
+        yield "write", timing.median_ms(lambda _: write(), cpu, 3) / len(told)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    run(arguments.device, arguments.json)

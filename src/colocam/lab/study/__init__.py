@@ -1,0 +1,6 @@
+"""Each table and figure of the paper as one command, with the published numbers beside ours."""
+
+from colocam.lab.study.recipes import STUDIES
+from colocam.lab.study.runner import list_studies, run_study
+
+__all__ = ["STUDIES", "list_studies", "run_study"]

@@ -1,0 +1,105 @@
+"""Cells that ask CLIP-ES, where someone has its weights."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+
+from colocam.errors import ColocamError
+from colocam.evaluation.run_evaluation import measure
+from colocam.lab.measuring import timing
+from colocam.lab.study.cells import CannotRunError, Result
+from colocam.lab.study.workplace import Lab, stage1_config
+from colocam.maps.mapper import Mapper, cam_mapper
+from colocam.metrics import PROTOCOLS
+
+Label = Literal["given", "predicted", "average"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClipRow:
+    """CLIP-ES, measured: ``{"corloc": {protocol: …}}``, with a given class also ``ms``, the time of one frame.
+
+    Attributes:
+        label_from: the class asked for: the video's tag, what our classifier predicts, or each tag in turn, CorLoc
+            averaged.
+        background: with the list of backgrounds.
+        refine: refined by CLIP's attention.
+    """
+
+    label_from: Label = "given"
+    background: bool = False
+    refine: bool = False
+
+    @property
+    def seeded(self) -> bool:
+        """Only the classifier has a seed."""
+        return self.label_from == "predicted"
+
+    @property
+    def label(self) -> str:
+        """The method and its options."""
+        return f"CLIP-ES, {self.label_from}{', background' * self.background}{', refined' * self.refine}"
+
+    def identity(self, lab: Lab, seed: int) -> Result:
+        """CLIP by its path, the options, and stage 1, whose classifier may choose the class."""
+        clip = lab.config().clip
+        return {
+            "clip": clip.model and str(clip.model),
+            "names": list(clip.names or ()),
+            "row": [self.label_from, self.background, self.refine],
+            **lab.identity(stage1_config(lab.config((), seed))),
+        }
+
+    def run(self, lab: Lab, seed: int, folder: Path) -> Result:  # noqa: ARG002 - the cells' signature
+        """Measure on the test frames."""
+        clip = lab.config().clip
+        if clip.model is None:
+            raise CannotRunError(
+                "CLIP-ES was not run: it needs a checkpoint, --set clip.model=FOLDER (docs/clip-es.md)"
+            )
+        try:
+            from colocam.cams.clip import BACKGROUND, ClipES, Refinement  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise CannotRunError("CLIP-ES was not run: it needs pip install 'colocam[clip]'") from error
+        exam = lab.exam(lab.stage1(lab.config((), seed)))
+        tags, size = exam.run.catalogue.tags, exam.run.config.frames.crop
+        clip_es = ClipES.load(
+            clip.model,
+            clip.names or tags,
+            background=BACKGROUND if self.background else (),
+            refine=Refinement() if self.refine else None,
+            device=exam.run.device,
+        )
+        if self.label_from == "average":
+            constant = [measure(exam, _constant(clip_es, number, size))[2] for number in range(len(tags))]
+            return {"corloc": _mean_over(constant)}
+        classifier = exam.run.classifier()
+
+        def maps(frames: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
+            return clip_es(frames, classes if self.label_from == "given" else classifier(frames).logits.argmax(1))
+
+        result: Result = {"corloc": measure(exam, cam_mapper(maps, size))[2]}
+        if self.label_from == "given":
+            frames, classes = next(exam.evaluated.samples.batches(size, exam.run.device, batch=1))
+            repeats = 3 if lab.smoke else 20
+            result["ms"] = timing.median_ms(lambda _: clip_es(frames, classes), exam.run.device, repeats)
+        return result
+
+
+def _constant(clip_es: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], number: int, size: int) -> Mapper:
+    return cam_mapper(lambda frames, classes: clip_es(frames, torch.full_like(classes, number)), size)
+
+
+def _mean_over(results: list[Result]) -> Result:
+    """Mean of CorLoc over the classes that were asked for, per protocol."""
+    if not results:
+        raise ColocamError("CLIP-ES needs at least one tag")
+    return {
+        protocol: {"average": float(np.mean([result[protocol]["average"] for result in results]))}
+        for protocol in PROTOCOLS
+        if protocol in results[0]
+    }

@@ -1,0 +1,99 @@
+"""Run a study: all cells of a seed, then the next seed; what is finished is never run again."""
+
+from pathlib import Path
+
+from colocam.errors import ColocamError, InterruptedRunError, suggest
+from colocam.lab.study.cells import CannotRunError, run_cell
+from colocam.lab.study.output import Conditions, write_study
+from colocam.lab.study.published import published
+from colocam.lab.study.recipe import Study
+from colocam.lab.study.recipes import STUDIES
+from colocam.lab.study.results import Results
+from colocam.lab.study.study_data import data_name, open_data
+from colocam.lab.study.workplace import Lab
+from colocam.utils.progress import say
+
+
+def list_studies() -> str:
+    """All studies, one a line: name, what in the paper, the question."""
+    width = max(map(len, STUDIES))
+    return "\n".join(
+        f"{study.name:{width}}  {study.title} – {published(study.name)['source']}" for study in STUDIES.values()
+    )
+
+
+def run_study(
+    name: str,
+    *,
+    data: str = "demo",
+    boxes: Path | None = None,
+    out: Path | None = None,
+    seeds: int | None = None,
+    preset: str = "cpu",
+    config_file: Path | None = None,
+    overrides: tuple[str, ...] = (),
+    device: str | None = None,
+    val_boxes: bool = False,
+    smoke: bool = False,
+) -> Path:
+    """Run a study and write its tables, drawings and page; returns the folder with them.
+
+    Args:
+        name: a key of ``STUDIES``.
+        data: ``demo``, a folder with manifest.csv and truth.csv, or a manifest.
+        boxes: table of true boxes, where ``data`` is a manifest.
+        out: folder of all studies on these data, ``studies/<data>`` if None; they share stage 1 and equal cells.
+        seeds: seeds 0 … seeds-1; 3 if None, 1 in a smoke test.
+        preset: configuration to start from.
+        config_file: YAML file that changes keys of the preset.
+        overrides: ``key=value``; the study's own changes come after them.
+        device: ``cpu`` or ``cuda``; the GPU if there is one.
+        val_boxes: boxes of validation videos choose the epochs, as published; else tags and maps alone.
+        smoke: tiny sizes and few cells, to see that everything runs.
+
+    Raises:
+        InterruptedRunError: stopped; what is finished is kept and written, the same command continues.
+    """
+    if name not in STUDIES:
+        raise ColocamError(f"no study '{name}'{suggest(name, list(STUDIES))}")
+    count = seeds if seeds is not None else 1 if smoke else 3
+    if count < 1:
+        raise ColocamError(f"--seeds {count}: give at least 1")
+    out = out or Path("studies") / (data_name(data) + "-smoke" * smoke)
+    opened = open_data(data, boxes, out / "work" / "world", smoke=smoke)
+    lab = Lab(out, opened, preset, config_file, overrides, device, val_boxes, smoke)
+    study, results = STUDIES[name], Results()
+    try:
+        _run(study, lab, count, results)
+    except (InterruptedRunError, KeyboardInterrupt) as stop:
+        _write(study, lab, count, results)
+        raise InterruptedRunError(
+            f"{str(stop).partition(':')[0] or 'stopped'}: run the same command again to continue the study"
+        ) from stop
+    return _write(study, lab, count, results)
+
+
+def _run(study: Study, lab: Lab, seeds: int, results: Results) -> None:
+    """Seed by seed, so that an interrupted study has whole tables of fewer seeds."""
+    cells = study.cells(lab)
+    for seed in range(seeds):
+        for number, cell in enumerate(cells, start=1):
+            if cell in results.reasons or (seed and not cell.seeded):
+                continue
+            say(f"{study.name}: seed {seed}, cell {number} of {len(cells)}: {cell.label}")
+            try:
+                folder, result = run_cell(lab, cell, seed)
+            except CannotRunError as error:
+                results.reasons[cell] = str(error)
+                say(str(error))
+                continue
+            results.folders.setdefault(cell, folder)
+            results.found.setdefault(cell, {})[seed] = result
+
+
+def _write(study: Study, lab: Lab, seeds: int, results: Results) -> Path:
+    findings = study.read(lab, results)
+    wanted = sum(seeds if cell.seeded else 1 for cell in study.cells(lab) if cell not in results.reasons)
+    conditions = Conditions.of(study, lab, seeds, results, wanted)
+    reasons = list(dict.fromkeys(results.reasons.values()))
+    return write_study(lab.out / study.name, study, findings, conditions, reasons)

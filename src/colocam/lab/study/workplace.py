@@ -1,0 +1,146 @@
+"""Where a study's cells are run: data, configuration, folders, and what cells share."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+from colocam.config import ClipModel, Config, LocalizerStage, Method, load_config
+from colocam.data.catalogue import read_catalogue
+from colocam.evaluation.run_evaluation import Exam, open_exam
+from colocam.lab.measuring.record import conditions
+from colocam.lab.study.study_data import StudyData
+from colocam.run import choose_device, open_run
+from colocam.training import train
+
+T = TypeVar("T")
+
+SMOKE = (
+    "frames.resize=36",
+    "frames.crop=32",
+    "frames.per_val_clip=2",
+    "backbone.args={channels: [8, 8, 8, 8], stem_type: deep, stem_width: 4}",
+    "classifier.epochs=1",
+    "classifier.batch=4",
+    "classifier.frames_per_clip=2",
+    "localizer.epochs=1",
+    "localizer.batch=6",
+    "localizer.frames=3",
+    "localizer.decoder=[8, 8, 8, 8]",
+    "localizer.seeds.foreground=20",
+    "localizer.seeds.background=20",
+)
+"""Sizes that prove that a study runs, and nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """The conditions of a study.
+
+    Attributes:
+        out: folder of all studies on these data; each gets a folder with its results there.
+        data: videos, tags and boxes.
+        preset: configuration to start from.
+        config_file: YAML file that changes keys of the preset.
+        overrides: the user's ``key=value``; a cell's own come after them.
+        device: ``cpu`` or ``cuda``; None for the GPU, if there is one.
+        val_boxes: boxes of validation videos choose the epochs, as published; else tags and maps alone do.
+        smoke: tiny sizes and few cells.
+    """
+
+    out: Path
+    data: StudyData
+    preset: str = "cpu"
+    config_file: Path | None = None
+    overrides: tuple[str, ...] = ()
+    device: str | None = None
+    val_boxes: bool = False
+    smoke: bool = False
+    _trained: set[Path] = field(default_factory=set, repr=False)
+    _exams: dict[Path, Exam] = field(default_factory=dict, repr=False)
+
+    def few(self, values: Sequence[T], smoke: int = 2) -> Sequence[T]:
+        """All values of a study, or the first ones of a smoke test."""
+        return values[:smoke] if self.smoke else values
+
+    def config(self, overrides: tuple[str, ...] = (), seed: int = 0, methods: tuple[Method, ...] = ()) -> Config:
+        """The configuration of a cell: preset, file, the user's changes, then the cell's."""
+        own = (*overrides, f"seed={seed}", f"methods=[{', '.join(methods)}]")
+        return load_config(self.preset, self.config_file, [*(SMOKE if self.smoke else ()), *self.overrides, *own])
+
+    @property
+    def work(self) -> Path:
+        """What studies share and nobody reads: frames, classifiers, cells."""
+        return self.out / "work"
+
+    @property
+    def where(self) -> torch.device:
+        """Where is computed."""
+        return choose_device(self.device)
+
+    def identity(self, config: Config) -> dict[str, Any]:
+        """All that a trained cell's result depends on, as plain JSON."""
+        return {
+            "data": self.data.digest,
+            "val_boxes": self.val_boxes,
+            "config": _without_clip(config).model_dump(mode="json"),
+        }
+
+    def train(self, config: Config, folder: Path, classifier: Path | None = None) -> Path:
+        """Train or continue ``folder``; frames are decoded once for all."""
+        return train(
+            self.data.manifest,
+            folder,
+            _without_clip(config),
+            boxes=self.data.truth if self.val_boxes else None,
+            frames=self.work / "frames",
+            classifier=classifier,
+            device=self.device,
+        )
+
+    def stage1(self, config: Config) -> Path:
+        """The run folder with the classifier and the CAMs that ``config`` begins with, trained on first use."""
+        plain = stage1_config(config)
+        folder = self.work / "stage1" / f"seed-{config.seed}-{digest(self.identity(plain))}"
+        if folder not in self._trained:
+            self.train(plain, folder)
+            self._trained.add(folder)
+        return folder
+
+    def exam(self, run: Path) -> Exam:
+        """The test frames as the classifier of ``run`` sees them; the last one asked for is kept."""
+        if run not in self._exams:
+            self._exams.clear()
+            self._exams[run] = open_exam(open_run(run, self.device), self.data.truth)
+        return self._exams[run]
+
+    def fewest_clips(self) -> int:
+        """Training clips of the tag that has the fewest."""
+        catalogue = read_catalogue(self.data.manifest, val_fraction=self.config().frames.val_fraction, seed=0)
+        return min(Counter(clip.tag for clip in catalogue.of("train")).values())
+
+
+def stage1_config(config: Config) -> Config:
+    """``config`` with nothing in it that stage 1 does not read, save the decoder, which is checked beforehand."""
+    localizer = LocalizerStage(decoder=config.localizer.decoder)
+    return _without_clip(config.model_copy(update={"methods": (), "localizer": localizer}))
+
+
+def device_name(device: torch.device) -> str:
+    """The device in words, as the benches write it."""
+    return str(conditions("", device)["device"])
+
+
+def digest(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
+    """A short name for ``value``: equal values, equal names."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _without_clip(config: Config) -> Config:
+    """Where CLIP lies changes nothing that is not asked of CLIP."""
+    return config if config.cam == "clip-es" else config.model_copy(update={"clip": ClipModel()})

@@ -1,0 +1,246 @@
+"""One video: its cast, its place, its camera and light, and its frames with the truth about each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from colocam.lab.world.backdrop import paint_background, paint_foreground
+from colocam.lab.world.classes import CLASSES, CONTEXTS, distractor
+from colocam.lab.world.colours import Palette, draw_palette, object_colours
+from colocam.lab.world.extent import true_box
+from colocam.lab.world.motion import STYLES, Camera, Floats, Light, Path, Size, leave, lighting, pan, roam
+from colocam.lab.world.sprites import Actor, lay, make_actor
+from colocam.lab.world.textures import Array, as_float
+from colocam.types import Box
+
+Image = npt.NDArray[np.uint8]
+
+SIZES = (0.28, 0.88)
+"""Least and greatest size of an object (geometric mean of width and height), as a share of the frame's height."""
+CANVAS = (1.9, 1.6)
+"""Width and height of the background, in frames."""
+PARALLAX = 1.5
+"""How much faster than the background the foreground passes."""
+SHUTTER = 0.5
+"""The share of a frame's time in which the shutter is open: the longer, the more motion blur."""
+EXPOSURES = 7
+"""Moments at which poses are known while the shutter is open."""
+IN_FRONT = 0.3
+"""Share of the distractors that pass in front of the object."""
+FOREIGN_CONTEXT = 0.08
+"""Probability that the context of another class appears."""
+SLACK = 64
+"""Each frame takes its sensor noise from a random place of a field this many pixels larger than the frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a video is to be like.
+
+    Attributes:
+        near: the background has about the object's colour.
+        empty: the object is away for a while.
+        occluded: the object passes behind things in the foreground.
+        context: the texture that goes with the class is about.
+        distractors: how many things of no class move about.
+        size: mean size of the object, as a share of the frame's height.
+        style: how the object travels, see ``motion.STYLES``.
+        objects: how many objects of the class there are; all but the first stay in the frame.
+    """
+
+    near: bool
+    empty: bool
+    occluded: bool
+    context: bool
+    distractors: int
+    size: float
+    style: str
+    objects: int = 1
+
+
+def draw_traits(phases: Floats, index: int) -> Traits:
+    """Traits of video ``index``, evenly spread over the first n videos for every n, so that small sets are balanced.
+
+    A Kronecker sequence: trait i of video k follows from ``(phases_i + k·√p_i) mod 1``, p_i a prime. ``phases`` (7,)
+    in 0–1 differ by class and split.
+    """
+    near, empty, occluded, context, company, size, style = (phases + index * np.sqrt([5, 2, 3, 7, 11, 13, 17])) % 1
+    low, high = np.log(1.5 * SIZES[0]), np.log(0.95 * SIZES[1])
+    return Traits(
+        near=bool(near < 0.2),
+        empty=bool(empty < 0.25),
+        occluded=bool(occluded < 0.4),
+        context=bool(context < 0.6),
+        distractors=int(np.searchsorted([0.15, 0.5, 0.85], company)),
+        size=float(np.exp(low + (high - low) * size**0.7)),
+        style=list(STYLES)[int(np.searchsorted(np.cumsum([kind.share for kind in STYLES.values()])[:-1], style))],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """One rendered frame.
+
+    Attributes:
+        image: (h, w, 3) uint8 RGB.
+        box: the object's true box in pixels, None where it is not to be seen.
+        hidden: share of the object's pixels in the frame that something stands in front of, 0–1.
+        others: true boxes of further objects of the class.
+    """
+
+    image: Image
+    box: Box | None
+    hidden: float
+    others: tuple[Box, ...] = ()
+
+
+def render(
+    tag: str, traits: Traits, seeds: np.random.SeedSequence, *, frames: int, size: Size, fps: int
+) -> Iterator[Shot]:
+    """Render the frames of one video of class ``tag``; everything random comes from ``seeds``."""
+    looks, moves, place, others, front, view = (np.random.default_rng(child) for child in seeds.spawn(6))
+    shutter = np.linspace(-0.5, 0.5, EXPOSURES) * SHUTTER
+    time = np.clip(np.arange(frames)[:, None] + shutter, 0, max(frames - 1, 1)) / fps
+    palette = draw_palette(looks, near=traits.near)
+    hero = _hero(looks, moves, tag, traits, time=time, frame=size, colours=palette.object)
+    herd = [
+        hero,
+        *(
+            _companion(np.random.default_rng(child), tag, traits, time, size, palette.object)
+            for child in seeds.spawn(traits.objects - 1)
+        ),
+    ]
+    cast = [_passer_by(others, time, size) for _ in range(traits.distractors)]
+    ahead = [bool(others.random() < IN_FRONT) for _ in cast]
+
+    width, height = size
+    canvas = (int(width * CANVAS[0]), int(height * CANVAS[1]))
+    contexts = [other for other in CONTEXTS if (traits.context if other == tag else place.random() < FOREIGN_CONTEXT)]
+    background = paint_background(place, palette.background, *canvas, unit=height, contexts=contexts)
+    middle = time[:, EXPOSURES // 2]
+    camera, light = pan(view, middle, size, canvas), lighting(view, middle, size)
+    foreground = _foreground(front, palette, canvas, camera, hero.path) if traits.occluded else None
+    noise = view.normal(0, view.uniform(1.0, 5.0), (height + SLACK, width + SLACK, 3)).astype(np.float32)
+    focus = view.uniform(0.35, 0.75)
+
+    for index in range(frames):
+        seconds = index / fps
+        image = _look(background, camera.matrix(index), size, cv2.BORDER_REFLECT_101)
+        before = np.zeros((height, width, 4), np.float32)
+        layers = [np.zeros((height, width, 4), np.float32) for _ in herd]
+        for passer, is_ahead in zip(cast, ahead, strict=True):
+            passer.draw(before if is_ahead else image, index, seconds)
+        for one, layer in zip(herd, layers, strict=True):
+            one.draw(layer, index, seconds)
+        if foreground is not None:
+            lay(before, _look(foreground, camera.matrix(index, PARALLAX), size, cv2.BORDER_CONSTANT))
+        for layer in (*layers, before):
+            lay(image, layer)
+        (box, hidden), *company = _true_boxes(herd, layers, before, index)
+        x, y = view.integers(0, SLACK, 2)
+        exposed = _expose(image[..., :3], light, index, noise[y : y + height, x : x + width], focus)
+        yield Shot(exposed, box, hidden, tuple(other for other, _ in company if other is not None))
+
+
+def _true_boxes(
+    herd: "list[_Moving]", layers: list[Array], before: Array, index: int
+) -> list[tuple[Box | None, float]]:
+    """Box of each object and the share of it that is hidden, by what lies before it and by later objects."""
+    found = []
+    for one, layer in zip(reversed(herd), reversed(layers), strict=True):
+        whole = one.actor.area(1.0) * float(one.path.size[index].mean()) ** 2
+        found.append(true_box(layer[..., 3], before[..., 3], whole))
+        together = layer.copy()
+        lay(together, before)
+        before = together
+    return found[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Moving:
+    actor: Actor
+    path: Path
+    """Poses at (frames, exposures)."""
+
+    def draw(self, layer: Array, index: int, seconds: float) -> None:
+        """Lay one frame over ``layer`` (h, w, 4), blurred by its own motion while the shutter is open."""
+        position, size, tilt = self.path.position[index], self.path.size[index], self.path.tilt[index]
+        reach = self.actor.figure.reach * size.max()
+        x1, y1 = np.maximum(np.floor(position.min(0) - reach), 0).astype(int)
+        x2, y2 = np.maximum(np.ceil(position.max(0) + reach), 0).astype(int)
+        region = layer[y1:y2, x1:x2]
+        if region.size == 0:
+            return
+        travel = float(np.hypot(*(position[-1] - position[0])))
+        count = int(np.clip(np.ceil(travel / 2), 1, EXPOSURES))
+        total = np.zeros((*region.shape[:2], 4), np.float32)
+        for step in np.linspace(0, EXPOSURES - 1, 2 * count + 1)[1::2].round().astype(int):
+            exposure = total if count == 1 else np.zeros_like(total)
+            self.actor.draw(exposure, position[step] - (x1, y1), float(size[step]), float(tilt[step]), seconds)
+            if count > 1:
+                total += exposure / np.float32(count)
+        lay(region, total)
+
+
+def _hero(
+    looks: np.random.Generator,
+    moves: np.random.Generator,
+    tag: str,
+    traits: Traits,
+    *,
+    time: Floats,
+    frame: Size,
+    colours: Array,
+) -> _Moving:
+    size = traits.size * frame[1]
+    limits = (SIZES[0] * frame[1], SIZES[1] * frame[1])
+    actor = make_actor(CLASSES[tag](looks), colours, size, mirrored=bool(looks.random() < 0.5))
+    path = roam(moves, time, frame, size=size, style=STYLES[traits.style], limits=limits)
+    if traits.empty:
+        path = leave(moves, path, time, frame, reach=actor.figure.reach)
+    return _Moving(actor, path)
+
+
+def _companion(
+    rng: np.random.Generator, tag: str, traits: Traits, time: Floats, frame: Size, colours: Array
+) -> _Moving:
+    """Another object of the class, of the same colours, with a look, a size and a path of its own."""
+    size = max(SIZES[0], traits.size * float(rng.uniform(0.6, 1))) * frame[1]
+    actor = make_actor(CLASSES[tag](rng), colours, size, mirrored=bool(rng.random() < 0.5))
+    limits = (SIZES[0] * frame[1], SIZES[1] * frame[1])
+    style = STYLES[str(rng.choice(list(STYLES)))]
+    return _Moving(actor, roam(rng, time, frame, size=size, style=style, limits=limits))
+
+
+def _passer_by(rng: np.random.Generator, time: Floats, frame: Size) -> _Moving:
+    size = frame[1] * float(np.exp(rng.uniform(np.log(0.12), np.log(0.42))))
+    path = roam(
+        rng, time, frame, size=size, style=STYLES[str(rng.choice(list(STYLES)))], limits=(0.7 * size, 1.4 * size)
+    )
+    actor = make_actor(distractor(rng), object_colours(rng, rng.uniform(0, 360)), size)
+    return _Moving(actor, path)
+
+
+def _foreground(rng: np.random.Generator, palette: Palette, canvas: Size, camera: Camera, path: Path) -> Array:
+    """Things in the foreground that the object passes behind at some time."""
+    moment = int(len(path.size) * rng.uniform(0.1, 0.9))
+    position = np.clip(path.position[moment, 0], 0, camera.frame)
+    target = camera.matrix(moment, PARALLAX) @ [*position, 1]
+    return paint_foreground(rng, palette.background, *canvas, target=target, size=float(path.size[moment, 0]))
+
+
+def _look(canvas: Array, matrix: Floats, size: Size, border: int) -> Array:
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    return as_float(cv2.warpAffine(canvas, matrix, size, flags=flags, borderMode=border))
+
+
+def _expose(image: Array, light: Light, index: int, grain: Array, focus: float) -> Image:
+    """The picture as a camera records it: lens, light, sensor."""
+    image = as_float(cv2.GaussianBlur(image, (0, 0), focus))
+    coded = np.clip(image * (255 * light.shade[index][..., None]) + 0.5, 0, 255).astype(np.uint8)
+    levels = 255 * np.clip(np.linspace(0, 1, 256)[:, None] * light.gain[index], 0, 1) ** light.gamma
+    exposed = cv2.LUT(coded, levels.astype(np.float32)[None]) + grain + 0.5
+    return np.clip(as_float(exposed), 0, 255).astype(np.uint8)

@@ -1,0 +1,1 @@
+"""From network output to the map that boxes are read from: mapper, colour mean, focus."""

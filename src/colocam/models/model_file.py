@@ -1,0 +1,64 @@
+"""A trained model on disk: ``model.safetensors`` with the weights, ``model.json`` with all else it needs.
+
+Kernels and matrices are stored in float16, half the bytes; statistics of batch norms, which may be large or tiny, and
+biases are not.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from colocam.config.card import Card, parse_card
+from colocam.errors import ColocamError
+from colocam.models.classifier import Classifier
+from colocam.models.localizer_net import LocalizerNet
+from colocam.utils.checkpoint import save_tensors
+from colocam.utils.files import write_json
+
+__all__ = ["Card", "Model", "load_model", "save_model"]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A network with its card."""
+
+    net: LocalizerNet
+    card: Card
+
+
+def save_model(folder: Path, model: Model) -> None:
+    """Write both files; the card comes last, so a folder with a card is whole."""
+    card = folder / "model.json"
+    card.unlink(missing_ok=True)
+    weights = {name: _stored(value) for name, value in model.net.state_dict().items()}
+    save_tensors(folder / "model.safetensors", weights)
+    write_json(card, model.card.model_dump(mode="json"))
+
+
+def load_model(folder: Path) -> Model:
+    """Open a trained model on the CPU, in evaluation mode."""
+    path = folder / "model.json"
+    if not path.is_file():
+        raise ColocamError(f"no trained model in {folder} (model.json is missing): finish 'colocam train' first")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except ValueError:  # not even text
+        text = ""
+    card = parse_card(text, str(path))
+    backbone = card.backbone.model_copy(update={"pretrained": False, "weights": None})
+    net = LocalizerNet(Classifier(backbone, len(card.tags)), card.decoder)
+    weights = folder / "model.safetensors"
+    try:
+        net.load_state_dict(load_file(weights))
+    except (OSError, SafetensorError, RuntimeError) as error:
+        raise ColocamError(f"{weights} is missing or damaged: train again or restore the file") from error
+    return Model(net.eval(), card)
+
+
+def _stored(weight: Tensor) -> Tensor:
+    """Kernels in half precision, where it can hold them."""
+    half = weight.half()
+    return half if weight.dim() > 1 and weight.is_floating_point() and bool(half.isfinite().all()) else weight

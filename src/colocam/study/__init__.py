@@ -1,6 +1,0 @@
-"""Each table and figure of the paper as one command, with the published numbers beside ours."""
-
-from colocam.study.recipes import STUDIES
-from colocam.study.runner import list_studies, run_study
-
-__all__ = ["STUDIES", "list_studies", "run_study"]

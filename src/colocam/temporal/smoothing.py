@@ -1,0 +1,244 @@
+"""Boxes that hold together over time, as a chain of stages over what the model sees in each frame.
+
+Each stage takes frames in order and hands them on in order, some frames later where it looks ahead; none keeps more.
+
+    mark_cuts ─► vote (classes) ─► choose (best path through the candidates; presence; class) ─► number ─► smooth
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count, takewhile
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.boxes.candidates import Candidates, at_own_threshold, explained
+from colocam.temporal.cuts import AROUND, find_cuts, may_be_cut
+from colocam.temporal.path import NONE, BestPath, iou_of_two, smooth_box
+from colocam.temporal.presence import Calibration, Presence
+from colocam.types import VideoFrame
+
+Floats = npt.NDArray[np.float64]
+
+MEMORY = 50
+"""Frames after which a vote for a class counts only 1/e: in a long shot one thing may leave and another come."""
+GAP = 5
+"""Frames that a track may be out of sight; after more it is another one."""
+REACH = 6
+"""Frames on each side that a box is smoothed over."""
+WIDTH = 2.5
+"""Standard deviation of their weights, in frames."""
+SHARPNESS, SHARPNESS_ONLINE = 5.0, 1.25
+"""How much more a neighbour's box counts the better it explains the frame's own map: the power of its score.
+
+Where frames lie close together, all boxes explain the map about as well; where the object has moved on in between, only
+those that still fit do. So nothing needs to be known of the time between frames.
+"""
+
+
+class LookAhead(NamedTuple):
+    """Frames that each stage waits for."""
+
+    cuts: int
+    path: int
+    smooth: int
+
+
+OFFLINE = LookAhead(cuts=2, path=16, smooth=REACH)
+ONLINE = LookAhead(0, 0, 0)
+
+
+@dataclass(slots=True)
+class Sight:
+    """What the model sees in a frame, and what the stages make of it.
+
+    Attributes:
+        frame: the frame.
+        probabilities: (K,) of the classes.
+        heatmap: (h, w) foreground probability.
+        levels: (h, w) the same in 8 bits.
+        candidates: boxes that the object may have, in map pixels.
+        histogram: (D,) colours of the frame.
+        peaks: (K,) of the classes' activation maps.
+        cut: whether a new shot begins here.
+        votes: (K,) for the classes in the shot so far.
+        tag: number of the class that the shot shows, as far as it is known; None where frames stand alone.
+        choice: which candidate is the object, ``NONE`` for none.
+        track: number of the object from 0.
+        box: (4,) in map pixels, None where the object is not seen.
+        presence: probability that the tagged object is in the frame.
+    """
+
+    frame: VideoFrame
+    probabilities: npt.NDArray[np.float32]
+    heatmap: npt.NDArray[np.float32] = field(repr=False)
+    levels: npt.NDArray[np.uint8] = field(repr=False)
+    candidates: Candidates
+    histogram: npt.NDArray[np.float32] = field(repr=False)
+    peaks: npt.NDArray[np.float32]
+    cut: bool = False
+    votes: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    tag: int | None = None
+    choice: int = NONE
+    track: int | None = None
+    box: Floats | None = None
+    presence: float = 1.0
+
+
+Seen = tuple[int, Sight, list[float] | None]
+"""When a sight comes, and the box chosen in it."""
+
+
+def single(sights: Iterable[Sight], presence: Presence) -> Iterator[Sight]:
+    """Take the published box of each frame, and its presence, by itself; there are no tracks."""
+    for sight in sights:
+        (sight.presence,) = presence.push(sight.peaks, cut=True)
+        if len(sight.candidates.boxes):
+            sight.choice, sight.box = 0, sight.candidates.boxes[0]
+        yield sight
+
+
+def steady(sights: Iterable[Sight], ahead: LookAhead, presence: Presence) -> Iterator[Sight]:
+    """Choose, number and smooth the boxes; with :data:`ONLINE` a frame is handed on before the next is taken."""
+    voted = vote(mark_cuts(sights, ahead.cuts), presence.calibration)
+    return smooth(number(choose(voted, ahead.path, presence)), ahead.smooth)
+
+
+def mark_cuts(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
+    """Set ``cut``."""
+    past: deque[npt.NDArray[np.float32]] = deque(maxlen=AROUND + 1)
+    waiting: deque[Sight] = deque()
+
+    def decide() -> Sight:
+        if past and may_be_cut(past[-1], waiting[0].histogram):
+            histograms = np.stack([*past, *(one.histogram for one in waiting)])
+            waiting[0].cut = bool(find_cuts(histograms, ahead)[len(past)])
+        sight = waiting.popleft()
+        past.append(sight.histogram)
+        return sight
+
+    for sight in sights:
+        waiting.append(sight)
+        if len(waiting) > ahead:
+            yield decide()
+    while waiting:
+        yield decide()
+
+
+def vote(sights: Iterable[Sight], calibration: Calibration) -> Iterator[Sight]:
+    """Set ``votes``: each frame of the shot gives each class its probability, as far as its peak shows an object.
+
+    votes_k(t) = (1 − 1/M) · votes_k(t−1) + p_k(t) · σ(evidence_k(t)), M = :data:`MEMORY`. Classes of single frames take
+    turns, most of all in frames that show nothing.
+    """
+    votes: Floats = np.zeros(1)  # as many as there are classes with the first frame
+    for sight in sights:
+        own = sight.probabilities / (1 + np.exp(-calibration.evidence(sight.peaks)))
+        votes = (0 if sight.cut else 1 - 1 / MEMORY) * votes + own
+        sight.votes = votes
+        yield sight
+
+
+def class_of_shot(sight: Sight, coming: Iterable[Sight]) -> int:
+    """The class with the most votes in the shot, as far as it is known from the frames after ``sight``."""
+    *_, last = (sight, *takewhile(lambda one: not one.cut, coming))
+    return int(last.votes.argmax())
+
+
+def choose(sights: Iterable[Sight], lag: int, presence: Presence) -> Iterator[Sight]:
+    """Set ``choice``, by the best path, ``presence`` and ``tag``; all are known ``lag`` frames later."""
+    path = BestPath(lag)
+    waiting: deque[Sight] = deque()
+
+    def decided(choices: list[int], presences: list[float]) -> Iterator[Sight]:
+        for choice, there in zip(choices, presences, strict=True):
+            sight = waiting.popleft()
+            sight.choice, sight.presence, sight.tag = choice, there, class_of_shot(sight, waiting)
+            yield sight
+
+    for sight in sights:
+        waiting.append(sight)
+        choices = path.push(at_own_threshold(sight.candidates), cut=sight.cut)
+        yield from decided(choices, presence.push(sight.peaks, cut=sight.cut))
+    yield from decided(path.finish(), presence.finish())
+
+
+def number(sights: Iterable[Sight]) -> Iterator[Sight]:
+    """Set ``track`` and ``box`` where a candidate was chosen.
+
+    A track ends at a cut, after :data:`GAP` frames out of sight, and where the next box does not overlap the last.
+    """
+    numbers = count()
+    track, last, seen = -1, None, 0
+    for time, sight in enumerate(sights):
+        if sight.cut:
+            last = None
+        if sight.choice != NONE:
+            box = sight.candidates.boxes[sight.choice]
+            if last is None or time - seen > GAP + 1 or not iou_of_two(last, box.tolist()) > 0:
+                track = next(numbers)
+            sight.track, sight.box = track, box
+            last, seen = box.tolist(), time
+        yield sight
+
+
+def smooth(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
+    """Set ``box`` to one smoothed along its track, also in short gaps of it.
+
+    Boxes around count by their time and by how well they explain the frame's own map; without look-ahead, where lines
+    would carry on every tremble, their mean is taken.
+
+    With look-ahead a gap is filled if the same track goes on after it; without, the last box is held for the time that
+    a track may be out of sight.
+    """
+    past: deque[Seen] = deque(maxlen=REACH)
+    waiting: deque[Seen] = deque()
+    damping, sharpness = (0.0, SHARPNESS) if ahead else (inf, SHARPNESS_ONLINE)
+
+    def decide() -> Sight:
+        time, sight, box = waiting[0]
+        if sight.track is None:
+            sight.track = _within([*past], [*waiting], hold=ahead == 0)
+        around = [(at, seen) for at, one, seen in (*past, *waiting) if seen is not None and one.track == sight.track]
+        if sight.track is not None:
+            if box is None and ahead == 0:
+                sight.box = past[-1][1].box
+            else:
+                times, boxes = (np.array(one, np.float64) for one in zip(*around, strict=True))
+                counts = None if box is None else _counts(sight, boxes, sharpness)
+                sight.box = smooth_box(times, boxes, time, WIDTH, damping, counts)
+        past.append(waiting.popleft())
+        return sight
+
+    for time, sight in enumerate(sights):
+        waiting.append((time, sight, None if sight.box is None else sight.box.tolist()))
+        if len(waiting) > ahead:
+            yield decide()
+    while waiting:
+        yield decide()
+
+
+def _counts(sight: Sight, boxes: Floats, sharpness: float) -> Floats | None:
+    """(n,) what boxes (n, 4) count in a frame that shows the object; None where they explain nothing of its map."""
+    scores = explained(sight.levels, float(sight.candidates.thresholds[0]), boxes)
+    return scores**sharpness if scores.any() else None
+
+
+def _within(
+    past: list[Seen],
+    coming: list[Seen],
+    *,
+    hold: bool,
+) -> int | None:
+    """Which track a frame without a box belongs to, None for none; ``coming`` begins with that frame."""
+    time, sight, _ = coming[0]
+    before = next(((at, one.track) for at, one, box in reversed(past) if box is not None), None)
+    if before is None or sight.cut or any(one.cut for at, one, _ in past if at > before[0]):
+        return None
+    if hold:
+        return before[1] if time - before[0] <= GAP else None
+    after = next((one.track for _, one, box in coming[1:] if box is not None), None)
+    return before[1] if after == before[1] else None

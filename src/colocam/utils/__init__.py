@@ -1,0 +1,1 @@
+"""What every room may use: files, checkpoints, progress, devices, compiled functions, randomness."""

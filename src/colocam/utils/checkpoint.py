@@ -1,0 +1,40 @@
+"""Checkpoints: a JSON file that names its tensors. The JSON is renamed into place last, so a pair is never half new."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from colocam.errors import ColocamError
+from colocam.utils.files import atomic_path, write_json
+
+
+def save_tensors(target: Path, tensors: dict[str, Tensor]) -> None:
+    """Write a safetensors file, atomically; through bytes, since safetensors' own writer hides what the disk said."""
+    data = save({key: value.detach().cpu().contiguous() for key, value in tensors.items()})
+    with atomic_path(target) as temporary:
+        temporary.write_bytes(data)
+
+
+def save_checkpoint(folder: Path, name: str, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    """Write ``folder/name.json`` and the tensor file it names; the previous pair stays valid until both are whole."""
+    weights = folder / f"{name}-{state['step']:07d}.safetensors"
+    save_tensors(weights, tensors)
+    write_json(folder / f"{name}.json", {**state, "weights": weights.name})
+    for stale in folder.glob(f"{name}-*.safetensors"):
+        if stale != weights:
+            stale.unlink(missing_ok=True)
+
+
+def load_checkpoint(folder: Path, name: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """The tensors (on the CPU) and state of ``folder/name``, or None where there is none."""
+    path = folder / f"{name}.json"
+    if not path.is_file():
+        return None
+    try:
+        state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return load_file(folder / state["weights"]), state
+    except Exception as error:
+        raise ColocamError(f"{path} is damaged ({error}): delete {folder} to train this part anew") from error

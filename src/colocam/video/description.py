@@ -1,0 +1,118 @@
+"""What is known of the video that a table of boxes was made from: ``new.video.json`` beside ``new.csv``."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from colocam.errors import ColocamError
+from colocam.utils.files import utf8, write_json
+from colocam.video.reader import DEFAULT_FPS, VideoInfo, VideoReader
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SourceVideo:
+    """A video, as those who label it need to know it.
+
+    Attributes:
+        path: the file, or the folder of pictures, where it was when it was read.
+        width: pixels, as displayed.
+        height: pixels, as displayed.
+        fps: average frame rate.
+        frames: number of frames.
+        duration: seconds.
+        pictures: names of the files that are its frames, where it is a folder of pictures.
+    """
+
+    path: Path
+    width: int
+    height: int
+    fps: Fraction
+    frames: int
+    duration: float
+    pictures: tuple[str, ...] = ()
+
+    @property
+    def file(self) -> str:
+        """Name of the file, in characters that every format can hold."""
+        return utf8(self.path.name)
+
+
+def describe(path: Path, info: VideoInfo, frames: int, pictures: Sequence[Path] = ()) -> SourceVideo:
+    """Describe a video by what it says of itself, the number of frames that were counted, and its files, if several."""
+    fps = info.fps or DEFAULT_FPS
+    duration = info.duration or float(frames / fps)
+    return SourceVideo(path.absolute(), info.width, info.height, fps, frames, duration, picture_names(pictures))
+
+
+def picture_names(pictures: Sequence[Path]) -> tuple[str, ...]:
+    """File names, in characters that every format can hold."""
+    return tuple(utf8(picture.name) for picture in pictures)
+
+
+def probe_source(path: Path) -> SourceVideo:
+    """Describe a video by decoding it once: headers are often wrong about the number of frames."""
+    with VideoReader(path) as video:
+        for _ in video.frames():
+            pass
+        return describe(path, video.info, video.count, video.pictures)
+
+
+def source_path(table: Path) -> Path:
+    """Where the description of the video of a table lies."""
+    return table.with_name(f"{table.stem}.video.json")
+
+
+def write_source(table: Path, source: SourceVideo, made: str | None = None) -> Path:
+    """Write the description beside its table, with a digest of what the table was made of."""
+    target = source_path(table)
+    path = utf8(str(source.path))
+    numbers = {"width": source.width, "height": source.height, "fps": str(source.fps), "frames": source.frames}
+    more = {"made": made, "pictures": list(source.pictures) or None}
+    stated = {name: value for name, value in more.items() if value is not None}
+    write_json(target, {"format": FORMAT, "path": path, **numbers, "duration": source.duration, **stated})
+    return target
+
+
+def read_made(table: Path) -> str | None:
+    """The digest of what a table was made of, None where nothing says it."""
+    try:
+        made = json.loads(source_path(table).read_text(encoding="utf-8"))["made"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return str(made)
+
+
+def read_source(table: Path) -> SourceVideo:
+    """Read the description that lies beside a table."""
+    path = source_path(table)
+    try:
+        card = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ColocamError(
+            f"{path} is missing, which says how large and long the video of {table.name} is: give --video FILE"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise ColocamError(f"{path} cannot be read: restore it or give --video FILE") from error
+    try:
+        source = SourceVideo(
+            Path(str(card["path"])),
+            int(card["width"]),
+            int(card["height"]),
+            Fraction(card["fps"]),
+            int(card["frames"]),
+            float(card["duration"]),
+            tuple(str(name) for name in card.get("pictures", ())),
+        )
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise ColocamError(f"{path} does not describe a video: restore it or give --video FILE") from error
+    sound = card.get("format") == FORMAT and min(source.width, source.height, float(source.fps), source.frames) > 0
+    if source.pictures:  # they are opened and written by these names
+        own = all(name == Path(name).name for name in source.pictures)
+        sound = sound and own and len(source.pictures) >= source.frames
+    if not sound:
+        raise ColocamError(f"{path} does not describe a video: restore it or give --video FILE")
+    return source

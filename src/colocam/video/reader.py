@@ -1,0 +1,285 @@
+"""Frames of videos with their exact presentation times."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from itertools import chain
+from math import ceil, inf
+from pathlib import Path
+from types import TracebackType
+from typing import Self, cast
+
+import av
+import cv2
+import numpy as np
+from av.container import InputContainer
+from av.sidedata.sidedata import SideData
+from av.video.reformatter import VideoReformatter
+from av.video.stream import VideoStream
+
+from colocam.types import Image, VideoFrame
+from colocam.video.frame_choice import ALL, FrameChoice
+from colocam.video.images import folder_frames
+from colocam.video.input import UnreadableError, VideoInput, open_input
+
+__all__ = [
+    "DEFAULT_FPS",
+    "Image",
+    "UnreadableError",
+    "VideoFrame",
+    "VideoInfo",
+    "VideoReader",
+    "decode",
+    "estimate_frames",
+    "probe",
+]
+
+DEFAULT_FPS = Fraction(25)
+"""For files that state no frame rate, and for folders of pictures, which state none."""
+
+
+@dataclass(frozen=True, slots=True)
+class VideoInfo:
+    """What a file says about itself.
+
+    Attributes:
+        width: pixels, as displayed (rotation metadata applied).
+        height: pixels, as displayed.
+        fps: average frame rate, None where the file states none.
+        duration: seconds, None where the file states none.
+    """
+
+    width: int
+    height: int
+    fps: Fraction | None
+    duration: float | None
+
+
+class VideoReader:
+    """A video that is opened once, as a pipe or a camera can be, and read once; a context manager.
+
+    Any pixel format becomes 8-bit RGB (transparent pixels over black), rotation and mirroring metadata are applied,
+    and every frame has the size of the first one. Damaged frames are left out.
+
+    Args:
+        source: a file, a folder of pictures, or whatever else FFmpeg reads.
+        threads: decoder threads, 0 for one per core.
+
+    Attributes:
+        info: what the video says about itself; known when it is open.
+        start: presentation time of its first frame.
+        count: number of the last frame that was read, plus one.
+        total: number of frames that the container states, 0 where it states none.
+        pictures: the files that are its frames, by their numbers, where it is a folder of pictures.
+        ended: whether all of it was read.
+
+    Raises:
+        UnreadableError: it cannot be read or not one frame of it decodes.
+    """
+
+    def __init__(self, source: Path | VideoInput, *, threads: int = 0) -> None:
+        self.source = source if isinstance(source, VideoInput) else VideoInput(str(source))
+        self.threads = threads
+        self.count = 0
+        self.ended = False
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            path = self.source.path
+            opened = self._pictures(path) if path is not None and path.is_dir() else self._container(stack)
+            first = next(opened.frames, None)
+            if first is None:
+                raise UnreadableError(
+                    f"cannot read {self.source.name}: not one frame of it can be decoded (damaged or cut off)"
+                )
+            height, width = first.image().shape[:2]
+            self.info = VideoInfo(width, height, opened.fps, opened.duration)
+            self.start, self.total, self.pictures = first.pts, opened.total, opened.pictures
+            self._decoded = chain([first], opened.frames)
+            self._stack = stack.pop_all()
+        return self
+
+    def frames(self, choice: FrameChoice = ALL) -> Iterator[VideoFrame]:
+        """Yield the chosen frames in order of presentation.
+
+        The others are decoded too, since only so is ``index`` exact in every container, but they are not converted.
+        """
+        size = (self.info.width, self.info.height)
+        for one in choice(self._counted()):
+            image = one.image()
+            if (image.shape[1], image.shape[0]) != size:
+                image = cv2.resize(image, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
+            yield VideoFrame(one.index, one.pts, image)
+
+    def estimate(self, choice: FrameChoice = ALL) -> int:
+        """About how many frames :meth:`frames` will yield, by the header alone; 0 where it does not say."""
+        seconds, rate = self.info.duration or 0.0, self.info.fps or DEFAULT_FPS
+        return choice.estimate(self.total or ceil(seconds * rate), float(rate))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def _counted(self) -> "Iterator[_Decoded]":
+        for one in self._decoded:
+            self.count = one.index + 1
+            yield one
+        self.ended = True
+
+    def _container(self, stack: ExitStack) -> "_Opened":
+        container, stream = stack.enter_context(open_input(self.source, self.threads))
+        fps = stream.average_rate or stream.guessed_rate
+        upright = _Upright()
+        frames = (
+            _Decoded(index, _time(index, frame, fps or DEFAULT_FPS), partial(upright, frame))
+            for index, frame in enumerate(_decode_packets(container, stream))
+            if not frame.is_corrupt
+        )
+        return _Opened(fps, _duration(container, stream), stream.frames, frames)
+
+    def _pictures(self, folder: Path) -> "_Opened":
+        paths, pictures = folder_frames(folder, DEFAULT_FPS)
+        frames = (_Decoded(one.index, one.pts, partial(np.asarray, one.image)) for one in pictures)
+        return _Opened(None, float(len(paths) / DEFAULT_FPS), len(paths), frames, paths)
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    """A frame that is not converted yet."""
+
+    index: int
+    pts: float
+    image: Callable[[], Image]
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What a video says of itself, see :class:`VideoReader` and :class:`VideoInfo`, and its frames."""
+
+    fps: Fraction | None
+    duration: float | None
+    total: int
+    frames: Iterator[_Decoded]
+    pictures: tuple[Path, ...] = ()
+
+
+def probe(path: Path) -> VideoInfo:
+    """Read size, frame rate and duration; the first frame is decoded, so a file that passes can be decoded."""
+    with VideoReader(path, threads=1) as video:
+        return video.info
+
+
+def estimate_frames(path: Path, *, start: float = 0.0, end: float | None = None) -> int:
+    """About how many frames :func:`decode` will yield, by the file's header alone; 0 where it does not say."""
+    with open_input(path, 1) as (container, stream):
+        duration = _duration(container, stream)
+        rate = stream.average_rate or stream.guessed_rate or DEFAULT_FPS
+        if start <= 0 and end is None and stream.frames:
+            return stream.frames
+        last = min(end or inf, duration or inf)
+        return 0 if last == inf else max(0, ceil((last - start) * rate))
+
+
+def decode(
+    source: Path | VideoInput,
+    *,
+    start: float = 0.0,
+    end: float | None = None,
+    choice: FrameChoice | None = None,
+    threads: int = 0,
+) -> Iterator[VideoFrame]:
+    """Yield the frames of a video in order of presentation, see :class:`VideoReader`.
+
+    Args:
+        source: a file, a folder of pictures, or whatever else FFmpeg reads.
+        start: first second (pts) to yield; 0 means from the first frame, whatever its time.
+        end: second (pts) to stop at (exclusive), None for the end of the file.
+        choice: which frames to yield, in place of ``start`` and ``end``.
+        threads: decoder threads, 0 for one per core.
+
+    Raises:
+        UnreadableError: it cannot be read or not one frame of it decodes.
+    """
+    if choice is None and end is not None and end <= start:
+        return
+    with VideoReader(source, threads=threads) as video:
+        yield from video.frames(choice or FrameChoice(start=start if start > 0 else None, end=end))
+
+
+def _time(index: int, frame: av.VideoFrame, rate: Fraction) -> float:
+    stated = frame.time_base is not None and frame.pts is not None
+    return float(frame.pts * frame.time_base if stated else index / rate)  # type: ignore[operator]
+
+
+def _duration(container: InputContainer, stream: VideoStream) -> float | None:
+    if stream.duration and stream.time_base:
+        return float(stream.duration * stream.time_base)
+    return container.duration / av.time_base if container.duration else None
+
+
+def _decode_packets(container: InputContainer, stream: VideoStream) -> Iterator[av.VideoFrame]:
+    """Yield every frame that decodes; damage costs the packets it hit, not the rest of the file."""
+    for packet in _packets(container, stream):
+        try:
+            frames = stream.codec_context.decode(packet)
+        except av.FFmpegError:
+            continue
+        yield from frames
+
+
+def _packets(container: InputContainer, stream: VideoStream) -> Iterator["av.Packet[VideoStream] | None"]:
+    """Yield packets as far as the file can be read, then None: the decoder still holds frames."""
+    with suppress(av.FFmpegError):
+        yield from container.demux(stream)
+    yield None
+
+
+class _Upright:
+    """Turns decoded frames into (H, W, 3) RGB as they are to be shown.
+
+    The display matrix of a frame is read when its angle is seen for the first time: PyAV's list of side data holds its
+    frame and the frame holds the list, so that decoded pictures would pile up until Python looks for such cycles.
+    """
+
+    def __init__(self) -> None:
+        self._matrices: dict[int, tuple[int, int, int, int] | None] = {}
+        self._reformatter = VideoReformatter()
+
+    def __call__(self, frame: av.VideoFrame) -> Image:
+        image = _to_rgb(frame, self._reformatter)
+        if frame.rotation not in self._matrices:
+            self._matrices[frame.rotation] = _display_matrix(frame)
+        matrix = self._matrices[frame.rotation]
+        if matrix is None:
+            return image
+        a, b, c, d = matrix
+        if abs(b) > abs(a):
+            image, across, down = image.transpose(1, 0, 2), c, b
+        else:
+            across, down = a, d
+        return np.ascontiguousarray(image[:: -1 if down < 0 else 1, :: -1 if across < 0 else 1])
+
+
+def _to_rgb(frame: av.VideoFrame, reformatter: VideoReformatter) -> Image:
+    """(H, W, 3) RGB of a decoded frame, as it is stored."""
+    if frame.format.name == "pal8" or any(component.is_alpha for component in frame.format.components):
+        rgba = reformatter.reformat(frame, format="rgba").to_ndarray().astype(np.uint16)
+        return ((rgba[..., :3] * rgba[..., 3:] + 127) // 255).astype(np.uint8)
+    return cast("Image", reformatter.reformat(frame, format="rgb24").to_ndarray())
+
+
+def _display_matrix(frame: av.VideoFrame) -> tuple[int, int, int, int] | None:
+    """Signs of a stored pixel's way to the screen: (x, y) is shown at (a·x + c·y, b·x + d·y), a … d near 0 or ±1."""
+    try:
+        matrix = cast("SideData | None", frame.side_data.get("DISPLAYMATRIX"))
+    except ValueError:  # PyAV cannot list kinds of side data newer than itself (EXIF for one), only give the angle
+        quarter = round(frame.rotation / 90) % 4  # counter-clockwise
+        return ((1, 0, 0, 1), (0, -1, 1, 0), (-1, 0, 0, -1), (0, 1, -1, 0))[quarter]
+    if matrix is None:
+        return None
+    a, b, _, c, d = np.frombuffer(bytes(matrix), np.int32)[:5].tolist()
+    return a, b, c, d

@@ -1,0 +1,164 @@
+"""CAMs on disk: computed once, looked up by clip and frame, and anew for another classifier or other frames."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from colocam.cams import METHODS, extract, min_max
+from colocam.cams import cam_source as sources
+from colocam.cams.cam_cache import CamStore, open_cams
+from colocam.cams.cam_source import open_source
+from colocam.config import ClipModel, load_config
+from colocam.data.augment import whole
+from colocam.data.batches import Picks
+from colocam.data.cache_entry import ROW, CachedClip
+from colocam.errors import InterruptedRunError
+from colocam.models import Classifier
+from colocam.models.identity import content_hash
+from colocam.types import Clip
+from colocam.utils import interrupt
+
+CPU = torch.device("cpu")
+
+
+def source(method, classifier):
+    return open_source(method, classifier, ClipModel(), ["cat", "dog"], CPU)
+
+
+def picks(clips, frames):
+    return Picks(torch.tensor(clips), torch.tensor(frames), torch.arange(len(clips)))
+
+
+def test_reading_finds_each_clips_own_frames():
+    lengths = [3, 1, 4]
+    cams = np.arange(8, dtype=np.float16)[:, None, None] * np.ones((2, 2), np.float16)
+    found = CamStore(cams, lengths).read(picks([2, 0, 1, 2], [3, 2, 0, 0]))
+    assert found.dtype == torch.float32
+    assert found[:, 0, 0].tolist() == [7, 2, 3, 4]
+
+
+@pytest.mark.parametrize("pool", [0, 1, 2, 5])
+def test_pooling_is_the_maximum_over_predecessors_of_the_same_clip(pool):
+    cams = np.random.default_rng(0).random((9, 3, 3)).astype(np.float16)
+    lengths, starts = [4, 5], [0, 4]
+    kept = CamStore(cams, lengths)
+    for clip, length in enumerate(lengths):
+        for frame in range(length):
+            first = starts[clip] + max(0, frame - pool)
+            expected = cams[first : starts[clip] + frame + 1].max(0)
+            assert (kept.read(picks([clip], [frame]), pool)[0].numpy() == expected).all()
+
+
+@pytest.fixture(scope="module")
+def classifiers(tiny):
+    torch.manual_seed(0)
+    backbone = load_config(overrides=tiny).backbone
+    return Classifier(backbone, 2).eval(), Classifier(backbone, 2).eval()
+
+
+@pytest.fixture
+def clips(tmp_path):
+    rng = np.random.default_rng(0)
+    made = []
+    for name, tag, frames in (("a", "cat", 3), ("b", "dog", 1), ("c", "cat", 2)):
+        file = tmp_path / f"{name}.rgb"
+        rng.integers(0, 256, (frames, 36, 36, 3)).astype(np.uint8).tofile(file)
+        rows = np.array([(i, i / 25, 64, 48) for i in range(frames)], ROW)
+        made.append(CachedClip(Clip(name, tag, "train", tmp_path / name, name), file, 36, rows))
+    return made
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_stored_cams_are_those_of_the_classifier(method, classifiers, clips, tmp_path, capsys):
+    kept = open_cams(source(method, classifiers[0]), clips, ["cat", "dog"], 32, tmp_path / "cams.npy", CPU)
+    assert kept.cams.shape == (6, 4, 4)
+    assert kept.cams.dtype == np.float16
+    for clip, frame, class_ in ((0, 2, 0), (1, 0, 1), (2, 1, 0)):
+        frames = whole(torch.from_numpy(clips[clip].frames[frame].copy()).permute(2, 0, 1)[None], 32)
+        expected = min_max(extract(method, classifiers[0], frames, torch.tensor([class_])))
+        torch.testing.assert_close(kept.read(picks([clip], [frame])), expected, rtol=0, atol=2e-3)
+    assert "class activation maps: 6/6" in capsys.readouterr().err
+
+
+def test_they_are_computed_once_and_again_only_if_something_changed(classifiers, clips, tmp_path, monkeypatch):
+    calls = []
+
+    def counted(method, classifier, frames, classes):
+        calls.append(len(frames))
+        return extract(method, classifier, frames, classes)
+
+    monkeypatch.setattr(sources, "extract", counted)
+    path = tmp_path / "cams.npy"
+
+    def computed(classifier, chosen=clips, size=32, method="layercam"):
+        calls.clear()
+        found = open_cams(source(method, classifier), chosen, ["cat", "dog"], size, path, CPU)
+        assert len(found.cams) == sum(map(len, chosen))
+        return sum(calls)
+
+    assert computed(classifiers[0]) == 6
+    assert computed(classifiers[0]) == 0
+    assert computed(classifiers[1]) == 6
+    assert computed(classifiers[1], clips[:2]) == 4
+    assert computed(classifiers[1], clips[:2], 24) == 4
+    assert computed(classifiers[1], clips[:2], 24, "cam") == 4
+    assert computed(classifiers[1], clips[:2], 24, "cam") == 0
+    assert computed(classifiers[1], clips[:2], 24) == 4
+    path.with_suffix(".json").unlink()
+    assert computed(classifiers[1], clips[:2], 24) == 4
+    path.unlink()
+    assert computed(classifiers[1], clips[:2], 24) == 4
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_computed_again_they_are_the_same_bytes(method, classifiers, clips, tmp_path):
+    files = []
+    for number, seed in enumerate((0, 1)):
+        torch.manual_seed(seed)
+        path = tmp_path / str(number) / "cams.npy"
+        open_cams(source(method, classifiers[0]), clips, ["cat", "dog"], 32, path, CPU)
+        files.append(path.read_bytes())
+    assert files[0] == files[1]
+    assert len(files[0]) < 6 * 4 * 4 * 2 + 256  # half precision, at the resolution of the features
+
+
+def test_every_method_has_a_file_of_its_own_content(classifiers, clips, tmp_path):
+    kept = {}
+    for method in METHODS:
+        open_cams(source(method, classifiers[0]), clips, ["cat", "dog"], 32, tmp_path / "cams.npy", CPU)
+        kept[method] = np.load(tmp_path / "cams.npy")
+        assert json.loads((tmp_path / "cams.json").read_text())["source"]["method"] == method
+    different = ["cam", "gradcam", "gradcam++", "layercam"]
+    for i, method in enumerate(different):
+        for other in different[:i]:
+            assert np.abs(kept[method] - kept[other]).max() > 1e-3, (method, other)
+
+
+def test_an_interruption_leaves_nothing_that_looks_whole(classifiers, clips, tmp_path, monkeypatch):
+    path = tmp_path / "cams" / "cams.npy"
+    open_cams(source("cam", classifiers[1]), clips, ["cat", "dog"], 32, path, CPU)
+    with monkeypatch.context() as patch:
+        patch.setattr(interrupt, "_requested", True)
+        with pytest.raises(InterruptedRunError, match="class activation maps"):
+            open_cams(source("cam", classifiers[0]), clips, ["cat", "dog"], 32, path, CPU)
+    assert not path.with_suffix(".json").exists()
+    kept = open_cams(source("cam", classifiers[0]), clips, ["cat", "dog"], 32, path, CPU)
+    assert json.loads(path.with_suffix(".json").read_text())["source"]["classifier"] == content_hash(classifiers[0])
+    assert len(kept.cams) == 6
+
+
+def test_the_hash_tells_weights_apart_and_nothing_else(classifiers):
+    first, second = classifiers
+    assert content_hash(first) == content_hash(first)
+    assert content_hash(first) != content_hash(second)
+    module = torch.nn.Conv2d(3, 4, 3)
+    before = content_hash(module)
+    module.to(memory_format=torch.channels_last)
+    assert content_hash(module) == before
+    with torch.no_grad():
+        module.bias[0] += 1e-7
+    assert content_hash(module) != before
+    assert content_hash(torch.nn.Linear(2, 3).half()) != content_hash(torch.nn.Linear(3, 2).half())
+    assert content_hash(torch.nn.Identity())

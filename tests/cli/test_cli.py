@@ -1,0 +1,426 @@
+"""The command line as a user meets it, with the input that users have: one clear line for what cannot be done."""
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from colocam.video.reader import decode
+
+
+def run_folders(folder: Path) -> list[Path]:
+    """Whatever under ``folder`` could be taken for a result."""
+    return [path for path in folder.rglob("*") if path.name in {"model.json", "config.yaml", "evaluation.json"}]
+
+
+@pytest.fixture
+def two_tags(tmp_path, make_video, square_video):
+    """A folder of two tags with two good videos each."""
+    for tag in ("bus", "cat"):
+        for number in range(2):
+            make_video(tmp_path / "videos" / tag / f"good-{number}.mp4", square_video(tag, number)[0])
+    return tmp_path / "videos"
+
+
+@pytest.fixture
+def train(colocam, tmp_path, tiny_sets):
+    """``train(videos, …)`` trains a tiny model into ``tmp_path/run``."""
+    return lambda videos, *more: colocam("train", videos, "--out", tmp_path / "run", *tiny_sets, *more)
+
+
+# what is wrong with the videos
+
+
+def test_missing_folder(train, tmp_path):
+    error = train(tmp_path / "nothing here").error
+    assert f"{tmp_path / 'nothing here'}: there is no such folder or manifest" in error
+    assert not (tmp_path / "run").exists()
+
+
+def test_empty_folder(train, tmp_path):
+    (tmp_path / "videos").mkdir()
+    assert "put the videos into one folder per tag" in train(tmp_path / "videos").error
+    (tmp_path / "videos" / "cat").mkdir()
+    assert f"{tmp_path / 'videos' / 'cat'}: no video in it" in train(tmp_path / "videos").error
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_single_video_in_place_of_a_folder(train, tmp_path, make_video):
+    assert "give a folder of tagged videos, or a manifest" in train(make_video(tmp_path / "one.mp4")).error
+
+
+def test_one_class_only(train, tmp_path, two_tags):
+    shutil.rmtree(two_tags / "cat")
+    assert "the only tag is 'bus': learning from tags needs at least two" in train(two_tags).error
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_tag_with_a_single_video(train, tmp_path, two_tags):
+    (two_tags / "cat" / "good-1.mp4").unlink()
+    error = train(two_tags).error
+    assert "the tag 'cat' has a single video (cat/good-0)" in error
+    assert "add another" in error
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("tag", ["average", "frames", "interval", "threshold", "top1", "top5"])
+def test_tags_that_are_keys_of_the_results(train, tmp_path, two_tags, tag):
+    (two_tags / "cat").rename(two_tags / tag)
+    assert f"the tag '{tag}' has a meaning of its own in the results: rename the tag" in train(two_tags).error
+    assert not (tmp_path / "run").exists()
+
+
+def test_unreadable_files_are_skipped_and_counted(train, tmp_path, two_tags):
+    good = (two_tags / "cat" / "good-0.mp4").read_bytes()
+    bad = {"empty.mp4": b"", "cut.mp4": good[: len(good) // 3], "text.mp4": b"no video\n" * 99, "pad": bytes(5000)}
+    for name, content in bad.items():
+        (two_tags / "cat" / name).write_bytes(content)
+    (two_tags / "cat" / "notes.txt").write_text("not even a candidate", encoding="utf-8")
+    manifest = ["path,tag,split"]
+    for path in sorted(two_tags.rglob("*")):
+        if path.is_file() and path.suffix != ".txt":
+            split = "val" if path.name == "good-1.mp4" else "train"
+            manifest.append(f"videos/{path.relative_to(two_tags)},{path.parent.name},{split}")
+    (tmp_path / "manifest.csv").write_text("\n".join(manifest), encoding="utf-8")
+    outcome = train(tmp_path / "manifest.csv")
+    assert outcome.code == 0
+    for name in bad:
+        lines = [line for line in outcome.err.splitlines() if str(two_tags / "cat" / name) in line]
+        assert len(lines) == 1
+        assert lines[0].startswith(f"warning: skipped videos/cat/{Path(name).stem}: cannot read ")
+    assert "warning: 4 of 8 clips cannot be read and are left out" in outcome.err
+    assert "notes.txt" not in outcome.err
+    assert (tmp_path / "run" / "model.json").is_file()
+
+
+def test_a_tag_whose_training_videos_are_all_unreadable(train, tmp_path, two_tags):
+    for path in (two_tags / "cat").iterdir():
+        path.write_bytes(b"")
+    outcome = train(two_tags)
+    assert "the tag 'cat' has no readable training video left: see the warnings above" in outcome.error
+    assert outcome.err.count("warning: skipped cat/good-") == 2
+    assert not (tmp_path / "run" / "model.json").exists()
+
+
+def test_nothing_readable_at_all(train, two_tags):
+    for path in two_tags.rglob("*.mp4"):
+        path.write_bytes(b"?" * 1000)
+    assert "not one clip can be read" in train(two_tags).error
+
+
+def test_every_kind_of_odd_video_trains_and_localizes(colocam, train, tmp_path, make_video, square_video, quadrants):
+    """One frame, fewer than n frames, odd sizes, variable rate, rotation, alpha, 10 bits, sound first, none; names."""
+    videos = tmp_path / "my videos"
+    kinds = {
+        "one frame": {"frames": square_video("cat", 1, 1)[0]},
+        "two frames": {"frames": square_video("cat", 2, 2)[0]},
+        "odd size": {"frames": square_video("cat", 3, 4, (51, 37))[0], "pix_fmt": "yuv444p"},
+        "variable rate": {"frames": square_video("cat", 4, 4)[0], "times": [0.5, 0.51, 1.0, 3.0]},
+        "rotated": {"frames": square_video("cat", 5, 4)[0], "rotation": 90},
+        "10 bit": {"frames": square_video("cat", 6, 4)[0], "pix_fmt": "yuv420p10le"},
+        "sound first": {"frames": square_video("cat", 7, 4)[0], "audio": "first"},
+        "with 'quotes' \"and\" %d": {"frames": square_video("cat", 8, 4)[0]},
+        "кошка 猫 ñ": {"frames": square_video("cat", 9, 4)[0], "audio": "last"},
+    }
+    for tag in ('un "chat" d\'or', "собака"):
+        for name, options in kinds.items():
+            make_video(videos / tag / f"{name}.mp4", **options)
+        alpha = [np.dstack([quadrants(), np.full((48, 64), 128, np.uint8)])] * 3
+        make_video(videos / tag / "alpha.mov", alpha, codec="qtrle", pix_fmt="argb")
+    outcome = train(videos)
+    assert outcome.code == 0, outcome.err
+    assert "warning" not in outcome.err
+    card = json.loads((tmp_path / "run" / "model.json").read_text(encoding="utf-8"))
+    assert card["tags"] == ['un "chat" d\'or', "собака"]
+    for name in ("rotated.mp4", "one frame.mp4", "кошка 猫 ñ.mp4", "alpha.mov"):
+        video = videos / "собака" / name
+        outcome = colocam("localize", tmp_path / "run", video, "-o", tmp_path / "output folder")
+        assert outcome.code == 0, outcome.err
+        drawn = list(decode(tmp_path / "output folder" / f"{video.stem}.mp4"))
+        original = list(decode(video))
+        assert [frame.image.shape for frame in drawn] == [frame.image.shape for frame in original]
+        rows = (tmp_path / "output folder" / f"{video.stem}.csv").read_text(encoding="utf-8").splitlines()
+        assert len(rows) == 1 + len(original)
+
+
+# where the results should go
+
+
+def test_output_below_a_file(train, tmp_path, two_tags):
+    (tmp_path / "run").write_text("a file", encoding="utf-8")
+    error = train(two_tags).error
+    assert f"cannot write {tmp_path / 'run'}: a file stands where a folder is needed: choose another output" in error
+    assert (tmp_path / "run").read_text(encoding="utf-8") == "a file"
+
+
+def test_output_where_nobody_may_write(colocam, two_tags, tiny_sets):
+    outcome = colocam("train", two_tags, "--out", "/proc/run", *tiny_sets)
+    assert "/proc/run" in outcome.error
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.EROFS, "the file system is read-only: choose another output folder"),
+        (errno.EACCES, "no permission to write there: choose another output folder"),
+    ],
+)
+def test_read_only_output_folder(train, tmp_path, two_tags, monkeypatch, number, remedy):
+    def refuse(path, *_args, **_options):
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    assert train(two_tags).error == f"error: cannot write {tmp_path / 'run'}: {remedy}"
+
+
+def test_a_folder_that_is_no_run(train, tmp_path, two_tags):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").write_text("precious", encoding="utf-8")
+    assert "is not empty and not a run folder: choose another folder" in train(two_tags).error
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["thesis.tex"]
+
+
+def test_a_run_of_another_configuration(colocam, trained, collection, frame_cache, tiny_sets):
+    arguments = ["train", collection.manifest, "--out", trained, "--frames", frame_cache, *tiny_sets]
+    before = (trained / "config.yaml").read_bytes()
+    methods = ["--set", "methods=[colocam, fcam]"]
+    error = colocam(*arguments, *methods, "--set", "localizer.losses.coloc=3").error
+    assert f"{trained} holds a run of another configuration (localizer.losses.coloc: 1.0 there, 3.0 now)" in error
+    error = colocam(*arguments, *methods, "--set", "backbone.args={drop_rate: 0.1}").error
+    assert "(backbone.args.drop_rate: not set there, 0.1 now): choose another folder or delete it" in error
+    assert "(methods: " in colocam(*arguments).error
+    assert (trained / "config.yaml").read_bytes() == before
+
+
+def test_a_run_of_other_videos_or_boxes(colocam, trained, collection, frame_cache, tiny_sets, two_tags):
+    same = ["--out", trained, "--frames", frame_cache, *tiny_sets, "--set", "methods=[colocam, fcam]"]
+    assert f"{trained} holds a run on other videos or boxes" in colocam("train", two_tags, *same).error
+    with_boxes = colocam("train", collection.manifest, *same, "--boxes", collection.truth)
+    assert f"{trained} holds a run on other videos or boxes" in with_boxes.error
+
+
+@pytest.mark.parametrize("full", ["data.json", "classifier/last-0000003.safetensors", "classifier/cams.npy"])
+def test_a_full_disk_and_then_the_same_command(colocam, collection, frame_cache, tiny_sets, trained, tmp_path, full):
+    """/dev/full in the place of a temporary file says what a full disk says."""
+    run, target = tmp_path / "run", tmp_path / "run" / full
+    target.parent.mkdir(parents=True)
+    target.with_name(f".{target.stem}.{os.getpid()}.tmp{target.suffix}").symlink_to("/dev/full")
+    command = ["train", collection.manifest, "--out", run, "--frames", frame_cache, *tiny_sets]
+    command += ["--set", "methods=[colocam, fcam]"]
+    if target.parent != run:  # the folder of a phase is there only in a run that has begun
+        shutil.copy(trained / "config.yaml", run)
+        shutil.copy(trained / "data.json", run)
+    error = colocam(*command).error
+    assert error == f"error: cannot write {target}: the disk is full: free some space and run the same command again"
+    assert not target.exists()
+    assert not (run / "model.json").exists()
+    assert not list(run.rglob(".*"))
+    assert colocam(*command).code == 0
+    for name in ("model.safetensors", "metrics.jsonl", "classifier/cams.npy", "fcam/model.safetensors"):
+        assert (run / name).read_bytes() == (trained / name).read_bytes()
+
+
+def test_a_full_disk_for_the_results_of_an_evaluation(colocam, collection, trained, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    (run / f".cases.{os.getpid()}.tmp.npz").symlink_to("/dev/full")
+    error = colocam("evaluate", run, "--boxes", collection.truth).error
+    assert f"cannot write {run / 'cases.npz'}: the disk is full" in error
+    assert not (run / "cases.npz").exists()
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "csv", "parquet"])
+def test_a_full_disk_for_the_results_of_a_video(colocam, trained, tmp_path, make_video, suffix):
+    video, out = make_video(tmp_path / "video.mp4", 12), tmp_path / "out"
+    out.mkdir()
+    (out / f".video.{os.getpid()}.tmp.{suffix}").symlink_to("/dev/full")
+    table = "parquet" if suffix == "parquet" else "csv"
+    outcome = colocam("localize", trained, video, "-o", out, "--table", table)
+    assert f"cannot write {out / 'video'}.{suffix}: the disk is full" in outcome.error
+    assert not (out / f"video.{suffix}").exists()
+    assert not list(out.glob(".*"))
+
+
+def test_a_disk_too_small_for_the_frames(train, two_tags, monkeypatch):
+    usage = shutil.disk_usage(two_tags)._replace(free=1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    error = train(two_tags).error
+    assert "the frame cache needs about" in error
+    assert "free some space" in error
+
+
+# what is wrong with the command
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--set", "localizer.epoch=3"], "did you mean 'localizer.epochs'?"),
+        (["--set", "localizer.epochs=many"], "'localizer.epochs'"),
+        (["--set", "frames.crop=64"], "frames.crop (64) must not exceed frames.resize (36)"),
+        (["--set", "localizer"], "write it as key.subkey=value"),
+        (["--preset", "papr"], "did you mean 'paper'?"),
+        (["--config", "no.yaml"], "no configuration file at no.yaml"),
+        (["--device", "toaster"], "--device toaster: give cpu or cuda"),
+        (["--device", "cuda:77"], "--device cuda:77: torch sees no such GPU"),
+        (["--boxes", "no.csv"], "cannot read no.csv: there is no such file"),
+        (["--set", "backbone.name=resnet10x"], "did you mean "),
+        (["--set", "localizer.decoder=[8, 8]"], "localizer.decoder has 2 channel numbers"),
+    ],
+)
+def test_wrong_options_of_train(train, collection, more, told):
+    assert told in train(collection.manifest, *more).error
+
+
+def test_impossible_networks_are_refused_before_anything_is_written(train, collection, tmp_path):
+    assert train(collection.manifest, "--set", "localizer.decoder=[8]").error
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--split", "tset"], "--split tset: give one of train, val, test"),
+        (["--boxes", "no.csv"], "cannot read no.csv: there is no such file"),
+        (["--device", "toaster"], "give cpu or cuda"),
+        (["--cams", "layercam,gradcam+"], "no CAM method 'gradcam+': did you mean 'gradcam++'?"),
+        (["--cams", ""], "no CAM method '': valid are cam, gradcam, "),
+    ],
+)
+def test_wrong_options_of_evaluate(colocam, trained, collection, more, told):
+    assert told in colocam("evaluate", trained, "--boxes", collection.truth, *more).error
+
+
+@pytest.mark.parametrize(
+    ("named", "shown"),
+    [
+        ("cam, layercam", ["LayerCAM", "CAM"]),
+        ("all", ["LayerCAM", "CAM", "GradCAM", "GradCAM++", "Smooth-GradCAM++", "XGradCAM"]),
+    ],
+)
+def test_cams_side_by_side(colocam, trained, collection, tmp_path, monkeypatch, named, shown):
+    monkeypatch.setenv("COLUMNS", "80")
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    outcome = colocam("evaluate", run, "--boxes", collection.truth, "--cams", named)
+    assert outcome.code == 0
+    heads = [line for line in outcome.out.splitlines() if line.startswith("┃")]
+    titles = [cell.strip() for line in heads for cell in line.strip("┃").split("┃")]
+    assert [title for title in titles if title] == [*shown, "F-CAM", "CoLo-CAM"]
+    assert max(len(line) for line in outcome.out.splitlines()[1:]) <= 80
+    assert colocam("report", run).code == 0
+    page = (run / "report" / "index.html").read_text(encoding="utf-8")
+    assert "Gain over LayerCAM" in page
+    assert all(title in page for title in shown)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "localize", "report"])
+def test_commands_on_folders_that_are_no_runs(colocam, tmp_path, collection, make_video, command):
+    arguments = {
+        "evaluate": ["--boxes", collection.truth],
+        "localize": [make_video(tmp_path / "video.mp4"), "-o", tmp_path / "out"],
+        "report": [],
+    }[command]
+    for run in (tmp_path, tmp_path / "missing"):
+        assert str(run) in colocam(command, run, *arguments).error
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "missing").exists()
+
+
+def test_an_unfinished_run(colocam, trained, tmp_path, collection, make_video):
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("config.yaml", "data.json", "environment.json"):
+        shutil.copy(trained / name, run)
+    assert "finish 'colocam train' first" in colocam("evaluate", run, "--boxes", collection.truth).error
+    video = make_video(tmp_path / "video.mp4")
+    assert "finish 'colocam train' first" in colocam("localize", run, video, "-o", tmp_path / "out").error
+    assert not (tmp_path / "out").exists()
+
+
+def test_ctrl_c_in_any_command(colocam, trained, collection, monkeypatch):
+    def interrupted(*_args, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("colocam.evaluation.run_evaluation.evaluate", interrupted)
+    outcome = colocam("evaluate", trained, "--boxes", collection.truth)
+    assert (outcome.code, outcome.err) == (130, "stopped\n")
+
+
+def test_what_the_system_refuses_is_one_line(colocam, trained, collection, monkeypatch):
+    def refused(*_args, **_options):
+        raise PermissionError(errno.EACCES, "Permission denied", "truth.csv")
+
+    monkeypatch.setattr("colocam.evaluation.run_evaluation.evaluate", refused)
+    assert "Permission denied: 'truth.csv'" in colocam("evaluate", trained, "--boxes", collection.truth).error
+
+
+def test_report_and_bench(colocam, trained, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    outcome = colocam("report", run)
+    assert outcome.code == 0
+    assert f"wrote {run / 'report' / 'index.html'}" in outcome.err
+    assert "<html" in (run / "report" / "index.html").read_text(encoding="utf-8")
+    assert "no bench 'speed'" in colocam("bench", "speed").error
+
+
+# real processes
+
+
+def colocam_process(*arguments: object) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("colocam")
+    return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+def test_help_is_quick_and_lists_every_command():
+    process = colocam_process("--help")
+    assert process.returncode == 0
+    for command in ("demo", "index", "train", "evaluate", "localize", "report", "bench"):
+        assert f" {command} " in process.stdout
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import colocam.cli, sys; print('torch' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert loaded.stdout == "False\n"
+
+
+def test_a_real_process_fails_in_one_line(tmp_path):
+    process = colocam_process("report", tmp_path / "no run")
+    assert process.returncode == 1
+    assert process.stdout == ""
+    assert (
+        process.stderr == f"error: {tmp_path / 'no run'} is not a run folder: it has no config.yaml that can be read\n"
+    )
+
+
+def test_a_missing_argument_shows_the_usage():
+    process = colocam_process("train")
+    assert process.returncode == 2
+    assert "Missing argument" in process.stderr
+    assert "Traceback" not in process.stderr
+
+
+def test_training_may_end_with_a_measurement_and_the_report(
+    colocam, trained, collection, frame_cache, tiny_sets, tmp_path
+):
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    command = ["train", collection.manifest, "--out", run, "--frames", frame_cache, *tiny_sets]
+    command += ["--set", "methods=[colocam, fcam]"]
+    outcome = colocam(*command, "--test-boxes", collection.truth)
+    assert outcome.code == 0
+    assert "tags-only" in outcome.out
+    assert json.loads((run / "evaluation.json").read_text(encoding="utf-8"))["data"]["split"] == "test"
+    assert "<html" in (run / "report" / "index.html").read_text(encoding="utf-8")
+    missing = colocam(*command, "--test-boxes", tmp_path / "none.csv")
+    assert missing.code != 0
+    assert f"{tmp_path / 'none.csv'}: there is no such file" in missing.error

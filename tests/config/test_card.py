@@ -1,0 +1,48 @@
+"""The card of a model: the same after writing and reading, and one line where it is none."""
+
+import json
+
+import pytest
+
+from colocam.config import Backbone
+from colocam.config.card import Card, parse_card
+from colocam.errors import ColocamError
+
+CARD = Card(
+    method="colocam",
+    tags=("cat", "naïve 'dog'"),
+    size=96,
+    threshold=0.1 + 0.2,
+    threshold_from="tags-only",
+    backbone=Backbone(name="resnet18", mean=(0.1, 0.2, 0.3), std=(1.0, 1.0, 1.0), args={"channels": [8, 8]}),
+    decoder=(8, 4),
+    presence=(1.5, -0.25),
+)
+
+
+@pytest.mark.parametrize("card", [CARD, CARD.model_copy(update={"presence": None})])
+def test_there_and_back(card):
+    assert parse_card(card.model_dump_json(), "x") == card
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "null",
+        "[1]",
+        '"format"',
+        "{}",
+        '{"format": 2}',
+        json.dumps({**json.loads(CARD.model_dump_json()), "x": 1}),
+    ],
+)
+def test_what_is_no_card(text):
+    with pytest.raises(ColocamError, match=r"^here is not a colocam model card: do that$"):
+        parse_card(text, "here", "do that")
+
+
+def test_another_format_is_named_before_its_keys_are_read():
+    with pytest.raises(ColocamError, match=r"^here has format 1, this colocam reads 2: update colocam"):
+        parse_card('{"format": 1, "other": "keys"}', "here")

@@ -1,0 +1,343 @@
+"""The frame cache: right frames, decoded once, safe against interruption and bad files."""
+
+import errno
+import os
+import pickle
+import shutil
+from collections import namedtuple
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+from skimage.transform import downscale_local_mean
+
+from colocam.data import cache_entry as store
+from colocam.data import frame_cache as cache_module
+from colocam.data.clip_frames import clip_frames, resize_square
+from colocam.data.frame_cache import cache_frames
+from colocam.errors import ColocamError, InterruptedRunError
+from colocam.types import Clip
+from colocam.video.images import read_picture
+from colocam.video.reader import UnreadableError, decode
+
+
+def clip_of(path, tag="cat", split="train", **more):
+    return Clip(f"{tag}/{path.stem}", tag, split, path, f"{tag}/{path.stem}", **more)
+
+
+@pytest.fixture
+def clips(tmp_path, make_video):
+    """Two clips of two tags."""
+    return [clip_of(make_video(tmp_path / f"{tag}.mp4", 12), tag) for tag in ("cat", "dog")]
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """Names of the files that were decoded."""
+    names = []
+
+    def spy(clip, **options):
+        names.append(clip.path.name)
+        return clip_frames(clip, **options)
+
+    monkeypatch.setattr(cache_module, "clip_frames", spy)
+    return names
+
+
+def left_over(folder):
+    return [path.name for path in folder.rglob("*") if path.name.startswith(".")]
+
+
+def test_frames_are_the_videos_frames(tmp_path, clips, number_of):
+    for cached, clip in zip(cache_frames(clips, tmp_path / "cache", size=32), clips, strict=True):
+        frames = list(decode(clip.path))
+        assert cached.clip is clip
+        assert len(cached) == 12
+        assert cached.frames.shape == (12, 32, 32, 3)
+        assert cached.frames.dtype == np.uint8
+        assert np.array_equal(cached.frames, [resize_square(frame.image, 32) for frame in frames])
+        assert cached.pts.tolist() == [frame.pts for frame in frames]
+        assert cached.index.tolist() == list(range(12))
+        assert (cached.width, cached.height) == (64, 48)
+        assert cached.sizes.tolist() == [[64, 48]] * 12
+        assert number_of(cached.frames[7]) == 7
+
+
+def test_a_second_call_decodes_nothing(tmp_path, clips, decoded):
+    first = cache_frames(clips, tmp_path / "cache", size=32)
+    assert sorted(decoded) == ["cat.mp4", "dog.mp4"]
+    again = cache_frames(clips, tmp_path / "cache", size=32)
+    assert len(decoded) == 2
+    assert all(np.array_equal(a.frames, b.frames) for a, b in zip(first, again, strict=True))
+
+
+def test_what_an_entry_depends_on(tmp_path, clips, make_video, decoded):
+    def count(**options):
+        before = len(decoded)
+        cache_frames(clips, tmp_path / "cache", **{"size": 32, "max_frames": None} | options)
+        return len(decoded) - before
+
+    assert count() == 2
+    assert count(size=16) == 2
+    assert count(max_frames=6) == 2
+    os.utime(clips[0].path, ns=(1, 1))
+    assert count() == 1
+    make_video(clips[0].path, 5)
+    os.utime(clips[0].path, ns=(1, 1))
+    assert count() == 1
+    clips[0] = replace(clips[0], end=0.1)
+    assert count() == 1
+    assert count() == 0
+
+
+def test_entries_that_do_not_fit_together_are_made_anew(tmp_path, clips, decoded):
+    folder = tmp_path / "cache"
+    whole = [np.array(cached.frames) for cached in cache_frames(clips, folder, size=32)]
+    rgb, npy = sorted(folder.glob("*.rgb")), sorted(folder.glob("*.npy"))
+    assert len(rgb) == len(npy) == 2
+    os.truncate(rgb[0], 100)
+    npy[1].write_bytes(b"not an array")
+    again = cache_frames(clips, folder, size=32)
+    assert len(decoded) == 4
+    assert all(np.array_equal(a.frames, b) for a, b in zip(again, whole, strict=True))
+
+
+@pytest.mark.parametrize("max_frames", [1, 2, 3, 5, 6, 11, 12, 13])
+def test_at_most_so_many_frames_at_a_regular_stride(tmp_path, make_video, number_of, max_frames):
+    clip = clip_of(make_video(tmp_path / "a.mp4", 12))
+    (cached,) = cache_frames([clip], tmp_path / "cache", size=16, max_frames=max_frames)
+    index = cached.index.tolist()
+    stride = 12 if len(index) == 1 else index[1] - index[0]
+    assert index == list(range(0, 12, stride))
+    assert max_frames / 2 <= len(index) <= max_frames
+    assert [number_of(frame) for frame in cached.frames] == index
+    assert cached.pts.tolist() == [number / 25 for number in index]
+
+
+def test_clips_of_one_file_share_one_pass(tmp_path, make_video, number_of, monkeypatch):
+    path = make_video(tmp_path / "a.mp4", 50)
+    passes = []
+    monkeypatch.setattr(cache_module, "decode", lambda *a, **k: passes.append(k) or decode(*a, **k))
+    ranges = [(0.0, 0.4), (0.2, 0.8), (0.8, 1.2), (1.2, 1.6)]
+    clips = [replace(clip_of(path), name=f"{n}", start=a, end=b) for n, (a, b) in enumerate(ranges)]
+    cached = cache_frames(clips, tmp_path / "cache", size=16)
+    assert [entry.index.tolist() for entry in cached] == [
+        list(range(round(start * 25), round(end * 25))) for start, end in ranges
+    ]
+    assert all([number_of(frame) for frame in entry.frames] == entry.index.tolist() for entry in cached)
+    assert [(options["start"], options["end"]) for options in passes] == [(0.0, 1.6)]
+    for clip, entry in zip(clips, cached, strict=True):
+        (alone,) = cache_frames([clip], tmp_path / "other", size=16)
+        assert np.array_equal(alone.frames, entry.frames)
+
+
+def test_a_clip_to_the_end_beside_one_that_ends(tmp_path, make_video):
+    path = make_video(tmp_path / "a.mp4", 30)
+    clips = [replace(clip_of(path), name="a", end=0.2), replace(clip_of(path), name="b", start=1.0)]
+    cached = cache_frames(clips, tmp_path / "cache", size=16)
+    assert [entry.index.tolist() for entry in cached] == [list(range(5)), list(range(25, 30))]
+
+
+def test_a_clip_beyond_the_end_of_its_file(tmp_path, make_video, capsys):
+    path = make_video(tmp_path / "a.mp4", 30)
+    clips = [clip_of(path), replace(clip_of(path), name="late", start=5.0, end=6.0)]
+    assert [entry.clip.name for entry in cache_frames(clips, tmp_path / "cache", size=16)] == ["cat/a"]
+    assert "skipped late: " in capsys.readouterr().err
+
+
+def test_one_file_under_two_tags(tmp_path, make_video, decoded):
+    path = make_video(tmp_path / "a.mp4", 6)
+    cached = cache_frames([clip_of(path, "cat"), clip_of(path, "pet")], tmp_path / "cache", size=16)
+    assert [entry.clip.tag for entry in cached] == ["cat", "pet"]
+    assert decoded == ["a.mp4"]
+
+
+@pytest.mark.parametrize("frames", [1, 2])
+def test_very_short_videos(tmp_path, make_video, frames):
+    (cached,) = cache_frames([clip_of(make_video(tmp_path / "a.mp4", frames))], tmp_path / "cache", size=16)
+    assert len(cached) == frames
+
+
+def test_hostile_files_are_skipped_named_and_counted(tmp_path, make_video, clips, capsys):
+    whole = make_video(tmp_path / "whole.mp4", 30).read_bytes()
+    (tmp_path / "empty.mp4").touch()
+    (tmp_path / 'it\'s "text" 猫.mp4').write_text("not a video")
+    (tmp_path / "cut.mp4").write_bytes(whole[: len(whole) // 2])
+    bad = [tmp_path / "empty.mp4", tmp_path / 'it\'s "text" 猫.mp4', tmp_path / "cut.mp4", tmp_path / "gone.mp4"]
+    cached = cache_frames([*map(clip_of, bad), *clips], tmp_path / "cache", size=16)
+    assert [entry.clip for entry in cached] == clips
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
+    assert len(lines) == 5
+    for path, line, reason in zip(bad, lines, ("0 bytes", "not a whole", "not a whole", "no such file"), strict=False):
+        assert str(path) in line
+        assert reason in line
+    assert "4 of 6 clips cannot be read" in lines[-1]
+    assert left_over(tmp_path / "cache") == []
+
+
+def test_good_frames_of_a_cut_file_are_kept(tmp_path, make_video):
+    noise = list(np.random.default_rng(0).integers(0, 256, (40, 48, 64, 3), np.uint8))
+    path = make_video(tmp_path / "a.mp4", noise, container={"movflags": "+faststart"})
+    os.truncate(path, path.stat().st_size // 2)
+    (cached,) = cache_frames([clip_of(path)], tmp_path / "cache", size=16)
+    assert 10 < len(cached) < 30
+    assert cached.index.tolist() == list(range(len(cached)))
+
+
+def test_a_tag_without_a_readable_training_video_is_an_error(tmp_path, clips):
+    (tmp_path / "bad.mp4").touch()
+    bird = clip_of(tmp_path / "bad.mp4", "bird")
+    with pytest.raises(ColocamError, match="'bird' has no readable training video"):
+        cache_frames([*clips, bird, replace(clips[0], tag="bird", split="val")], tmp_path / "cache", size=16)
+    assert len(cache_frames([*clips, replace(bird, split="val")], tmp_path / "cache", size=16)) == 2
+
+
+def test_nothing_readable_at_all(tmp_path):
+    (tmp_path / "bad.mp4").touch()
+    with pytest.raises(ColocamError, match="not one clip can be read"):
+        cache_frames([clip_of(tmp_path / "bad.mp4", split="val")], tmp_path / "cache", size=16)
+
+
+def pictures(folder, sizes):
+    folder.mkdir()
+    for number, (width, height) in enumerate(sizes):
+        cv2.imwrite(str(folder / f"{number}.png"), np.full((height, width, 3), (30, 20, 10 + number), np.uint8))
+    return tuple(folder / f"{number}.png" for number in range(len(sizes)))
+
+
+def test_pictures_of_mixed_sizes_and_a_corrupt_one(tmp_path, capsys):
+    frames = pictures(tmp_path / "猫 '1'", [(64, 48), (30, 90), (16, 16), (200, 100), (5, 5)])
+    frames[1].write_bytes(frames[1].read_bytes()[:40])
+    frames[2].write_bytes(b"")
+    clip = Clip("cat/p", "cat", "train", frames[0].parent, "cat/p", frames=frames)
+    (cached,) = cache_frames([clip], tmp_path / "cache", size=16)
+    assert cached.index.tolist() == [0, 3, 4]
+    assert cached.pts.tolist() == [0.0, 3.0, 4.0]
+    assert cached.sizes.tolist() == [[64, 48], [200, 100], [5, 5]]
+    assert cached.frames[:, 8, 8].tolist() == [[10, 20, 30], [13, 20, 30], [14, 20, 30]]
+    assert "2 of 5 pictures" in capsys.readouterr().err
+
+
+def test_shots_in_one_folder_of_pictures(tmp_path):
+    frames = pictures(tmp_path / "p", [(16, 16)] * 6)
+    shots = [Clip(f"s{n}", "cat", "train", tmp_path / "p", "v", frames=frames[n : n + 3]) for n in (0, 3)]
+    cached = cache_frames(shots, tmp_path / "cache", size=16)
+    assert [entry.frames[:, 0, 0, 0].tolist() for entry in cached] == [[10, 11, 12], [13, 14, 15]]
+
+
+def test_a_folder_without_one_good_picture(tmp_path):
+    frames = pictures(tmp_path / "p", [(16, 16)] * 2)
+    for path in frames:
+        path.write_text("no")
+    with pytest.raises(UnreadableError, match="not one of its 2 pictures"):
+        list(clip_frames(Clip("p", "cat", "train", tmp_path / "p", "p", frames=frames)))
+    assert read_picture(tmp_path / "gone.png") is None
+
+
+@pytest.mark.parametrize(("width", "height"), [(8, 8), (4, 32), (32, 4), (64, 48), (1, 1), (8, 100), (3, 7)])
+def test_resizing_keeps_the_mean_and_the_shape(width, height):
+    image = np.random.default_rng(0).integers(0, 256, (height, width, 3), np.uint8)
+    small = resize_square(image, 8)
+    assert small.shape == (8, 8, 3)
+    assert small.dtype == np.uint8
+    if width % 8 == 0 and height % 8 == 0:
+        mean = downscale_local_mean(image, (height // 8, width // 8, 1))
+        assert np.abs(small - mean).max() <= 1
+
+
+def test_ctrl_c_keeps_what_is_done_and_leaves_nothing_half_made(tmp_path, make_video, monkeypatch, decoded):
+    clips = [clip_of(make_video(tmp_path / f"{name}.mp4", 12)) for name in "abcd"]
+    commit = store.EntryWriter.commit
+    done = []
+
+    def interrupt(writer):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(writer)
+        commit(writer)
+
+    monkeypatch.setattr(store.EntryWriter, "commit", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        cache_frames(clips, tmp_path / "cache", size=16, workers=1)
+    assert left_over(tmp_path / "cache") == []
+    assert len(list((tmp_path / "cache").iterdir())) == 4
+    monkeypatch.setattr(store.EntryWriter, "commit", commit)
+    decoded.clear()
+    resumed = cache_frames(clips, tmp_path / "cache", size=16, workers=1)
+    assert sorted(decoded) == ["c.mp4", "d.mp4"]
+    fresh = cache_frames(clips, tmp_path / "fresh", size=16)
+    assert all(np.array_equal(a.frames, b.frames) for a, b in zip(resumed, fresh, strict=True))
+
+
+def test_a_stopped_job_ends_at_the_next_frame(tmp_path, clips):
+    job = cache_module._Job(tmp_path, size=16, max_frames=None, workers=1)
+    job.stop.set()
+    assert cache_module._decode_file(job, {"key": clips[0]}) == {}
+    assert list(tmp_path.glob("key*")) == []
+    assert left_over(tmp_path) == []
+
+
+@pytest.mark.parametrize("workers", [1, 3, None])
+def test_the_number_of_workers_changes_nothing(tmp_path, make_video, workers):
+    clips = [
+        clip_of(make_video(tmp_path / f"{name}.mp4", count))
+        for name, count in zip("abcde", (3, 9, 1, 5, 7), strict=True)
+    ]
+    cached = cache_frames(clips, tmp_path / "cache", size=16, workers=workers)
+    assert [len(entry) for entry in cached] == [3, 9, 1, 5, 7]
+
+
+def test_a_disk_too_small_is_said_before_the_work(tmp_path, clips, monkeypatch, decoded):
+    usage = namedtuple("usage", "total used free")  # noqa: PYI024 - the type that shutil returns
+    needed = 24 * 32 * 32 * 3 + cache_module.RESERVE
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**12, 10**12, needed - 1))
+    with pytest.raises(ColocamError, match=r"needs about 0\.1 GB for 24 frames, but only 0\.1 GB are free"):
+        cache_frames(clips, tmp_path / "cache", size=32)
+    assert decoded == []
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**12, 10**12, needed))
+    assert len(cache_frames(clips, tmp_path / "cache", size=32)) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "message"), [(errno.ENOSPC, "the disk is full"), (errno.EROFS, "the file system is read-only")]
+)
+def test_a_disk_that_fails_on_the_way(tmp_path, clips, monkeypatch, code, message):
+    def fail(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(store.EntryWriter, "add", fail)
+    with pytest.raises(ColocamError, match=f"cannot write .*cache: {message}"):
+        cache_frames(clips, tmp_path / "cache", size=32)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_file_where_the_folder_should_be(tmp_path, clips):
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(ColocamError, match="a file stands where a folder is needed"):
+            cache_frames(clips, folder, size=32)
+
+
+def test_cached_clips_travel_to_other_processes(tmp_path, clips):
+    (cached, _) = cache_frames(clips, tmp_path / "cache", size=32)
+    message = pickle.dumps(cached)
+    assert len(message) < 3000  # the frames stay on disk
+    assert np.array_equal(pickle.loads(message).frames, cached.frames)
+    with pytest.raises(ValueError, match="read-only"):
+        cached.frames[0] = 0
+
+
+def test_a_request_to_stop_ends_the_decoding_and_keeps_what_was_finished(tmp_path, make_video, monkeypatch):
+    clips = [clip_of(make_video(tmp_path / f"{i}.mp4", 6)) for i in range(4)]
+    calls = iter([False, True])
+
+    def stop_at_the_second_look(what):
+        if next(calls, True):
+            raise InterruptedRunError(f"stopped in {what}")
+
+    monkeypatch.setattr("colocam.data.frame_cache.raise_if_stopped", stop_at_the_second_look)
+    with pytest.raises(InterruptedRunError, match="stopped in decoding"):
+        cache_frames(clips, tmp_path / "cache", size=16, workers=1)
+    monkeypatch.undo()
+    assert len(cache_frames(clips, tmp_path / "cache", size=16)) == 4

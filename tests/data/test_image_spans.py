@@ -1,0 +1,96 @@
+"""Some pictures of a folder as a cell of a table."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colocam.data.catalogue import read_catalogue
+from colocam.data.image_spans import Listing
+from colocam.errors import ColocamError
+
+NAMES = [f"{number}.jpg" for number in (1, 2, 3, 9, 10, 11)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictures")
+    for name in (*NAMES, "notes.txt"):
+        (folder / name).touch()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("spans", "names"),
+    [
+        ("", NAMES),
+        ("2.jpg", ["2.jpg"]),
+        ("2.jpg..10.jpg", ["2.jpg", "3.jpg", "9.jpg", "10.jpg"]),
+        ("1.jpg; 9.jpg..9.jpg ;11.jpg", ["1.jpg", "9.jpg", "11.jpg"]),
+        ("1.jpg..3.jpg;2.jpg", ["1.jpg", "2.jpg", "3.jpg"]),
+    ],
+)
+def test_chosen(folder, spans, names):
+    assert Listing(folder).chosen(spans, "here") == tuple(folder / name for name in names)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "spans"),
+    [(NAMES, ""), (NAMES[1:5], "2.jpg..10.jpg"), (["1.jpg", "3.jpg", "9.jpg"], "1.jpg;3.jpg..9.jpg")],
+)
+def test_spans(folder, chosen, spans):
+    assert Listing(folder).spans([folder / name for name in chosen]) == spans
+
+
+@given(st.sets(st.integers(0, len(NAMES) - 1), min_size=1))
+def test_what_is_written_is_read(folder, places):
+    listing = Listing(folder)
+    chosen = tuple(listing.pictures[place] for place in sorted(places))
+    assert listing.chosen(listing.spans(chosen), "here") == chosen
+
+
+@pytest.mark.parametrize(
+    ("spans", "told"),
+    [
+        ("4.jpg", "there is no picture '4.jpg' in the folder"),
+        ("1.jpg..5.jpg", "there is no picture '5.jpg'"),
+        ("notes.txt", "there is no picture 'notes.txt'"),
+        ("1.jpg;;2.jpg", "there is no picture ''"),
+        ("9.jpg..2.jpg", "span '9.jpg..2.jpg', whose end comes before its start"),
+    ],
+)
+def test_broken_spans(folder, spans, told):
+    with pytest.raises(ColocamError, match=f"^here: .*{told}"):
+        Listing(folder).chosen(spans, "here")
+
+
+def manifest(folder, *rows):
+    path = folder / "manifest.csv"
+    path.write_text("\n".join(["path,tag,split,video,clip,pictures", *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_shots_of_one_folder_in_a_manifest(tmp_path, folder, make_video):
+    make_video(tmp_path / "dog.mp4", 2)
+    table = manifest(
+        tmp_path,
+        f"{folder},cat,train,cat/1,a,1.jpg..3.jpg",
+        f"{folder},cat,val,cat/2,b,9.jpg;11.jpg",
+        "dog.mp4,dog,train,dog,dog,",
+    )
+    clips = {clip.name: clip for clip in read_catalogue(table).clips}
+    assert [path.name for path in clips["a"].frames] == NAMES[:3]
+    assert [path.name for path in clips["b"].frames] == ["9.jpg", "11.jpg"]
+    assert clips["dog"].frames == ()
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("{folder},cat,train,v,c,7.jpg", "row 2: there is no picture '7.jpg'"),
+        ("dog.mp4,dog,train,v,c,1.jpg", r"row 2: .*dog\.mp4 is no folder: leave pictures empty"),
+    ],
+)
+def test_wrong_pictures_in_a_manifest(tmp_path, folder, row, told):
+    (tmp_path / "dog.mp4").touch()
+    with pytest.raises(ColocamError, match=told):
+        read_catalogue(manifest(tmp_path, row.format(folder=folder)))

@@ -1,0 +1,203 @@
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colocam.drawing.overlay import (
+    HEAT_COLOURS,
+    PREDICTED,
+    TRUE,
+    blend_heatmap,
+    draw_localization,
+    draw_objects,
+    label_of,
+)
+from colocam.types import Box, Localization
+
+GREY = 128
+
+
+def plain(width=120, height=90, value=GREY):
+    return np.full((height, width, 3), value, np.uint8)
+
+
+def painted(image, colour):
+    return (image == np.array(colour, np.uint8)).all(-1)
+
+
+def bounds(mask):
+    ys, xs = np.nonzero(mask)
+    return xs.min(), ys.min(), xs.max(), ys.max()
+
+
+def test_boxes_have_their_colours_at_their_places():
+    image = draw_localization(plain(), box=Box(20, 30, 60, 70), truth=[Box(70, 10, 110, 50)])
+    assert bounds(painted(image, PREDICTED)) == (20, 30, 60, 70)
+    assert bounds(painted(image, TRUE)) == (70, 10, 110, 50)
+    assert PREDICTED[0] > 4 * max(PREDICTED[1:]), "red"
+    assert TRUE[1] > 2 * max(TRUE[0], TRUE[2]), "green"
+    for x, y in ((40, 50), (90, 30), (5, 5)):
+        assert (image[y, x] == GREY).all(), "the inside and the outside stay as they were"
+
+
+def test_the_given_picture_is_not_changed():
+    image = plain()
+    before = image.copy()
+    draw_localization(image, np.ones((4, 4)), Box(1, 2, 30, 40), truth=[Box(1, 2, 3, 4)], label=("cat",))
+    assert np.array_equal(image, before)
+
+
+def test_line_grows_with_the_picture():
+    widths = []
+    for height in (96, 480, 1080):
+        image = draw_localization(plain(height * 16 // 9, height), box=Box(30, 30, 80, 80))
+        widths.append(int(painted(image, PREDICTED)[55, :55].sum()))
+    assert widths[0] == 2
+    assert widths[0] < widths[1] < widths[2] <= 8
+
+
+@pytest.mark.parametrize("ground", [(226, 26, 42), (255, 255, 255), (0, 0, 0), (30, 224, 84)])
+def test_lines_show_on_any_ground(ground):
+    image = draw_localization(np.full((90, 120, 3), ground, np.uint8), box=Box(20, 30, 60, 70))
+    row = image[50, 15:30].astype(int)
+    assert np.abs(np.diff(row, axis=0)).max() > 150
+
+
+@pytest.mark.parametrize(
+    "box", [Box(-20, -30, 500, 500), Box(119, 89, 119, 89), Box(0, 0, 0, 0), Box(50.6, 20.4, 51.2, 80)]
+)
+def test_hostile_boxes_stay_in_the_picture(box):
+    image = draw_localization(plain(), box=box, label=("cat", "93 %"))
+    assert image.shape == (90, 120, 3)
+    assert painted(image, PREDICTED).any()
+
+
+def test_heatmap_is_the_colour_map_with_growing_opacity():
+    values = np.linspace(0, 1, 11)
+    heatmap = np.repeat(values[None], 5, 0)
+    image = blend_heatmap(plain(11, 5), heatmap)
+    for column, value in enumerate(values):
+        colour = 255 * np.array(mpl.colormaps["inferno"](value)[:3])
+        expected = (1 - 0.75 * value) * GREY + 0.75 * value * colour
+        assert np.abs(image[2, column] - expected).max() <= 3
+    assert (image[:, 0] == GREY).all(), "no heat, no change"
+
+
+def test_heatmap_is_perceptual():
+    luminance = HEAT_COLOURS @ np.array([0.2126, 0.7152, 0.0722])
+    assert (np.diff(luminance) >= -0.8).all()
+    assert luminance[-1] - luminance[0] > 200
+
+
+def test_heatmap_of_any_size_lands_at_its_place():
+    for size in (7, 28, 400):
+        heatmap = np.zeros((size, size), np.float32)
+        heatmap[: size // 2, size // 2 :] = 1
+        for width, height in ((120, 90), (1400, 700)):
+            changed = (blend_heatmap(plain(width, height), heatmap) != GREY).any(-1)
+            assert changed[height // 4, 3 * width // 4]
+            assert not changed[3 * height // 4, 3 * width // 4]
+            assert not changed[height // 4, width // 5]
+
+
+def test_nan_and_values_out_of_range_are_tamed():
+    image = blend_heatmap(plain(3, 1), np.array([[np.nan, -5.0, 7.0]]))
+    assert (image[0, :2] == GREY).all()
+    assert np.array_equal(image[0, 2], blend_heatmap(plain(3, 1), np.ones((1, 3)))[0, 2])
+
+
+def label_area(width, height, box, label):
+    """Pixels that the label alone changes."""
+    without = draw_localization(plain(width, height), box=box)
+    return (draw_localization(plain(width, height), box=box, label=label) != without).any(-1)
+
+
+@pytest.mark.parametrize(("width", "height"), [(96, 72), (96, 96), (320, 240), (1920, 1080)])
+@pytest.mark.parametrize(
+    "where", [(0.3, 0.4, 0.7, 0.7), (0.9, 0.02, 0.99, 0.2), (0.0, 0.0, 1.0, 1.0), (0.5, 0.8, 0.9, 1.0)]
+)
+def test_labels_stay_inside_and_readable(width, height, where):
+    box = Box(where[0] * width, where[1] * height, where[2] * width, where[3] * height)
+    image = draw_localization(plain(width, height), box=box, label=("кошка", "93 %", "box 0.81"))
+    white = painted(image, (255, 255, 255))
+    x1, y1, x2, y2 = bounds(white)
+    assert x1 > 0
+    assert y1 > 0
+    assert x2 < width - 1
+    assert y2 < height - 1
+    assert y2 - y1 >= 7, "letters of at least 7 pixels"
+    assert label_area(width, height, box, ("кошка", "93 %", "box 0.81")).sum() < 0.45 * width * height
+
+
+def test_label_avoids_the_box_where_there_is_room():
+    for box in (Box(40, 60, 200, 150), Box(40, 2, 200, 150)):
+        area = label_area(320, 240, box, ("cat", "93 %"))
+        inside = area[int(box.y1) + 3 : int(box.y2) - 2, int(box.x1) + 3 : int(box.x2) - 2]
+        assert area.any()
+        assert not inside.any()
+
+
+def test_label_at_the_edge_that_hides_less_of_a_tall_box():
+    upper = label_area(100, 100, Box(10, 12, 90, 98), ("cat",))
+    lower = label_area(100, 100, Box(10, 2, 90, 90), ("cat",))
+    assert bounds(upper)[1] < 20
+    assert bounds(lower)[3] > 90
+
+
+def test_a_long_tag_does_not_push_the_numbers_out():
+    short = label_area(96, 96, None, ("cat", "93 %", "box 0.81"))
+    long = label_area(96, 96, None, ("a very long tag for one class", "93 %", "box 0.81"))
+    assert short.any()
+    assert bounds(long)[3] >= bounds(short)[3]
+    numbers = draw_localization(plain(96, 96), label=("a very long tag for one class", "93 %", "box 0.81"))
+    none = draw_localization(plain(96, 96), label=("a very long tag for one class", "94 %", "box 0.18"))
+    assert not np.array_equal(numbers, none), "the numbers are drawn"
+
+
+def test_right_to_left_tags_leave_the_order_of_the_parts():
+    first = draw_localization(plain(320, 240), label=("قطة", "93 %"))
+    second = draw_localization(plain(320, 240), label=("قطة", "94 %"))
+    changed = (first != second).any(-1)
+    tag_only = painted(draw_localization(plain(320, 240), label=("قطة",)), (255, 255, 255))
+    assert bounds(changed)[0] > bounds(tag_only)[2]
+
+
+def test_a_picture_too_small_for_text_gets_none():
+    assert np.array_equal(draw_localization(plain(16, 12), label=("cat", "93 %")), plain(16, 12))
+    assert np.array_equal(draw_localization(plain(5, 90), label=("cat",)), plain(5, 90))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 150),
+    st.integers(1, 150),
+    st.lists(st.floats(-50, 200), min_size=4, max_size=4),
+    st.text(max_size=12),
+)
+def test_nothing_breaks_the_drawing(width, height, corners, tag):
+    x1, x2, y1, y2 = (*sorted(corners[:2]), *sorted(corners[2:]))
+    image = draw_localization(
+        plain(width, height), np.ones((3, 3)), Box(x1, y1, x2, y2), truth=[Box(y1, x1, y2, x2)], label=(tag, "1 %")
+    )
+    assert image.shape == (height, width, 3)
+    assert image.dtype == np.uint8
+
+
+def test_one_object_is_drawn_as_ever_and_several_carry_numbers():
+    heatmap, ground = np.zeros((2, 2), np.float32), np.full((120, 200, 3), 90, np.uint8)
+    first = Localization(0, 0.0, "cat", 0.9, Box(10, 40, 60, 100), 0.8, heatmap, track=3)
+    second = Localization(0, 0.0, "cat", 0.9, Box(120, 40, 180, 100), 0.6, heatmap, track=4)
+    alone = draw_objects(ground, first)
+    np.testing.assert_array_equal(alone, draw_localization(ground, heatmap, first.box, label=label_of(first)))
+    both = draw_objects(ground, first, second)
+    left = draw_localization(ground, heatmap, first.box, label=("cat", "90 %", "#3 0.80"))
+    right = draw_localization(ground, heatmap, second.box, label=("#4 0.60",))
+    np.testing.assert_array_equal(both[:, :110], left[:, :110])
+    np.testing.assert_array_equal(both[:, 119:], right[:, 119:])
+
+
+def test_label_of_a_localization():
+    heatmap = np.zeros((2, 2), np.float32)
+    assert label_of(Localization(0, 0.0, "cat", 0.934, Box(0, 0, 1, 1), 0.806, heatmap)) == ("cat", "93 %", "box 0.81")
+    assert label_of(Localization(0, 0.0, "cat", 1.0, None, 0.0, heatmap)) == ("cat", "100 %", "no box")

@@ -1,0 +1,160 @@
+"""Files of predictions and the labelled frames they are about."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from colocam.errors import ColocamError
+from colocam.evaluation.labelled import read_labelled
+from colocam.evaluation.prediction_files import map_files, read_boxes, read_map, read_mask
+
+
+def table(path, header, *rows):
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_the_best_score_comes_first(tmp_path):
+    path = table(
+        tmp_path / "b.csv",
+        "clip,frame,x1,y1,x2,y2,class,score",
+        *("a,0,1,1,2,2,cat,0.2", "a,0,3,3,4,4,dog,0.9", "a,0,5,5,6,6,cat,0.9", "a,1,,,,,,", "b,0,1,1,2,2,,"),
+    )
+    found = read_boxes(path)
+    assert [(one.box, one.tag) for one in found["a", 0]] == [
+        ((3, 3, 4, 4), "dog"),
+        ((5, 5, 6, 6), "cat"),
+        ((1, 1, 2, 2), "cat"),
+    ]
+    assert [(one.box, one.tag) for one in found["a", 1]] == [(None, "")]
+    assert [one.box for one in found["b", 0]] == [(1, 1, 2, 2)]
+
+
+def test_parquet(tmp_path):
+    rows = [{"clip": "a", "frame": 3, "x1": 1.5, "y1": 2.0, "x2": 3.0, "y2": 4.0, "tag": "cat"}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "b.parquet")
+    found = read_boxes(tmp_path / "b.parquet")
+    assert [(one.box, one.tag) for one in found["a", 3]] == [((1.5, 2, 3, 4), "cat")]
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("a,,1,1,2,2,", "row 2: a row needs a clip and a frame number"),
+        ("a,0.5,1,1,2,2,", "row 2: a row needs a clip and a frame number"),
+        (",0,1,1,2,2,", "row 2: a row needs a clip and a frame number"),
+        ("a,0,1,1,2,,", "row 2: a box needs x1 < x2"),
+        ("a,0,2,1,1,2,", "row 2: a box needs x1 < x2"),
+        ("a,0,one,1,1,2,", "row 2: x1 is 'one', which is not a number"),
+        ("a,0,1,1,2,2,high", "row 2: score is 'high'"),
+        ("a,0,1,1,2,2,\na,0,1,1,2,2,", "row 3: a second box of this frame needs a score"),
+    ],
+)
+def test_malformed_tables(tmp_path, row, told):
+    with pytest.raises(ColocamError, match=told):
+        read_boxes(table(tmp_path / "b.csv", "clip,frame,x1,y1,x2,y2,score", row))
+
+
+def test_a_table_without_clips(tmp_path):
+    with pytest.raises(ColocamError, match="no column 'clip'"):
+        read_boxes(table(tmp_path / "b.csv", "frame,x1,y1,x2,y2", "0,1,1,2,2"))
+
+
+def test_files_of_maps(tmp_path):
+    for name in ("cat/one/0012.npy", "cat/one/13.PNG", "dog/7.png", "readme.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert map_files(tmp_path) == {
+        ("cat/one", 12): tmp_path / "cat/one/0012.npy",
+        ("cat/one", 13): tmp_path / "cat/one/13.PNG",
+        ("dog", 7): tmp_path / "dog/7.png",
+    }
+    (tmp_path / "dog" / "007.npy").touch()
+    with pytest.raises(ColocamError, match="another file is of the same frame"):
+        map_files(tmp_path)
+    (tmp_path / "dog" / "007.npy").rename(tmp_path / "dog" / "seven.npy")
+    with pytest.raises(ColocamError, match=r"the name must be the frame's number, such as 12\.npy"):
+        map_files(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ColocamError, match="there is no <clip>/<frame>"):
+        map_files(tmp_path / "empty")
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (np.ones((2, 3, 4), np.uint8), r"not uint8 of shape \(2, 3, 4\)"),
+        (np.ones((2, 3), np.int64), "not int64"),
+        (np.ones((0, 3), np.uint8), r"shape \(0, 3\)"),
+        (np.full((2, 3), 1.5), "must lie in 0–1"),
+        (np.full((2, 3), -0.1), "must lie in 0–1"),
+        (np.full((2, 3), np.nan), "must lie in 0–1"),
+        (np.array([{}], dtype=object), "not a whole .npy array"),
+    ],
+)
+def test_what_is_no_map(tmp_path, values, told):
+    np.save(tmp_path / "1.npy", values)
+    with pytest.raises(ColocamError, match=rf"1\.npy: .*{told}"):
+        read_map(tmp_path / "1.npy")
+
+
+@pytest.mark.parametrize("name", ["1.npy", "1.png"])
+@pytest.mark.parametrize("content", [b"", b"something else"])
+def test_broken_maps(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ColocamError, match=rf"{name}: not a whole") as raised:
+        read_map(tmp_path / name)
+    assert "\n" not in str(raised.value)
+
+
+def test_masks(tmp_path):
+    np.save(tmp_path / "1.npy", np.array([[0, 1, 255, 128]], np.uint8))
+    assert read_mask(tmp_path / "1.npy").tolist() == [[0, 1, 1, 2]]
+
+
+# labelled frames
+
+
+def test_a_table_that_says_all(tmp_path):
+    path = table(
+        tmp_path / "t.csv",
+        "clip,frame,present,x1,y1,x2,y2,class,video,split,width,height",
+        *("a,0,1,1,1,2,2,cat,v,val,64,48", "b,5,1,1,1,2,2,dog,,test,32,24", "b,5,1,3,3,4,4,dog,,test,32,24"),
+        "b,6,0,,,,,dog,,test,32,24",
+    )
+    labelled = read_labelled(path, None, "test")
+    assert labelled.tags == ("cat", "dog")
+    (frame,) = labelled.frames("test")
+    assert (frame.clip, frame.frame, frame.boxes.tolist()) == ("b", 5, [[1, 1, 2, 2], [3, 3, 4, 4]])
+    assert (labelled.clips["a"].video, labelled.clips["b"].video) == ("v", "b")
+    assert (labelled.size("a", 0), labelled.size("b", 5)) == ((64, 48), (32, 24))
+
+
+def test_a_manifest_says_the_rest(collection):
+    labelled = read_labelled(collection.truth, collection.manifest, "test")
+    assert {frame.clip for frame in labelled.frames("test")} == {f"{tag}/test-0" for tag in ("bus", "cat", "owl")}
+    assert labelled.size("cat/test-0", 3) == (48, 40)
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "told"),
+    [
+        ("", ["a,0,1,1,1,2,2"], "which class has each clip?"),
+        (",tag", ["a,0,1,1,1,2,2,"], "row 2: needs a tag"),
+        (",tag,split", ["a,0,1,1,1,2,2,cat,later"], "row 2: needs a tag, and as split train, val or test"),
+        (",tag", ["a,0,1,1,1,2,2,cat", "a,1,1,1,1,2,2,dog"], "row 3: the clip 'a' has another tag"),
+        (",tag,width,height", ["a,0,1,1,1,2,2,cat,wide,3"], "row 2: width is 'wide'"),
+    ],
+)
+def test_tables_that_do_not_say_enough(tmp_path, header, rows, told):
+    with pytest.raises(ColocamError, match=told):
+        read_labelled(table(tmp_path / "t.csv", f"clip,frame,present,x1,y1,x2,y2{header}", *rows), None, "test")
+
+
+def test_an_unknown_size(tmp_path):
+    labelled = read_labelled(
+        table(tmp_path / "t.csv", "clip,frame,present,x1,y1,x2,y2,tag", "a,0,1,1,1,2,2,cat"), None, "test"
+    )
+    with pytest.raises(ColocamError, match="the size of frame 0 of 'a' is not known: add the columns width and height"):
+        labelled.size("a", 0)

@@ -1,0 +1,371 @@
+"""Evaluation of a run: its file, its numbers against a count by hand, and data that cannot be evaluated."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from colocam.boxes import largest_boxes, to_8bit
+from colocam.cams import extract
+from colocam.cams.normalise import min_max
+from colocam.config import load_config
+from colocam.data.samples import labelled_samples
+from colocam.data.truth import read_truth
+from colocam.errors import ColocamError
+from colocam.evaluation.run_evaluation import evaluate, maps_of, methods_of_run, open_exam
+from colocam.maps.color_mean import with_color_mean
+from colocam.maps.postprocess import finish
+from colocam.models.model_file import load_model
+from colocam.report.console import print_evaluations
+from colocam.run import open_run
+from colocam.training import train
+
+METHODS = ["layercam", "fcam", "colocam"]
+PROTOCOLS = ["oracle-per-class", "oracle-global", "validation", "tags-only"]
+TAGS = ["bus", "cat", "owl"]
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    """A copy of the trained run that may be written to."""
+    folder = tmp_path / "run"
+    shutil.copytree(trained, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def evaluated(trained, collection, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evaluated") / "run"
+    shutil.copytree(trained, folder)
+    return folder, evaluate(folder, collection.truth)
+
+
+def only(collection, target, keep):
+    """The table of true boxes with some of its rows."""
+    header, *rows = collection.truth.read_text(encoding="utf-8").splitlines()
+    target.write_text("\n".join([header, *(row for row in rows if keep(row.split(",")))]) + "\n", encoding="utf-8")
+    return target
+
+
+def inclusive_iou(a, b):
+    left, top, right, bottom = max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])
+    common = max(right - left + 1, 0) * max(bottom - top + 1, 0)
+    areas = [(box[2] - box[0] + 1) * (box[3] - box[1] + 1) for box in (a, b)]
+    return common / (sum(areas) - common)
+
+
+def frames_and_boxes(folder, truth, split, per_clip=None):
+    """Frames of 32×32, boxes and classes of one split, from the cached frames of 36×36."""
+    opened, read = open_run(folder), read_truth(truth)
+    pictures, boxes, classes = [], [], []
+    for clip in opened.clips(split):
+        numbers = [number for number in range(5) if read.boxes(clip.clip.name, number)]
+        if per_clip is not None and len(numbers) > per_clip:
+            numbers = [numbers[int((i + 0.5) * len(numbers) / per_clip)] for i in range(per_clip)]
+        for number in numbers:
+            pictures.append(torch.from_numpy(clip.frames[number].copy()).permute(2, 0, 1))
+            (box,) = read.boxes(clip.clip.name, number)
+            boxes.append([int(side * 32 / whole) for side, whole in zip(box, (48, 40, 48, 40), strict=True)])
+            classes.append(TAGS.index(clip.clip.tag))
+    frames = F.interpolate(torch.stack(pictures).float(), size=(32, 32), mode="bilinear", antialias=True)
+    return frames, boxes, np.array(classes)
+
+
+def hits_by_hand(folder, method, truth, split, thresholds, per_clip=None):
+    frames, boxes, classes = frames_and_boxes(folder, truth, split, per_clip)
+    net = load_model(folder if method == "colocam" else folder / method).net
+    with torch.no_grad():
+        background, foreground = net(frames).map_logits.unbind(1)
+        maps = torch.sigmoid(foreground - background).numpy()
+    # Taken from the evaluation itself: a rounding of the network's may be another in another batch, and flip a level.
+    opened = open_run(folder)
+    samples = labelled_samples(opened.clips(split), TAGS, read_truth(truth), per_clip, present=True)
+    levels = maps_of(opened, methods_of_run(opened, [])[method], samples)
+    assert abs(levels - maps * 255).max() <= 1.01
+    hits = np.zeros((len(frames), len(thresholds)), bool)
+    for place, threshold in enumerate(thresholds):
+        predicted, found = largest_boxes(levels, threshold)
+        for i, box in enumerate(predicted):
+            hits[i, place] = found[i] and inclusive_iou(box, boxes[i]) >= 0.5
+    return hits, classes
+
+
+def class_means(hits, classes):
+    return np.stack([hits[classes == c].mean(0) for c in range(3)])
+
+
+@pytest.mark.parametrize("method", ["fcam", "colocam"])
+def test_numbers_against_a_count_by_hand(evaluated, collection, method):
+    folder, result = evaluated
+    tags_only = result[method]["tags-only"]["threshold"]
+    grid = np.append(np.arange(1000) / 1000, tags_only)
+    hits, classes = hits_by_hand(folder, method, collection.truth, "test", grid)
+    means = 100 * class_means(hits, classes)
+    assert result["data"]["frames"] == len(hits) == 12
+    per_class = result[method]["oracle-per-class"]
+    assert [per_class[tag] for tag in TAGS] == pytest.approx(means.max(1))
+    assert per_class["average"] == pytest.approx(means.max(1).mean())
+    assert result[method]["oracle-global"]["frames"] == pytest.approx(100 * hits.mean(0).max())
+    assert result[method]["tags-only"]["average"] == pytest.approx(means[:, -1].mean())
+    chosen = result[method]["validation"]["threshold"]
+    held_out, held_out_classes = hits_by_hand(folder, method, collection.truth, "val", [*grid, chosen], per_clip=3)
+    scores = class_means(held_out, held_out_classes).mean(0)
+    assert scores[-1] == pytest.approx(scores.max())
+    (at,) = np.flatnonzero(np.isclose(grid, chosen, atol=1e-12))[:1]
+    assert result[method]["validation"]["average"] == pytest.approx(means[:, at].mean())
+
+
+def test_the_file_is_what_was_returned(evaluated):
+    folder, result = evaluated
+    assert json.loads((folder / "evaluation.json").read_text(encoding="utf-8")) == result
+    assert list(result) == [*METHODS, "classification", "data"]
+    assert result["data"] == {
+        "split": "test",
+        "frames": 12,
+        "empty_frames": 3,
+        "boxes": 12,
+        "clips": 3,
+        "videos": 3,
+        "classes": 3,
+    }
+
+
+def test_every_method_under_every_protocol(evaluated):
+    _, result = evaluated
+    for method in METHODS:
+        assert list(result[method]) == PROTOCOLS
+        for protocol, cell in result[method].items():
+            assert set(cell) == {"average", *TAGS, "frames", "interval", "threshold", "top1", "top5"}
+            assert cell["average"] == pytest.approx(np.mean([cell[tag] for tag in TAGS]))
+            low, high = cell["interval"]
+            assert 0 <= low <= cell["average"] <= high <= 100
+            assert 0 <= cell["top1"]["average"] <= cell["top5"]["average"] <= cell["average"] + 1e-9
+            assert cell["top5"]["average"] == pytest.approx(cell["average"])  # three classes are always among five
+            taus = cell["threshold"].values() if protocol == "oracle-per-class" else [cell["threshold"]]
+            assert all(0 <= tau <= 1 for tau in taus)
+        best = result[method]["oracle-per-class"]["average"]
+        assert all(cell["average"] <= best + 1e-9 for cell in result[method].values())
+        global_best = result[method]["oracle-global"]["frames"]
+        assert all(result[method][p]["frames"] <= global_best + 1e-9 for p in ("validation", "tags-only"))
+
+
+def test_classification_against_the_network(evaluated, collection):
+    folder, result = evaluated
+    frames, _, classes = frames_and_boxes(folder, collection.truth, "test")
+    with torch.no_grad():
+        right = load_model(folder).net(frames).class_logits.argmax(1).numpy() == classes
+    assert result["classification"]["accuracy"] == pytest.approx(100 * right.mean())
+    each = {tag: 100 * right[classes == c].mean() for c, tag in enumerate(TAGS)}
+    assert result["classification"]["per_class"] == pytest.approx(each)
+
+
+def test_several_cams_side_by_side(run, collection, evaluated):
+    """The run's own comes first; each is judged by its own maps; nothing else changes."""
+    result = evaluate(run, collection.truth, cams=("cam", "gradcam++", "layercam", "cam"))
+    assert list(result)[:5] == ["layercam", "cam", "gradcam++", "fcam", "colocam"]
+    _, alone = evaluated
+    assert {name: result[name] for name in alone} == alone
+    assert json.loads((run / "evaluation.json").read_text(encoding="utf-8")) == result
+    with np.load(run / "cases.npz", allow_pickle=False) as cases:
+        shown = [name.removeprefix("heatmaps__") for name in cases.files if name.startswith("heatmaps__")]
+    assert shown == ["layercam", "cam", "gradcam++", "fcam", "colocam"]
+    frames, boxes, classes = frames_and_boxes(run, collection.truth, "test")
+    classifier = open_run(run, "cpu").classifier("cam")
+    with torch.no_grad():
+        maps = torch.einsum("bkhw,bk->bhw", classifier(frames).features[-1], classifier.head.weight[classes])
+    maps -= maps.amin((1, 2), keepdim=True)
+    maps /= maps.amax((1, 2), keepdim=True)
+    maps = F.interpolate(maps[:, None], size=(32, 32), mode="bilinear")[:, 0].numpy()
+    cell = result["cam"]["tags-only"]
+    predicted, found = largest_boxes((maps * 255).astype(np.uint8), cell["threshold"])
+    right = [bool(found[i]) and inclusive_iou(predicted[i], boxes[i]) >= 0.5 for i in range(len(frames))]
+    assert cell["frames"] == pytest.approx(100 * np.mean(right))
+
+
+def test_no_cam_at_all(run, collection):
+    assert list(evaluate(run, collection.truth, cams=()))[:2] == ["fcam", "colocam"]
+
+
+def test_an_unknown_cam_is_refused_before_any_map(run, collection):
+    with pytest.raises(ColocamError, match="no CAM method 'scorecam'"):
+        evaluate(run, collection.truth, cams=("layercam", "scorecam"))
+    assert not (run / "evaluation.json").exists()
+
+
+def test_the_same_again(evaluated, collection):
+    folder, result = evaluated
+    assert evaluate(folder, collection.truth) == result
+
+
+def test_cases_for_the_gallery(evaluated):
+    folder, result = evaluated
+    with np.load(folder / "cases.npz", allow_pickle=False) as cases:
+        meta = json.loads(str(cases["meta"]))
+        count = len(meta)
+        assert cases["images"].shape == (count, 32, 32, 3)
+        assert cases["truth"].shape == (count, 1, 4)
+        for method in METHODS:
+            assert cases[f"heatmaps__{method}"].shape == (count, 32, 32)
+            empty = np.array([case["group"] == "empty" for case in meta])
+            assert np.isnan(cases[f"iou__{method}"][empty]).all()
+            overlaps = cases[f"iou__{method}"][~empty]
+            assert ((overlaps >= 0) & (overlaps <= 1)).all()
+    assert {case["group"] for case in meta} >= {"best", "empty"}
+    assert {case["tag"] for case in meta} == set(TAGS)
+    assert all(0 < case["probability"] <= 1 for case in meta)
+    assert result["data"]["empty_frames"] == 3
+
+
+def test_other_splits(run, collection):
+    result = evaluate(run, collection.truth, split="val")
+    assert result["data"]["split"] == "val"
+    assert result["data"]["frames"] == 12
+    assert evaluate(run, collection.truth, split="train")["data"]["videos"] == 6
+
+
+def test_without_validation_boxes_there_is_no_validation_protocol(run, collection, tmp_path, capsys):
+    table = only(collection, tmp_path / "test.csv", lambda row: "/test-" in row[0])
+    result = evaluate(run, table)
+    for method in METHODS:
+        assert list(result[method]) == ["oracle-per-class", "oracle-global", "tags-only"]
+    print_evaluations([result])
+    assert "validation" not in capsys.readouterr().out
+
+
+def test_frames_with_several_boxes(run, collection, tmp_path, evaluated, capsys):
+    """A second box in frame 2 of each test video; only those frames count."""
+    assert "instances" not in evaluated[1]
+    table = tmp_path / "two.csv"
+    more = "".join(f"{tag}/test-0,2,1,1,1,9,8\n" for tag in TAGS)
+    table.write_text(collection.truth.read_text(encoding="utf-8") + more, encoding="utf-8")
+    result = evaluate(run, table)
+    found = result["instances"]
+    assert (found["frames"], found["boxes"]) == (3, 6)
+    assert list(found["methods"]) == METHODS
+    for method, ways in found["methods"].items():
+        assert list(ways) == ["tags-only", "oracle-global", "one box"]
+        assert ways["tags-only"]["threshold"] == ways["one box"]["threshold"]
+        assert ways["one box"]["threshold"] == pytest.approx(result[method]["tags-only"]["threshold"])
+        assert ways["one box"]["recall"]["mean"] <= 50
+    print_evaluations([result])
+    assert "several true boxes: 3, with 6 boxes" in capsys.readouterr().out
+
+
+def test_a_class_without_frames_is_left_out_of_the_average(run, collection, tmp_path, capsys):
+    table = only(collection, tmp_path / "two.csv", lambda row: not row[0].startswith("owl/test"))
+    result = evaluate(run, table)
+    for method in METHODS:
+        for protocol in PROTOCOLS:
+            cell = result[method][protocol]
+            assert cell["owl"] is None
+            assert cell["average"] == pytest.approx((cell["bus"] + cell["cat"]) / 2)
+    assert result["classification"]["per_class"]["owl"] is None
+    print_evaluations([result])
+    assert "–" in capsys.readouterr().out
+
+
+def test_several_runs_are_printed_with_their_spread(evaluated, capsys):
+    _, result = evaluated
+    print_evaluations([result, result])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "mean ± std of 2 runs" in out
+    assert "± 0.0" in out
+    for name in ("LayerCAM", "F-CAM", "CoLo-CAM", "classification accuracy"):
+        assert name in out
+
+
+@pytest.mark.parametrize("keep", [lambda row: row[2] == "0", lambda row: "/train-" in row[0]])
+def test_boxes_of_other_frames(run, collection, tmp_path, keep):
+    table = only(collection, tmp_path / "other.csv", keep)
+    with pytest.raises(ColocamError, match=r"other\.csv has no box for a 'test' frame of this run: check the clip"):
+        evaluate(run, table)
+    assert not (run / "evaluation.json").exists()
+
+
+def test_boxes_of_unknown_clips(run, tmp_path):
+    table = tmp_path / "unknown.csv"
+    table.write_text("clip,frame,present,x1,y1,x2,y2\nsomewhere/else,0,1,1,1,9,9\n", encoding="utf-8")
+    with pytest.raises(ColocamError, match="has no box for a 'test' frame of this run"):
+        evaluate(run, table)
+
+
+def test_a_run_whose_data_name_no_test_split(collection, tmp_path, tiny, frame_cache):
+    videos = tmp_path / "videos"
+    for tag in TAGS:
+        for number in range(2):
+            (videos / tag).mkdir(parents=True, exist_ok=True)
+            shutil.copy(collection.videos / tag / f"train-{number}.mp4", videos / tag)
+    folder = train(videos, tmp_path / "run", load_config(overrides=tiny))
+    with pytest.raises(ColocamError, match="has no 'test' video: choose --split train or val"):
+        evaluate(folder, collection.truth)
+    assert evaluate(folder, collection.truth, split="val")["data"]["videos"] == 3
+    assert not list(frame_cache.glob("*.tmp*"))
+
+
+def test_videos_that_are_gone_are_no_reason_to_stop(run, collection, tmp_path, capsys):
+    data = json.loads((run / "data.json").read_text(encoding="utf-8"))
+    for clip in data["clips"]:
+        if clip["name"] == "owl/test-0":
+            clip["path"] = str(tmp_path / "gone.mp4")
+    (run / "data.json").write_text(json.dumps(data), encoding="utf-8")
+    result = evaluate(run, collection.truth)
+    assert result["data"]["videos"] == 2
+    assert result["colocam"]["tags-only"]["owl"] is None
+    err = capsys.readouterr().err
+    assert "warning: skipped owl/test-0" in err
+    assert "gone.mp4: there is no such file" in err
+
+
+@pytest.mark.parametrize("color_mean", ["frame", "clip"])
+def test_maps_of_all_methods_may_be_completed_by_colour(run, collection, color_mean):
+    """Against the maps of each method, completed here and counted."""
+    found = evaluate(run, collection.truth, color_mean=color_mean)
+    opened = open_run(run)
+    exam = open_exam(opened, collection.truth)
+    for name, mapper in methods_of_run(opened, ["layercam"]).items():
+        assert mapper.color_mean == "off"
+        parts = []
+        for frames, classes, clips in exam.evaluated.samples.clips_together(32, opened.device):
+            ids = clips if color_mean == "clip" else torch.arange(len(frames))
+            with torch.inference_mode():
+                parts.append(to_8bit(with_color_mean(frames, mapper.draw(frames, classes)[0], ids)).numpy())
+        grid = np.array([found[name]["tags-only"]["threshold"]])
+        hits = exam.evaluated.hits(np.concatenate(parts), grid)
+        means = exam.evaluated.frames.class_means(hits)[:, 0]
+        assert found[name]["tags-only"]["average"] == pytest.approx(100 * means.mean())
+
+
+def test_maps_of_decoders_may_be_focused_on_the_tag(run, collection):
+    """Against decoders' maps and LayerCAMs of the tags, finished here and counted; CAMs stay as they are."""
+    plain, found = evaluate(run, collection.truth), evaluate(run, collection.truth, focus=True)
+    assert found["layercam"] == plain["layercam"]
+    opened = open_run(run)
+    exam = open_exam(opened, collection.truth)
+    method = opened.config.methods[0]
+    draw, as_is = (methods_of_run(opened, [], focus=focus)[method].draw for focus in (True, False))
+    classifier = load_model(run).net.classifier  # with kernels rounded as they are stored
+    parts = []
+    for frames, classes, _ in exam.evaluated.samples.clips_together(32, opened.device):
+        with torch.inference_mode():
+            cams = extract("layercam", classifier, frames, classes)
+            torch.testing.assert_close(min_max(draw(frames, classes)[1]), min_max(cams), atol=1e-4, rtol=1e-4)
+            parts.append(to_8bit(finish(frames, as_is(frames, classes)[0], None, cams)).numpy())
+    grid = np.array([found[method]["tags-only"]["threshold"]])
+    hits = exam.evaluated.hits(np.concatenate(parts), grid)
+    means = exam.evaluated.frames.class_means(hits)[:, 0]
+    assert found[method]["tags-only"]["average"] == pytest.approx(100 * means.mean())
+
+
+def test_focus_on_the_command_line(colocam, run, collection):
+    for asked in ("--focus", "--no-focus"):
+        assert colocam("evaluate", run, "--boxes", collection.truth, asked).code == 0
+
+
+def test_the_colour_mean_on_the_command_line(colocam, run, collection):
+    assert colocam("evaluate", run, "--boxes", collection.truth, "--color-mean", "clip").code == 0
+    refused = colocam("evaluate", run, "--boxes", collection.truth, "--color-mean", "video")
+    assert refused.code == 1
+    assert "--color-mean video: give one of off, frame, clip" in refused.err

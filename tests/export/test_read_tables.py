@@ -1,0 +1,191 @@
+"""Tables as localize writes them and as people leave them."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from colocam.boxes import rle
+from colocam.errors import ColocamError
+from colocam.export.read_tables import plain, read_videos
+from colocam.inference.sinks import LocalizationTable
+from colocam.types import Box, Localization
+from colocam.video.description import describe, write_source
+from colocam.video.reader import VideoInfo
+
+
+def read(table):
+    return read_videos([table], [])[0]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("extra", [(), ("mask",), ("track", "presence", "mask")])
+def test_what_localize_writes_comes_back_exactly(tmp_path, suffix, extra):
+    table = tmp_path / f"clip{suffix}"
+    mask = np.zeros((48, 64), bool)
+    mask[5:9, 7:30] = True
+    tags = ["cat", 'a "quoted", tag', "猫", "=1+1"]
+    with LocalizationTable(table, extra) as listed:
+        for i in range(20):
+            box = None if i % 3 == 1 else Box(1 / 3, 2.5, 60.25, 47.125)
+            listed.write(
+                Localization(
+                    i, 0.5 + i / 29.97, tags[i % 4], 0.1 + 0.2, box, 0.0 if box is None else 1 / 3,
+                    np.zeros((1, 1), np.float32), track=i % 2, presence=0.25, mask=None if box is None else mask,
+                )
+            )  # fmt: skip
+    write_source(table, describe(tmp_path / "clip.mp4", VideoInfo(64, 48, None, None), 20))
+    video = read(table)
+    assert video.frame.tolist() == list(range(20))
+    assert video.pts.tolist() == [0.5 + i / 29.97 for i in range(20)]
+    assert video.tag == [tags[i % 4] for i in range(20)]
+    assert video.probability.tolist() == [0.1 + 0.2] * 20
+    there = [i for i in range(20) if i % 3 != 1]
+    assert video.objects.tolist() == there
+    assert video.box[there].tolist() == [[1 / 3, 2.5, 60.25, 47.125]] * len(there)
+    assert np.isnan(video.box[[1, 4, 7]]).all()
+    assert video.score.tolist() == [0 if i % 3 == 1 else 1 / 3 for i in range(20)]
+    assert video.track.tolist() == [i % 2 if "track" in extra else -1 for i in range(20)]
+    assert (np.isnan(video.presence).all()) if "presence" not in extra else (video.presence == 0.25).all()
+    assert video.mask == [rle.encode(mask) if "mask" in extra and i % 3 != 1 else "" for i in range(20)]
+    assert video.source.frames == 20
+    assert float(video.source.fps) == 25
+
+
+def test_a_table_from_a_spreadsheet(tmp_path, write_table):
+    """Byte-order mark, capitals, blanks, any order of rows and columns, whole numbers with a point, empty lines."""
+    table = write_table(tmp_path / "a.csv", [])
+    text = (
+        "\ufeffClass, Frame ,y2,x1,y1,x2,note\r\ncat,2.0, 40,1,2,30,x\r\n\r\ndog,0,40.5,1,2,30,\r\ncat,1,,,,,empty\r\n"
+    )
+    table.write_bytes(text.encode())
+    video = read(table)
+    assert video.frame.tolist() == [0, 1, 2]
+    assert video.tag == ["dog", "cat", "cat"]
+    assert video.objects.tolist() == [0, 2]
+    assert video.box[2].tolist() == [1, 2, 30, 40]
+    assert video.pts.tolist() == [0, 1 / 25, 2 / 25]
+
+
+def test_parquet_of_other_types(tmp_path, write_table):
+    write_table(tmp_path / "a.csv", [])
+    columns = {"frame": pa.array([0, 1], pa.int32()), "class": pa.array(["cat", "cat"]).dictionary_encode()}
+    columns |= {name: pa.array([1.5 + i // 2, None], pa.float32()) for i, name in enumerate(("x1", "y1", "x2", "y2"))}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    video = read(tmp_path / "a.parquet")
+    assert video.box[0].tolist() == [1.5, 1.5, 2.5, 2.5]
+    assert video.objects.tolist() == [0]
+
+
+def test_boxes_are_cut_at_the_edges_and_those_without_area_left_out(tmp_path, write_table, row, capfd):
+    boxes = [(-0.5, -0.9, 97.5, 72), (97, 0, 97.5, 5), (5, 5, 5, 9), (0, 0, 97, 71)]
+    video = read(write_table(tmp_path / "a.csv", [row(i, box) for i, box in enumerate(boxes)]))
+    assert video.objects.tolist() == [0, 3]
+    assert video.box[[0, 3]].tolist() == [[0, 0, 97, 71]] * 2
+    assert video.listed.tolist() == [0, 1, 2, 3]
+    assert f"{tmp_path / 'a.csv'}: 2 boxes have no area and were left out" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"frame": "x"}, "row 3: frame 'x' is not a number"),
+        ({"frame": ""}, "row 3: frame '' is not a frame number from 0"),
+        ({"frame": -1}, "row 3: frame '-1' is not a frame number from 0"),
+        ({"frame": 1.5}, "row 3: frame '1.5' is not a frame number from 0"),
+        ({"frame": 40}, "row 3: frame '40' is beyond the video's 40 frames: is it of another video?"),
+        ({"x1": "inf"}, "row 3: x1 'inf' is not a number"),
+        ({"score": "high"}, "row 3: score 'high' is not a number"),
+        ({"y2": ""}, "row 3: x1 '1' and its fellows: a box needs all four corners"),
+        ({"x2": 0.5}, "row 3: x1 '1' and its fellows: a box needs x1 < x2 and y1 < y2"),
+        ({"x2": 640}, "row 3: x1 '1' and its fellows: the box lies outside the picture of 97×71: is it of another"),
+        ({"class": " \t"}, "is no class, yet the row has a box"),
+        ({"track": -3}, "row 3: track '-3' is not a track number from 0"),
+        ({"track": 0.5}, "row 3: track '0.5' is not a track number from 0"),
+        ({"mask": "123"}, "row 3: the mask '123'… is not one of a picture of 97×71"),
+        ({"mask": "a c"}, "row 3: the mask 'a c'… is not in COCO's compressed run lengths"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_row(tmp_path, write_table, row, wrong, says):
+    table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4)), row(1, (1, 2, 3, 4)) | wrong])
+    with pytest.raises(ColocamError) as error:
+        read(table)
+    assert str(error.value).startswith(f"{table}, ")
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "not a CSV table in UTF-8"),
+        (b"frame,class,x1,y1,x2\n0,cat,1,2,3\n", "not one column 'y2'; its columns are frame, class, x1, y1, x2"),
+        (b"frame;class;x1;y1;x2;y2\n0;cat;1;2;3;4\n", "not one column 'frame'; its columns are frame;class;x1;y1"),
+        (b"frame,class,x1,y1,x2,y2\n", "the table has no rows"),
+        (b"frame,class,x1,y1,x2,y2\n0,a,b,1,2,3,4\n", "not a CSV table in UTF-8"),
+        (b"frame,class,x1,y1,x2,y2\n0,caf\xe9,1,2,3,4\n", "not a CSV table in UTF-8"),
+    ],
+)
+def test_tables_that_are_none(tmp_path, write_table, content, says):
+    table = write_table(tmp_path / "a.csv", [])
+    table.write_bytes(content)
+    with pytest.raises(ColocamError) as error:
+        read(table)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+    (tmp_path / "a.parquet").write_bytes(content)
+    with pytest.raises(ColocamError, match="not a parquet table"):
+        read(tmp_path / "a.parquet")
+
+
+def test_files_that_are_missing(tmp_path, write_table, row):
+    with pytest.raises(ColocamError, match=r"cannot read .*none\.csv: there is no such file"):
+        read(tmp_path / "none.csv")
+    table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4))])
+    (tmp_path / "a.video.json").unlink()
+    with pytest.raises(ColocamError, match=r"a\.video\.json is missing, .* is: give --video FILE"):
+        read(table)
+
+
+@pytest.mark.parametrize("change", [{"fps": "0"}, {"fps": "1/0"}, {"width": "wide"}, {"frames": 0}, {"format": 2}])
+def test_a_description_that_is_none(tmp_path, write_table, row, change):
+    table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4))])
+    card = json.loads((tmp_path / "a.video.json").read_text())
+    (tmp_path / "a.video.json").write_text(json.dumps(card | change))
+    with pytest.raises(ColocamError, match="does not describe a video: restore it or give --video FILE"):
+        read(table)
+    (tmp_path / "a.video.json").write_text("{")
+    with pytest.raises(ColocamError, match="cannot be read: restore it or give --video FILE"):
+        read(table)
+
+
+def test_videos_in_place_of_descriptions(tmp_path, write_table, row, make_video):
+    """The video itself counts, also where its header is wrong about the number of frames."""
+    times = [0.5, 0.6, 0.62, 1.5, 1.6]
+    film = make_video(tmp_path / "film.mkv", 5, times=times)
+    table = write_table(tmp_path / "a.csv", [row(4, (1, 2, 3, 4))])
+    (tmp_path / "a.video.json").unlink()
+    (video,) = read_videos([table], [film])
+    assert (video.source.width, video.source.height, video.source.frames) == (64, 48, 5)
+    assert video.source.path == film
+    with pytest.raises(ColocamError, match="1 tables but 2 times --video: give one for each table, in order"):
+        read_videos([table], [film, film])
+
+
+def test_tables_of_one_name(tmp_path, write_table, row):
+    tables = [write_table(tmp_path / folder / "a.csv", [row(0, (1, 2, 3, 4))]) for folder in "xyz"]
+    assert [video.name for video in read_videos(tables, [])] == ["a", "a-2", "a-3"]
+
+
+def test_names_stay_inside_their_folder(tmp_path, write_table, row):
+    names = ["...csv", ".. .csv", "b\tc.csv"]
+    tables = [write_table(tmp_path / name, [row(0, (1, 2, 3, 4))]) for name in names]
+    assert [video.name for video in read_videos(tables, [])] == ["video", "video-2", "b c"]
+
+
+def test_texts_become_one_line_that_xml_can_hold():
+    assert plain("two\nlines\x00\x1b\u2028\ufffe  end ") == "two lines end"
+    assert plain("caf\udce9") == "caf\\udce9"
+    assert plain("क्‍ष 👩‍🚀") == "क्‍ष 👩‍🚀"  # joiners stay

@@ -1,0 +1,75 @@
+"""The bench of the products: its errors are those of the promise, its steps are the losses' own."""
+
+import json
+
+import pytest
+import torch
+
+from colocam.lab.bench import bench_affinity as affinity
+from colocam.lab.bench import rivals
+from colocam.lab.measuring import synthetic_frames as frames
+from colocam.lab.measuring import timing
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(affinity, "SIZE", 24)
+    monkeypatch.setattr(timing, "copy_bandwidth", lambda _device: 1e10)
+    monkeypatch.setattr(rivals, "RIVALS", {"no-such-package": ("a lattice", None)})
+
+
+@pytest.mark.usefixtures("small")
+def test_errors_and_times_are_written_as_printed(tmp_path, capsys):
+    result = affinity.run("cpu", tmp_path / "affinity.json", quick=True)
+    assert json.loads((tmp_path / "affinity.json").read_text()) == result
+    out = capsys.readouterr().out
+    names = [row["name"] for row in result["cases"]]
+    assert names == ["colour n=4", "colour n=64", "colour 8 x 4", "crf 32 frames"]
+    assert all(name in out for name in names)
+    for row in result["cases"]:
+        assert row["ms"] > 0
+        assert f"through autograd {row['autograd_ms']:.3f}" in out
+        if "error_W1" in row:
+            bound = 0.01 if row["name"].startswith("crf") else 0.005
+            assert max(row["error_W1"], row["error_WS"]) <= bound
+            assert row["gradient_1-cos"] <= 1e-4
+    assert f"empty autograd function {result['empty_autograd_ms']:.3f} ms" in out
+    assert sum("error_W1" in row for row in result["cases"]) >= 3
+    by_tolerance = [row["error_WS"] for row in sorted(result["tolerance"], key=lambda row: -row["tol"])]
+    assert by_tolerance[-1] < by_tolerance[0]
+    assert [row["name"] for row in result["rivals"]] == ["colour n=1"]
+    assert "no-such-package (a lattice): not installed" in out
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("sequences", [[0, 0, 1, 1], []])
+def test_both_steps_are_the_gradient_of_the_loss(sequences):
+    pictures, maps = frames.make_frames(4, 24, "scene", 1)
+    maps.requires_grad_()
+    if sequences:
+        loss = affinity.CoLocLoss(affinity.SIGMA)(pictures, maps, torch.tensor(sequences))
+    else:
+        loss = affinity.CRFLoss(affinity.SIGMA, affinity.SIGMA_XY)(pictures, maps)
+    expected = torch.autograd.grad(loss, maps)[0]
+    for step in affinity._steps(4, sequences, "scene", CPU):
+        torch.testing.assert_close(step(1), expected)
+
+
+@pytest.mark.parametrize("kind", ["scene", "noise"])
+def test_frames_are_pictures_and_follow_their_seed(kind):
+    pictures, maps = frames.make_frames(3, 32, kind, 5)
+    assert pictures.shape == (3, 3, 32, 32)
+    assert pictures.dtype == torch.uint8
+    assert float(pictures.float().std()) > 10
+    assert 0 <= float(maps.min()) < 0.1
+    assert 0.9 < float(maps.max()) <= 1
+    assert torch.equal(pictures, frames.make_frames(3, 32, kind, 5)[0])
+    assert not torch.equal(pictures, frames.make_frames(3, 32, kind, 6)[0])
+
+
+def test_the_median_is_of_warm_calls_in_turn():
+    seen = []
+    assert timing.median_ms(seen.append, CPU, 5) >= 0
+    assert seen == [0, 1, 2, 0, 1, 2, 3, 4]

@@ -1,0 +1,98 @@
+"""Rivals of the products: their rows, their errors, and what is said where one is missing or broken."""
+
+import importlib.metadata
+
+import pytest
+import torch
+
+from colocam.affinity.reference import gaussian_sum
+from colocam.lab.bench import bench_affinity as affinity
+from colocam.lab.bench import rivals
+from colocam.lab.measuring import timing
+
+CPU = torch.device("cpu")
+
+
+def pixels(count=400):
+    generator = torch.Generator().manual_seed(0)
+    return torch.rand(count, 3, generator=generator) * 6, torch.rand(count, generator=generator)
+
+
+def exact(features, maps):
+    return gaussian_sum(features, torch.stack([torch.ones_like(maps), maps], dim=1))
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", lambda _package: "1.2")
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_share_of_the_rows_is_scaled_and_checked(monkeypatch):
+    features, maps = pixels()
+    rows = torch.tensor([5, 399, 17, 100])
+    # 1.1 of the truth, and W·1 wrong by a sign.
+    wrong = torch.tensor([-1.0, 1.1])
+    prepared = rivals.Prepared(lambda: wrong * exact(features, maps)[rows], rows)
+    monkeypatch.setattr(rivals, "RIVALS", {"some": ("a sum", lambda *_: prepared)})
+    monkeypatch.setattr(timing, "in_turn_ms", lambda *_: [2.0, 5.0])
+    (row,) = rivals.compare("colour", features, maps, lambda _: None, 3)
+    assert row["ms"] == pytest.approx(500)
+    assert row["ratio"] == pytest.approx(250)
+    assert row["share"] == pytest.approx(0.01)
+    assert row["error_W1"] == pytest.approx(2)
+    assert row["error_WS"] == pytest.approx(0.1)
+    assert row["error_WS_scaled"] == pytest.approx(0, abs=1e-6)
+    assert "1 % of the rows, scaled" in rivals.line(row)
+    assert "ratio 250.0" in rivals.line(row)
+
+
+def test_a_missing_rival_is_named(monkeypatch):
+    monkeypatch.setattr(rivals, "RIVALS", {"no-such-package": ("a lattice", None)})
+    (row,) = rivals.compare("colour", *pixels(), lambda _: None, 3)
+    assert "colocam[bench]" in rivals.line(row)
+    assert "ms" not in row
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_broken_rival_does_not_end_the_bench(monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no compiler\nlong story")
+
+    monkeypatch.setattr(rivals, "RIVALS", {"some": ("a lattice", fail)})
+    (row,) = rivals.compare("colour", *pixels(), lambda _: None, 3)
+    assert row["missing"] == "RuntimeError: no compiler"
+
+
+def test_the_lattice_is_near_the_product():
+    pytest.importorskip("pydensecrf.densecrf", reason="of the extra [bench]")
+    features, maps = pixels(3000)
+    prepared = rivals.permutohedral_lattice(features, maps)
+    found, expected = prepared.step().double(), exact(features, maps)
+    # The lattice blurs more than it should, by a factor near to a constant.
+    factor = (found * expected).sum() / found.square().sum()
+    assert 1 < factor < 2.5
+    assert (factor * found - expected).norm() <= 0.15 * expected.norm()
+
+
+@pytest.mark.parametrize("space", [False, True])
+def test_features_are_those_of_our_product(monkeypatch, space):
+    monkeypatch.setattr(affinity, "SIZE", 8)
+    monkeypatch.setattr(rivals, "compare", lambda *arguments: arguments)
+    name, features, maps, ours, _ = affinity._rivals(2 - space, CPU, space=space)
+    frames = affinity.make_frames(2 - space, 8, "scene")[0]
+    values = torch.stack([torch.ones_like(maps), maps], dim=1)
+    if space:
+        expected = affinity.dense_bilateral_product(frames, values.T.reshape(1, 2, 8, 8), 15.0, 100.0)[0].T
+    else:
+        expected = affinity.dense_color_product(frames.transpose(0, 1).flatten(1).T, values, 15.0)
+    torch.testing.assert_close(gaussian_sum(features, values), expected, rtol=1e-5, atol=1e-6)
+    assert ours(0).shape == (2 - space, 8, 8)
+    assert name == ("crf 1 frame" if space else "colour n=2")
+
+
+def test_calls_take_turns():
+    order = []
+    calls = [lambda i, name=name: order.append((name, i)) for name in "ab"]
+    assert len(timing.in_turn_ms(calls, CPU, 2)) == 2
+    assert order[6:] == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]

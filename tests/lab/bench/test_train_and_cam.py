@@ -1,0 +1,51 @@
+"""The benches run the product's own code: what they time is checked, never how long it takes."""
+
+import json
+
+import pytest
+import torch
+
+from colocam.cams import METHODS
+from colocam.config import load_config
+from colocam.lab.bench import bench_cam as cam
+from colocam.lab.bench import bench_train as train
+
+
+@pytest.fixture(scope="module")
+def config(tiny):
+    return load_config(overrides=[*tiny, "localizer.batch=4", "localizer.frames=2", "localizer.losses.coloc=0.5"])
+
+
+def test_a_step_is_measured_whole_and_in_parts(config, tmp_path, capsys, monkeypatch):
+    seen = []
+    plain = train.sgd_step
+
+    def counted(task, optimiser, compute):
+        before = [p.detach().clone() for p in task.module.parameters()]
+        terms = plain(task, optimiser, compute)
+        moved = any(not torch.equal(a, b) for a, b in zip(before, task.module.parameters(), strict=True))
+        seen.append((task.phase, set(terms), moved))
+        return terms
+
+    monkeypatch.setattr(train, "sgd_step", counted)
+    result = train.run("cpu", tmp_path / "train.json", config, steps=2)
+    of_stage2, of_stage1 = {"loss", "seeds", "crf", "size", "coloc"}, {"loss", "cross_entropy"}
+    expected = [("colocam", of_stage2, True)] * 3 + [("classifier", of_stage1, True)] * 3  # one warm, then two timed
+    assert seen == expected
+    assert json.loads((tmp_path / "train.json").read_text()) == result
+    assert result["frames_per_s"] == pytest.approx(4 / (1e-3 * result["step_ms"]))
+    assert set(result["stage1"]) == {"step_ms", "frames_per_s"}
+    parts = {"read", "copy", "crop", "seeds", "encoder", "decoder", "partial CE", "CRF", "colour"}
+    assert set(result["parts_ms"]) == parts
+    out = capsys.readouterr().out
+    assert all(part in out for part in parts)
+    assert out.count("step_ms") == 2
+
+
+def test_every_cam_method_is_measured_beside_the_classifier(config, tmp_path, capsys):
+    result = cam.run("cpu", tmp_path / "cam.json", config)
+    assert list(result["batch_ms"]) == ["classifier alone", *METHODS]
+    for name, ms in result["batch_ms"].items():
+        assert result["frames_per_s"][name] == pytest.approx(4000 / ms)
+    assert json.loads((tmp_path / "cam.json").read_text()) == result
+    assert "smooth-gradcam++" in capsys.readouterr().out

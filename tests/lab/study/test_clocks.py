@@ -1,0 +1,51 @@
+"""What is counted, against the published counts and by hand; never how long anything takes."""
+
+import pytest
+import torch
+
+from colocam.config import load_config
+from colocam.lab.study.clocks import Cost, Network
+from colocam.lab.study.published import published
+
+CPU = torch.device("cpu")
+
+
+def test_operations_and_parameters_are_the_published_ones():
+    """ResNet50 on a quarter of 224: a convolution's operations are those of 224², divided by sixteen."""
+    config = load_config("paper", overrides=["backbone.pretrained=false", "frames.crop=56"])
+    network = Network(config, CPU)
+    rows = published("cost")["rows"]
+    for method, kind, module in (
+        ("layercam", "layercam", network.net.classifier),
+        ("colocam", "localizer", network.net),
+    ):
+        operations = 16 * network.flops(kind)
+        assert operations / 1e9 == pytest.approx(rows["gflops"][method], rel=0.005)
+        assert operations / 2e9 == pytest.approx(rows["gmacs"][method], rel=0.005)
+        parameters = sum(parameter.numel() for parameter in module.parameters())
+        assert parameters / 1e6 == pytest.approx(rows["parameters_m"][method], abs=0.05)
+    learnable = sum(parameter.numel() for parameter in network.net.decoder.parameters())
+    assert learnable / 1e6 == pytest.approx(rows["learnable_m"]["colocam"], abs=0.05)
+
+
+def test_a_linear_head_adds_two_operations_per_weight():
+    """Between a CAM and the same network with another number of classes lies the head alone."""
+    config = load_config(overrides=["frames.crop=32", "frames.resize=36", "localizer.decoder=[8, 8, 8, 8]"])
+    network = Network(config, CPU)
+    before = network.flops("layercam")
+    head = network.net.classifier.head
+    network.net.classifier.head = torch.nn.Linear(head.in_features, head.out_features + 7)
+    assert network.flops("layercam") - before == 2 * 7 * head.in_features
+
+
+@pytest.mark.parametrize(("method", "phase"), [("layercam", "classifier"), ("colocam", "colocam")])
+def test_the_step_of_each_method_is_that_of_its_stage(lab, tmp_path, monkeypatch, method, phase):
+    timed = []
+
+    def step(task, device, steps):
+        timed.append((task.phase, device, steps))
+        return {"step_ms": 1500.0}
+
+    monkeypatch.setattr("colocam.lab.bench.bench_train.whole_step", step)
+    assert Cost(method).run(lab, 0, tmp_path)["step_s"] == 1.5
+    assert timed == [(phase, CPU, 2)]

@@ -1,0 +1,210 @@
+"""Running a study: finished cells are never run again, a stopped study goes on, mistakes are one line."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from colocam.errors import ColocamError, InterruptedRunError
+from colocam.lab.study import cells, run_study
+from colocam.lab.study.cells import Cam, Trained, run_cell, slug
+from colocam.lab.study.clip_cells import ClipRow
+from colocam.lab.study.recipes import backbones
+from colocam.lab.study.study_data import open_data
+from colocam.lab.study.workplace import Lab
+from colocam.run import open_run
+
+
+@pytest.fixture
+def again(collection, smoked):
+    """``again(name, …)`` runs a study in the folder of the smoke tests."""
+    out = smoked("temporal").parent  # here, before a test replaces what the study calls
+
+    def run(name, **options):
+        data = {"data": str(collection.manifest), "boxes": collection.truth, "out": out}
+        return run_study(name, **{**data, "device": "cpu", "smoke": True, **options})
+
+    return run
+
+
+def refuse(*_, **__):
+    raise AssertionError("this was finished")
+
+
+def test_a_finished_study_runs_nothing(again, smoked, monkeypatch):
+    before = (smoked("temporal") / "table.csv").read_bytes()
+    monkeypatch.setattr("colocam.lab.study.workplace.train", refuse)
+    monkeypatch.setattr(cells, "evaluate", refuse)
+    monkeypatch.setattr(cells, "measure", refuse)
+    assert (again("temporal") / "table.csv").read_bytes() == before
+
+
+def test_a_stopped_study_writes_what_it_has_and_goes_on(again, tmp_path, monkeypatch):
+    measured = []
+    plain = cells.evaluate
+
+    def stopping(run, *arguments, **options):
+        measured.append(run.name)
+        if len(measured) == 2:
+            raise KeyboardInterrupt
+        return plain(run, *arguments, **options)
+
+    monkeypatch.setattr(cells, "evaluate", stopping)
+    with pytest.raises(InterruptedRunError, match="run the same command again to continue the study"):
+        again("sampling", out=tmp_path)
+    said = json.loads((tmp_path / "sampling" / "study.json").read_text(encoding="utf-8"))
+    assert said["cells"] == "1 of 3 (UNFINISHED)"
+    assert [bool(row["tags-only"]) for row in said["tables"]["table"]] == [True, False, False]
+    again("sampling", out=tmp_path)
+    said = json.loads((tmp_path / "sampling" / "study.json").read_text(encoding="utf-8"))
+    assert said["cells"] == "3 of 3"
+    assert len(measured) == len(set(measured)) + 1 == 4  # the one that was stopped was measured twice
+    # seeds that are there are not run again; each has a classifier of its own
+    folder = again("sampling", out=tmp_path, seeds=2)
+    said = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+    assert (said["seeds"], said["cells"], len(measured)) == ("0–1", "6 of 6", 7)
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    for row in said["tables"]["table"]:
+        values = row["tags-only"]
+        assert len(values) == 2
+        assert f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f}" in text
+    seeds = [json.loads(path.read_text())["seed"] for path in tmp_path.glob("work/stage1/*/environment.json")]
+    assert sorted(seeds) == [0, 1]
+
+
+def test_what_no_seed_changes_is_run_once_and_says_so(again):
+    said = json.loads((again("loss-time", seeds=3) / "study.json").read_text(encoding="utf-8"))
+    assert said["seeds"] == "0"
+    assert "UNFINISHED" not in said["cells"]
+
+
+def test_validation_boxes_choose_the_epochs_where_asked(lab, tmp_path):
+    asked = Lab(tmp_path, lab.data, smoke=True, device="cpu", val_boxes=True)
+    assert asked.identity(asked.config()) != lab.identity(lab.config())
+    folder, _ = run_cell(asked, Trained("colocam"), 0)
+    assert json.loads((folder / "model.json").read_text(encoding="utf-8"))["threshold_from"] == "validation"
+
+
+def test_equal_configurations_are_one_cell(lab):
+    n = lab.config().localizer.frames
+    same = Trained("colocam", (f"localizer.frames={n}",))
+    assert same.identity(lab, 0) == Trained("colocam").identity(lab, 0)
+    assert Trained("colocam", (f"localizer.frames={n + 1}",)).identity(lab, 0) != same.identity(lab, 0)
+    assert same.identity(lab, 1) != same.identity(lab, 0)
+    assert Trained("fcam").identity(lab, 0) != same.identity(lab, 0)
+    draws = Trained("colocam", ("localizer.leave_out=1",), draws=True)
+    assert draws.config(lab, 3).seed == 0
+    assert draws.config(lab, 3).localizer.leave_out_draw == 3
+    # where CLIP lies changes nothing but CLIP's own rows
+    moved = Lab(lab.out, lab.data, overrides=("clip.model=elsewhere",), smoke=True, device="cpu")
+    assert same.identity(moved, 0) == same.identity(lab, 0)
+    assert ClipRow().identity(moved, 0) != ClipRow().identity(lab, 0)
+
+
+def test_the_users_changes_come_before_the_studys(lab):
+    user = Lab(lab.out, lab.data, overrides=("localizer.frames=5", "localizer.lr=0.125"), smoke=True, device="cpu")
+    config = Trained("colocam", ("localizer.frames=2",)).config(user, 0)
+    assert (config.localizer.frames, config.localizer.lr) == (2, 0.125)
+
+
+def test_models_are_kept_only_where_nothing_was_changed(lab, again):
+    again("sampling")
+    plain, _ = run_cell(lab, Trained("tcam"), 0)
+    assert open_run(plain).config.methods == ("tcam",)
+    assert (plain / "model.safetensors").is_file()
+    assert not (plain / "classifier").exists()
+    other = next(name for name in ("adjacent", "gaussian") if name != lab.config().localizer.sampler)
+    changed, _ = run_cell(lab, Trained("colocam", (f"localizer.sampler={other}",)), 0)
+    assert not (changed / "model.safetensors").exists()
+
+
+def test_a_damaged_result_is_named(lab, tmp_path):
+    other = Lab(tmp_path, lab.data, smoke=True, device="cpu")
+    folder = tmp_path / "work" / "cells" / f"{slug('LayerCAM')}-{cells.digest(Cam().identity(other, 0))}"
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ColocamError, match="is damaged"):
+        run_cell(other, Cam(), 0)
+
+
+class FakeClip:
+    """A CLIP that sees class k in column k and remembers what it was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, frames, classes):
+        self.asked += classes.tolist()
+        maps = torch.zeros(len(frames), 4, 4)
+        maps[torch.arange(len(frames)), :, classes.cpu()] = 1
+        return maps
+
+
+def test_clip_es_is_asked_for_the_right_classes(lab, collection, monkeypatch):
+    fakes = {}
+
+    def load(model, tags, *, background, refine, device):
+        assert (str(model), tuple(tags), str(device)) == ("somewhere", ("bus", "cat", "owl"), "cpu")
+        fake = fakes[bool(background), refine is not None] = FakeClip()
+        return fake
+
+    monkeypatch.setattr("colocam.cams.clip.ClipES.load", load)
+    clip = Lab(lab.out, lab.data, overrides=("clip.model=somewhere",), smoke=True, device="cpu")
+    exam = clip.exam(clip.stage1(clip.config()))
+    given, predicted, average = ClipRow(), ClipRow("predicted", background=True), ClipRow("average", True, True)
+    found = [cell.run(clip, 0, collection.videos) for cell in (given, predicted, average)]
+    results = [result["corloc"] for result in found]
+    assert ["ms" in result for result in found] == [True, False, False]
+    frames = len(exam.evaluated.samples)
+    assert fakes[False, False].asked[:frames] == exam.evaluated.samples.classes.tolist()
+    assert fakes[True, False].asked[:frames] == [exam.evaluated.tags.index(tag) for tag, _ in exam.predicted]
+    each = len(fakes[True, True].asked) // 3
+    assert fakes[True, True].asked == [0] * each + [1] * each + [2] * each
+    assert 0 <= results[2]["tags-only"]["average"] <= 100
+    assert results[0].keys() == results[2].keys()
+    assert predicted.seeded
+    assert not average.seeded
+
+
+def test_weights_of_other_backbones_lie_beside(lab, tmp_path):
+    file = tmp_path / "resnet50.safetensors"
+    overrides = ("backbone.name=resnet50", f"backbone.weights={file}", "backbone.stride_in_1x1=true")
+    (tmp_path / "vgg16.safetensors").touch()
+    real = Lab(lab.out, lab.data, preset="paper", overrides=overrides, device="cpu")
+    chosen = {cell.config(real, 0).backbone.name for cell in backbones.cells(real) if isinstance(cell, Trained)}
+    assert chosen == {"resnet50", "vgg16"}
+    vgg = Trained("colocam", backbones.overrides(real, "vgg16")).config(real, 0)
+    assert vgg.backbone.weights == tmp_path / "vgg16.safetensors"
+    assert not vgg.backbone.stride_in_1x1
+    assert vgg.localizer.decoder == (256, 128, 64)
+    plain = Lab(lab.out, lab.data, preset="paper", device="cpu")
+    names = [cell.config(plain, 0).backbone.name for cell in backbones.cells(plain) if isinstance(cell, Trained)]
+    assert names == list(backbones.BACKBONES)
+
+
+def test_data_are_found_or_the_remedy_named(collection, tmp_path):
+    folder = open_data(str(collection.manifest.parent), None, tmp_path, smoke=True)
+    assert (folder.manifest, folder.truth) == (collection.manifest, collection.truth)
+    assert folder.digest == open_data(str(collection.manifest), collection.truth, tmp_path, smoke=False).digest
+    with pytest.raises(ColocamError, match="add --boxes TABLE"):
+        open_data(str(collection.manifest), None, tmp_path, smoke=True)
+    (tmp_path / "manifest.csv").touch()
+    with pytest.raises(ColocamError, match=r"there is no .*truth.csv: give the folder that 'colocam index' wrote"):
+        open_data(str(tmp_path), None, tmp_path, smoke=True)
+    with pytest.raises(ColocamError, match="the demo world has its own"):
+        open_data("demo", collection.truth, tmp_path, smoke=True)
+
+
+def test_the_command_lists_runs_and_refuses(colocam, collection, smoked):
+    listed = colocam("study", "--list")
+    assert listed.code == 0
+    assert len(listed.out.splitlines()) == 13
+    out = smoked("temporal").parent
+    data = ("--data", collection.manifest, "--boxes", collection.truth, "--out", out, "--device", "cpu", "--smoke")
+    ran = colocam("study", "temporal", *data)
+    assert ran.code == 0
+    assert "temporal" in ran.err
+    assert "study temporal --data" in (out / "temporal" / "README.md").read_text(encoding="utf-8")
+    assert "did you mean 'losses'?" in colocam("study", "lossses", *data).error
+    assert "--seeds 0: give at least 1" in colocam("study", "losses", "--seeds", 0, *data).error

@@ -1,0 +1,190 @@
+"""Every study runs from nothing to its page, and what it says is what its cells say."""
+
+import csv
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from colocam.config import load_config
+from colocam.lab.study import STUDIES, list_studies
+from colocam.lab.study.cells import Trained, run_cell
+from colocam.lab.study.published import published
+from colocam.lab.study.results import Results
+from colocam.lab.study.study_data import StudyData
+from colocam.lab.study.study_figures import draw
+from colocam.lab.study.study_tables import Measured
+from colocam.lab.study.workplace import SMOKE, Lab
+from colocam.metrics import PROTOCOLS
+from colocam.models import Classifier, LocalizerNet
+
+ISSUE = [
+    "compare",
+    "losses",
+    "temporal",
+    "frames",
+    "lambda",
+    "adaptive",
+    "loss-time",
+    "cost",
+    "sampling",
+    "backbones",
+    "stability",
+    "clip-es",
+    "visual",
+]
+
+
+def table(folder, name="table"):
+    with (folder / f"{name}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def cell_results(folder):
+    paths = (folder.parent / "work" / "cells").glob("*/result.json")
+    return {path.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def test_all_thirteen_are_listed_with_their_place_in_the_paper():
+    assert list(STUDIES) == ISSUE
+    lines = list_studies().splitlines()
+    assert [line.split()[0] for line in lines] == ISSUE
+    assert all(published(name)["source"] in line for name, line in zip(ISSUE, lines, strict=True))
+
+
+@pytest.mark.parametrize("name", ISSUE)
+def test_a_study_ends_in_tables_a_drawing_and_a_page(name, smoked):
+    folder = smoked(name)
+    ET.fromstring((folder / "figure.svg").read_text(encoding="utf-8"))
+    assert (folder / "figure.png").read_bytes().startswith(b"\x89PNG")
+    said = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+    assert "SMOKE TEST" in said["data"]
+    assert said["seeds"] == "0"
+    assert "UNFINISHED" not in said["cells"]
+    rows = table(folder)
+    assert len(rows) == len(said["tables"]["table"]) > 0
+    page, text = ((folder / file).read_text(encoding="utf-8") for file in ("index.html", "README.md"))
+    for part in (STUDIES[name].title, published(name)["source"].split(" (")[0]):
+        assert part in page
+        assert part in text
+    for row in rows:
+        assert next(iter(row.values())) in text
+    assert "<script" not in page
+    assert "oracle-per-class" in text or name in {"loss-time", "cost", "visual"}
+
+
+@pytest.mark.parametrize("name", ["losses", "temporal", "frames", "lambda", "adaptive", "sampling", "backbones"])
+def test_every_row_was_measured_under_every_protocol(name, smoked):
+    for row in table(smoked(name)):
+        for protocol in PROTOCOLS:
+            assert 0 <= float(row[protocol]) <= 100
+            assert row[f"{protocol}, seeds"] == "1"
+
+
+def test_the_studies_share_one_classifier_and_equal_cells(smoked):
+    for name in ("compare", "losses", "temporal", "sampling", "frames"):
+        folder = smoked(name)
+    stage1 = list((folder.parent / "work" / "stage1").iterdir())
+    assert len([run for run in stage1 if "output_stride: 8" in (run / "config.yaml").read_text(encoding="utf-8")]) == 1
+    rows = {
+        name: {row[column]: row for row in table(smoked(name))}
+        for name, column in (("temporal", "method"), ("losses", "terms"), ("frames", "method"), ("compare", "method"))
+    }
+    whole = [rows["temporal"]["CoLo-CAM"], rows["losses"]["PLs + ASC + CRF + CoLoc"], rows["compare"]["CoLo-CAM"]]
+    assert len({row["tags-only"] for row in whole}) == 1
+    assert rows["frames"]["TCAM, n = 2"]["tags-only"] == rows["temporal"]["TCAM"]["tags-only"]
+    assert rows["frames"]["TCAM, n = 1"]["tags-only"] == rows["temporal"]["F-CAM"]["tags-only"]
+    digests = [name.rpartition("-")[2] for name in cell_results(folder)]
+    assert len(digests) == len(set(digests))
+
+
+def test_the_same_cell_under_another_label_is_not_run_again(smoked, lab):
+    """The smoke test's n is 3: nothing but the label tells these two apart."""
+    folder = smoked("temporal")
+    before = cell_results(folder)
+    n = lab.config().localizer.frames
+    _, result = run_cell(lab, Trained("colocam", (f"localizer.frames={n}",)), 0)
+    assert result in before.values()
+    assert cell_results(folder).keys() == before.keys()
+
+
+@pytest.mark.parametrize("name", ISSUE)
+def test_a_study_that_was_stopped_at_once_has_empty_tables(name, collection, tmp_path):
+    lab = Lab(tmp_path, StudyData("none", collection.manifest, collection.truth), smoke=True, device="cpu")
+    findings = STUDIES[name].read(lab, Results())
+    assert findings.tables
+    assert all(draw(drawing)[1].startswith(b"\x89PNG") for drawing in findings.drawings)
+    measured = [
+        entry for table in findings.tables for row in table.rows for entry in row if isinstance(entry, Measured)
+    ]
+    assert measured == []
+
+
+def test_a_table_holds_what_its_cells_found(smoked, lab):
+    (row,) = [row for row in table(smoked("temporal")) if row["method"] == "CoLo-CAM"]
+    _, result = run_cell(lab, Trained("colocam"), 0)
+    for protocol in PROTOCOLS:
+        assert float(row[protocol]) == result["corloc"][protocol]["average"]
+
+
+def test_compare_has_all_methods_and_marks_what_is_quoted(smoked):
+    rows = {row["method"]: row for row in table(smoked("compare"))}
+    assert len(rows) == 27  # 26 of v1.0 and one row that v2.2 alone has
+    assert rows["Prest et al."]["source"] == "quoted"
+    assert rows["Prest et al."]["tags-only"] == ""
+    assert rows["CLIP-ES"]["source"] == "not run"
+    assert rows["CoLo-CAM"]["source"] == "run here"
+    assert float(rows["CoLo-CAM"]["published, v2.2"]) == 77.1
+    assert float(rows["LayerCAM"]["ms/frame"]) > 0
+    assert {row["tags-only"] for name, row in rows.items() if name in {"GradCAM", "XGradCAM"}} == {
+        rows["GradCAM"]["tags-only"]
+    }
+    assert "clip.model=FOLDER" in (smoked("compare") / "README.md").read_text(encoding="utf-8")
+    per_class = table(smoked("compare"), "classes")
+    assert {"bus", "cat", "owl"} <= per_class[0].keys()
+    (colocam,) = [row for row in per_class if row["method, protocol"] == "CoLo-CAM, oracle-per-class"]
+    mean = sum(float(colocam[tag]) for tag in ("bus", "cat", "owl")) / 3
+    assert float(rows["CoLo-CAM"]["oracle-per-class"]) == pytest.approx(mean)
+
+
+def test_more_frames_have_a_larger_energy(smoked):
+    energy = table(smoked("adaptive"), "energy")
+    assert energy[0]["ours"] == ""  # a single frame has no colour term
+    assert 0 < float(energy[1]["ours"]) < 9  # far below that of 224²
+    assert float(energy[1]["published"]) == pytest.approx(9.301, abs=1e-3)
+
+
+def test_cost_counts_what_torch_counts(smoked):
+
+    config = load_config(overrides=SMOKE)
+    net = LocalizerNet(Classifier(config.backbone, 10), config.localizer.decoder)
+    rows = {row["quantity"]: row for row in table(smoked("cost"))}
+    for method, module in (("LayerCAM, ours", net.classifier), ("CoLo-CAM, ours", net)):
+        count = sum(parameter.numel() for parameter in module.parameters())
+        assert float(rows["parameters, M"][method]) == pytest.approx(count / 1e6)
+    learnable = sum(parameter.numel() for parameter in net.parameters() if parameter.requires_grad)
+    assert float(rows["learnable parameters, M"]["CoLo-CAM, ours"]) == pytest.approx(learnable / 1e6)
+    flops = {method: float(rows["FLOPs of one frame, G"][f"{method}, ours"]) for method in ("LayerCAM", "CoLo-CAM")}
+    assert 0 < flops["LayerCAM"] < flops["CoLo-CAM"]
+
+
+def test_a_cell_says_the_values_that_it_changes():
+    changed = Trained("colocam", ("localizer.losses.weighting=adaptive", "localizer.losses.coloc=0.3"))
+    assert changed.label == "CoLo-CAM, weighting=adaptive, coloc=0.3"
+
+
+def test_clips_that_a_tag_does_not_have_cannot_be_left_out(smoked):
+    rows = table(smoked("stability"))
+    assert [row["left out"] for row in rows] == ["m = 1", "m = 5"]
+    assert float(rows[0]["tags-only"]) >= 0
+    assert rows[1]["tags-only"] == ""
+    assert "Not run: m = 5; a tag has only 2 training clips" in (smoked("stability") / "README.md").read_text("utf-8")
+
+
+def test_pictures_are_of_the_three_methods(smoked):
+    page = (smoked("visual") / "index.html").read_text(encoding="utf-8")
+    for title in ("LayerCAM", "TCAM", "CoLo-CAM", "Empty frames", "Best cases"):
+        assert title in page
+    assert page.count("data:image/jpeg") >= 4 * 4
+    (empty,) = [row for row in table(smoked("visual")) if row["failure"] == "Box on an empty frame"]
+    assert 0 <= float(empty["frames"]) <= 3

@@ -1,0 +1,84 @@
+"""Tables: means and deviations as NumPy has them, and CSV that other readers read."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colocam.lab.study.study_tables import Measured, Table, markdown, order_note, text, to_csv
+
+numbers = st.lists(st.floats(0, 100), min_size=2, max_size=6)
+
+
+@given(numbers)
+def test_mean_and_deviation(values):
+    measured = Measured(tuple(values))
+    assert measured.mean == pytest.approx(np.mean(values), abs=1e-9)
+    assert measured.std == pytest.approx(np.std(values, ddof=1), abs=1e-6)
+
+
+def test_entries_as_text():
+    assert text(Measured((1.0, 2.0, 3.0))) == "2.0 ± 1.0"
+    assert text(Measured((71.25,)), 2) == "71.25"
+    assert text(Measured((71.25,))) in {"71.2", "71.3"}
+    assert text(82.1) == "82.1"
+    assert text(None) == "–"
+    assert text("quoted") == "quoted"
+
+
+def table():
+    rows = (("a | b", Measured((1.0, 3.0)), 5.5), ("c", None, "in words, with a comma"))
+    return Table("table", "Title", ("name", "ours", "published"), rows)
+
+
+def test_markdown_has_one_cell_per_column():
+    lines = markdown(table()).splitlines()
+    assert lines[0] == "**Title**"
+    cells = [line.replace("\\|", "").count("|") for line in lines[2:]]
+    assert cells == [4] * 4
+    assert "2.0 ± 1.4" in lines[4]
+
+
+def test_words_begin_at_the_left_and_numbers_end_at_the_right():
+    rows = (("m = 1", "where it is", "78.7 ± 1.7", Measured((1.0,)), None), ("m = 2", None, "–", 3.0, 4.0))
+    columns = Table("table", "Title", ("left out", "place", "published", "ours", "theirs"), rows)
+    assert markdown(columns).splitlines()[3] == "|---|---|---:|---:|---:|"
+    assert not columns.repeated
+    assert table().repeated
+
+
+def test_csv_keeps_all_digits_and_tells_the_seeds():
+    rows = list(csv.DictReader(io.StringIO(to_csv(table()))))
+    assert float(rows[0]["ours"]) == 2
+    assert float(rows[0]["ours, std"]) == pytest.approx(2**0.5, rel=1e-15)
+    assert rows[0]["ours, seeds"] == "2"
+    assert rows[1] == {
+        "name": "c",
+        "ours": "",
+        "ours, std": "",
+        "ours, seeds": "",
+        "published": "in words, with a comma",
+    }
+
+
+def test_a_row_of_the_wrong_length_is_refused():
+    with pytest.raises(ValueError, match="has not 2 entries"):
+        Table("table", "Title", ("a", "b"), (("x",),))
+
+
+def test_the_order_of_rows_is_compared():
+    names = ("A", "B", "C")
+    theirs = {"published, v1.0": (10.0, 20.0, None)}
+    (same,) = order_note(names, (Measured((1.0,)), Measured((2.0, 2.0)), Measured((0.0,))), theirs)
+    assert same == "Order by CorLoc, published, v1.0: A < B; ours (oracle-per-class): the same."
+    (other,) = order_note(names, (Measured((3.0,)), Measured((2.0,)), None), theirs)
+    assert "A < B; ours (oracle-per-class): B < A. It DIFFERS." in other
+    assert "spread" not in other  # one seed has none
+    apart = (Measured((9.0, 10.0, 11.0)), Measured((7.0, 8.0, 9.0)), None)
+    assert order_note(names, apart, theirs)[0].endswith("It DIFFERS; beyond the seeds' spread: A above B.")
+    near = (Measured((9.0, 10.0, 11.0)), Measured((8.0, 9.0, 10.0)), None)  # 1 point, spread √2
+    assert order_note(names, near, theirs)[0].endswith("It DIFFERS; beyond the seeds' spread: nothing.")
+    assert order_note(names, (None, Measured((2.0,)), None), theirs) == []

@@ -1,0 +1,69 @@
+"""The demonstration from an empty folder to a report, small."""
+
+import json
+from functools import partial
+
+import pytest
+
+from colocam.lab import demo
+from colocam.lab.world import make_world
+from colocam.training import loop
+from colocam.video.reader import decode, probe
+
+
+@pytest.fixture
+def small_world(monkeypatch):
+    """The same world with few, short and small videos."""
+    monkeypatch.setattr(demo, "make_world", partial(make_world, videos_per_class=(1, 1, 1), frames=5, size=(48, 40)))
+
+
+def test_from_nothing_to_a_report(small_world, colocam, tiny_sets, tmp_path, monkeypatch):  # noqa: ARG001 - a fixture
+    out = tmp_path / "demo"
+    outcome = colocam("demo", "--out", out, *tiny_sets)
+    assert outcome.code == 0, outcome.err
+    run = out / "run-0"
+    page = (run / "report" / "index.html").read_text(encoding="utf-8")
+    assert page.count("<img") + page.count("<svg") > 5
+    result = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))
+    assert [*result][:3] == ["layercam", "fcam", "colocam"]
+    assert result["data"]["videos"] == 6
+    for name in ("LayerCAM", "F-CAM", "CoLo-CAM"):
+        assert name in outcome.out
+    (annotated,) = (run / "localized").glob("*.mp4")
+    assert (probe(annotated).width, probe(annotated).height) == (48, 40)
+    assert len(list(decode(annotated))) == 5
+    assert len((run / "localized" / f"{annotated.stem}.csv").read_text(encoding="utf-8").splitlines()) == 6
+    for path in (annotated, run / "report" / "index.html"):
+        assert str(path) in outcome.err
+
+    # once more: nothing is made, decoded or trained again, and the result is the same
+    learnt = (run / "model.safetensors").read_bytes(), (run / "metrics.jsonl").read_bytes()
+    videos = {path: path.stat().st_mtime_ns for path in out.rglob("videos/**/*.mp4")}
+    monkeypatch.setattr(loop, "sgd_step", None)
+    again = colocam("demo", "--out", out, *tiny_sets)
+    assert again.code == 0, again.err
+    assert again.out == outcome.out
+    assert "making videos" not in again.err
+    assert "decoding" not in again.err
+    assert ((run / "model.safetensors").read_bytes(), (run / "metrics.jsonl").read_bytes()) == learnt
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("videos/**/*.mp4")} == videos
+
+
+def test_videos_only(small_world, colocam, tmp_path):  # noqa: ARG001
+    outcome = colocam("demo", "--out", tmp_path / "demo", "--videos-only", "--world-seed", "3")
+    assert outcome.code == 0
+    assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == [
+        "manifest.csv",
+        "truth.csv",
+        "videos",
+        "world.json",
+    ]
+    assert len(list((tmp_path / "demo" / "videos").glob("*/*.mp4"))) == 18
+    assert str(tmp_path / "demo" / "manifest.csv") in outcome.err
+    other = colocam("demo", "--out", tmp_path / "demo", "--videos-only", "--world-seed", "4")
+    assert "holds another world" in other.error
+
+
+def test_a_demo_that_cannot_be_written(colocam, tmp_path):
+    (tmp_path / "demo").write_text("a file", encoding="utf-8")
+    assert "a file stands where a folder is needed" in colocam("demo", "--out", tmp_path / "demo").error

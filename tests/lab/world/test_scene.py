@@ -1,0 +1,140 @@
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from colocam.lab.world import scene
+from colocam.lab.world.classes import CLASSES
+from colocam.lab.world.motion import STYLES
+from colocam.lab.world.scene import SIZES, Traits, draw_traits, render
+
+EASY = Traits(near=False, empty=False, occluded=False, context=True, distractors=1, size=0.45, style="calm")
+FRAME = (96, 72)
+
+
+def shots(tag="fish", traits=EASY, *, seed=0, frames=8, size=FRAME):
+    return list(render(tag, traits, np.random.SeedSequence(seed), frames=frames, size=size, fps=12))
+
+
+def iou(a, b):
+    width = min(a[2], b[2]) - max(a[0], b[0])
+    height = min(a[3], b[3]) - max(a[1], b[1])
+    both = max(width, 0) * max(height, 0)
+    return both / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both)
+
+
+def extent(mask):
+    rows, columns = np.nonzero(mask)
+    return columns.min(), rows.min(), columns.max() + 1, rows.max() + 1
+
+
+def without_object(monkeypatch):
+    """Make the object invisible while everything else, the noise too, stays the same."""
+    original = scene._hero
+
+    def hero(*args, **kwargs):
+        moving = original(*args, **kwargs)
+        sprites = tuple(replace(s, image=np.zeros_like(s.image)) for s in moving.actor.sprites)
+        return replace(moving, actor=replace(moving.actor, sprites=sprites))
+
+    monkeypatch.setattr(scene, "_hero", hero)
+
+
+@pytest.mark.parametrize("tag", CLASSES)
+@pytest.mark.parametrize("style", ["calm", "fast"])
+def test_boxes_fit_what_the_object_changes_in_the_picture(tag, style, monkeypatch):
+    traits = replace(EASY, style=style, size=0.5, distractors=0)
+    seen = shots(tag, traits, size=(192, 144))
+    without_object(monkeypatch)
+    empty = shots(tag, traits, size=(192, 144))
+    fits = []
+    for shot, bare in zip(seen, empty, strict=True):
+        assert bare.box is None
+        change = np.abs(shot.image.astype(int) - bare.image).max(-1)
+        # Half of the usual change: about where the object covers a pixel by half.
+        fits.append(iou(shot.box, extent(change > 0.5 * np.median(change[change > 12]))))
+    assert np.mean(fits) > 0.85
+    assert min(fits) > 0.6
+
+
+def test_the_picture_outside_the_box_does_not_depend_on_the_object(monkeypatch):
+    seen = shots(traits=replace(EASY, distractors=0))
+    without_object(monkeypatch)
+    for shot, bare in zip(seen, shots(traits=replace(EASY, distractors=0)), strict=True):
+        x1, y1, x2, y2 = (int(side) for side in shot.box)
+        change = np.abs(shot.image.astype(int) - bare.image).max(-1)
+        inside = change[y1:y2, x1:x2].sum()
+        assert inside > 0.97 * change.sum()
+
+
+def test_frames_follow_from_the_seeds_and_differ_between_them():
+    first, again, other = shots(), shots(), shots(seed=1)
+    for a, b, c in zip(first, again, other, strict=True):
+        assert a.image.shape == (72, 96, 3)
+        assert a.image.dtype == np.uint8
+        assert np.array_equal(a.image, b.image)
+        assert a.box == b.box
+        assert np.abs(a.image.astype(int) - c.image).mean() > 5
+
+
+def test_consecutive_frames_resemble_each_other():
+    pictures = [shot.image.astype(int) for shot in shots(traits=replace(EASY, distractors=0), frames=24)]
+    step = np.mean([np.abs(a - b).mean() for a, b in pairwise(pictures)])
+    far = np.mean([np.abs(a - b).mean() for a, b in zip(pictures[:8], pictures[16:], strict=True)])
+    assert 0.5 < step < far
+
+
+def test_boxes_lie_inside_the_frame_and_sizes_keep_their_limits():
+    for seed in range(4):
+        for shot in shots("beetle", replace(EASY, size=0.7, style="crossing"), seed=seed, frames=16):
+            if shot.box:
+                x1, y1, x2, y2 = shot.box
+                assert 0 <= x1 < x2 <= 96
+                assert 0 <= y1 < y2 <= 72
+
+
+def test_an_empty_stretch_is_empty_and_the_rest_is_not():
+    for seed in range(4):
+        present = np.array([s.box is not None for s in shots("snail", replace(EASY, empty=True), seed=seed, frames=48)])
+        assert 0.15 < np.mean(~present) < 0.55
+        assert np.count_nonzero(np.diff(present.astype(int))) <= 2
+
+
+def test_occluders_hide_the_object_at_times():
+    hidden = [s.hidden for seed in range(5) for s in shots(traits=replace(EASY, occluded=True), seed=seed, frames=12)]
+    assert max(hidden) > 0.25
+    assert np.mean(np.array(hidden) > 0.05) > 0.2
+    bare = [s.hidden for s in shots(traits=replace(EASY, distractors=0), frames=12)]
+    assert max(bare) == 0
+
+
+def test_distractors_move_through_the_picture():
+    alone, company = (shots(traits=replace(EASY, distractors=n)) for n in (0, 3))
+    changed = [np.mean(np.abs(a.image.astype(int) - b.image).max(-1) > 20) for a, b in zip(alone, company, strict=True)]
+    assert np.mean(changed) > 0.03
+
+
+def test_one_frame_is_a_video_too():
+    (shot,) = shots(frames=1)
+    assert shot.box is not None
+
+
+def test_traits_are_spread_evenly_over_few_videos():
+    rng = np.random.default_rng(0)
+    groups = [[draw_traits(phases, index) for index in range(16)] for phases in rng.random((40, 7))]
+    traits = [trait for group in groups for trait in group]
+    for name, share in (("near", 0.2), ("empty", 0.25), ("occluded", 0.4), ("context", 0.6)):
+        counts = [sum(getattr(trait, name) for trait in group) for group in groups]
+        assert np.mean(counts) / 16 == pytest.approx(share, abs=0.02)
+        assert np.ptp(counts) <= 4  # sixteen draws by chance would differ by seven or more
+    sizes = np.array([trait.size for trait in traits])
+    assert SIZES[0] < sizes.min() < 1.7 * SIZES[0]
+    assert 0.9 * SIZES[1] < sizes.max() < SIZES[1]
+    assert np.bincount([trait.distractors for trait in traits]) / 640 == pytest.approx(
+        [0.15, 0.35, 0.35, 0.15], abs=0.03
+    )
+    for name, style in STYLES.items():
+        assert np.mean([trait.style == name for trait in traits]) == pytest.approx(style.share, abs=0.03)
+    pairs = np.corrcoef([[t.near, t.empty, t.occluded, t.context, t.size] for t in traits], rowvar=False)
+    assert np.abs(pairs - np.eye(5)).max() < 0.2

@@ -1,0 +1,91 @@
+"""The colour mean of maps against a dense sum in float64, its twin without torch, and what it is for."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from colocam.maps.color_mean import SHARE, SIGMA, arrays_with_color_mean, with_color_mean
+
+
+def scene(frames, side, seed):
+    """Frames of few colours with noise, and random maps."""
+    rng = np.random.default_rng(seed)
+    palette = rng.integers(0, 256, (5, 3))
+    pictures = palette[rng.integers(0, 5, (frames, side, side))] + rng.integers(-12, 13, (frames, side, side, 3))
+    return pictures.clip(0, 255).astype(np.uint8), rng.random((frames, side, side), np.float32)
+
+
+def by_hand(pictures, maps, sequences):
+    out = np.empty(maps.shape)
+    for number in set(sequences.tolist()):
+        mine = sequences == number
+        colors, s = pictures[mine].reshape(-1, 3).astype(float), maps[mine].reshape(-1).astype(float)
+        weights = np.exp(-((colors[:, None] - colors[None]) ** 2).sum(-1) / (2 * SIGMA**2))
+        out[mine] = ((1 - SHARE) * s + SHARE * (weights @ s) / weights.sum(1)).reshape(-1, *maps.shape[1:])
+    return out
+
+
+def as_tensors(pictures, maps, sequences):
+    return (torch.from_numpy(pictures).permute(0, 3, 1, 2), torch.from_numpy(maps), torch.from_numpy(sequences))
+
+
+@pytest.mark.parametrize("sequences", [[0, 0, 0, 0], [0, 1, 2, 3], [1, 0, 0, 1]])
+def test_it_is_the_dense_mean_over_each_sequence(sequences):
+    pictures, maps = scene(4, 12, seed=len(set(sequences)))
+    ids = np.array(sequences)
+    want = by_hand(pictures, maps, ids)
+    np.testing.assert_allclose(with_color_mean(*as_tensors(pictures, maps, ids)).numpy(), want, atol=2e-3)
+    np.testing.assert_allclose(arrays_with_color_mean(pictures, maps, ids), want, atol=2e-3)
+    assert np.abs(want - maps).max() > 0.1
+
+
+def test_float_frames_and_half_maps_will_do():
+    pictures, maps = scene(2, 10, seed=7)
+    frames, tensor, ids = as_tensors(pictures, maps, np.zeros(2, np.int64))
+    want = with_color_mean(frames, tensor, ids)
+    assert with_color_mean(frames.float(), tensor, ids).dtype == torch.float32
+    torch.testing.assert_close(with_color_mean(frames.float(), tensor, ids), want)
+    torch.testing.assert_close(with_color_mean(frames, tensor.half(), ids), want, atol=2e-3, rtol=0)
+
+
+def test_constant_maps_stay_and_all_stay_in_range():
+    pictures, _ = scene(3, 10, seed=3)
+    ids = np.zeros(3, np.int64)
+    for value in (0.0, 0.25, 1.0):
+        flat = np.full((3, 10, 10), value, np.float32)
+        np.testing.assert_allclose(arrays_with_color_mean(pictures, flat, ids), value, atol=1e-6)
+        torch.testing.assert_close(with_color_mean(*as_tensors(pictures, flat, ids)), torch.from_numpy(flat))
+    sharp = (np.random.default_rng(0).random((3, 10, 10)) > 0.5).astype(np.float32)
+    completed = arrays_with_color_mean(pictures, sharp, ids)
+    assert completed.min() >= 0
+    assert completed.max() <= 1
+
+
+def test_an_object_found_in_one_frame_is_found_in_the_others():
+    """A red square moves over a grey ground; the map knows of it in the first frame alone."""
+    pictures = np.full((3, 16, 16, 3), 128, np.uint8)
+    maps = np.zeros((3, 16, 16), np.float32)
+    places = [(slice(2, 8), slice(2 + 4 * t, 8 + 4 * t)) for t in range(3)]
+    for t, place in enumerate(places):
+        pictures[t][place] = (220, 30, 30)
+    maps[0][places[0]] = 1
+    together = arrays_with_color_mean(pictures, maps, np.zeros(3, np.int64))
+    alone = arrays_with_color_mean(pictures, maps, np.arange(3))
+    for t in (1, 2):
+        assert together[t][places[t]].min() > 0.2
+        outside = np.ones((16, 16), bool)
+        outside[places[t]] = False
+        assert together[t][outside].max() < 0.01
+        assert alone[t].max() < 0.01
+
+
+def test_no_torch_is_needed_for_arrays():
+    code = (
+        "import sys, numpy as np; from colocam.maps.color_mean import arrays_with_color_mean as f;"
+        "f(np.zeros((1, 4, 4, 3), np.uint8), np.zeros((1, 4, 4), np.float32), np.zeros(1, np.int64));"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

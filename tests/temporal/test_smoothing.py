@@ -1,0 +1,269 @@
+"""Stages over frames that were made by hand: no model, no video."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colocam.boxes.candidates import Candidates
+from colocam.metrics import steadiness
+from colocam.temporal.cuts import find_cuts
+from colocam.temporal.path import NONE
+from colocam.temporal.presence import Calibration, Presence
+from colocam.temporal.smoothing import (
+    GAP,
+    MEMORY,
+    OFFLINE,
+    ONLINE,
+    REACH,
+    SHARPNESS_ONLINE,
+    WIDTH,
+    LookAhead,
+    Sight,
+    mark_cuts,
+    single,
+    smooth,
+)
+from colocam.temporal.smoothing import steady as steady_with
+from colocam.video.reader import VideoFrame
+
+LEFT, RIGHT = (10, 10, 30, 30), (60, 60, 80, 80)
+PICTURE = np.zeros((4, 4, 3), np.uint8)
+BLUE, RED = np.eye(2, 48, dtype=np.float32)
+PLAIN = Calibration(1.0, 0.0)
+
+
+def sight(time, *boxes, colours=BLUE, score=0.7, thresholds=0.5):
+    found = np.array(boxes, float).reshape(-1, 4)
+    candidates = Candidates(found, *(np.broadcast_to(of, len(found)) for of in (score, thresholds)))
+    levels = np.zeros((96, 96), np.uint8)
+    for x1, y1, x2, y2 in found[:1].round().astype(int):
+        levels[y1 : y2 + 1, x1 : x2 + 1] = 255
+    heat, frame = levels / np.float32(255), VideoFrame(time, time / 25, PICTURE)
+    return Sight(frame, np.zeros(3), heat, levels, candidates, colours, np.zeros(3))
+
+
+def steady(sights, ahead):
+    return steady_with(sights, ahead, Presence(PLAIN, ahead.path))
+
+
+def boxes_of(sights):
+    return np.array([np.full(4, np.nan) if one.box is None else one.box for one in sights])
+
+
+def moved(box, dx, dy=0):
+    return (box[0] + dx, box[1] + dy, box[2] + dx, box[3] + dy)
+
+
+@pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
+def test_a_box_that_trembles_is_calmed_and_keeps_up_with_motion(ahead):
+    rng = np.random.default_rng(0)
+    true = [moved(LEFT, 1.5 * t) for t in range(40)]
+    seen = [tuple(np.add(box, rng.normal(0, 1.5, 4))) for box in true]
+    found = boxes_of(steady([sight(t, box) for t, box in enumerate(seen)], ahead))
+    before, after = steadiness([np.array(seen)]), steadiness([found])
+    assert after.jitter < 0.6 * before.jitter
+    bias = (found - np.array(true)).mean(0)
+    # Of 1.5 pixels a frame; without look-ahead it trails behind by about a frame.
+    assert np.abs(bias).max() < (0.7 if ahead.smooth else 2.0)
+    assert np.abs(found - bias - np.array(true)).mean() < np.abs(np.array(seen) - np.array(true)).mean()
+
+
+@pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
+def test_the_further_frames_are_apart_the_less_they_are_averaged(ahead):
+    """The same object at growing speed and, with as many frames, less and less of the last one to be seen again."""
+
+    def behind(speed):
+        true = np.array([moved(LEFT, speed * t) for t in range(8)])
+        return np.abs(boxes_of(steady([sight(t, box) for t, box in enumerate(true)], ahead)) - true).max() / speed
+
+    by_speed = [behind(speed) for speed in (1, 3, 6)]
+    assert by_speed == sorted(by_speed, reverse=True)
+    assert by_speed[-1] < (0.1 if ahead.smooth else 0.5)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.tuples(st.integers(-6, 6), st.integers(-6, 6)), min_size=1, max_size=9))
+def test_boxes_count_by_their_score_in_the_frame_online(steps):
+    """Maps are the boxes themselves, so that a score is the overlap of two sets of pixels."""
+    boxes = [moved(LEFT, *step) for step in steps]
+    found = boxes_of(steady([sight(t, box) for t, box in enumerate(boxes)], ONLINE))
+
+    def pixels(box):
+        return {(x, y) for x in range(box[0], box[2] + 1) for y in range(box[1], box[3] + 1)}
+
+    for now, box in enumerate(found):
+        near = range(max(0, now - REACH), now + 1)
+        shared = [len(pixels(boxes[now]) & pixels(boxes[t])) / len(pixels(boxes[now]) | pixels(boxes[t])) for t in near]
+        weight = [
+            o**SHARPNESS_ONLINE * np.exp(-0.5 * ((t - now) / WIDTH) ** 2) for o, t in zip(shared, near, strict=True)
+        ]
+        np.testing.assert_allclose(box, np.average([boxes[t] for t in near], axis=0, weights=weight), atol=1e-6)
+
+
+@pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
+def test_a_cut_is_not_smoothed_over_and_begins_a_track(ahead):
+    near = moved(LEFT, 8)  # overlaps, so that only the cut tells them apart
+    sights = [sight(t, LEFT) for t in range(8)] + [sight(8 + t, near, colours=RED) for t in range(8)]
+    found = list(steady(sights, ahead))
+    np.testing.assert_allclose(boxes_of(found), [LEFT] * 8 + [near] * 8, atol=1e-6)
+    assert [one.track for one in found] == [0] * 8 + [1] * 8
+    assert [one.cut for one in found] == [False] * 8 + [True] + [False] * 7
+    blurred = boxes_of(steady([sight(t, LEFT if t < 8 else near) for t in range(16)], ahead))
+    assert not np.allclose(blurred, boxes_of(found))
+
+
+def test_one_bad_frame_is_filled_in():
+    sights = [sight(t, moved(LEFT, t) if t != 9 else RIGHT) for t in range(20)]
+    offline = list(steady(sights, OFFLINE))
+    np.testing.assert_allclose(boxes_of(offline), [moved(LEFT, t) for t in range(20)], atol=1e-6)
+    assert {one.track for one in offline} == {0}
+    assert offline[9].choice == NONE
+
+
+@pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
+def test_a_dense_part_does_not_replace_the_object(ahead):
+    shell = (14, 12, 26, 26)
+    sights = [sight(t, LEFT, shell, score=(0.4, 0.9), thresholds=(0.2, 0.4)) for t in range(20)]
+    np.testing.assert_allclose(boxes_of(steady(sights, ahead)), [LEFT] * 20, atol=1e-6)
+
+
+def test_an_object_that_runs_together_with_another_thing_for_a_moment_keeps_its_box():
+    together = (10, 10, 90, 80)
+    sights = [sight(t, together if t == 9 else LEFT) for t in range(20)]
+    np.testing.assert_allclose(boxes_of(steady(sights, OFFLINE)), [LEFT] * 20, atol=1e-6)
+
+
+@pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
+def test_a_published_box_that_flickers_is_settled_and_one_that_stays_away_is_followed(ahead):
+    flicker = [sight(t, *((LEFT, RIGHT) if t % 2 == 0 else (RIGHT, LEFT))) for t in range(30)]
+    assert len(np.unique(boxes_of(steady(flicker, ahead)).round(6), axis=0)) == 1
+    away = [sight(t, *((LEFT, RIGHT) if t < 10 else (RIGHT, LEFT))) for t in range(30)]
+    np.testing.assert_allclose(boxes_of(steady(away, ahead))[18:], [RIGHT] * 12, atol=1e-6)
+
+
+def test_a_short_absence_continues_the_track_and_a_long_one_ends_it():
+    def video(length):
+        return [sight(t, *([] if 5 <= t < 5 + length else [LEFT])) for t in range(25)]
+
+    for length in range(1, GAP + 1):
+        found = list(steady(video(length), OFFLINE))
+        assert [one.track for one in found] == [0] * 25, length
+        np.testing.assert_allclose(boxes_of(found), [LEFT] * 25, atol=1e-6)
+    found = list(steady(video(GAP + 1), OFFLINE))
+    assert [one.track for one in found] == [0] * 5 + [None] * (GAP + 1) + [1] * (25 - 6 - GAP)
+    assert [one.box is None for one in found] == [one.track is None for one in found]
+    online = list(steady(video(GAP + 3), ONLINE))
+    assert [one.track for one in online] == [0] * (5 + GAP) + [None] * 3 + [1] * (25 - 8 - GAP)
+
+
+def test_nothing_is_held_across_a_cut():
+    sights = [sight(t, LEFT) for t in range(6)] + [sight(6, colours=RED), sight(7, colours=RED)]
+    for ahead in (ONLINE, OFFLINE):
+        assert [one.box is None for one in steady(sights, ahead)] == [False] * 6 + [True] * 2
+
+
+def test_another_place_is_another_track():
+    sights = [sight(t, LEFT) for t in range(12)] + [sight(12 + t, RIGHT) for t in range(12)]
+    found = list(steady(sights, OFFLINE))
+    assert [one.track for one in found] == [0] * 12 + [1] * 12
+    np.testing.assert_allclose(boxes_of(found), [LEFT] * 12 + [RIGHT] * 12, atol=1e-6)
+
+
+place = st.integers(0, 60).flatmap(lambda x: st.integers(0, 60).map(lambda y: (x, y, x + 20, y + 25)))
+frames = st.lists(st.tuples(st.lists(place, max_size=3), st.booleans()), min_size=1, max_size=14)
+
+
+def made(video):
+    return [sight(t, *boxes, colours=RED if red else BLUE) for t, (boxes, red) in enumerate(video)]
+
+
+@settings(deadline=None, max_examples=20)
+@given(video=frames, data=st.data())
+def test_online_knows_no_future(video, data):
+    until = data.draw(st.integers(1, len(video)))
+    whole, part = list(steady(made(video), ONLINE)), list(steady(made(video[:until]), ONLINE))
+    np.testing.assert_array_equal(boxes_of(whole[:until]), boxes_of(part))
+    assert [(one.track, one.cut) for one in whole[:until]] == [(one.track, one.cut) for one in part]
+
+
+@settings(deadline=None, max_examples=20)
+@given(video=frames, cuts=st.integers(0, 3), path=st.integers(0, 5), after=st.integers(0, 6))
+def test_frames_come_back_in_order_no_later_than_the_look_ahead(video, cuts, path, after):
+    taken = []
+
+    def counted():
+        for one in made(video):
+            taken.append(one)
+            yield one
+
+    for number, one in enumerate(steady(counted(), LookAhead(cuts, path, after))):
+        assert one.frame.index == number
+        assert len(taken) <= number + 1 + cuts + path + after
+        assert (one.box is None) == (one.track is None)
+        if one.box is not None:
+            assert np.isfinite(one.box).all()
+            assert one.box[0] < one.box[2]
+            assert one.box[1] < one.box[3]
+    assert number + 1 == len(video)
+
+
+def classified(time, probabilities, peaks=(4.0, 4.0, 4.0), colours=BLUE):
+    one = sight(time, LEFT, colours=colours)
+    one.probabilities, one.peaks = np.array(probabilities, np.float32), np.array(peaks, np.float32)
+    return one
+
+
+CAT, DOG, OWL = np.eye(3) * 0.6 + 0.1
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    chances=st.lists(st.lists(st.floats(0.01, 1), min_size=3, max_size=3), min_size=1, max_size=30),
+    cut=st.integers(1, 30),
+    peak=st.floats(-3, 3),
+)
+def test_the_class_is_that_of_the_most_votes_in_the_shot(chances, cut, peak):
+    """Against the sum written out: votes of frames k before the last known one count (1 − 1/M)^k."""
+    given = np.array(chances) / np.sum(chances, 1, keepdims=True)
+    peaks = np.array([peak, 0.5, -0.5])
+    shown = [classified(t, one, peaks, RED if t >= cut else BLUE) for t, one in enumerate(given)]
+    weight = 1 / (1 + np.exp(-(2 * peaks - 1)))
+    ahead = LookAhead(cuts=0, path=4, smooth=0)
+    for time, one in enumerate(steady_with(shown, ahead, Presence(Calibration(2.0, -1.0), ahead.path))):
+        first, end = (0, min(cut, len(given))) if time < cut else (cut, len(given))
+        last = min(time + 4, end - 1)
+        votes = sum((1 - 1 / MEMORY) ** (last - t) * given[t] * weight for t in range(first, last + 1))
+        assert votes[one.tag] == pytest.approx(votes.max(), rel=1e-4)
+
+
+@pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
+def test_a_class_that_flickers_is_outvoted_and_one_that_stays_takes_over(ahead):
+    """An empty frame, whose peaks are low, has hardly a vote."""
+    frames = [CAT, CAT, DOG, CAT, CAT, OWL] * 8 + [DOG] * 3 * MEMORY
+    shown = [classified(t, one) for t, one in enumerate(frames)]
+    tags = [one.tag for one in steady(shown, ahead)]
+    assert set(tags[:30]) == {0}
+    assert set(tags[-MEMORY:]) == {1}
+    empty = [classified(t, OWL, (-9.0, -9.0, -9.0)) for t in range(6)] + [classified(6 + t, CAT) for t in range(6)]
+    assert [one.tag for one in steady(empty, ahead)][6:] == [0] * 6
+
+
+def test_frames_by_themselves_have_the_published_box_and_no_track():
+    found = list(single([sight(0, RIGHT, LEFT), sight(1)], Presence(PLAIN, 0)))
+    np.testing.assert_array_equal(found[0].box, RIGHT)
+    assert found[1].box is None
+    assert [one.track for one in found] == [None, None]
+    assert list(smooth([], 3)) == []
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=30), st.integers(0, 3))
+def test_cuts_of_a_stream_are_those_of_the_whole(shots, ahead):
+    histograms = np.eye(4, 6, dtype=np.float32)[shots]
+    histograms[:, 4] = np.linspace(0, 0.1, len(shots))
+    histograms /= histograms.sum(1, keepdims=True)
+    empty = Candidates(np.zeros((0, 4)), np.zeros(0), np.zeros(0))
+    sights = [Sight(None, None, None, None, empty, one, None) for one in histograms]
+    marked = [sight.cut for sight in mark_cuts(sights, ahead)]
+    assert marked == find_cuts(histograms, ahead).tolist()

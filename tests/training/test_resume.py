@@ -1,0 +1,249 @@
+"""Ctrl-C, a kill or a full disk at any moment: the same command goes on and ends where it would have ended anyway."""
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from colocam.config import load_config
+from colocam.data import read_catalogue
+from colocam.errors import InterruptedRunError
+from colocam.training import loop, train
+from colocam.utils.checkpoint import load_checkpoint
+
+# A process that has imported everything and forks one `colocam` per line it reads. At the given file-system event in
+# the watched folder the child sends itself the signal, so that moments can be told apart without waiting for them.
+SERVER = """
+import json, os, signal, sys
+import colocam.lab.bench, colocam.cli, colocam.config, colocam.training
+
+def watch(folder, moment, number):
+    seen = 0
+    def hook(event, arguments):
+        nonlocal seen
+        if event in ("open", "os.rename", "os.remove", "os.truncate") and str(arguments[0]).startswith(folder):
+            seen += 1
+            if seen == moment:
+                os.kill(os.getpid(), number)
+    sys.addaudithook(hook)
+    return lambda: seen
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so would children
+for line in sys.stdin:
+    job = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(job["stderr"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        sys.argv = ["colocam", *job["arguments"]]
+        count = watch(job["folder"], job["moment"], job["signal"])
+        try:
+            colocam.cli.main()
+        except SystemExit as end:
+            print(count(), file=sys.stderr, flush=True)
+            os._exit(end.code or 0)  # torch takes a second to leave politely
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+def contents(run: Path) -> dict[str, object]:
+    """Everything a run has learnt: tensors byte for byte, JSON as values, the journal line by line."""
+    found: dict[str, object] = {}
+    for path in sorted(run.rglob("*")):
+        name = str(path.relative_to(run))
+        if path.suffix in {".safetensors", ".npy"}:
+            found[name] = path.read_bytes()
+        elif path.suffix in {".json", ".yaml"} and path.name not in {"data.json", "environment.json"}:
+            found[name] = path.read_text(encoding="utf-8")
+        elif path.is_file():
+            found[name] = None
+    found["metrics.jsonl"] = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return found
+
+
+def assert_same(run: Path, reference: Path) -> None:
+    mine, wanted = contents(run), contents(reference)
+    assert mine.keys() == wanted.keys()
+    assert mine["metrics.jsonl"] == wanted["metrics.jsonl"]
+    assert [name for name in wanted if mine[name] != wanted[name]] == []
+
+
+@pytest.fixture(scope="module")
+def config(tiny):
+    return load_config(overrides=[*tiny, "methods=[colocam, fcam]"])
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory):
+    """``processes(arguments, folder, moment, signal)`` runs a real process to its end: exit code and stderr."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    sink = tmp_path_factory.mktemp("processes") / "stderr"
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+
+        def run(arguments, folder, moment=0, number=signal.SIGINT):
+            job = {"arguments": arguments, "stderr": str(sink), "folder": str(folder), "moment": moment}
+            server.stdin.write(json.dumps({**job, "signal": int(number)}) + "\n")
+            server.stdin.flush()
+            return int(server.stdout.readline()), sink.read_text(encoding="utf-8")
+
+        yield run
+        server.kill()
+
+
+@pytest.fixture(scope="module")
+def whole(processes, collection, frame_cache, tiny_sets, tmp_path_factory):
+    """An uninterrupted run of a real process: its folder, its command for another folder, and its number of events."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+
+    def command(out: Path) -> list[str]:
+        return ["train", str(collection.manifest), "--out", str(out), "--frames", str(frame_cache), *tiny_sets]
+
+    code, err = processes(command(folder), folder)
+    assert code == 0
+    return folder, command, int(err.splitlines()[-1])
+
+
+def test_a_run_stopped_after_every_single_step_ends_as_one_that_never_stopped(
+    tmp_path, collection, frame_cache, config, trained, monkeypatch
+):
+    monkeypatch.setattr(loop, "stop_requested", lambda: True)
+    stops = []
+    while True:
+        try:
+            train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+        except InterruptedRunError as stop:
+            stops.append(str(stop).split(":")[0])
+            continue
+        break
+    assert len(stops) > len(set(stops))  # stopped also at ends of epochs, where no step is new
+    phases = ("classifier", "colocam", "fcam")
+    assert {f"stopped in {phase} after step {k}" for phase in phases for k in range(1, 6)} <= set(stops)
+    assert_same(tmp_path / "run", trained)
+
+
+@pytest.mark.parametrize("ema", [0.0, 0.9])
+def test_one_stop_at_any_step(tmp_path, collection, frame_cache, tiny, monkeypatch, ema):
+    config = load_config(overrides=[*tiny, f"classifier.ema={ema}", f"localizer.ema={ema}"])
+    train(collection.manifest, tmp_path / "whole", config, frames=frame_cache)
+    for moment in (2, 9):
+        calls = itertools.count()
+        monkeypatch.setattr(loop, "stop_requested", lambda calls=calls, moment=moment: next(calls) >= moment)
+        with pytest.raises(InterruptedRunError, match=f"run the same command again to continue .*run-{moment}"):
+            train(collection.manifest, tmp_path / f"run-{moment}", config, frames=frame_cache)
+        monkeypatch.setattr(loop, "stop_requested", lambda: False)
+        train(collection.manifest, tmp_path / f"run-{moment}", config, frames=frame_cache)
+        assert_same(tmp_path / f"run-{moment}", tmp_path / "whole")
+
+
+def test_a_finished_run_is_left_as_it_is(collection, frame_cache, config, trained, monkeypatch):
+    monkeypatch.setattr(loop, "sgd_step", None)  # nothing may be trained
+    before = contents(trained)
+    train(collection.manifest, trained, config, frames=frame_cache)
+    assert contents(trained) == before
+    assert all(json.loads(line) for line in (trained / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+
+
+def test_saving_now_and_then_changes_nothing(tmp_path, collection, frame_cache, config, trained, monkeypatch):
+    monkeypatch.setattr(loop, "SECONDS_BETWEEN_SAVES", -1.0)
+    train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+    assert_same(tmp_path / "run", trained)
+
+
+@pytest.mark.parametrize("share", [0.15, 0.45, 0.6])
+def test_sigint_is_answered_with_one_line_and_the_same_command_goes_on(processes, whole, tmp_path, share):
+    reference, command, events = whole
+    run = tmp_path / "run"
+    code, err = processes(command(run), run, round(share * events), signal.SIGINT)
+    assert code == 130
+    *_, request, last, _ = err.splitlines()
+    assert request == "stopping after this step and saving; once more to stop at once"
+    assert last.startswith("stopped in ")
+    assert last.endswith(f": run the same command again to continue {run}")
+    assert "Traceback" not in err
+    assert not (run / "model.json").exists()
+    code, err = processes(command(run), run)
+    assert code == 0, err
+    assert_same(run, reference)
+
+
+def test_sigint_before_training_began(processes, whole, tmp_path):
+    _, command, _ = whole
+    code, err = processes(command(tmp_path / "run"), tmp_path / "run", 2, signal.SIGINT)
+    assert code == 130
+    assert err.splitlines()[:-1] == ["stopped"]
+    assert not (tmp_path / "run" / "config.yaml").exists()
+
+
+def test_a_run_killed_again_and_again_between_any_two_files_ends_as_one_that_was_not(processes, whole, tmp_path):
+    reference, command, events = whole
+    run = tmp_path / "run"
+    for moment in (2, 6, 9, 24, 33, 33, 33):
+        code, err = processes(command(run), run, moment, signal.SIGKILL)
+        assert code == -signal.SIGKILL, err
+    code, err = processes(command(run), run)
+    assert code == 0, err
+    assert int(err.splitlines()[-1]) < events
+    for litter in run.rglob(".*.tmp*"):  # hidden, and no result: who is killed cannot tidy up
+        litter.unlink()
+    assert_same(run, reference)
+
+
+def test_a_real_command_in_a_real_shell(tmp_path, collection, tiny_sets):
+    long = ["--set", "classifier.epochs=5000"]
+    command = ["train", collection.manifest, "--out", tmp_path / "run", *tiny_sets, *long]
+    with subprocess.Popen(
+        [Path(sys.executable).with_name("colocam"), *command], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert any(line.startswith("decoding: 9/9") for line in iter(process.stderr.readline, ""))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert process.returncode == 130
+    assert out == ""
+    said = [line for line in err.splitlines() if not line.startswith("classifier: ")]  # a busy machine shows progress
+    assert len(said) == 2, err
+    saved = load_checkpoint(tmp_path / "run" / "classifier", "last")
+    assert saved is not None
+    steps = saved[1]["step"]
+    assert f"stopped in classifier after step {steps}: run the same command again" in err
+    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == steps + saved[1]["epoch"]
+
+
+def test_the_second_signal_in_a_run_still_says_how_to_continue(
+    tmp_path, collection, frame_cache, config, monkeypatch, capfd
+):
+    def impatient(*_args):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(loop, "sgd_step", impatient)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(InterruptedRunError, match=r"^stopped: run the same command again to continue "):
+        train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+    assert signal.getsignal(signal.SIGINT) is before
+    capfd.readouterr()
+
+
+def test_a_signal_while_decoding_stops_there(tmp_path, collection, config, monkeypatch, capfd):
+    decoded = []
+
+    def stop_after_one(_lines, clips):
+        if not decoded:  # two files may end in one look, and a second signal would mean "at once"
+            signal.raise_signal(signal.SIGINT)
+        decoded.append(clips)
+
+    monkeypatch.setattr("colocam.utils.progress._Lines.advance", stop_after_one)
+    with pytest.raises(InterruptedRunError, match="stopped in decoding: run the same command"):
+        train(collection.manifest, tmp_path / "run", config)
+    assert len(decoded) < len(read_catalogue(collection.manifest).clips)
+    assert list((tmp_path / "run" / "frames").glob("*.npy"))
+    assert not (tmp_path / "run" / "metrics.jsonl").exists()
+    capfd.readouterr()

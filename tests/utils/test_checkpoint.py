@@ -1,0 +1,88 @@
+"""Checkpoints: a pair that is never half new, without pickle, and damage named in one line."""
+
+import json
+
+import pytest
+import torch
+
+from colocam.errors import ColocamError
+from colocam.utils import checkpoint
+from colocam.utils.checkpoint import load_checkpoint, save_checkpoint
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture
+def pair(tmp_path):
+    save_checkpoint(tmp_path, "last", {"w": torch.arange(6.0).view(2, 3)}, {"step": 1, "epoch": 0})
+    return tmp_path
+
+
+def test_what_is_saved_is_loaded(tmp_path):
+    tensors = {
+        "float": torch.randn(2, 3, 4, 4).contiguous(memory_format=torch.channels_last),
+        "transposed": torch.randn(3, 5).T,
+        "count": torch.tensor(7),
+        "parameter": torch.nn.Parameter(torch.randn(3, dtype=torch.float64)),
+        "nothing": torch.zeros(0),
+    }
+    state = {"step": 12, "best": {"cam": -0.25}, "note": "ä"}
+    save_checkpoint(tmp_path / "deep" / "er", "last", tensors, state)
+    loaded, found = load_checkpoint(tmp_path / "deep" / "er", "last")
+    assert found == {**state, "weights": "last-0000012.safetensors"}
+    assert loaded.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert loaded[name].dtype == tensor.dtype
+        assert torch.equal(loaded[name], tensor.detach())
+
+
+def test_there_may_be_none(tmp_path):
+    assert load_checkpoint(tmp_path, "last") is None
+    assert load_checkpoint(tmp_path / "missing", "last") is None
+
+
+def test_stale_tensors_are_removed_and_other_names_left(pair):
+    save_checkpoint(pair, "best", {"w": torch.zeros(1)}, {"step": 1})
+    save_checkpoint(pair, "last", {"w": torch.zeros(1)}, {"step": 2})
+    assert names(pair) == ["best-0000001.safetensors", "best.json", "last-0000002.safetensors", "last.json"]
+
+
+@pytest.mark.parametrize("part", ["save_tensors", "write_json"])
+def test_a_crash_in_either_write_leaves_the_old_pair(pair, monkeypatch, part):
+    def crash(*_):
+        raise OSError("power cut")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, part, crash)
+        with pytest.raises(OSError, match="power cut"):
+            save_checkpoint(pair, "last", {"w": torch.zeros(9)}, {"step": 2, "epoch": 1})
+    tensors, state = load_checkpoint(pair, "last")
+    assert (state["step"], state["epoch"]) == (1, 0)
+    assert torch.equal(tensors["w"], torch.arange(6.0).view(2, 3))
+    save_checkpoint(pair, "last", {"w": torch.zeros(9)}, {"step": 3})
+    assert names(pair) == ["last-0000003.safetensors", "last.json"]
+
+
+def test_a_state_that_json_refuses_leaves_the_old_pair(pair):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        save_checkpoint(pair, "last", {"w": torch.zeros(9)}, {"step": 2, "score": float("nan")})
+    assert load_checkpoint(pair, "last")[1]["step"] == 1
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"weights": "gone.safetensors"}', "\x00\x00", "3"])
+def test_damaged_json_is_named_with_its_remedy(pair, content):
+    (pair / "last.json").write_text(content, encoding="utf-8")
+    with pytest.raises(ColocamError, match="is damaged") as damaged:
+        load_checkpoint(pair, "last")
+    assert str(pair / "last.json") in str(damaged.value)
+    assert f"delete {pair} to train this part anew" in str(damaged.value)
+
+
+@pytest.mark.parametrize("keep", [0, 5, 40])
+def test_truncated_tensors_are_damage(pair, keep):
+    path = pair / json.loads((pair / "last.json").read_text())["weights"]
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(ColocamError, match="is damaged"):
+        load_checkpoint(pair, "last")

@@ -1,0 +1,57 @@
+"""Ctrl-C: the first asks, the second stops, and the handlers are handed back."""
+
+import signal
+import threading
+
+import pytest
+
+from colocam.errors import InterruptedRunError
+from colocam.utils.interrupt import graceful_stop, raise_if_stopped, stop_requested
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_asks_and_the_second_stops(number, capsys):
+    with graceful_stop():
+        assert not stop_requested()
+        raise_if_stopped("nothing")
+        signal.raise_signal(number)
+        assert stop_requested()
+        assert capsys.readouterr().err.count("\n") == 1
+        with pytest.raises(InterruptedRunError, match="stopped in decoding"):
+            raise_if_stopped("decoding")
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+
+
+def test_handlers_are_restored_whatever_happens():
+    mine = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    with graceful_stop():
+        assert all(signal.getsignal(number) != handler for number, handler in mine.items())
+    assert {number: signal.getsignal(number) for number in mine} == mine
+    with pytest.raises(ValueError, match="no"), graceful_stop():
+        raise ValueError("no")
+    assert {number: signal.getsignal(number) for number in mine} == mine
+
+
+def test_the_request_ends_with_its_block():
+    with graceful_stop():
+        signal.raise_signal(signal.SIGINT)
+    assert not stop_requested()
+
+
+def test_off_the_main_thread_work_goes_on_without_handlers():
+    seen = []
+
+    def work():
+        with graceful_stop():
+            seen.append(stop_requested())
+        with pytest.raises(LookupError, match="mine"), graceful_stop():
+            raise LookupError("mine")
+        seen.append("passed on")
+
+    before = signal.getsignal(signal.SIGINT)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [False, "passed on"]
+    assert signal.getsignal(signal.SIGINT) is before

@@ -1,0 +1,106 @@
+"""Progress: plain lines in a log, a bar on a terminal, and honest counts after a resumption."""
+
+import os
+import re
+import sys
+import threading
+from contextlib import suppress
+from functools import partial
+
+import pytest
+
+from colocam.utils import progress as module
+from colocam.utils.progress import progress, say
+
+
+class Clock:
+    """A clock that moves only when told to."""
+
+    def __init__(self, monkeypatch):
+        self.now = 100.0
+        monkeypatch.setattr(module.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(module, "_Lines", partial(module._Lines, began=self.now, printed=self.now))
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return Clock(monkeypatch)
+
+
+def test_say_goes_to_stderr(capsys):
+    say("hello")
+    assert capsys.readouterr() == ("", "hello\n")
+
+
+def test_a_log_gets_a_line_now_and_then_and_one_at_the_end(capsys, clock):
+    with progress("work", 40, unit="frames") as advance:
+        for step in range(40):
+            clock.now += 1
+            advance(note=f"loss {step}" if step == 25 else "")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == [
+        "work: 10/40 in 10 s, 1.0 frames/s, 30 s left",
+        "work: 20/40 in 20 s, 1.0 frames/s, 20 s left",
+        "work: 30/40 in 30 s, 1.0 frames/s, 10 s left  loss 25",
+        "work: 40/40 in 40 s, 1.0 frames/s  loss 25",
+        "work: 40/40 in 40 s, 1.0 frames/s  loss 25",
+    ]
+
+
+def test_quick_work_is_one_line(capsys, clock):
+    with progress("work", 3) as advance:
+        clock.now += 0.5
+        advance(3)
+    assert capsys.readouterr().err == "work: 3/3 in 0 s, 6.0 it/s\n"
+
+
+def test_a_resumed_run_counts_on_but_its_rate_is_its_own(capsys, clock):
+    with progress("work", 100, done=80) as advance:
+        clock.now += 10
+        advance(10)
+    assert capsys.readouterr().err.splitlines()[-1] == "work: 90/100 in 10 s, 1.0 it/s, 10 s left"
+
+
+def test_nothing_done_has_no_rate_and_no_end(capsys, clock):
+    with progress("work", 5):
+        clock.now += 1
+    assert capsys.readouterr().err == "work: 0/5 in 1 s, 0.0 it/s\n"
+
+
+def test_an_error_is_not_reported_as_done(capsys):
+    with pytest.raises(ValueError, match="no"), progress("work", 5):
+        raise ValueError("no")
+    assert capsys.readouterr().err == ""
+
+
+def drain(keeper, parts):
+    """Read a pseudo-terminal until its other side is closed, which Linux reports as an error."""
+    with suppress(OSError):
+        while part := os.read(keeper, 4096):
+            parts.append(part)
+
+
+def test_a_terminal_gets_a_bar(monkeypatch):
+    keeper, terminal = os.openpty()
+    parts: list[bytes] = []
+    reader = threading.Thread(target=drain, args=(keeper, parts))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with os.fdopen(terminal, "w", encoding="utf-8") as stream, monkeypatch.context() as patch:
+        reader.start()
+        patch.setattr(sys, "stderr", stream)
+        with progress("training", 10, unit="steps", done=4) as advance:
+            for _ in range(6):
+                advance(note="epoch 2/3")
+    reader.join()
+    os.close(keeper)
+    shown = b"".join(parts).decode()
+    assert "\x1b[" in shown
+    last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown).rsplit("training", 1)[1]
+    assert "━━━━" in last
+    assert "10/10" in last
+    assert "steps/s" in last
+    assert "left" in last
+    assert "epoch 2/3" in last
+    assert " 4/10" in shown

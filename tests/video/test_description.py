@@ -1,0 +1,36 @@
+"""What lies beside a table about its video."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+from colocam.video.description import describe, probe_source, read_source, source_path, write_source
+from colocam.video.reader import VideoInfo, probe
+
+
+def test_a_description_comes_back(tmp_path):
+    for info in (VideoInfo(97, 71, Fraction(30000, 1001), 12.5), VideoInfo(97, 71, None, None)):
+        source = describe(tmp_path / "ein Film 猫.mp4", info, 300)
+        path = write_source(tmp_path / "table.csv", source)
+        assert path == source_path(tmp_path / "table.parquet") == tmp_path / "table.video.json"
+        assert read_source(tmp_path / "table.parquet") == source
+    assert (source.fps, source.duration) == (25, 12)
+    assert source.file == "ein Film 猫.mp4"
+
+
+def test_paths_are_absolute_and_names_utf8(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = describe(Path("caf\udce9.mp4"), VideoInfo(2, 2, None, None), 1)
+    assert source.path == tmp_path / "caf\udce9.mp4"
+    assert source.file == "caf\\udce9.mp4"
+    card = json.loads(write_source(Path("a.csv"), source).read_text(encoding="utf-8"))
+    assert card["path"] == f"{tmp_path}/caf\\udce9.mp4"
+
+
+def test_a_video_is_counted_not_believed(tmp_path, make_video):
+    """A header of variable rate promises 41 frames here."""
+    times = [0.5, 0.6, 0.62, 1.5, 1.6]
+    path = make_video(tmp_path / "a.mkv", 5, (50, 38), times=times)
+    source = probe_source(path)
+    assert (source.width, source.height, source.frames) == (50, 38, 5)
+    assert source.fps == probe(path).fps

@@ -1,0 +1,160 @@
+"""Which frames are chosen: against brute force over all moments and all frames."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colocam.errors import ColocamError
+from colocam.video.frame_choice import ALL, FrameChoice, every_nth, nearest, parse_frames
+
+
+@dataclass(frozen=True)
+class Frame:
+    index: int
+    pts: float
+
+
+def film(times):
+    return [Frame(index, float(time)) for index, time in enumerate(times)]
+
+
+def numbers(frames):
+    return [frame.index for frame in frames]
+
+
+def test_all_frames_by_default():
+    frames = film([0.5, 0.6, 2.0])
+    assert list(ALL(frames)) == frames
+    assert ALL.from_the_start
+
+
+@pytest.mark.parametrize(
+    ("choice", "found"),
+    [
+        ({"start": 1.0}, [2, 3, 4, 5]),
+        ({"end": 1.0}, [0, 1]),
+        ({"start": 0.5, "end": 2.0}, [1, 2, 3]),
+        ({"start": 0.6, "end": 2.1}, [2, 3, 4]),
+        ({"frames": (2, 4)}, [2, 3]),
+        ({"frames": (None, 2)}, [0, 1]),
+        ({"frames": (4, None)}, [4, 5]),
+        ({"frames": (2, None), "end": 2.0}, [2, 3]),
+        ({"start": 9.0}, []),
+        ({"frames": (17, 20)}, []),
+        ({"every": 2}, [0, 2, 4]),
+        ({"every": 2, "frames": (1, None)}, [1, 3, 5]),
+        ({"every": 100}, [0]),
+        ({"fps": 1}, [0, 2, 4]),
+        ({"fps": 1, "start": 0.5}, [1, 3, 5]),
+        ({"fps": 1000}, [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_ranges_and_steps_of_two_frames_a_second(choice, found):
+    assert numbers(FrameChoice(**choice)(film([0.0, 0.5, 1.0, 1.5, 2.0, 2.5]))) == found
+
+
+def test_times_are_those_of_the_video_also_where_it_does_not_begin_at_0():
+    times = [100.0, 100.5, 101.0, 101.5]
+    assert numbers(FrameChoice(start=100.5, end=101.5)(film(times))) == [1, 2]
+    assert numbers(FrameChoice(fps=1)(film(times))) == [0, 2]
+
+
+def test_nothing_is_read_beyond_the_range():
+    def frames():
+        yield from film([0, 1, 2])
+        raise AssertionError("the camera took another picture")
+
+    assert numbers(FrameChoice(frames=(1, 3))(frames())) == [1, 2]
+
+
+def test_frames_that_are_missing_do_not_shift_the_others():
+    """Damaged frames 10 and 11 of every tenth: the next one stands in, and 20 is still taken."""
+    frames = [frame for frame in film(range(31)) if frame.index not in {10, 11}]
+    assert numbers(every_nth(frames, 10)) == [0, 12, 20, 30]
+
+
+def brute_force(times, fps):
+    """For each moment the nearest frame, the earlier of two, in exact arithmetic."""
+    exact = [Fraction(time) for time in times]
+    end = exact[-1] + (exact[-1] - exact[-2]) / 2 if len(exact) > 1 else exact[-1]
+    chosen, moment, step = set(), exact[0], 1 / Fraction(fps)
+    while moment <= end:
+        chosen.add(min(range(len(exact)), key=lambda i: (abs(exact[i] - moment), i)))
+        moment += step
+    return sorted(chosen)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.integers(1, 64), max_size=30),
+    st.integers(-200, 2000),
+    st.sampled_from([0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0]),
+)
+def test_frames_per_second_take_the_nearest_of_any_times(gaps, start, fps):
+    """Times in 64ths of a second and rates that are powers of two: floats hold them exactly, also the ties."""
+    times = [start / 64]
+    for gap in gaps:
+        times.append(times[-1] + gap / 64)
+    assert numbers(nearest(film(times), fps)) == brute_force(times, fps)
+
+
+@pytest.mark.parametrize("fps", [1, 5, 10, 12.5, 23.976, 29.97])
+@pytest.mark.parametrize("rate", [Fraction(30000, 1001), Fraction(25), Fraction(24000, 1001), Fraction(60)])
+def test_real_rates_are_met_without_a_frame_twice(rate, fps):
+    times = [float(1.4 + index / rate) for index in range(1000)]
+    found = numbers(nearest(film(times), fps))
+    assert found == sorted(set(found))
+    seconds = 1000 / float(rate)
+    assert len(found) == pytest.approx(min(fps, float(rate)) * seconds, abs=2)
+    if fps >= rate:
+        assert found == list(range(1000))
+
+
+def test_a_clock_that_is_set_back_starts_anew():
+    times = [0.0, 0.5, 1.0, 1.5, 0.0, 0.5, 1.0, 1.5]
+    assert numbers(nearest(film(times), 1)) == [0, 2, 4, 6]
+    assert numbers(nearest(film([3.0, 3.0, 3.0]), 1)) == [0]
+    assert numbers(nearest([], 1)) == []
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"),
+    [
+        ({"every": 0}, "--every 0: give a number of frames, 1 or more"),
+        ({"fps": 0.0}, "--fps 0: give frames per second, more than 0"),
+        ({"fps": -2.0}, "--fps -2: "),
+        ({"fps": float("nan")}, "--fps nan: "),
+        ({"fps": float("inf")}, "--fps inf: "),
+        ({"fps": 2.0, "every": 3}, "--every and --fps: give one of them"),
+        ({"start": 3.0, "end": 3.0}, "--from 3 --to 3: no time lies between them"),
+        ({"frames": (5, 5)}, "--frames 5:5: give A:B with 0 ≤ A < B"),
+        ({"frames": (-5, None)}, "--frames -5:: give A:B"),
+        ({"frames": (None, 0)}, "--frames :0: give A:B"),
+    ],
+)
+def test_impossible_choices_are_refused(choice, told):
+    with pytest.raises(ColocamError) as error:
+        FrameChoice(**choice)
+    assert str(error.value).startswith(told)
+
+
+def test_ranges_as_text():
+    assert parse_frames("100:200") == (100, 200)
+    assert parse_frames(":200") == (None, 200)
+    assert parse_frames("100:") == (100, None)
+    assert parse_frames(":") == (None, None)
+    for text in ("", "100", "1:2:3", "a:b", "-1:4", "1.5:2", "²:9"):
+        with pytest.raises(ColocamError, match=r"--frames .*: write A:B"):
+            parse_frames(text)
+
+
+@pytest.mark.parametrize("choice", [{}, {"every": 7}, {"fps": 3.0}, {"start": 2.0, "end": 7.5}, {"frames": (40, 99)}])
+def test_estimates_are_near_the_count(choice):
+    frames = film([index / 25 for index in range(250)])
+    chosen = FrameChoice(**choice)
+    assert chosen.estimate(250, 25.0) == pytest.approx(len(list(chosen(frames))), abs=1)
+    assert FrameChoice(every=2).estimate(0, 25.0) == 0
+    assert FrameChoice(end=4.0).estimate(0, 25.0) == 100

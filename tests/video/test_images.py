@@ -1,0 +1,75 @@
+"""Folders of pictures as videos: order, times, damage, sizes."""
+
+import cv2
+import numpy as np
+import PIL.Image
+import pytest
+
+from colocam.video.description import probe_source
+from colocam.video.frame_choice import FrameChoice
+from colocam.video.input import UnreadableError
+from colocam.video.reader import VideoReader, decode, probe
+
+
+@pytest.fixture
+def write_pictures(numbered):
+    """``write_pictures(folder, names)``: numbered pictures of 64×48 without loss, under these names in this order."""
+
+    def write(folder, names, size=(64, 48)):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, picture in zip(names, numbered(len(names), *size), strict=True):
+            cv2.imwrite(str(folder / name), picture[..., ::-1])
+        return folder
+
+    return write
+
+
+def test_pictures_in_natural_order_25_a_second(tmp_path, write_pictures, number_of):
+    folder = write_pictures(tmp_path / "shot.1", [f"frame{number}.png" for number in range(12)])
+    (folder / "notes.txt").write_text("no picture")
+    frames = list(decode(folder))
+    assert [number_of(frame.image) for frame in frames] == list(range(12))
+    assert [frame.index for frame in frames] == list(range(12))
+    assert [frame.pts for frame in frames] == [number / 25 for number in range(12)]
+    found = probe(folder)
+    assert (found.width, found.height, found.fps, found.duration) == (64, 48, None, pytest.approx(0.48))
+    assert probe_source(folder).frames == 12
+
+
+def test_some_of_the_pictures(tmp_path, write_pictures):
+    folder = write_pictures(tmp_path / "a", [f"{number}.png" for number in range(20)])
+    with VideoReader(folder) as reader:
+        choice = FrameChoice(every=3, frames=(4, 12))
+        assert reader.estimate(choice) == 3
+        assert [frame.index for frame in reader.frames(choice)] == [4, 7, 10]
+
+
+def test_a_damaged_picture_is_left_out_and_keeps_its_number(tmp_path, write_pictures, number_of):
+    folder = write_pictures(tmp_path / "a", ["0.png", "1.png", "2.png"])
+    (folder / "1.png").write_bytes(b"torn")
+    assert [(frame.index, number_of(frame.image)) for frame in decode(folder)] == [(0, 0), (2, 2)]
+    for name in ("0.png", "2.png"):
+        (folder / name).write_bytes(b"")
+    with pytest.raises(UnreadableError, match="not one of its 3 pictures can be decoded"):
+        list(decode(folder))
+
+
+def test_pictures_of_two_sizes_are_no_video(tmp_path, write_pictures):
+    folder = write_pictures(tmp_path / "a", ["0.png", "1.png"])
+    cv2.imwrite(str(folder / "2.png"), np.zeros((10, 20, 3), np.uint8))
+    with pytest.raises(UnreadableError) as raised:
+        list(decode(folder))
+    assert str(raised.value).startswith(f"{folder / '2.png'} is 20×10, pictures before it 64×48: ")
+
+
+def test_the_camera_was_turned(tmp_path):
+    """EXIF orientation 6 is shown a quarter turn clockwise: the upper left pixel comes to the upper right."""
+    stored = np.zeros((10, 20, 3), np.uint8)
+    stored[:5, :5] = 255
+    exif = PIL.Image.Exif()
+    exif[PIL.ExifTags.Base.Orientation] = 6
+    PIL.Image.fromarray(stored).save(tmp_path / "a.png", exif=exif)
+    (frame,) = decode(tmp_path)
+    assert frame.image.shape == (20, 10, 3)
+    assert frame.image[:5, 5:].min() == 255
+    assert frame.image[:5, :5].max() == 0

@@ -1,0 +1,152 @@
+"""Files, pipes, cameras and addresses: what they are called, how they are opened, what is told when they are not."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+
+import av
+import pytest
+
+from colocam.errors import ColocamError
+from colocam.video.frame_choice import FrameChoice
+from colocam.video.input import UnreadableError, VideoInput
+from colocam.video.reader import VideoReader, decode
+
+PATTERN = "testsrc=size=64x48:rate=25:duration=1"
+
+
+def test_names(tmp_path, make_video):
+    film = make_video(tmp_path / "a film.v2.mp4", 2)
+    kinds = {
+        "-": ("stdin", False, False),
+        str(film): ("a film.v2", True, False),
+        str(tmp_path / "missing.mkv"): ("missing", False, False),
+        "rtsp://camera.example:554/stream1?user=a": ("stream1", False, True),
+        "http://example.org/films/new.mp4": ("new", False, False),
+        "udp://239.0.0.1:1234": ("239.0.0.1", False, True),
+        "/dev/null": ("null", False, True),
+        str(tmp_path): (tmp_path.name, True, False),
+    }
+    for address, (stem, stored, live) in kinds.items():
+        source = VideoInput(address)
+        assert (source.stem, source.is_stored, source.live) == (stem, stored, live), address
+    camera = VideoInput("video=Integrated Camera", "dshow")
+    assert (camera.stem, camera.path, camera.live) == ("video_Integrated_Camera", None, True)
+    assert VideoInput("/dev/video0", "v4l2").live
+
+
+def test_a_format_of_ffmpeg_is_used():
+    with VideoReader(VideoInput(PATTERN, "lavfi")) as reader:
+        frames = list(reader.frames())
+    assert (reader.info.width, reader.info.height, reader.info.fps) == (64, 48, 25)
+    assert [frame.index for frame in frames] == list(range(25))
+    assert reader.ended
+    assert reader.count == 25
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "told"),
+    [
+        ("x", "nonsense", "--format nonsense: FFmpeg knows no such format"),
+        ("no-such-filter=", "lavfi", "cannot read no-such-filter=: not as --format lavfi"),
+        ("foo://bar", None, "cannot read foo://bar: "),
+        ("/dev/null", None, "cannot read /dev/null: "),
+        ("/dev/video99", None, "cannot read /dev/video99: there is no such file"),
+    ],
+)
+def test_what_cannot_be_opened_is_told_in_one_line(address, kind, told):
+    with pytest.raises(ColocamError) as error:
+        list(decode(VideoInput(address, kind)))
+    assert str(error.value).startswith(told)
+    assert "\n" not in str(error.value)
+
+
+def test_a_named_pipe(tmp_path, make_video, number_of):
+    """It can be opened once only, and it has no size."""
+    data = make_video(tmp_path / "film.ts", 12).read_bytes()
+    pipe = tmp_path / "pipe.ts"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(data))
+    writer.start()
+    found = [number_of(frame.image) for frame in decode(pipe)]
+    writer.join()
+    assert found == list(range(12))
+    assert not VideoInput(str(pipe)).is_stored
+
+
+READ = """
+import sys
+from colocam.video.frame_choice import FrameChoice
+from colocam.video.input import VideoInput
+from colocam.video.reader import decode
+from colocam.errors import ColocamError
+try:
+    for frame in decode(VideoInput("-"), choice=FrameChoice(every=5)):
+        print(frame.index, frame.pts)
+except ColocamError as error:
+    print(error)
+"""
+
+
+def piped(data):
+    return subprocess.run([sys.executable, "-c", READ], input=data, capture_output=True, check=True).stdout.decode()
+
+
+def test_the_standard_input(tmp_path, make_video):
+    film = make_video(tmp_path / "film.ts", 12)
+    found = piped(film.read_bytes()).splitlines()
+    assert found == [f"{frame.index} {frame.pts}" for frame in decode(film) if frame.index % 5 == 0]
+    assert float(found[0].split()[1]) > 0  # a transport stream begins later
+    assert piped(b"nothing of that kind" * 99).startswith("cannot read the standard input: not a whole video file (")
+
+
+def test_a_terminal_is_no_pipe(monkeypatch):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    with pytest.raises(ColocamError, match=r"^'-' is a video from a pipe: cat VIDEO \| colocam localize RUN - -o OUT$"):
+        next(decode(VideoInput("-")))
+
+
+def test_a_reader_counts_what_it_has_read(tmp_path, make_video):
+    film = make_video(tmp_path / "film.mp4", 20)
+    with VideoReader(film) as reader:
+        assert reader.estimate() == 20
+        assert reader.estimate(FrameChoice(every=3)) == 7
+        chosen = list(reader.frames(FrameChoice(every=4, end=0.4)))
+    assert [frame.index for frame in chosen] == [0, 4, 8]
+    assert not reader.ended
+    assert (reader.total, reader.start) == (20, 0)
+    assert 10 <= reader.count <= 11
+
+
+def test_only_the_chosen_frames_are_converted(tmp_path, make_video, monkeypatch):
+    from colocam.video import reader as video  # noqa: PLC0415
+
+    film, seen = make_video(tmp_path / "film.mp4", 20), []
+    convert = video._to_rgb
+    monkeypatch.setattr(video, "_to_rgb", lambda frame, *more: seen.append(frame.pts) or convert(frame, *more))
+    chosen = [frame.index for frame in decode(film, choice=FrameChoice(every=9))]
+    assert chosen == [0, 9, 18]
+    assert len(seen) == 1 + 3  # the first one says how large the video is
+
+
+def test_a_video_without_a_frame_in_the_range_is_no_error_here(tmp_path, make_video):
+    film = make_video(tmp_path / "film.mp4", 5)
+    assert list(decode(film, choice=FrameChoice(start=100.0))) == []
+    with pytest.raises(UnreadableError):
+        list(decode(tmp_path / "gone.mp4", choice=FrameChoice(start=100.0)))
+
+
+def test_decoded_pictures_do_not_wait_for_the_garbage_collector(tmp_path, make_video):
+    """A frame that is let go is freed at once; 4K frames would fill the memory before a collection."""
+    film = make_video(tmp_path / "film.mp4", 50)
+    gc.collect()
+    gc.disable()
+    try:
+        with VideoReader(film) as reader:
+            assert sum(1 for _ in reader.frames()) == 50
+            held = sum(type(one) is av.VideoFrame for one in gc.get_objects())
+    finally:
+        gc.enable()
+    assert held <= 3

@@ -1,0 +1,161 @@
+"""Written videos: what a browser needs, exact times, whole or absent."""
+
+import os
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import cv2
+import numpy as np
+import pytest
+
+from colocam.errors import ColocamError
+from colocam.video.reader import decode, probe
+from colocam.video.writer import VideoWriter
+
+
+def names(folder):
+    return [path.name for path in folder.iterdir()]
+
+
+def write(path, pictures, fps=25, times=None):
+    height, width = pictures[0].shape[:2]
+    with VideoWriter(path, width, height, fps) as video:
+        for number, picture in enumerate(pictures):
+            video.write(picture, None if times is None else times[number])
+    return path
+
+
+class Interrupted(list):
+    """Pictures, then Ctrl-C."""
+
+    def __iter__(self):
+        yield from super().__iter__()
+        raise KeyboardInterrupt
+
+
+def test_a_browser_plays_it(tmp_path, numbered):
+    path = write(tmp_path / "a.mp4", numbered(10))
+    data = path.read_bytes()
+    assert data.index(b"moov") < data.index(b"mdat")  # playback starts before the download ends
+    with av.open(str(path)) as container:
+        stream = container.streams.video[0]
+        assert (stream.codec_context.name, stream.codec_context.pix_fmt) == ("h264", "yuv420p")
+        assert (stream.codec_context.colorspace, stream.codec_context.color_range) == (1, 1)
+
+
+def test_frames_come_back_in_order(tmp_path, numbered, number_of):
+    frames = list(decode(write(tmp_path / "a.mp4", numbered(40))))
+    assert [number_of(frame.image) for frame in frames] == list(range(40))
+    assert [frame.pts for frame in frames] == [number / 25 for number in range(40)]
+
+
+def test_colours_survive(tmp_path):
+    colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (200, 40, 20), (20, 60, 190), (250, 250, 10), (128, 128, 128)]
+    pictures = [np.full((48, 64, 3), colour, np.uint8) for colour in colours]
+    for frame, picture in zip(decode(write(tmp_path / "a.mp4", pictures)), pictures, strict=True):
+        assert np.abs(frame.image.astype(int) - picture).max() <= 6
+
+
+@pytest.mark.parametrize(
+    "fps", [25, 29.97, Fraction(30000, 1001), Fraction(24000, 1001), Fraction(15), Fraction(1, 2), 120, 59.94, 7.5]
+)
+def test_constant_frame_rates_are_exact(tmp_path, numbered, fps):
+    path = write(tmp_path / "a.mp4", numbered(20), fps)
+    rate = Fraction(fps).limit_denominator(1001)
+    assert probe(path).fps == rate
+    assert [frame.pts for frame in decode(path)] == [float(number / rate) for number in range(20)]
+
+
+def test_no_stated_rate_means_25(tmp_path, numbered):
+    assert probe(write(tmp_path / "a.mp4", numbered(20), fps=None)).fps == 25
+
+
+def test_variable_times_survive(tmp_path, numbered, number_of):
+    times = [0.0, 0.033, 0.0412, 0.5, 0.50002, 2.25, 100.125]
+    frames = list(decode(write(tmp_path / "a.mp4", numbered(7), times=times)))
+    assert [frame.pts for frame in frames] == pytest.approx(times, abs=1.2e-5)
+    assert [number_of(frame.image) for frame in frames] == list(range(7))
+
+
+def test_a_late_start_survives(tmp_path, numbered):
+    times = [3.5 + number / 25 for number in range(5)]
+    assert [frame.pts for frame in decode(write(tmp_path / "a.mp4", numbered(5), times=times))] == pytest.approx(times)
+
+
+def test_times_that_stand_still_or_run_back_lose_no_frame(tmp_path, numbered, number_of):
+    times = [0.0, 0.5, 0.5, 0.4, 1.0]
+    frames = list(decode(write(tmp_path / "a.mp4", numbered(5), times=times)))
+    assert [number_of(frame.image) for frame in frames] == list(range(5))
+    assert [frame.pts for frame in frames] == pytest.approx([0.0, 0.5, 0.5, 0.5, 1.0], abs=1e-4)
+
+
+@pytest.mark.parametrize("size", [(63, 48), (64, 47), (33, 35), (1, 1)])
+def test_odd_sizes_repeat_the_last_row_and_column(tmp_path, size):
+    width, height = size
+    picture = np.full((height, width, 3), 60, np.uint8)
+    picture[-1], picture[:, -1] = 220, 220
+    frame = next(decode(write(tmp_path / "a.mp4", [picture] * 3)))
+    assert frame.image.shape == (height + height % 2, width + width % 2, 3)
+    assert frame.image[-1].mean() == pytest.approx(220, abs=8)
+    assert frame.image[:, -1].mean() == pytest.approx(220, abs=8)
+
+
+def test_equal_frames_give_equal_bytes(tmp_path, quadrants):
+    pictures = [np.roll(quadrants(), number, axis=1) for number in range(30)]
+    first = write(tmp_path / "a.mp4", pictures).read_bytes()
+    assert write(tmp_path / "b.mp4", pictures).read_bytes() == first
+    assert write(tmp_path / "c.mp4", pictures[::-1]).read_bytes() != first
+
+
+def test_another_reader_agrees(tmp_path, quadrants):
+    path = write(tmp_path / "a.mp4", [quadrants()] * 5)
+    read, bgr = cv2.VideoCapture(str(path)).read()
+    assert read
+    assert np.abs(bgr[..., ::-1].astype(int) - quadrants()).mean() < 4
+
+
+@pytest.mark.parametrize("name", ["two words.mp4", 'it\'s "quoted".mp4', "köttur 猫.mp4", "a:b.mp4"])
+def test_awkward_names(tmp_path, numbered, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    write(Path(name), numbered(3))
+    assert names(tmp_path) == [name]
+    assert len(list(decode(Path(name)))) == 3
+
+
+def test_nothing_is_visible_before_the_end(tmp_path, numbered):
+    target = tmp_path / "new" / "a.mp4"
+    with VideoWriter(target, 64, 48, 25) as video:
+        for picture in numbered(30):
+            video.write(picture)
+        assert not target.exists()
+    assert names(target.parent) == ["a.mp4"]
+
+
+def test_an_error_leaves_nothing_and_keeps_the_old_file(tmp_path, numbered):
+    old = write(tmp_path / "a.mp4", numbered(5)).read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "a.mp4", Interrupted(numbered(30)))
+    assert names(tmp_path) == ["a.mp4"]
+    assert (tmp_path / "a.mp4").read_bytes() == old
+
+
+def test_a_video_without_frames_is_refused(tmp_path):
+    with pytest.raises(ColocamError, match="at least one frame"), VideoWriter(tmp_path / "a.mp4", 64, 48, 25):
+        pass
+    assert names(tmp_path) == []
+
+
+def test_a_frame_of_another_size_is_refused(tmp_path, numbered):
+    with pytest.raises(ColocamError, match="64×48"), VideoWriter(tmp_path / "a.mp4", 64, 48, 25) as video:
+        video.write(numbered(1, 48, 64)[0])
+    assert names(tmp_path) == []
+
+
+def test_a_full_disk_is_one_clear_line(tmp_path):
+    # The device that is always full stands where the writer puts its unfinished file.
+    (tmp_path / f".a.{os.getpid()}.tmp.mp4").symlink_to("/dev/full")
+    noise = np.random.default_rng(0).integers(0, 256, (100, 48, 64, 3), np.uint8)
+    with pytest.raises(ColocamError, match=r"cannot write .*a\.mp4: the disk is full"):
+        write(tmp_path / "a.mp4", noise)
+    assert names(tmp_path) == []
