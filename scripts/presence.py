@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from colocam import Localizer
 from colocam.data.truth import read_truth
-from colocam.inference.network import Floats, Network
+from colocam.inference.network import Network
 from colocam.metrics import average_precision, calibration_error, inclusive_iou
 from colocam.run import open_run
+from colocam.types import Float32Array
 
 
 class Remembered:
@@ -26,9 +27,9 @@ class Remembered:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self.seen: dict[bytes, tuple[Floats, Floats, Floats]] = {}
+        self.seen: dict[bytes, tuple[Float32Array, Float32Array, Float32Array]] = {}
 
-    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, Floats, Floats]:
+    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Float32Array, Float32Array, Float32Array]:
         """See :class:`colocam.inference.network.Network`."""
         key = pictures.tobytes()
         if key not in self.seen:

@@ -32,7 +32,7 @@ __all__ = [
     "train",
 ]
 
-__getattr__ = lazy_names(  # ``colocam --help`` need not wait for torch
+__getattr__, __dir__ = lazy_names(  # ``colocam --help`` need not wait for torch
     __name__,
     {
         "Box": "colocam.types",

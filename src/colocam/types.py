@@ -9,6 +9,10 @@ import numpy.typing as npt
 
 Image = npt.NDArray[np.uint8]
 """(H, W, 3) RGB."""
+Levels = npt.NDArray[np.uint8]
+"""(…, H, W) maps in 8 bits: 255 · map, truncated, as the published protocol reads them."""
+Float32Array = npt.NDArray[np.float32]
+Float64Array = npt.NDArray[np.float64]
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)

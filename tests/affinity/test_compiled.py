@@ -22,7 +22,7 @@ def test_combine_adds_the_product_whatever_is_left_over_from_fours(terms, count,
 
 SPECTRUM = """
 import numpy as np
-from colocam.affinity import compiled
+from colocam.affinity import cpu_kernels as compiled
 cells, rank = 13, 11
 generator = np.random.default_rng(0)
 moments = generator.normal(size=(cells**3, 2, 4)).astype(np.float32)

@@ -12,7 +12,7 @@ from colocam.cams.cam_cache import CamStore, open_cams
 from colocam.cams.cam_source import open_source
 from colocam.config import ClipModel, load_config
 from colocam.data.augment import whole
-from colocam.data.batches import Picks
+from colocam.data.batches import BatchIndices
 from colocam.data.cache_entry import ROW, CachedClip
 from colocam.errors import InterruptedRunError
 from colocam.models import Classifier
@@ -27,14 +27,14 @@ def source(method, classifier):
     return open_source(method, classifier, ClipModel(), ["cat", "dog"], CPU)
 
 
-def picks(clips, frames):
-    return Picks(torch.tensor(clips), torch.tensor(frames), torch.arange(len(clips)))
+def indices(clips, frames):
+    return BatchIndices(torch.tensor(clips), torch.tensor(frames), torch.arange(len(clips)))
 
 
 def test_reading_finds_each_clips_own_frames():
     lengths = [3, 1, 4]
     cams = np.arange(8, dtype=np.float16)[:, None, None] * np.ones((2, 2), np.float16)
-    found = CamStore(cams, lengths).read(picks([2, 0, 1, 2], [3, 2, 0, 0]))
+    found = CamStore(cams, lengths).read(indices([2, 0, 1, 2], [3, 2, 0, 0]))
     assert found.dtype == torch.float32
     assert found[:, 0, 0].tolist() == [7, 2, 3, 4]
 
@@ -48,7 +48,7 @@ def test_pooling_is_the_maximum_over_predecessors_of_the_same_clip(pool):
         for frame in range(length):
             first = starts[clip] + max(0, frame - pool)
             expected = cams[first : starts[clip] + frame + 1].max(0)
-            assert (kept.read(picks([clip], [frame]), pool)[0].numpy() == expected).all()
+            assert (kept.read(indices([clip], [frame]), pool)[0].numpy() == expected).all()
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_stored_cams_are_those_of_the_classifier(method, classifiers, clips, tmp
     for clip, frame, class_ in ((0, 2, 0), (1, 0, 1), (2, 1, 0)):
         frames = whole(torch.from_numpy(clips[clip].frames[frame].copy()).permute(2, 0, 1)[None], 32)
         expected = min_max(extract(method, classifiers[0], frames, torch.tensor([class_])))
-        torch.testing.assert_close(kept.read(picks([clip], [frame])), expected, rtol=0, atol=2e-3)
+        torch.testing.assert_close(kept.read(indices([clip], [frame])), expected, rtol=0, atol=2e-3)
     assert "class activation maps: 6/6" in capsys.readouterr().err
 
 

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.data.batches import Picks, evenly, kept_clips, plan_frames, plan_sequences, read_frames
+from colocam.data.batches import BatchIndices, evenly, kept_clips, plan_frames, plan_sequences, read_frames
 from colocam.data.cache_entry import ROW, CachedClip
 from colocam.data.samplers import SAMPLERS, central
 from colocam.errors import ColocamError
@@ -104,7 +104,7 @@ def test_frames_are_read_from_their_clip(tmp_path):
         pictures.tofile(tmp_path / f"{number}.rgb")
         rows = np.zeros(count, ROW)
         clips.append(CachedClip(Clip("c", "t", "train", tmp_path, "c"), tmp_path / f"{number}.rgb", 4, rows))
-    found = read_frames(clips, Picks(torch.tensor([1, 0, 1]), torch.tensor([2, 1, 0]), torch.arange(3)))
+    found = read_frames(clips, BatchIndices(torch.tensor([1, 0, 1]), torch.tensor([2, 1, 0]), torch.arange(3)))
     assert found.shape == (3, 3, 4, 4)
     assert found.dtype == torch.uint8
     for row, (clip, frame) in enumerate(((1, 2), (0, 1), (1, 0))):

@@ -95,7 +95,7 @@ def test_batches_are_the_whole_frames_in_order(clips):
 def test_a_clips_frames_come_together(clips, batch, sizes):
     """Of clips with 5 and 3 frames; one with more than a batch is cut into pieces of its own."""
     samples = spread_samples(clips, TAGS, 100)
-    assert samples.picks.clips.tolist() == [0] * 5 + [1] * 3
+    assert samples.indices.clips.tolist() == [0] * 5 + [1] * 3
     parts = list(samples.clips_together(8, torch.device("cpu"), batch))
     found = [frames for frames, _, _ in parts]
     ((expected, classes),) = samples.batches(8, torch.device("cpu"), batch=100)
@@ -104,7 +104,7 @@ def test_a_clips_frames_come_together(clips, batch, sizes):
     at = 0
     for frames, _, numbers in parts:
         assert len(frames) == len(numbers) <= batch
-        own = samples.picks.clips[at : at + len(frames)]
+        own = samples.indices.clips[at : at + len(frames)]
         assert numbers[0] == 0
         assert torch.equal(own.diff() != 0, numbers.diff() != 0)
         at += len(frames)

@@ -15,7 +15,7 @@ from colocam.config import load_config
 from colocam.data.samples import labelled_samples
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
-from colocam.evaluation.run_evaluation import evaluate, maps_of, methods_of_run, open_exam
+from colocam.evaluation.run_evaluation import evaluate, maps_of, methods_of_run, open_evaluation_set
 from colocam.maps.color_mean import with_color_mean
 from colocam.maps.postprocess import finish
 from colocam.models.model_file import load_model
@@ -324,17 +324,17 @@ def test_maps_of_all_methods_may_be_completed_by_colour(run, collection, color_m
     """Against the maps of each method, completed here and counted."""
     found = evaluate(run, collection.truth, color_mean=color_mean)
     opened = open_run(run)
-    exam = open_exam(opened, collection.truth)
+    evaluation_set = open_evaluation_set(opened, collection.truth)
     for name, mapper in methods_of_run(opened, ["layercam"]).items():
         assert mapper.color_mean == "off"
         parts = []
-        for frames, classes, clips in exam.evaluated.samples.clips_together(32, opened.device):
+        for frames, classes, clips in evaluation_set.evaluated.samples.clips_together(32, opened.device):
             ids = clips if color_mean == "clip" else torch.arange(len(frames))
             with torch.inference_mode():
                 parts.append(to_8bit(with_color_mean(frames, mapper.draw(frames, classes)[0], ids)).numpy())
         grid = np.array([found[name]["tags-only"]["threshold"]])
-        hits = exam.evaluated.hits(np.concatenate(parts), grid)
-        means = exam.evaluated.frames.class_means(hits)[:, 0]
+        hits = evaluation_set.evaluated.hits(np.concatenate(parts), grid)
+        means = evaluation_set.evaluated.frames.class_means(hits)[:, 0]
         assert found[name]["tags-only"]["average"] == pytest.approx(100 * means.mean())
 
 
@@ -343,19 +343,19 @@ def test_maps_of_decoders_may_be_focused_on_the_tag(run, collection):
     plain, found = evaluate(run, collection.truth), evaluate(run, collection.truth, focus=True)
     assert found["layercam"] == plain["layercam"]
     opened = open_run(run)
-    exam = open_exam(opened, collection.truth)
+    evaluation_set = open_evaluation_set(opened, collection.truth)
     method = opened.config.methods[0]
     draw, as_is = (methods_of_run(opened, [], focus=focus)[method].draw for focus in (True, False))
     classifier = load_model(run).net.classifier  # with kernels rounded as they are stored
     parts = []
-    for frames, classes, _ in exam.evaluated.samples.clips_together(32, opened.device):
+    for frames, classes, _ in evaluation_set.evaluated.samples.clips_together(32, opened.device):
         with torch.inference_mode():
             cams = extract("layercam", classifier, frames, classes)
             torch.testing.assert_close(min_max(draw(frames, classes)[1]), min_max(cams), atol=1e-4, rtol=1e-4)
             parts.append(to_8bit(finish(frames, as_is(frames, classes)[0], None, cams)).numpy())
     grid = np.array([found[method]["tags-only"]["threshold"]])
-    hits = exam.evaluated.hits(np.concatenate(parts), grid)
-    means = exam.evaluated.frames.class_means(hits)[:, 0]
+    hits = evaluation_set.evaluated.hits(np.concatenate(parts), grid)
+    means = evaluation_set.evaluated.frames.class_means(hits)[:, 0]
     assert found[method]["tags-only"]["average"] == pytest.approx(100 * means.mean())
 
 

@@ -81,12 +81,12 @@ def test_masks_come_back_and_evaluate_as_perfect(exported, row):
         assert one["score"] == 0.5
     assert annotations[3]["segmentation"] == []
     for kind in ("bbox", "segm"):
-        judge = COCOeval(coco, coco.loadRes([one for one in annotations if "score" in one]), kind)
-        judge.params.imgIds = [1, 2, 3]
-        judge.evaluate()
-        judge.accumulate()
-        judge.summarize()
-        assert judge.stats[0] == pytest.approx(1)
+        validator = COCOeval(coco, coco.loadRes([one for one in annotations if "score" in one]), kind)
+        validator.params.imgIds = [1, 2, 3]
+        validator.evaluate()
+        validator.accumulate()
+        validator.summarize()
+        assert validator.stats[0] == pytest.approx(1)
 
 
 def test_supervision_reads_it_with_its_pictures(film, tmp_path):

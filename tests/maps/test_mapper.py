@@ -31,8 +31,8 @@ def test_against_clip_by_clip(samples, color_mean):
     (frames,), (classes,) = zip(*samples.batches(SIZE, CPU, batch=10_000), strict=True)
     want, _ = brightness(frames, classes)
     if color_mean != "off":
-        for number in samples.picks.clips.unique():
-            mine = (samples.picks.clips == number).nonzero()[:, 0]
+        for number in samples.indices.clips.unique():
+            mine = (samples.indices.clips == number).nonzero()[:, 0]
             ids = torch.zeros_like(mine) if color_mean == "clip" else torch.arange(len(mine))
             want[mine] = with_color_mean(frames[mine], brightness(frames, classes)[0][mine], ids)
     assert len(found) == len(samples) > 0

@@ -18,8 +18,8 @@ from colocam.temporal.smoothing import (
     REACH,
     SHARPNESS_ONLINE,
     WIDTH,
+    FrameObservation,
     LookAhead,
-    Sight,
     mark_cuts,
     single,
     smooth,
@@ -33,22 +33,22 @@ BLUE, RED = np.eye(2, 48, dtype=np.float32)
 PLAIN = Calibration(1.0, 0.0)
 
 
-def sight(time, *boxes, colours=BLUE, score=0.7, thresholds=0.5):
+def observation(time, *boxes, colours=BLUE, score=0.7, thresholds=0.5):
     found = np.array(boxes, float).reshape(-1, 4)
     candidates = Candidates(found, *(np.broadcast_to(of, len(found)) for of in (score, thresholds)))
     levels = np.zeros((96, 96), np.uint8)
     for x1, y1, x2, y2 in found[:1].round().astype(int):
         levels[y1 : y2 + 1, x1 : x2 + 1] = 255
     heat, frame = levels / np.float32(255), VideoFrame(time, time / 25, PICTURE)
-    return Sight(frame, np.zeros(3), heat, levels, candidates, colours, np.zeros(3))
+    return FrameObservation(frame, np.zeros(3), heat, levels, candidates, colours, np.zeros(3))
 
 
-def steady(sights, ahead):
-    return steady_with(sights, ahead, Presence(PLAIN, ahead.path))
+def steady(observations, ahead):
+    return steady_with(observations, ahead, Presence(PLAIN, ahead.path))
 
 
-def boxes_of(sights):
-    return np.array([np.full(4, np.nan) if one.box is None else one.box for one in sights])
+def boxes_of(observations):
+    return np.array([np.full(4, np.nan) if one.box is None else one.box for one in observations])
 
 
 def moved(box, dx, dy=0):
@@ -60,7 +60,7 @@ def test_a_box_that_trembles_is_calmed_and_keeps_up_with_motion(ahead):
     rng = np.random.default_rng(0)
     true = [moved(LEFT, 1.5 * t) for t in range(40)]
     seen = [tuple(np.add(box, rng.normal(0, 1.5, 4))) for box in true]
-    found = boxes_of(steady([sight(t, box) for t, box in enumerate(seen)], ahead))
+    found = boxes_of(steady([observation(t, box) for t, box in enumerate(seen)], ahead))
     before, after = steadiness([np.array(seen)]), steadiness([found])
     assert after.jitter < 0.6 * before.jitter
     bias = (found - np.array(true)).mean(0)
@@ -75,7 +75,7 @@ def test_the_further_frames_are_apart_the_less_they_are_averaged(ahead):
 
     def behind(speed):
         true = np.array([moved(LEFT, speed * t) for t in range(8)])
-        return np.abs(boxes_of(steady([sight(t, box) for t, box in enumerate(true)], ahead)) - true).max() / speed
+        return np.abs(boxes_of(steady([observation(t, box) for t, box in enumerate(true)], ahead)) - true).max() / speed
 
     by_speed = [behind(speed) for speed in (1, 3, 6)]
     assert by_speed == sorted(by_speed, reverse=True)
@@ -87,7 +87,7 @@ def test_the_further_frames_are_apart_the_less_they_are_averaged(ahead):
 def test_boxes_count_by_their_score_in_the_frame_online(steps):
     """Maps are the boxes themselves, so that a score is the overlap of two sets of pixels."""
     boxes = [moved(LEFT, *step) for step in steps]
-    found = boxes_of(steady([sight(t, box) for t, box in enumerate(boxes)], ONLINE))
+    found = boxes_of(steady([observation(t, box) for t, box in enumerate(boxes)], ONLINE))
 
     def pixels(box):
         return {(x, y) for x in range(box[0], box[2] + 1) for y in range(box[1], box[3] + 1)}
@@ -104,18 +104,18 @@ def test_boxes_count_by_their_score_in_the_frame_online(steps):
 @pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
 def test_a_cut_is_not_smoothed_over_and_begins_a_track(ahead):
     near = moved(LEFT, 8)  # overlaps, so that only the cut tells them apart
-    sights = [sight(t, LEFT) for t in range(8)] + [sight(8 + t, near, colours=RED) for t in range(8)]
-    found = list(steady(sights, ahead))
+    observations = [observation(t, LEFT) for t in range(8)] + [observation(8 + t, near, colours=RED) for t in range(8)]
+    found = list(steady(observations, ahead))
     np.testing.assert_allclose(boxes_of(found), [LEFT] * 8 + [near] * 8, atol=1e-6)
     assert [one.track for one in found] == [0] * 8 + [1] * 8
     assert [one.cut for one in found] == [False] * 8 + [True] + [False] * 7
-    blurred = boxes_of(steady([sight(t, LEFT if t < 8 else near) for t in range(16)], ahead))
+    blurred = boxes_of(steady([observation(t, LEFT if t < 8 else near) for t in range(16)], ahead))
     assert not np.allclose(blurred, boxes_of(found))
 
 
 def test_one_bad_frame_is_filled_in():
-    sights = [sight(t, moved(LEFT, t) if t != 9 else RIGHT) for t in range(20)]
-    offline = list(steady(sights, OFFLINE))
+    observations = [observation(t, moved(LEFT, t) if t != 9 else RIGHT) for t in range(20)]
+    offline = list(steady(observations, OFFLINE))
     np.testing.assert_allclose(boxes_of(offline), [moved(LEFT, t) for t in range(20)], atol=1e-6)
     assert {one.track for one in offline} == {0}
     assert offline[9].choice == NONE
@@ -124,27 +124,27 @@ def test_one_bad_frame_is_filled_in():
 @pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
 def test_a_dense_part_does_not_replace_the_object(ahead):
     shell = (14, 12, 26, 26)
-    sights = [sight(t, LEFT, shell, score=(0.4, 0.9), thresholds=(0.2, 0.4)) for t in range(20)]
-    np.testing.assert_allclose(boxes_of(steady(sights, ahead)), [LEFT] * 20, atol=1e-6)
+    observations = [observation(t, LEFT, shell, score=(0.4, 0.9), thresholds=(0.2, 0.4)) for t in range(20)]
+    np.testing.assert_allclose(boxes_of(steady(observations, ahead)), [LEFT] * 20, atol=1e-6)
 
 
 def test_an_object_that_runs_together_with_another_thing_for_a_moment_keeps_its_box():
     together = (10, 10, 90, 80)
-    sights = [sight(t, together if t == 9 else LEFT) for t in range(20)]
-    np.testing.assert_allclose(boxes_of(steady(sights, OFFLINE)), [LEFT] * 20, atol=1e-6)
+    observations = [observation(t, together if t == 9 else LEFT) for t in range(20)]
+    np.testing.assert_allclose(boxes_of(steady(observations, OFFLINE)), [LEFT] * 20, atol=1e-6)
 
 
 @pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
 def test_a_published_box_that_flickers_is_settled_and_one_that_stays_away_is_followed(ahead):
-    flicker = [sight(t, *((LEFT, RIGHT) if t % 2 == 0 else (RIGHT, LEFT))) for t in range(30)]
+    flicker = [observation(t, *((LEFT, RIGHT) if t % 2 == 0 else (RIGHT, LEFT))) for t in range(30)]
     assert len(np.unique(boxes_of(steady(flicker, ahead)).round(6), axis=0)) == 1
-    away = [sight(t, *((LEFT, RIGHT) if t < 10 else (RIGHT, LEFT))) for t in range(30)]
+    away = [observation(t, *((LEFT, RIGHT) if t < 10 else (RIGHT, LEFT))) for t in range(30)]
     np.testing.assert_allclose(boxes_of(steady(away, ahead))[18:], [RIGHT] * 12, atol=1e-6)
 
 
 def test_a_short_absence_continues_the_track_and_a_long_one_ends_it():
     def video(length):
-        return [sight(t, *([] if 5 <= t < 5 + length else [LEFT])) for t in range(25)]
+        return [observation(t, *([] if 5 <= t < 5 + length else [LEFT])) for t in range(25)]
 
     for length in range(1, GAP + 1):
         found = list(steady(video(length), OFFLINE))
@@ -158,14 +158,14 @@ def test_a_short_absence_continues_the_track_and_a_long_one_ends_it():
 
 
 def test_nothing_is_held_across_a_cut():
-    sights = [sight(t, LEFT) for t in range(6)] + [sight(6, colours=RED), sight(7, colours=RED)]
+    observations = [observation(t, LEFT) for t in range(6)] + [observation(6, colours=RED), observation(7, colours=RED)]
     for ahead in (ONLINE, OFFLINE):
-        assert [one.box is None for one in steady(sights, ahead)] == [False] * 6 + [True] * 2
+        assert [one.box is None for one in steady(observations, ahead)] == [False] * 6 + [True] * 2
 
 
 def test_another_place_is_another_track():
-    sights = [sight(t, LEFT) for t in range(12)] + [sight(12 + t, RIGHT) for t in range(12)]
-    found = list(steady(sights, OFFLINE))
+    observations = [observation(t, LEFT) for t in range(12)] + [observation(12 + t, RIGHT) for t in range(12)]
+    found = list(steady(observations, OFFLINE))
     assert [one.track for one in found] == [0] * 12 + [1] * 12
     np.testing.assert_allclose(boxes_of(found), [LEFT] * 12 + [RIGHT] * 12, atol=1e-6)
 
@@ -175,7 +175,7 @@ frames = st.lists(st.tuples(st.lists(place, max_size=3), st.booleans()), min_siz
 
 
 def made(video):
-    return [sight(t, *boxes, colours=RED if red else BLUE) for t, (boxes, red) in enumerate(video)]
+    return [observation(t, *boxes, colours=RED if red else BLUE) for t, (boxes, red) in enumerate(video)]
 
 
 @settings(deadline=None, max_examples=20)
@@ -209,7 +209,7 @@ def test_frames_come_back_in_order_no_later_than_the_look_ahead(video, cuts, pat
 
 
 def classified(time, probabilities, peaks=(4.0, 4.0, 4.0), colours=BLUE):
-    one = sight(time, LEFT, colours=colours)
+    one = observation(time, LEFT, colours=colours)
     one.probabilities, one.peaks = np.array(probabilities, np.float32), np.array(peaks, np.float32)
     return one
 
@@ -250,7 +250,7 @@ def test_a_class_that_flickers_is_outvoted_and_one_that_stays_takes_over(ahead):
 
 
 def test_frames_by_themselves_have_the_published_box_and_no_track():
-    found = list(single([sight(0, RIGHT, LEFT), sight(1)], Presence(PLAIN, 0)))
+    found = list(single([observation(0, RIGHT, LEFT), observation(1)], Presence(PLAIN, 0)))
     np.testing.assert_array_equal(found[0].box, RIGHT)
     assert found[1].box is None
     assert [one.track for one in found] == [None, None]
@@ -264,6 +264,6 @@ def test_cuts_of_a_stream_are_those_of_the_whole(shots, ahead):
     histograms[:, 4] = np.linspace(0, 0.1, len(shots))
     histograms /= histograms.sum(1, keepdims=True)
     empty = Candidates(np.zeros((0, 4)), np.zeros(0), np.zeros(0))
-    sights = [Sight(None, None, None, None, empty, one, None) for one in histograms]
-    marked = [sight.cut for sight in mark_cuts(sights, ahead)]
+    observations = [FrameObservation(None, None, None, None, empty, one, None) for one in histograms]
+    marked = [observation.cut for observation in mark_cuts(observations, ahead)]
     assert marked == find_cuts(histograms, ahead).tolist()

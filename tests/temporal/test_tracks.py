@@ -7,7 +7,7 @@ from colocam.boxes.candidates import Candidates
 from colocam.metrics import steadiness
 from colocam.temporal.path import NONE
 from colocam.temporal.presence import Calibration, Presence
-from colocam.temporal.smoothing import GAP, OFFLINE, ONLINE, Sight
+from colocam.temporal.smoothing import GAP, OFFLINE, ONLINE, FrameObservation
 from colocam.temporal.tracks import each, steady_instances
 from colocam.video.reader import VideoFrame
 
@@ -18,17 +18,19 @@ BLUE, RED = np.eye(2, 48, dtype=np.float32)
 BOTH = pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
 
 
-def sight(time, *boxes, colours=BLUE):
+def observation(time, *boxes, colours=BLUE):
     found = np.array(boxes, float).reshape(-1, 4)
     candidates = Candidates(found, np.full(len(found), 0.7), np.full(len(found), 0.5))
     nothing = np.zeros((96, 96))
-    return Sight(VideoFrame(time, time / 25, PICTURE), np.zeros(3), nothing, nothing, candidates, colours, np.zeros(3))
+    return FrameObservation(
+        VideoFrame(time, time / 25, PICTURE), np.zeros(3), nothing, nothing, candidates, colours, np.zeros(3)
+    )
 
 
-def followed(sights, ahead):
+def followed(observations, ahead):
     """For each frame its objects: track → box."""
     frames = {}
-    for one in steady_instances(sights, ahead, Presence(PLAIN, ahead.path)):
+    for one in steady_instances(observations, ahead, Presence(PLAIN, ahead.path)):
         objects = frames.setdefault(one.frame.index, {})
         if one.box is not None:
             assert one.track not in objects
@@ -45,8 +47,8 @@ def moved(box, dx, dy=0):
 def test_each_object_keeps_its_number_whatever_the_order_of_the_blobs(ahead):
     rng = np.random.default_rng(0)
     paths = [[moved(LEFT, 0.5 * t) for t in range(30)], [moved(RIGHT, -0.5 * t, t) for t in range(30)]]
-    sights = [sight(t, *rng.permutation([path[t] for path in paths])) for t in range(30)]
-    found = followed(sights, ahead)
+    observations = [observation(t, *rng.permutation([path[t] for path in paths])) for t in range(30)]
+    found = followed(observations, ahead)
     assert [set(objects) for objects in found] == [{0, 1}] * 30
     for track in (0, 1):
         boxes = np.array([objects[track] for objects in found])
@@ -59,7 +61,7 @@ def test_each_object_keeps_its_number_whatever_the_order_of_the_blobs(ahead):
 def test_boxes_of_every_track_tremble_less(ahead):
     rng = np.random.default_rng(1)
     seen = [[np.add(box, rng.normal(0, 1.5, 4)) for box in (LEFT, RIGHT, LOW)] for _ in range(40)]
-    found = followed([sight(t, *boxes) for t, boxes in enumerate(seen)], ahead)
+    found = followed([observation(t, *boxes) for t, boxes in enumerate(seen)], ahead)
     for track in range(3):
         before = steadiness([np.array([boxes[track] for boxes in seen])])
         after = steadiness([np.array([objects[track] for objects in found])])
@@ -68,15 +70,17 @@ def test_boxes_of_every_track_tremble_less(ahead):
 
 @BOTH
 def test_a_cut_ends_all_tracks(ahead):
-    sights = [sight(t, LEFT, RIGHT) for t in range(8)] + [sight(8 + t, LEFT, RIGHT, colours=RED) for t in range(8)]
-    assert [set(objects) for objects in followed(sights, ahead)] == [{0, 1}] * 8 + [{2, 3}] * 8
+    observations = [observation(t, LEFT, RIGHT) for t in range(8)] + [
+        observation(8 + t, LEFT, RIGHT, colours=RED) for t in range(8)
+    ]
+    assert [set(objects) for objects in followed(observations, ahead)] == [{0, 1}] * 8 + [{2, 3}] * 8
 
 
 def test_a_short_absence_is_filled_in_and_a_long_one_ends_the_track():
     for length in (1, GAP, GAP + 1):
         away = range(8, 8 + length)
-        sights = [sight(t, LEFT, *([] if t in away else [moved(RIGHT, 0, t)])) for t in range(28)]
-        found = followed(sights, OFFLINE)
+        observations = [observation(t, LEFT, *([] if t in away else [moved(RIGHT, 0, t)])) for t in range(28)]
+        found = followed(observations, OFFLINE)
         if length <= GAP:
             assert [set(objects) for objects in found] == [{0, 1}] * 28
             np.testing.assert_allclose([objects[1] for objects in found], [moved(RIGHT, 0, t) for t in range(28)])
@@ -86,27 +90,27 @@ def test_a_short_absence_is_filled_in_and_a_long_one_ends_the_track():
 
 
 def test_online_the_last_box_is_held_for_a_while():
-    sights = [sight(t, LEFT, *([RIGHT] if t < 10 else [])) for t in range(25)]
-    found = followed(sights, ONLINE)
+    observations = [observation(t, LEFT, *([RIGHT] if t < 10 else [])) for t in range(25)]
+    found = followed(observations, ONLINE)
     assert [1 in objects for objects in found] == [t < 10 + GAP for t in range(25)]
     np.testing.assert_allclose(found[12][1], RIGHT)
 
 
 def test_a_flicker_is_left_out_offline_and_not_held_online():
-    sights = [sight(t, LEFT, *([RIGHT] if t == 12 else [])) for t in range(25)]
-    assert [set(objects) for objects in followed(sights, OFFLINE)] == [{0}] * 25
-    assert [1 in objects for objects in followed(sights, ONLINE)] == [t == 12 for t in range(25)]
+    observations = [observation(t, LEFT, *([RIGHT] if t == 12 else [])) for t in range(25)]
+    assert [set(objects) for objects in followed(observations, OFFLINE)] == [{0}] * 25
+    assert [1 in objects for objects in followed(observations, ONLINE)] == [t == 12 for t in range(25)]
 
 
 def test_the_largest_blob_is_never_a_flicker():
-    sights = [sight(t, *([RIGHT, LEFT] if t == 12 else [LEFT])) for t in range(25)]
-    assert set(followed(sights, OFFLINE)[12]) == {0, 1}
+    observations = [observation(t, *([RIGHT, LEFT] if t == 12 else [LEFT])) for t in range(25)]
+    assert set(followed(observations, OFFLINE)[12]) == {0, 1}
 
 
 @BOTH
 def test_frames_without_a_blob_are_there_without_a_box(ahead):
-    sights = [sight(t, *([LEFT, RIGHT] if t < 3 else [])) for t in range(20)]
-    out = list(steady_instances(sights, ahead, Presence(PLAIN, ahead.path)))
+    observations = [observation(t, *([LEFT, RIGHT] if t < 3 else [])) for t in range(20)]
+    out = list(steady_instances(observations, ahead, Presence(PLAIN, ahead.path)))
     assert sorted({one.frame.index for one in out}) == list(range(20))
     last = [one for one in out if one.frame.index == 19]
     assert [(one.box, one.track, one.choice) for one in last] == [(None, None, NONE)]
@@ -118,7 +122,7 @@ def test_online_no_later_frame_is_needed():
     def frames():
         for t in range(10):
             taken.append(t)
-            yield sight(t, LEFT, RIGHT)
+            yield observation(t, LEFT, RIGHT)
 
     out = steady_instances(frames(), ONLINE, Presence(PLAIN, 0))
     for t in range(10):
@@ -127,7 +131,7 @@ def test_online_no_later_frame_is_needed():
 
 
 def test_without_tracks_each_frame_stands_alone():
-    out = list(each([sight(0, LEFT, RIGHT), sight(1), sight(2, LOW)], Presence(PLAIN, 0)))
+    out = list(each([observation(0, LEFT, RIGHT), observation(1), observation(2, LOW)], Presence(PLAIN, 0)))
     assert [(one.frame.index, one.choice, one.track) for one in out] == [
         (0, 0, None),
         (0, 1, None),

@@ -31,13 +31,13 @@ def make_task(*, ema=0.0, phase="tiny", on_step=lambda _: None, broken=(), score
     def plan(epoch):
         return plan_frames([5, 5, 5, 5], per_clip=3, batch=3, window=1.0, seed=1, epoch=epoch)
 
-    def load(picks, step):
+    def load(indices, step):
         noise = torch.randn(3, 3, generator=generator(1, "noise", step))
-        return {"input": picks.frames[:, None] + noise}
+        return {"input": indices.frames[:, None] + noise}
 
-    def terms(picks, loaded, step, epoch):
+    def terms(indices, loaded, step, epoch):
         output = module(loaded["input"])
-        fit_term = (output - picks.clips[:, None]).square().mean()
+        fit_term = (output - indices.clips[:, None]).square().mean()
         penalty = 0.01 * output.abs().mean() * (torch.nan if step in broken else 1.0) * (epoch + 1)
         on_step(step)
         return {"fit": fit_term, "penalty": penalty}
@@ -201,9 +201,9 @@ def test_a_loss_that_is_not_finite_contributes_no_gradient(tmp_path):
     snapshots = []
     plain = task.terms
 
-    def record(picks, loaded, step, epoch):
+    def record(indices, loaded, step, epoch):
         snapshots.append({name: p.detach().clone() for name, p in task.module.named_parameters()})
-        return plain(picks, loaded, step, epoch)
+        return plain(indices, loaded, step, epoch)
 
     recorded = replace(task, terms=record)
     (tmp_path / "run").mkdir()
@@ -216,11 +216,11 @@ def test_a_loss_that_is_not_finite_contributes_no_gradient(tmp_path):
     twin = make_task(epochs=1)
     parameters = list(twin.module.named_parameters())
     velocity = {name: torch.zeros_like(p) for name, p in parameters}
-    for step, picks in enumerate(twin.plan(0)):
+    for step, indices in enumerate(twin.plan(0)):
         rate = found[step]["lr"]
         for name, p in parameters:
             torch.testing.assert_close(snapshots[step][name], p.detach(), rtol=1e-4, atol=1e-6)
-        loss = sum(twin.terms(picks, twin.load(picks, step), step, 0).values())
+        loss = sum(twin.terms(indices, twin.load(indices, step), step, 0).values())
         gradients = torch.autograd.grad(loss, [p for _, p in parameters])
         with torch.no_grad():
             for (name, p), gradient in zip(parameters, gradients, strict=True):

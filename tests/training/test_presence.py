@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from colocam.cams import extract
 from colocam.config import load_config
-from colocam.data.batches import Picks, plan_frames, plan_sequences, read_frames
+from colocam.data.batches import BatchIndices, plan_frames, plan_sequences, read_frames
 from colocam.data.samplers import interval
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.models import Classifier
@@ -22,7 +22,7 @@ from colocam.temporal.presence import clip_presence
 from colocam.training import loop, train
 from colocam.training.presence import BOUND, FramesInUse, all_frames, frames_with_object
 from colocam.training.stage1 import cross_entropy
-from colocam.training.train import _judge
+from colocam.training.train import _validator
 
 RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # however busy the machine is
 values = st.lists(st.lists(st.floats(0, 1, width=32), min_size=1, max_size=9), min_size=1, max_size=4)
@@ -32,13 +32,13 @@ def every_pick(in_use):
     """All frames that may be drawn, as one step."""
     clips = torch.cat([torch.full((n,), c) for c, n in enumerate(in_use.lengths)])
     frames = torch.cat([torch.arange(n) for n in in_use.lengths])
-    return Picks(clips, frames, clips)
+    return BatchIndices(clips, frames, clips)
 
 
 def drawn(in_use):
     """Numbers of the frames in use, clip by clip."""
-    picks = in_use.frames_of(every_pick(in_use))
-    return [picks.frames[picks.clips == c].tolist() for c in range(len(in_use.lengths))]
+    indices = in_use.frames_of(every_pick(in_use))
+    return [indices.frames[indices.clips == c].tolist() for c in range(len(in_use.lengths))]
 
 
 @settings(RELAXED, max_examples=50)
@@ -86,8 +86,8 @@ def test_plans_draw_from_the_frames_in_use_and_keep_their_number_of_steps():
     ):
         assert len(plan) == len(every)
         seen = [set(), set()]
-        for picks in map(in_use.frames_of, plan):
-            for clip, frame in zip(picks.clips.tolist(), picks.frames.tolist(), strict=True):
+        for indices in map(in_use.frames_of, plan):
+            for clip, frame in zip(indices.clips.tolist(), indices.frames.tolist(), strict=True):
                 seen[clip].add(frame)
         assert seen[0] <= allowed[0]
         assert seen[1] <= allowed[1]
@@ -110,47 +110,49 @@ def run(trained):
 
 
 @pytest.fixture(scope="module")
-def judge(run):
-    return _judge(run, run.clips("val"), None)
+def validator(run):
+    return _validator(run, run.clips("val"), None)
 
 
-def test_presences_of_training_frames_by_hand(run, judge, tmp_path):
+def test_presences_of_training_frames_by_hand(run, validator, tmp_path):
     """Clip by clip: peaks of its tag's activation maps, calibrated on validation videos, over time."""
     classifier, clips = run.classifier(), run.clips("train")
     path = tmp_path / "presence.safetensors"
-    frames_with_object("weight", path, classifier, clips, judge)
+    frames_with_object("weight", path, classifier, clips, validator)
     measured = load_file(path)["presence"].split([len(clip) for clip in clips])
-    calibration = judge.presence(classifier)
+    calibration = validator.presence(classifier)
     for clip, found in zip(clips, measured, strict=True):
-        tag = torch.full((len(clip),), judge.tags.index(clip.clip.tag))
+        tag = torch.full((len(clip),), validator.tags.index(clip.clip.tag))
         numbers = torch.arange(len(clip))
-        frames = read_frames([clip], Picks(torch.zeros_like(numbers), numbers, numbers))
-        frames = F.interpolate(frames.float(), size=judge.size, mode="bilinear", antialias=True, align_corners=False)
+        frames = read_frames([clip], BatchIndices(torch.zeros_like(numbers), numbers, numbers))
+        frames = F.interpolate(
+            frames.float(), size=validator.size, mode="bilinear", antialias=True, align_corners=False
+        )
         peaks = extract("cam", classifier, frames, tag).amax((1, 2)).numpy()
         np.testing.assert_allclose(found.numpy(), clip_presence(peaks, calibration), atol=0.02)
     assert torch.cat(measured).std() > 0
 
 
-def test_what_was_measured_is_kept(run, judge, tmp_path):
+def test_what_was_measured_is_kept(run, validator, tmp_path):
     """Training goes on with the presences that it began with, although the classifier has changed since."""
     clips, path = run.clips("train"), tmp_path / "presence.safetensors"
-    frames_with_object("drop", path, run.classifier(), clips, judge)
+    frames_with_object("drop", path, run.classifier(), clips, validator)
     before = path.read_bytes()
     torch.manual_seed(9)
-    frames_with_object("drop", path, Classifier(run.config.backbone, 3), clips, judge)
+    frames_with_object("drop", path, Classifier(run.config.backbone, 3), clips, validator)
     assert path.read_bytes() == before
     path.write_bytes(before[:-7])
     with pytest.raises(ColocamError, match=r"presence\.safetensors is damaged .*: delete it"):
-        frames_with_object("drop", path, run.classifier(), clips, judge)
+        frames_with_object("drop", path, run.classifier(), clips, validator)
     save_file({"presence": torch.ones(2)}, path)
     with pytest.raises(ColocamError, match=r"presence\.safetensors is damaged .*: delete it"):
-        frames_with_object("drop", path, run.classifier(), clips, judge)
+        frames_with_object("drop", path, run.classifier(), clips, validator)
 
 
-def test_a_clip_without_any_ground_keeps_all_its_frames(run, judge, tmp_path, monkeypatch):
-    monkeypatch.setattr(type(judge), "presence", lambda self, classifier: None)  # noqa: ARG005
+def test_a_clip_without_any_ground_keeps_all_its_frames(run, validator, tmp_path, monkeypatch):
+    monkeypatch.setattr(type(validator), "presence", lambda self, classifier: None)  # noqa: ARG005
     clips = run.clips("train")
-    in_use = frames_with_object("drop", tmp_path / "p.safetensors", run.classifier(), clips, judge)
+    in_use = frames_with_object("drop", tmp_path / "p.safetensors", run.classifier(), clips, validator)
     assert in_use.lengths == all_frames(clips).lengths == [len(clip) for clip in clips]
 
 

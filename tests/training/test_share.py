@@ -73,9 +73,9 @@ def test_clips_left_out_are_never_seen(stage1, collection, frame_cache, tiny, tm
     seen = set()
     plain = __import__("colocam.training.stage2", fromlist=["read_frames"]).read_frames
 
-    def spy(clips, picks):
-        seen.update(clips[number].clip.name for number in picks.clips.tolist())
-        return plain(clips, picks)
+    def spy(clips, indices):
+        seen.update(clips[number].clip.name for number in indices.clips.tolist())
+        return plain(clips, indices)
 
     monkeypatch.setattr("colocam.training.stage2.read_frames", spy)
     config = load_config(overrides=[*tiny, "localizer.epochs=3", "localizer.leave_out=1"])

@@ -11,7 +11,7 @@ from colocam.training import recorded
 from colocam.training.optimiser import make_sgd
 from colocam.training.recorded import Recorded, Recording
 from colocam.training.stage2 import localizer_task
-from colocam.training.validation import Judge
+from colocam.training.validation import Validator
 
 CPU = torch.device("cpu")
 
@@ -24,32 +24,32 @@ def parts(tiny, tmp_path_factory):
     clips = _cached_clips(tmp_path_factory.mktemp("clips"), config.frames.resize)[:12]
     torch.manual_seed(0)
     classifier = Classifier(config.backbone, len(CLASSES)).eval()
-    judge = Judge(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, CPU)
-    return config, classifier, clips, _smooth_cams(classifier, clips, config, CPU), judge
+    validator = Validator(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, CPU)
+    return config, classifier, clips, _smooth_cams(classifier, clips, config, CPU), validator
 
 
 def make_task(parts):
-    config, classifier, clips, cams, judge = parts
-    return localizer_task(config, "colocam", classifier, clips, cams, judge)
+    config, classifier, clips, cams, validator = parts
+    return localizer_task(config, "colocam", classifier, clips, cams, validator)
 
 
 def gradients(task, steps):
     """Terms and gradients of each step, with the weights as they are at the start."""
     found = []
     task.module.train()
-    for step, picks in steps:
+    for step, indices in steps:
         task.module.zero_grad()
-        terms = task.terms(picks, task.load(picks, step), step, 0)
+        terms = task.terms(indices, task.load(indices, step), step, 0)
         sum(terms.values()).backward()
         slopes = torch.cat([p.grad.flatten() for p in task.module.parameters()])
-        found.append((len(picks.clips), {name: term.item() for name, term in terms.items()}, slopes))
+        found.append((len(indices.clips), {name: term.item() for name, term in terms.items()}, slopes))
     return found
 
 
 def test_recorded_with_room_for_all_frames_the_step_stays_what_it_is(parts, monkeypatch):
     """The stand-in recomputes all rows, stale ones, too, at fixed places; the sizes of the steps differ."""
     plain = make_task(parts)
-    steps = list(enumerate(picks for epoch in range(2) for picks in plain.plan(epoch)))
+    steps = list(enumerate(indices for epoch in range(2) for indices in plain.plan(epoch)))
     expected = gradients(plain, steps)
 
     made = []
@@ -82,10 +82,10 @@ def test_recorded_with_room_for_all_frames_the_step_stays_what_it_is(parts, monk
 
 def test_the_seeds_of_a_step_depend_on_its_number_alone(parts):
     task = make_task(parts)
-    picks = task.plan(0)[0]
-    loaded = task.load(picks, 0)
+    indices = task.plan(0)[0]
+    loaded = task.load(indices, 0)
     with torch.no_grad():
-        first, other, again = (float(task.terms(picks, loaded, step, 0)["seeds"]) for step in (3, 4, 3))
+        first, other, again = (float(task.terms(indices, loaded, step, 0)["seeds"]) for step in (3, 4, 3))
     assert first == again != other
 
 
@@ -95,9 +95,9 @@ def test_only_the_decoder_learns_and_the_classifier_stays_frozen(parts):
     optimiser = make_sgd(task.groups, task.settings)
     task.module.train()
     start = [p.detach().clone() for p in task.module.parameters()]
-    for step, picks in enumerate(task.plan(0)[:2]):
+    for step, indices in enumerate(task.plan(0)[:2]):
         optimiser.zero_grad()
-        sum(task.terms(picks, task.load(picks, step), step, 0).values()).backward()
+        sum(task.terms(indices, task.load(indices, step), step, 0).values()).backward()
         optimiser.step()
     assert all(torch.equal(before[name], tensor) for name, tensor in classifier.state_dict().items())
     assert all(p.grad is None for p in classifier.parameters())

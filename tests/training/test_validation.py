@@ -1,4 +1,4 @@
-"""The judge: what it says of a model, against the parts put together by hand."""
+"""The validator: what it says of a model, against the parts put together by hand."""
 
 import json
 
@@ -18,7 +18,7 @@ from colocam.maps.mapper import decoder_mapper
 from colocam.metrics import inclusive_iou
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.temporal.presence import calibrate
-from colocam.training.validation import GROUND, THRESHOLDS, Judge, peak_and_ground
+from colocam.training.validation import GROUND, THRESHOLDS, Validator, peak_and_ground
 from colocam.types import Clip
 
 TAGS, SIZE, CPU = ("cat", "dog"), 32, torch.device("cpu")
@@ -76,7 +76,7 @@ def true_boxes(maps):
 def test_classifier_without_boxes(net, samples, frames):
     with torch.no_grad():
         logits = net.classifier(frames).logits
-    found = Judge(samples, None, TAGS, SIZE, CPU).classifier(net.classifier)
+    found = Validator(samples, None, TAGS, SIZE, CPU).classifier(net.classifier)
     loss = float(F.cross_entropy(logits, samples.classes))
     assert found.scores == {"best": pytest.approx(-loss, rel=1e-5)}
     assert found.values["loss"] == pytest.approx(loss, rel=1e-5)
@@ -88,7 +88,7 @@ def test_classifier_without_boxes(net, samples, frames):
 def test_classifier_with_boxes_is_also_judged_by_its_cams(net, samples, frames, method):
     maps = levels(full_size(extract(method, net.classifier, frames, samples.classes), SIZE))
     boxes = true_boxes(maps)
-    found = Judge(samples, boxes, TAGS, SIZE, CPU, method).classifier(net.classifier)
+    found = Validator(samples, boxes, TAGS, SIZE, CPU, method).classifier(net.classifier)
     by_hand = corloc_by_hand(maps, boxes, samples.classes.numpy())
     assert found.scores["cam"] == pytest.approx(by_hand.max())
     assert found.values["corloc"] == found.scores["cam"]
@@ -97,11 +97,11 @@ def test_classifier_with_boxes_is_also_judged_by_its_cams(net, samples, frames, 
 
 
 def test_localizer_without_boxes_takes_the_last_epoch_and_the_maps_own_threshold(net, samples, frames):
-    judge = Judge(samples, None, TAGS, SIZE, CPU)
+    validator = Validator(samples, None, TAGS, SIZE, CPU)
     with torch.no_grad():
         maps = levels(foreground(net(frames).map_logits))
     for epoch in (0, 7):
-        found = judge.localizer(decoder_mapper(net, "off", focus=False), epoch)
+        found = validator.localizer(decoder_mapper(net, "off", focus=False), epoch)
         assert found.scores == {"best": float(epoch)}
         assert found.values == {"threshold": pytest.approx(tags_only_threshold(maps))}
 
@@ -110,7 +110,7 @@ def test_localizer_with_boxes_takes_the_middle_of_the_best_thresholds(net, sampl
     with torch.no_grad():
         maps = levels(foreground(net(frames).map_logits))
     boxes = true_boxes(maps)
-    found = Judge(samples, boxes, TAGS, SIZE, CPU).localizer(decoder_mapper(net, "off", focus=False), 2)
+    found = Validator(samples, boxes, TAGS, SIZE, CPU).localizer(decoder_mapper(net, "off", focus=False), 2)
     by_hand = corloc_by_hand(maps, boxes, samples.classes.numpy())
     best = THRESHOLDS[by_hand >= by_hand.max() - 1e-9]
     assert found.scores == {"best": pytest.approx(by_hand.max())}
@@ -166,7 +166,7 @@ def test_a_constant_map_has_no_ground():
 def test_presence_is_calibrated_on_peaks_against_the_ground_of_the_same_frames(net, samples, frames):
     maps = extract("cam", net.classifier, frames, samples.classes)
     peaks, ground = (part.numpy() for part in peak_and_ground(maps))
-    found = Judge(samples, None, TAGS, SIZE, CPU).presence(net.classifier)
+    found = Validator(samples, None, TAGS, SIZE, CPU).presence(net.classifier)
     assert found == pytest.approx(calibrate(peaks, ground[np.isfinite(ground)]), rel=1e-4, abs=1e-6)
 
 

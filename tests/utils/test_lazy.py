@@ -7,17 +7,18 @@ import pytest
 from colocam.utils.lazy import lazy_names
 
 
-@pytest.mark.parametrize("package", ["colocam", "colocam.boxes", "colocam.report"])
+@pytest.mark.parametrize("package", ["colocam", "colocam.boxes", "colocam.data", "colocam.inference", "colocam.report"])
 def test_every_public_name_is_there(package):
     module = import_module(package)
     for name in module.__all__:
         assert getattr(module, name).__name__ == name
+        assert name in dir(module)
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nonsense'"):
         _ = module.nonsense
 
 
 def test_a_name_is_found_in_its_home_and_nowhere_else():
-    find = lazy_names("here", {"sqrt": "math"})
+    find, _ = lazy_names("here", {"sqrt": "math"})
     assert find("sqrt") is import_module("math").sqrt
     with pytest.raises(AttributeError, match="module 'here' has no attribute 'cos'"):
         find("cos")

@@ -5,26 +5,26 @@ import threading
 import pytest
 import torch
 
-from colocam.data.batches import Picks
+from colocam.data.batches import BatchIndices
 from colocam.utils.prefetch import AHEAD, prefetch
 
 CPU = torch.device("cpu")
 
 
 def steps(count):
-    return [(10 + i, Picks(torch.tensor([i]), torch.tensor([2 * i]), torch.tensor([0]))) for i in range(count)]
+    return [(10 + i, BatchIndices(torch.tensor([i]), torch.tensor([2 * i]), torch.tensor([0]))) for i in range(count)]
 
 
-def load(picks, step):
-    return {"clips": picks.clips + 100, "step": torch.tensor(step)}
+def load(indices, step):
+    return {"clips": indices.clips + 100, "step": torch.tensor(step)}
 
 
 @pytest.mark.parametrize("count", [0, 1, AHEAD, AHEAD + 1, 20])
 def test_every_step_comes_once_in_order_with_its_own_tensors(count):
     found = list(prefetch(steps(count), load, CPU))
     assert [step for step, _, _ in found] == list(range(10, 10 + count))
-    for i, (step, picks, tensors) in enumerate(found):
-        assert picks.clips.item() == i
+    for i, (step, indices, tensors) in enumerate(found):
+        assert indices.clips.item() == i
         assert tensors["clips"].item() == 100 + i
         assert tensors["step"].item() == step
 
@@ -32,9 +32,9 @@ def test_every_step_comes_once_in_order_with_its_own_tensors(count):
 def test_reading_runs_ahead_in_another_thread_but_not_without_end():
     loaded = []
 
-    def record(picks, step):
+    def record(indices, step):
         loaded.append((step, threading.current_thread() is threading.main_thread()))
-        return load(picks, step)
+        return load(indices, step)
 
     taken = prefetch(steps(20), record, CPU)
     next(taken)
@@ -44,10 +44,10 @@ def test_reading_runs_ahead_in_another_thread_but_not_without_end():
 
 
 def test_an_error_is_raised_at_its_step_and_the_steps_before_it_are_not_lost():
-    def fails(picks, step):
+    def fails(indices, step):
         if step == 12:
             raise OSError("the cache is gone")
-        return load(picks, step)
+        return load(indices, step)
 
     seen = []
     with pytest.raises(OSError, match="the cache is gone"):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bilateral_product", "color_product", "dense_bilateral_product", "dense_color_product"]
 
-__getattr__ = lazy_names(  # these need torch, which the colour mean of an exported model's maps does without
+__getattr__, __dir__ = lazy_names(  # these need torch, which the colour mean of an exported model's maps does without
     __name__,
     {
         "bilateral_product": "colocam.affinity.bilateral",

@@ -30,7 +30,7 @@ __all__ = [
     "to_8bit",
 ]
 
-__getattr__ = lazy_names(  # these need torch, which boxes of an exported model do without
+__getattr__, __dir__ = lazy_names(  # these need torch, which boxes of an exported model do without
     __name__,
     {
         "boxes_at_levels": "colocam.boxes.levels",

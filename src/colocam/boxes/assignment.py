@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from colocam.types import Float64Array
 
 
 def assign(gains: npt.NDArray[np.floating] | npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -29,7 +29,9 @@ def assign(gains: npt.NDArray[np.floating] | npt.NDArray[np.bool_]) -> list[tupl
     return sorted(pair for pair in pairs if wide[pair] > 0)
 
 
-def _augment(costs: Floats, by_row: Floats, by_column: Floats, row_of: npt.NDArray[np.int64], row: int) -> None:
+def _augment(
+    costs: Float64Array, by_row: Float64Array, by_column: Float64Array, row_of: npt.NDArray[np.int64], row: int
+) -> None:
     """Give ``row`` a column by the cheapest chain of changes; updates the duals and ``row_of``."""
     distance = np.full(len(by_column), np.inf)
     before = np.zeros(len(by_column), np.int64)

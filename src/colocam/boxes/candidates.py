@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from colocam.boxes.contours import (
     BOTTOM,
@@ -22,9 +21,8 @@ from colocam.boxes.contours import (
 )
 from colocam.boxes.quantize import Maps, checked_levels
 from colocam.errors import ColocamError
+from colocam.types import Float64Array
 from colocam.utils.jit import compiled
-
-Floats = npt.NDArray[np.float64]
 
 FACTORS = (1.0, 1.4, 0.5, 0.7, 2.0)
 """Thresholds relative to the model's own, which comes first: of equal boxes the first stays."""
@@ -45,9 +43,9 @@ class Candidates(NamedTuple):
         thresholds: (k,) τ at which the box was found.
     """
 
-    boxes: Floats
-    scores: Floats
-    thresholds: Floats
+    boxes: Float64Array
+    scores: Float64Array
+    thresholds: Float64Array
 
 
 def candidate_boxes(maps: Maps, threshold: float) -> list[Candidates]:
@@ -75,7 +73,7 @@ def at_own_threshold(candidates: Candidates) -> Candidates:
     return Candidates(candidates.boxes[:count], candidates.scores[:count], candidates.thresholds[:count])
 
 
-def explained(level: Bytes, threshold: float, boxes: Floats) -> Floats:
+def explained(level: Bytes, threshold: float, boxes: Float64Array) -> Float64Array:
     """How well boxes (n, 4), perhaps of other frames, explain a map (H, W): (n,) scores as those of its own candidates.
 
     Boxes are rounded to pixels. Without foreground nothing is explained: 0.
@@ -88,7 +86,13 @@ def explained(level: Bytes, threshold: float, boxes: Floats) -> Floats:
 
 @compiled
 def _search(
-    levels: Bytes, thresholds: Floats, least: float, boxes: Floats, scores: Floats, origins: Longs, counts: Longs
+    levels: Bytes,
+    thresholds: Float64Array,
+    least: float,
+    boxes: Float64Array,
+    scores: Float64Array,
+    origins: Longs,
+    counts: Longs,
 ) -> None:
     """Fill the candidates of maps (B, H, W): boxes, scores, indices of their thresholds, how many there are.
 
@@ -159,7 +163,7 @@ def _is_among(found: Ints, count: int) -> bool:
 
 
 @compiled
-def _score(level: Bytes, cut: int, found: Ints, values: Floats) -> None:
+def _score(level: Bytes, cut: int, found: Ints, values: Float64Array) -> None:
     """Fill ``values`` with the scores of boxes (n, 5) in a map with levels above ``cut``."""
     total, bright = _foreground(level, cut, 0, 0, level.shape[1] - 1, level.shape[0] - 1)
     for i in range(len(found)):
@@ -169,7 +173,7 @@ def _score(level: Bytes, cut: int, found: Ints, values: Floats) -> None:
 
 
 @compiled
-def _explain(level: Bytes, threshold: float, boxes: Floats, values: Floats) -> None:
+def _explain(level: Bytes, threshold: float, boxes: Float64Array, values: Float64Array) -> None:
     """Fill ``values`` with the scores of many large boxes (n, 4) that lie about one place.
 
     Each is read off a table of sums, from the corner of the part of the map that they cover to each place in it.
@@ -199,13 +203,13 @@ def _explain(level: Bytes, threshold: float, boxes: Floats, values: Floats) -> N
 
 
 @compiled
-def _places(sides: Floats, length: int) -> Longs:
+def _places(sides: Float64Array, length: int) -> Longs:
     """The pixels of an axis that coordinates (n, 2) lie in."""
     return np.minimum(np.maximum(np.rint(sides), 0), length - 1).astype(np.int64)
 
 
 @compiled
-def _keep_best(found: Ints, values: Floats, boxes: Floats, scores: Floats, origins: Longs) -> int:
+def _keep_best(found: Ints, values: Float64Array, boxes: Float64Array, scores: Float64Array, origins: Longs) -> int:
     """Fill in the first candidate and those of the highest scores, of equals the first, in order; return how many."""
     count = 0
     for i in range(len(found)):

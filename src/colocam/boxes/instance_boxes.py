@@ -4,10 +4,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.candidates import LEAST_AREA, Candidates, Floats
+from colocam.boxes.candidates import LEAST_AREA, Candidates
 from colocam.boxes.extract import contour_box
 from colocam.boxes.quantize import Maps, checked_levels
 from colocam.errors import ColocamError
+from colocam.types import Float64Array
 
 LEAST_SHARE = 1 / 10
 """Area of a blob relative to the largest of its frame below which it is a splinter."""
@@ -43,7 +44,7 @@ def _instances(level: npt.NDArray[np.uint8], threshold: float) -> Candidates:
     return Candidates(boxes, _means(level, boxes), np.full(len(boxes), threshold))
 
 
-def _means(level: npt.NDArray[np.uint8], boxes: Floats) -> Floats:
+def _means(level: npt.NDArray[np.uint8], boxes: Float64Array) -> Float64Array:
     """(k,) mean of a map inside boxes whose corners are pixels that belong to them, 0–1."""
     corners = boxes.astype(np.int64)
     return np.array([level[y1 : y2 + 1, x1 : x2 + 1].mean() / 255 for x1, y1, x2, y2 in corners], np.float64)

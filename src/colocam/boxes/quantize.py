@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.errors import ColocamError
+from colocam.types import Levels
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Levels = npt.NDArray[np.uint8]
 Array = npt.NDArray[np.floating] | Levels
 Maps: TypeAlias = "Tensor | Array"
 """(B, H, W): floats in 0–1, or uint8 levels taken as they are."""

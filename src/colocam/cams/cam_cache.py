@@ -10,7 +10,7 @@ from torch import Tensor
 
 from colocam.cams.cam_source import CamSource
 from colocam.cams.normalise import min_max
-from colocam.data.batches import Picks
+from colocam.data.batches import BatchIndices
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samples import spread_samples
 from colocam.utils.files import atomic_path, write_json
@@ -25,12 +25,12 @@ class CamStore:
         self.cams = cams
         self.starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
 
-    def read(self, picks: Picks, pool: int = 0) -> Tensor:
+    def read(self, indices: BatchIndices, pool: int = 0) -> Tensor:
         """(B, h, w) float32 CAMs of the picked frames.
 
         ``pool`` k > 0: the element-wise maximum over each frame and its k predecessors in the clip (TCAM).
         """
-        clips, frames = picks.clips.numpy(), picks.frames.numpy()
+        clips, frames = indices.clips.numpy(), indices.frames.numpy()
         pooled = self.cams[self.starts[clips] + frames]
         for back in range(1, pool + 1):
             pooled = np.maximum(pooled, self.cams[self.starts[clips] + np.maximum(frames - back, 0)])

@@ -7,8 +7,9 @@ import sys
 
 import typer
 
+from colocam.cli.export_command import export
 from colocam.cli.index_command import index_app
-from colocam.cli.localize_command import export, localize
+from colocam.cli.localize_command import localize
 from colocam.cli.look_commands import evaluate, report, review
 from colocam.cli.measure_commands import bench, study
 from colocam.cli.train_commands import demo, train

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CachedClip", "Catalogue", "Truth", "cache_frames", "clip_frames", "read_catalogue", "read_truth"]
 
-__getattr__ = lazy_names(  # computing on frames in memory needs no FFmpeg
+__getattr__, __dir__ = lazy_names(  # computing on frames in memory needs no FFmpeg
     __name__,
     {
         "CachedClip": "colocam.data.cache_entry",

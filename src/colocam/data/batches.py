@@ -14,7 +14,7 @@ from colocam.utils.randomness import generator
 
 
 @dataclass(frozen=True, slots=True)
-class Picks:
+class BatchIndices:
     """The frames of one step.
 
     Attributes:
@@ -35,7 +35,7 @@ class Picks:
 
 def plan_frames(
     lengths: Sequence[int], *, per_clip: int, batch: int, window: float, seed: int, epoch: int
-) -> list[Picks]:
+) -> list[BatchIndices]:
     """Stage 1: ``per_clip`` random frames of each clip's central window, shuffled, in whole batches."""
     rng = generator(seed, "frames", epoch)
     drawn = []
@@ -47,12 +47,12 @@ def plan_frames(
     clips, frames = torch.cat(drawn, dim=1)
     order = torch.randperm(len(clips), generator=rng)
     chunks = [order[i : i + batch] for i in range(0, max(len(order) - batch, 0) + 1, batch)]
-    return [Picks(clips[chunk], frames[chunk], torch.arange(len(chunk))) for chunk in chunks]
+    return [BatchIndices(clips[chunk], frames[chunk], torch.arange(len(chunk))) for chunk in chunks]
 
 
 def plan_sequences(
     lengths: Sequence[int], sampler: Sampler, *, n: int, per_clip: int, batch: int, window: float, seed: int, epoch: int
-) -> list[Picks]:
+) -> list[BatchIndices]:
     """Stage 2: ``per_clip`` sequences of up to ``n`` frames from each clip, ``batch // n`` sequences a step."""
     rng = generator(seed, "sequences", epoch)
     a_step = max(batch // n, 1)
@@ -63,7 +63,7 @@ def plan_sequences(
         drawn = [sampler(lengths[clip], n, rng, window=window) for clip in group]
         sizes = torch.tensor([len(frames) for frames in drawn])
         clips = torch.tensor(group).repeat_interleave(sizes)
-        steps.append(Picks(clips, torch.cat(drawn), torch.arange(len(group)).repeat_interleave(sizes)))
+        steps.append(BatchIndices(clips, torch.cat(drawn), torch.arange(len(group)).repeat_interleave(sizes)))
     return steps
 
 
@@ -88,9 +88,9 @@ def kept_clips(tags: Sequence[str], leave_out: int, draw: int) -> Tensor:
     return torch.tensor(sorted(left))
 
 
-def read_frames(clips: Sequence[CachedClip], picks: Picks) -> Tensor:
+def read_frames(clips: Sequence[CachedClip], indices: BatchIndices) -> Tensor:
     """(B, 3, R, R) uint8 frames from the cache."""
-    pairs = zip(picks.clips.tolist(), picks.frames.tolist(), strict=True)
+    pairs = zip(indices.clips.tolist(), indices.frames.tolist(), strict=True)
     return torch.from_numpy(np.stack([clips[c].frames[f] for c, f in pairs])).permute(0, 3, 1, 2)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from colocam.data.augment import whole
-from colocam.data.batches import Picks, evenly, read_frames
+from colocam.data.batches import BatchIndices, evenly, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.data.truth import Truth
 
@@ -24,12 +24,12 @@ class Samples:
 
     Attributes:
         clips: the clips that the frames come from.
-        picks: which frames, clip by clip.
+        indices: which frames, clip by clip.
         classes: (N,) int64, the class of each frame's tag.
     """
 
     clips: Sequence[CachedClip]
-    picks: Picks
+    indices: BatchIndices
     classes: Tensor
 
     def __len__(self) -> int:
@@ -47,7 +47,7 @@ class Samples:
 
         A clip's frames come in one batch; only one with more than ``batch`` of them is cut into batches of its own.
         """
-        lengths = torch.unique_consecutive(self.picks.clips, return_counts=True)[1].tolist()
+        lengths = torch.unique_consecutive(self.indices.clips, return_counts=True)[1].tolist()
         groups: list[list[int]] = []
         for piece in (min(batch, length - first) for length in lengths for first in range(0, length, batch)):
             if not groups or sum(groups[-1]) + piece > batch:
@@ -61,13 +61,13 @@ class Samples:
             start = end
 
     def _read(self, part: slice, size: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        picks = Picks(self.picks.clips[part], self.picks.frames[part], self.picks.sequences[part])
-        frames = read_frames(self.clips, picks).to(device)
+        indices = BatchIndices(self.indices.clips[part], self.indices.frames[part], self.indices.sequences[part])
+        frames = read_frames(self.clips, indices).to(device)
         return whole(frames, size), self.classes[part].to(device)
 
     def where(self) -> list[tuple[CachedClip, int]]:
         """Clip and frame number in its video, for each frame."""
-        pairs = zip(self.picks.clips.tolist(), self.picks.frames.tolist(), strict=True)
+        pairs = zip(self.indices.clips.tolist(), self.indices.frames.tolist(), strict=True)
         return [(self.clips[c], int(self.clips[c].index[f])) for c, f in pairs]
 
 
@@ -109,5 +109,5 @@ def _samples(clips: Sequence[CachedClip], tags: Sequence[str], frames: list[list
     number = torch.arange(len(clips)).repeat_interleave(sizes)
     classes = torch.tensor([tags.index(clip.clip.tag) for clip in clips], dtype=torch.int64)[number]
     return Samples(
-        clips, Picks(number, torch.tensor(list(chain.from_iterable(frames)), dtype=torch.int64), number), classes
+        clips, BatchIndices(number, torch.tensor(list(chain.from_iterable(frames)), dtype=torch.int64), number), classes
     )

@@ -15,13 +15,13 @@ from colocam.config import ColorMean, Source
 from colocam.data.samples import Boxes, Samples, labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
-from colocam.maps.mapper import Levels, Mapper, cam_mapper, decoder_mapper, map_batches
+from colocam.maps.mapper import Mapper, cam_mapper, decoder_mapper, map_batches
 from colocam.metrics import Frames, accuracy, box_hits, corloc, instances_of_maps
 from colocam.metrics.hits import PUBLISHED_THRESHOLDS
 from colocam.models.model_file import load_model
 from colocam.report.cases import save_cases
 from colocam.run import Run, open_run
-from colocam.types import Split
+from colocam.types import Levels, Split
 from colocam.utils.files import write_json
 from colocam.utils.progress import progress
 
@@ -72,15 +72,15 @@ def evaluate(
     """
     opened = open_run(run, device)
     wanted = [source_name(name) for name in (cams if cams is not None else [opened.config.cam])]
-    exam = open_exam(opened, Path(boxes), split)
-    evaluated = exam.evaluated
+    evaluation_set = open_evaluation_set(opened, Path(boxes), split)
+    evaluated = evaluation_set.evaluated
 
     result: dict[str, Any] = {}
     maps, thresholds = {}, {}
     for name, mapper in methods_of_run(opened, wanted, focus=focus).items():
         asked = mapper if color_mean is None else mapper._replace(color_mean=color_mean)
-        maps[name], thresholds[name], result[name] = measure(exam, asked)
-    result["classification"] = accuracy(exam.classified["top1"], evaluated.frames)
+        maps[name], thresholds[name], result[name] = measure(evaluation_set, asked)
+    result["classification"] = accuracy(evaluation_set.classified["top1"], evaluated.frames)
     result["data"] = _describe(evaluated, split)
     if (several := instances_of_maps(maps, evaluated.boxes, thresholds)) is not None:
         result["instances"] = several
@@ -92,14 +92,14 @@ def evaluate(
             evaluated.boxes,
             maps,
             thresholds,
-            exam.predicted,
+            evaluation_set.predicted,
             evaluated.tags,
         )
     return result
 
 
 @dataclass(frozen=True, slots=True)
-class Exam:
+class EvaluationSet:
     """What the methods of a run are measured on.
 
     Attributes:
@@ -119,7 +119,7 @@ class Exam:
     predicted: list[tuple[str, float]]
 
 
-def open_exam(run: Run, boxes: Path, split: Split = "test") -> Exam:
+def open_evaluation_set(run: Run, boxes: Path, split: Split = "test") -> EvaluationSet:
     """The frames of ``split`` that have a label in the table ``boxes``, and the classifier's answers on them."""
     truth = read_truth(boxes)
     run.require(split)
@@ -131,14 +131,14 @@ def open_exam(run: Run, boxes: Path, split: Split = "test") -> Exam:
     unlabelled = spread_samples(run.clips("val"), run.catalogue.tags, per_clip)
     ranks, predicted = _classify(run, evaluated.samples)
     right = ranks[evaluated.present]
-    return Exam(run, evaluated, validation, unlabelled, {"top1": right < 1, "top5": right < 5}, predicted)
+    return EvaluationSet(run, evaluated, validation, unlabelled, {"top1": right < 1, "top5": right < 5}, predicted)
 
 
-def measure(exam: Exam, mapper: Mapper) -> tuple[Levels, float, dict[str, Any]]:
+def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> tuple[Levels, float, dict[str, Any]]:
     """Maps of the evaluated frames, the threshold ``tags-only``, and CorLoc under each protocol."""
-    run, evaluated, validation = exam.run, exam.evaluated, exam.validation
+    run, evaluated, validation = evaluation_set.run, evaluation_set.evaluated, evaluation_set.validation
     maps = maps_of(run, mapper, evaluated.samples)
-    threshold = tags_only_threshold(maps_of(run, mapper, exam.unlabelled))
+    threshold = tags_only_threshold(maps_of(run, mapper, evaluation_set.unlabelled))
     grid = np.append(PUBLISHED_THRESHOLDS, threshold)
     chosen_on = None
     if validation.present.any():
@@ -148,7 +148,7 @@ def measure(exam: Exam, mapper: Mapper) -> tuple[Levels, float, dict[str, Any]]:
         evaluated.frames,
         grid,
         tags_only=threshold,
-        classified=exam.classified,
+        classified=evaluation_set.classified,
         validation=chosen_on,
     )
     return maps, threshold, result

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.export.row_tracks import Track, follow
+from colocam.types import Float64Array
 from colocam.video.description import SourceVideo
 
-Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
@@ -35,12 +35,12 @@ class LabelledVideo:
     name: str
     source: SourceVideo
     frame: Integers = field(repr=False)
-    pts: Floats = field(repr=False)
+    pts: Float64Array = field(repr=False)
     tag: list[str] = field(repr=False)
-    box: Floats = field(repr=False)
-    probability: Floats = field(repr=False)
-    score: Floats = field(repr=False)
-    presence: Floats = field(repr=False)
+    box: Float64Array = field(repr=False)
+    probability: Float64Array = field(repr=False)
+    score: Float64Array = field(repr=False)
+    presence: Float64Array = field(repr=False)
     track: Integers = field(repr=False)
     mask: list[str] = field(repr=False)
     pictures: tuple[str, ...] = field(default=(), repr=False)

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 from colocam.boxes import rle
 from colocam.errors import ColocamError
-from colocam.export.labels import Floats, LabelledVideo
+from colocam.export.labels import LabelledVideo
+from colocam.types import Float64Array
 from colocam.utils.files import utf8
 from colocam.utils.progress import say
 from colocam.video.description import SourceVideo, probe_source, read_source
@@ -124,7 +125,7 @@ def _text(rows: pa.Table, column: str) -> list[str]:
     return ["" if value is None else str(value) for value in rows[column].to_pylist()]
 
 
-def _numbers(table: Path, rows: pa.Table, column: str) -> Floats:
+def _numbers(table: Path, rows: pa.Table, column: str) -> Float64Array:
     """Give a column as floats, not-a-number for empty cells and for a column that is not there."""
     if column not in rows.column_names:
         return np.full(rows.num_rows, np.nan)
@@ -155,7 +156,7 @@ def _refuse(table: Path, column: str, rows: pa.Table, wrong: npt.NDArray[np.bool
         raise ColocamError(f"{table}, row {row + 2}: {column} {str(rows[column][row])!r} {says}")
 
 
-def _checked_boxes(table: Path, rows: pa.Table, box: Floats, source: SourceVideo) -> Floats:
+def _checked_boxes(table: Path, rows: pa.Table, box: Float64Array, source: SourceVideo) -> Float64Array:
     """Cut boxes at the picture's edges; those without any area become no box."""
     empty = np.isnan(box)
     _refuse(
@@ -178,7 +179,7 @@ def _checked_boxes(table: Path, rows: pa.Table, box: Floats, source: SourceVideo
     return np.where(flat[:, None], np.nan, box)
 
 
-def _checked_masks(table: Path, rows: pa.Table, box: Floats, source: SourceVideo) -> list[str]:
+def _checked_masks(table: Path, rows: pa.Table, box: Float64Array, source: SourceVideo) -> list[str]:
     """Check that each mask fills the picture; rows without a box have none."""
     masks = [text if there else "" for text, there in zip(_text(rows, "mask"), ~np.isnan(box[:, 0]), strict=True)]
     for row, text in enumerate(masks):

@@ -1,7 +1,8 @@
-"""From a video file to boxes: the model's use after training."""
+"""From a video file to boxes: the use of a trained model."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from colocam.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from colocam.inference.localizer import Localizer
@@ -9,11 +10,11 @@ if TYPE_CHECKING:
 
 __all__ = ["AnnotatedVideo", "LocalizationTable", "Localizer"]
 
-_HOME = {"AnnotatedVideo": "sinks", "LocalizationTable": "sinks", "Localizer": "localizer"}
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
-    """Import a name when it is first used: boxes of frames in memory need no writer of videos."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'colocam.inference' has no attribute {name!r}")
-    return getattr(import_module(f"colocam.inference.{_HOME[name]}"), name)
+__getattr__, __dir__ = lazy_names(  # boxes of frames in memory need no writer of videos
+    __name__,
+    {
+        "AnnotatedVideo": "colocam.inference.sinks",
+        "LocalizationTable": "colocam.inference.sinks",
+        "Localizer": "colocam.inference.localizer",
+    },
+)

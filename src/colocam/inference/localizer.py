@@ -28,7 +28,7 @@ from colocam.inference.stages import Maps, Pictures, heat_of, resize, softmax
 from colocam.temporal.cuts import colour_histograms, find_cuts
 from colocam.temporal.path import NONE, margin
 from colocam.temporal.presence import SHARE, Calibration, Presence
-from colocam.temporal.smoothing import Sight, single, steady
+from colocam.temporal.smoothing import FrameObservation, single, steady
 from colocam.temporal.tracks import each, steady_instances
 from colocam.types import Box, Localization, VideoFrame
 from colocam.video.frame_choice import Chosen, FrameChoice
@@ -171,31 +171,31 @@ class Localizer:
 
     def boxes(self, batches: Iterable[Maps]) -> Iterator[tuple[VideoFrame, Localization]]:
         """Third stage: each frame with what was found in it, when its look-ahead has come."""
-        sights, wait = self._sights(batches), SMOOTH[self.smooth]
+        observations, wait = self._observations(batches), SMOOTH[self.smooth]
         wanted = None if self.tag is None else self.tags.index(self.tag)
         calibration = Calibration(*(self.card.presence or (0.0, 0.0)))
         lag, share = (0, 1.0) if wait is None else (wait.path, SHARE)
         presence = Presence(calibration, lag, wanted, share)
         alone, together = (each, steady_instances) if self.instances else (single, steady)
         told = -1
-        for sight in alone(sights, presence) if wait is None else together(sights, wait, presence):
-            found = self._tell(sight)
+        for observation in alone(observations, presence) if wait is None else together(observations, wait, presence):
+            found = self._tell(observation)
             if found.box is not None or found.frame != told:  # objects that presence hides leave one row
                 told = found.frame
-                yield sight.frame, found
+                yield observation.frame, found
 
-    def _sights(self, batches: Iterable[Maps]) -> Iterator[Sight]:
+    def _observations(self, batches: Iterable[Maps]) -> Iterator[FrameObservation]:
         with closing(ahead(self._looked_at(batches), 1, "contours")) as looked_at:
-            for sights in looked_at:
-                yield from sights
+            for observations in looked_at:
+                yield from observations
 
-    def _looked_at(self, batches: Iterable[Maps]) -> Iterator[list[Sight]]:
+    def _looked_at(self, batches: Iterable[Maps]) -> Iterator[list[FrameObservation]]:
         """What is seen in each batch; runs in a thread, since Python has to choose among the boxes meanwhile."""
         with ThreadPoolExecutor(LOOKERS, "contours") as pool:
             for batch in batches:
                 yield in_parts(pool, partial(self._look, batch), list(range(len(batch.logits))), LOOKERS)
 
-    def _look(self, batch: Maps, part: list[int]) -> list[Sight]:
+    def _look(self, batch: Maps, part: list[int]) -> list[FrameObservation]:
         """What is seen in some neighbouring frames of a batch; runs in several threads."""
         (frames, pictures, known), logits, maps, peaks = batch
         own = slice(part[0], part[-1] + 1)
@@ -206,28 +206,30 @@ class Localizer:
         else:
             histograms = colour_histograms(pictures[own]) if known is None else known[own]
         parts = (frames[own], softmax(logits[own]), heat_of(maps[own]), levels, candidates, histograms, peaks[own])
-        return [Sight(*one) for one in zip(*parts, strict=True)]
+        return [FrameObservation(*one) for one in zip(*parts, strict=True)]
 
-    def _tell(self, sight: Sight) -> Localization:
-        frame, heat = sight.frame, sight.heatmap
+    def _tell(self, observation: FrameObservation) -> Localization:
+        frame, heat = observation.frame, observation.heatmap
         height, width = frame.image.shape[:2]
-        probabilities = sight.probabilities
-        seen = int(probabilities.argmax()) if sight.tag is None else sight.tag
+        probabilities = observation.probabilities
+        seen = int(probabilities.argmax()) if observation.tag is None else observation.tag
         best = seen if self.tag is None else self.tags.index(self.tag)
         box, score, lead, mask = None, 0.0, None, None
-        shown = self.presence is None or sight.presence >= self.presence
-        if sight.box is not None and shown:
+        shown = self.presence is None or observation.presence >= self.presence
+        if observation.box is not None and shown:
             rows, columns = heat.shape
             limits = (columns - 1, rows - 1) * 2
             # Plain numbers: arrays of four take several times as long.
-            inside = [min(max(at, 0.0), limit) for at, limit in zip(sight.box.tolist(), limits, strict=True)]
+            inside = [min(max(at, 0.0), limit) for at, limit in zip(observation.box.tolist(), limits, strict=True)]
             x1, y1, x2, y2 = map(round, inside)
             score = cv2.mean(heat[y1 : y2 + 1, x1 : x2 + 1])[0]
             box = Box(*scale_boxes(np.array(inside), (columns, rows), (width, height)).tolist())
-            lead = None if self.instances else margin(sight.candidates, sight.box)
-            if self.masks and sight.choice != NONE:
-                found, _, thresholds = sight.candidates
-                mask = mask_of_box(sight.levels, thresholds[sight.choice], found[sight.choice], (width, height))
+            lead = None if self.instances else margin(observation.candidates, observation.box)
+            if self.masks and observation.choice != NONE:
+                found, _, thresholds = observation.candidates
+                mask = mask_of_box(
+                    observation.levels, thresholds[observation.choice], found[observation.choice], (width, height)
+                )
         return Localization(
             frame=frame.index,
             pts=frame.pts,
@@ -236,8 +238,8 @@ class Localizer:
             box=box,
             score=score,
             heatmap=heat,
-            track=sight.track if shown else None,
-            presence=None if self.card.presence is None else sight.presence,
+            track=observation.track if shown else None,
+            presence=None if self.card.presence is None else observation.presence,
             margin=lead,
             mask=mask,
         )

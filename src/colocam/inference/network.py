@@ -8,10 +8,9 @@ import numpy.typing as npt
 
 from colocam.maps.focus import array_classes_of
 from colocam.maps.postprocess import arrays_finish
+from colocam.types import Float32Array, Levels
 
-Floats = npt.NDArray[np.float32]
-Levels = npt.NDArray[np.uint8]
-Answers = tuple[Floats, Floats | Levels, Floats]
+Answers = tuple[Float32Array, Float32Array | Levels, Float32Array]
 Ids = npt.NDArray[np.int64]
 
 

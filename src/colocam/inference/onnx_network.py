@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from colocam.config.card import Card, parse_card
 from colocam.errors import ColocamError, first_line
-from colocam.inference.network import Floats
+from colocam.types import Float32Array
 from colocam.utils.device import cores
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class OnnxNetwork:
     def __init__(self, session: "onnxruntime.InferenceSession") -> None:
         self.session = session
 
-    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Floats, ...]:
+    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Float32Array, ...]:
         """See :class:`colocam.inference.network.Network`."""
         return tuple(self.session.run(["logits", "maps", "peaks", "activations"], {FRAMES: pictures}))
 

@@ -5,11 +5,10 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from colocam.inference.network import Floats, Levels
 from colocam.temporal.cuts import Histograms
-from colocam.types import VideoFrame
+from colocam.types import Float32Array, Levels, VideoFrame
 
-HEAT: Floats = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float32)
+HEAT: Float32Array = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float32)
 """(256,) foreground probability of an 8-bit level: the middle of what is rounded down to it."""
 
 
@@ -25,14 +24,14 @@ class Maps(NamedTuple):
     """A batch with the network's answers, see :class:`Network`."""
 
     batch: Pictures
-    logits: Floats
-    maps: Floats | Levels
-    peaks: Floats
+    logits: Float32Array
+    maps: Float32Array | Levels
+    peaks: Float32Array
 
 
-def heat_of(maps: Floats | Levels) -> Floats:
+def heat_of(maps: Float32Array | Levels) -> Float32Array:
     """Foreground probabilities (B, h, w) of maps that may be 8-bit levels."""
-    heat: Floats = cv2.LUT(maps, HEAT) if maps.dtype == np.uint8 else maps  # type: ignore[assignment]
+    heat: Float32Array = cv2.LUT(maps, HEAT) if maps.dtype == np.uint8 else maps  # type: ignore[assignment]
     return heat
 
 
@@ -43,8 +42,8 @@ def resize(jobs: list[tuple[VideoFrame, Levels]]) -> list[Levels]:
     return [out for _, out in jobs]
 
 
-def softmax(logits: Floats) -> Floats:
+def softmax(logits: Float32Array) -> Float32Array:
     """Probabilities (B, K) of logits (B, K)."""
     odds = np.exp(logits - logits.max(1, keepdims=True))
-    probabilities: Floats = odds / odds.sum(1, keepdims=True)
+    probabilities: Float32Array = odds / odds.sum(1, keepdims=True)
     return probabilities

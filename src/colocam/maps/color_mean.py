@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.affinity.basis import color_basis
+from colocam.types import Float32Array
 from colocam.utils.device import cores
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Floats = npt.NDArray[np.float32]
 
 SHARE = 2 / 3
 """Share of the colour mean in the map; the rest is the map itself, which knows where."""
@@ -51,8 +51,8 @@ def with_color_mean(frames: "Tensor", maps: "Tensor", sequences: "Tensor") -> "T
 
 
 def arrays_with_color_mean(
-    pictures: npt.NDArray[np.uint8], maps: Floats | npt.NDArray[np.uint8], sequences: npt.NDArray[np.int64]
-) -> Floats:
+    pictures: npt.NDArray[np.uint8], maps: Float32Array | npt.NDArray[np.uint8], sequences: npt.NDArray[np.int64]
+) -> Float32Array:
     """Twin of :func:`with_color_mean` without torch.
 
     Args:

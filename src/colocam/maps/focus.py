@@ -18,11 +18,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from colocam.types import Float32Array
+
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-Floats = npt.NDArray[np.float32]
 
 WIDTH = 1 / 14
 """σ of G in sides of the frame: two places of 28 × 28 features."""
@@ -50,7 +51,7 @@ def focus_of(activations: "Tensor", size: tuple[int, int]) -> "Tensor":
     return F.interpolate(focus[:, None], size=size, mode="bilinear", align_corners=False)[:, 0]
 
 
-def array_focus_of(activations: Floats, size: tuple[int, int]) -> Floats:
+def array_focus_of(activations: Float32Array, size: tuple[int, int]) -> Float32Array:
     """Twin of :func:`focus_of` without torch."""
     low = activations.min(axis=(1, 2), keepdims=True)
     spread = activations.max(axis=(1, 2), keepdims=True) - low
@@ -69,11 +70,13 @@ def focused(maps: "Tensor", focus: "Tensor", complete: Callable[["Tensor"], "Ten
     return drawn * (before / after.clamp(min=1e-12))
 
 
-def arrays_focused(maps: Floats, focus: Floats, complete: Callable[[Floats], Floats]) -> Floats:
+def arrays_focused(
+    maps: Float32Array, focus: Float32Array, complete: Callable[[Float32Array], Float32Array]
+) -> Float32Array:
     """Twin of :func:`focused` without torch."""
     drawn = focus * complete(focus * maps)
     before, after = (m.max(axis=(1, 2), keepdims=True) for m in (maps, drawn))
-    scaled: Floats = drawn * (before / np.maximum(after, np.float32(1e-12)))
+    scaled: Float32Array = drawn * (before / np.maximum(after, np.float32(1e-12)))
     return scaled
 
 
@@ -97,7 +100,7 @@ def classes_of(logits: "Tensor", sequences: "Tensor", tag: int | None) -> "Tenso
     return logits.new_zeros(logits.shape).index_add_(0, sequences, logits)[sequences].argmax(1)
 
 
-def array_classes_of(logits: Floats, sequences: npt.NDArray[np.int64], tag: int | None) -> npt.NDArray[np.int64]:
+def array_classes_of(logits: Float32Array, sequences: npt.NDArray[np.int64], tag: int | None) -> npt.NDArray[np.int64]:
     """Twin of :func:`classes_of` without torch."""
     if tag is not None:
         return np.full(len(logits), tag)
@@ -116,9 +119,9 @@ def _gaussian_on(device: "torch.device", side: int) -> "Tensor":
 
 
 @cache
-def _gaussian(side: int) -> Floats:
+def _gaussian(side: int) -> Float32Array:
     """G along one axis, (side, side): each row a mean, so that a map does not fade towards the frame's edge."""
     at = np.arange(side) / side
     weights = np.exp(-((at[:, None] - at) ** 2) / (2 * WIDTH**2))
-    means: Floats = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
+    means: Float32Array = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
     return means

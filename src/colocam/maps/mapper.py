@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -15,9 +13,7 @@ from colocam.data.samples import Samples
 from colocam.maps.focus import of_classes
 from colocam.maps.postprocess import finish
 from colocam.models import LocalizerNet, foreground
-
-Levels = npt.NDArray[np.uint8]
-"""(N, S, S) maps in 8 bits: 255 · map, truncated, as the published protocol reads them."""
+from colocam.types import Levels
 
 
 class Mapper(NamedTuple):

@@ -7,11 +7,10 @@ import numpy.typing as npt
 
 from colocam.maps.color_mean import arrays_with_color_mean, with_color_mean
 from colocam.maps.focus import array_focus_of, arrays_focused, focus_of, focused
+from colocam.types import Float32Array
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-Floats = npt.NDArray[np.float32]
 
 
 def finish(frames: "Tensor", maps: "Tensor", sequences: "Tensor | None", activations: "Tensor | None") -> "Tensor":
@@ -34,16 +33,16 @@ def finish(frames: "Tensor", maps: "Tensor", sequences: "Tensor | None", activat
 
 def arrays_finish(
     pictures: npt.NDArray[np.uint8],
-    maps: Floats | npt.NDArray[np.uint8],
+    maps: Float32Array | npt.NDArray[np.uint8],
     sequences: npt.NDArray[np.int64] | None,
-    activations: Floats | None,
-) -> Floats | npt.NDArray[np.uint8]:
+    activations: Float32Array | None,
+) -> Float32Array | npt.NDArray[np.uint8]:
     """Twin of :func:`finish` without torch; pictures are (B, H, W, 3), and maps may come in 8-bit levels."""
     if sequences is None and activations is None:
         return maps
-    s: Floats = np.divide(maps, 255 if maps.dtype == np.uint8 else 1, dtype=np.float32)
+    s: Float32Array = np.divide(maps, 255 if maps.dtype == np.uint8 else 1, dtype=np.float32)
 
-    def complete(drawn: Floats) -> Floats:
+    def complete(drawn: Float32Array) -> Float32Array:
         return drawn if sequences is None else arrays_with_color_mean(pictures, drawn, sequences)
 
     if activations is None:

@@ -11,4 +11,4 @@ if TYPE_CHECKING:
 __all__ = ["draw_localization", "write_report"]
 
 # the page knows the metrics, and they need torch, which those who only draw do without
-__getattr__ = lazy_names(__name__, {"write_report": "colocam.report.page"})
+__getattr__, __dir__ = lazy_names(__name__, {"write_report": "colocam.report.page"})

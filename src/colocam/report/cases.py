@@ -9,15 +9,14 @@ import numpy.typing as npt
 
 from colocam.boxes import largest_boxes
 from colocam.data.augment import whole
-from colocam.data.batches import Picks, read_frames
+from colocam.data.batches import BatchIndices, read_frames
 from colocam.data.samples import Boxes, Samples
 from colocam.metrics import best_overlaps
+from colocam.types import Levels
 from colocam.utils.files import atomic_path
 
 EMPTY_CASES = 4
 """Frames without the object that the gallery shows."""
-
-Levels = npt.NDArray[np.uint8]
 
 
 def choose_cases(
@@ -79,14 +78,14 @@ def save_cases(
         overlaps[method] = np.full(len(levels), np.nan)
         right = best_overlaps(boxes[method][present][:, None], [b for b in true_boxes if len(b)])[:, 0]
         overlaps[method][present] = np.where(found[method][present], right, 0.0)
-    judge = list(maps)[-1]
-    size = maps[judge].shape[1]
+    validator = list(maps)[-1]
+    size = maps[validator].shape[1]
     cases = chosen
     if cases is None:
-        cases = choose_cases(overlaps[judge], samples.classes.numpy(), samples.picks.clips.numpy())
+        cases = choose_cases(overlaps[validator], samples.classes.numpy(), samples.indices.clips.numpy())
     at = [frame for frame, _ in cases]
-    picks = Picks(samples.picks.clips[at], samples.picks.frames[at], samples.picks.sequences[at])
-    images = whole(read_frames(samples.clips, picks), size).round().byte().permute(0, 2, 3, 1).numpy()
+    indices = BatchIndices(samples.indices.clips[at], samples.indices.frames[at], samples.indices.sequences[at])
+    images = whole(read_frames(samples.clips, indices), size).round().byte().permute(0, 2, 3, 1).numpy()
     most = max((len(true_boxes[i]) for i in at), default=0)
     truth = np.full((len(at), max(most, 1), 4), np.nan, np.float32)
     for row, i in enumerate(at):

@@ -10,14 +10,12 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import numpy.typing as npt
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from colocam.report.evaluation_rows import is_number, method_title
-
-Floats = npt.NDArray[np.float64]
+from colocam.types import Float64Array
 
 # matplotlib wants a colour where the page wants a variable: these stand-ins are replaced in the finished SVG.
 _PALETTE = {"--curve-train": "#0a0b01", "--curve-val": "#0a0b02", "--soft": "#0a0b03", "--line": "#0a0b04"}
@@ -44,8 +42,8 @@ class Curve:
     """Values of one quantity over the steps of a phase: x (N,) increasing steps, y (N,) finite values."""
 
     event: str
-    x: Floats
-    y: Floats
+    x: Float64Array
+    y: Float64Array
 
     @property
     def noisy(self) -> bool:
@@ -197,13 +195,13 @@ def _short(value: float, digits: int = 3) -> str:
     return re.sub(r"e([+-])0*", lambda sign: "e" + sign[1].strip("+"), text).replace("-", "−")
 
 
-def _thin(values: Floats) -> Floats:
+def _thin(values: Float64Array) -> Float64Array:
     """Mean of neighbours until at most 400 values are left: more cannot be seen and make the page heavy."""
     stride = -(-len(values) // _MOST_POINTS)
     return np.add.reduceat(values, starts := np.arange(0, len(values), stride)) / np.diff([*starts, len(values)])
 
 
-def _running_mean(y: Floats) -> Floats:
+def _running_mean(y: Float64Array) -> Float64Array:
     """Mean over a centred window of a twentieth of the curve; at the ends over the part of it that exists."""
     window = np.ones(2 * (len(y) // 40) + 1)
     return np.convolve(y, window, "same") / np.convolve(np.ones_like(y), window, "same")

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.temporal.path import iou
+from colocam.types import Float64Array
 
-Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 WEIGHTS = {"faint": 1.0, "rival": 0.3, "jump": 0.3, "classifier": 0.3}
@@ -49,11 +49,11 @@ class Rows(NamedTuple):
 
     video: Integers
     frame: Integers
-    pts: Floats
-    box: Floats
-    score: Floats
-    presence: Floats
-    margin: Floats
+    pts: Float64Array
+    box: Float64Array
+    score: Float64Array
+    presence: Float64Array
+    margin: Float64Array
 
 
 def frames_of(rows: Rows) -> tuple[Integers, Integers]:
@@ -62,7 +62,7 @@ def frames_of(rows: Rows) -> tuple[Integers, Integers]:
     return np.cumsum(new) - 1, np.flatnonzero(new)
 
 
-def signs(rows: Rows) -> dict[str, Floats]:
+def signs(rows: Rows) -> dict[str, Float64Array]:
     """Give each sign of each row, (n,) in 0–1."""
     there = np.isfinite(rows.box[:, 0])
     usual = float(np.quantile(rows.score[there], USUAL)) if there.any() else 1.0
@@ -77,9 +77,9 @@ def signs(rows: Rows) -> dict[str, Floats]:
     return {name: np.clip(np.nan_to_num(sign), 0, 1) for name, sign in found.items()}
 
 
-def doubts(found: dict[str, Floats]) -> Floats:
+def doubts(found: dict[str, Float64Array]) -> Float64Array:
     """(n,) 1 − Π (1 − w·s), 0–1."""
-    sure: Floats = np.prod([1 - WEIGHTS[name] * sign for name, sign in found.items()], axis=0)
+    sure: Float64Array = np.prod([1 - WEIGHTS[name] * sign for name, sign in found.items()], axis=0)
     return 1 - sure
 
 
@@ -92,7 +92,7 @@ def reason(found: dict[str, float], *, box: bool) -> str:
     return "; ".join(words[name] for name in said[:2]) or "nothing in particular"
 
 
-def jumps(rows: Rows) -> Floats:
+def jumps(rows: Rows) -> Float64Array:
     """(n,) 1 − mean IoU with the best box of the listed frame before and of that after it, as far as there are any.
 
     Of a frame without a box: 1 if both have one, else 0.
@@ -116,5 +116,5 @@ def jumps(rows: Rows) -> Floats:
     mean = np.where(np.isnan(before), after, np.where(np.isnan(after), before, (before + after) / 2))
     with_box = 1 - np.where(np.isnan(mean), 1.0, mean)
     without = np.nan_to_num(before) * np.nan_to_num(after)
-    jump: Floats = np.where(there, with_box, without)
+    jump: Float64Array = np.where(there, with_box, without)
     return jump

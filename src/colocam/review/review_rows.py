@@ -10,7 +10,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from colocam.errors import ColocamError
-from colocam.review.doubt import Floats, Rows
+from colocam.review.doubt import Rows
+from colocam.types import Float64Array
 
 NEEDED = ("frame", "x1", "y1", "x2", "y2", "score")
 OPTIONAL = ("pts", "presence", "margin")
@@ -49,7 +50,7 @@ def _read(table: Path, number: int) -> Rows:
     )
 
 
-def _numbers(table: Path, cells: pa.Table, name: str) -> Floats:
+def _numbers(table: Path, cells: pa.Table, name: str) -> Float64Array:
     """Give a column as floats, not-a-number for empty cells and for a column that is not there."""
     if name not in cells.column_names:
         return np.full(cells.num_rows, np.nan)

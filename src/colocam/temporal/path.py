@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.candidates import Candidates
+from colocam.types import Float64Array
 from colocam.utils.jit import compiled
 
-Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 NONE = -1
@@ -38,11 +38,11 @@ HOLD = 0.7
 """Cost of a jump away from the box given last, which the path itself may not have come from."""
 
 
-def iou(a: Floats, b: Floats) -> Floats:
+def iou(a: Float64Array, b: Float64Array) -> Float64Array:
     """IoU of boxes (..., 4) as areas, x2 − x1 wide; shapes are broadcast. 0 for boxes without area."""
     common = _area(np.maximum(a[..., :2], b[..., :2]), np.minimum(a[..., 2:], b[..., 2:]))
     union = _area(a[..., :2], a[..., 2:]) + _area(b[..., :2], b[..., 2:]) - common
-    overlap: Floats = common / np.where(union > 0, union, 1)
+    overlap: Float64Array = common / np.where(union > 0, union, 1)
     return overlap
 
 
@@ -54,13 +54,13 @@ def iou_of_two(a: Sequence[float], b: Sequence[float]) -> float:
     return width * height / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - width * height)
 
 
-def margin(candidates: Candidates, box: Floats) -> float:
+def margin(candidates: Candidates, box: Float64Array) -> float:
     """Best score of the candidates that a box (4,) means, IoU ≥ 0.5, less that of any other; 0 for no candidate."""
     return _margin(candidates.boxes, candidates.scores, box)
 
 
 @compiled
-def _margin(boxes: Floats, scores: Floats, box: Floats) -> float:
+def _margin(boxes: Float64Array, scores: Float64Array, box: Float64Array) -> float:
     overlaps = 1 - _changes(box, boxes, 1.0)
     own, other = 0.0, 0.0
     for i in range(len(boxes)):
@@ -72,7 +72,7 @@ def _margin(boxes: Floats, scores: Floats, box: Floats) -> float:
 
 
 @compiled
-def _changes(before: Floats, after: Floats, jump: float) -> Floats:
+def _changes(before: Float64Array, after: Float64Array, jump: float) -> Float64Array:
     """(n + 1,) what changes cost from a box (4,) to each box (n, 4) of another frame and, last, to "none"."""
     costs = np.full(len(after) + 1, jump / 2)
     size = (before[2] - before[0]) * (before[3] - before[1])
@@ -86,7 +86,9 @@ def _changes(before: Floats, after: Floats, jump: float) -> Floats:
 
 
 @compiled
-def _best_changes(before: Floats, totals: Floats, after: Floats, jump: float) -> tuple[Floats, Integers]:
+def _best_changes(
+    before: Float64Array, totals: Float64Array, after: Float64Array, jump: float
+) -> tuple[Float64Array, Integers]:
     """The best way to each box (n, 4) of a frame and, last, to "none", from those of the frame before it.
 
     Args:
@@ -115,7 +117,7 @@ def _best_changes(before: Floats, totals: Floats, after: Floats, jump: float) ->
 class _Open(NamedTuple):
     """A frame that is not decided: its boxes, where the best path to each state came from, whether a shot begins."""
 
-    boxes: Floats
+    boxes: Float64Array
     origins: Integers
     cut: bool
 
@@ -134,7 +136,7 @@ class BestPath:
         self._boxes = np.zeros((0, 4))
         self._totals = np.zeros(0)
         self._open: deque[_Open] = deque()
-        self._given: Floats | None = None  # the box given last, since the last cut
+        self._given: Float64Array | None = None  # the box given last, since the last cut
 
     def push(self, candidates: Candidates, *, cut: bool = False) -> list[int]:
         """Take the next frame; give the choice for the frame ``lag`` before it, if there is one."""
@@ -195,8 +197,13 @@ def best_path(frames: list[Candidates], cuts: npt.NDArray[np.bool_] | None = Non
 
 
 def smooth_box(
-    times: Floats, boxes: Floats, at: float, width: float, damping: float = 0.0, counts: Floats | None = None
-) -> Floats:
+    times: Float64Array,
+    boxes: Float64Array,
+    at: float,
+    width: float,
+    damping: float = 0.0,
+    counts: Float64Array | None = None,
+) -> Float64Array:
     """Box (4,) at a time, from observed boxes around it: weighted straight lines through centre and log size.
 
     Weights are Gaussian in time. A straight line keeps up with steady motion, at the end of a track too, where the
@@ -216,7 +223,9 @@ def smooth_box(
 
 
 @compiled
-def _line(times: Floats, boxes: Floats, at: float, width: float, damping: float, counts: Floats) -> Floats:
+def _line(
+    times: Float64Array, boxes: Float64Array, at: float, width: float, damping: float, counts: Float64Array
+) -> Float64Array:
     """See :func:`smooth_box`; compiled, since so few numbers take arrays ten times as long."""
     weights = counts * np.exp((times - at) ** 2 * (-0.5 / width**2))
     weights /= weights.sum()
@@ -236,8 +245,8 @@ def _line(times: Floats, boxes: Floats, at: float, width: float, damping: float,
     return np.concatenate((level[:2] - half, level[:2] + half))
 
 
-def _area(low: Floats, high: Floats) -> Floats:
+def _area(low: Float64Array, high: Float64Array) -> Float64Array:
     """Of boxes from their corners (..., 2)."""
     sides = np.maximum(high - low, 0)
-    area: Floats = sides[..., 0] * sides[..., 1]
+    area: Float64Array = sides[..., 0] * sides[..., 1]
     return area

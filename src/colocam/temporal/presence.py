@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from colocam.types import Float64Array
 from colocam.utils.jit import compiled
-
-Floats = npt.NDArray[np.float64]
 
 APPEAR, VANISH = 0.15, 0.05
 """Probability that the object appears, or vanishes, from one frame to the next."""
@@ -35,13 +34,13 @@ class Calibration(NamedTuple):
     slope: float
     offset: float
 
-    def evidence(self, peaks: npt.NDArray[np.floating]) -> Floats:
+    def evidence(self, peaks: npt.NDArray[np.floating]) -> Float64Array:
         """Log-odds that peaks of any shape are those of an object, within ± :data:`LIMIT`."""
-        found: Floats = np.minimum(np.maximum(self.slope * peaks.astype(np.float64) + self.offset, -LIMIT), LIMIT)
+        found: Float64Array = np.minimum(np.maximum(self.slope * peaks.astype(np.float64) + self.offset, -LIMIT), LIMIT)
         return found
 
 
-def calibrate(peaks: Floats, ground: Floats) -> Calibration | None:
+def calibrate(peaks: Float64Array, ground: Float64Array) -> Calibration | None:
     """Fit the evidence to the peaks of frames and to those of their ground, both kinds weighing the same.
 
     Logistic regression by Newton's method on peaks in units of their spread, with targets moved a little inwards as
@@ -64,7 +63,7 @@ def calibrate(peaks: Floats, ground: Floats) -> Calibration | None:
     return Calibration(slope / spread, offset - slope * middle / spread) if slope > 0 else Calibration(0.0, 0.0)
 
 
-def _logistic(x: Floats, positive: npt.NDArray[np.bool_]) -> tuple[float, float]:
+def _logistic(x: Float64Array, positive: npt.NDArray[np.bool_]) -> tuple[float, float]:
     """Slope and offset of the balanced logistic regression of ``positive`` on ``x``, both (N,)."""
     count = np.array([(~positive).sum(), positive.sum()], float)
     target = np.where(positive, (count[1] + 1) / (count[1] + 2), 1 / (count[0] + 2))
@@ -84,7 +83,7 @@ def _logistic(x: Floats, positive: npt.NDArray[np.bool_]) -> tuple[float, float]
 
 
 @compiled
-def later_odds(evidence: Floats) -> float:
+def later_odds(evidence: Float64Array) -> float:
     """Log-odds that the evidence (n,) of later frames, in order, adds to the present one (the backward pass)."""
     odds = 0.0
     for one in evidence[::-1]:
@@ -97,9 +96,9 @@ def later_odds(evidence: Floats) -> float:
 class _Frame(NamedTuple):
     """Per class: evidence of the frame, odds given the frames so far, sum of the shot's peaks so far."""
 
-    evidence: Floats
-    odds: Floats
-    total: Floats
+    evidence: Float64Array
+    odds: Float64Array
+    total: Float64Array
     cut: bool
 
 
@@ -142,7 +141,7 @@ class Presence:
         return _sigmoid(float(frame.odds[tag]) + later_odds(np.array([one.evidence[tag] for one in later])))
 
 
-def clip_presence(peaks: npt.NDArray[np.floating], calibration: Calibration, lag: int = 16) -> Floats:
+def clip_presence(peaks: npt.NDArray[np.floating], calibration: Calibration, lag: int = 16) -> Float64Array:
     """Presence (T,) in all frames of one shot from the peaks (T,) of its tag."""
     model = Presence(calibration, lag)
     early = [p for peak in peaks for p in model.push(np.array([peak]))]
@@ -150,7 +149,7 @@ def clip_presence(peaks: npt.NDArray[np.floating], calibration: Calibration, lag
 
 
 @compiled
-def _next(odds: Floats) -> Floats:
+def _next(odds: Float64Array) -> Float64Array:
     """Log-odds one frame later, before that frame is seen."""
     p = 1 / (1 + np.exp(-odds))
     p = p * (1 - VANISH) + (1 - p) * APPEAR

@@ -19,9 +19,7 @@ from colocam.boxes.candidates import Candidates, at_own_threshold, explained
 from colocam.temporal.cuts import AROUND, find_cuts, may_be_cut
 from colocam.temporal.path import NONE, BestPath, iou_of_two, smooth_box
 from colocam.temporal.presence import Calibration, Presence
-from colocam.types import VideoFrame
-
-Floats = npt.NDArray[np.float64]
+from colocam.types import Float64Array, VideoFrame
 
 MEMORY = 50
 """Frames after which a vote for a class counts only 1/e: in a long shot one thing may leave and another come."""
@@ -52,7 +50,7 @@ ONLINE = LookAhead(0, 0, 0)
 
 
 @dataclass(slots=True)
-class Sight:
+class FrameObservation:
     """What the model sees in a frame, and what the stages make of it.
 
     Attributes:
@@ -80,112 +78,118 @@ class Sight:
     histogram: npt.NDArray[np.float32] = field(repr=False)
     peaks: npt.NDArray[np.float32]
     cut: bool = False
-    votes: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    votes: Float64Array = field(default_factory=lambda: np.zeros(0), repr=False)
     tag: int | None = None
     choice: int = NONE
     track: int | None = None
-    box: Floats | None = None
+    box: Float64Array | None = None
     presence: float = 1.0
 
 
-Seen = tuple[int, Sight, list[float] | None]
-"""When a sight comes, and the box chosen in it."""
+Seen = tuple[int, FrameObservation, list[float] | None]
+"""When an observation comes, and the box chosen in it."""
 
 
-def single(sights: Iterable[Sight], presence: Presence) -> Iterator[Sight]:
+def single(observations: Iterable[FrameObservation], presence: Presence) -> Iterator[FrameObservation]:
     """Take the published box of each frame, and its presence, by itself; there are no tracks."""
-    for sight in sights:
-        (sight.presence,) = presence.push(sight.peaks, cut=True)
-        if len(sight.candidates.boxes):
-            sight.choice, sight.box = 0, sight.candidates.boxes[0]
-        yield sight
+    for observation in observations:
+        (observation.presence,) = presence.push(observation.peaks, cut=True)
+        if len(observation.candidates.boxes):
+            observation.choice, observation.box = 0, observation.candidates.boxes[0]
+        yield observation
 
 
-def steady(sights: Iterable[Sight], ahead: LookAhead, presence: Presence) -> Iterator[Sight]:
+def steady(
+    observations: Iterable[FrameObservation], ahead: LookAhead, presence: Presence
+) -> Iterator[FrameObservation]:
     """Choose, number and smooth the boxes; with :data:`ONLINE` a frame is handed on before the next is taken."""
-    voted = vote(mark_cuts(sights, ahead.cuts), presence.calibration)
+    voted = vote(mark_cuts(observations, ahead.cuts), presence.calibration)
     return smooth(number(choose(voted, ahead.path, presence)), ahead.smooth)
 
 
-def mark_cuts(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
+def mark_cuts(observations: Iterable[FrameObservation], ahead: int) -> Iterator[FrameObservation]:
     """Set ``cut``."""
     past: deque[npt.NDArray[np.float32]] = deque(maxlen=AROUND + 1)
-    waiting: deque[Sight] = deque()
+    waiting: deque[FrameObservation] = deque()
 
-    def decide() -> Sight:
+    def decide() -> FrameObservation:
         if past and may_be_cut(past[-1], waiting[0].histogram):
             histograms = np.stack([*past, *(one.histogram for one in waiting)])
             waiting[0].cut = bool(find_cuts(histograms, ahead)[len(past)])
-        sight = waiting.popleft()
-        past.append(sight.histogram)
-        return sight
+        observation = waiting.popleft()
+        past.append(observation.histogram)
+        return observation
 
-    for sight in sights:
-        waiting.append(sight)
+    for observation in observations:
+        waiting.append(observation)
         if len(waiting) > ahead:
             yield decide()
     while waiting:
         yield decide()
 
 
-def vote(sights: Iterable[Sight], calibration: Calibration) -> Iterator[Sight]:
+def vote(observations: Iterable[FrameObservation], calibration: Calibration) -> Iterator[FrameObservation]:
     """Set ``votes``: each frame of the shot gives each class its probability, as far as its peak shows an object.
 
     votes_k(t) = (1 − 1/M) · votes_k(t−1) + p_k(t) · σ(evidence_k(t)), M = :data:`MEMORY`. Classes of single frames take
     turns, most of all in frames that show nothing.
     """
-    votes: Floats = np.zeros(1)  # as many as there are classes with the first frame
-    for sight in sights:
-        own = sight.probabilities / (1 + np.exp(-calibration.evidence(sight.peaks)))
-        votes = (0 if sight.cut else 1 - 1 / MEMORY) * votes + own
-        sight.votes = votes
-        yield sight
+    votes: Float64Array = np.zeros(1)  # as many as there are classes with the first frame
+    for observation in observations:
+        own = observation.probabilities / (1 + np.exp(-calibration.evidence(observation.peaks)))
+        votes = (0 if observation.cut else 1 - 1 / MEMORY) * votes + own
+        observation.votes = votes
+        yield observation
 
 
-def class_of_shot(sight: Sight, coming: Iterable[Sight]) -> int:
-    """The class with the most votes in the shot, as far as it is known from the frames after ``sight``."""
-    *_, last = (sight, *takewhile(lambda one: not one.cut, coming))
+def class_of_shot(observation: FrameObservation, coming: Iterable[FrameObservation]) -> int:
+    """The class with the most votes in the shot, as far as it is known from the frames after ``observation``."""
+    *_, last = (observation, *takewhile(lambda one: not one.cut, coming))
     return int(last.votes.argmax())
 
 
-def choose(sights: Iterable[Sight], lag: int, presence: Presence) -> Iterator[Sight]:
+def choose(observations: Iterable[FrameObservation], lag: int, presence: Presence) -> Iterator[FrameObservation]:
     """Set ``choice``, by the best path, ``presence`` and ``tag``; all are known ``lag`` frames later."""
     path = BestPath(lag)
-    waiting: deque[Sight] = deque()
+    waiting: deque[FrameObservation] = deque()
 
-    def decided(choices: list[int], presences: list[float]) -> Iterator[Sight]:
+    def decided(choices: list[int], presences: list[float]) -> Iterator[FrameObservation]:
         for choice, there in zip(choices, presences, strict=True):
-            sight = waiting.popleft()
-            sight.choice, sight.presence, sight.tag = choice, there, class_of_shot(sight, waiting)
-            yield sight
+            observation = waiting.popleft()
+            observation.choice, observation.presence, observation.tag = (
+                choice,
+                there,
+                class_of_shot(observation, waiting),
+            )
+            yield observation
 
-    for sight in sights:
-        waiting.append(sight)
-        choices = path.push(at_own_threshold(sight.candidates), cut=sight.cut)
-        yield from decided(choices, presence.push(sight.peaks, cut=sight.cut))
+    for observation in observations:
+        waiting.append(observation)
+        choices = path.push(at_own_threshold(observation.candidates), cut=observation.cut)
+        yield from decided(choices, presence.push(observation.peaks, cut=observation.cut))
     yield from decided(path.finish(), presence.finish())
 
 
-def number(sights: Iterable[Sight]) -> Iterator[Sight]:
+def number(observations: Iterable[FrameObservation]) -> Iterator[FrameObservation]:
     """Set ``track`` and ``box`` where a candidate was chosen.
 
     A track ends at a cut, after :data:`GAP` frames out of sight, and where the next box does not overlap the last.
     """
     numbers = count()
     track, last, seen = -1, None, 0
-    for time, sight in enumerate(sights):
-        if sight.cut:
+    for time, observation in enumerate(observations):
+        if observation.cut:
             last = None
-        if sight.choice != NONE:
-            box = sight.candidates.boxes[sight.choice]
+        if observation.choice != NONE:
+            box = observation.candidates.boxes[observation.choice]
             if last is None or time - seen > GAP + 1 or not iou_of_two(last, box.tolist()) > 0:
                 track = next(numbers)
-            sight.track, sight.box = track, box
+            observation.track, observation.box = track, box
             last, seen = box.tolist(), time
-        yield sight
+        yield observation
 
 
-def smooth(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
+def smooth(observations: Iterable[FrameObservation], ahead: int) -> Iterator[FrameObservation]:
     """Set ``box`` to one smoothed along its track, also in short gaps of it.
 
     Boxes around count by their time and by how well they explain the frame's own map; without look-ahead, where lines
@@ -198,32 +202,34 @@ def smooth(sights: Iterable[Sight], ahead: int) -> Iterator[Sight]:
     waiting: deque[Seen] = deque()
     damping, sharpness = (0.0, SHARPNESS) if ahead else (inf, SHARPNESS_ONLINE)
 
-    def decide() -> Sight:
-        time, sight, box = waiting[0]
-        if sight.track is None:
-            sight.track = _within([*past], [*waiting], hold=ahead == 0)
-        around = [(at, seen) for at, one, seen in (*past, *waiting) if seen is not None and one.track == sight.track]
-        if sight.track is not None:
+    def decide() -> FrameObservation:
+        time, observation, box = waiting[0]
+        if observation.track is None:
+            observation.track = _within([*past], [*waiting], hold=ahead == 0)
+        around = [
+            (at, seen) for at, one, seen in (*past, *waiting) if seen is not None and one.track == observation.track
+        ]
+        if observation.track is not None:
             if box is None and ahead == 0:
-                sight.box = past[-1][1].box
+                observation.box = past[-1][1].box
             else:
                 times, boxes = (np.array(one, np.float64) for one in zip(*around, strict=True))
-                counts = None if box is None else _counts(sight, boxes, sharpness)
-                sight.box = smooth_box(times, boxes, time, WIDTH, damping, counts)
+                counts = None if box is None else _counts(observation, boxes, sharpness)
+                observation.box = smooth_box(times, boxes, time, WIDTH, damping, counts)
         past.append(waiting.popleft())
-        return sight
+        return observation
 
-    for time, sight in enumerate(sights):
-        waiting.append((time, sight, None if sight.box is None else sight.box.tolist()))
+    for time, observation in enumerate(observations):
+        waiting.append((time, observation, None if observation.box is None else observation.box.tolist()))
         if len(waiting) > ahead:
             yield decide()
     while waiting:
         yield decide()
 
 
-def _counts(sight: Sight, boxes: Floats, sharpness: float) -> Floats | None:
+def _counts(observation: FrameObservation, boxes: Float64Array, sharpness: float) -> Float64Array | None:
     """(n,) what boxes (n, 4) count in a frame that shows the object; None where they explain nothing of its map."""
-    scores = explained(sight.levels, float(sight.candidates.thresholds[0]), boxes)
+    scores = explained(observation.levels, float(observation.candidates.thresholds[0]), boxes)
     return scores**sharpness if scores.any() else None
 
 
@@ -234,9 +240,9 @@ def _within(
     hold: bool,
 ) -> int | None:
     """Which track a frame without a box belongs to, None for none; ``coming`` begins with that frame."""
-    time, sight, _ = coming[0]
+    time, observation, _ = coming[0]
     before = next(((at, one.track) for at, one, box in reversed(past) if box is not None), None)
-    if before is None or sight.cut or any(one.cut for at, one, _ in past if at > before[0]):
+    if before is None or observation.cut or any(one.cut for at, one, _ in past if at > before[0]):
         return None
     if hold:
         return before[1] if time - before[0] <= GAP else None

@@ -1,6 +1,6 @@
 """Several objects over time: each blob of a frame is followed for itself.
 
-    mark_cuts ─► be_present (presence) ─► follow (tracks) ─► smooth_each, which hands on one sight per object
+    mark_cuts ─► be_present (presence) ─► follow (tracks) ─► smooth_each, which hands on one observation per object
 
 A track takes the blob of the next frame that overlaps its last box, so that the sum of IoUs is largest over all tracks.
 """
@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
-import numpy.typing as npt
 
 from colocam.boxes.assignment import assign
 from colocam.temporal.path import NONE, iou, smooth_box
 from colocam.temporal.presence import Presence
-from colocam.temporal.smoothing import GAP, REACH, LookAhead, Sight, class_of_shot, mark_cuts, vote
-
-Floats = npt.NDArray[np.float64]
+from colocam.temporal.smoothing import GAP, REACH, FrameObservation, LookAhead, class_of_shot, mark_cuts, vote
+from colocam.types import Float64Array
 
 WIDTH = 2.0
 """Standard deviation of the weights that a box is smoothed with, in frames."""
@@ -30,75 +28,77 @@ FLICKER = 1 / 4
 
 @dataclass(slots=True)
 class Followed:
-    """A frame with the blobs of its tracks: track → place among the sight's candidates."""
+    """A frame with the blobs of its tracks: track → place among the observation's candidates."""
 
     time: int
-    sight: Sight
+    observation: FrameObservation
     blobs: dict[int, int]
 
 
-def each(sights: Iterable[Sight], presence: Presence) -> Iterator[Sight]:
-    """Hand on one sight per blob, each frame by itself; there are no tracks."""
-    for sight in sights:
-        (sight.presence,) = presence.push(sight.peaks, cut=True)
-        boxes = sight.candidates.boxes
-        yield from (replace(sight, choice=place, box=box) for place, box in enumerate(boxes))
+def each(observations: Iterable[FrameObservation], presence: Presence) -> Iterator[FrameObservation]:
+    """Hand on one observation per blob, each frame by itself; there are no tracks."""
+    for observation in observations:
+        (observation.presence,) = presence.push(observation.peaks, cut=True)
+        boxes = observation.candidates.boxes
+        yield from (replace(observation, choice=place, box=box) for place, box in enumerate(boxes))
         if not len(boxes):
-            yield sight
+            yield observation
 
 
-def steady_instances(sights: Iterable[Sight], ahead: LookAhead, presence: Presence) -> Iterator[Sight]:
+def steady_instances(
+    observations: Iterable[FrameObservation], ahead: LookAhead, presence: Presence
+) -> Iterator[FrameObservation]:
     """Follow and smooth all objects; with ``ONLINE`` a frame is handed on before the next is taken."""
-    voted = vote(mark_cuts(sights, ahead.cuts), presence.calibration)
+    voted = vote(mark_cuts(observations, ahead.cuts), presence.calibration)
     return smooth_each(follow(be_present(voted, presence)), ahead.smooth)
 
 
-def be_present(sights: Iterable[Sight], presence: Presence) -> Iterator[Sight]:
+def be_present(observations: Iterable[FrameObservation], presence: Presence) -> Iterator[FrameObservation]:
     """Set ``presence`` and ``tag``, which are known ``presence.lag`` frames later."""
-    waiting: deque[Sight] = deque()
+    waiting: deque[FrameObservation] = deque()
 
-    def decided(values: list[float]) -> Iterator[Sight]:
+    def decided(values: list[float]) -> Iterator[FrameObservation]:
         for value in values:
-            sight = waiting.popleft()
-            sight.presence, sight.tag = value, class_of_shot(sight, waiting)
-            yield sight
+            observation = waiting.popleft()
+            observation.presence, observation.tag = value, class_of_shot(observation, waiting)
+            yield observation
 
-    for sight in sights:
-        waiting.append(sight)
-        yield from decided(presence.push(sight.peaks, cut=sight.cut))
+    for observation in observations:
+        waiting.append(observation)
+        yield from decided(presence.push(observation.peaks, cut=observation.cut))
     yield from decided(presence.finish())
 
 
-def follow(sights: Iterable[Sight]) -> Iterator[Followed]:
+def follow(observations: Iterable[FrameObservation]) -> Iterator[Followed]:
     """Number the blobs; a track ends at a cut and after :data:`colocam.temporal.smoothing.GAP` frames out of sight."""
     numbers = count()
-    last: dict[int, tuple[int, Floats]] = {}  # track → when and where it was seen last
-    for time, sight in enumerate(sights):
-        boxes = sight.candidates.boxes
-        last = {} if sight.cut else {track: seen for track, seen in last.items() if time - seen[0] <= GAP + 1}
+    last: dict[int, tuple[int, Float64Array]] = {}  # track → when and where it was seen last
+    for time, observation in enumerate(observations):
+        boxes = observation.candidates.boxes
+        last = {} if observation.cut else {track: seen for track, seen in last.items() if time - seen[0] <= GAP + 1}
         tracks = list(last)
         known = np.array([last[track][1] for track in tracks]).reshape(-1, 4)
         blobs = {tracks[row]: place for row, place in assign(iou(known[:, None], boxes[None]))}
         for place in sorted(set(range(len(boxes))) - set(blobs.values())):
             blobs[next(numbers)] = place
         last |= {track: (time, boxes[place]) for track, place in blobs.items()}
-        yield Followed(time, sight, blobs)
+        yield Followed(time, observation, blobs)
 
 
-def smooth_each(frames: Iterable[Followed], ahead: int) -> Iterator[Sight]:
-    """Hand on a sight per object with ``choice``, ``track`` and ``box``, smoothed along its track; one without any.
+def smooth_each(frames: Iterable[Followed], ahead: int) -> Iterator[FrameObservation]:
+    """Yield an observation per object with ``choice``, ``track`` and ``box``, smoothed along its track.
 
     As with one object, short gaps are filled: with look-ahead where the track goes on, without it by the last box.
     A track that hardly any frame around shows is a flicker: with look-ahead it is left out, without it is not held.
     """
     past: deque[Followed] = deque(maxlen=REACH)
-    held: dict[int, Floats] = {}  # boxes given last, by track
+    held: dict[int, Float64Array] = {}  # boxes given last, by track
     waiting: deque[Followed] = deque()
     damping = 0.0 if ahead else DAMPING
 
-    def decide() -> Iterator[Sight]:
+    def decide() -> Iterator[FrameObservation]:
         frame = waiting[0]
-        if frame.sight.cut:
+        if frame.observation.cut:
             past.clear()
             held.clear()
         shot = [*past, *_same_shot(waiting)]
@@ -115,11 +115,11 @@ def smooth_each(frames: Iterable[Followed], ahead: int) -> Iterator[Sight]:
         held.clear()
         held.update(given)
         past.append(waiting.popleft())
-        sight = frame.sight
+        observation = frame.observation
         for track, box in given.items():
-            yield replace(sight, choice=frame.blobs.get(track, NONE), track=track, box=box)
+            yield replace(observation, choice=frame.blobs.get(track, NONE), track=track, box=box)
         if not given:
-            yield sight
+            yield observation
 
     for frame in frames:
         waiting.append(frame)
@@ -135,12 +135,12 @@ def _same_shot(waiting: Iterable[Followed]) -> Iterator[Followed]:
     first = next(frames)
     yield first
     for frame in frames:
-        if frame.sight.cut:
+        if frame.observation.cut:
             return
         yield frame
 
 
-def _smoothed(seen: list[Followed], track: int, at: int, damping: float) -> Floats:
+def _smoothed(seen: list[Followed], track: int, at: int, damping: float) -> Float64Array:
     times = np.array([one.time for one in seen], np.float64)
-    boxes = np.stack([one.sight.candidates.boxes[one.blobs[track]] for one in seen])
+    boxes = np.stack([one.observation.candidates.boxes[one.blobs[track]] for one in seen])
     return smooth_box(times, boxes, at, WIDTH, damping)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from colocam.config import Optimisation
-from colocam.data.batches import Picks
+from colocam.data.batches import BatchIndices
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.training.journal import Journal, Value
 from colocam.training.optimiser import (
@@ -65,9 +65,9 @@ class Task:
     module: nn.Module
     groups: list[tuple[list[nn.Parameter], float]]
     settings: Optimisation
-    plan: Callable[[int], list[Picks]]
-    load: Callable[[Picks, int], Tensors]
-    terms: Callable[[Picks, Tensors, int, int], dict[str, Tensor]]
+    plan: Callable[[int], list[BatchIndices]]
+    load: Callable[[BatchIndices, int], Tensors]
+    terms: Callable[[BatchIndices, Tensors, int, int], dict[str, Tensor]]
     validate: Callable[[int], Validation]
 
 
@@ -111,10 +111,10 @@ def fit(task: Task, folder: Path, journal: Journal) -> None:
             epoch: int = state["epoch"]
             task.module.train()
             ahead = enumerate(task.plan(epoch)[state["batch"] :], start=state["step"])
-            for step, picks, tensors in prefetch(ahead, task.load, device):
+            for step, indices, tensors in prefetch(ahead, task.load, device):
                 rate = learning_rate(task.settings, step, steps)
                 set_learning_rate(optimiser, rate)
-                terms = sgd_step(task, optimiser, partial(task.terms, picks, tensors, step, epoch))
+                terms = sgd_step(task, optimiser, partial(task.terms, indices, tensors, step, epoch))
                 mean.update(task.module, step)
                 journal.add(task.phase, "train", epoch, step, lr=rate, **terms)
                 state["step"] += 1

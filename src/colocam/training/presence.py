@@ -15,13 +15,13 @@ from torch import Tensor
 
 from colocam.cams import extract
 from colocam.config import UsePresence
-from colocam.data.batches import Picks
+from colocam.data.batches import BatchIndices
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samples import spread_samples
 from colocam.errors import ColocamError
 from colocam.models import Classifier
 from colocam.temporal.presence import clip_presence
-from colocam.training.validation import Judge
+from colocam.training.validation import Validator
 from colocam.utils.checkpoint import save_tensors
 from colocam.utils.interrupt import raise_if_stopped
 from colocam.utils.progress import progress
@@ -49,13 +49,13 @@ class FramesInUse:
         self._weights = torch.cat(relative) if use == "weight" else None
         self._start = _starts([len(one) for one in presences])
 
-    def frames_of(self, picks: Picks) -> Picks:
-        """Picks among the frames in use → the same as numbers of frames in their clips."""
-        return Picks(picks.clips, self._kept[self._first[picks.clips] + picks.frames], picks.sequences)
+    def frames_of(self, indices: BatchIndices) -> BatchIndices:
+        """BatchIndices among the frames in use → the same as numbers of frames in their clips."""
+        return BatchIndices(indices.clips, self._kept[self._first[indices.clips] + indices.frames], indices.sequences)
 
-    def weights(self, picks: Picks) -> dict[str, Tensor]:
+    def weights(self, indices: BatchIndices) -> dict[str, Tensor]:
         """``weights`` (B,) in 0–1 of the picked frames, numbered as in their clips; nothing where all count alike."""
-        return {} if self._weights is None else {"weights": self._weights[self._start[picks.clips] + picks.frames]}
+        return {} if self._weights is None else {"weights": self._weights[self._start[indices.clips] + indices.frames]}
 
 
 def all_frames(clips: Sequence[CachedClip]) -> FramesInUse:
@@ -64,11 +64,11 @@ def all_frames(clips: Sequence[CachedClip]) -> FramesInUse:
 
 
 def frames_with_object(
-    use: UsePresence, path: Path, classifier: Classifier, clips: Sequence[CachedClip], judge: Judge
+    use: UsePresence, path: Path, classifier: Classifier, clips: Sequence[CachedClip], validator: Validator
 ) -> FramesInUse:
     """Frames by the presences at ``path``, computed first if they are missing, by the classifier as it is now."""
     if not path.is_file():
-        save_tensors(path, {"presence": _measure(classifier, clips, judge)})
+        save_tensors(path, {"presence": _measure(classifier, clips, validator)})
     lengths = [len(clip) for clip in clips]
     try:
         presences = torch.split(load_file(path)["presence"], lengths)
@@ -77,16 +77,16 @@ def frames_with_object(
     return FramesInUse(presences, use)
 
 
-def _measure(classifier: Classifier, clips: Sequence[CachedClip], judge: Judge) -> Tensor:
+def _measure(classifier: Classifier, clips: Sequence[CachedClip], validator: Validator) -> Tensor:
     """(N,) presence of the clip's tag in all frames, clip by clip."""
     lengths = [len(clip) for clip in clips]
-    calibration = judge.presence(classifier)
+    calibration = validator.presence(classifier)
     if calibration is None:
         return torch.ones(sum(lengths))
-    samples = spread_samples(clips, judge.tags, max(lengths))
+    samples = spread_samples(clips, validator.tags, max(lengths))
     peaks = []
     with progress("presence", len(samples), unit="frames") as advance:
-        for frames, classes in samples.batches(judge.size, judge.device):
+        for frames, classes in samples.batches(validator.size, validator.device):
             peaks.append(extract("cam", classifier, frames, classes).amax((1, 2)).cpu())
             advance(len(frames))
             raise_if_stopped("presence")

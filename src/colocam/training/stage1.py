@@ -9,12 +9,12 @@ from torch import Tensor
 
 from colocam.config import Config
 from colocam.data.augment import crop, draw_crops, draw_jitter, jitter
-from colocam.data.batches import Picks, plan_frames, read_frames
+from colocam.data.batches import BatchIndices, plan_frames, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.models import Classifier
 from colocam.training.loop import Task, Validation
 from colocam.training.presence import all_frames, frames_with_object
-from colocam.training.validation import Judge
+from colocam.training.validation import Validator
 from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
 
@@ -28,23 +28,23 @@ def cross_entropy(logits: Tensor, classes: Tensor, label_smoothing: float, weigh
 
 
 def classifier_task(
-    config: Config, clips: Sequence[CachedClip], tags: Sequence[str], judge: Judge, folder: Path
+    config: Config, clips: Sequence[CachedClip], tags: Sequence[str], validator: Validator, folder: Path
 ) -> Task:
     """What stage 1 teaches; its checkpoints are ``best`` (classification) and ``cam`` (its maps).
 
     ``folder`` keeps the presences that are measured halfway, where they are asked for.
     """
-    settings, device = config.classifier, judge.device
+    settings, device = config.classifier, validator.device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         classifier = Classifier(config.backbone, len(tags)).to(device)
     classes = torch.tensor([tags.index(clip.clip.tag) for clip in clips])
     in_use, halfway = all_frames(clips), -(-settings.epochs // 2)
 
-    def plan(epoch: int) -> list[Picks]:
+    def plan(epoch: int) -> list[BatchIndices]:
         nonlocal in_use
         if settings.presence != "off" and epoch >= halfway:
-            in_use = frames_with_object(settings.presence, folder / "halfway.safetensors", classifier, clips, judge)
+            in_use = frames_with_object(settings.presence, folder / "halfway.safetensors", classifier, clips, validator)
         planned = plan_frames(
             in_use.lengths,
             per_clip=settings.frames_per_clip,
@@ -53,18 +53,18 @@ def classifier_task(
             seed=config.seed,
             epoch=epoch,
         )
-        return [in_use.frames_of(picks) for picks in planned]
+        return [in_use.frames_of(indices) for indices in planned]
 
-    def load(picks: Picks, step: int) -> Tensors:
+    def load(indices: BatchIndices, step: int) -> Tensors:
         rng = generator(config.seed, "augment classifier", step)
-        return in_use.weights(picks) | {
-            "frames": read_frames(clips, picks),
-            "classes": classes[picks.clips],
-            "crops": draw_crops(len(picks.clips), config.frames.resize, config.frames.crop, rng),
-            "jitter": draw_jitter(len(picks.clips), settings.jitter, rng),
+        return in_use.weights(indices) | {
+            "frames": read_frames(clips, indices),
+            "classes": classes[indices.clips],
+            "crops": draw_crops(len(indices.clips), config.frames.resize, config.frames.crop, rng),
+            "jitter": draw_jitter(len(indices.clips), settings.jitter, rng),
         }
 
-    def terms(picks: Picks, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:  # noqa: ARG001 - the loop's
+    def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:  # noqa: ARG001 - the loop's
         frames = jitter(crop(loaded["frames"], loaded["crops"], config.frames.crop), loaded["jitter"])
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             logits = classifier(frames).logits.float()
@@ -73,7 +73,7 @@ def classifier_task(
         }
 
     def validate(epoch: int) -> Validation:  # noqa: ARG001 - the loop's signature
-        return judge.classifier(classifier)
+        return validator.classifier(classifier)
 
     late = [*classifier.encoder.last_stage(), *classifier.head.parameters()]
     late_ids = {id(parameter) for parameter in late}

@@ -11,7 +11,7 @@ from torch import Tensor
 from colocam.cams.cam_cache import CamStore
 from colocam.config import Config, Losses, Method
 from colocam.data.augment import crop, draw_crops
-from colocam.data.batches import Picks, kept_clips, plan_sequences, read_frames
+from colocam.data.batches import BatchIndices, kept_clips, plan_sequences, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samplers import SAMPLERS
 from colocam.losses import CoLocLoss, CRFLoss, CutLoss, PartialCrossEntropy, SizeConstraint
@@ -21,7 +21,7 @@ from colocam.training.loop import Task, Validation
 from colocam.training.presence import FramesInUse, all_frames
 from colocam.training.recorded import Recorded
 from colocam.training.seeds import draw_chances, pick_seeds
-from colocam.training.validation import Judge
+from colocam.training.validation import Validator
 from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
 
@@ -39,11 +39,11 @@ def localizer_task(
     classifier: Classifier,
     clips: Sequence[CachedClip],
     cams: CamStore,
-    judge: Judge,
+    validator: Validator,
     in_use: FramesInUse | None = None,
 ) -> Task:
     """What stage 2 teaches: a fresh decoder, the frames of each step (all if None), and the terms of eq. 5."""
-    settings, device = config.stage2(method), judge.device
+    settings, device = config.stage2(method), validator.device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         net = LocalizerNet(classifier, settings.decoder).to(device)
@@ -56,7 +56,7 @@ def localizer_task(
     coloc_loss = color_term(weights)
     size_loss = SizeConstraint(weights.barrier, weights.barrier_growth, weights.barrier_max)
 
-    def plan(epoch: int) -> list[Picks]:
+    def plan(epoch: int) -> list[BatchIndices]:
         planned = plan_sequences(
             [used.lengths[number] for number in kept.tolist()],
             SAMPLERS[settings.sampler],
@@ -67,15 +67,15 @@ def localizer_task(
             seed=config.seed,
             epoch=epoch,
         )
-        return [used.frames_of(replace(picks, clips=kept[picks.clips])) for picks in planned]
+        return [used.frames_of(replace(indices, clips=kept[indices.clips])) for indices in planned]
 
-    def load(picks: Picks, step: int) -> Tensors:
+    def load(indices: BatchIndices, step: int) -> Tensors:
         rng = generator(config.seed, "augment localizer", step)
-        return used.weights(picks) | {
-            "frames": read_frames(clips, picks),
-            "cams": cams.read(picks, settings.pool),
-            "sequences": picks.sequences,
-            "crops": draw_crops(len(picks.clips), config.frames.resize, config.frames.crop, rng),
+        return used.weights(indices) | {
+            "frames": read_frames(clips, indices),
+            "cams": cams.read(indices, settings.pool),
+            "sequences": indices.sequences,
+            "crops": draw_crops(len(indices.clips), config.frames.resize, config.frames.crop, rng),
         }
 
     def prepare(loaded: Tensors) -> tuple[Tensor, ...]:
@@ -89,9 +89,9 @@ def localizer_task(
 
     prepared = Recorded(prepare, max(settings.batch // settings.frames, 1) * settings.frames, device)
 
-    def terms(picks: Picks, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
+    def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
         rng = generator(config.seed, "seeds", step, device=device)
-        chances = draw_chances((len(picks.clips), size, size), rng)
+        chances = draw_chances((len(indices.clips), size, size), rng)
         frames, labels, *features = prepared(loaded | {"foreground": chances[0], "background": chances[1]})
         with half():
             logits = net.decoder(frames, features).float()
@@ -103,11 +103,11 @@ def localizer_task(
             size_loss.set_epoch(epoch)
             found["size"] = weights.size * size_loss(maps)
         if weights.coloc:
-            found["coloc"] = weights.coloc * coloc_loss(frames, maps, loaded["sequences"], picks.count)
+            found["coloc"] = weights.coloc * coloc_loss(frames, maps, loaded["sequences"], indices.count)
         return found
 
     def validate(epoch: int) -> Validation:
-        return judge.localizer(decoder_mapper(net, settings.color_mean, focus=settings.focus), epoch)
+        return validator.localizer(decoder_mapper(net, settings.color_mean, focus=settings.focus), epoch)
 
     groups = [(list(net.decoder.parameters()), 1.0)]
     return Task(method, net.decoder, groups, settings, plan, load, terms, validate)

@@ -21,7 +21,7 @@ from colocam.training.presence import frames_with_object
 from colocam.training.share import take_over
 from colocam.training.stage1 import classifier_task
 from colocam.training.stage2 import localizer_task
-from colocam.training.validation import Judge
+from colocam.training.validation import Validator
 from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.interrupt import graceful_stop
 
@@ -72,23 +72,23 @@ def train(
 def _train(run: Run, truth: Truth | None) -> None:
     clips = run.clips("train", "val")
     training = [clip for clip in clips if clip.clip.split == "train"]
-    judge = _judge(run, [clip for clip in clips if clip.clip.split == "val"], truth)
+    validator = _validator(run, [clip for clip in clips if clip.clip.split == "val"], truth)
     journal = Journal(run.folder / "metrics.jsonl")
     tags, size = run.catalogue.tags, run.config.frames.crop
     stage1 = run.folder / "classifier"
-    fit(classifier_task(run.config, training, tags, judge, stage1), stage1, journal)
+    fit(classifier_task(run.config, training, tags, validator, stage1), stage1, journal)
     (source,) = run.sources(run.config.cam)
     cams = open_cams(source, training, tags, size, run.folder / "classifier" / "cams.npy", run.device)
-    presence, use = judge.presence(run.classifier()), run.config.localizer.presence
+    presence, use = validator.presence(run.classifier()), run.config.localizer.presence
     measured = run.folder / "classifier" / "presence.safetensors"
-    in_use = None if use == "off" else frames_with_object(use, measured, run.classifier(), training, judge)
+    in_use = None if use == "off" else frames_with_object(use, measured, run.classifier(), training, validator)
     for method in run.config.methods:
         folder = run.folder / method
-        fit(localizer_task(run.config, method, run.classifier(), training, cams, judge, in_use), folder, journal)
+        fit(localizer_task(run.config, method, run.classifier(), training, cams, validator, in_use), folder, journal)
         _save_model(run, method, "tags-only" if truth is None else "validation", presence)
 
 
-def _judge(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Judge:
+def _validator(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Validator:
     """The validation frames: spread over the clips, or those with a box where a user has some."""
     if not clips:
         raise ColocamError("no validation video: the manifest's split column must name 'val' for some, or be left out")
@@ -96,13 +96,13 @@ def _judge(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Judge:
     device = run.device
     cam = "layercam" if run.config.cam == "clip-es" else run.config.cam
     if truth is None:
-        return Judge(spread_samples(clips, tags, per_clip), None, tags, size, device, cam)
+        return Validator(spread_samples(clips, tags, per_clip), None, tags, size, device, cam)
     samples = labelled_samples(clips, tags, truth, per_clip, present=True)
     if len(samples) == 0:
         raise ColocamError(
             "the boxes belong to no frame of a validation video: check the clip names, or leave --boxes out"
         )
-    return Judge(samples, scaled_boxes(samples, truth, size), tags, size, device, cam)
+    return Validator(samples, scaled_boxes(samples, truth, size), tags, size, device, cam)
 
 
 def _save_model(run: Run, method: Method, chosen_from: str, presence: Calibration | None) -> None:

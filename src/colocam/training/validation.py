@@ -16,11 +16,12 @@ from colocam.cams import extract
 from colocam.cams.normalise import min_max
 from colocam.config import Cam
 from colocam.data.samples import Boxes, Samples
-from colocam.maps.mapper import Levels, Mapper, cam_mapper, map_batches
+from colocam.maps.mapper import Mapper, cam_mapper, map_batches
 from colocam.metrics import Frames, best_threshold, box_hits
 from colocam.models import Classifier
 from colocam.temporal.presence import Calibration, calibrate
 from colocam.training.loop import Validation
+from colocam.types import Levels
 
 THRESHOLDS = np.arange(250) / 250
 """τ = 0, .004, … as published for validation during training."""
@@ -30,7 +31,7 @@ GROUND = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class Validator:
     """Measures a model on the validation frames.
 
     Attributes:
@@ -84,7 +85,7 @@ class Judge:
 
     def _choose(self, maps: Levels, boxes: list[Boxes]) -> tuple[float, float]:
         """The threshold with the best CorLoc, mean over classes, and that CorLoc in percent (as `oracle-global`)."""
-        frames = Frames(self.tags, self.samples.classes.numpy(), self.samples.picks.clips.numpy())
+        frames = Frames(self.tags, self.samples.classes.numpy(), self.samples.indices.clips.numpy())
         hits = box_hits(maps, boxes, THRESHOLDS)
         means = np.nanmean(frames.class_means(hits), axis=0)
         return best_threshold(hits, frames, THRESHOLDS), 100 * float(means.max())

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import torch
 from torch import Tensor
 
-from colocam.data.batches import Picks
+from colocam.data.batches import BatchIndices
 
 AHEAD = 3
 
@@ -15,8 +15,8 @@ Tensors = dict[str, Tensor]
 
 
 def prefetch(
-    steps: Iterable[tuple[int, Picks]], load: Callable[[Picks, int], Tensors], device: torch.device
-) -> Iterator[tuple[int, Picks, Tensors]]:
+    steps: Iterable[tuple[int, BatchIndices]], load: Callable[[BatchIndices, int], Tensors], device: torch.device
+) -> Iterator[tuple[int, BatchIndices, Tensors]]:
     """Load each step's tensors in a thread, a few steps ahead, and hand them over on ``device``.
 
     To a GPU they travel through pinned memory without waiting. What ``load`` raises is raised here, at its step.
@@ -27,20 +27,20 @@ def prefetch(
         device: where the step computes.
     """
 
-    def read(picks: Picks, step: int) -> Tensors:
-        tensors = load(picks, step)
+    def read(indices: BatchIndices, step: int) -> Tensors:
+        tensors = load(indices, step)
         return {name: t.pin_memory() for name, t in tensors.items()} if device.type == "cuda" else tensors
 
-    waiting: deque[tuple[int, Picks, Future[Tensors]]] = deque()
+    waiting: deque[tuple[int, BatchIndices, Future[Tensors]]] = deque()
 
-    def hand_over() -> tuple[int, Picks, Tensors]:
-        step, picks, future = waiting.popleft()
-        return step, picks, {name: t.to(device, non_blocking=True) for name, t in future.result().items()}
+    def hand_over() -> tuple[int, BatchIndices, Tensors]:
+        step, indices, future = waiting.popleft()
+        return step, indices, {name: t.to(device, non_blocking=True) for name, t in future.result().items()}
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="prefetch") as reader:
         try:
-            for step, picks in steps:
-                waiting.append((step, picks, reader.submit(read, picks, step)))
+            for step, indices in steps:
+                waiting.append((step, indices, reader.submit(read, indices, step)))
                 if len(waiting) > AHEAD:
                     yield hand_over()
             while waiting:

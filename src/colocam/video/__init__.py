@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VideoInfo", "VideoWriter", "decode", "probe"]
 
-__getattr__ = lazy_names(  # computing on frames in memory needs no FFmpeg
+__getattr__, __dir__ = lazy_names(  # computing on frames in memory needs no FFmpeg
     __name__,
     {
         "VideoInfo": "colocam.video.reader",

@@ -151,14 +151,16 @@ def test_clip_es_is_asked_for_the_right_classes(lab, collection, monkeypatch):
 
     monkeypatch.setattr("colocam.cams.clip.ClipES.load", load)
     clip = Lab(lab.out, lab.data, overrides=("clip.model=somewhere",), smoke=True, device="cpu")
-    exam = clip.exam(clip.stage1(clip.config()))
+    evaluation_set = clip.evaluation_set(clip.stage1(clip.config()))
     given, predicted, average = ClipRow(), ClipRow("predicted", background=True), ClipRow("average", True, True)
     found = [cell.run(clip, 0, collection.videos) for cell in (given, predicted, average)]
     results = [result["corloc"] for result in found]
     assert ["ms" in result for result in found] == [True, False, False]
-    frames = len(exam.evaluated.samples)
-    assert fakes[False, False].asked[:frames] == exam.evaluated.samples.classes.tolist()
-    assert fakes[True, False].asked[:frames] == [exam.evaluated.tags.index(tag) for tag, _ in exam.predicted]
+    frames = len(evaluation_set.evaluated.samples)
+    assert fakes[False, False].asked[:frames] == evaluation_set.evaluated.samples.classes.tolist()
+    assert fakes[True, False].asked[:frames] == [
+        evaluation_set.evaluated.tags.index(tag) for tag, _ in evaluation_set.predicted
+    ]
     each = len(fakes[True, True].asked) // 3
     assert fakes[True, True].asked == [0] * each + [1] * each + [2] * each
     assert 0 <= results[2]["tags-only"]["average"] <= 100

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from colocam.cams.cam_cache import CamStore
 from colocam.config import Config, load_config
 from colocam.data.augment import crop
-from colocam.data.batches import Picks
+from colocam.data.batches import BatchIndices
 from colocam.data.cache_entry import ROW, CachedClip
 from colocam.data.samples import spread_samples
 from colocam.lab.measuring import timing
@@ -29,7 +29,7 @@ from colocam.training.optimiser import make_sgd
 from colocam.training.seeds import draw_chances, pick_seeds
 from colocam.training.stage1 import classifier_task
 from colocam.training.stage2 import color_term, localizer_task
-from colocam.training.validation import Judge
+from colocam.training.validation import Validator
 from colocam.types import Clip
 from colocam.utils.prefetch import prefetch
 
@@ -38,7 +38,7 @@ CLASSES = tuple(f"class {i}" for i in range(10))
 PUBLISHED_MS = 840.0
 """A step of 32 frames on an A100, by the paper."""
 
-Steps = Sequence[tuple[int, Picks]]
+Steps = Sequence[tuple[int, BatchIndices]]
 """Number and frames of each step."""
 
 
@@ -80,9 +80,9 @@ def both_stages(config: Config, device: torch.device) -> Iterator[tuple[Task, Ta
         clips = _cached_clips(Path(folder), config.frames.resize)
         classifier = Classifier(config.backbone, len(CLASSES)).to(device).eval()
         cams = _smooth_cams(classifier, clips, config, device)
-        judge = Judge(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, device)
-        stage1 = classifier_task(config, clips, CLASSES, judge, Path(folder))
-        stage2 = localizer_task(config, "colocam", classifier, clips, cams, judge)
+        validator = Validator(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, device)
+        stage1 = classifier_task(config, clips, CLASSES, validator, Path(folder))
+        stage2 = localizer_task(config, "colocam", classifier, clips, cams, validator)
         yield stage1, stage2, classifier
 
 
@@ -114,12 +114,12 @@ def _smooth_cams(classifier: Classifier, clips: list[CachedClip], config: Config
     return CamStore(np.tile(maps, (len(clips), 1, 1)), [len(clip) for clip in clips])
 
 
-def _steps(task: Task) -> Iterator[tuple[int, Picks]]:
+def _steps(task: Task) -> Iterator[tuple[int, BatchIndices]]:
     """Step after step, epoch after epoch, without end."""
     numbers = count()
     for epoch in count():
-        for picks in task.plan(epoch):
-            yield next(numbers), picks
+        for indices in task.plan(epoch):
+            yield next(numbers), indices
 
 
 def whole_step(task: Task, device: torch.device, steps: int) -> dict[str, Any]:
@@ -128,8 +128,8 @@ def whole_step(task: Task, device: torch.device, steps: int) -> dict[str, Any]:
     task.module.train()
 
     def launch(planned: Steps) -> None:
-        for step, picks, tensors in prefetch(planned, task.load, device):
-            sgd_step(task, optimiser, partial(task.terms, picks, tensors, step, 0))
+        for step, indices, tensors in prefetch(planned, task.load, device):
+            sgd_step(task, optimiser, partial(task.terms, indices, tensors, step, 0))
 
     def take(planned: Steps) -> float:
         """Seconds that these steps take."""
@@ -143,7 +143,7 @@ def whole_step(task: Task, device: torch.device, steps: int) -> dict[str, Any]:
     take(list(islice(coming, max(1, steps // 5))))
     timed = list(islice(coming, steps))
     seconds = take(timed)
-    frames = sum(len(picks.clips) for _, picks in timed)
+    frames = sum(len(indices.clips) for _, indices in timed)
     result = {"step_ms": 1e3 * seconds / steps, "frames_per_s": frames / seconds}
     if device.type == "cuda":
         result |= {"gpu_busy_percent": _busy(take, timed[:30]), "host_waits": _host_waits(launch, timed[:1])}
@@ -182,8 +182,8 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
     Reading and copying overlap with the other parts.
     """
     settings, size = config.stage2("colocam"), config.frames.crop
-    picks = task.plan(0)[0]
-    host = task.load(picks, 0)
+    indices = task.plan(0)[0]
+    host = task.load(indices, 0)
     loaded = {name: tensor.to(device) for name, tensor in host.items()}
     frames = crop(loaded["frames"], loaded["crops"], size).float()
     full = F.interpolate(loaded["cams"][:, None], size=config.frames.resize, mode="bilinear", align_corners=False)
@@ -213,7 +213,7 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
         out.float().square().mean().backward()
 
     parts: dict[str, Callable[[int], object]] = {
-        "read": lambda _: task.load(picks, 0),
+        "read": lambda _: task.load(indices, 0),
         "copy": lambda _: {name: tensor.to(device) for name, tensor in host.items()},
         "crop": lambda _: crop(loaded["frames"], loaded["crops"], size).float(),
         "seeds": lambda _: pick_seeds(cams, settings.seeds, *chances),
@@ -221,7 +221,7 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
         "decoder": decoder,
         "partial CE": lambda _: seed_loss(logits, labels).backward(),
         "CRF": lambda _: crf_loss(frames, maps).backward(),
-        "colour": lambda _: color_loss(frames, maps, loaded["sequences"], picks.count).backward(),
+        "colour": lambda _: color_loss(frames, maps, loaded["sequences"], indices.count).backward(),
     }
     if device.type != "cuda":
         return {name: timing.median_ms(part, device, 3) for name, part in parts.items()}

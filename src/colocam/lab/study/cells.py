@@ -63,8 +63,8 @@ class Cam:
 
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:  # noqa: ARG002 - the cells' signature
         """Measure on the test frames."""
-        exam = lab.exam(lab.stage1(lab.config(self.overrides, seed)))
-        _, _, corloc = measure(exam, methods_of_run(exam.run, [self.name])[self.name])
+        evaluation_set = lab.evaluation_set(lab.stage1(lab.config(self.overrides, seed)))
+        _, _, corloc = measure(evaluation_set, methods_of_run(evaluation_set.run, [self.name])[self.name])
         return {"corloc": corloc}
 
 

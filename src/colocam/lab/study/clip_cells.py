@@ -65,28 +65,28 @@ class ClipRow:
             from colocam.cams.clip import BACKGROUND, ClipES, Refinement  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise CannotRunError("CLIP-ES was not run: it needs pip install 'colocam[clip]'") from error
-        exam = lab.exam(lab.stage1(lab.config((), seed)))
-        tags, size = exam.run.catalogue.tags, exam.run.config.frames.crop
+        evaluation_set = lab.evaluation_set(lab.stage1(lab.config((), seed)))
+        tags, size = evaluation_set.run.catalogue.tags, evaluation_set.run.config.frames.crop
         clip_es = ClipES.load(
             clip.model,
             clip.names or tags,
             background=BACKGROUND if self.background else (),
             refine=Refinement() if self.refine else None,
-            device=exam.run.device,
+            device=evaluation_set.run.device,
         )
         if self.label_from == "average":
-            constant = [measure(exam, _constant(clip_es, number, size))[2] for number in range(len(tags))]
+            constant = [measure(evaluation_set, _constant(clip_es, number, size))[2] for number in range(len(tags))]
             return {"corloc": _mean_over(constant)}
-        classifier = exam.run.classifier()
+        classifier = evaluation_set.run.classifier()
 
         def maps(frames: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
             return clip_es(frames, classes if self.label_from == "given" else classifier(frames).logits.argmax(1))
 
-        result: Result = {"corloc": measure(exam, cam_mapper(maps, size))[2]}
+        result: Result = {"corloc": measure(evaluation_set, cam_mapper(maps, size))[2]}
         if self.label_from == "given":
-            frames, classes = next(exam.evaluated.samples.batches(size, exam.run.device, batch=1))
+            frames, classes = next(evaluation_set.evaluated.samples.batches(size, evaluation_set.run.device, batch=1))
             repeats = 3 if lab.smoke else 20
-            result["ms"] = timing.median_ms(lambda _: clip_es(frames, classes), exam.run.device, repeats)
+            result["ms"] = timing.median_ms(lambda _: clip_es(frames, classes), evaluation_set.run.device, repeats)
         return result
 
 

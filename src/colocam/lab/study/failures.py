@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from colocam.data.samples import Boxes
 from colocam.temporal.path import iou
+from colocam.types import Float64Array
 
 HIT, MISS = 0.5, 0.1
 SEVERAL, WRONG, EMPTY, SHIFT = "Several objects in one box", "Wrong object", "empty", "Sudden shift"
@@ -20,11 +21,13 @@ RULES = {
 SHOWN = 3
 """Examples of a kind, each of another clip."""
 
-Floats = npt.NDArray[np.float64]
-
 
 def find_failures(
-    boxes: Floats, ious: Floats, cam_ious: Floats, true_boxes: Sequence[Boxes], clips: npt.NDArray[np.int64]
+    boxes: Float64Array,
+    ious: Float64Array,
+    cam_ious: Float64Array,
+    true_boxes: Sequence[Boxes],
+    clips: npt.NDArray[np.int64],
 ) -> dict[str, list[int]]:
     """Frames that each rule names, in order; of a sudden shift the second frame.
 
@@ -63,7 +66,7 @@ def examples(found: dict[str, list[int]], clips: npt.NDArray[np.int64]) -> list[
     return chosen
 
 
-def _inside(true: Boxes, box: Floats) -> Floats:
+def _inside(true: Boxes, box: Float64Array) -> Float64Array:
     """(k,) share of each true box that lies in ``box``."""
     sides = np.minimum(true[:, 2:], box[2:]) - np.maximum(true[:, :2], box[:2])
     whole = (true[:, 2:] - true[:, :2]).prod(1)

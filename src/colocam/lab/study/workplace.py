@@ -12,7 +12,7 @@ import torch
 
 from colocam.config import ClipModel, Config, LocalizerStage, Method, load_config
 from colocam.data.catalogue import read_catalogue
-from colocam.evaluation.run_evaluation import Exam, open_exam
+from colocam.evaluation.run_evaluation import EvaluationSet, open_evaluation_set
 from colocam.lab.measuring.record import conditions
 from colocam.lab.study.study_data import StudyData
 from colocam.run import choose_device, open_run
@@ -62,7 +62,7 @@ class Lab:
     val_boxes: bool = False
     smoke: bool = False
     _trained: set[Path] = field(default_factory=set, repr=False)
-    _exams: dict[Path, Exam] = field(default_factory=dict, repr=False)
+    _exams: dict[Path, EvaluationSet] = field(default_factory=dict, repr=False)
 
     def few(self, values: Sequence[T], smoke: int = 2) -> Sequence[T]:
         """All values of a study, or the first ones of a smoke test."""
@@ -112,11 +112,11 @@ class Lab:
             self._trained.add(folder)
         return folder
 
-    def exam(self, run: Path) -> Exam:
+    def evaluation_set(self, run: Path) -> EvaluationSet:
         """The test frames as the classifier of ``run`` sees them; the last one asked for is kept."""
         if run not in self._exams:
             self._exams.clear()
-            self._exams[run] = open_exam(open_run(run, self.device), self.data.truth)
+            self._exams[run] = open_evaluation_set(open_run(run, self.device), self.data.truth)
         return self._exams[run]
 
     def fewest_clips(self) -> int:

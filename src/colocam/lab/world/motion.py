@@ -3,32 +3,31 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from colocam.lab.world.textures import Array, as_float
+from colocam.types import Float64Array
 
-Floats = npt.NDArray[np.float64]
 Size = tuple[int, int]
 """Width and height in pixels."""
 
 
-def spline(knots: Floats, interval: float, time: Floats) -> Floats:
+def spline(knots: Float64Array, interval: float, time: Float64Array) -> Float64Array:
     """Values (..., d) at ``time`` of the Catmull–Rom curve through ``knots`` (k, d), ``interval`` seconds apart."""
     padded = np.concatenate([2 * knots[:1] - knots[1:2], knots, 2 * knots[-1:] - knots[-2:-1]])
     place = np.clip(time / interval, 0, len(knots) - 1)
     index = np.minimum(place.astype(np.intp), len(knots) - 2)
     t = (place - index)[..., None]
     a, b, c, d = (padded[index + step] for step in range(4))
-    curve: Floats = b + 0.5 * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)))
+    curve: Float64Array = b + 0.5 * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)))
     return curve
 
 
-def knots_needed(time: Floats, interval: float) -> int:
+def knots_needed(time: Float64Array, interval: float) -> int:
     """How many knots ``interval`` seconds apart reach to the end of ``time``."""
     return max(int(np.ceil(time.max() / interval)), 1) + 1
 
 
-def wobble(rng: np.random.Generator, time: Floats, *, interval: float, spread: float) -> Floats:
+def wobble(rng: np.random.Generator, time: Float64Array, *, interval: float, spread: float) -> Float64Array:
     """A smooth random function of ``time`` about zero; its knots have the standard deviation ``spread``."""
     return spline(rng.normal(0, spread, (knots_needed(time, interval), 1)), interval, time)[..., 0]
 
@@ -37,9 +36,9 @@ def wobble(rng: np.random.Generator, time: Floats, *, interval: float, spread: f
 class Path:
     """Pose over time, each array shaped like the times: middle in pixels (..., 2), size in pixels, tilt in radians."""
 
-    position: Floats
-    size: Floats
-    tilt: Floats
+    position: Float64Array
+    size: Float64Array
+    tilt: Float64Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ STYLES = {
 
 
 def roam(
-    rng: np.random.Generator, time: Floats, frame: Size, *, size: float, style: Style, limits: tuple[float, float]
+    rng: np.random.Generator, time: Float64Array, frame: Size, *, size: float, style: Style, limits: tuple[float, float]
 ) -> Path:
     """A free path about the frame.
 
@@ -89,7 +88,7 @@ def roam(
     return Path(position, sizes, tilt)
 
 
-def leave(rng: np.random.Generator, path: Path, time: Floats, frame: Size, *, reach: float) -> Path:
+def leave(rng: np.random.Generator, path: Path, time: Float64Array, frame: Size, *, reach: float) -> Path:
     """The same path, but out of the picture for 20–40 % of the time; going and coming take 0.4 seconds each.
 
     ``reach`` is how far the thing goes from its middle, in units of its size.
@@ -109,12 +108,12 @@ def leave(rng: np.random.Generator, path: Path, time: Floats, frame: Size, *, re
 class Camera:
     """Where the camera looks on the canvas, per frame: middle (t, 2) in canvas pixels, zoom (t,), roll (t,) radians."""
 
-    middle: Floats
-    zoom: Floats
-    roll: Floats
+    middle: Float64Array
+    zoom: Float64Array
+    roll: Float64Array
     frame: Size
 
-    def matrix(self, index: int, parallax: float = 1.0) -> Floats:
+    def matrix(self, index: int, parallax: float = 1.0) -> Float64Array:
         """The (2, 3) matrix from frame pixels to canvas pixels; things in front have a ``parallax`` above 1."""
         still = self.middle.mean(0)
         x, y = still + parallax * (self.middle[index] - still)
@@ -124,7 +123,7 @@ class Camera:
         return np.array([[cos, -sin, x - cos * u + sin * v], [sin, cos, y - sin * u - cos * v]])
 
 
-def pan(rng: np.random.Generator, time: Floats, frame: Size, canvas: Size) -> Camera:
+def pan(rng: np.random.Generator, time: Float64Array, frame: Size, canvas: Size) -> Camera:
     """A camera that pans over the canvas, zooms a little, and shakes in some videos."""
     room = (np.array(canvas) - np.array(frame) * 1.12) / 2
     reach = rng.uniform(0.15, 1.0)
@@ -141,12 +140,12 @@ def pan(rng: np.random.Generator, time: Floats, frame: Size, canvas: Size) -> Ca
 class Light:
     """Brightness of a video: per-frame gain per channel (t, 3), one gamma, and a shade (t, h, w) over the picture."""
 
-    gain: Floats
+    gain: Float64Array
     gamma: float
     shade: Array
 
 
-def lighting(rng: np.random.Generator, time: Floats, frame: Size) -> Light:
+def lighting(rng: np.random.Generator, time: Float64Array, frame: Size) -> Light:
     """Light that differs by video and changes over time; darker corners, and a slope of light that turns."""
     drift = wobble(rng, time, interval=1.3, spread=rng.uniform(0.03, 0.22))
     flicker = rng.normal(0, rng.choice([0.0, 0.0, 0.03]), time.shape)

@@ -11,10 +11,10 @@ from colocam.lab.world.backdrop import paint_background, paint_foreground
 from colocam.lab.world.classes import CLASSES, CONTEXTS, distractor
 from colocam.lab.world.colours import Palette, draw_palette, object_colours
 from colocam.lab.world.extent import true_box
-from colocam.lab.world.motion import STYLES, Camera, Floats, Light, Path, Size, leave, lighting, pan, roam
+from colocam.lab.world.motion import STYLES, Camera, Light, Path, Size, leave, lighting, pan, roam
 from colocam.lab.world.sprites import Actor, lay, make_actor
 from colocam.lab.world.textures import Array, as_float
-from colocam.types import Box
+from colocam.types import Box, Float64Array
 
 Image = npt.NDArray[np.uint8]
 
@@ -61,7 +61,7 @@ class Traits:
     objects: int = 1
 
 
-def draw_traits(phases: Floats, index: int) -> Traits:
+def draw_traits(phases: Float64Array, index: int) -> Traits:
     """Traits of video ``index``, evenly spread over the first n videos for every n, so that small sets are balanced.
 
     A Kronecker sequence: trait i of video k follows from ``(phases_i + k·√p_i) mod 1``, p_i a prime. ``phases`` (7,)
@@ -191,7 +191,7 @@ def _hero(
     tag: str,
     traits: Traits,
     *,
-    time: Floats,
+    time: Float64Array,
     frame: Size,
     colours: Array,
 ) -> _Moving:
@@ -205,7 +205,7 @@ def _hero(
 
 
 def _companion(
-    rng: np.random.Generator, tag: str, traits: Traits, time: Floats, frame: Size, colours: Array
+    rng: np.random.Generator, tag: str, traits: Traits, time: Float64Array, frame: Size, colours: Array
 ) -> _Moving:
     """Another object of the class, of the same colours, with a look, a size and a path of its own."""
     size = max(SIZES[0], traits.size * float(rng.uniform(0.6, 1))) * frame[1]
@@ -215,7 +215,7 @@ def _companion(
     return _Moving(actor, roam(rng, time, frame, size=size, style=style, limits=limits))
 
 
-def _passer_by(rng: np.random.Generator, time: Floats, frame: Size) -> _Moving:
+def _passer_by(rng: np.random.Generator, time: Float64Array, frame: Size) -> _Moving:
     size = frame[1] * float(np.exp(rng.uniform(np.log(0.12), np.log(0.42))))
     path = roam(
         rng, time, frame, size=size, style=STYLES[str(rng.choice(list(STYLES)))], limits=(0.7 * size, 1.4 * size)
@@ -232,7 +232,7 @@ def _foreground(rng: np.random.Generator, palette: Palette, canvas: Size, camera
     return paint_foreground(rng, palette.background, *canvas, target=target, size=float(path.size[moment, 0]))
 
 
-def _look(canvas: Array, matrix: Floats, size: Size, border: int) -> Array:
+def _look(canvas: Array, matrix: Float64Array, size: Size, border: int) -> Array:
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     return as_float(cv2.warpAffine(canvas, matrix, size, flags=flags, borderMode=border))
 

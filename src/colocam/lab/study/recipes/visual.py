@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from colocam.boxes import largest_boxes
 from colocam.data.samples import Boxes
-from colocam.evaluation.run_evaluation import Exam, measure, methods_of_run
+from colocam.evaluation.run_evaluation import EvaluationSet, measure, methods_of_run
 from colocam.lab.study.cells import Cam, Cell, Result, Trained, run_cell
 from colocam.lab.study.failures import RULES, examples, find_failures
 from colocam.lab.study.recipe import Study
@@ -17,11 +17,11 @@ from colocam.lab.study.results import Findings, Results
 from colocam.lab.study.study_figures import Pictures
 from colocam.lab.study.study_tables import Table
 from colocam.lab.study.workplace import Lab
-from colocam.maps.mapper import Levels
 from colocam.metrics import best_overlaps
 from colocam.report.cases import choose_cases, save_cases
 from colocam.report.gallery import gallery
 from colocam.run import open_run
+from colocam.types import Levels
 
 CAM, TRAINED = Cam("layercam"), (Trained("tcam"), Trained("colocam"))
 
@@ -44,22 +44,29 @@ class Examples:
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:
         """Measure the three methods on the test frames and choose."""
         runs = {cell.method: run_cell(lab, cell, seed)[0] for cell in TRAINED}
-        exam = lab.exam(lab.stage1(lab.config((), seed)))
-        mappers = methods_of_run(exam.run, [CAM.name])
+        evaluation_set = lab.evaluation_set(lab.stage1(lab.config((), seed)))
+        mappers = methods_of_run(evaluation_set.run, [CAM.name])
         for method, run in runs.items():
             mappers[method] = methods_of_run(open_run(run, lab.device), [])[method]
         maps, thresholds = {}, {}
         for name, mapper in mappers.items():
-            maps[name], thresholds[name], _ = measure(exam, mapper)
-        samples, true = exam.evaluated.samples, exam.evaluated.boxes
-        boxes, ious = _boxes(exam, maps["colocam"], thresholds["colocam"])
-        _, cam_ious = _boxes(exam, maps[CAM.name], thresholds[CAM.name])
-        clips = samples.picks.clips.numpy()
+            maps[name], thresholds[name], _ = measure(evaluation_set, mapper)
+        samples, true = evaluation_set.evaluated.samples, evaluation_set.evaluated.boxes
+        boxes, ious = _boxes(evaluation_set, maps["colocam"], thresholds["colocam"])
+        _, cam_ious = _boxes(evaluation_set, maps[CAM.name], thresholds[CAM.name])
+        clips = samples.indices.clips.numpy()
         failures = find_failures(boxes, ious, cam_ious, true, clips)
         chosen = [case for case in choose_cases(ious, samples.classes.numpy(), clips) if case[1] != "empty"]
         chosen += examples(failures, clips)
         save_cases(
-            folder / "cases.npz", samples, true, maps, thresholds, exam.predicted, exam.evaluated.tags, chosen=chosen
+            folder / "cases.npz",
+            samples,
+            true,
+            maps,
+            thresholds,
+            evaluation_set.predicted,
+            evaluation_set.evaluated.tags,
+            chosen=chosen,
         )
         return {
             "frames": len(samples),
@@ -69,10 +76,12 @@ class Examples:
         }
 
 
-def _boxes(exam: Exam, maps: Levels, threshold: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _boxes(
+    evaluation_set: EvaluationSet, maps: Levels, threshold: float
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """(N, 4) boxes, not-a-number where there is none, and (N,) IoU, not-a-number without the object."""
-    true: list[Boxes] = exam.evaluated.boxes
-    present = exam.evaluated.present
+    true: list[Boxes] = evaluation_set.evaluated.boxes
+    present = evaluation_set.evaluated.present
     boxes, found = largest_boxes(maps, threshold)
     ious = np.full(len(maps), np.nan)
     overlaps = best_overlaps(boxes[present][:, None], [frame for frame in true if len(frame)])[:, 0]
