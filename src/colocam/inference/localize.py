@@ -11,11 +11,11 @@ from colocam.errors import ColocamError
 from colocam.inference.jobs import Job, find_jobs, fingerprint, refuse_overwriting
 from colocam.inference.localizer import Localizer
 from colocam.inference.options import Options
-from colocam.inference.pipeline import ahead
 from colocam.inference.sinks import AnnotatedVideo, LocalizationTable
 from colocam.types import VideoFrame
 from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import graceful_stop, stop_requested
+from colocam.utils.prefetch import ahead
 from colocam.utils.progress import progress, say
 from colocam.video.description import describe, picture_names, read_made, write_source
 from colocam.video.frame_choice import ALL, FrameChoice

@@ -22,7 +22,7 @@ from colocam.config.card import Card
 from colocam.errors import ColocamError, suggest
 from colocam.inference.network import Answers, Finish, Network, begin
 from colocam.inference.options import SMOOTH, Options
-from colocam.inference.pipeline import ahead, in_parts
+from colocam.inference.pipeline import in_parts
 from colocam.inference.runtimes import open_network
 from colocam.inference.stages import Maps, Pictures, heat_of, resize, softmax
 from colocam.temporal.cuts import colour_histograms, find_cuts
@@ -31,6 +31,7 @@ from colocam.temporal.presence import SHARE, Calibration, Presence
 from colocam.temporal.smoothing import FrameObservation, single, steady
 from colocam.temporal.tracks import each, steady_instances
 from colocam.types import Box, Localization, VideoFrame
+from colocam.utils.prefetch import ahead
 from colocam.video.frame_choice import Chosen, FrameChoice
 
 WORKERS = min(16, os.cpu_count() or 1)
