@@ -61,7 +61,7 @@ def localize_file(
     choice: FrameChoice = ALL,
     format: str | None = None,  # noqa: A002 - FFmpeg's word
     device: str | None = None,
-    **options: Any,
+    **options: Any,  # noqa: ANN401 - the fields of Options
 ) -> Written:
     """Write ``OUT/<video>.mp4`` with heat-map, boxes and labels, and ``OUT/<video>.<table>``, a row per object.
 
@@ -91,7 +91,7 @@ def localize_videos(
     overwrite: bool = False,
     format: str | None = None,  # noqa: A002 - FFmpeg's word
     device: str | None = None,
-    **options: Any,
+    **options: Any,  # noqa: ANN401 - the fields of Options
 ) -> Iterator[Written]:
     """Do the same for several videos and for all in folders, and tell of each when it is done.
 

@@ -21,7 +21,7 @@ OUTPUTS = ("logits", "probabilities", "maps", "peaks", "activations", "threshold
 activation maps (B, K), LayerCAMs of the classes (B, K, h', w'), τ as a scalar."""
 CARD = "colocam.card"
 """Key of the model card among the file's metadata."""
-ROWS = 8
+ROWS = 16
 """Frames of one pass."""
 INSTALL = "pip install 'colocam[onnx]'"
 

@@ -23,7 +23,7 @@ from colocam.utils.cuda_graphs import RecordedPass
 from colocam.utils.device import choose_device
 from colocam.utils.progress import say
 
-ROWS = {"cpu": 8, "cuda": 128}
+ROWS = {"cpu": 16, "cuda": 128}
 """Frames of one pass."""
 SIDE_BY_SIDE = 2
 """Passes that a CPU computes at the same time, each with its share of the threads: threads that share one pass wait for

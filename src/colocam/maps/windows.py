@@ -27,8 +27,3 @@ def window_starts(cuts: npt.NDArray[np.bool_], position: int = 0) -> tuple[npt.N
     frames_into_shot = index - shot
     after = int(frames_into_shot[-1]) + 1 if len(cuts) else position
     return frames_into_shot % WINDOW == 0, after
-
-
-def window_ids(cuts: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """(T,) index of the window that each of T frames of one video belongs to, from their cuts (T,)."""
-    return np.cumsum(window_starts(cuts)[0], dtype=np.int64) - 1
