@@ -35,7 +35,6 @@ HEAT: Float32Array = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float
 
 S = TypeVar("S")
 T = TypeVar("T")
-N = TypeVar("N", NetworkOutput, HostOutput)
 
 
 class Pass(NamedTuple):
@@ -140,7 +139,7 @@ def postprocess_frames(passes: SubmittedPasses, cuts: CutFinder, settings: MapSe
             output = checked(future.result(), len(one.images), settings.classes)
             wait = settings.start([output], np.arange(len(one.images)))
             found = np.zeros(len(one.frames), bool) if one.histograms is None else cuts.push(one.histograms)
-            yield MappedFrames(one.frames, found, lambda wait=wait, new=one.new: _rows(wait(), new))
+            yield MappedFrames(one.frames, found, partial(_new_rows, wait, one.new))
 
 
 def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings) -> Iterator[MappedFrames]:
@@ -223,8 +222,13 @@ def _resize(pairs: list[tuple[VideoFrame, Levels]], *, histograms: bool) -> list
     return [colour_histograms(image[None]) for _, image in pairs] if histograms else []
 
 
-def _rows(output: N, rows: slice) -> N:
-    return type(output)(*(part[rows] for part in output))
+def _rows(output: NetworkOutput, rows: slice) -> NetworkOutput:
+    return NetworkOutput(*(part[rows] for part in output))
+
+
+def _new_rows(wait: Callable[[], HostOutput], new: slice) -> HostOutput:
+    logits, maps, peaks = wait()
+    return HostOutput(logits[new], maps[new], peaks[new])
 
 
 def _split(outputs: list[NetworkOutput], count: int) -> tuple[list[NetworkOutput], list[NetworkOutput]]:

@@ -21,7 +21,6 @@ from colocam.models.model_file import load_model
 from colocam.types import Levels
 from colocam.utils.cuda_graphs import RecordedPass
 from colocam.utils.device import choose_device
-from colocam.utils.progress import say
 
 ROWS = {"cpu": 16, "cuda": 128}
 """Frames of one pass."""
@@ -35,7 +34,9 @@ Outputs = tuple[Tensor, Tensor, Tensor, Tensor]
 class TorchNetwork:
     """The trained network on a device: batch norms folded, channels last, one foreground map instead of two logits.
 
-    On a GPU the weights are bfloat16, a pass is a CUDA graph, and maps are 8-bit levels, a quarter of the bytes.
+    On a GPU the weights are bfloat16, a pass is a CUDA graph, and maps are 8-bit levels, a quarter of the bytes. cuDNN
+    chooses kernels by its rules, not by timing them, and nothing is compiled during a video: both would make rounding
+    differ from run to run.
 
     Attributes:
         device: where it runs.
@@ -50,7 +51,6 @@ class TorchNetwork:
         self.net = fold_batch_norms(net, torch.zeros(1, 3, size, size, dtype=torch.uint8, device=home))
         fold_two_maps(self.net)
         self.net.to(device)
-        self._run: Callable[[Tensor], Outputs] = self.eager
         if device.type == "cuda":
             _hold_in_bfloat16(self.net)
             self._records = True
@@ -78,34 +78,14 @@ class TorchNetwork:
     def infer(self, frames: Tensor) -> NetworkOutput:
         """Output for frames (B, 3, S, S) on the device: float32, but on a GPU maps are 8-bit levels."""
         if self.device.type != "cuda":
-            return NetworkOutput(*self._run(frames), frames)
+            return NetworkOutput(*self.eager(frames), frames)
         if self._records and (self._recorded is None or self._recorded.input.shape != frames.shape):
             self._record(frames)
         if self._recorded is None:
-            return NetworkOutput(*self._run(frames), frames)
+            return NetworkOutput(*self.eager(frames), frames)
         # The next pass overwrites the recorded outputs; a window may need them longer.
         logits, maps, peaks, activations = (part.clone() for part in self._recorded.replay(frames))
         return NetworkOutput(logits, maps, peaks, activations, frames)
-
-    def compile(self) -> None:
-        """Fuse kernels with ``torch.compile``; a network that cannot be compiled stays eager.
-
-        Fused kernels round differently, so this is done only where a caller asks for it.
-        """
-        self._recorded = None
-        compiled = torch.compile(self.eager, dynamic=False)
-
-        def run(frames: Tensor) -> Outputs:
-            try:
-                return compiled(frames)
-            except torch.OutOfMemoryError:
-                raise
-            except RuntimeError as error:
-                say(f"the network is not compiled, compiling it failed: {first_line(error)}")
-                self._run = self.eager
-                return self.eager(frames)
-
-        self._run = run
 
     def eager(self, frames: Tensor) -> Outputs:
         """Logits, maps, peaks and activations, see :meth:`infer`."""
@@ -120,10 +100,12 @@ class TorchNetwork:
         """Record a CUDA graph for passes of this shape; a network that cannot be recorded is launched each time."""
         self._recorded = None  # frees its memory
         try:
-            self._recorded = RecordedPass(self._run, frames)
+            self._recorded = RecordedPass(self.eager, frames)
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
+            from colocam.utils.progress import say  # noqa: PLC0415 - needs rich, which a network does not
+
             self._records = False
             say(f"the network is launched layer by layer, recording it failed: {first_line(error)}")
 
