@@ -43,8 +43,8 @@ class OnnxNetwork:
 
 
 def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]:
-    """Open a file of ``colocam export --model onnx``."""
-    again = f"make it with 'colocam export --model onnx RUN -o {path.name}'"
+    """Open a file written by ``colocam export-model``."""
+    again = f"make it with 'colocam export-model RUN -o {path.name}'"
     if device not in {None, "cpu"}:
         raise ArgumentError("device", f"{device}: {path} runs on the CPU only: use cpu, or give the run folder")
     if not path.is_file():
