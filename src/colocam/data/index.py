@@ -8,11 +8,11 @@ from pathlib import Path
 
 from colocam.data.image_spans import Listing
 from colocam.data.manifest import read_manifest
-from colocam.data.table_rows import number, read_rows
 from colocam.data.truth import Truth, box_of_corners
 from colocam.errors import ColocamError
 from colocam.types import Box, Clip
 from colocam.utils.files import write_text
+from colocam.utils.tables import number, read_rows
 from colocam.video.image_files import natural_key
 
 MANIFEST_COLUMNS = ("path", "tag", "split", "video", "clip", "pictures")
