@@ -10,7 +10,7 @@ import pytest
 from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.export.read_tables import plain, read_videos
-from colocam.inference.sinks import LocalizationTable
+from colocam.inference.table import LocalizationTable
 from colocam.types import Box, Localization
 from colocam.video.description import describe, write_source
 from colocam.video.reader import VideoInfo
