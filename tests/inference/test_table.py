@@ -2,6 +2,7 @@
 
 import csv
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +13,10 @@ from pycocotools import mask as coco_mask
 
 from colocam.errors import ColocamError
 from colocam.inference import table as tables
-from colocam.inference.table import COLUMNS, LocalizationTable
+from colocam.inference.table import COLUMNS, LocalizationTable, read_table
 from colocam.types import Box, Localization
 
+STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
 BOX = Box(10, 8, 40, 30)
 NASTY = ["кошка", 'a "quoted", tag', "two\nlines", "=1+1", "", "猫"]
 
@@ -168,3 +170,29 @@ def test_columns_on_demand(tmp_path, suffix):
     assert header == [*COLUMNS, "track", "mask"]
     counts = coco_mask.encode(np.asfortranarray(mask.astype(np.uint8)))["counts"].decode()
     assert values == [(3, counts), (None, None)]
+
+
+@pytest.mark.parametrize("name", ["none", "online", "offline"])
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_tables_of_version_0_1_0_are_read_and_written_byte_for_byte(tmp_path, name, separator):
+    """Also after a spreadsheet of another country has saved them: semicolons, decimal commas, a byte-order mark."""
+    stored = STORED / f"{name}.csv"
+    text = stored.read_text(encoding="utf-8")
+    saved = tmp_path / "saved.csv"
+    if separator == ";":
+        text = text.translate(str.maketrans(",.", ";,")).replace("\n", "\r\n")
+    saved.write_bytes(text.encode("utf-8-sig" if separator == ";" else "utf-8"))
+    header = stored.read_text(encoding="utf-8").splitlines()[0].split(",")
+    with LocalizationTable(tmp_path / "again.csv", header[len(COLUMNS) :]) as table:
+        table.write_rows(read_table(saved))
+    assert (tmp_path / "again.csv").read_bytes() == stored.read_bytes()
+
+
+def test_rows_come_in_the_order_of_frames(tmp_path):
+    path = tmp_path / "boxes.csv"
+    path.write_text("x1,y1,x2,y2,frame\n1,2,3,4,7\n,,,,2\n5,6,7,8,7\n", encoding="utf-8")
+    rows = read_table(path)
+    assert rows.frame.tolist() == [2, 7, 7]
+    np.testing.assert_array_equal(rows.box, [[np.nan] * 4, [1, 2, 3, 4], [5, 6, 7, 8]])
+    assert rows.track.tolist() == [-1] * 3
+    assert np.isnan(rows.pts).all()
