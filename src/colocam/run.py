@@ -19,6 +19,7 @@ from colocam.metrics import RESERVED
 from colocam.models import Classifier
 from colocam.types import Clip, Split
 from colocam.utils.checkpoint import load_checkpoint
+from colocam.utils.device import choose_device
 from colocam.utils.files import explain_os_errors, write_json
 
 BEGUN = ("environment.json", "data.json")
@@ -124,23 +125,6 @@ def create_run(
         write_json(out / "data.json", described)
         write_config(out / "config.yaml", config)
     return Run(out, config, catalogue, frames, compute_device)
-
-
-def choose_device(name: str | None) -> torch.device:
-    """``cpu``, ``cuda`` or ``cuda:<number>``; without a name the GPU, if there is one."""
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ColocamError(f"--device {name}: give cpu or cuda") from error
-    if device.type not in {"cpu", "cuda"}:
-        raise ColocamError(f"--device {name}: give cpu or cuda")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ColocamError(
-            f"--device {name}: torch sees no such GPU; use --device cpu, or install a GPU build of torch"
-        )
-    return device
 
 
 def untrained(config: Config) -> Backbone:
