@@ -176,7 +176,7 @@ def test_videos_in_place_of_descriptions(tmp_path, write_table, row, make_video)
     (video,) = read_videos([table], [film])
     assert (video.source.width, video.source.height, video.source.frames) == (64, 48, 5)
     assert video.source.path == film
-    with pytest.raises(ColocamError, match="videos must name one video per table, in order: got 2 for 1"):
+    with pytest.raises(ColocamError, match="videos must name one video per table, got 2 for 1"):
         read_videos([table], [film, film])
 
 

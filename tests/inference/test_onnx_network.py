@@ -85,7 +85,7 @@ def test_a_run_folder_without_torch(trained, video, tmp_path):
     assert process.returncode == 1
     assert process.stderr == (
         f"error: torch, which the run folder {trained} needs, is not installed: pip install torch, "
-        "or give a file of 'colocam export --model onnx'\n"
+        "or give a file of 'colocam export-model'\n"
     )
 
 
@@ -165,8 +165,8 @@ def damaged(onnx_file, target, damage):
         ("text", "onnxruntime cannot open {path} ("),
         ("no operator", "onnxruntime cannot open {path} ("),
         ("foreign", "{path} is not a model of colocam (it holds no model card): make it with 'colocam export"),
-        ("no json", "{path} is not a colocam model card: make it with 'colocam export --model onnx RUN -o"),
-        ("no card", "{path} is not a colocam model card: make it with 'colocam export --model onnx RUN -o"),
+        ("no json", "{path} is not a colocam model card: make it with 'colocam export-model RUN -o"),
+        ("no card", "{path} is not a colocam model card: make it with 'colocam export-model RUN -o"),
         ("format", "{path} has format 99, this colocam reads 2: update colocam"),
         ("tags", "{path} does not compute what its model card says: make it with 'colocam export"),
         ("size", "{path} does not compute what its model card says: make it with 'colocam export"),
@@ -182,7 +182,7 @@ def test_files_that_are_no_models_of_ours(colocam, onnx_file, video, tmp_path, d
 
 
 def test_no_such_file(tmp_path):
-    with pytest.raises(ColocamError, match=r"^no model at .*gone\.onnx: make it with 'colocam export --model onnx RUN"):
+    with pytest.raises(ColocamError, match=r"^no model at .*gone\.onnx: make it with 'colocam export-model RUN"):
         Localizer.load(tmp_path / "gone.onnx")
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from colocam.errors import ColocamError, suggest
+from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.export import coco, cvat, flat, label_studio, masks, mot, voc, yolo
 from colocam.export.labels import LabelledVideo, LabelSet, Options
 from colocam.export.read_tables import read_videos
@@ -39,7 +39,7 @@ class Format(NamedTuple):
 FORMATS: dict[str, Format] = {
     "coco": Format("COCO JSON, boxes and masks", coco.write, images=True),
     "yolo": Format("YOLO text files with data.yaml", yolo.write, images=True),
-    "voc": Format("Pascal VOC XML; pixels count from 1, which CVAT and Datumaro ignore", voc.write, images=True),
+    "voc": Format("Pascal VOC XML; pixels count from 1 (CVAT reads from 0)", voc.write, images=True),
     "mot": Format("MOTChallenge, one folder per video", mot.write, images=True),
     "cvat": Format("CVAT for video 1.1, tracks with key frames", cvat.write),
     "label-studio": Format("Label Studio tasks with predictions", label_studio.write),
@@ -73,12 +73,12 @@ def export(
     """
     out, options = Path(out), options or Options()
     if to not in FORMATS:
-        raise ColocamError(f"to must be a label format, got {to!r}{suggest(to, list(FORMATS))}")
+        raise ArgumentError("to", f"must be a label format, got {to!r}{suggest(to, list(FORMATS))}")
     if options.images and not FORMATS[to].images:
         able = ", ".join(name for name, format_ in FORMATS.items() if format_.images)
-        raise ColocamError(f"images cannot be written for {to!r}: only for {able}")
+        raise ArgumentError("images", f"cannot be written for {to!r}: only for {able}")
     if not options.tolerance >= 0:
-        raise ColocamError(f"tolerance must be 0 or more pixels, got {options.tolerance}")
+        raise ArgumentError("tolerance", f"must be 0 or more pixels, got {options.tolerance}")
     labels = LabelSet(read_videos([Path(table) for table in tables], [Path(video) for video in videos]))
     if not labels.classes:
         raise ColocamError(f"{tables[0]}: no row has a box, so there is nothing to export")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import cv2
 
-from colocam.errors import ColocamError
+from colocam.errors import ArgumentError, ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.types import VideoFrame
 from colocam.utils.progress import progress
@@ -26,7 +26,7 @@ def write_images(videos: list[LabelledVideo], target: Callable[[LabelledVideo, i
     for video in videos:
         source, wanted = video.source, set(video.listed.tolist())
         if not source.path.exists():
-            raise ColocamError(f"images need the video, but {source.path} does not exist: name it with `videos`")
+            raise ArgumentError("images", f"need the video, but {source.path} does not exist: name it with `videos`")
         with progress(f"writing frames of {source.file}", len(wanted), unit="frames") as advance:
             for frame in _frames(video):
                 if frame.index not in wanted:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from colocam.errors import ColocamError, first_line
+from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.inference.onnx_network import CARD, FRAMES, INSTALL, OUTPUTS, open_onnx
 from colocam.models import LocalizerNet, foreground
 from colocam.models.model_file import Model, load_model
@@ -51,7 +51,7 @@ def export_onnx(run: str | Path, out: str | Path) -> Path:
     """
     out = Path(out)
     if out.suffix.lower() != ".onnx" or out.is_dir():
-        raise ColocamError(f"out must be a file that ends in .onnx, got {out}")
+        raise ArgumentError("out", f"must be a file that ends in .onnx, got {out}")
     model = load_model(Path(run))
     if sum(value.nbytes for value in model.net.state_dict().values()) > MOST_BYTES:
         raise ColocamError(f"the weights in {run} exceed the 2 GiB that an ONNX file can hold: use the run folder")

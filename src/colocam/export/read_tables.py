@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from colocam.errors import ColocamError
+from colocam.errors import ArgumentError, ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.inference.table import read_table
 from colocam.utils.files import plain
@@ -15,7 +15,7 @@ from colocam.video.description import probe_source, read_source
 def read_videos(tables: list[Path], videos: list[Path]) -> list[LabelledVideo]:
     """Read tables, each with its video: one of ``videos``, or what ``<table>.video.json`` describes."""
     if videos and len(videos) != len(tables):
-        raise ColocamError(f"videos must name one video per table, in order: got {len(videos)} for {len(tables)}")
+        raise ArgumentError("videos", f"must name one video per table, got {len(videos)} for {len(tables)}")
     read: list[LabelledVideo] = []
     for index, table in enumerate(tables):
         if not table.is_file():

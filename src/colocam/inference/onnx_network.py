@@ -39,8 +39,8 @@ class OnnxNetwork:
 
 
 def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]:
-    """Open a file of ``colocam export --model onnx``."""
-    again = f"make it with 'colocam export --model onnx RUN -o {path.name}'"
+    """Open a file of ``colocam export-model``."""
+    again = f"make it with 'colocam export-model RUN -o {path.name}'"
     if device not in {None, "cpu"}:
         raise ColocamError(f"--device {device}: {path} runs on the CPU: leave --device out, or give the run folder")
     if not path.is_file():

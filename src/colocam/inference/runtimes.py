@@ -11,7 +11,7 @@ def open_network(model: Path, device: str | None = None) -> tuple[Network, Card]
     """Open a trained model.
 
     Args:
-        model: a run folder, which PyTorch runs, or a file of ``colocam export --model onnx``, for which no torch is
+        model: a run folder, which PyTorch runs, or a file of ``colocam export-model``, for which no torch is
             imported: onnxruntime runs it on the CPU.
         device: ``cpu`` or ``cuda``; without it, the GPU if there is one and the model is a run folder.
     """
@@ -24,6 +24,6 @@ def open_network(model: Path, device: str | None = None) -> tuple[Network, Card]
     except ModuleNotFoundError as error:
         raise ColocamError(
             f"{error.name}, which the run folder {model} needs, is not installed: pip install {error.name}, "
-            "or give a file of 'colocam export --model onnx'"
+            "or give a file of 'colocam export-model'"
         ) from error
     return open_torch(model, device)
