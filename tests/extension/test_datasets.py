@@ -14,14 +14,14 @@ from typing import Annotated
 from colocam.data import DATASETS, Dataset, Index, Truth
 from colocam.types import Box, Clip
 
-def index(root: Path, *, scale: Annotated[float, "Factor of the boxes."] = 1.0) -> Index:
+def read(root: Path, *, scale: Annotated[float, "Factor of the boxes."] = 1.0) -> Index:
     clips, boxes = [], {}
     for name, entry in json.loads((root / "labels.json").read_text()).items():
         clips.append(Clip(name, entry["tag"], entry["split"], root / f"{name}.mp4", video=name))
         boxes[name] = {int(k): [Box(*(scale * side for side in box))] for k, box in entry["boxes"].items()}
     return Index(tuple(clips), Truth(boxes))
 
-DATASETS["mine"] = Dataset("my videos with labels.json", index)
+DATASETS["mine"] = Dataset("my videos with labels.json", read)
 """
 
 

@@ -4,6 +4,7 @@ torch is imported inside the commands, so that ``colocam --help`` is fast.
 """
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -26,13 +27,13 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for command in (demo, train, evaluate, report, localize, review):
-    app.command(cls=Command)(command)
-app.command(cls=ExportCommand)(export)
-app.command(cls=Command)(export_model)
+COMMANDS: list[Callable[..., None]] = [
+    *(demo, train, evaluate, report, localize, review),
+    *(export, export_model, bench, study),
+]
+for command in COMMANDS:
+    app.command(cls=ExportCommand if command is export else Command)(command)
 app.add_typer(index_app, name="index")
-for command in (bench, study):
-    app.command(cls=Command)(command)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - called by typer

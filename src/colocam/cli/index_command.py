@@ -40,8 +40,8 @@ index_app = typer.Typer(
 
 
 def _command(name: str, dataset: "Dataset") -> Any:  # noqa: ANN401 - a command of click
-    """A command whose arguments are those of ``dataset.index``."""
-    parameters = [_parameter(one) for one in signature(dataset.index, eval_str=True).parameters.values()]
+    """A command whose arguments are those of ``dataset.read``."""
+    parameters = [_parameter(one) for one in signature(dataset.read, eval_str=True).parameters.values()]
 
     def run(out: Path | None = None, **values: Any) -> None:  # noqa: ANN401
         from colocam.data.datasets import index_dataset

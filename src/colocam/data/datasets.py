@@ -4,10 +4,10 @@ To add one, write a function and register it; its keyword arguments become optio
 
 >>> from colocam.data import DATASETS, Dataset, Index, Truth
 >>> from colocam.types import Box, Clip
->>> def index(root, *, year: int = 2026) -> Index:
+>>> def read(root, *, year: int = 2026) -> Index:
 ...     clip = Clip("cat/1", tag="cat", split="test", path=root / f"{year}.mp4", video="cat/1")
 ...     return Index((clip,), Truth({"cat/1": {0: [Box(1, 2, 30, 40)]}}))
->>> DATASETS["mine"] = Dataset("my videos", index)
+>>> DATASETS["mine"] = Dataset("my videos", read)
 """
 
 from collections.abc import Callable
@@ -29,12 +29,12 @@ class Dataset(NamedTuple):
 
     Attributes:
         title: what it is, in a few words; the command line's help prints it.
-        index: reads it; the first argument is a path, further ones are options of the command. A text in
+        read: reads it; the first argument is a path, further ones are options of the command. A text in
             ``Annotated[int, "Seed of the sampling."]`` is the option's help.
     """
 
     title: str
-    index: Callable[..., Index]
+    read: Callable[..., Index]
 
 
 DATASETS: dict[str, Dataset] = {
@@ -51,14 +51,14 @@ def index_dataset(name: str, root: Path, out: Path | None = None, **options: Any
         name: one of :data:`DATASETS`.
         root: the data set's folder or file.
         out: folder to write to; by default one in the current folder that is named after the data set.
-        options: keyword arguments of ``DATASETS[name].index``.
+        options: keyword arguments of ``DATASETS[name].read``.
 
     Returns:
         The paths of ``manifest.csv`` and ``truth.csv``.
     """
     if name not in DATASETS:
         raise ArgumentError("name", f"must be a data set, got {name!r}{suggest(name, list(DATASETS))}")
-    index = DATASETS[name].index(root, **options)
+    index = DATASETS[name].read(root, **options)
     _print_counts(index)
     for note in index.notes:
         say(f"note: {note}")
