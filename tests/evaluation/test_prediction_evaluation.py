@@ -332,7 +332,7 @@ def test_wrong_commands(colocam, tmp_path, truth, map_truth, trained):
     assert "give either run folders or --predictions" in colocam("evaluate", "--boxes", truth).error
     assert "give either run folders or --predictions" in colocam(*predicted, trained, "--boxes", truth).error
     assert "--size is for --predictions" in colocam("evaluate", trained, "--boxes", truth, "--size", 224).error
-    assert "--split tset: give one of" in colocam(*predicted, "--boxes", truth, "--split", "tset").error
+    assert "--split must be one of" in colocam(*predicted, "--boxes", truth, "--split", "tset").error
     assert "--masks need maps" in colocam(*predicted, "--boxes", truth, "--masks", maps).error
     folder = ("evaluate", "--predictions", maps, "--boxes", map_truth)
     assert "--size is for boxes" in colocam(*folder, "--size", 224).error
