@@ -7,7 +7,7 @@ import pytest
 from colocam.utils.lazy import lazy_names
 
 
-@pytest.mark.parametrize("package", ["colocam", "colocam.boxes", "colocam.data", "colocam.inference", "colocam.report"])
+@pytest.mark.parametrize("package", ["colocam", "colocam.boxes", "colocam.inference", "colocam.report"])
 def test_every_public_name_is_there(package):
     module = import_module(package)
     for name in module.__all__:

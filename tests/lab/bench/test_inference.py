@@ -61,7 +61,7 @@ def test_without_ffmpeg_its_stages_are_left_out():
     """On a machine without PyAV: the module is imported, and files are not measured."""
     code = (
         "import sys; sys.modules['av'] = None\n"
-        "from colocam.lab.bench import inference\n"
+        "from colocam.lab.bench import bench_inference as inference\n"
         "assert not inference._has_ffmpeg()\n"
         "print([name for name in ('av', 'pyarrow', 'rich') if sys.modules.get(name)])"
     )
@@ -82,7 +82,7 @@ def test_a_stand_in_for_pyav_is_no_ffmpeg():
         "from unittest.mock import MagicMock\n"
         "for name in ('av', 'av.container', 'av.sidedata.sidedata', 'av.video.reformatter', 'av.video.stream'):\n"
         "    sys.modules[name] = MagicMock()\n"
-        "from colocam.lab.bench import inference\n"
+        "from colocam.lab.bench import bench_inference as inference\n"
         "print(inference._has_ffmpeg())"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
