@@ -148,8 +148,8 @@ class Losses(Section):
     barrier_max: Positive = 10.0
     coloc: NonNegative = 1.0
     """λ_c of eq. 4; 0 leaves the temporal term out (F-CAM)."""
-    weighting: Literal["adaptive", "constant", "cut"] = "adaptive"
-    """adaptive: divide eq. 4 by its own magnitude (eq. 5); cut: each map by its own association (normalised cut)."""
+    weighting: Literal["adaptive", "constant"] = "adaptive"
+    """adaptive: divide eq. 4 by its own magnitude (eq. 5); constant: use λ_c as given."""
     divisor: Literal["affinity", "energy"] = "affinity"
     """What the adaptive weight divides by: affinity ΣSᵀWS (the published figures), energy |R_c| (the paper's text)."""
 

@@ -14,7 +14,7 @@ from colocam.data.augment import crop, draw_crops
 from colocam.data.batches import BatchIndices, kept_clips, plan_sequences, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samplers import SAMPLERS
-from colocam.losses import CoLocLoss, CRFLoss, CutLoss, PartialCrossEntropy, SizeConstraint
+from colocam.losses import CoLocLoss, CRFLoss, PartialCrossEntropy, SizeConstraint
 from colocam.maps.mapper import decoder_mapper
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.training.loop import Task, Validation
@@ -26,10 +26,8 @@ from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
 
 
-def color_term(settings: Losses) -> CoLocLoss | CutLoss:
-    """The term across frames, as eq. 4 with the weight of eq. 5 or as a normalised cut."""
-    if settings.weighting == "cut":
-        return CutLoss(settings.sigma_rgb)
+def color_term(settings: Losses) -> CoLocLoss:
+    """The term across frames: eq. 4 with the weight of eq. 5."""
     return CoLocLoss(settings.sigma_rgb, weighting=settings.weighting, divisor=settings.divisor)
 
 
