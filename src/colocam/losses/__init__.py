@@ -10,5 +10,16 @@ from colocam.losses.coloc import CoLocLoss
 from colocam.losses.crf import CRFLoss
 from colocam.losses.partial_cross_entropy import PartialCrossEntropy
 from colocam.losses.size import SizeConstraint
+from colocam.losses.terms import LOSSES, Loss, StepTensors, Term
 
-__all__ = ["CRFLoss", "CoLocLoss", "PartialCrossEntropy", "SizeConstraint", "require_finite"]
+__all__ = [
+    "LOSSES",
+    "CRFLoss",
+    "CoLocLoss",
+    "Loss",
+    "PartialCrossEntropy",
+    "SizeConstraint",
+    "StepTensors",
+    "Term",
+    "require_finite",
+]

@@ -98,8 +98,7 @@ def localizer_task(
         if weights.crf:
             found["crf"] = weights.crf * crf_loss(frames, maps)
         if weights.size:
-            size_loss.set_epoch(epoch)
-            found["size"] = weights.size * size_loss(maps)
+            found["size"] = weights.size * size_loss(maps, epoch)
         if weights.coloc:
             found["coloc"] = weights.coloc * coloc_loss(frames, maps, loaded["sequences"], indices.count)
         return found
