@@ -20,7 +20,7 @@ from colocam.maps.focus import classes_of, of_classes
 from colocam.maps.postprocess import finish
 from colocam.models import LocalizerNet
 from colocam.models.model_file import load_model
-from colocam.training.recorded import RecordedPass
+from colocam.utils.cuda_graphs import RecordedPass
 
 BATCH = {"cpu": 32, "cuda": 128}
 """Frames at once that suit a device."""

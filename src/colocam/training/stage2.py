@@ -19,9 +19,9 @@ from colocam.maps.mapper import decoder_mapper
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.training.loop import Task, Validation
 from colocam.training.presence import FramesInUse, all_frames
-from colocam.training.recorded import Recorded
 from colocam.training.seeds import draw_chances, pick_seeds
 from colocam.training.validation import Validator
+from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
 
