@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from colocam.utils.cuda_graphs import capture
+
 WARM = 3
 """Calls before those that are timed."""
 FEWEST, ENOUGH_S = 3, 20.0
@@ -47,15 +49,7 @@ def _once_ms(call: Callable[[int], object], i: int, device: torch.device) -> flo
 
 def graph_ms(call: Callable[[int], object], device: torch.device, repeats: int) -> float:
     """Median milliseconds of call(0) replayed as a CUDA graph: the device's work without the launches."""
-    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-    stream.wait_stream(torch.cuda.current_stream(device))
-    with torch.cuda.stream(stream):
-        for _ in range(WARM):
-            call(0)
-    torch.cuda.current_stream(device).wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        kept = call(0)
+    graph, kept = capture(lambda: call(0), device)
     result = median_ms(lambda _: graph.replay(), device, repeats)
     del kept
     return result
