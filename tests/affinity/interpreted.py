@@ -5,7 +5,7 @@ import torch
 
 from colocam.affinity import cuda, engine, grid
 from colocam.affinity.basis import color_basis
-from colocam.losses import CoLocLoss, CRFLoss, coloc, energy, fused
+from colocam.losses import CoLocLoss, CRFLoss, coloc, fused, pairwise
 
 FRAMES, PIXELS = 3, 150
 # Few cells keep the interpreter quick.
@@ -138,7 +138,7 @@ def test_losses_through_the_kernels(monkeypatch, loss):
 
     value, gradient = both()
     monkeypatch.setattr(engine, "_twin", lambda _: cuda)
-    for module in (coloc, energy):
+    for module in (coloc, pairwise):
         monkeypatch.setattr(module, "on_kernels", lambda _: True)
     found_value, found_gradient = both()
     torch.testing.assert_close(found_value, value, rtol=ROUNDING, atol=0)

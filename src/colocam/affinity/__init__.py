@@ -12,7 +12,7 @@ from colocam.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from colocam.affinity.bilateral import bilateral_product
-    from colocam.affinity.color import color_product
+    from colocam.affinity.products import color_product
     from colocam.affinity.reference import dense_bilateral_product, dense_color_product
 
 __all__ = ["bilateral_product", "color_product", "dense_bilateral_product", "dense_color_product"]
@@ -21,7 +21,7 @@ __getattr__, __dir__ = lazy_names(  # these need torch, which the colour mean of
     __name__,
     {
         "bilateral_product": "colocam.affinity.bilateral",
-        "color_product": "colocam.affinity.color",
+        "color_product": "colocam.affinity.products",
         "dense_bilateral_product": "colocam.affinity.reference",
         "dense_color_product": "colocam.affinity.reference",
     },

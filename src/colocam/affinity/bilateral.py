@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from colocam.affinity.color import multiply
 from colocam.affinity.engine import Gaussian
+from colocam.affinity.products import multiply
 from colocam.errors import ColocamError
 
 

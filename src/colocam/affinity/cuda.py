@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from colocam.affinity import color_kernels as kernels
-from colocam.affinity import graphs, space_kernels
+from colocam.affinity import cuda_color_kernels as kernels
+from colocam.affinity import cuda_space_kernels, graphs
 from colocam.affinity.basis import ColorBasis
 from colocam.errors import ColocamError
 
@@ -136,9 +136,9 @@ class _Rows:
         programs = -(-pixels // _SORT_BLOCK), frames
         sizes = pixels, *rgb.stride()
         options = {"cells": basis.cells, "block": _SORT_BLOCK, "num_warps": _SORT_BLOCK // 32}
-        space_kernels.count[programs](rgb, group, self.counts, place, *sizes, **options)
+        cuda_space_kernels.count[programs](rgb, group, self.counts, place, *sizes, **options)
         self.ends = self.counts.cumsum(0, dtype=torch.int32)
-        space_kernels.arrange[programs](rgb, group, self.ends, place, self.order, *sizes, **options)
+        cuda_space_kernels.arrange[programs](rgb, group, self.ends, place, self.order, *sizes, **options)
 
     def multiply(self, values: Tensor, out: Tensor, totals: Tensor | None) -> None:
         """Product of values (F, 1 or 2, P) into ``out``; with ``totals``, as in ``_Cells.mix``, of 1 and values - ½."""
@@ -164,7 +164,7 @@ class _Rows:
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
         sums = torch.empty(groups * n * n * 3 * rank * ranks * 2, device=self.rgb.device)
         block_p, block_j, warps, stages = _ANALYSE
-        space_kernels.analyse[groups * n * n, -(-rank // block_j)](
+        cuda_space_kernels.analyse[groups * n * n, -(-rank // block_j)](
             self.rgb, values, self.psi, self.order, self.ends, factor, sums,
             first * n * n, self.rgb.shape[2], *self.rgb.stride(), *values.stride(), values.shape[1] > 1,
             self.basis.curvature, *self.basis.scale,
@@ -177,7 +177,7 @@ class _Rows:
         """Read the product back from sums over b (groups, cells, cells, 3, rank, R, channels)."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
         block_p, block_j, warps, stages = _SYNTHESISE
-        space_kernels.synthesise[(groups * n * n,)](
+        cuda_space_kernels.synthesise[(groups * n * n,)](
             self.rgb, self.psi, self.order, self.ends, factor, sums, out,
             first * n * n, self.rgb.shape[2], *self.rgb.stride(), *out.stride()[:2], out.shape[1] > 1,
             self.basis.curvature, *self.basis.scale,

@@ -5,12 +5,12 @@ Maps S are foreground probabilities S¹ in 0–1, (B, H, W); the background is S
 also give value and gradient at once, without autograd: ``value_and_gradient``.
 """
 
-from colocam.losses.checks import require_finite
 from colocam.losses.coloc import CoLocLoss
 from colocam.losses.crf import CRFLoss
 from colocam.losses.partial_cross_entropy import PartialCrossEntropy
 from colocam.losses.size import SizeConstraint
 from colocam.losses.terms import LOSSES, Loss, StepTensors, Term
+from colocam.utils.finite import require_finite
 
 __all__ = [
     "LOSSES",

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from colocam.affinity import engine
 from colocam.errors import ColocamError
-from colocam.losses.energy import energies, on_kernels
+from colocam.losses.pairwise import energies, on_kernels
 from colocam.losses.sequences import SequenceLoss
 
 Weighting = Literal["adaptive", "constant"]

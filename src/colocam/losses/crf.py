@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from colocam.affinity import engine
-from colocam.losses.checks import require_finite_on_cpu, require_shapes
-from colocam.losses.energy import Term, energies
+from colocam.losses.pairwise import Term, energies
+from colocam.utils.finite import require_finite_on_cpu, require_shapes
 
 
 class CRFLoss(nn.Module):

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from colocam.losses import energy_kernels as kernels
+from colocam.losses import pairwise_kernels as kernels
 
 
 def weigh(totals: Tensor, group: Tensor, *, adaptive: bool, by_energy: bool) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from colocam.errors import ColocamError
-from colocam.losses.checks import require_finite_on_cpu
+from colocam.utils.finite import require_finite_on_cpu
 
 IGNORE = 255
 

@@ -5,8 +5,8 @@ from collections.abc import Hashable
 from torch import Tensor, nn
 
 from colocam.affinity import engine
-from colocam.losses.checks import require_finite_on_cpu, require_sequences, require_shapes
-from colocam.losses.energy import Compute, Term
+from colocam.losses.pairwise import Compute, Term
+from colocam.utils.finite import require_finite_on_cpu, require_sequences, require_shapes
 
 
 class SequenceLoss(nn.Module):

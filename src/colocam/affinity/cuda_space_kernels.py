@@ -13,7 +13,7 @@ constant, linear along r, linear along g, as in ``ColorBasis.matrices``.
 import triton
 import triton.language as tl
 
-from colocam.affinity.color_kernels import _encode, _tf32, _values
+from colocam.affinity.cuda_color_kernels import _encode, _tf32, _values
 
 
 @triton.jit
