@@ -273,24 +273,6 @@ def test_losses_by_replay_are_those_without(monkeypatch, loss):
     assert len(shapes()[0].recordings) == 3
 
 
-def test_value_and_gradient_by_replay_survive_the_next_call(monkeypatch):
-    monkeypatch.setattr(engine, "replayable", lambda *_: True)
-    generator = torch.Generator().manual_seed(0)
-    frames = torch.randint(0, 256, (4, 3, 5, 6), generator=generator)
-    maps = torch.rand(4, 5, 6, generator=generator).requires_grad_()
-    loss, group = CoLocLoss(60.0), torch.tensor([0, 1, 0, 1])
-    results, expected = [], []
-    for _ in range(8):
-        with torch.no_grad():
-            maps *= 0.9
-        results.append(loss.value_and_gradient(frames, maps, group, 2))
-        value = loss(frames, maps, group, 2)
-        expected.append((value.detach(), torch.autograd.grad(value, maps)[0]))
-    torch.testing.assert_close(results, expected, rtol=0, atol=0)
-    assert not any(tensor.requires_grad for result in results for tensor in result)
-    assert Recording.made == 1  # of both ways
-
-
 def test_a_product_by_replay_is_the_one_without(monkeypatch):
     gaussian = engine.Gaussian(60.0, 1e-2)
     group = torch.tensor([0, 0])

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from colocam.errors import ColocamError
-from colocam.losses import PartialCrossEntropy, SizeConstraint, require_finite
+from colocam.losses import PartialCrossEntropy, SizeConstraint
 from colocam.losses.size import extended_log_barrier
+from colocam.utils.finite import require_finite
 
 
 def logits_and_labels():
@@ -67,12 +68,12 @@ def test_saturated_logits_stay_finite_under_autocast():
 
 
 def test_unknown_labels_are_named():
-    with pytest.raises(ColocamError, match=r"found \[7\]"):
+    with pytest.raises(ColocamError, match=r"got \[7\]"):
         PartialCrossEntropy()(torch.zeros(1, 2, 1, 2), torch.tensor([[[7, 255]]]))
 
 
 def test_non_finite_logits_and_maps_are_named():
-    with pytest.raises(ColocamError, match=r"logits holds 2 NaN or Inf, the first at \(0, 1, 0, 0\)"):
+    with pytest.raises(ColocamError, match=r"logits has 2 NaN or infinite values, the first at index \(0, 1, 0, 0\)"):
         PartialCrossEntropy()(
             torch.tensor([0.0, 0.0, math.nan, math.inf]).view(1, 2, 1, 2), torch.zeros(1, 1, 2, dtype=torch.int64)
         )

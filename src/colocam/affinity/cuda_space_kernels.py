@@ -6,7 +6,7 @@ never stored, and rows without a pixel cost nothing. Sums are (groups, cells, ce
 constant, linear along r, linear along g, as in ``ColorBasis.matrices``.
 """
 
-# A kernel is written in a language of its own.
+# A kernel is written in Triton's subset of Python, which has no type annotations.
 # ruff: noqa: ANN001, ANN201, ANN202
 # mypy: ignore-errors
 
