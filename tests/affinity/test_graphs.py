@@ -1,4 +1,4 @@
-"""When launches are recorded and replayed: the logic of it, with a recording that runs the work where a graph would.
+"""When kernels are recorded and replayed, with a stand-in for the CUDA graph.
 
 A graph reads and writes memory at fixed addresses, and so does the stand-in: it holds the tensors that it was made of.
 """
@@ -182,7 +182,7 @@ def test_what_cannot_be_recorded_is_said_once_and_computed_directly(monkeypatch)
     x, y = pair(0)
     assert right(x, y)
     assert right(x, y)
-    with pytest.warns(UserWarning, match="could not be recorded and stay single: operation not permitted"):
+    with pytest.warns(UserWarning, match="could not be recorded and are launched one by one: operation not permitted"):
         assert right(x, y)
     assert all(right(x, y) for _ in range(4))  # a second warning would be an error
 
@@ -236,6 +236,12 @@ ON_CUDA = SimpleNamespace(is_cuda=True)
 def test_only_on_cuda_and_outside_another_capture(monkeypatch, first, capturing, expected):
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing)
     assert POSSIBLE((first,)) is expected
+
+
+def test_nothing_is_recorded_when_switched_off(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    monkeypatch.setattr(graphs, "ENABLED", False)
+    assert not POSSIBLE((ON_CUDA,))
 
 
 @pytest.mark.parametrize("count", [0, 13])

@@ -1,8 +1,8 @@
 """Speed and accuracy of the pairwise losses, compared with the time to read the data and with other implementations.
 
 Times of a case: ``ms`` is for the loss and its gradient by ``torch.autograd.grad``, launched from Python; on CUDA,
-``graph_ms`` is for the same replayed as a CUDA graph, without the launches; ``floor_ms`` is for reading and writing every
-value once. ``empty_autograd_ms``, once per run, is for a loss that computes nothing: the least that autograd takes.
+``graph_ms`` is for the same replayed as a CUDA graph, without the launches; ``floor_ms`` is for reading and writing
+every value once. ``empty_autograd_ms``, once per run, is for a loss that computes nothing: autograd alone.
 """
 
 import argparse
