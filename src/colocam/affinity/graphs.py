@@ -1,8 +1,8 @@
 """Record the kernels of a product or pairwise loss as a CUDA graph, and replay it when the same shapes return.
 
 A pairwise loss is a dozen kernels of a few microseconds each; launching one from Python takes longer than running it.
-A recording reads its inputs at the addresses where they were when it was made. Allocators return the same addresses step
-after step, so an input is mostly there again; if not, it is copied to a buffer of the recording. Results are cloned.
+A recording reads its inputs at the addresses where they were when it was made. Allocators return the same addresses
+in every step, so an input is mostly there again; if not, it is copied to a buffer of the recording. Results are cloned.
 """
 
 import threading
