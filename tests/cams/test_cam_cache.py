@@ -16,9 +16,9 @@ from colocam.data.batches import BatchIndices
 from colocam.data.cache_entry import ROW, CachedClip
 from colocam.errors import InterruptedRunError
 from colocam.models import Classifier
-from colocam.models.identity import content_hash
 from colocam.types import Clip
 from colocam.utils import interrupt
+from colocam.utils.content_hash import content_hash
 
 CPU = torch.device("cpu")
 

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from colocam.cams.methods import extract, method_name
+from colocam.cams.registry import extract, method_name
 from colocam.config import ClipModel, Source
 from colocam.errors import ColocamError
 from colocam.models import Classifier
-from colocam.models.identity import content_hash
+from colocam.utils.content_hash import content_hash
 
 
 @dataclass(frozen=True, slots=True)

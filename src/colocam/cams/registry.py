@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from colocam.cams.cam import cam
+from colocam.cams.closed_form import layercam
 from colocam.cams.gradcam import gradcam
 from colocam.cams.gradcam_pp import gradcam_pp
-from colocam.cams.layercam import layercam
 from colocam.cams.smooth_gradcam_pp import smooth_gradcam_pp
 from colocam.cams.xgradcam import xgradcam
 from colocam.config import Cam
