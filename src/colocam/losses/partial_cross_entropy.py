@@ -20,21 +20,14 @@ class PartialCrossEntropy(nn.Module):
     >>> loss(logits, labels).backward()
     """
 
-    def forward(self, logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
-        """Logits (B, 2, H, W), labels (B, H, W) int64 (0 background, 1 foreground, 255 unlabelled) → scalar.
-
-        ``weights`` (B,) from 0 say how much the pixels of each frame count in the mean; all alike if None.
-        """
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Logits (B, 2, H, W), labels (B, H, W) int64 (0 background, 1 foreground, 255 unlabelled) → scalar."""
         require_finite_on_cpu("PartialCrossEntropy", logits=logits)
-        if labels.device.type == "cpu" and not bool(((labels == 0) | (labels == 1) | (labels == IGNORE)).all()):
+        if labels.is_cpu and not bool(((labels == 0) | (labels == 1) | (labels == IGNORE)).all()):
             raise ColocamError(
                 f"PartialCrossEntropy: labels must be 0 (background), 1 (foreground) or {IGNORE} (unlabelled), "
                 f"got {sorted(set(labels.flatten().tolist()) - {0, 1, IGNORE})[:4]}"
             )
         wide = logits if logits.dtype == torch.float64 else logits.float()
-        if weights is None:
-            total = functional.cross_entropy(wide, labels, ignore_index=IGNORE, reduction="sum")
-            return total / (labels != IGNORE).sum().clamp(min=1)
-        each = functional.cross_entropy(wide, labels, ignore_index=IGNORE, reduction="none").sum((1, 2))
-        mass = (weights * (labels != IGNORE).sum((1, 2))).sum()
-        return (weights * each).sum() / mass.clamp(min=1)
+        total = functional.cross_entropy(wide, labels, ignore_index=IGNORE, reduction="sum")
+        return total / (labels != IGNORE).sum().clamp(min=1)
