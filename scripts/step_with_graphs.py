@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--preset", default="paper")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
-        parser.exit(message="needs a CUDA device: affinity/graphs.py does nothing on a CPU\n")
+        parser.exit(1, "needs a CUDA device: affinity/graphs.py does nothing on a CPU\n")
     device = torch.device("cuda", torch.cuda.current_device())
     result: dict[str, object] = {"device": torch.cuda.get_device_name(device), "torch": torch.__version__}
     torch.manual_seed(0)

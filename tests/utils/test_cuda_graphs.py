@@ -1,6 +1,7 @@
 """Recorded functions with a stand-in for the CUDA graph: fixed addresses, padded rows, and what is not recorded."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -153,12 +154,19 @@ def test_a_warning_of_torch_about_waiting_is_noticed(monkeypatch):
     def mentions():
         warnings.warn("the mode does not yet detect all synchronizing operations", stacklevel=1)
 
+    def another_thread_waits():
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(waits).result()
+
+    shown = warnings.showwarning
+    assert not cuda_graphs.makes_host_wait(another_thread_waits)
     assert cuda_graphs.makes_host_wait(waits)
     assert not cuda_graphs.makes_host_wait(mentions)
     assert not cuda_graphs.makes_host_wait(lambda: None)
     with pytest.raises(ZeroDivisionError):
         cuda_graphs.makes_host_wait(lambda: 1 / 0)
-    assert modes == ["default", *["warn", "default"] * 4]
+    assert modes == ["default", *["warn", "default"] * 5]
+    assert warnings.showwarning is shown
 
 
 def test_a_failed_recording_is_said_once_and_computed_directly(monkeypatch, capsys):

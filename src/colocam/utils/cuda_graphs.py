@@ -23,6 +23,8 @@ WARM_UP = 3
 
 _capturing = threading.Lock()
 """CUDA records one graph at a time."""
+_probing = threading.Lock()
+"""The handler of warnings is one for the whole process."""
 
 
 class Recording(NamedTuple):
@@ -130,8 +132,9 @@ def capture(
     Returns:
         The graph, and the result of the recorded call: its tensors hold values only after ``graph.replay()``.
     """
-    with torch.cuda.device(device):
-        here = torch.cuda.current_stream(device)
+    here = torch.cuda.current_stream(device)
+    # A failed recording does not leave its stream; the outer block does.
+    with torch.cuda.device(device), torch.cuda.stream(here):
         side = stream or torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         side.wait_stream(here)
         with torch.cuda.stream(side):
@@ -147,10 +150,21 @@ def capture(
 
 
 def makes_host_wait(call: Callable[[], object]) -> bool:
-    """Run ``call`` twice and return whether torch warned of waiting in the second; the first may load kernels."""
-    before = torch.cuda.get_sync_debug_mode()
-    with warnings.catch_warnings(record=True) as caught:
+    """Run ``call`` twice and return whether torch warned of waiting in the second; the first may load kernels.
+
+    Warnings of other threads do not count: the mode of torch is one for the whole process.
+    """
+    caught: list[str] = []
+    this_thread = threading.get_ident()
+
+    def note(message: Warning | str, *_: object, **__: object) -> None:
+        if threading.get_ident() == this_thread:
+            caught.append(str(message))
+
+    with _probing, warnings.catch_warnings():
         warnings.simplefilter("always")
+        warnings.showwarning = note
+        before = torch.cuda.get_sync_debug_mode()
         torch.cuda.set_sync_debug_mode("warn")
         try:
             for _ in range(2):
@@ -158,7 +172,7 @@ def makes_host_wait(call: Callable[[], object]) -> bool:
                 call()
         finally:
             torch.cuda.set_sync_debug_mode(before)
-    return any("called a synchronizing CUDA operation" in str(warning.message) for warning in caught)
+    return any("called a synchronizing CUDA operation" in message for message in caught)
 
 
 def _fit(tensors: Tensors, buffers: Tensors) -> bool:
