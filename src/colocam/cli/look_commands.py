@@ -52,10 +52,10 @@ def evaluate(
         name for name, value in (("manifest", manifest), ("size", size), ("masks", masks), ("json", json)) if value
     ]:
         raise ColocamError(f"--{unused[0]} is for --predictions: runs know theirs")
-    from colocam.cams import METHODS
+    from colocam.cams import classifier_cams
     from colocam.evaluation.run_evaluation import evaluate as run_evaluation
 
-    named = None if cams is None else list(METHODS) if cams == "all" else [name.strip() for name in cams.split(",")]
+    named = None if cams is None else classifier_cams() if cams == "all" else [name.strip() for name in cams.split(",")]
     print_evaluations(
         [
             run_evaluation(run, boxes, split=chosen, cams=named, color_mean=whose, focus=focus, device=device)

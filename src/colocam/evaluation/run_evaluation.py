@@ -10,8 +10,8 @@ import numpy.typing as npt
 import torch
 
 from colocam.boxes.tags_only import tags_only_threshold
-from colocam.cams.cam_source import source_name
-from colocam.config import ColorMean, Source
+from colocam.cams import find_cam
+from colocam.config import ColorMean
 from colocam.data.samples import Boxes, Samples, labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
@@ -62,7 +62,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """Measure CAMs of the classifier and every trained method of a run on frames of ``split`` that have true boxes.
 
-    ``cams`` names the methods to measure, those of :func:`colocam.cams.extract` or ``clip-es``; without it, the run's
+    ``cams`` names the methods to measure, names in :data:`colocam.cams.CAMS`; without it, the run's
     own source of seeds. ``color_mean`` completes the maps of all methods so, and ``focus`` draws those of all decoders
     towards the class or not; without them, those of each as it was trained for, and CAMs not at all.
 
@@ -71,7 +71,9 @@ def evaluate(
     ``instances`` where frames have several true boxes (:func:`colocam.metrics.instances_of_maps`).
     """
     opened = open_run(run, device)
-    wanted = [source_name(name) for name in (cams if cams is not None else [opened.config.cam])]
+    wanted = list(cams) if cams is not None else [opened.config.cam]
+    for name in wanted:
+        find_cam(name)
     evaluation_set = open_evaluation_set(opened, Path(boxes), split)
     evaluated = evaluation_set.evaluated
 
@@ -161,7 +163,7 @@ def labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) 
     return Labelled(samples, scaled_boxes(samples, truth, run.config.frames.crop), tags)
 
 
-def methods_of_run(run: Run, cams: Sequence[Source], *, focus: bool | None = None) -> dict[str, Mapper]:
+def methods_of_run(run: Run, cams: Sequence[str], *, focus: bool | None = None) -> dict[str, Mapper]:
     """The methods of a run by name: class activation maps, source of seeds first, then what was trained."""
     own_first = sorted(cams, key=lambda cam: cam != run.config.cam)
     sources = zip(own_first, run.sources(*own_first), strict=True)

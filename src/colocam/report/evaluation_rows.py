@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from colocam.cams import CAMS
+from colocam.config import METHODS
 from colocam.metrics import RESERVED
 
 PROTOCOLS = {
@@ -14,17 +16,6 @@ PROTOCOLS = {
     "oracle-per-class": "The best threshold on the test boxes for each class: the published figures use this bound.",
 }
 """What each protocol may look at, in one line; the honest ones first."""
-
-_CAMS = {
-    "cam": "CAM",
-    "gradcam": "GradCAM",
-    "gradcam++": "GradCAM++",
-    "smooth-gradcam++": "Smooth-GradCAM++",
-    "xgradcam": "XGradCAM",
-    "layercam": "LayerCAM",
-}
-_TRAINED = {"fcam": "F-CAM", "tcam": "TCAM", "colocam": "CoLo-CAM"}
-_TITLES = {"classifier": "Classifier", **_CAMS, **_TRAINED}
 
 Evaluation = Mapping[str, Any]
 
@@ -69,14 +60,15 @@ class Protocol:
 
 
 def method_title(method: str) -> str:
-    """Name of a method or a training phase as the literature writes it."""
-    return _TITLES.get(method, method)
+    """Title of a CAM, a trained method or a training phase, as the literature writes it."""
+    entry = CAMS.get(method) or METHODS.get(method)
+    return entry.title if entry else {"classifier": "Classifier"}.get(method, method)
 
 
 def ordered_methods(methods: Sequence[str]) -> list[str]:
-    """CAMs as they come, the source of the seeds first; then trained methods, others between these and CoLo-CAM."""
-    rank = {**dict.fromkeys(_CAMS, -1.0), **{name: float(place) for place, name in enumerate(_TRAINED)}}
-    return sorted(methods, key=lambda name: (rank.get(name, rank["colocam"] - 0.5), "" if name in _CAMS else name))
+    """CAMs in the given order, then trained methods in the order of ``METHODS``, then unknown names, CoLo-CAM last."""
+    rank = {name: index for index, name in enumerate(METHODS)} | dict.fromkeys(CAMS, -1) | {"colocam": len(METHODS) + 1}
+    return sorted(methods, key=lambda name: (rank.get(name, len(METHODS)), "" if name in CAMS else name))
 
 
 def methods_of(evaluation: Evaluation) -> list[str]:

@@ -22,13 +22,13 @@ from colocam.data.samples import spread_samples
 from colocam.lab.measuring import timing
 from colocam.lab.measuring.record import conditions, headline, keep
 from colocam.lab.measuring.synthetic_frames import make_frames
-from colocam.losses import CRFLoss, PartialCrossEntropy
+from colocam.losses import StepTensors
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.training.loop import Task, sgd_step
 from colocam.training.optimiser import make_sgd
-from colocam.training.seeds import draw_chances, pick_seeds
+from colocam.training.seeds import sample_seeds, seed_noise
 from colocam.training.stage1 import classifier_task
-from colocam.training.stage2 import color_term, localizer_task
+from colocam.training.stage2 import localizer_task, loss_terms
 from colocam.training.validation import Validator
 from colocam.types import Clip
 from colocam.utils.prefetch import prefetch
@@ -81,7 +81,7 @@ def both_stages(config: Config, device: torch.device) -> Iterator[tuple[Task, Ta
         classifier = Classifier(config.backbone, len(CLASSES)).to(device).eval()
         cams = _smooth_cams(classifier, clips, config, device)
         validator = Validator(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, device)
-        stage1 = classifier_task(config, clips, CLASSES, validator, Path(folder))
+        stage1 = classifier_task(config, clips, CLASSES, validator)
         stage2 = localizer_task(config, "colocam", classifier, clips, cams, validator)
         yield stage1, stage2, classifier
 
@@ -188,20 +188,16 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
     frames = crop(loaded["frames"], loaded["crops"], size).float()
     full = F.interpolate(loaded["cams"][:, None], size=config.frames.resize, mode="bilinear", align_corners=False)
     cams = crop(full, loaded["crops"], size)[:, 0]
-    chances = draw_chances(cams.shape, torch.Generator(device).manual_seed(0))
-    labels = pick_seeds(cams, settings.seeds, *chances)
+    noise = seed_noise(cams.shape, torch.Generator(device).manual_seed(0))
+    labels = sample_seeds(cams, settings.seeds, *noise)
     net = LocalizerNet(classifier, settings.decoder).to(device).train()
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     with torch.no_grad(), half():
         features = classifier(frames).features
     logits = torch.zeros(len(frames), 2, size, size, device=device, requires_grad=True)
     maps = foreground(logits).detach().requires_grad_()
-    losses = settings.losses
-    seed_loss, crf_loss, color_loss = (
-        PartialCrossEntropy(),
-        CRFLoss(losses.sigma_rgb, losses.sigma_xy),
-        color_term(losses),
-    )
+    inputs = StepTensors(frames, maps, logits, labels, loaded["sequences"], indices.count, epoch=0)
+    terms = {term.name: term.module for term in loss_terms(settings.losses)}
 
     def encoder(_: int) -> None:
         with torch.no_grad(), half():
@@ -216,12 +212,12 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
         "read": lambda _: task.load(indices, 0),
         "copy": lambda _: {name: tensor.to(device) for name, tensor in host.items()},
         "crop": lambda _: crop(loaded["frames"], loaded["crops"], size).float(),
-        "seeds": lambda _: pick_seeds(cams, settings.seeds, *chances),
+        "seeds": lambda _: sample_seeds(cams, settings.seeds, *noise),
         "encoder": encoder,
         "decoder": decoder,
-        "partial CE": lambda _: seed_loss(logits, labels).backward(),
-        "CRF": lambda _: crf_loss(frames, maps).backward(),
-        "colour": lambda _: color_loss(frames, maps, loaded["sequences"], indices.count).backward(),
+        "partial CE": lambda _: torch.autograd.backward(terms["seeds"](inputs)),
+        "CRF": lambda _: torch.autograd.backward(terms["crf"](inputs)),
+        "colour": lambda _: torch.autograd.backward(terms["coloc"](inputs)),
     }
     if device.type != "cuda":
         return {name: timing.median_ms(part, device, 3) for name, part in parts.items()}

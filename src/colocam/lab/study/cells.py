@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 import torch
 
-from colocam.config import Cam as CamName
-from colocam.config import Config, Method
+from colocam.config import Config
 from colocam.errors import ColocamError
 from colocam.evaluation.run_evaluation import evaluate, measure, methods_of_run
 from colocam.lab.study.workplace import Lab, device_name, digest, stage1_config
@@ -47,7 +46,7 @@ class Cell(Protocol):
 class Cam:
     """A class activation map of stage 1's classifier, measured: ``{"corloc": {protocol: …}}``."""
 
-    name: CamName = "layercam"
+    name: str = "layercam"
     overrides: tuple[str, ...] = ()
 
     seeded = True
@@ -78,7 +77,7 @@ class Trained:
         draws: the seed draws which clips are left out instead of seeding the training.
     """
 
-    method: Method = "colocam"
+    method: str = "colocam"
     overrides: tuple[str, ...] = ()
     draws: bool = False
 
@@ -151,7 +150,7 @@ def _mean_term(path: Path, term: str) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _tidy(folder: Path, method: Method, *, model: bool) -> None:
+def _tidy(folder: Path, method: str, *, model: bool) -> None:
     """Remove what only an unfinished run needs; hundreds of cells would fill a disk with their weights.
 
     The model itself is kept where nothing was changed: it may be looked at.

@@ -5,7 +5,7 @@ cell they are at most a 32-byte sector, and a pixel adds to, and reads from, one
 Kernels on pixels give each thread one pixel at a time (block = 32·warps), so that nothing moves between threads.
 """
 
-# A kernel is written in a language of its own.
+# A kernel is written in Triton's subset of Python, which has no type annotations.
 # ruff: noqa: ANN001, ANN201, ANN202, D403, RET505
 # mypy: ignore-errors
 

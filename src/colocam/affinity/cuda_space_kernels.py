@@ -6,14 +6,14 @@ never stored, and rows without a pixel cost nothing. Sums are (groups, cells, ce
 constant, linear along r, linear along g, as in ``ColorBasis.matrices``.
 """
 
-# A kernel is written in a language of its own.
+# A kernel is written in Triton's subset of Python, which has no type annotations.
 # ruff: noqa: ANN001, ANN201, ANN202
 # mypy: ignore-errors
 
 import triton
 import triton.language as tl
 
-from colocam.affinity.color_kernels import _encode, _tf32, _values
+from colocam.affinity.cuda_color_kernels import _encode, _tf32, _values
 
 
 @triton.jit

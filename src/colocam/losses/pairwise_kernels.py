@@ -1,6 +1,6 @@
 """The last steps of the pairwise losses as Triton kernels: many small operations in one launch each."""
 
-# A kernel is written in a language of its own.
+# A kernel is written in Triton's subset of Python, which has no type annotations.
 # ruff: noqa: ANN001, ANN201
 # mypy: ignore-errors
 
@@ -11,24 +11,29 @@ import triton.language as tl
 @triton.jit(do_not_specialize=["frames", "groups"])
 def weigh(
     totals, group, weights, value, frames, groups,
-    adaptive: tl.constexpr, by_energy: tl.constexpr, block_f: tl.constexpr, block_g: tl.constexpr,
+    least: tl.constexpr, divisor: tl.constexpr, block_f: tl.constexpr, block_g: tl.constexpr,
 ):  # fmt: skip
-    """Weight of each sequence and the loss, as in ``energy.weigh``: one program.
+    """Weight of each group and the weighted sum of energies, as ``pairwise.weigh``. Programs: one.
 
-    totals (groups, 2) float64, group (frames,) -> weights (groups,) and value, float32.
+    With ``least`` 1, every group must have a frame.
+
+    totals (groups, 2) float64, group (frames,) → weights (groups,) and value, float32.
     """
     g = tl.arange(0, block_g)
     mass = tl.load(totals + 2 * g, g < groups, 0.0)
     energy = 0.5 * mass - 2 * tl.load(totals + 2 * g + 1, g < groups, 0.0)
-    size = tl.zeros((block_g,), tl.int32)
-    for start in range(0, frames, block_f):
-        f = start + tl.arange(0, block_f)
-        size += tl.sum((tl.load(group + f, f < frames, -1)[:, None] == g[None, :]).to(tl.int32), 0)
-    counted = tl.where(size >= 2, 1.0, 0.0).to(tl.float64)
+    size = (g < groups).to(tl.int32)
+    if least > 1:
+        size = tl.zeros((block_g,), tl.int32)
+        for start in range(0, frames, block_f):
+            f = start + tl.arange(0, block_f)
+            size += tl.sum((tl.load(group + f, f < frames, -1)[:, None] == g[None, :]).to(tl.int32), 0)
+    counted = tl.where(size >= least, 1.0, 0.0).to(tl.float64)
     weight = counted / tl.maximum(tl.sum(counted), 1.0)
-    if adaptive:
-        divisor = tl.abs(energy if by_energy else mass - energy)
-        weight /= tl.maximum(tl.maximum(divisor, 1e-6 * mass), 1e-300)
+    if divisor == "energy":
+        weight /= tl.maximum(tl.maximum(tl.abs(energy), 1e-6 * mass), 1e-300)
+    if divisor == "affinity":
+        weight /= tl.maximum(tl.maximum(tl.abs(mass - energy), 1e-6 * mass), 1e-300)
     tl.store(weights + g, weight.to(tl.float32), g < groups)
     tl.store(value, tl.sum(weight * energy).to(tl.float32))
 
