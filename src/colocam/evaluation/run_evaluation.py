@@ -15,11 +15,11 @@ from colocam.config import ColorMean, Source
 from colocam.data.samples import Boxes, Samples, labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
+from colocam.evaluation.cases import save_cases
 from colocam.maps.mapper import Mapper, cam_mapper, decoder_mapper, map_batches
 from colocam.metrics import Frames, accuracy, box_hits, corloc, instances_of_maps
 from colocam.metrics.hits import PUBLISHED_THRESHOLDS
 from colocam.models.model_file import load_model
-from colocam.report.cases import save_cases
 from colocam.run import Run, open_run
 from colocam.types import Levels, Split
 from colocam.utils.files import write_json

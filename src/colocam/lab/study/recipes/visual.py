@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from colocam.boxes import largest_boxes
 from colocam.data.samples import Boxes
+from colocam.evaluation.cases import choose_cases, save_cases
 from colocam.evaluation.run_evaluation import EvaluationSet, measure, methods_of_run
 from colocam.lab.study.cells import Cam, Cell, Result, Trained, run_cell
 from colocam.lab.study.failures import RULES, examples, find_failures
@@ -18,7 +19,6 @@ from colocam.lab.study.study_figures import Pictures
 from colocam.lab.study.study_tables import Table
 from colocam.lab.study.workplace import Lab
 from colocam.metrics import best_overlaps
-from colocam.report.cases import choose_cases, save_cases
 from colocam.report.gallery import gallery
 from colocam.run import open_run
 from colocam.types import Levels
