@@ -15,7 +15,6 @@ from colocam.data.cache_entry import CachedClip
 from colocam.data.catalogue import Catalogue
 from colocam.data.frame_cache import cache_frames
 from colocam.errors import ColocamError
-from colocam.metrics import RESERVED
 from colocam.models import Classifier
 from colocam.types import Clip, Split
 from colocam.utils.checkpoint import load_checkpoint
@@ -87,8 +86,6 @@ def create_run(
     out: Path, config: Config, catalogue: Catalogue, *, frames: Path, device: str | None, boxes: bool
 ) -> Run:
     """Make the run folder, or check that the one there is of this configuration and these data."""
-    if taken := sorted(RESERVED & set(catalogue.tags)):
-        raise ColocamError(f"the tag {taken[0]!r} has a meaning of its own in the results: rename the tag")
     compute_device = choose_device(device)
     described = {
         "tags": list(catalogue.tags),
