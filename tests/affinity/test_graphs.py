@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from colocam.affinity import engine, graphs
-from colocam.losses import CoLocLoss, CRFLoss, CutLoss
+from colocam.losses import CoLocLoss, CRFLoss
 
 POSSIBLE = graphs._possible
 
@@ -246,7 +246,7 @@ def test_nothing_is_recorded_for_no_input_or_a_large_one(monkeypatch, count):
     assert Recording.made == 0
 
 
-@pytest.mark.parametrize("loss", [CoLocLoss(60.0), CoLocLoss(60.0, "constant"), CRFLoss(60.0), CutLoss(60.0)])
+@pytest.mark.parametrize("loss", [CoLocLoss(60.0), CoLocLoss(60.0, "constant"), CRFLoss(60.0)])
 def test_losses_by_replay_are_those_without(monkeypatch, loss):
     generator = torch.Generator().manual_seed(0)
     group = torch.tensor([0, 1, 0, 1])

@@ -261,7 +261,7 @@ def test_a_disk_too_small_for_the_frames(train, two_tags, monkeypatch):
         (["--preset", "papr"], "did you mean 'paper'?"),
         (["--config", "no.yaml"], "no configuration file at no.yaml"),
         (["--device", "toaster"], "--device toaster: give cpu or cuda"),
-        (["--device", "cuda:77"], "--device cuda:77: torch sees no such GPU"),
+        (["--device", "cuda:77"], "device cuda:77: torch finds no such GPU"),
         (["--boxes", "no.csv"], "cannot read no.csv: there is no such file"),
         (["--set", "backbone.name=resnet10x"], "did you mean "),
         (["--set", "localizer.decoder=[8, 8]"], "localizer.decoder has 2 channel numbers"),

@@ -331,7 +331,7 @@ def test_a_run_whose_data_name_no_test_split(collection, tmp_path, tiny, frame_c
             (videos / tag).mkdir(parents=True, exist_ok=True)
             shutil.copy(collection.videos / tag / f"train-{number}.mp4", videos / tag)
     folder = train(videos, tmp_path / "run", load_config(overrides=tiny))
-    with pytest.raises(ColocamError, match="has no 'test' video: choose --split train or val"):
+    with pytest.raises(ColocamError, match="has no 'test' video: choose the split train or val"):
         evaluate(folder, collection.truth)
     assert evaluate(folder, collection.truth, split="val").data.videos == 3
     assert not list(frame_cache.glob("*.tmp*"))

@@ -283,9 +283,9 @@ def _write(path, content):
 
 
 def test_devices(trained):
-    with pytest.raises(ColocamError, match="--device gpu: give cpu or cuda"):
+    with pytest.raises(ColocamError, match="device must be cpu, cuda or cuda:<index>, got gpu"):
         Localizer.load(trained, device="gpu")
-    with pytest.raises(ColocamError, match="--device mps: give cpu or cuda"):
+    with pytest.raises(ColocamError, match="device must be cpu, cuda or cuda:<index>, got mps"):
         Localizer.load(trained, device="mps")
     assert Localizer.load(trained, device="cpu").network.device == torch.device("cpu")
 

@@ -96,11 +96,10 @@ def test_barrier_is_the_formula_and_smooth_at_its_seam(t):
 def test_size_is_the_mean_over_frames_of_both_areas():
     maps = torch.rand(3, 5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True)
     size = SizeConstraint()
-    size.set_epoch(3)
     t = 1.01**3
     areas = [m.sum().item() for m in maps]
     expected = sum((-math.log(a) - math.log(20 - a)) / t for a in areas) / 2 / 3
-    assert size(maps).item() == pytest.approx(expected)
+    assert size(maps, 3).item() == pytest.approx(expected)
     assert torch.autograd.gradcheck(size, maps)
 
 
@@ -113,12 +112,9 @@ def test_size_of_saturated_maps_is_finite_and_pulls_away(level):
 
 
 def test_schedule_grows_to_its_maximum_and_depends_on_the_epoch_alone():
-    size = SizeConstraint(t=1.0, growth=2.0, maximum=6.0)
-    seen = []
-    for epoch in (0, 1, 2, 3, 9, 1):
-        size.set_epoch(epoch)
-        seen.append(size.t)
-    assert seen == [1.0, 2.0, 4.0, 6.0, 6.0, 2.0]
+    size, areas = SizeConstraint(t=1.0, growth=2.0, maximum=6.0), torch.full((1, 4, 4), 0.5)
+    for epoch, t in ((0, 1.0), (1, 2.0), (2, 4.0), (3, 6.0), (9, 6.0), (1, 2.0)):
+        assert size(areas, epoch).item() == pytest.approx(-math.log(8) / t)
 
 
 def test_impossible_schedules_are_refused():

@@ -4,14 +4,13 @@ import pytest
 import torch
 
 from colocam.errors import ColocamError
-from colocam.losses import CoLocLoss, CRFLoss, CutLoss
+from colocam.losses import CoLocLoss, CRFLoss
 
 SEQUENCES = torch.tensor([1, 0, 1, 2, 0])  # the last of three has one frame
 LOSSES = [
     (CoLocLoss(40.0), (SEQUENCES,)),
     (CoLocLoss(40.0, divisor="energy"), (SEQUENCES, 3)),
     (CoLocLoss(40.0, "constant"), (torch.arange(5),)),
-    (CutLoss(40.0), (SEQUENCES, 3)),
     (CRFLoss(40.0, 100.0), ()),
     (CRFLoss(40.0, 0.5), ()),
 ]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from colocam.cams import METHODS
+from colocam.cams import classifier_cams
 from colocam.evaluation.result import EvaluatedData, Evaluation, PredictionEvaluation
 from colocam.metrics import Accuracy, CorLoc, Instances, InstanceScores
 from colocam.report.console import print_evaluations, print_predictions
@@ -85,7 +85,7 @@ def test_a_class_without_frames_has_a_dash_and_does_not_spoil_the_mean(shown):
 
 def test_many_methods_stand_in_several_tables(shown, monkeypatch):
     many = evaluation()
-    for method in METHODS:
+    for method in classifier_cams():
         many["methods"][method] = many["methods"]["layercam"]
     text = shown(many)
     titles = [line for line in text.splitlines() if line.startswith("┃")]

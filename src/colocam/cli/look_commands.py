@@ -34,13 +34,13 @@ def evaluate(
     Prints CorLoc under each protocol and writes RUN/evaluation.json. To evaluate boxes or maps of another program, use
     'colocam score'.
     """
-    from colocam.cams import METHODS
+    from colocam.cams import classifier_cams
     from colocam.evaluation.run_evaluation import evaluate as evaluate_run
     from colocam.report.console import print_evaluations
 
     chosen = split_of(split)
     mode = None if color_mean is None else color_mean_of(color_mean)
-    named = None if cams is None else list(METHODS) if cams == "all" else [name.strip() for name in cams.split(",")]
+    named = None if cams is None else classifier_cams() if cams == "all" else [name.strip() for name in cams.split(",")]
     print_evaluations(
         [
             evaluate_run(run, boxes, split=chosen, cams=named, color_mean=mode, focus=focus, device=device)

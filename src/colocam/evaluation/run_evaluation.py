@@ -10,8 +10,8 @@ import numpy.typing as npt
 import torch
 
 from colocam.boxes.tags_only import tags_only_threshold
-from colocam.cams.cam_source import source_name
-from colocam.config import ColorMean, Source
+from colocam.cams import find_cam
+from colocam.config import ColorMean
 from colocam.data.samples import Boxes, Samples, labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
@@ -69,14 +69,16 @@ def evaluate(
         run: run folder.
         boxes: table of true boxes: clip, frame, present, x1, y1, x2, y2.
         split: which videos to evaluate on.
-        cams: CAM methods to evaluate; None for the run's source of seeds.
+        cams: names in :data:`colocam.cams.CAMS`; None for the run's source of seeds.
         color_mean: overrides the colour-mean mode of every method; None uses the mode stored in the model card, and
             none for CAMs.
         focus: overrides whether decoder maps are focused on the tag; None uses the setting of the model card.
         device: ``cpu`` or ``cuda``; None for the GPU, if there is one.
     """
     opened = open_run(run, device)
-    wanted = [source_name(name) for name in (cams if cams is not None else [opened.config.cam])]
+    wanted = list(cams) if cams is not None else [opened.config.cam]
+    for name in wanted:
+        find_cam(name)
     evaluation_set = open_evaluation_set(opened, Path(boxes), split)
     evaluated = evaluation_set.evaluated
     found = {}
@@ -179,7 +181,7 @@ def labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) 
     return Labelled(samples, scaled_boxes(samples, truth, run.config.frames.crop), tags)
 
 
-def methods_of_run(run: Run, cams: Sequence[Source], *, focus: bool | None = None) -> dict[str, Mapper]:
+def methods_of_run(run: Run, cams: Sequence[str], *, focus: bool | None = None) -> dict[str, Mapper]:
     """The methods of a run by name: CAMs, the source of the seeds first, then the trained methods."""
     own_first = sorted(cams, key=lambda cam: cam != run.config.cam)
     sources = zip(own_first, run.sources(*own_first), strict=True)

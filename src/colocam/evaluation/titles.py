@@ -1,28 +1,20 @@
-"""Names of methods as the literature writes them, and their order in reports."""
+"""Titles of methods, and their order in reports."""
 
 from collections.abc import Iterable
 
-TITLES = {
-    "classifier": "Classifier",
-    "cam": "CAM",
-    "gradcam": "GradCAM",
-    "gradcam++": "GradCAM++",
-    "smooth-gradcam++": "Smooth-GradCAM++",
-    "xgradcam": "XGradCAM",
-    "layercam": "LayerCAM",
-    "clip-es": "CLIP-ES",
-    "fcam": "F-CAM",
-    "tcam": "TCAM",
-    "colocam": "CoLo-CAM",
-}
-"""Method or training phase → title."""
+from colocam.cams import CAMS
+from colocam.config import METHODS
+
 MAIN = "colocam"
 """The method whose gain over the first one is reported."""
 
 
 def method_title(name: str) -> str:
-    """Title of a method or a training phase; the name itself where none is known."""
-    return TITLES.get(name, name)
+    """Title of a CAM, a trained method or a training phase; the name itself where it is not registered."""
+    if name == "classifier":
+        return "Classifier"
+    entry = CAMS.get(name) or METHODS.get(name)
+    return name if entry is None else entry.title
 
 
 def ordered_methods(names: Iterable[str]) -> list[str]:

@@ -13,11 +13,11 @@ from colocam.data.augment import crop
 from colocam.lab.measuring import timing
 from colocam.lab.measuring.record import conditions, headline, keep
 from colocam.lab.measuring.training_step import both_stages, default_steps, whole_step
-from colocam.losses import CRFLoss, PartialCrossEntropy
+from colocam.losses import StepTensors
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.training.loop import Task
-from colocam.training.seeds import draw_chances, pick_seeds
-from colocam.training.stage2 import color_term
+from colocam.training.seeds import sample_seeds, seed_noise
+from colocam.training.stage2 import loss_terms
 
 PUBLISHED_MS = 840.0
 """The paper's step of 32 frames on an A100."""
@@ -67,20 +67,16 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
     frames = crop(loaded["frames"], loaded["crops"], size).float()
     full = F.interpolate(loaded["cams"][:, None], size=config.frames.resize, mode="bilinear", align_corners=False)
     cams = crop(full, loaded["crops"], size)[:, 0]
-    chances = draw_chances(cams.shape, torch.Generator(device).manual_seed(0))
-    labels = pick_seeds(cams, settings.seeds, *chances)
+    noise = seed_noise(cams.shape, torch.Generator(device).manual_seed(0))
+    labels = sample_seeds(cams, settings.seeds, *noise)
     net = LocalizerNet(classifier, settings.decoder).to(device).train()
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     with torch.no_grad(), half():
         features = classifier(frames).features
     logits = torch.zeros(len(frames), 2, size, size, device=device, requires_grad=True)
     maps = foreground(logits).detach().requires_grad_()
-    losses = settings.losses
-    seed_loss, crf_loss, color_loss = (
-        PartialCrossEntropy(),
-        CRFLoss(losses.sigma_rgb, losses.sigma_xy),
-        color_term(losses),
-    )
+    inputs = StepTensors(frames, maps, logits, labels, loaded["sequences"], indices.count, epoch=0)
+    terms = {term.name: term.module for term in loss_terms(settings.losses)}
 
     def encoder(_: int) -> None:
         with torch.no_grad(), half():
@@ -95,12 +91,12 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
         "read": lambda _: task.load(indices, 0),
         "copy": lambda _: {name: tensor.to(device) for name, tensor in host.items()},
         "crop": lambda _: crop(loaded["frames"], loaded["crops"], size).float(),
-        "seeds": lambda _: pick_seeds(cams, settings.seeds, *chances),
+        "seeds": lambda _: sample_seeds(cams, settings.seeds, *noise),
         "encoder": encoder,
         "decoder": decoder,
-        "partial CE": lambda _: seed_loss(logits, labels).backward(),
-        "CRF": lambda _: crf_loss(frames, maps).backward(),
-        "colour": lambda _: color_loss(frames, maps, loaded["sequences"], indices.count).backward(),
+        "partial CE": lambda _: torch.autograd.backward(terms["seeds"](inputs)),
+        "CRF": lambda _: torch.autograd.backward(terms["crf"](inputs)),
+        "colour": lambda _: torch.autograd.backward(terms["coloc"](inputs)),
     }
     if device.type != "cuda":
         return {name: timing.median_ms(part, device, 3) for name, part in parts.items()}

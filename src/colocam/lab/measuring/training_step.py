@@ -49,7 +49,7 @@ def both_stages(config: Config, device: torch.device) -> Iterator[tuple[Task, Ta
         classifier = Classifier(config.backbone, len(CLASSES)).to(device).eval()
         cams = _smooth_cams(classifier, clips, config, device)
         validator = Validator(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, device)
-        stage1 = classifier_task(config, clips, CLASSES, validator, Path(folder))
+        stage1 = classifier_task(config, clips, CLASSES, validator)
         stage2 = localizer_task(config, "colocam", classifier, clips, cams, validator)
         yield stage1, stage2, classifier
 

@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 import torch
 
-from colocam.config import Cam as CamName
-from colocam.config import Config, Method
+from colocam.config import Config
 from colocam.errors import ColocamError
 from colocam.evaluation.result import current_corloc, plain
 from colocam.evaluation.run_evaluation import evaluate, measure, methods_of_run
@@ -48,7 +47,7 @@ class Cell(Protocol):
 class Cam:
     """Evaluate a CAM of stage 1's classifier: ``{"corloc": {protocol: …}}``."""
 
-    name: CamName = "layercam"
+    name: str = "layercam"
     overrides: tuple[str, ...] = ()
 
     seeded = True
@@ -79,7 +78,7 @@ class Trained:
         draws: the seed samples the clips that are left out instead of seeding the training.
     """
 
-    method: Method = "colocam"
+    method: str = "colocam"
     overrides: tuple[str, ...] = ()
     draws: bool = False
 
@@ -154,7 +153,7 @@ def _mean_term(path: Path, term: str) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _tidy(folder: Path, method: Method, *, model: bool) -> None:
+def _tidy(folder: Path, method: str, *, model: bool) -> None:
     """Remove the checkpoints of a finished run: those of hundreds of cells would fill a disk.
 
     The model is kept where no key was changed, since the study ``visual`` uses it.

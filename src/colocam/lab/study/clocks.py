@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from colocam.cams import METHODS, extract
+from colocam.cams import CAMS, extract
 from colocam.config import Config
 from colocam.inference.torch_network import TorchNetwork
 from colocam.lab.measuring import timing
@@ -150,7 +150,7 @@ class Network:
     def milliseconds(self, kind: str, batch: int, repeats: int) -> float:
         """Median time of ``batch`` frames."""
         frames = make_frames(batch, self.size, "scene")[0].to(self.device)
-        if kind in METHODS:
+        if kind in CAMS:
             images = frames.float()
             return timing.median_ms(lambda _: self._maps(kind, images), self.device, repeats)
         network = TorchNetwork(self.net, self.device, size=self.size)
@@ -166,7 +166,7 @@ class Network:
 
     def _maps(self, kind: str, frames: torch.Tensor) -> Any:  # noqa: ANN401 - only its time counts
         with torch.no_grad(), torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            if kind in METHODS:
+            if kind in CAMS:
                 return extract(
                     kind, self.net.classifier, frames, torch.zeros(len(frames), dtype=torch.int64).to(self.device)
                 )

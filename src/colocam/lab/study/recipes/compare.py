@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from colocam.cams import METHODS
+from colocam.cams import classifier_cams
 from colocam.evaluation.titles import method_title
 from colocam.lab.study.cells import Cam, Cell, Result, Trained
 from colocam.lab.study.clip_cells import ClipRow
@@ -15,7 +15,7 @@ from colocam.lab.study.workplace import Lab
 from colocam.metrics.protocols import PROTOCOLS, PUBLISHED_PROTOCOL
 
 CELLS: dict[str, tuple[str, Cell, Cell]] = {
-    **{name: (method_title(name), Cam(name), FrameTime(name)) for name in METHODS},
+    **{name: (method_title(name), Cam(name), FrameTime(name)) for name in classifier_cams()},
     "fcam": ("F-CAM", Trained("fcam"), FrameTime("localizer")),
     "clip-es": ("CLIP-ES", ClipRow(), ClipRow()),
     "tcam": ("TCAM", Trained("tcam"), FrameTime("localizer")),

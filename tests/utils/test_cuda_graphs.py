@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.training import recorded
-from colocam.training.recorded import Recorded, Recording
+from colocam.utils import cuda_graphs
+from colocam.utils.cuda_graphs import Recorded, Recording
 
 GPU, CPU = torch.device("cuda"), torch.device("cpu")
 
@@ -35,7 +35,7 @@ def graphs(monkeypatch):
         made.append(Graph(compute, inputs))
         return Recording(inputs, made[-1].outputs, made[-1].replay)
 
-    monkeypatch.setattr(recorded, "record", record)
+    monkeypatch.setattr(cuda_graphs, "record", record)
     return made
 
 
@@ -72,7 +72,7 @@ def test_any_order_of_sizes_and_any_room(sizes, room):
     with pytest.MonkeyPatch.context() as patch:
         made = []
         patch.setattr(
-            recorded,
+            cuda_graphs,
             "record",
             lambda f, places: (made.append(g := Graph(f, places)), Recording(places, g.outputs, g.replay))[1],
         )
@@ -111,7 +111,7 @@ def test_nothing_is_recorded_on_a_cpu(graphs):
 
 def test_what_cannot_be_recorded_is_tried_once(monkeypatch):
     tried = []
-    monkeypatch.setattr(recorded, "record", lambda *_: tried.append(1))
+    monkeypatch.setattr(cuda_graphs, "record", lambda *_: tried.append(1))
     run = Recorded(compute, 5, GPU)
     for count in (4, 5, 2):
         assert same(run(rows(count)), compute(rows(count)))
@@ -153,9 +153,9 @@ def test_a_complaint_of_torch_about_waiting_is_heard(monkeypatch):
     def mentions():
         warnings.warn("the mode does not yet detect all synchronizing operations", stacklevel=1)
 
-    assert recorded._makes_host_wait(waits)
-    assert not recorded._makes_host_wait(mentions)
-    assert not recorded._makes_host_wait(lambda: None)
+    assert cuda_graphs._makes_host_wait(waits)
+    assert not cuda_graphs._makes_host_wait(mentions)
+    assert not cuda_graphs._makes_host_wait(lambda: None)
     with pytest.raises(ZeroDivisionError):
-        recorded._makes_host_wait(lambda: 1 / 0)
+        cuda_graphs._makes_host_wait(lambda: 1 / 0)
     assert modes == ["default", *["warn", "default"] * 4]
