@@ -13,8 +13,11 @@ from colocam.cli.localize_command import localize
 from colocam.cli.look_commands import evaluate, report, review, score
 from colocam.cli.measure_commands import bench, study
 from colocam.cli.train_commands import demo, train
-from colocam.errors import ColocamError, InterruptedRunError
+from colocam.errors import ArgumentError, ColocamError, InterruptedRunError
 from colocam.utils.progress import say
+
+OPTION_NAMES = {"start": "from", "end": "to"}
+"""Options whose names differ from the arguments in Python."""
 
 app = typer.Typer(
     help="Boxes, heat-maps and tracks in videos, learnt from one tag per video.",
@@ -34,6 +37,10 @@ def main() -> None:
     except InterruptedRunError as stop:
         say(str(stop))
         sys.exit(130)
+    except ArgumentError as error:
+        option = OPTION_NAMES.get(error.argument, error.argument.replace("_", "-"))
+        say(f"error: --{option} {error.problem}")
+        sys.exit(1)
     except ColocamError as error:
         say(f"error: {error}")
         sys.exit(1)

@@ -6,7 +6,6 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from colocam.data.folders import natural_key
 from colocam.data.image_spans import Listing
 from colocam.data.manifest import read_manifest
 from colocam.data.table_rows import number, read_rows
@@ -14,6 +13,7 @@ from colocam.data.truth import Truth, box_of_corners
 from colocam.errors import ColocamError
 from colocam.types import Box, Clip
 from colocam.utils.files import write_text
+from colocam.video.image_files import natural_key
 
 MANIFEST_COLUMNS = ("path", "tag", "split", "video", "clip", "pictures")
 TRUTH_COLUMNS = ("clip", "frame", "present", "x1", "y1", "x2", "y2", "tag", "video", "split", "width", "height")

@@ -12,10 +12,11 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from colocam.data.folders import SPLIT_NAMES, natural_key, pictures_of
+from colocam.data.folders import SPLIT_NAMES
 from colocam.data.youtube_objects.shots import CLASSES, Notes, Shot, Version
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Split
+from colocam.video.image_files import images_of, natural_key
 
 LISTED_PATH = re.compile(
     r"(?P<tag>[^/]+)/(?:data/)?(?P<video>(?:video-)?(?P<number>\d+))(?:/(?:shots/)?(?P<shot>[^/]+))?"
@@ -83,7 +84,7 @@ def _pictures(root: Path, folder: Path, split: Split, notes: Notes) -> dict[str,
     pictures: dict[str, set[Path]] = defaultdict(set)
     for (path,) in _lines(folder / "image_ids.txt", 1):
         if (root / path).is_dir():
-            pictures[path].update(pictures_of(root / path))
+            pictures[path].update(images_of(root / path))
             if not pictures[path]:
                 notes.add("empty shot folders left out", root / path)
         elif (root / path).is_file():

@@ -7,11 +7,11 @@ Boxes of ``frame0001.jpg`` lie in ``frame0001.jpg_sticks.mat``, variable ``coor`
 import re
 from pathlib import Path
 
-from colocam.data.folders import natural_key, pictures_of
 from colocam.data.youtube_objects.matlab import corners_of, read_variable
 from colocam.data.youtube_objects.shots import CLASSES, Notes, Shot
 from colocam.errors import ColocamError
 from colocam.types import Split
+from colocam.video.image_files import images_of, natural_key
 
 
 def is_v1(root: Path) -> bool:
@@ -39,7 +39,7 @@ def _shots_of_video(tag: str, folder: Path, split: Split, notes: Notes) -> list[
     video = f"{tag}/{folder.name}"
     shots = []
     for place in _numbered(folder / "shots"):
-        if not (frames := pictures_of(place)):
+        if not (frames := images_of(place)):
             notes.add("empty shot folders left out", place)
             continue
         labels = {}

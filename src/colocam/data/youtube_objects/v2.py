@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from colocam.data.folders import pictures_of
 from colocam.data.youtube_objects.matlab import Corners, labelled_frames, read_variable
 from colocam.data.youtube_objects.shots import CLASSES, Notes, Shot
 from colocam.errors import ColocamError
 from colocam.types import Split
+from colocam.video.image_files import images_of
 
 
 def is_v2(root: Path) -> bool:
@@ -33,7 +33,7 @@ def read_v2(root: Path, notes: Notes) -> list[Shot]:
 
 
 def _shots_of_class(root: Path, tag: str, notes: Notes) -> list[Shot]:
-    pictures = {int(path.stem): path for path in pictures_of(root / tag) if path.stem.isdecimal()}
+    pictures = {int(path.stem): path for path in images_of(root / tag) if path.stem.isdecimal()}
     numbers = sorted(pictures)
     training, test = (_labels(root, tag, variable, pictures, notes) for variable in ("bb_gtTraining", "bb_gtTest"))
     ranges = _ranges(root / "Ranges" / f"ranges_{tag}.mat").tolist()
