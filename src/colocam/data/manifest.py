@@ -6,9 +6,9 @@ from pathlib import Path, PurePath
 
 from colocam.data.folders import SPLIT_NAMES
 from colocam.data.image_spans import Listing
-from colocam.data.table_rows import Row, number, read_rows
 from colocam.errors import ColocamError
 from colocam.types import Clip, Split
+from colocam.utils.tables import Row, number, read_rows
 from colocam.video.image_files import natural_key
 
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.jobs import Job, find_jobs, fingerprint, refuse_overwriting
 from colocam.inference.localizer import Localizer
-from colocam.inference.sinks import AnnotatedVideo, LocalizationTable
+from colocam.inference.sinks import AnnotatedVideo
+from colocam.inference.table import LocalizationTable
 from colocam.types import VideoFrame
 from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import graceful_stop, stop_requested
