@@ -1,13 +1,11 @@
-"""From maps to boxes: 8-bit levels, Otsu's threshold, the published box at one threshold and at all, blobs, tracks."""
+"""From maps to boxes: 8-bit levels, Otsu's threshold, the published box at one threshold and at all, blobs."""
 
 from typing import TYPE_CHECKING
 
 from colocam.boxes.candidates import Candidates, candidate_boxes
-from colocam.boxes.extract import largest_boxes
+from colocam.boxes.extract import largest_boxes, scale_boxes
 from colocam.boxes.instance_boxes import instance_boxes
 from colocam.boxes.quantize import to_8bit
-from colocam.boxes.scale import scale_boxes
-from colocam.temporal.path import BestPath, best_path, smooth_box
 from colocam.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -15,9 +13,7 @@ if TYPE_CHECKING:
     from colocam.boxes.otsu import level_histogram, otsu_levels, otsu_of_histogram
 
 __all__ = [
-    "BestPath",
     "Candidates",
-    "best_path",
     "boxes_at_levels",
     "candidate_boxes",
     "instance_boxes",
@@ -26,7 +22,6 @@ __all__ = [
     "otsu_levels",
     "otsu_of_histogram",
     "scale_boxes",
-    "smooth_box",
     "to_8bit",
 ]
 
