@@ -17,7 +17,6 @@ from colocam.data.catalogue import Catalogue
 from colocam.data.frame_cache import cache_frames
 from colocam.errors import ColocamError
 from colocam.losses import Term
-from colocam.metrics import RESERVED
 from colocam.models import Classifier
 from colocam.types import Clip, Split
 from colocam.utils.checkpoint import load_checkpoint
@@ -104,8 +103,6 @@ def create_run(
     terms: Sequence[Term] = (),
 ) -> Run:
     """Create the run folder, or check that the existing one has this configuration, these data and loss terms."""
-    if taken := sorted(RESERVED & set(catalogue.tags)):
-        raise ColocamError(f"the tag {taken[0]!r} has a meaning of its own in the results: rename the tag")
     compute_device = choose_device(device)
     described = {
         "tags": list(catalogue.tags),

@@ -10,7 +10,7 @@ import typer
 from colocam.cli.export_command import export
 from colocam.cli.index_command import index_app
 from colocam.cli.localize_command import localize
-from colocam.cli.look_commands import evaluate, report, review
+from colocam.cli.look_commands import evaluate, report, review, score
 from colocam.cli.measure_commands import bench, study
 from colocam.cli.train_commands import demo, train
 from colocam.errors import ColocamError, InterruptedRunError
@@ -23,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(index_app, name="index")
-for command in (demo, train, evaluate, report, localize, review, export, bench, study):
+for command in (demo, train, evaluate, score, report, localize, review, export, bench, study):
     app.command()(command)
 
 

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.candidates import Candidates, at_own_threshold, explained
+from colocam.boxes.iou import pair_iou
 from colocam.temporal.cuts import AROUND, find_cuts, may_be_cut
-from colocam.temporal.path import NONE, BestPath, iou_of_two, smooth_box
+from colocam.temporal.path import NONE, BestPath, smooth_box
 from colocam.temporal.presence import Calibration, Presence
 from colocam.types import Float64Array, VideoFrame
 
@@ -182,10 +183,10 @@ def number(observations: Iterable[FrameObservation]) -> Iterator[FrameObservatio
             last = None
         if observation.choice != NONE:
             box = observation.candidates.boxes[observation.choice]
-            if last is None or time - seen > GAP + 1 or not iou_of_two(last, box.tolist()) > 0:
+            if last is None or time - seen > GAP + 1 or pair_iou(last, box, 0.0) == 0:
                 track = next(numbers)
             observation.track, observation.box = track, box
-            last, seen = box.tolist(), time
+            last, seen = box, time
         yield observation
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
-from colocam.boxes.assignment import assign
-from colocam.temporal.path import NONE, iou, smooth_box
+from colocam.boxes.iou import iou
+from colocam.temporal.path import NONE, smooth_box
 from colocam.temporal.presence import Presence
 from colocam.temporal.smoothing import GAP, REACH, FrameObservation, LookAhead, class_of_shot, mark_cuts, vote
 from colocam.types import Float64Array
@@ -78,7 +79,9 @@ def follow(observations: Iterable[FrameObservation]) -> Iterator[Followed]:
         last = {} if observation.cut else {track: seen for track, seen in last.items() if time - seen[0] <= GAP + 1}
         tracks = list(last)
         known = np.array([last[track][1] for track in tracks]).reshape(-1, 4)
-        blobs = {tracks[row]: place for row, place in assign(iou(known[:, None], boxes[None]))}
+        overlaps = iou(known[:, None], boxes[None])
+        pairs = zip(*(indices.tolist() for indices in linear_sum_assignment(overlaps, maximize=True)), strict=True)
+        blobs = {tracks[row]: place for row, place in pairs if overlaps[row, place] > 0}
         for place in sorted(set(range(len(boxes))) - set(blobs.values())):
             blobs[next(numbers)] = place
         last |= {track: (time, boxes[place]) for track, place in blobs.items()}

@@ -7,7 +7,7 @@ import pytest
 
 from colocam.data.cache_entry import ROW, CachedClip
 from colocam.data.samples import spread_samples
-from colocam.report.cases import EMPTY_CASES, choose_cases, save_cases
+from colocam.evaluation.cases import EMPTY_CASES, choose_cases, save_cases
 from colocam.types import Clip
 
 NAN = float("nan")
