@@ -1,9 +1,9 @@
 """Check the affinity products against float64 brute force: python scripts/affinity_accuracy.py [FOLDER] [--all-rows].
 
-Images: photographs that scikit-image ships, some of those found under FOLDER, and adversarial ones (constant, noise,
-between levels, two colours, saturated), 224x224, as uint8 and as floats between the levels. Prints relative L2 errors
-of W·1 and W·S and 1 - cosine of the gradient, of a thousand random rows; of all rows of the first photograph with
---all-rows (minutes). Exits with 1 if a bound is passed: 0.5 % for colour, 1 % for colour and space, cosine 0.9999.
+Images: photographs of scikit-image, some of those found under FOLDER, and adversarial ones (constant, noise, between
+levels, two colours, saturated), 224x224, as uint8 and as floats between the levels. Prints relative L2 errors of W·1
+and W·S and 1 - cosine of the gradient, of a thousand random rows; with --all-rows also of all rows of the first
+photograph (minutes). Exits with 1 if a bound is exceeded: 0.5 % for colour, 1 % for colour and space, cosine 0.9999.
 """
 
 import argparse
@@ -38,23 +38,23 @@ def main() -> None:
     parser.add_argument("--all-rows", action="store_true")
     parser.add_argument("--photographs", type=int, default=5, help="how many of FOLDER")
     arguments = parser.parse_args()
-    found = list(images(arguments.folder, arguments.photographs))
+    found = list(pictures(arguments.folder, arguments.photographs))
     worst: dict[str, list[float]] = {}
-    for number, (name, image) in enumerate(found):
+    for number, (name, picture) in enumerate(found):
         rows = None if arguments.all_rows and number == 0 else random_rows(SIZE * SIZE)
         for sigma in SIGMAS:
-            report(worst, "colour", f"{name}, σ {sigma:g}", check_color(image, sigma, rows))
+            report(worst, "colour", f"{name}, σ {sigma:g}", check_color(picture, sigma, rows))
         for sigma, sigma_xy in [(s, 100.0) for s in SIGMAS] + [(15.0, s) for s in SPACES[:1]]:
-            report(worst, "space", f"{name}, σ {sigma:g}, {sigma_xy:g}", check_space(image, sigma, sigma_xy, rows))
-    report(worst, "colour", f"ragged {RAGGED}", check_ragged([image for _, image in found[: sum(RAGGED)]]))
+            report(worst, "space", f"{name}, σ {sigma:g}, {sigma_xy:g}", check_space(picture, sigma, sigma_xy, rows))
+    report(worst, "colour", f"ragged {RAGGED}", check_ragged([picture for _, picture in found[: sum(RAGGED)]]))
     for kind, (error, turn) in worst.items():
         print(f"worst {kind}: error {100 * error:.3f} % (bound {100 * BOUND[kind]:g} %), 1-cos {turn:.1e}")
     if any(error > BOUND[kind] or turn > 1 - COSINE for kind, (error, turn) in worst.items()):
         sys.exit("a bound is passed")
 
 
-def images(folder: Path | None, count: int) -> Iterator[tuple[str, Tensor]]:
-    """Names and (3, SIZE, SIZE) images in 0–255."""
+def pictures(folder: Path | None, count: int) -> Iterator[tuple[str, Tensor]]:
+    """Names and (3, SIZE, SIZE) pictures in 0–255."""
     for name in PHOTOGRAPHS:
         yield name, resized(Image.fromarray(np.asarray(getattr(data, name)())[..., :3]))
     files = sorted(folder.rglob("*.jpg")) if folder else []
@@ -105,27 +105,27 @@ def compare(product: Tensor, gradient: Tensor, exact: Tensor) -> tuple[float, fl
     return one, s, 1 - torch.cosine_similarity(gradient.double(), -exact[:, 2], dim=0).item()
 
 
-def check_color(image: Tensor, sigma: float, rows: Tensor | None) -> tuple[float, float, float]:
+def check_color(picture: Tensor, sigma: float, rows: Tensor | None) -> tuple[float, float, float]:
     """``color_product`` and the gradient of CoLocLoss, for which the frame is shown twice."""
-    s, rgb = blob(), image.flatten(1).T
+    s, rgb = blob(), picture.flatten(1).T
     chosen = torch.arange(len(rgb)) if rows is None else rows
     exact = dense_color_product(rgb, columns(s.flatten()), sigma, chosen)
     maps = s[None].repeat(2, 1, 1).requires_grad_()
-    CoLocLoss(sigma)(image[None].repeat(2, 1, 1, 1), maps, torch.zeros(2, dtype=torch.int64)).backward()
+    CoLocLoss(sigma)(picture[None].repeat(2, 1, 1, 1), maps, torch.zeros(2, dtype=torch.int64)).backward()
     return compare(
         color_product(rgb, columns(s.flatten())[:, :2], sigma)[chosen], maps.grad[0].flatten()[chosen], exact
     )
 
 
-def check_space(image: Tensor, sigma: float, sigma_xy: float, rows: Tensor | None) -> tuple[float, float, float]:
+def check_space(picture: Tensor, sigma: float, sigma_xy: float, rows: Tensor | None) -> tuple[float, float, float]:
     """``bilateral_product`` and the gradient of CRFLoss."""
     s = blob()
     chosen = torch.arange(s.numel()) if rows is None else rows
     values = columns(s).permute(2, 0, 1)[None]
-    exact = dense_bilateral_product(image[None], values, sigma, sigma_xy, chosen)[0].T
+    exact = dense_bilateral_product(picture[None], values, sigma, sigma_xy, chosen)[0].T
     maps = s[None].clone().requires_grad_()
-    CRFLoss(sigma, sigma_xy)(image[None], maps).backward()
-    product = bilateral_product(image[None], values[:, :2], sigma, sigma_xy)[0].flatten(1).T
+    CRFLoss(sigma, sigma_xy)(picture[None], maps).backward()
+    product = bilateral_product(picture[None], values[:, :2], sigma, sigma_xy)[0].flatten(1).T
     return compare(product[chosen], maps.grad[0].flatten()[chosen], exact)
 
 

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from colocam.data.catalogue import read_catalogue
-from colocam.data.table_rows import number, read_rows
 from colocam.errors import ColocamError
+from colocam.utils.tables import number, read_rows
 
 
 def table(path: Path, rows: list[dict]) -> Path:
@@ -112,14 +112,14 @@ def test_names_with_spaces_quotes_and_other_letters(tmp_path):
         ({"path": "cat/gone.mp4"}, r"row 2: there is no file .*cat/gone\.mp4"),
         ({"path": ""}, "row 2: path and tag must not be empty"),
         ({"tag": ""}, "row 2: path and tag must not be empty"),
-        ({"split": "trian"}, "row 2: split is 'trian'; it must be train, val or test"),
-        ({"split": ""}, "row 2: split is ''"),
+        ({"split": "trian"}, "row 2: split must be train, val or test, got 'trian'"),
+        ({"split": ""}, "row 2: split must be train, val or test, got ''"),
         ({"start": "soon"}, "row 2: start is 'soon', which is not a number"),
         ({"end": "nan"}, "row 2: end is 'nan', which is not a number"),
         ({"start": "-1"}, "row 2: a clip needs 0 ≤ start < end"),
         ({"start": "3", "end": "3"}, "row 2: a clip needs 0 ≤ start < end"),
-        ({"path": "cat"}, "row 2: there is no picture in the folder"),
-        ({"path": "pictures", "start": "1"}, "row 2: a folder of pictures has no seconds"),
+        ({"path": "cat"}, "row 2: there is no image in the folder"),
+        ({"path": "pictures", "start": "1"}, "row 2: a folder of images has no times"),
         ({"clip": "same"}, "two clips are called 'same'"),
         ({"video": "dog/a", "split": "val"}, "the video 'dog/a' is in both val and train"),
     ],
@@ -181,7 +181,7 @@ def test_a_table_of_frames(tmp_path):
         ({"frame": ""}, "row 3: frame, class, video and shot must not be empty"),
         ({"split": "val"}, "row 3: the shot 'cat/v1/s0' has another tag, split"),
         ({"class": "dog"}, "row 3: the shot 'cat/v1/s0' has another tag"),
-        ({"split": "what"}, "row 3: split is 'what'"),
+        ({"split": "what"}, "row 3: split must be train, val or test, got 'what'"),
     ],
 )
 def test_contradictions_in_a_table_of_frames(tmp_path, change, message):
@@ -196,7 +196,7 @@ def test_contradictions_in_a_table_of_frames(tmp_path, change, message):
     [
         ("m.csv", b"", "no rows"),
         ("m.csv", b"path,tag\n", "no rows"),
-        ("m.csv", b"file,label\na,b\n", "needs the columns path and tag.*it has file, label"),
+        ("m.csv", b"file,label\na,b\n", "needs the columns path and tag.*its columns are file, label"),
         ("m.csv", b"frame,class,video\na,b,c\n", "needs the columns"),
         ("m.csv", b"path,tag\na,\xff\xfe\n", "not a CSV table in UTF-8"),
         ("m.csv", b'path,tag\n"a,b\n', "not a CSV table"),

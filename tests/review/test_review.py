@@ -85,11 +85,11 @@ def test_the_bare_columns_are_enough(tmp_path):
 @pytest.mark.parametrize(
     ("header", "lines", "told"),
     [
-        ("frame,x1,y1,x2,y2", ["0,1,1,2,2"], "not one column 'score'"),
-        ("frame,x1,y1,x2,y2,score", ["0,1,1,two,2,0.5"], "the column 'x2' holds something that is not a number"),
-        ("frame,x1,y1,x2,y2,score", [",1,1,2,2,0.5"], "a row has no frame number"),
+        ("frame,x1,y1,x2,y2", ["0,1,1,2,2"], "no column 'score'"),
+        ("frame,x1,y1,x2,y2,score", ["0,1,1,two,2,0.5"], "row 2: x2 'two' is not a number"),
+        ("frame,x1,y1,x2,y2,score", [",1,1,2,2,0.5"], "row 2: frame '' is not a frame index"),
         ("frame,x1,y1,x2,y2,score", [], "has no rows"),
-        ("frame,x1,y1,x2,y2,score", ["0,1,1"], "not a table of 'colocam localize'"),
+        ("frame,x1,y1,x2,y2,score", ["0,1,1"], "row 2: x1, y1, x2 and y2 must all be given or all be empty"),
     ],
 )
 def test_malformed_tables(tmp_path, header, lines, told):
@@ -112,7 +112,7 @@ def test_the_command_on_tables(colocam, trained, two, tmp_path, monkeypatch, mak
     assert "--share 0.0: give a part of the frames" in colocam("review", *two, "--share", "0").error
     assert "--apart -1.0: give seconds" in colocam("review", *two, "--apart", "-1").error
     assert "one run folder alone" in colocam("review", trained, two[0]).error
-    assert "--split tset: give one of" in colocam("review", trained, "--split", "tset").error
+    assert "--split must be one of" in colocam("review", trained, "--split", "tset").error
 
 
 @pytest.fixture
