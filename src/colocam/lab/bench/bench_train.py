@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 import torch.nn.functional as F
@@ -61,13 +62,9 @@ def _print_step(measured: dict[str, Any]) -> None:
 
 def _step_with_opencv(config: Config, device: torch.device, steps: int) -> float:
     """Milliseconds of a stage-2 step whose seeds get the largest region from OpenCV in place of ``blob_kernels``."""
-    ours = seeds.largest_blob
-    seeds.largest_blob = largest_blob_by_opencv
-    try:
-        with both_stages(config, device) as (_, stage2, _classifier):
-            return float(whole_step(stage2, device, steps)["step_ms"])
-    finally:
-        seeds.largest_blob = ours
+    replaced = mock.patch.object(seeds, "largest_blob", largest_blob_by_opencv)
+    with replaced, both_stages(config, device) as (_, stage2, _classifier):
+        return float(whole_step(stage2, device, steps)["step_ms"])
 
 
 def _parts(task: Task, config: Config, classifier: Classifier, device: torch.device) -> dict[str, float]:
