@@ -96,7 +96,7 @@ def test_two_equal_classes_share_the_evidence(encoder, frames):
 def test_refinement_is_that_of_the_plain_maps(checkpoint, plain, frames, tags):
     options = Refinement(layers=2, rounds=4, threshold=0.3, times=3)
     refined = ClipES.load(checkpoint, tags, refine=options)
-    attention = plain.encoder.look(frames, 2).attention
+    attention = plain.encoder.view(frames, 2).attention
     expected = refine(plain(frames, CLASSES)[:, None], attention_affinity(attention, 4), 0.3, 3)[:, 0]
     nearly(refined(frames, CLASSES), expected)
 
