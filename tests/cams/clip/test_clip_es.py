@@ -196,9 +196,9 @@ def test_identity_names_all_that_matters(checkpoint, tags, tiny_clip, tmp_path):
 
 
 def test_one_class_alone_has_nothing_to_be_compared_with(checkpoint):
-    with pytest.raises(ColocamError, match="give more tags or a background list"):
+    with pytest.raises(ColocamError, match="give more tags or a list of background names"):
         ClipES.load(checkpoint, ["cat"])
-    with pytest.raises(ColocamError, match="give more tags or a background list"):
+    with pytest.raises(ColocamError, match="give more tags or a list of background names"):
         ClipES.load(checkpoint, ["sky"], background=["sky"])
     assert ClipES.load(checkpoint, ["cat"], background=["sky"]).tags == ("cat",)
     with pytest.raises(ColocamError, match="give more tags"):
@@ -208,10 +208,10 @@ def test_one_class_alone_has_nothing_to_be_compared_with(checkpoint):
 @pytest.mark.parametrize("wrong", [torch.tensor([0, 1, 2, 3, 0]), torch.tensor([0, -1, 2, 1, 0])])
 def test_classes_that_do_not_exist(checkpoint, frames, tags, wrong):
     clip_es = ClipES.load(checkpoint, tags, background=BACKGROUND)  # 3 would be the first of the background
-    with pytest.raises(ColocamError, match="must lie in 0–2"):
+    with pytest.raises(ColocamError, match="must be in 0–2"):
         clip_es(frames, wrong)
 
 
 def test_one_class_per_frame(plain, frames):
-    with pytest.raises(ColocamError, match="5 frames need 5 classes"):
+    with pytest.raises(ColocamError, match="one class for each of the 5 frames"):
         plain(frames, CLASSES[:3])

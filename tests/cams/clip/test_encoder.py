@@ -107,7 +107,7 @@ def test_mean_and_deviation_are_the_checkpoints(copy, encoder, frames):
     (copy / "preprocessor_config.json").write_text(json.dumps({**settings, "image_mean": [0.5, 0.4, 0.3]}))
     other = load_encoder(copy)
     assert other.mean == (0.5, 0.4, 0.3)
-    assert not torch.allclose(other.view(frames).activations, encoder.look(frames).activations)
+    assert not torch.allclose(other.view(frames).activations, encoder.view(frames).activations)
 
 
 def test_half_precision_checkpoints_are_opened_in_full(copy):
