@@ -17,10 +17,10 @@ from colocam.data.catalogue import Catalogue
 from colocam.data.frame_cache import cache_frames
 from colocam.errors import ColocamError
 from colocam.losses import Term
-from colocam.metrics import RESERVED
 from colocam.models import Classifier
 from colocam.types import Clip, Split
 from colocam.utils.checkpoint import load_checkpoint
+from colocam.utils.device import choose_device
 from colocam.utils.files import explain_os_errors, write_json
 
 BEGUN = ("environment.json", "data.json")
@@ -104,8 +104,6 @@ def create_run(
     terms: Sequence[Term] = (),
 ) -> Run:
     """Create the run folder, or check that the existing one has this configuration, these data and loss terms."""
-    if taken := sorted(RESERVED & set(catalogue.tags)):
-        raise ColocamError(f"the tag {taken[0]!r} has a meaning of its own in the results: rename the tag")
     compute_device = choose_device(device)
     described = {
         "tags": list(catalogue.tags),
@@ -147,21 +145,6 @@ def create_run(
         write_json(out / "data.json", described)
         write_config(out / "config.yaml", config)
     return Run(out, config, catalogue, frames, compute_device)
-
-
-def choose_device(name: str | None) -> torch.device:
-    """The device ``cpu``, ``cuda`` or ``cuda:<index>``; None: the GPU, if there is one."""
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ColocamError(f"device must be cpu, cuda or cuda:<index>, got {name}") from error
-    if device.type not in {"cpu", "cuda"}:
-        raise ColocamError(f"device must be cpu, cuda or cuda:<index>, got {name}")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ColocamError(f"device {name}: torch finds no such GPU: use cpu, or install a GPU build of torch")
-    return device
 
 
 def untrained(config: Config) -> Backbone:

@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 
 from colocam.boxes import largest_boxes
+from colocam.boxes.iou import iou
 from colocam.boxes.tags_only import tags_only_threshold
 from colocam.cams import extract, full_size
 from colocam.config import load_config
 from colocam.data.cache_entry import ROW, CachedClip
 from colocam.data.samples import spread_samples
 from colocam.maps.mapper import decoder_mapper
-from colocam.metrics import inclusive_iou
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.temporal.presence import calibrate
 from colocam.training.validation import LEAST_BACKGROUND, THRESHOLDS, Validator, background_peaks
@@ -59,7 +59,7 @@ def corloc_by_hand(maps, boxes, classes):
     for threshold in THRESHOLDS:
         found, there = largest_boxes(maps, float(threshold))
         hits = [
-            bool(there[i]) and max(float(inclusive_iou(found[i], box)) for box in boxes[i]) >= 0.5
+            bool(there[i]) and max(float(iou(found[i], box, inclusive=True)) for box in boxes[i]) >= 0.5
             for i in range(len(maps))
         ]
         table.append(np.mean([np.mean(np.array(hits)[classes == c]) for c in np.unique(classes)]))

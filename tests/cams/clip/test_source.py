@@ -35,7 +35,7 @@ def test_a_run_seeded_by_clip(tmp_path, collection, frame_cache, tiny, checkpoin
     expected = min_max(clip_es(frame, torch.tensor([run.catalogue.tags.index(clip.clip.tag)])))
     np.testing.assert_allclose(kept[0], expected[0].numpy(), atol=2e-3)
     measured = evaluate(folder, collection.truth, cams=["layercam", "clip-es"])
-    assert list(measured)[:3] == ["clip-es", "layercam", "colocam"]  # the source of the seeds first
+    assert list(measured.methods) == ["clip-es", "layercam", "colocam"]  # the source of the seeds first
 
 
 def test_a_source_says_what_it_is(checkpoint):
