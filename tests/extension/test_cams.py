@@ -131,5 +131,5 @@ def test_maps_of_another_model(monkeypatch, fit, collection):
 def test_a_name_that_is_not_registered_any_more(monkeypatch):
     assert load_config(overrides=["cam=score-cam"]).cam == "score-cam"
     monkeypatch.delitem(CAMS, "score-cam")
-    with pytest.raises(ColocamError, match="'cam' names 'score-cam', which is not registered"):
+    with pytest.raises(ColocamError, match=r"'cam' names 'score-cam', which is not in colocam\.cams\.CAMS"):
         load_config(overrides=["cam=score-cam"])

@@ -24,5 +24,7 @@ def test_training_evaluation_report_and_export(monkeypatch, fit, use, journal):
 
 
 def test_a_method_that_is_not_registered():
-    with pytest.raises(ColocamError, match="'methods' names 'plain', which is not registered: valid are colocam, fcam"):
+    with pytest.raises(
+        ColocamError, match=r"'methods' names 'plain', which is not in colocam\.config\.METHODS: valid are"
+    ):
         load_config(overrides=["methods=[plain]"])
