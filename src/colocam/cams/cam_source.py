@@ -48,7 +48,7 @@ def open_source(
     from colocam.cams.clip import BACKGROUND, ClipES, Refinement  # noqa: PLC0415 - an extra
 
     if clip.model is None:
-        raise ColocamError("cam: clip-es needs a checkpoint: set clip.model to a folder or a name (docs/clip-es.md)")
+        raise ColocamError("cam: clip-es needs a checkpoint: set clip.model to a folder or name; docs/guide/clip-es.md")
     clip_es = ClipES.load(
         clip.model,
         clip.names or tags,

@@ -40,7 +40,7 @@ class Frames(Section):
 
 
 class Backbone(Section):
-    """The encoder: a convolutional network or a plain vision transformer of timm (docs/backbones.md)."""
+    """The encoder: a convolutional network or a plain vision transformer of timm (docs/guide/backbones.md)."""
 
     name: str = "resnet50"
     pretrained: bool = True
@@ -79,14 +79,14 @@ class Optimisation(Section):
 
 
 ColorMean = Literal["off", "frame", "clip"]
-"""Whose colours complete a map (docs/colour-mean.md). off: nobody's, as published; frame: the frame's own; clip: those
-of all frames of its shot that are looked at together."""
+"""Whose colours complete a map (docs/method/colour-mean.md). off: nobody's, as published; frame: the frame's own; clip:
+those of all frames of its shot that are looked at together."""
 
 COLOR_MEANS: tuple[ColorMean, ...] = get_args(ColorMean)
 
 UsePresence = Literal["off", "weight", "drop"]
-"""What training does with frames that hardly show the tagged object (docs/presence.md). weight: they count less; drop:
-they are not drawn, though of each clip the likelier half always is."""
+"""What training does with frames that hardly show the tagged object (docs/method/presence.md). weight: they count less;
+drop: they are not drawn, though of each clip the likelier half always is."""
 
 
 class ClassifierStage(Optimisation):
@@ -183,18 +183,18 @@ class LocalizerStage(Optimisation):
     color_mean: ColorMean = "off"
     """Draw the finished decoder's maps towards the mean over alike colours; training does not know of it."""
     focus: bool = False
-    """Draw the finished decoder's maps towards the class's CAM (docs/focus.md); training does not know of it either."""
+    """Draw the finished decoder's maps towards the class's CAM (docs/method/focus.md); not used in training either."""
 
 
 Cam = Literal["cam", "gradcam", "gradcam++", "smooth-gradcam++", "xgradcam", "layercam"]
-"""How the frozen classifier is asked where it sees its class (docs/cams.md)."""
+"""How the frozen classifier is asked where it sees its class (docs/guide/cams.md)."""
 
 Source = Literal[Cam, "clip-es"]
 """Where seeds come from: a CAM of the classifier, or CLIP-ES."""
 
 
 class ClipModel(Section):
-    """The CLIP that ``cam: clip-es`` asks (docs/clip-es.md)."""
+    """The CLIP that ``cam: clip-es`` asks (docs/guide/clip-es.md)."""
 
     model: str | None = None
     """A checkpoint in Hugging Face format: a folder, or a name on the hub."""

@@ -68,7 +68,7 @@ class Validator:
         """``best``: the best CorLoc, where boxes can tell; else the last epoch.
 
         Tags and maps alone have no better candidate than the last epoch, where the learning rate has come to rest
-        (docs/tags-only.md). The threshold comes from the maps, or from the boxes.
+        (docs/method/tags-only.md). The threshold comes from the maps, or from the boxes.
         """
         maps = self._maps(mapper)
         if self.boxes is None:
