@@ -3,7 +3,7 @@
 The class activation map of a tag has a peak z, the largest value of Σ_k w_k A_k over the places of the frame. Where
 the object is, the peak is high; without it, the peak is that of the ground, and the ground is to be seen around the
 object. So the evidence a·z + b, how much more likely a frame with the object has such a peak than one without it, is
-fitted to peaks of frames against peaks of their own ground: no frame needs a label (docs/presence.md).
+fitted to peaks of frames against peaks of their own ground: no frame needs a label (docs/method/presence.md).
 
 A hidden Markov model with two states, there or not, adds up the evidence of neighbouring frames. Frames of one shot are
 alike, so the evidence of each counts by ``SHARE`` only.
