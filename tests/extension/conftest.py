@@ -44,7 +44,7 @@ def use(collection, tmp_path):
         export([table], "coco", tmp_path / "labels")
         labels = tmp_path / "labels" / "annotations" / "instances_default.json"
         return Used(
-            json.loads((run / "evaluation.json").read_text(encoding="utf-8")),
+            json.loads((run / "evaluation.json").read_text(encoding="utf-8"))["methods"],
             page.read_text(encoding="utf-8"),
             json.loads(labels.read_text(encoding="utf-8"))["annotations"],
         )

@@ -12,9 +12,10 @@ from torchcam import methods as torchcam
 from colocam import evaluate
 from colocam.cams import CAMS, Cam, CamInputs, ExternalCam, extract, gradcam, min_max
 from colocam.cams.registry import CamSource
-from colocam.config import load_config
+from colocam.config import METHODS, load_config
 from colocam.data.augment import whole
 from colocam.errors import ColocamError
+from colocam.losses import LOSSES
 from colocam.models import Classifier
 from colocam.run import open_run
 
@@ -123,7 +124,7 @@ def test_maps_of_another_model(monkeypatch, fit, collection):
     run = fit("cam=green", "localizer.epochs=1")
     assert np.load(run / "classifier" / "cams.npy").shape[1:] == (32, 32)
     evaluate(run, collection.truth, cams=["layercam", "green"])
-    evaluation = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))
+    evaluation = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))["methods"]
     assert list(evaluation)[:3] == ["green", "layercam", "colocam"]  # the source of the seeds first
 
 
@@ -133,3 +134,29 @@ def test_a_name_that_is_not_registered_any_more(monkeypatch):
     monkeypatch.delitem(CAMS, "score-cam")
     with pytest.raises(ColocamError, match=r"'cam' names 'score-cam', which is not in colocam\.cams\.CAMS"):
         load_config(overrides=["cam=score-cam"])
+
+
+EXTENSION = """
+from colocam.cams import CAMS, Cam
+from colocam.config import METHODS, Method
+from colocam.losses import LOSSES, Loss
+
+CAMS["strength"] = Cam("Strength", lambda seen: seen.features[-1].norm(dim=1))
+METHODS["calm"] = Method("Calm", {"losses": {"extra": {"mean": 0.1}}})
+LOSSES["mean"] = Loss("Mean", lambda settings: lambda step: step.maps.mean())
+"""
+
+
+def test_one_file_serves_the_command_line(monkeypatch, tmp_path, collection, frame_cache, tiny_sets, colocam):
+    for registry, name in ((CAMS, "strength"), (METHODS, "calm"), (LOSSES, "mean")):
+        monkeypatch.setitem(registry, name, None)  # the file replaces it, and the test removes it
+    file = tmp_path / "mine.py"
+    file.write_text(EXTENSION, encoding="utf-8")
+    monkeypatch.setenv("COLOCAM_EXTENSIONS", str(file))
+    names = ["--set", "cam=strength", "--set", "methods=[calm]", "--frames", frame_cache]
+    assert colocam("train", collection.manifest, "--out", tmp_path / "run", *tiny_sets, *names).code == 0
+    outcome = colocam("evaluate", tmp_path / "run", "--boxes", collection.truth)
+    assert "Strength" in outcome.out
+    assert "Calm" in outcome.out
+    assert colocam("report", tmp_path / "run").code == 0
+    assert "Calm" in (tmp_path / "run" / "report" / "index.html").read_text(encoding="utf-8")

@@ -28,3 +28,16 @@ def test_a_method_that_is_not_registered():
         ColocamError, match=r"'methods' names 'plain', which is not in colocam\.config\.METHODS: valid are"
     ):
         load_config(overrides=["methods=[plain]"])
+
+
+@pytest.mark.parametrize("name", ["classifier", "a/b", "..", ""])
+def test_a_name_must_serve_as_a_folder(monkeypatch, name):
+    monkeypatch.setitem(METHODS, name, PLAIN)
+    with pytest.raises(ColocamError, match=r"cannot be a folder in the run folder"):
+        load_config(overrides=[f"methods=['{name}']"])
+
+
+def test_a_name_must_not_be_that_of_a_cam(monkeypatch, fit):
+    monkeypatch.setitem(METHODS, "layercam", PLAIN)
+    with pytest.raises(ColocamError, match="'layercam' is also the name of a CAM"):
+        fit("methods=[layercam]")

@@ -1,6 +1,7 @@
 """The configuration of a run: one :class:`Config` of typed sections. The text below each key says what it does."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -240,6 +241,8 @@ class Config(Section):
         if len(set(self.methods)) != len(self.methods):
             raise ValueError(f"methods must be distinct, not {list(self.methods)}")
         for name in self.methods:
+            if not re.fullmatch(r"\w[\w.+-]*", name) or name in {"classifier", "frames", "report"}:
+                raise ValueError(f"methods: '{name}' cannot be a folder in the run folder: choose another name")
             try:
                 self.stage2(require_registered("methods", name, "METHODS"))
             except ValidationError as error:
