@@ -112,7 +112,7 @@ def test_the_command_on_tables(colocam, trained, two, tmp_path, monkeypatch, mak
     assert "--share 0.0: give a part of the frames" in colocam("review", *two, "--share", "0").error
     assert "--apart -1.0: give seconds" in colocam("review", *two, "--apart", "-1").error
     assert "one run folder alone" in colocam("review", trained, two[0]).error
-    assert "--split tset: give one of" in colocam("review", trained, "--split", "tset").error
+    assert "--split must be one of" in colocam("review", trained, "--split", "tset").error
 
 
 @pytest.fixture
