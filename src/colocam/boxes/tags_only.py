@@ -15,7 +15,7 @@ def tags_only_threshold(maps: npt.NDArray[np.uint8]) -> float:
     """τ = mean of many maps (N, H, W), each relative to its maximum: foreground is what is brighter than the average.
 
     One map may have no clear foreground; over all frames of a data set it stands out. Otsu's threshold, which the seeds
-    use, is too high for boxes: it leaves out the faint parts of an object (docs/tags-only.md).
+    use, is too high for boxes: it leaves out the faint parts of an object (docs/method/tags-only.md).
     """
     return threshold_of_levels(level_histogram(torch.from_numpy(maps), relative=True).sum(0))
 

@@ -22,7 +22,7 @@ from colocam.types import Float64Array
 Integers = npt.NDArray[np.int64]
 
 WEIGHTS = {"faint": 1.0, "rival": 0.3, "jump": 0.3, "classifier": 0.3}
-"""How far each sign is believed; chosen on validation videos of the demo, see docs/review.md."""
+"""How far each sign is believed; chosen on validation videos of the demo, see docs/guide/review.md."""
 USUAL = 0.9
 """Quantile of all scores that counts as the score of a good box: maps of one model may be paler than another's."""
 WORDS = {

@@ -43,5 +43,5 @@ STUDY = Study(
     "How heavy may the adaptive colour term be?",
     cells,
     read,
-    ("0.3 and 0.5 lie below the paper's range 1 … 16: on other data its values are too heavy (docs/colour-term.md).",),
+    ("0.3 and 0.5 are below the paper's range 1 … 16, too large for other data (docs/method/colour-term.md).",),
 )
