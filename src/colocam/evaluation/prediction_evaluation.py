@@ -126,11 +126,11 @@ def _boxes(
         tags = ["" if one is None else one.tag for one in first]
         top1 = np.array([tag == labelled.clips[frame.clip].tag for tag, frame in zip(tags, frames, strict=True)])
     # One box per frame leaves no threshold to choose: all protocols are equal.
-    found = corloc(hits[V2_OVERLAPS.index(0.5)], about, [0.0], tags_only=0.0, top1=top1)["tags-only"]
+    scores = corloc(hits[V2_OVERLAPS.index(0.5)], about, [0.0], tags_only=0.0, top1=top1)["tags-only"]
     return PredictionEvaluation(
         data=data,
         max_box_acc=max_box_acc(hits),
-        boxes=replace(found, threshold=None),
+        boxes=replace(scores, threshold=None),
         classification=None if top1 is None else accuracy(top1, about),
         instances=_instances(predicted, true),
     )
