@@ -1,10 +1,10 @@
-"""Print a table of backbones: python scripts/backbones.py [key=value …] NAME … (keys as in --set, of all names).
+"""Print a table of backbones: python scripts/backbones.py [key=value …] NAME … (keys as in --set, for all names).
 
-Sizes at 224 × 224 and ten classes, with the U-Net of channels 256, 128, 64, 32, 16 as far as the backbone has feature
-maps, and four of these in the head of a transformer. Nothing is downloaded or allocated.
+Sizes at 224 × 224 and ten classes. The U-Net has the channels 256, 128, 64, 32, 16, as many as the backbone has feature
+maps; the head of a transformer has four of them. Nothing is downloaded or allocated.
 """
 
-import sys
+import argparse
 
 import torch
 
@@ -34,4 +34,7 @@ def main(overrides: list[str], names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main([word for word in sys.argv[1:] if "=" in word], [word for word in sys.argv[1:] if "=" not in word])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="+", metavar="KEY=VALUE | NAME")
+    given = parser.parse_args().words
+    main([word for word in given if "=" in word], [word for word in given if "=" not in word])

@@ -1,12 +1,12 @@
 """Measure ``--instances`` on videos with several objects: python scripts/instances.py RUN OUT [OBJECTS].
 
-Makes 36 test videos of the demo world (seed 1) with two objects of the class each in OUT; the run was trained on videos
-with one. Localises in them frame by frame and with tracks, and prints the share of the true boxes that are found; the
-boxes stay in OUT as tables for ``colocam evaluate --predictions``.
+Makes 36 test videos of the demo world (seed 1) in OUT, each with two objects of the class; the run was trained on
+videos with one object. Localises objects with and without tracks, and prints the share of the true boxes that are
+found. The boxes stay in OUT as CSV files for ``colocam score``.
 """
 
+import argparse
 import csv
-import sys
 from pathlib import Path
 
 from colocam import Localizer
@@ -35,4 +35,9 @@ def main(run: Path, out: Path, objects: int = 2) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("objects", type=int, nargs="?", default=2)
+    arguments = parser.parse_args()
+    main(arguments.run, arguments.out, arguments.objects)

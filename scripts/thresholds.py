@@ -1,10 +1,10 @@
-"""Compare thresholds that need no box with the one boxes would choose: python scripts/thresholds.py RUN BOXES.
+"""Compare thresholds that need no box with the best one: python scripts/thresholds.py RUN BOXES.
 
-For each method: CorLoc (mean over classes, percent) on validation and test frames at the best threshold on validation
-frames, and at the mean of the validation maps, at Otsu's threshold of them and at one half, which need no box.
+For each method: CorLoc (mean over classes, percent) on validation and test frames, at the best threshold on validation
+frames and at three thresholds that need no box: the mean of the validation maps, Otsu's threshold of them, one half.
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -38,4 +38,8 @@ def main(folder: Path, boxes: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("boxes", type=Path)
+    arguments = parser.parse_args()
+    main(arguments.run, arguments.boxes)
