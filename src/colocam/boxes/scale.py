@@ -1,4 +1,4 @@
-"""Boxes between frame sizes, for instance from the model's square input to the original video."""
+"""Scale boxes between frame sizes, for instance from the model's square input to the original video."""
 
 from typing import Any
 
