@@ -38,9 +38,7 @@ def read_boxes(table: Path) -> dict[tuple[str, int], list[PredictedBox]]:
         where = f"{table}, row {line}"
         frame = number(row, "frame", where)
         if frame is None or frame < 0 or frame != int(frame) or not row["clip"]:
-            raise ColocamError(
-                f"{where}: clip must be named and frame must be an index from 0, got {row['frame']!r}"
-            )
+            raise ColocamError(f"{where}: clip must be named and frame must be an index from 0, got {row['frame']!r}")
         key, score = (row["clip"], int(frame)), number(row, "score", where)
         corners = [number(row, name, where) for name in CORNERS]
         box = None if all(corner is None for corner in corners) else box_of_corners(corners, where)

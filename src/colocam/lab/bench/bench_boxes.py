@@ -108,14 +108,15 @@ def rough_maps(size: int) -> Levels:
     noise = np.random.default_rng(0).random((BATCH, ROUGH, ROUGH), np.float32)
     coarse = np.stack([cv2.resize(one, (size, size), interpolation=cv2.INTER_CUBIC) for one in noise])
     mixed = np.clip(0.6 * smooth_maps(size) / 255 + 0.5 * coarse, 0, None)
-    return (255 * mixed / mixed.max((1, 2), keepdims=True)).astype(np.uint8)
+    return np.asarray(255 * mixed / mixed.max((1, 2), keepdims=True), np.uint8)
 
 
 def candidates_by_opencv(levels: Levels) -> list[Candidates]:
     """``candidate_boxes`` with a call of OpenCV for each mask."""
     found = []
     for level in levels:
-        highest, boxes = int(level.max()), {}
+        highest = int(level.max())
+        boxes: dict[tuple[int, int, int, int], float] = {}
         for tau in np.minimum(THRESHOLD * np.array(FACTORS), 1).tolist():
             contours = _opencv(level > int(tau * highest))
             for i, contour in enumerate(sorted(contours, key=cv2.contourArea, reverse=True)):
@@ -127,16 +128,16 @@ def candidates_by_opencv(levels: Levels) -> list[Candidates]:
     return found
 
 
-def levels_by_opencv(levels: Levels) -> Levels:
+def levels_by_opencv(levels: Levels) -> Longs:
     """``boxes_at_levels`` with a call of OpenCV for each level."""
-    boxes = np.zeros((len(levels), 256, 4), np.int16)
+    boxes = np.zeros((len(levels), 256, 4), np.int64)
     for i, level in enumerate(levels):
         for cut in range(int(level.max())):
             boxes[i, cut] = contour_box(max(_opencv(level > cut), key=cv2.contourArea), level.shape)
     return boxes
 
 
-def levels_by_contours(levels: Levels) -> Levels:
+def levels_by_contours(levels: Levels) -> Longs:
     """``boxes_at_levels`` with compiled contours at each level."""
     boxes = np.zeros((len(levels), 256, 4), np.int64)
     _largest_at_levels(levels, boxes)

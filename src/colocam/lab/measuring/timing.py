@@ -1,4 +1,4 @@
-"""Timing on either device: warm, repeated, the median."""
+"""Timing on CPU and GPU: median of repeated calls after warm-up."""
 
 import statistics
 import time
@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 WARM = 3
-"""Calls before those that are timed."""
+"""Warm-up calls before the timed ones."""
 FEWEST, ENOUGH_S = 3, 20.0
-"""A call that takes seconds wavers little: after this time a few of them are enough."""
+"""After this many seconds the fewest repetitions are enough: long calls vary little."""
 
 
 def median_ms(call: Callable[[int], object], device: torch.device, repeats: int) -> float:
@@ -20,7 +20,7 @@ def median_ms(call: Callable[[int], object], device: torch.device, repeats: int)
 
 
 def in_turn_ms(calls: Sequence[Callable[[int], object]], device: torch.device, repeats: int) -> list[float]:
-    """Median milliseconds of several calls that take turns, so that a busy moment of the machine meets them all."""
+    """Median milliseconds of several calls that alternate, so that other load on the machine affects all of them."""
     for call in calls:
         for i in range(WARM):
             call(i)

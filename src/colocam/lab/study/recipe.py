@@ -1,4 +1,4 @@
-"""What a study is: its cells, and what is read off them."""
+"""Definition of a study: its cells, and the tables and figures made of their results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from colocam.lab.study.workplace import Lab
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A table or a figure of the paper as something to run.
+    """A table or a figure of the paper that can be repeated.
 
     Attributes:
         name: on the command line, and in ``published.yaml``.
         title: the question, in one line.
-        cells: what is run for each seed.
-        read: what is read off the results, also where some are missing.
-        notes: what is done differently from the paper, and why.
+        cells: cells to run for each seed.
+        read: makes tables and figures of the results, of which some may be missing.
+        notes: differences from the paper, and their reasons.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Which loss term brings what."""
+"""Contribution of each loss term."""
 
 from collections.abc import Sequence
 
@@ -36,8 +36,8 @@ def read(lab: Lab, results: Results) -> Findings:  # noqa: ARG001
 
 STUDY = Study(
     "losses",
-    "Which loss term brings what?",
+    "What does each loss term contribute?",
     cells,
     read,
-    ("All rows draw CoLo-CAM's seeds and finish its maps (colour mean, focus): from row to row one term changes.",),
+    ("All rows use CoLo-CAM's seeds and post-processing (colour mean, focus); only the terms change.",),
 )

@@ -1,4 +1,4 @@
-"""Which frames of a clip train together: neighbours, some around the middle, or from all over."""
+"""Sampling of the frames of a sequence: adjacent, around the middle, or over the whole clip."""
 
 from collections.abc import Sequence
 
@@ -28,4 +28,4 @@ def read(lab: Lab, results: Results) -> Findings:  # noqa: ARG001
     return corloc_findings(results, rows, {"published, v1.0": [numbers[scheme] for scheme in SCHEMES]}, "sampler")
 
 
-STUDY = Study("sampling", "Which frames of a clip together?", cells, read)
+STUDY = Study("sampling", "Which frames of a clip form a sequence?", cells, read)

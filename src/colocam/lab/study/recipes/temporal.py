@@ -1,4 +1,4 @@
-"""F-CAM, TCAM and CoLo-CAM: what does time bring?"""
+"""F-CAM, TCAM and CoLo-CAM: gain from several frames."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ def read(lab: Lab, results: Results) -> Findings:  # noqa: ARG001
 
 STUDY = Study(
     "temporal",
-    "What does looking at several frames bring?",
+    "What do several frames contribute?",
     cells,
     read,
     (
