@@ -20,12 +20,12 @@ import torch
 
 from colocam.config import load_config
 from colocam.inference import AnnotatedVideo, LocalizationTable, Localizer
-from colocam.inference.pipeline import ahead
 from colocam.inference.torch_network import TorchNetwork
 from colocam.lab.measuring.synthetic_frames import make_frames
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.model_file import Card
 from colocam.types import VideoFrame
+from colocam.utils.prefetch import ahead
 from colocam.video.reader import VideoReader
 from colocam.video.writer import VideoWriter
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from colocam.inference import Localizer
     from colocam.training import train
     from colocam.types import Box, Clip, Localization
+    from colocam.utils.version import __version__
 
 __all__ = [
     "Box",
@@ -26,13 +27,14 @@ __all__ = [
     "Config",
     "Localization",
     "Localizer",
+    "__version__",
     "evaluate",
     "evaluate_predictions",
     "load_config",
     "train",
 ]
 
-__getattr__, __dir__ = lazy_names(  # ``colocam --help`` need not wait for torch
+__getattr__, __dir__ = lazy_names(  # torch is imported on first use
     __name__,
     {
         "Box": "colocam.types",
@@ -41,6 +43,7 @@ __getattr__, __dir__ = lazy_names(  # ``colocam --help`` need not wait for torch
         "Config": "colocam.config",
         "Localization": "colocam.types",
         "Localizer": "colocam.inference",
+        "__version__": "colocam.utils.version",
         "evaluate": "colocam.evaluation.run_evaluation",
         "evaluate_predictions": "colocam.evaluation.prediction_evaluation",
         "load_config": "colocam.config",

@@ -8,6 +8,20 @@ class ColocamError(Exception):
     """Bad input or a state that the user can mend; the command line prints its text as one line and exits with 1."""
 
 
+class ArgumentError(ColocamError):
+    """A value that an argument cannot have: ``presence must be in 0–1, got 2``; the command line writes ``--presence``.
+
+    Attributes:
+        argument: name of the argument in Python.
+        problem: what is wrong with its value.
+    """
+
+    def __init__(self, argument: str, problem: str) -> None:
+        super().__init__(f"{argument} {problem}")
+        self.argument = argument
+        self.problem = problem
+
+
 class InterruptedRunError(ColocamError):
     """The user stopped a run; everything up to the last finished step is saved and the same command continues it."""
 

@@ -20,6 +20,7 @@ from colocam.losses import Term
 from colocam.models import Classifier
 from colocam.types import Clip, Split
 from colocam.utils.checkpoint import load_checkpoint
+from colocam.utils.device import choose_device
 from colocam.utils.files import explain_os_errors, write_json
 
 BEGUN = ("environment.json", "data.json")
@@ -144,21 +145,6 @@ def create_run(
         write_json(out / "data.json", described)
         write_config(out / "config.yaml", config)
     return Run(out, config, catalogue, frames, compute_device)
-
-
-def choose_device(name: str | None) -> torch.device:
-    """The device ``cpu``, ``cuda`` or ``cuda:<index>``; None: the GPU, if there is one."""
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ColocamError(f"device must be cpu, cuda or cuda:<index>, got {name}") from error
-    if device.type not in {"cpu", "cuda"}:
-        raise ColocamError(f"device must be cpu, cuda or cuda:<index>, got {name}")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ColocamError(f"device {name}: torch finds no such GPU: use cpu, or install a GPU build of torch")
-    return device
 
 
 def untrained(config: Config) -> Backbone:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from colocam.errors import ArgumentError, ColocamError
 from colocam.video.reader import decode
 
 
@@ -260,8 +261,8 @@ def test_a_disk_too_small_for_the_frames(train, two_tags, monkeypatch):
         (["--set", "localizer"], "write it as key.subkey=value"),
         (["--preset", "papr"], "did you mean 'paper'?"),
         (["--config", "no.yaml"], "no configuration file at no.yaml"),
-        (["--device", "toaster"], "--device toaster: give cpu or cuda"),
-        (["--device", "cuda:77"], "device cuda:77: torch finds no such GPU"),
+        (["--device", "toaster"], "--device must be cpu or cuda, got toaster"),
+        (["--device", "cuda:77"], "--device cuda:77: torch finds no such GPU"),
         (["--boxes", "no.csv"], "cannot read no.csv: there is no such file"),
         (["--set", "backbone.name=resnet10x"], "did you mean "),
         (["--set", "localizer.decoder=[8, 8]"], "localizer.decoder has 2 channel numbers"),
@@ -281,7 +282,7 @@ def test_impossible_networks_are_refused_before_anything_is_written(train, colle
     [
         (["--split", "tset"], "--split tset: give one of train, val, test"),
         (["--boxes", "no.csv"], "cannot read no.csv: there is no such file"),
-        (["--device", "toaster"], "give cpu or cuda"),
+        (["--device", "toaster"], "must be cpu or cuda"),
         (["--cams", "layercam,gradcam+"], "no CAM method 'gradcam+': did you mean 'gradcam++'?"),
         (["--cams", ""], "no CAM method '': valid are cam, gradcam, "),
     ],
@@ -385,7 +386,7 @@ def colocam_process(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_help_is_quick_and_lists_every_command():
     process = colocam_process("--help")
     assert process.returncode == 0
-    for command in ("demo", "index", "train", "evaluate", "score", "localize", "report", "bench"):
+    for command in ("demo", "train", "evaluate", "score", "localize", "export", "export-model", "bench"):
         assert f" {command} " in process.stdout
     loaded = subprocess.run(
         [sys.executable, "-c", "import colocam.cli, sys; print('torch' in sys.modules)"],
@@ -394,6 +395,31 @@ def test_help_is_quick_and_lists_every_command():
         check=True,
     )
     assert loaded.stdout == "False\n"
+
+
+def test_errors_name_options_as_they_are_typed(colocam, tmp_path, monkeypatch):
+    """Arguments at the start of an error and between backticks become options; words of file names do not."""
+
+    def raising(error):
+        def run(*_args, **_options):
+            raise error
+
+        monkeypatch.setattr("colocam.export.export", run)
+        return colocam("export", tmp_path / "a.csv", "--to", "coco", "-o", tmp_path / "out").error
+
+    assert raising(ArgumentError("videos", "are too many")) == "error: --video are too many"
+    assert raising(ColocamError("tolerance must be 0")) == "error: --tolerance must be 0"
+    assert raising(ColocamError("x.csv: give `videos`, `out` or `none`")) == (
+        "error: x.csv: give --video, --out or `none`"
+    )
+    assert raising(ColocamError("out dir/images: there is no file")) == "error: out dir/images: there is no file"
+
+
+def test_shell_completion_offers_commands(monkeypatch):
+    monkeypatch.setenv("_COLOCAM_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "colocam exp")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert colocam_process().stdout.split() == ["export", "export-model"]
 
 
 def test_a_real_process_fails_in_one_line(tmp_path):

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.data.catalogue import read_catalogue
-from colocam.data.folders import natural_key
 from colocam.errors import ColocamError
+from colocam.video.image_files import natural_key
 
 
 def touch(root: Path, *names: str) -> Path:

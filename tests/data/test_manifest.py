@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from colocam.data.catalogue import read_catalogue
-from colocam.data.table_rows import number, read_rows
 from colocam.errors import ColocamError
+from colocam.utils.tables import number, read_rows
 
 
 def table(path: Path, rows: list[dict]) -> Path:

@@ -359,13 +359,14 @@ def test_maps_of_all_methods_may_be_completed_by_colour(run, collection, color_m
     evaluation_set = open_evaluation_set(opened, collection.truth)
     for name, mapper in methods_of_run(opened, ["layercam"]).items():
         assert mapper.color_mean == "off"
-        parts = []
-        for frames, classes, clips in evaluation_set.evaluated.samples.clips_together(32, opened.device):
-            ids = clips if color_mean == "clip" else torch.arange(len(frames))
-            with torch.inference_mode():
-                parts.append(to_8bit(with_color_mean(frames, mapper.draw(frames, classes)[0], ids)).numpy())
+        samples = evaluation_set.evaluated.samples
+        ((frames, classes),) = samples.batches(32, opened.device, batch=len(samples))
+        clips = samples.indices.clips.unique(return_inverse=True)[1]
+        ids = clips if color_mean == "clip" else torch.arange(len(frames))  # a clip is one shot and one window
+        with torch.inference_mode():
+            maps = to_8bit(with_color_mean(frames, mapper.draw(frames, classes)[0], ids)).numpy()
         grid = np.array([found.methods[name]["tags-only"].threshold])
-        hits = evaluation_set.evaluated.hits(np.concatenate(parts), grid)
+        hits = evaluation_set.evaluated.hits(maps, grid)
         means = evaluation_set.evaluated.frames.class_means(hits)[:, 0]
         assert found.methods[name]["tags-only"].average == pytest.approx(100 * means.mean())
 
@@ -380,7 +381,7 @@ def test_maps_of_decoders_may_be_focused_on_the_tag(run, collection):
     draw, as_is = (methods_of_run(opened, [], focus=focus)[method].draw for focus in (True, False))
     classifier = load_model(run).net.classifier  # with kernels rounded as they are stored
     parts = []
-    for frames, classes, _ in evaluation_set.evaluated.samples.clips_together(32, opened.device):
+    for frames, classes in evaluation_set.evaluated.samples.batches(32, opened.device):
         with torch.inference_mode():
             cams = extract("layercam", classifier, frames, classes)
             torch.testing.assert_close(min_max(draw(frames, classes)[1]), min_max(cams), atol=1e-4, rtol=1e-4)

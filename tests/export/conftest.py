@@ -13,7 +13,21 @@ from hypothesis import strategies as st
 from colocam.export import Options, export
 from colocam.export.read_tables import read_videos
 
-COLUMNS = ("frame", "pts", "class", "probability", "x1", "y1", "x2", "y2", "score", "track", "presence", "mask")
+COLUMNS = (
+    "frame",
+    "pts",
+    "class",
+    "probability",
+    "x1",
+    "y1",
+    "x2",
+    "y2",
+    "score",
+    "track",
+    "presence",
+    "margin",
+    "mask",
+)
 TAGS = ["cat", "кошка", "猫 & co", "<dog>", 'it\'s a "bird"', "a,b; c", "#1 %d"]
 WIDTH, HEIGHT, FRAMES = 97, 71, 40
 

@@ -18,7 +18,7 @@ FILE = "annotations/instances_default.json"
 
 def rows_of(video):
     """Every box as (frame, class, corners), sorted."""
-    return sorted((int(video.frame[at]), video.tag[at], *video.box[at].tolist()) for at in video.objects)
+    return sorted((int(video.rows.frame[at]), video.rows.tag[at], *video.rows.box[at].tolist()) for at in video.objects)
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
@@ -41,7 +41,7 @@ def test_pycocotools_reads_every_box_at_its_place(exported, scenes, data):
     assert [one[:2] for one in sorted(read)] == [one[:2] for one in rows_of(video)]
     np.testing.assert_allclose([one[2:] for one in sorted(read)], [one[2:] for one in rows_of(video)], atol=1e-9)
     assert sorted(one["frame_index"] for one in coco.dataset["images"]) == video.listed.tolist()
-    assert grouped == {track.number: set(video.frame[track.rows].tolist()) for track in video.tracks}
+    assert grouped == {track.id: set(video.rows.frame[track.rows].tolist()) for track in video.tracks}
 
 
 def test_several_videos_share_classes_and_nothing_else(tmp_path, write_table, row):

@@ -51,7 +51,7 @@ def test_cvat_shows_what_the_table_says(exported, scenes, data, tolerance, track
     assert len(tracks) == len(video.tracks)
     for (label, boxes), track in zip(tracks, video.tracks, strict=True):
         assert label == track.tag
-        stated = dict(zip(video.frame[track.rows].tolist(), video.box[track.rows], strict=True))
+        stated = dict(zip(video.rows.frame[track.rows].tolist(), video.rows.box[track.rows], strict=True))
         assert set(boxes) & set(video.listed.tolist()) == set(stated)
         for frame, box in stated.items():
             np.testing.assert_allclose(boxes[frame], box, atol=tolerance + 0.006)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.export import FORMATS, MARKER, WITH_IMAGES, Options, export
+from colocam.export import FORMATS, MARKER, Options, export
 from colocam.export.read_tables import read_videos
 from colocam.video.reader import decode
 
@@ -28,15 +28,15 @@ def test_from_a_video_to_every_format(colocam, trained, tmp_path, make_video, sq
     assert (read.source.width, read.source.height, read.source.frames, read.source.fps) == (50, 38, 6, 30)
     assert read.source.path == video
     assert len(read.objects) > 0
-    assert all(read.mask[row] for row in read.objects)
+    assert all(read.rows.mask[row] for row in read.objects)
     for to in FORMATS:
         out = tmp_path / "out" / to
-        command = ["export", table, "--to", to, "-o", out, *(["--images"] if to in WITH_IMAGES else [])]
+        command = ["export", table, "--to", to, "-o", out, *(["--images"] if FORMATS[to].images else [])]
         outcome = colocam(*command)
         assert outcome.code == 0, outcome.err
         assert f"wrote {out}" in outcome.err
         first = files(out)
-        assert len([name for name in first if name.endswith(".jpg")]) == (6 if to in WITH_IMAGES else 0)
+        assert len([name for name in first if name.endswith(".jpg")]) == (6 if FORMATS[to].images else 0)
         assert colocam(*command).code == 0
         assert files(out) == first
         assert sorted(path.name for path in out.parent.iterdir() if path.name.startswith(".")) == []
@@ -78,16 +78,16 @@ def test_pictures_that_cannot_be_had(film, tmp_path, make_video):
         assert not list(tmp_path.glob(".*"))
         return str(error.value)
 
-    with pytest.raises(ColocamError, match="--images: cvat takes the video itself; pictures go with coco, yolo"):
+    with pytest.raises(ColocamError, match="images cannot be written for 'cvat': only for coco, yolo"):
         export([film], "cvat", tmp_path / "out", options=options)
     moved = film.with_suffix(".mp4").rename(tmp_path / "elsewhere.mp4")
-    assert "--images needs the video, and " in refused()
-    assert "my film.mp4 is not there: give --video FILE" in refused()
+    assert "images need the video, but " in refused()
+    assert "my film.mp4 does not exist: name it with `videos`" in refused()
     export([film], "coco", tmp_path / "fine", videos=[moved], options=options)
     make_video(film.with_suffix(".mp4"), 12, (80, 48))
-    assert "my film.mp4 is 80×48, the table's video 64×48: give the right one with --video FILE" in refused()
+    assert "my film.mp4 is 80×48, but the table is of a video of 64×48: name the right one with `videos`" in refused()
     make_video(film.with_suffix(".mp4"), 9)
-    assert "my film.mp4 has no frame 9, which my film lists: give --video FILE" in refused()
+    assert "my film.mp4 has no frame 9, which my film lists: name the right video with `videos`" in refused()
 
 
 def test_only_its_own_folder_is_replaced(film, tmp_path):
@@ -118,11 +118,11 @@ def test_an_interrupted_export_leaves_what_was_there(film, tmp_path, monkeypatch
     before = files(out)
 
     def stop(labels, folder, options):
-        FORMATS[f"_{to}"](labels, folder, options)
+        whole.write(labels, folder, options)
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(FORMATS, f"_{to}", FORMATS[to])
-    monkeypatch.setitem(FORMATS, to, stop)
+    whole = FORMATS[to]
+    monkeypatch.setitem(FORMATS, to, whole._replace(write=stop))
     with pytest.raises(KeyboardInterrupt):
         export([film], to, out)
     assert files(out) == before
@@ -133,7 +133,7 @@ def test_a_full_disk_is_one_line(film, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setitem(FORMATS, "coco", full)
+    monkeypatch.setitem(FORMATS, "coco", FORMATS["coco"]._replace(write=full))
     with pytest.raises(ColocamError, match=r"cannot write .*out: the disk is full"):
         export([film], "coco", tmp_path / "out")
     assert not list(tmp_path.glob(".*"))
@@ -141,12 +141,9 @@ def test_a_full_disk_is_one_line(film, tmp_path, monkeypatch):
 
 def test_what_is_wrong_with_the_command(colocam, film, tmp_path, write_table, row):
     base = ["export", film, "-o", tmp_path / "out", "--to"]
-    assert (
-        "--to csw: give one of coco, yolo, voc, mot, cvat, label-studio, csv, parquet, masks"
-        in colocam(*base, "csw").error
-    )
-    assert "--tolerance -1.0: give pixels, 0 or more" in colocam(*base, "cvat", "--tolerance", "-1").error
-    assert "--tolerance nan: give pixels" in colocam(*base, "cvat", "--tolerance", "nan").error
+    assert colocam(*base, "csw").error == "error: --to must be a label format, got 'csw': did you mean 'csv'?"
+    assert "--tolerance must be 0 or more pixels, got -1.0" in colocam(*base, "cvat", "--tolerance", "-1").error
+    assert "--tolerance must be 0 or more pixels, got nan" in colocam(*base, "cvat", "--tolerance", "nan").error
     nothing = write_table(tmp_path / "nothing.csv", [row(0), row(1)])
     assert (
         "nothing.csv: no row has a box, so there is nothing to export"

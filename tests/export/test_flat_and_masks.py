@@ -20,17 +20,25 @@ from colocam.export.read_tables import read_videos
 def test_a_table_comes_back_unchanged(exported, scenes, data, kind):
     with exported(data.draw(scenes(tracked=data.draw(st.booleans()))), kind) as (out, video):
         (again,) = read_videos([out / f"clip one.{kind}"], [])
-    for name in ("frame", "pts", "box", "probability", "score", "presence", "track"):
-        np.testing.assert_array_equal(getattr(again, name), getattr(video, name))
-    assert (again.name, again.tag, again.mask, again.source) == (video.name, video.tag, video.mask, video.source)
+    for name in ("frame", "pts", "box", "probability", "score", "presence", "margin", "track"):
+        np.testing.assert_array_equal(getattr(again.rows, name), getattr(video.rows, name))
+    assert (again.name, again.rows.tag, again.rows.mask, again.source) == (
+        video.name,
+        video.rows.tag,
+        video.rows.mask,
+        video.source,
+    )
 
 
 def test_columns_of_both_tables(exported, row):
     mask = rle.encode(np.eye(71, 97, dtype=bool))
-    rows = [row(0, (1 / 3, 2, 3, 4), "猫", 7, probability=0.1, presence=0.25, score=0.5, mask=mask), row(1, tag="猫")]
+    rows = [
+        row(0, (1 / 3, 2, 3, 4), "猫", 7, probability=0.1, presence=0.25, margin=0.125, score=0.5, mask=mask),
+        row(1, tag="猫"),
+    ]
     wanted = [
-        ["clip one", 0, 0.0, "猫", 0.1, 1 / 3, 2.0, 3.0, 4.0, 0.5, 7, 0.25, mask],
-        ["clip one", 1, 0.04, "猫", *[None] * 9],
+        ["clip one", 0, 0.0, "猫", 0.1, 1 / 3, 2.0, 3.0, 4.0, 0.5, 7, 0.25, 0.125, mask],
+        ["clip one", 1, 0.04, "猫", *[None] * 10],
     ]
     with exported(rows, "parquet") as (out, _):
         table = pq.read_table(out / "clip one.parquet")
@@ -39,7 +47,7 @@ def test_columns_of_both_tables(exported, row):
         header, *lines = csv.reader(file)
     assert header == table.column_names
     assert header[1:] == [
-        "frame", "pts", "class", "probability", "x1", "y1", "x2", "y2", "score", "track", "presence", "mask"
+        "frame", "pts", "class", "probability", "x1", "y1", "x2", "y2", "score", "track", "presence", "margin", "mask",
     ]  # fmt: skip
     read = [
         [a, int(b), float(c), d, *(float(x) if x else None for x in rest), m or None] for a, b, c, d, *rest, m in lines
@@ -68,6 +76,6 @@ def test_masks_are_class_numbers_in_colour(tmp_path, write_table, row):
 
 def test_tables_without_masks(tmp_path, write_table, row):
     table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4))])
-    with pytest.raises(ColocamError, match="no table has masks: run 'colocam localize' with --masks"):
+    with pytest.raises(ColocamError, match="no table has a mask: run 'colocam localize' with --masks"):
         export([table], "masks", tmp_path / "out", options=Options())
     assert not (tmp_path / "out").exists()

@@ -45,7 +45,7 @@ def test_label_studio_shows_what_the_table_says(exported, scenes, data, toleranc
         assert frames == sorted(set(frames))
         assert result["value"]["sequence"][-1]["enabled"] is False
         seen = shown(result)
-        stated = dict(zip(video.frame[track.rows].tolist(), video.box[track.rows], strict=True))
+        stated = dict(zip(video.rows.frame[track.rows].tolist(), video.rows.box[track.rows], strict=True))
         assert set(seen) & set(video.listed.tolist()) == set(stated)
         for frame, box in stated.items():
             np.testing.assert_allclose(seen[frame] / 100 * (97, 71, 97, 71), box, atol=tolerance + 1e-6)
@@ -119,5 +119,5 @@ def test_a_task_per_picture_of_a_folder(tmp_path, write_table, row):
     assert (whole["score"], "score" in quarter) == (0.5, False)
     assert [quarter["value"][name] for name in ("x", "y", "width", "height")] == [0, 50, 50, 50]
     film = write_table(tmp_path / "b.csv", rows)
-    with pytest.raises(ColocamError, match="either videos or pictures in a project, and a is a folder of pictures"):
+    with pytest.raises(ColocamError, match="either videos or images, and a is a folder of images"):
         export([film, table], "label-studio", tmp_path / "both")

@@ -122,7 +122,7 @@ def test_mot_wants_jpeg_and_numbers(table, tmp_path, number_of):
 def test_a_picture_that_is_gone_or_lies_elsewhere(table, folder, tmp_path):
     missing = table()
     (folder / NAMES[1]).unlink()
-    with pytest.raises(ColocamError, match=r"IMG 8\.png cannot be read, and pets lists it: give --video FOLDER"):
+    with pytest.raises(ColocamError, match=r"IMG 8\.png cannot be read, but pets lists it: name the folder with"):
         export([missing], "coco", tmp_path / "out", options=IMAGES)
     assert not (tmp_path / "out").exists()
     for pictures in (["../pets/IMG 7.png", *NAMES[1:]], NAMES[:2]):

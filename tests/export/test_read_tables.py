@@ -9,9 +9,10 @@ import pytest
 
 from colocam.boxes import rle
 from colocam.errors import ColocamError
-from colocam.export.read_tables import plain, read_videos
-from colocam.inference.sinks import LocalizationTable
+from colocam.export.read_tables import read_videos
+from colocam.inference.table import LocalizationTable
 from colocam.types import Box, Localization
+from colocam.utils.files import plain
 from colocam.video.description import describe, write_source
 from colocam.video.reader import VideoInfo
 
@@ -38,18 +39,18 @@ def test_what_localize_writes_comes_back_exactly(tmp_path, suffix, extra):
             )  # fmt: skip
     write_source(table, describe(tmp_path / "clip.mp4", VideoInfo(64, 48, None, None), 20))
     video = read(table)
-    assert video.frame.tolist() == list(range(20))
-    assert video.pts.tolist() == [0.5 + i / 29.97 for i in range(20)]
-    assert video.tag == [tags[i % 4] for i in range(20)]
-    assert video.probability.tolist() == [0.1 + 0.2] * 20
+    assert video.rows.frame.tolist() == list(range(20))
+    assert video.rows.pts.tolist() == [0.5 + i / 29.97 for i in range(20)]
+    assert video.rows.tag == [tags[i % 4] for i in range(20)]
+    assert video.rows.probability.tolist() == [0.1 + 0.2] * 20
     there = [i for i in range(20) if i % 3 != 1]
     assert video.objects.tolist() == there
-    assert video.box[there].tolist() == [[1 / 3, 2.5, 60.25, 47.125]] * len(there)
-    assert np.isnan(video.box[[1, 4, 7]]).all()
-    assert video.score.tolist() == [0 if i % 3 == 1 else 1 / 3 for i in range(20)]
-    assert video.track.tolist() == [i % 2 if "track" in extra else -1 for i in range(20)]
-    assert (np.isnan(video.presence).all()) if "presence" not in extra else (video.presence == 0.25).all()
-    assert video.mask == [rle.encode(mask) if "mask" in extra and i % 3 != 1 else "" for i in range(20)]
+    assert video.rows.box[there].tolist() == [[1 / 3, 2.5, 60.25, 47.125]] * len(there)
+    assert np.isnan(video.rows.box[[1, 4, 7]]).all()
+    assert video.rows.score.tolist() == [0 if i % 3 == 1 else 1 / 3 for i in range(20)]
+    assert video.rows.track.tolist() == [i % 2 if "track" in extra else -1 for i in range(20)]
+    assert (np.isnan(video.rows.presence).all()) if "presence" not in extra else (video.rows.presence == 0.25).all()
+    assert video.rows.mask == [rle.encode(mask) if "mask" in extra and i % 3 != 1 else "" for i in range(20)]
     assert video.source.frames == 20
     assert float(video.source.fps) == 25
 
@@ -62,11 +63,11 @@ def test_a_table_from_a_spreadsheet(tmp_path, write_table):
     )
     table.write_bytes(text.encode())
     video = read(table)
-    assert video.frame.tolist() == [0, 1, 2]
-    assert video.tag == ["dog", "cat", "cat"]
+    assert video.rows.frame.tolist() == [0, 1, 2]
+    assert video.rows.tag == ["dog", "cat", "cat"]
     assert video.objects.tolist() == [0, 2]
-    assert video.box[2].tolist() == [1, 2, 30, 40]
-    assert video.pts.tolist() == [0, 1 / 25, 2 / 25]
+    assert video.rows.box[2].tolist() == [1, 2, 30, 40]
+    assert video.rows.pts.tolist() == [0, 1 / 25, 2 / 25]
 
 
 def test_parquet_of_other_types(tmp_path, write_table):
@@ -75,7 +76,7 @@ def test_parquet_of_other_types(tmp_path, write_table):
     columns |= {name: pa.array([1.5 + i // 2, None], pa.float32()) for i, name in enumerate(("x1", "y1", "x2", "y2"))}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     video = read(tmp_path / "a.parquet")
-    assert video.box[0].tolist() == [1.5, 1.5, 2.5, 2.5]
+    assert video.rows.box[0].tolist() == [1.5, 1.5, 2.5, 2.5]
     assert video.objects.tolist() == [0]
 
 
@@ -83,7 +84,7 @@ def test_boxes_are_cut_at_the_edges_and_those_without_area_left_out(tmp_path, wr
     boxes = [(-0.5, -0.9, 97.5, 72), (97, 0, 97.5, 5), (5, 5, 5, 9), (0, 0, 97, 71)]
     video = read(write_table(tmp_path / "a.csv", [row(i, box) for i, box in enumerate(boxes)]))
     assert video.objects.tolist() == [0, 3]
-    assert video.box[[0, 3]].tolist() == [[0, 0, 97, 71]] * 2
+    assert video.rows.box[[0, 3]].tolist() == [[0, 0, 97, 71]] * 2
     assert video.listed.tolist() == [0, 1, 2, 3]
     assert f"{tmp_path / 'a.csv'}: 2 boxes have no area and were left out" in capfd.readouterr().err
 
@@ -92,18 +93,21 @@ def test_boxes_are_cut_at_the_edges_and_those_without_area_left_out(tmp_path, wr
     ("wrong", "says"),
     [
         ({"frame": "x"}, "row 3: frame 'x' is not a number"),
-        ({"frame": ""}, "row 3: frame '' is not a frame number from 0"),
-        ({"frame": -1}, "row 3: frame '-1' is not a frame number from 0"),
-        ({"frame": 1.5}, "row 3: frame '1.5' is not a frame number from 0"),
-        ({"frame": 40}, "row 3: frame '40' is beyond the video's 40 frames: is it of another video?"),
+        ({"frame": ""}, "row 3: frame '' is not a frame index: give a whole number from 0"),
+        ({"frame": -1}, "row 3: frame '-1' is not a frame index: give a whole number from 0"),
+        ({"frame": 1.5}, "row 3: frame '1.5' is not a frame index: give a whole number from 0"),
+        ({"frame": 40}, "row 3: frame '40' is beyond the 40 frames of clip one.mp4: is it the table of another video?"),
         ({"x1": "inf"}, "row 3: x1 'inf' is not a number"),
         ({"score": "high"}, "row 3: score 'high' is not a number"),
-        ({"y2": ""}, "row 3: x1 '1' and its fellows: a box needs all four corners"),
-        ({"x2": 0.5}, "row 3: x1 '1' and its fellows: a box needs x1 < x2 and y1 < y2"),
-        ({"x2": 640}, "row 3: x1 '1' and its fellows: the box lies outside the picture of 97×71: is it of another"),
-        ({"class": " \t"}, "is no class, yet the row has a box"),
-        ({"track": -3}, "row 3: track '-3' is not a track number from 0"),
-        ({"track": 0.5}, "row 3: track '0.5' is not a track number from 0"),
+        ({"y2": ""}, "row 3: x1, y1, x2 and y2 must all be given or all be empty"),
+        ({"x2": 0.5}, "row 3: a box needs x1 < x2 and y1 < y2, got [1.0, 2.0, 0.5, 4.0]"),
+        (
+            {"x2": 640},
+            "row 3: the box [1.0, 2.0, 640.0, 4.0] lies outside the frame of 97×71: is it the",
+        ),
+        ({"class": " \t"}, "row 3: class '' is no class, but the row has a box"),
+        ({"track": -3}, "row 3: track '-3' is not a track index: give a whole number from 0"),
+        ({"track": 0.5}, "row 3: track '0.5' is not a track index"),
         ({"mask": "123"}, "row 3: the mask '123'… is not one of a picture of 97×71"),
         ({"mask": "a c"}, "row 3: the mask 'a c'… is not in COCO's compressed run lengths"),
     ],
@@ -120,12 +124,14 @@ def test_what_is_wrong_is_named_with_its_row(tmp_path, write_table, row, wrong, 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "not a CSV table in UTF-8"),
-        (b"frame,class,x1,y1,x2\n0,cat,1,2,3\n", "not one column 'y2'; its columns are frame, class, x1, y1, x2"),
-        (b"frame;class;x1;y1;x2;y2\n0;cat;1;2;3;4\n", "not one column 'frame'; its columns are frame;class;x1;y1"),
+        (b"", "no column 'frame'; its columns are (none)"),
+        (b"frame,class,x1,y1,x2\n0,cat,1,2,3\n", "no column 'y2'; its columns are frame, class, x1, y1, x2"),
+        (b"frame,class,x1,y1,x2,y2,X1\n0,cat,1,2,3,4,5\n", "two columns are called 'x1': rename or remove one"),
         (b"frame,class,x1,y1,x2,y2\n", "the table has no rows"),
-        (b"frame,class,x1,y1,x2,y2\n0,a,b,1,2,3,4\n", "not a CSV table in UTF-8"),
-        (b"frame,class,x1,y1,x2,y2\n0,caf\xe9,1,2,3,4\n", "not a CSV table in UTF-8"),
+        (b"frame,class,x1,y1,x2,y2\n0,a,b,1,2,3,4\n", "row 2: more cells than columns: quote values"),
+        (b"frame,class,x1,y1,x2,y2\n0,caf\xe9,1,2,3,4\n", "save it as 'CSV UTF-8'"),
+        ("frame,class,x1,y1,x2,y2\n0,cat,1,2,3,4\n".encode("utf-16"), "saved as UTF-16: save it as 'CSV UTF-8'"),
+        ("frame,class,x1,y1,x2,y2\n".encode("utf-16-le"), "saved as UTF-16"),
     ],
 )
 def test_tables_that_are_none(tmp_path, write_table, content, says):
@@ -170,7 +176,7 @@ def test_videos_in_place_of_descriptions(tmp_path, write_table, row, make_video)
     (video,) = read_videos([table], [film])
     assert (video.source.width, video.source.height, video.source.frames) == (64, 48, 5)
     assert video.source.path == film
-    with pytest.raises(ColocamError, match="1 tables but 2 times --video: give one for each table, in order"):
+    with pytest.raises(ColocamError, match="videos must name one video per table, got 2 for 1"):
         read_videos([table], [film, film])
 
 

@@ -15,14 +15,14 @@ BOX = (1, 2, 30, 40)
 
 
 def seen(video):
-    return [(one.tag, [video.frame[part].tolist() for part in one.stretches]) for one in video.tracks]
+    return [(one.tag, [video.rows.frame[part].tolist() for part in one.stretches]) for one in video.tracks]
 
 
 def test_boxes_without_tracks_are_one_object_per_class(read, row):
     video = read([row(0, BOX), row(1, BOX, "dog"), row(2, BOX), row(3), row(4, BOX)])
     assert seen(video) == [("cat", [[0], [2], [4]]), ("dog", [[1]])]
-    assert [one.number for one in video.tracks] == [1, 2]
-    assert [video.track_of[at].number for at in (0, 1, 2, 4)] == [1, 2, 1, 1]
+    assert [one.id for one in video.tracks] == [1, 2]
+    assert [video.track_of[at].id for at in (0, 1, 2, 4)] == [1, 2, 1, 1]
 
 
 def test_a_crowd_without_tracks_is_many_objects(read, row):
@@ -61,5 +61,5 @@ def test_rows_taken_out_end_a_stretch(read, row):
 
 def test_two_boxes_of_one_track_in_a_frame(read, row):
     video = read([row(3, BOX, track=2), row(3, BOX, track=2)])
-    with pytest.raises(ColocamError, match="a: frame 3 has two boxes of track 2: mend the table"):
+    with pytest.raises(ColocamError, match="a: frame 3 has two boxes of track 2: give one of them another track"):
         _ = video.tracks

@@ -56,8 +56,10 @@ def test_yolo_holds_every_box(exported, scenes, data):
         assert ((lines[:, 1:] >= 0) & (lines[:, 1:] <= 1)).all()
         centres, sizes = lines[:, 1:3] * (97, 71), lines[:, 3:] * (97, 71)
         rows = video.objects_of[frame]
-        assert [names[int(line[0])] for line in lines] == [video.tag[row] for row in rows]
-        np.testing.assert_allclose(np.hstack([centres - sizes / 2, centres + sizes / 2]), video.box[rows], atol=1e-5)
+        assert [names[int(line[0])] for line in lines] == [video.rows.tag[row] for row in rows]
+        np.testing.assert_allclose(
+            np.hstack([centres - sizes / 2, centres + sizes / 2]), video.rows.box[rows], atol=1e-5
+        )
 
 
 @FEW
@@ -67,19 +69,19 @@ def test_voc_holds_every_box_to_the_nearest_pixel(exported, scenes, data):
         trees = {int(name.stem[-6:]): ET.parse(name).getroot() for name in (out / "Annotations").iterdir()}
         labels = [line.split(":")[0] for line in (out / "labelmap.txt").read_text(encoding="utf-8").splitlines()[1:]]
     assert sorted(trees) == video.listed.tolist()
-    assert labels == ["background", *sorted({video.tag[row] for row in video.objects})]
+    assert labels == ["background", *sorted({video.rows.tag[row] for row in video.objects})]
     for frame, tree in trees.items():
         assert tree.findtext("filename") == f"clip one_{frame:06d}.jpg"
         assert [int(tree.findtext(f"size/{side}")) for side in ("width", "height", "depth")] == [97, 71, 3]
         rows = video.objects_of[frame]
         for one, row in zip(tree.iterfind("object"), rows, strict=True):
-            assert one.findtext("name") == video.tag[row]
+            assert one.findtext("name") == video.rows.tag[row]
             corners = [int(one.findtext(f"bndbox/{name}")) for name in ("xmin", "ymin", "xmax", "ymax")]
             assert 1 <= corners[0] <= corners[2] <= 97
             assert 1 <= corners[1] <= corners[3] <= 71
-            thin = np.diff(video.box[row].reshape(2, 2), axis=0).min() < 1
+            thin = np.diff(video.rows.box[row].reshape(2, 2), axis=0).min() < 1
             edges = np.array(corners) - (1, 1, 0, 0)  # from 1 and inclusive to edges
-            np.testing.assert_allclose(edges, video.box[row], atol=1 if thin else 0.501)
+            np.testing.assert_allclose(edges, video.rows.box[row], atol=1 if thin else 0.501)
 
 
 def test_voc_of_a_whole_picture_is_its_first_and_last_pixel(exported, row):
@@ -101,7 +103,7 @@ def test_voc_colours_are_those_of_voc():
 
 def test_voc_refuses_what_its_label_map_cannot_hold(tmp_path, write_table, row):
     table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4), "a:b")])
-    with pytest.raises(ColocamError, match="cannot hold the class 'a:b': take the colon out"):
+    with pytest.raises(ColocamError, match="cannot hold the class 'a:b': remove the colon"):
         export([table], "voc", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

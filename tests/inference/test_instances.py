@@ -8,7 +8,7 @@ import pytest
 from colocam import Localizer
 from colocam.boxes.iou import iou
 from colocam.errors import ColocamError
-from colocam.export import FORMATS, WITH_IMAGES
+from colocam.export import FORMATS
 from colocam.export.read_tables import read_videos
 from colocam.inference.localize import localize_file
 from colocam.models.model_file import load_model
@@ -131,7 +131,7 @@ def test_to_every_label_format(colocam, trained, video, card, tmp_path, monkeypa
     (read,) = read_videos([table], [])
     assert [len(track.rows) for track in read.tracks] == [FRAMES, FRAMES]
     for to in FORMATS:
-        images = ["--images"] if to in WITH_IMAGES else []
+        images = ["--images"] if FORMATS[to].images else []
         outcome = colocam("export", table, "--to", to, "-o", tmp_path / to, *images)
         assert outcome.code == 0, outcome.err
     gt = (tmp_path / "mot" / "two squares" / "gt" / "gt.txt").read_text(encoding="utf-8").splitlines()

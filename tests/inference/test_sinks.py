@@ -1,154 +1,22 @@
-import csv
+"""Annotated videos: times, sizes and what is drawn on the frames."""
+
 from dataclasses import replace
 from fractions import Fraction
 
 import av
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
-from pycocotools import mask as coco_mask
 
-from colocam.errors import ColocamError
-from colocam.inference import sinks
-from colocam.inference.sinks import COLUMNS, AnnotatedVideo, LocalizationTable
+from colocam.inference.sinks import AnnotatedVideo
 from colocam.types import Box, Localization
 from colocam.video.reader import VideoInfo
 
 BOX = Box(10, 8, 40, 30)
-NASTY = ["кошка", 'a "quoted", tag', "two\nlines", "=1+1", "", "猫"]
 
 
 def localization(frame=0, pts=0.0, tag="cat", box=BOX, heat=0.0):
     heatmap = np.full((7, 7), heat, np.float32)
     return Localization(frame, pts, tag, 0.1 + 0.2, box, 0.0 if box is None else 1 / 3, heatmap)
-
-
-def rows(count=5):
-    box = Box(1 / 3, 2.5, 100.25, 77.125)
-    return [localization(i, i / 29.97 + 0.04, NASTY[i % len(NASTY)], None if i % 3 == 1 else box) for i in range(count)]
-
-
-def expected(localizations):
-    return [
-        (one.frame, one.pts, one.tag, one.probability, *(one.box or (None,) * 4), one.score) for one in localizations
-    ]
-
-
-def read(path):
-    if path.suffix == ".csv":
-        with path.open(encoding="utf-8", newline="") as file:
-            header, *lines = csv.reader(file)
-        assert header == list(COLUMNS)
-        return [
-            (int(line[0]), float(line[1]), line[2], *(float(cell) if cell else None for cell in line[3:]))
-            for line in lines
-        ]
-    table = pq.read_table(path)
-    assert table.column_names == list(COLUMNS)
-    return [tuple(row.values()) for row in table.to_pylist()]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".CSV"])
-def test_tables_give_back_exactly_what_was_written(tmp_path, suffix):
-    path = tmp_path / "новая папка" / f"boxes{suffix}"
-    with LocalizationTable(path) as table:
-        for one in rows(20):
-            table.write(one)
-    if suffix == ".CSV":
-        path = path.rename(path.with_suffix(".csv"))
-    assert read(path) == expected(rows(20))
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
-
-
-def test_columns_are_those_of_the_documentation():
-    assert COLUMNS == ("frame", "pts", "class", "probability", "x1", "y1", "x2", "y2", "score")
-
-
-def test_an_independent_csv_reader_agrees(tmp_path):
-    path = tmp_path / "boxes.csv"
-    simple = [localization(i, i / 10, box=None if i == 1 else Box(1, 2, 3, 4.5)) for i in range(3)]
-    with LocalizationTable(path) as table:
-        for one in simple:
-            table.write(one)
-    read_back = pa.csv.read_csv(path).to_pydict()
-    assert read_back["y2"] == [4.5, None, 4.5]
-    assert read_back["pts"] == [0.0, 0.1, 0.2]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_memory_is_bounded_and_order_kept(tmp_path, suffix, monkeypatch):
-    monkeypatch.setattr(sinks, "_ROWS_AT_ONCE", 7)
-    path = tmp_path / f"boxes{suffix}"
-    waiting = []
-    with LocalizationTable(path) as table:
-        for one in rows(50):
-            table.write(one)
-            waiting.append(len(table._rows))
-    assert max(waiting) < 7
-    assert read(path) == expected(rows(50))
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_an_empty_video_gives_an_empty_table(tmp_path, suffix):
-    path = tmp_path / f"boxes{suffix}"
-    with LocalizationTable(path):
-        pass
-    assert read(path) == []
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_numpy_numbers_and_broken_names_are_written(tmp_path, suffix):
-    path = tmp_path / f"boxes{suffix}"
-    one = Localization(
-        np.int64(3),
-        np.float64(0.5),
-        "caf\udce9",
-        np.float32(0.5),
-        Box(*np.float32([1, 2, 3, 4])),
-        np.float32(0.25),
-        np.zeros((1, 1), np.float32),
-    )
-    with LocalizationTable(path) as table:
-        table.write(one)
-    assert read(path) == [(3, 0.5, "caf\\udce9", 0.5, 1.0, 2.0, 3.0, 4.0, 0.25)]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_table_is_whole_or_not_there(tmp_path, suffix):
-    path = tmp_path / f"boxes{suffix}"
-    path.write_text("the old one")
-
-    def interrupted():
-        with LocalizationTable(path) as table:
-            for one in rows(5):
-                table.write(one)
-            assert path.read_text() == "the old one"
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert path.read_text() == "the old one"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("name", ["boxes.xlsx", "boxes", "boxes.csv.gz"])
-def test_other_suffixes_are_refused(tmp_path, name):
-    with pytest.raises(ColocamError, match=r"\.csv or \.parquet"):
-        LocalizationTable(tmp_path / name)
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, suffix, monkeypatch):
-    def full(_table):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(LocalizationTable, f"_flush_{suffix[1:]}", full)
-    path = tmp_path / f"boxes{suffix}"
-    with pytest.raises(ColocamError, match="disk is full"), LocalizationTable(path) as table:
-        table.write(localization())
-    assert list(tmp_path.iterdir()) == []
 
 
 def decode(path):
@@ -221,23 +89,3 @@ def test_a_video_is_whole_or_not_there(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_columns_on_demand(tmp_path, suffix):
-    path = tmp_path / f"boxes{suffix}"
-    mask = np.zeros((4, 6), bool)
-    mask[1:3, 2:5] = True
-    with LocalizationTable(path, ("track", "mask")) as table:
-        table.write(replace(localization(), track=np.int64(3), mask=mask, presence=0.5))
-        table.write(localization(1, 0.04, box=None))
-    if suffix == ".csv":
-        with path.open(encoding="utf-8", newline="") as file:
-            header, *lines = csv.reader(file)
-        values = [(int(line[9]) if line[9] else None, line[10] or None) for line in lines]
-    else:
-        read_back = pq.read_table(path)
-        header, values = read_back.column_names, [(row["track"], row["mask"]) for row in read_back.to_pylist()]
-    assert header == [*COLUMNS, "track", "mask"]
-    counts = coco_mask.encode(np.asfortranarray(mask.astype(np.uint8)))["counts"].decode()
-    assert values == [(3, counts), (None, None)]

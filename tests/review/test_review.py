@@ -85,11 +85,11 @@ def test_the_bare_columns_are_enough(tmp_path):
 @pytest.mark.parametrize(
     ("header", "lines", "told"),
     [
-        ("frame,x1,y1,x2,y2", ["0,1,1,2,2"], "not one column 'score'"),
-        ("frame,x1,y1,x2,y2,score", ["0,1,1,two,2,0.5"], "the column 'x2' holds something that is not a number"),
-        ("frame,x1,y1,x2,y2,score", [",1,1,2,2,0.5"], "a row has no frame number"),
+        ("frame,x1,y1,x2,y2", ["0,1,1,2,2"], "no column 'score'"),
+        ("frame,x1,y1,x2,y2,score", ["0,1,1,two,2,0.5"], "row 2: x2 'two' is not a number"),
+        ("frame,x1,y1,x2,y2,score", [",1,1,2,2,0.5"], "row 2: frame '' is not a frame index"),
         ("frame,x1,y1,x2,y2,score", [], "has no rows"),
-        ("frame,x1,y1,x2,y2,score", ["0,1,1"], "not a table of 'colocam localize'"),
+        ("frame,x1,y1,x2,y2,score", ["0,1,1"], "row 2: x1, y1, x2 and y2 must all be given or all be empty"),
     ],
 )
 def test_malformed_tables(tmp_path, header, lines, told):

@@ -1,6 +1,7 @@
-"""Recorded functions with a stand-in for the CUDA graph: fixed places, room for more rows, and what is not recorded."""
+"""Recorded functions with a stand-in for the CUDA graph: fixed addresses, padded rows, and what is not recorded."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ GPU, CPU = torch.device("cuda"), torch.device("cpu")
 
 
 class Graph:
-    """Replays as a graph does: it reads and writes the places it was recorded with and knows no other tensors."""
+    """Replays as a graph does: it reads and writes only the tensors that it was recorded with."""
 
     def __init__(self, compute, inputs):
         self.compute, self.inputs = compute, inputs
@@ -23,8 +24,8 @@ class Graph:
 
     def replay(self):
         self.replays += 1
-        for place, value in zip(self.outputs, self.compute(self.inputs), strict=True):
-            place.copy_(value)
+        for buffer, value in zip(self.outputs, self.compute(self.inputs), strict=True):
+            buffer.copy_(value)
 
 
 @pytest.fixture
@@ -64,17 +65,17 @@ def test_batches_of_all_sizes_share_one_recording(graphs):
         assert same(run(given_rows), compute(given_rows))
     (graph,) = graphs
     assert graph.replays == 6
-    assert all(len(place) == 5 for place in graph.inputs.values())
+    assert all(len(buffer) == 5 for buffer in graph.inputs.values())
 
 
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=8), room=st.integers(1, 9))
-def test_any_order_of_sizes_and_any_room(sizes, room):
+def test_any_order_of_batch_sizes(sizes, room):
     with pytest.MonkeyPatch.context() as patch:
         made = []
         patch.setattr(
             cuda_graphs,
             "record",
-            lambda f, places: (made.append(g := Graph(f, places)), Recording(places, g.outputs, g.replay))[1],
+            lambda f, inputs: (made.append(g := Graph(f, inputs)), Recording(inputs, g.outputs, g.replay))[1],
         )
         run = Recorded(compute, room, GPU)
         for seed, count in enumerate(sizes):
@@ -83,7 +84,7 @@ def test_any_order_of_sizes_and_any_room(sizes, room):
     assert sum(graph.replays for graph in made) == sum(size <= room for size in sizes)
 
 
-def test_more_rows_than_there_is_room_for_are_computed_as_they_come(graphs):
+def test_larger_batches_are_computed_directly(graphs):
     run = Recorded(compute, 2, GPU)
     assert same(run(rows(3)), compute(rows(3)))
     assert not graphs
@@ -92,8 +93,8 @@ def test_more_rows_than_there_is_room_for_are_computed_as_they_come(graphs):
     assert graphs[0].replays == 1
 
 
-def test_other_shapes_are_recorded_anew_and_never_stretched(graphs):
-    """A single column would fill all columns of its place if it were copied there."""
+def test_other_shapes_are_recorded_again_and_never_broadcast(graphs):
+    """Copying a single column would fill all columns of the input buffer."""
     run = Recorded(compute, 5, GPU)
     wide, narrow = rows(4), rows(4) | {"a": rows(4)["a"][:, :1].contiguous()}
     real = rows(4) | {"a": rows(4)["a"].float() + 0.5}
@@ -118,7 +119,7 @@ def test_what_cannot_be_recorded_is_tried_once(monkeypatch):
     assert tried == [1]
 
 
-@pytest.mark.parametrize("device", [CPU, GPU], ids=["as it comes", "recorded"])
+@pytest.mark.parametrize("device", [CPU, GPU], ids=["direct", "recorded"])
 def test_no_gradient_is_kept(graphs, device):
     weight = torch.ones(3, requires_grad=True)
     run = Recorded(lambda tensors: (tensors["a"] * weight,), 4, device)
@@ -128,21 +129,21 @@ def test_no_gradient_is_kept(graphs, device):
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
-def test_frames_keep_their_layout_in_the_larger_place(graphs, channels_last):
+def test_frames_keep_their_memory_layout_when_padded(graphs, channels_last):
     frames = torch.rand(3, 4, 4, 3).permute(0, 3, 1, 2) if channels_last else torch.rand(3, 3, 4, 4)
     run = Recorded(lambda tensors: (2 * tensors["frames"],), 6, GPU)
     (found,) = run({"frames": frames})
     assert torch.equal(found, 2 * frames)
     layout = torch.channels_last if channels_last else torch.contiguous_format
-    place = graphs[0].inputs["frames"]
-    assert place.shape == (6, 3, 4, 4)
-    assert place.is_contiguous(memory_format=layout)
-    assert not place[3:].any()
+    buffer = graphs[0].inputs["frames"]
+    assert buffer.shape == (6, 3, 4, 4)
+    assert buffer.is_contiguous(memory_format=layout)
+    assert not buffer[3:].any()
     assert found.is_contiguous(memory_format=layout)
 
 
-def test_a_complaint_of_torch_about_waiting_is_heard(monkeypatch):
-    """The words are those of torch's own warning; others, as the one about the mode itself, do not count."""
+def test_a_warning_of_torch_about_waiting_is_noticed(monkeypatch):
+    """The text is that of torch's own warning; other warnings, such as that about the mode itself, do not count."""
     modes = ["default"]
     monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: modes[-1])
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
@@ -153,9 +154,46 @@ def test_a_complaint_of_torch_about_waiting_is_heard(monkeypatch):
     def mentions():
         warnings.warn("the mode does not yet detect all synchronizing operations", stacklevel=1)
 
-    assert cuda_graphs._makes_host_wait(waits)
-    assert not cuda_graphs._makes_host_wait(mentions)
-    assert not cuda_graphs._makes_host_wait(lambda: None)
+    def another_thread_waits():
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(waits).result()
+
+    shown = warnings.showwarning
+    assert not cuda_graphs.makes_host_wait(another_thread_waits)
+    assert cuda_graphs.makes_host_wait(waits)
+    assert not cuda_graphs.makes_host_wait(mentions)
+    assert not cuda_graphs.makes_host_wait(lambda: None)
     with pytest.raises(ZeroDivisionError):
-        cuda_graphs._makes_host_wait(lambda: 1 / 0)
-    assert modes == ["default", *["warn", "default"] * 4]
+        cuda_graphs.makes_host_wait(lambda: 1 / 0)
+    assert modes == ["default", *["warn", "default"] * 5]
+    assert warnings.showwarning is shown
+
+
+def test_a_failed_recording_is_said_once_and_computed_directly(monkeypatch, capsys):
+    def fail(*_):
+        raise RuntimeError("operation not permitted when stream is capturing\nand a long trace")
+
+    monkeypatch.setattr(cuda_graphs, "makes_host_wait", lambda _: False)
+    monkeypatch.setattr(cuda_graphs, "capture", fail)
+    run = Recorded(compute, 5, GPU)
+    for count in (4, 5, 2):
+        assert same(run(rows(count)), compute(rows(count)))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "recording them failed: operation not permitted when stream is capturing" in line
+
+
+def test_a_full_memory_is_not_hidden(monkeypatch):
+    def fail(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(cuda_graphs, "makes_host_wait", lambda _: False)
+    monkeypatch.setattr(cuda_graphs, "capture", fail)
+    with pytest.raises(torch.OutOfMemoryError):
+        Recorded(compute, 5, GPU)(rows(2))
+
+
+def test_a_function_that_waits_is_never_captured(monkeypatch, capsys):
+    monkeypatch.setattr(cuda_graphs, "makes_host_wait", lambda _: True)
+    run = Recorded(compute, 5, GPU)
+    assert same(run(rows(3)), compute(rows(3)))
+    assert "makes the host wait for the GPU" in capsys.readouterr().err

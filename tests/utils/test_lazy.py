@@ -1,20 +1,34 @@
 """Public names come from where they live, also those that are imported on first use."""
 
+import subprocess
+import sys
 from importlib import import_module
 
 import pytest
 
 from colocam.utils.lazy import lazy_names
 
+PACKAGES = ["colocam", "colocam.boxes", "colocam.data", "colocam.inference", "colocam.report"]
 
-@pytest.mark.parametrize("package", ["colocam", "colocam.boxes", "colocam.data", "colocam.inference", "colocam.report"])
+
+@pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_is_there(package):
     module = import_module(package)
     for name in module.__all__:
-        assert getattr(module, name).__name__ == name
-        assert name in dir(module)
+        assert getattr(getattr(module, name), "__name__", name) == name
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nonsense'"):
         _ = module.nonsense
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_dir_shows_the_public_names_and_no_others(package):
+    module = import_module(package)
+    assert [name for name in dir(module) if not name.startswith("__")] == sorted(set(module.__all__) - {"__version__"})
+
+
+def test_the_public_names_need_no_torch_until_they_are_used():
+    code = "import sys, colocam; dir(colocam), colocam.__version__, colocam.Box; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_name_is_found_in_its_home_and_nowhere_else():

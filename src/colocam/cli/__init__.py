@@ -1,13 +1,17 @@
-"""The command line: each command is a thin reading of its arguments; what it does lives in the module it names.
+"""The command line. Each command reads its arguments and calls one function of the library.
 
-torch and all that needs it is imported inside the commands, so that ``colocam --help`` need not wait for it.
+torch is imported inside the commands, so that ``colocam --help`` is fast.
 """
 
 import sys
+from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
-from colocam.cli.export_command import export
+from colocam.cli.command import Command
+from colocam.cli.export_command import ExportCommand, export, export_model
+from colocam.cli.extensions import VARIABLE, load_extensions
 from colocam.cli.index_command import index_app
 from colocam.cli.localize_command import localize
 from colocam.cli.look_commands import evaluate, report, review, score
@@ -15,29 +19,48 @@ from colocam.cli.measure_commands import bench, study
 from colocam.cli.train_commands import demo, train
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.utils.progress import say
+from colocam.utils.version import __version__
 
 app = typer.Typer(
-    help="Boxes, heat-maps and tracks in videos, learnt from one tag per video.",
+    help="Find objects in videos: boxes, heat-maps and tracks, learnt from one tag per video.",
+    epilog=f"Extensions: set {VARIABLE} to Python files that register CAMs, losses, label formats or data sets.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
+COMMANDS: list[Callable[..., None]] = [
+    *(demo, train, evaluate, score, report, localize, review),
+    *(export, export_model, bench, study),
+]
+for command in COMMANDS:
+    app.command(cls=ExportCommand if command is export else Command)(command)
 app.add_typer(index_app, name="index")
-for command in (demo, train, evaluate, score, report, localize, review, export, bench, study):
-    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - called by typer
+    if wanted:
+        print(f"colocam {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
 
 
 def main() -> None:
-    """Run the command line; what a user can mend becomes one line and a non-zero exit."""
+    """Run the command line; an error that the user can correct is printed as one line."""
     try:
+        load_extensions()
         app()
     except InterruptedRunError as stop:
         say(str(stop))
         sys.exit(130)
-    except ColocamError as error:
-        say(f"error: {error}")
-        sys.exit(1)
-    except OSError as error:
+    except (ColocamError, OSError) as error:
         say(f"error: {error}")
         sys.exit(1)
     except SystemExit as stop:

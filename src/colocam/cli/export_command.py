@@ -1,50 +1,52 @@
-"""Write the boxes of localisation tables as labels, or a trained model as one file."""
+"""Write the boxes of localisation tables as labels; write a trained model as one file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from colocam.errors import ColocamError
+from colocam.cli.command import Command
 from colocam.utils.progress import say
 
 
+class ExportCommand(Command):
+    """``export``, whose help lists the registered label formats."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - click's signature
+        """Print the help."""
+        from colocam.export import FORMATS
+
+        width = max(map(len, FORMATS))
+        lines = [f"  {name.ljust(width)}  {format_.title}" for name, format_ in FORMATS.items()]
+        self.epilog = "\n".join(["\b", "Formats:", *lines])  # \b keeps the line breaks
+        super().format_help(ctx, formatter)
+
+
 def export(
-    tables: Annotated[
-        list[Path],
-        typer.Argument(help="Tables of 'colocam localize', one per video, edited or not; a run folder with --model."),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the labels; file for a model.")],
-    to: Annotated[
-        str | None, typer.Option(help="coco, yolo, voc, mot, cvat, label-studio, csv, parquet or masks.")
+    tables: Annotated[list[Path], typer.Argument(help="Tables of 'colocam localize', one per video, edited or not.")],
+    to: Annotated[str, typer.Option(metavar="FORMAT", help="Label format, see below.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the labels; an earlier export is replaced.")],
+    videos: Annotated[
+        list[Path] | None, typer.Option("--video", help="Video of each table, in order; by default TABLE.video.json.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Instead of tables, the trained model of a run: onnx.")] = None,
-    video: Annotated[
-        list[Path] | None, typer.Option(help="Video of each table, in order; without it TABLE.video.json is read.")
-    ] = None,
-    tolerance: Annotated[float, typer.Option(help="Pixels a box may be off between key frames.")] = 1.0,
-    url: Annotated[
-        str, typer.Option(help="What stands before a video's name in Label Studio.")
-    ] = "/data/local-files/?d=",
+    tolerance: Annotated[float, typer.Option(help="Pixels by which a box may be off between key frames.")] = 1.0,
+    url: Annotated[str, typer.Option(help="Prefix of video names in Label Studio.")] = "/data/local-files/?d=",
     *,
-    images: Annotated[bool, typer.Option("--images", help="Also write the frames as JPEG.")] = False,
+    images: Annotated[bool, typer.Option("--images", help="Also write the frames as image files.")] = False,
 ) -> None:
-    """Write the boxes of tables as labels for a detector or an annotation tool; or a trained model as one file."""
+    """Write the boxes of tables as labels for a detector or an annotation tool."""
     from colocam.export import Options
     from colocam.export import export as run_export
 
     options = Options(images=images, tolerance=tolerance, url=url)
-    if (to is None) == (model is None):
-        raise ColocamError("give either --to FORMAT with tables of boxes, or --model onnx with a run folder")
-    if to is not None:
-        say(f"wrote {run_export(tables, to, out, videos=video or [], options=options)}")
-        return
-    if model != "onnx":
-        raise ColocamError(f"--model {model}: give onnx")
-    if video or options != Options():
-        raise ColocamError("--video, --tolerance, --url and --images are for tables of boxes: leave them out")
-    if len(tables) != 1:
-        raise ColocamError(f"--model onnx: give one run folder, not {len(tables)}")
+    say(f"wrote {run_export(tables, to, out, videos=videos or [], options=options)}")
+
+
+def export_model(
+    run: Annotated[Path, typer.Argument(help="Run folder with a trained model.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write; it ends in .onnx.")],
+) -> None:
+    """Write the trained model of a run as one ONNX file, which needs no torch."""
     from colocam.export.onnx_model import export_onnx
 
-    say(f"wrote {export_onnx(tables[0], out)}; now: colocam localize {out} VIDEO -o OUT")
+    say(f"wrote {export_onnx(run, out)}; now: colocam localize {out} VIDEO -o OUT")

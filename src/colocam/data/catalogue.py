@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from colocam.data.folders import natural_key, read_folder
+from colocam.data.folders import read_folder
 from colocam.data.manifest import read_manifest
 from colocam.errors import ColocamError
 from colocam.types import Clip, Split
+from colocam.video.image_files import natural_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,44 +1,29 @@
 """Collections as folders: ``VIDEOS/<tag>/<video file or folder of pictures>``."""
 
 import os
-import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Clip, Split
+from colocam.video.image_files import NOT_VIDEO_ENDINGS, ending_of, images_of, visible_entries
 
 SPLIT_NAMES: dict[str, Split] = {"training": "train", "validation": "val", "valid": "val", **{s: s for s in SPLITS}}
-PICTURES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
-# Any other suffix may be a video: FFmpeg reads hundreds of formats and knows them by their content.
-NOT_VIDEOS = PICTURES | {
-    *(".txt", ".md", ".rst", ".pdf", ".html", ".htm", ".xml", ".doc", ".docx", ".url", ".nfo", ".log"),
-    *(".csv", ".tsv", ".parquet", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".ini", ".xls", ".xlsx", ".db"),
-    *(".srt", ".vtt", ".ass", ".ssa", ".sub", ".mp3", ".wav", ".flac", ".m4a", ".ogg", ".aac"),
-    *(".mat", ".npy", ".npz", ".py", ".sh", ".ipynb", ".zip", ".tar", ".gz", ".7z", ".rar", ".part", ".tmp"),
-}
-
-
-def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key that puts frame2 before frame10."""
-    parts = re.findall(r"([0-9]+)|([^0-9]+)", name)
-    return tuple((0, int(digits), digits) if digits else (1, 0, text) for digits, text in parts)
-
-
-def pictures_of(folder: Path) -> tuple[Path, ...]:
-    """Picture files of a folder in natural order."""
-    return tuple(folder / entry.name for entry in _listing(folder) if _suffix(entry) in PICTURES and entry.is_file())
 
 
 def read_folder(root: Path) -> tuple[list[Clip], bool]:
     """Return the clips below ``root`` and whether its folders are splits; without splits every clip says train."""
-    folders = [entry.name for entry in _listing(root) if entry.is_dir()]
+    folders = [entry.name for entry in visible_entries(root) if entry.is_dir()]
     has_split = "train" in folders and all(name in SPLIT_NAMES for name in folders)
     tags: list[tuple[Path, str, Split]] = []
     for name in folders:
         if has_split:
-            tags += [(root / name / e.name, f"{name}/", SPLIT_NAMES[name]) for e in _listing(root / name) if e.is_dir()]
+            tags += [
+                (root / name / e.name, f"{name}/", SPLIT_NAMES[name])
+                for e in visible_entries(root / name)
+                if e.is_dir()
+            ]
         else:
             tags.append((root / name, "", "train"))
     if not tags:
@@ -57,13 +42,13 @@ def read_folder(root: Path) -> tuple[list[Clip], bool]:
 def _read_tag(folder: Path, split: Split, prefix: str) -> list[Clip]:
     """Clips of one tag: a file is a video; a folder is a video as pictures, or holds the shots of one."""
     clips: list[Clip] = []
-    for entry in _listing(folder):
+    for entry in visible_entries(folder):
         clip = _as_clip(entry, folder.name, split, prefix)
         if clip is not None:
             clips.append(clip)
         elif entry.is_dir():
             video = f"{prefix}/{entry.name}"
-            shots = (_as_clip(shot, folder.name, split, video) for shot in _listing(Path(entry.path)))
+            shots = (_as_clip(shot, folder.name, split, video) for shot in visible_entries(Path(entry.path)))
             clips += [replace(shot, video=video) for shot in shots if shot is not None]
     repeated = {name for name, count in Counter(clip.name for clip in clips).items() if count > 1}
     # a.mp4 beside a.webm: probably one video twice, so both keep one video's name and hence fall into one split.
@@ -75,22 +60,9 @@ def _as_clip(entry: os.DirEntry[str], tag: str, split: Split, prefix: str) -> Cl
     path = Path(entry.path)
     if entry.is_dir():
         name = f"{prefix}/{entry.name}"
-        pictures = pictures_of(path)
+        pictures = images_of(path)
         return Clip(name, tag, split, path, video=name, frames=pictures) if pictures else None
-    if _suffix(entry) in NOT_VIDEOS or not entry.is_file():
+    if ending_of(entry) in NOT_VIDEO_ENDINGS or not entry.is_file():
         return None
     name = f"{prefix}/{path.stem}"
     return Clip(name, tag, split, path, video=name)
-
-
-def _listing(folder: Path) -> list[os.DirEntry[str]]:
-    """Visible entries in natural order."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted((e for e in entries if not e.name.startswith(".")), key=lambda entry: natural_key(entry.name))
-    except OSError as error:
-        raise ColocamError(f"cannot read the folder {folder}: {error.strerror}") from error
-
-
-def _suffix(entry: os.DirEntry[str]) -> str:
-    return os.path.splitext(entry.name)[1].lower()  # noqa: PTH122 - making a Path of each of 100,000 names is slow

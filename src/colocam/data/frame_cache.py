@@ -1,6 +1,5 @@
 """Frame cache: every clip is decoded and resized once, then read from disk as a memory map."""
 
-import os
 import shutil
 import threading
 from collections import defaultdict
@@ -14,6 +13,7 @@ from colocam.data.cache_entry import CachedClip, EntryWriter, entry_key, load_en
 from colocam.data.clip_frames import clip_frames
 from colocam.errors import ColocamError
 from colocam.types import Clip
+from colocam.utils.device import cores
 from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import raise_if_stopped
 from colocam.utils.progress import progress, say
@@ -58,7 +58,7 @@ def cache_frames(
     files = _by_file({key: clip for clip, key, entry in zip(clips, keys, cached, strict=True) if entry is None})
     warnings: dict[str, str] = {}
     if files:
-        job = _Job(folder, size, max_frames, max(1, min(workers or os.cpu_count() or 1, len(files))))
+        job = _Job(folder, size, max_frames, max(1, min(workers or cores(), len(files))))
         _check_disk(job, files)
         warnings = _decode_all(job, files, done=sum(entry is not None for entry in cached))
         cached = [
@@ -137,7 +137,7 @@ def _decode_file(job: _Job, clips: dict[str, Clip]) -> dict[str, str]:
             key: EntryWriter(job.folder, key, Path(scratch), size=job.size, max_frames=job.max_frames) for key in clips
         }
         try:
-            for frame in _frames(list(clips.values()), threads=max(1, (os.cpu_count() or 1) // job.workers)):
+            for frame in _frames(list(clips.values()), threads=max(1, cores() // job.workers)):
                 if job.stop.is_set():
                     return {}
                 for key, clip in clips.items():

@@ -4,8 +4,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 
-from colocam.data.folders import natural_key, pictures_of
 from colocam.errors import ColocamError
+from colocam.video.image_files import images_of, natural_key
 
 
 class Listing:
@@ -13,7 +13,7 @@ class Listing:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.pictures = pictures_of(folder)
+        self.pictures = images_of(folder)
         self._keys = [natural_key(picture.name) for picture in self.pictures]
 
     def chosen(self, spans: str, where: str) -> tuple[Path, ...]:

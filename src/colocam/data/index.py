@@ -1,19 +1,21 @@
-"""A data set as two tables: a manifest of clips for the training, and true boxes for the evaluation."""
+"""A data set as two CSV files: a manifest of clips for training, and true boxes for evaluation."""
 
 import csv
 import io
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
-from colocam.data.folders import natural_key
 from colocam.data.image_spans import Listing
 from colocam.data.manifest import read_manifest
-from colocam.data.table_rows import number, read_rows
 from colocam.data.truth import Truth, box_of_corners
 from colocam.errors import ColocamError
-from colocam.types import Box, Clip
+from colocam.types import SPLITS, Box, Clip
 from colocam.utils.files import write_text
+from colocam.utils.tables import number, read_rows
+from colocam.video.image_files import natural_key
 
 MANIFEST_COLUMNS = ("path", "tag", "split", "video", "clip", "pictures")
 TRUTH_COLUMNS = ("clip", "frame", "present", "x1", "y1", "x2", "y2", "tag", "video", "split", "width", "height")
@@ -21,68 +23,102 @@ TRUTH_COLUMNS = ("clip", "frame", "present", "x1", "y1", "x2", "y2", "tag", "vid
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Clips made of pictures, and the boxes of some of their frames.
+    """Clips and the true boxes of some of their frames.
 
     Attributes:
-        clips: all of them, each with its pictures.
-        truth: boxes of val and test frames; a frame's number is its place in its clip.
-        sizes: (clip, frame) → width and height of each labelled frame.
+        clips: video files, parts of them, or folders of images (then with ``frames``).
+        truth: boxes of val and test frames; the frame index counts within the video file, or within ``clip.frames``.
+        sizes: (clip, frame) → width and height of a labelled frame in pixels, where they are known.
+        name: of the folder to write by default.
+        summary: one line that says what was read.
+        notes: one line for each kind of irregularity.
+        published: published counts, by the names of :func:`count`.
     """
 
     clips: tuple[Clip, ...]
     truth: Truth
-    sizes: dict[tuple[str, int], tuple[int, int]] = field(repr=False)
+    sizes: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=dict, repr=False)
+    name: str = ""
+    summary: str = ""
+    notes: tuple[str, ...] = ()
+    published: Mapping[str, int] = field(default_factory=dict)
 
 
-def index_of_table(table: Path) -> Index:
-    """Read a table of pictures with a row per box: video, shot, frame, class, split, width, height, x1, y1, x2, y2.
+def count(index: Index) -> dict[str, int]:
+    """Count shots (clips), videos, frames, labelled frames and boxes of each split: ``{"train shots": 12, …}``.
 
-    Empty corners mean that nobody drew a box, not that the object is absent. Boxes of training frames are left out.
+    Frames are those of folders of images; video files are not opened.
+    """
+    counts: dict[str, int] = {}
+    for split in SPLITS:
+        clips = [clip for clip in index.clips if clip.split == split]
+        labelled = [boxes for clip in clips for boxes in index.truth.frames.get(clip.name, {}).values()]
+        counts |= {
+            f"{split} shots": len(clips),
+            f"{split} videos": len({clip.video for clip in clips}),
+            f"{split} frames": sum(len(clip.frames) for clip in clips),
+            f"{split} labelled frames": len(labelled),
+            f"{split} boxes": sum(map(len, labelled)),
+        }
+    return counts
+
+
+def index_of_table(
+    table: Annotated[Path, "Table: video, shot, frame, class, split, width, height, x1, y1, x2, y2."],
+) -> Index:
+    """Read a table of single frames with one row per box: video, shot, frame, class, split, width, height, x1 … y2.
+
+    Empty corners mean that the frame has no label, not that the object is absent. Boxes of training frames are left
+    out.
     """
     rows = read_rows(table, required=("video", "shot", "frame", "split", "width", "height", "x1", "y1", "x2", "y2"))
     clips, _ = read_manifest(table)
-    places = {
-        picture: (clip, place) for clip in clips if clip.split != "train" for place, picture in enumerate(clip.frames)
-    }
+    found = {image: (clip, index) for clip in clips if clip.split != "train" for index, image in enumerate(clip.frames)}
     frames: dict[str, dict[int, list[Box]]] = {}
     sizes: dict[tuple[str, int], tuple[int, int]] = {}
-    for line, row in enumerate(rows, start=2):
-        where = f"{table}, row {line}"
-        corners = [number(row, name, where) for name in ("x1", "y1", "x2", "y2")]
-        known = places.get(table.parent / row["frame"])
+    for row in rows:
+        corners = [number(row, name, row.where) for name in ("x1", "y1", "x2", "y2")]
+        known = found.get(table.parent / row["frame"])
         if known is None or all(corner is None for corner in corners):
             continue
-        clip, place = known
-        width, height = number(row, "width", where), number(row, "height", where)
+        clip, index = known
+        width, height = number(row, "width", row.where), number(row, "height", row.where)
         if not width or not height:
-            raise ColocamError(f"{where}: a frame with a box needs its width and height in pixels")
-        frames.setdefault(clip.name, {}).setdefault(place, []).append(box_of_corners(corners, where))
-        sizes[clip.name, place] = int(width), int(height)
+            raise ColocamError(f"{row.where}: a frame with a box needs its width and height in pixels")
+        frames.setdefault(clip.name, {}).setdefault(index, []).append(box_of_corners(corners, row.where))
+        sizes[clip.name, index] = int(width), int(height)
     return Index(tuple(clips), Truth(frames), sizes)
 
 
 def write_index(out: Path, index: Index) -> tuple[Path, Path]:
     """Write ``out/manifest.csv`` and ``out/truth.csv`` and return their paths.
 
-    Paths of pictures below ``out`` are written relative to it, others absolute.
+    Paths below ``out`` are written relative to it, others absolute.
     """
     manifest, truth = out / "manifest.csv", out / "truth.csv"
     clips = sorted(index.clips, key=lambda clip: natural_key(clip.name))
-    listings = {folder: Listing(folder) for folder in {clip.path for clip in clips}}
+    listings = {folder: Listing(folder) for folder in {clip.path for clip in clips if clip.frames}}
+    timed = any(clip.start or clip.end for clip in clips)
     _write_csv(
         manifest,
-        MANIFEST_COLUMNS,
-        [(_path_from(c.path, out), c.tag, c.split, c.video, c.name, listings[c.path].spans(c.frames)) for c in clips],
+        (*MANIFEST_COLUMNS, *(("start", "end") if timed else ())),
+        [
+            (
+                *(_path_from(clip.path, out), clip.tag, clip.split, clip.video, clip.name),
+                listings[clip.path].spans(clip.frames) if clip.frames else "",
+                *((clip.start, clip.end) if timed else ()),
+            )
+            for clip in clips
+        ],
     )
     _write_csv(
         truth,
         TRUTH_COLUMNS,
         [
-            (clip.name, frame, 1, *(f"{side:.10g}" for side in box), clip.tag, clip.video, clip.split, *size)
+            (clip.name, frame, *row, clip.tag, clip.video, clip.split, *index.sizes.get((clip.name, frame), ("", "")))
             for clip in clips
             for frame, boxes in sorted(index.truth.frames.get(clip.name, {}).items())
-            for size in [index.sizes[clip.name, frame]]
-            for box in boxes
+            for row in [(1, *(f"{side:.10g}" for side in box)) for box in boxes] or [(0, "", "", "", "")]
         ],
     )
     return manifest, truth

@@ -4,11 +4,12 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path, PurePath
 
-from colocam.data.folders import SPLIT_NAMES, natural_key
+from colocam.data.folders import SPLIT_NAMES
 from colocam.data.image_spans import Listing
-from colocam.data.table_rows import Row, number, read_rows
 from colocam.errors import ColocamError
 from colocam.types import Clip, Split
+from colocam.utils.tables import Row, number, read_rows
+from colocam.video.image_files import natural_key
 
 
 def read_manifest(table: Path) -> tuple[list[Clip], bool]:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from colocam.data.table_rows import number, read_rows
 from colocam.errors import ColocamError
 from colocam.types import Box
+from colocam.utils.tables import number, read_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from colocam.data.catalogue import read_catalogue
 from colocam.data.folders import SPLIT_NAMES
-from colocam.data.table_rows import Row, number, read_rows
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.types import Clip, Split
+from colocam.utils.tables import Row, number, read_rows
 from colocam.video.images import picture_size
 from colocam.video.reader import probe
 

@@ -8,10 +8,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from colocam.data.table_rows import number, read_rows
 from colocam.data.truth import box_of_corners
 from colocam.errors import ColocamError
 from colocam.types import Box
+from colocam.utils.tables import number, read_rows
 
 Map = npt.NDArray[np.uint8] | npt.NDArray[np.floating]
 """(H, W): uint8 levels, or floats in 0–1."""

@@ -1,30 +1,57 @@
-"""Labels where people need them: tables of boxes in the formats of detectors and annotation tools."""
+"""Write the boxes of localisation tables in the formats of detectors and annotation tools.
 
-from collections.abc import Sequence
+A label format is an entry of :data:`FORMATS`. To add one, write a function and register it:
+
+>>> import json
+>>> from colocam.export import FORMATS, Format
+>>> def write(labels, folder, options):
+...     for video in labels.videos:
+...         boxes = [(video.rows.tag[row], *video.rows.box[row].tolist()) for row in video.objects]
+...         (folder / f"{video.name}.json").write_text(json.dumps(boxes))
+>>> FORMATS["mine"] = Format("a list of boxes per video", write)
+"""
+
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from colocam.errors import ColocamError
+from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.export import coco, cvat, flat, label_studio, masks, mot, voc, yolo
-from colocam.export.labels import LabelSet, Options
+from colocam.export.labels import LabelledVideo, LabelSet, Options
 from colocam.export.read_tables import read_videos
 from colocam.utils.files import atomic_folder
 
-FORMATS = {
-    "coco": coco.write,
-    "yolo": yolo.write,
-    "voc": voc.write,
-    "mot": mot.write,
-    "cvat": cvat.write,
-    "label-studio": label_studio.write,
-    "csv": flat.write_csv,
-    "parquet": flat.write_parquet,
-    "masks": masks.write,
-}
-WITH_IMAGES = ("coco", "yolo", "voc", "mot", "masks")
-MARKER = ".colocam-export.json"
-"""The file by which an exported folder is known again."""
 
-__all__ = ["FORMATS", "Options", "export"]
+class Format(NamedTuple):
+    """A label format.
+
+    Attributes:
+        title: what it is, in a few words; the command line's help prints it.
+        write: writes the labels into an empty folder.
+        images: whether it can hold the frames as image files (``options.images``).
+    """
+
+    title: str
+    write: Callable[[LabelSet, Path, Options], None]
+    images: bool = False
+
+
+FORMATS: dict[str, Format] = {
+    "coco": Format("COCO JSON, boxes and masks", coco.write, images=True),
+    "yolo": Format("YOLO text files with data.yaml", yolo.write, images=True),
+    "voc": Format("Pascal VOC XML; pixels count from 1 (CVAT reads from 0)", voc.write, images=True),
+    "mot": Format("MOTChallenge, one folder per video", mot.write, images=True),
+    "cvat": Format("CVAT for video 1.1, tracks with key frames", cvat.write),
+    "label-studio": Format("Label Studio tasks with predictions", label_studio.write),
+    "csv": Format("localisation tables, checked, as CSV", flat.write_csv),
+    "parquet": Format("localisation tables, checked, as parquet", flat.write_parquet),
+    "masks": Format("PNG images of class numbers", masks.write, images=True),
+}
+"""Label formats by the name that ``colocam export --to`` takes."""
+MARKER = ".colocam-export.json"
+"""File that marks a folder as an export."""
+
+__all__ = ["FORMATS", "Format", "LabelSet", "LabelledVideo", "Options", "export"]
 
 
 def export(
@@ -35,25 +62,26 @@ def export(
     videos: Sequence[str | Path] = (),
     options: Options | None = None,
 ) -> Path:
-    """Write the boxes of ``tables`` as a folder ``out`` in the format ``to``, whole or not at all.
+    """Write the boxes of ``tables`` into a folder; the folder appears only when it is complete.
 
     Args:
-        tables: CSV or parquet, one per video, as ``colocam localize`` writes them.
+        tables: localisation tables, CSV or parquet, one per video.
         to: one of :data:`FORMATS`.
-        out: the folder; an earlier export there is replaced, anything else is left alone.
-        videos: the video of each table, in order; without them what ``<table>.video.json`` says.
-        options: pictures, tolerance of key frames, address of videos.
+        out: the folder; an earlier export there is replaced, a folder with other files is refused.
+        videos: the video of each table, in order; by default what ``<table>.video.json`` describes.
+        options: images, tolerance of key frames, prefix of URLs.
     """
     out, options = Path(out), options or Options()
     if to not in FORMATS:
-        raise ColocamError(f"--to {to}: give one of {', '.join(FORMATS)}")
-    if options.images and to not in WITH_IMAGES:
-        raise ColocamError(f"--images: {to} takes the video itself; pictures go with {', '.join(WITH_IMAGES)}")
+        raise ArgumentError("to", f"must be a label format, got {to!r}{suggest(to, list(FORMATS))}")
+    if options.images and not FORMATS[to].images:
+        able = ", ".join(name for name, format_ in FORMATS.items() if format_.images)
+        raise ArgumentError("images", f"cannot be written for {to!r}: only for {able}")
     if not options.tolerance >= 0:
-        raise ColocamError(f"--tolerance {options.tolerance}: give pixels, 0 or more")
+        raise ArgumentError("tolerance", f"must be 0 or more pixels, got {options.tolerance}")
     labels = LabelSet(read_videos([Path(table) for table in tables], [Path(video) for video in videos]))
     if not labels.classes:
         raise ColocamError(f"{tables[0]}: no row has a box, so there is nothing to export")
     with atomic_folder(out, MARKER) as folder:
-        FORMATS[to](labels, folder, options)
+        FORMATS[to].write(labels, folder, options)
     return out

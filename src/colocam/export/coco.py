@@ -1,6 +1,6 @@
-"""COCO: one JSON for all videos, with the fields of TAO for videos and tracks.
+"""COCO: one JSON file for all videos, with the fields of TAO for videos and tracks.
 
-Boxes are x, y, width, height in floating pixels, categories count from 1, a mask is a compressed run length.
+Boxes are x, y, width, height in floating-point pixels. Categories count from 1. Masks are compressed run lengths.
 """
 
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from colocam.boxes import rle
-from colocam.export.frame_images import write_pictures
+from colocam.export.frame_images import write_images
 from colocam.export.labels import LabelledVideo, LabelSet, Options
 from colocam.utils.files import write_json
 
@@ -17,25 +17,25 @@ from colocam.utils.files import write_json
 def write(labels: LabelSet, folder: Path, options: Options) -> None:
     """Write ``annotations/instances_default.json`` and, with images, ``images/``."""
     annotations: list[dict[str, Any]] = []
-    pictures: list[dict[str, Any]] = []
+    images: list[dict[str, Any]] = []
     tracks: list[dict[str, Any]] = []
     for video_id, video in enumerate(labels.videos, start=1):
         first_track = len(tracks)
         tracks += [
-            {"id": first_track + track.number, "category_id": labels.number_of[track.tag] + 1, "video_id": video_id}
+            {"id": first_track + track.id, "category_id": labels.class_index[track.tag] + 1, "video_id": video_id}
             for track in video.tracks
         ]
-        times = dict(zip(video.frame.tolist(), video.pts.tolist(), strict=True))
+        times = dict(zip(video.rows.frame.tolist(), video.rows.pts.tolist(), strict=True))
         for frame, rows in video.objects_of.items():
-            picture = _picture(video, frame, times[frame]) | {"id": len(pictures) + 1, "video_id": video_id}
-            pictures.append(picture)
+            image = _image(video, frame, times[frame]) | {"id": len(images) + 1, "video_id": video_id}
+            images.append(image)
             for row in rows:
                 ids = {
                     "id": len(annotations) + 1,
-                    "image_id": picture["id"],
+                    "image_id": image["id"],
                     "video_id": video_id,
-                    "category_id": labels.number_of[video.tag[row]] + 1,
-                    "track_id": first_track + video.track_of[row].number,
+                    "category_id": labels.class_index[video.rows.tag[row]] + 1,
+                    "track_id": first_track + video.track_of[row].id,
                 }
                 annotations.append(ids | _shape(video, row) | _attributes(video, row, ids["track_id"]))
     write_json(
@@ -44,18 +44,17 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
             "info": {"description": "boxes by colocam", "version": "1.0"},
             "licenses": [],
             "categories": [
-                {"id": number, "name": tag, "supercategory": ""} for number, tag in enumerate(labels.classes, start=1)
+                {"id": index, "name": tag, "supercategory": ""} for index, tag in enumerate(labels.classes, start=1)
             ],
-            "videos": [_video(video) | {"id": number} for number, video in enumerate(labels.videos, start=1)],
-            "images": pictures,
+            "videos": [_video(video) | {"id": index} for index, video in enumerate(labels.videos, start=1)],
+            "images": images,
             "tracks": tracks,
             "annotations": annotations,
         },
     )
     if options.images:
-        images = folder / "images"
-        images.mkdir()
-        write_pictures(labels.videos, lambda video, frame: images / video.picture_file(frame))
+        (folder / "images").mkdir()
+        write_images(labels.videos, lambda video, frame: folder / "images" / video.image_name(frame))
 
 
 def _video(video: LabelledVideo) -> dict[str, Any]:
@@ -64,25 +63,29 @@ def _video(video: LabelledVideo) -> dict[str, Any]:
     return {"name": video.name, "file_name": source.file, **size, "fps": float(source.fps), "frames": source.frames}
 
 
-def _picture(video: LabelledVideo, frame: int, pts: float) -> dict[str, Any]:
-    name = video.picture_file(frame)
+def _image(video: LabelledVideo, frame: int, pts: float) -> dict[str, Any]:
+    name = video.image_name(frame)
     size = {"width": video.source.width, "height": video.source.height}
     return {"file_name": name, **size, "frame_index": frame, "frame_id": frame, "pts": pts}
 
 
 def _shape(video: LabelledVideo, row: int) -> dict[str, Any]:
-    x1, y1, x2, y2 = video.box[row].tolist()
+    x1, y1, x2, y2 = video.rows.box[row].tolist()
     shape: dict[str, Any] = {"bbox": [x1, y1, x2 - x1, y2 - y1], "iscrowd": 0}
-    if not video.mask[row]:
+    if not video.rows.mask[row]:
         return shape | {"area": (x2 - x1) * (y2 - y1), "segmentation": []}
     size = [video.source.height, video.source.width]
-    runs = {"size": size, "counts": video.mask[row]}
-    return shape | {"area": float(rle.area(video.mask[row], *size)), "segmentation": runs}
+    runs = {"size": size, "counts": video.rows.mask[row]}
+    return shape | {"area": float(rle.area(video.rows.mask[row], *size)), "segmentation": runs}
 
 
 def _attributes(video: LabelledVideo, row: int, track: int) -> dict[str, Any]:
-    """What annotation tools keep (the track among it), and the score that evaluations read."""
-    stated = {"probability": video.probability[row], "presence": video.presence[row], "score": video.score[row]}
+    """Attributes that annotation tools keep, such as the track, and the score that evaluations read."""
+    stated = {
+        "probability": video.rows.probability[row],
+        "presence": video.rows.presence[row],
+        "score": video.rows.score[row],
+    }
     numbers = {name: float(value) for name, value in stated.items() if not np.isnan(value)}
     score = {"score": numbers.pop("score")} if "score" in numbers else {}
     return {**score, "attributes": {"occluded": False, "track_id": track, **numbers}}

@@ -1,7 +1,7 @@
-"""CVAT for video 1.1: an XML per video, a track per object.
+"""CVAT for video 1.1: one XML file per video, one track per object.
 
-CVAT keeps only boxes with ``keyframe="1"``, draws straight lines between them, and shows a track until a key frame
-with ``outside="1"``. So: few key frames, and one outside wherever the object is no longer seen.
+CVAT keeps only boxes with ``keyframe="1"``, interpolates linearly between them, and shows a track until a key frame
+with ``outside="1"``. So few key frames are written, and one with ``outside="1"`` after each stretch of a track.
 """
 
 from pathlib import Path
@@ -49,11 +49,11 @@ def _meta(labels: LabelSet, video: LabelledVideo) -> ET.Element:
 
 
 def _track(video: LabelledVideo, track: Track, tolerance: float) -> ET.Element:
-    element = ET.Element("track", id=str(track.number - 1), label=track.tag, source="auto")
+    element = ET.Element("track", id=str(track.id - 1), label=track.tag, source="auto")
     for rows in track.stretches:
-        frames, boxes = video.frame[rows], video.box[rows]
-        for place in sparse_keyframes(frames, boxes, tolerance).tolist():
-            element.append(_box(int(frames[place]), boxes[place], outside=False))
+        frames, boxes = video.rows.frame[rows], video.rows.box[rows]
+        for index in sparse_keyframes(frames, boxes, tolerance).tolist():
+            element.append(_box(int(frames[index]), boxes[index], outside=False))
         after = int(frames[-1]) + 1
         if after < video.source.frames:
             element.append(_box(after, boxes[-1], outside=True))

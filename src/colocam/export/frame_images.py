@@ -1,4 +1,4 @@
-"""The listed frames of the videos as picture files; a video is decoded once, pictures are copied as they are."""
+"""Write the listed frames of videos as image files: a video is decoded once, image files are copied unchanged."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import cv2
 
-from colocam.errors import ColocamError
+from colocam.errors import ArgumentError, ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.types import VideoFrame
 from colocam.utils.progress import progress
@@ -16,17 +16,17 @@ from colocam.video.reader import decode
 QUALITY = 95
 
 
-def write_pictures(videos: list[LabelledVideo], target: Callable[[LabelledVideo, int], Path]) -> None:
+def write_images(videos: list[LabelledVideo], target: Callable[[LabelledVideo, int], Path]) -> None:
     """Write every listed frame.
 
     Args:
-        videos: whose frames.
-        target: the file for a frame of a video, in a folder that exists; its ending says how it is written.
+        videos: the videos.
+        target: gives the file for a frame of a video, in a folder that exists; its ending decides the format.
     """
     for video in videos:
         source, wanted = video.source, set(video.listed.tolist())
         if not source.path.exists():
-            raise ColocamError(f"--images needs the video, and {source.path} is not there: give --video FILE")
+            raise ArgumentError("images", f"need the video, but {source.path} does not exist: name it with `videos`")
         with progress(f"writing frames of {source.file}", len(wanted), unit="frames") as advance:
             for frame in _frames(video):
                 if frame.index not in wanted:
@@ -34,8 +34,8 @@ def write_pictures(videos: list[LabelledVideo], target: Callable[[LabelledVideo,
                 height, width = frame.image.shape[:2]
                 if (width, height) != (source.width, source.height):
                     raise ColocamError(
-                        f"{source.path} is {width}×{height}, the table's video {source.width}×{source.height}: "
-                        "give the right one with --video FILE"
+                        f"{source.path} is {width}×{height}, but the table is of a video of "
+                        f"{source.width}×{source.height}: name the right one with `videos`"
                     )
                 _write(video, frame, target(video, frame.index))
                 wanted.discard(frame.index)
@@ -43,11 +43,14 @@ def write_pictures(videos: list[LabelledVideo], target: Callable[[LabelledVideo,
                 if not wanted:
                     break
         if wanted:
-            raise ColocamError(f"{source.path} has no frame {min(wanted)}, which {video.name} lists: give --video FILE")
+            raise ColocamError(
+                f"{source.path} has no frame {min(wanted)}, which {video.name} lists: name the right video with "
+                "`videos`"
+            )
 
 
 def _frames(video: LabelledVideo) -> Iterator[VideoFrame]:
-    """The listed frames at least; pictures by their names, since others may have come into their folder."""
+    """At least the listed frames; images by their names, since the folder may have changed."""
     if not video.source.pictures:
         yield from decode(video.source.path)
         return
@@ -55,12 +58,12 @@ def _frames(video: LabelledVideo) -> Iterator[VideoFrame]:
         path = video.source.path / video.source.pictures[frame]
         image = read_picture(path)
         if image is None:
-            raise ColocamError(f"{path} cannot be read, and {video.name} lists it: give --video FOLDER")
+            raise ColocamError(f"{path} cannot be read, but {video.name} lists it: name the folder with `videos`")
         yield VideoFrame(frame, 0.0, image)
 
 
 def _write(video: LabelledVideo, frame: VideoFrame, target: Path) -> None:
-    """One picture: the file itself if there is one of this kind that every program shows upright, or encoded anew."""
+    """Copy the original file if it has the right format and needs no rotation, else encode the frame."""
     if video.source.pictures:
         original = video.source.path / video.source.pictures[frame.index]
         if original.suffix.lower() == target.suffix.lower() and is_upright(original):

@@ -1,4 +1,4 @@
-"""The few frames from which linear interpolation gives all boxes back."""
+"""Choose the few key frames from which linear interpolation restores all boxes."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,12 +10,12 @@ def sparse_keyframes(
     """Choose key frames by the rule of Douglas and Peucker, with the error of each corner at its own frame.
 
     Args:
-        frames: (n,) rising.
+        frames: (n,) ascending.
         boxes: (n, 4).
         tolerance: pixels by which an interpolated corner may be off.
 
     Returns:
-        Places in ``frames``, sorted; the first and the last are among them.
+        Indices into ``frames``, sorted; the first and the last are among them.
     """
     keep = np.zeros(len(frames), bool)
     keep[[0, -1]] = True

@@ -1,10 +1,10 @@
-"""Label Studio: a task per video with its boxes as predictions, and the labelling configuration that shows them.
+"""Label Studio: one task per video with its boxes as predictions, and the labelling configuration that shows them.
 
-A region is a sequence of key frames in percent of the picture; frames count from 1. ``enabled: false`` at a key frame
-means: seen in this frame, not after it. The player knows times, not frames: its frame k is what the video shows
-between (k−1)/fps and k/fps, so frames of a variable rate are put where they are shown.
+A region is a sequence of key frames, in percent of the frame's size; frames count from 1. ``enabled: false`` at a key
+frame means that the object is seen in this frame but not after it. The player counts frames by time: its frame k is
+what the video shows between (k−1)/fps and k/fps. Frames of a video with a variable rate are therefore placed by time.
 
-Folders of pictures, which it cannot play, become a task per picture with its boxes.
+It cannot play a folder of images; each image becomes a task with its boxes.
 """
 
 from collections.abc import Iterator
@@ -27,24 +27,24 @@ from colocam.utils.files import write_json, write_text
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:
     """Write ``tasks.json`` and ``config.xml``."""
-    pictures = [video for video in labels.videos if video.source.pictures]
-    if pictures and len(pictures) < len(labels.videos):
+    folders = [video for video in labels.videos if video.source.pictures]
+    if folders and len(folders) < len(labels.videos):
         raise ColocamError(
-            f"Label Studio has either videos or pictures in a project, and {pictures[0].name} is a folder of pictures: "
-            "export the tables of films and of folders one after the other"
+            f"a Label Studio project holds either videos or images, and {folders[0].name} is a folder of images: "
+            "export the tables of videos and of folders separately"
         )
-    write_text(folder / "config.xml", _configuration(labels, pictures=bool(pictures)))
-    films = [_task(video, options) for video in labels.videos if not video.source.pictures]
-    write_json(folder / "tasks.json", films + [task for video in pictures for task in _picture_tasks(video, options)])
+    write_text(folder / "config.xml", _configuration(labels, images=bool(folders)))
+    videos = [_task(video, options) for video in labels.videos if not video.source.pictures]
+    write_json(folder / "tasks.json", videos + [task for video in folders for task in _image_tasks(video, options)])
 
 
-def _configuration(labels: LabelSet, *, pictures: bool) -> str:
+def _configuration(labels: LabelSet, *, images: bool) -> str:
     view = ET.Element("View")
-    names = {"name": "box", "toName": "image"} if pictures else {"name": "videoLabels", "toName": "video"}
-    listed = ET.SubElement(view, "RectangleLabels" if pictures else "Labels", names)
-    for number, tag in enumerate(labels.classes, start=1):
-        ET.SubElement(listed, "Label", value=tag, background="#{:02x}{:02x}{:02x}".format(*colour(number)))
-    if pictures:
+    names = {"name": "box", "toName": "image"} if images else {"name": "videoLabels", "toName": "video"}
+    listed = ET.SubElement(view, "RectangleLabels" if images else "Labels", names)
+    for index, tag in enumerate(labels.classes, start=1):
+        ET.SubElement(listed, "Label", value=tag, background="#{:02x}{:02x}{:02x}".format(*colour(index)))
+    if images:
         ET.SubElement(view, "Image", name="image", value="$image")
     else:
         ET.SubElement(view, "Video", name="video", value="$video", frameRate="$fps")
@@ -53,8 +53,8 @@ def _configuration(labels: LabelSet, *, pictures: bool) -> str:
     return ET.tostring(view, encoding="unicode") + "\n"
 
 
-def _picture_tasks(video: LabelledVideo, options: Options) -> Iterator[dict[str, Any]]:
-    """A task for each listed picture; one without a box is a prediction of nothing."""
+def _image_tasks(video: LabelledVideo, options: Options) -> Iterator[dict[str, Any]]:
+    """One task for each listed image; without a box it has an empty prediction."""
     for frame, rows in video.objects_of.items():
         url = options.url + quote(f"{video.source.file}/{video.source.pictures[frame]}")
         prediction = {"model_version": "colocam", "result": [_rectangle(video, row) for row in rows]}
@@ -64,8 +64,8 @@ def _picture_tasks(video: LabelledVideo, options: Options) -> Iterator[dict[str,
 def _rectangle(video: LabelledVideo, row: int) -> dict[str, Any]:
     region = {"id": f"box-{row}", "from_name": "box", "to_name": "image", "type": "rectanglelabels"}
     size = {"original_width": video.source.width, "original_height": video.source.height, "image_rotation": 0}
-    value = {"rotation": 0, **_percent(video, video.box[row]), "rectanglelabels": [video.tag[row]]}
-    score = {} if np.isnan(video.score[row]) else {"score": float(video.score[row])}
+    value = {"rotation": 0, **_percent(video, video.rows.box[row]), "rectanglelabels": [video.rows.tag[row]]}
+    score = {} if np.isnan(video.rows.score[row]) else {"score": float(video.rows.score[row])}
     return {**region, "origin": "prediction", **score, **size, "value": value}
 
 
@@ -83,12 +83,12 @@ def _region(video: LabelledVideo, track: Track, tolerance: float) -> dict[str, A
     fps, times = float(video.source.fps), _shown_at(video)
     for rows in track.stretches:
         shown = times[rows]
-        last = np.append(shown[1:] != shown[:-1], True)  # of frames in one moment, the last stays on the screen
-        frames, boxes = shown[last], video.box[rows][last]
-        for place in sparse_keyframes(frames, boxes, tolerance).tolist():
-            frame = int(frames[place]) + 1
-            seen_on = place < len(frames) - 1
-            shape = {"rotation": 0, "enabled": seen_on, **_percent(video, boxes[place])}
+        last = np.append(shown[1:] != shown[:-1], True)  # of frames at one time the last one stays visible
+        frames, boxes = shown[last], video.rows.box[rows][last]
+        for index in sparse_keyframes(frames, boxes, tolerance).tolist():
+            frame = int(frames[index]) + 1
+            seen_on = index < len(frames) - 1
+            shape = {"rotation": 0, "enabled": seen_on, **_percent(video, boxes[index])}
             sequence[frame] = {"frame": frame, "time": frame / fps, **shape}
     value = {
         "framesCount": max(ceil(video.source.duration * fps - 0.5), *sequence),
@@ -96,18 +96,18 @@ def _region(video: LabelledVideo, track: Track, tolerance: float) -> dict[str, A
         "sequence": list(sequence.values()),
         "labels": [track.tag],
     }
-    region = {"id": f"track-{track.number}", "from_name": "box", "to_name": "video", "type": "videorectangle"}
-    scores = video.score[track.rows]
+    region = {"id": f"track-{track.id}", "from_name": "box", "to_name": "video", "type": "videorectangle"}
+    scores = video.rows.score[track.rows]
     score = {} if np.isnan(scores).all() else {"score": float(np.nanmean(scores))}
     return {**region, "origin": "prediction", **score, "value": value}
 
 
 def _shown_at(video: LabelledVideo) -> npt.NDArray[np.int64]:
-    """First place, from 0, of each row's frame on a time line of constant rate."""
+    """Index, from 0, at which each row's frame is first shown at a constant frame rate."""
     fps = float(video.source.fps)
-    start = video.pts[0] - (video.frame[0] / fps)
-    places: npt.NDArray[np.int64] = np.ceil((video.pts - start) * fps - 0.5).astype(np.int64)
-    return places.clip(0)
+    start = video.rows.pts[0] - (video.rows.frame[0] / fps)
+    index: npt.NDArray[np.int64] = np.ceil((video.rows.pts - start) * fps - 0.5).astype(np.int64)
+    return index.clip(0)
 
 
 def _percent(video: LabelledVideo, box: npt.NDArray[np.float64]) -> dict[str, float]:

@@ -1,10 +1,10 @@
-"""MOTChallenge: a folder per video; frames, tracks, classes and pixels all count from 1."""
+"""MOTChallenge: one folder per video; frames, tracks, classes and pixels count from 1."""
 
 from pathlib import Path
 
 import numpy as np
 
-from colocam.export.frame_images import write_pictures
+from colocam.export.frame_images import write_images
 from colocam.export.labels import LabelledVideo, LabelSet, Options
 from colocam.utils.files import write_text
 
@@ -20,7 +20,7 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
         if options.images:
             (sequence / "img1").mkdir()
     if options.images:
-        write_pictures(labels.videos, lambda video, frame: folder / video.name / "img1" / f"{frame + 1:06d}.jpg")
+        write_images(labels.videos, lambda video, frame: folder / video.name / "img1" / f"{frame + 1:06d}.jpg")
 
 
 def _truth(labels: LabelSet, video: LabelledVideo) -> str:
@@ -28,21 +28,22 @@ def _truth(labels: LabelSet, video: LabelledVideo) -> str:
     lines = []
     for row in video.objects.tolist():
         track = video.track_of[row]
-        class_number = labels.number_of[track.tag] + 1
-        lines.append(f"{video.frame[row] + 1},{track.number},{_box(video, row)},1,{class_number},1\n")
+        category = labels.class_index[track.tag] + 1
+        lines.append(f"{video.rows.frame[row] + 1},{track.id},{_box(video, row)},1,{category},1\n")
     return "".join(lines)
 
 
 def _detections(video: LabelledVideo) -> str:
     """Lines of frame, −1, left, top, width, height, score, −1, −1, −1."""
-    scores = np.nan_to_num(video.score, nan=1.0)
+    scores = np.nan_to_num(video.rows.score, nan=1.0)
     return "".join(
-        f"{video.frame[row] + 1},-1,{_box(video, row)},{scores[row]:.6g},-1,-1,-1\n" for row in video.objects.tolist()
+        f"{video.rows.frame[row] + 1},-1,{_box(video, row)},{scores[row]:.6g},-1,-1,-1\n"
+        for row in video.objects.tolist()
     )
 
 
 def _box(video: LabelledVideo, row: int) -> str:
-    x1, y1, x2, y2 = video.box[row].tolist()
+    x1, y1, x2, y2 = video.rows.box[row].tolist()
     return f"{x1 + 1:.3f},{y1 + 1:.3f},{x2 - x1:.3f},{y2 - y1:.3f}"
 
 

@@ -1,10 +1,16 @@
-"""Pascal VOC: an XML per picture; corners are whole pixels that count from 1 and belong to the box."""
+"""Pascal VOC: one XML file per image.
+
+As the VOC standard defines it, corners are whole pixels, the first pixel of the image is 1, and both corners belong to
+the box: a box over the whole of an image of 97×71 is 1, 1, 97, 71. VOC's own toolkit and supervision read
+it so. CVAT and Datumaro read the corners as edges that count from 0: they show the upper left corner one pixel too far
+to the right and down. For these two tools export to ``cvat`` or ``coco``.
+"""
 
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from colocam.errors import ColocamError
-from colocam.export.frame_images import write_pictures
+from colocam.export.frame_images import write_images
 from colocam.export.labels import LabelledVideo, LabelSet, Options
 from colocam.utils.files import write_text
 
@@ -18,20 +24,19 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
             for frame in video.objects_of:
                 tree = ET.ElementTree(_annotation(video, frame))
                 ET.indent(tree)
-                tree.write(annotations / f"{video.picture(frame)}.xml", encoding="utf-8")
-        names = [f"{video.picture(frame)}\n" for video in videos for frame in video.objects_of]
+                tree.write(annotations / f"{video.image_stem(frame)}.xml", encoding="utf-8")
+        names = [f"{video.image_stem(frame)}\n" for video in videos for frame in video.objects_of]
         write_text(folder / "ImageSets" / "Main" / f"{split}.txt", "".join(names))
     write_text(folder / "labelmap.txt", _labelmap(labels))
     if options.images:
-        images = folder / "JPEGImages"
-        images.mkdir()
-        write_pictures(labels.videos, lambda video, frame: images / video.picture_file(frame))
+        (folder / "JPEGImages").mkdir()
+        write_images(labels.videos, lambda video, frame: folder / "JPEGImages" / video.image_name(frame))
 
 
 def _annotation(video: LabelledVideo, frame: int) -> ET.Element:
     root = ET.Element("annotation")
     _add(root, "folder", "JPEGImages")
-    _add(root, "filename", video.picture_file(frame))
+    _add(root, "filename", video.image_name(frame))
     _add(ET.SubElement(root, "source"), "database", video.source.file)
     size = ET.SubElement(root, "size")
     for name, pixels in (("width", video.source.width), ("height", video.source.height), ("depth", 3)):
@@ -39,7 +44,7 @@ def _annotation(video: LabelledVideo, frame: int) -> ET.Element:
     _add(root, "segmented", 0)
     for row in video.objects_of[frame]:
         one = ET.SubElement(root, "object")
-        _add(one, "name", video.tag[row])
+        _add(one, "name", video.rows.tag[row])
         for name, value in (("pose", "Unspecified"), ("truncated", 0), ("difficult", 0), ("occluded", 0)):
             _add(one, name, value)
         box = ET.SubElement(one, "bndbox")
@@ -50,7 +55,7 @@ def _annotation(video: LabelledVideo, frame: int) -> ET.Element:
 
 def whole_pixels(video: LabelledVideo, row: int) -> tuple[int, int, int, int]:
     """First and last pixel of a box on both axes, from 1."""
-    x1, y1, x2, y2 = video.box[row].tolist()
+    x1, y1, x2, y2 = video.rows.box[row].tolist()
     (left, right), (top, bottom) = _span(x1, x2), _span(y1, y2)
     return left, top, right, bottom
 
@@ -67,18 +72,18 @@ def _add(parent: ET.Element, name: str, value: object) -> None:
 
 
 def _labelmap(labels: LabelSet) -> str:
-    """Classes and VOC's colours, without which importers know only the twenty classes of VOC."""
+    """Classes and their colours; without this file importers accept only the twenty classes of VOC."""
     if wrong := [tag for tag in labels.classes if ":" in tag]:
-        raise ColocamError(f"Pascal VOC cannot hold the class {wrong[0]!r}: take the colon out of it in the table")
+        raise ColocamError(f"VOC's labelmap.txt cannot hold the class {wrong[0]!r}: remove the colon in the table")
     lines = ["# label:color_rgb:parts:actions", "background:0,0,0::"]
-    lines += [f"{tag}:{','.join(map(str, colour(n)))}::" for n, tag in enumerate(labels.classes, start=1)]
+    lines += [f"{tag}:{','.join(map(str, colour(i)))}::" for i, tag in enumerate(labels.classes, start=1)]
     return "\n".join(lines) + "\n"
 
 
-def colour(number: int) -> tuple[int, int, int]:
-    """Colour of a class in VOC's palette: the bits of its number spread over the high bits of red, green and blue."""
+def colour(index: int) -> tuple[int, int, int]:
+    """Colour of a class in VOC's palette: the bits of its index spread over the high bits of red, green and blue."""
     channels = [0, 0, 0]
     for bit in range(8):
         for channel in range(3):
-            channels[channel] |= (number >> (3 * bit + channel) & 1) << (7 - bit)
+            channels[channel] |= (index >> (3 * bit + channel) & 1) << (7 - bit)
     return channels[0], channels[1], channels[2]

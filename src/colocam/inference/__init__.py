@@ -6,7 +6,8 @@ from colocam.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from colocam.inference.localizer import Localizer
-    from colocam.inference.sinks import AnnotatedVideo, LocalizationTable
+    from colocam.inference.sinks import AnnotatedVideo
+    from colocam.inference.table import LocalizationTable
 
 __all__ = ["AnnotatedVideo", "LocalizationTable", "Localizer"]
 
@@ -14,7 +15,7 @@ __getattr__, __dir__ = lazy_names(  # boxes of frames in memory need no writer o
     __name__,
     {
         "AnnotatedVideo": "colocam.inference.sinks",
-        "LocalizationTable": "colocam.inference.sinks",
+        "LocalizationTable": "colocam.inference.table",
         "Localizer": "colocam.inference.localizer",
     },
 )

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from colocam.data.folders import NOT_VIDEOS, PICTURES, natural_key, pictures_of
 from colocam.errors import ColocamError
+from colocam.video.image_files import IMAGE_ENDINGS, NOT_VIDEO_ENDINGS, images_of, natural_key
 from colocam.video.input import VideoInput
 
 
@@ -72,7 +72,7 @@ def fingerprint(run: Path, source: VideoInput, settings: dict[str, Any]) -> str 
     if not source.is_stored or source.path is None:
         return None
     model = sorted(run.glob("model.*")) if run.is_dir() else [run]
-    video = pictures_of(source.path) if source.path.is_dir() else [source.path]
+    video = images_of(source.path) if source.path.is_dir() else [source.path]
     facts = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in (*model, *video)]
     text = json.dumps([str(source.path.resolve()), facts, settings], sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
@@ -93,6 +93,6 @@ def _videos_below(folder: Path, out: Path) -> list[Path]:
         here = Path(place)
         folders[:] = [one for one in folders if not one.startswith(".") and (here / one).resolve() != inside]
         endings = {name: Path(name).suffix.lower() for name in files if not name.startswith(".")}
-        videos = [here / name for name, ending in endings.items() if ending not in NOT_VIDEOS]
-        found += videos or ([here] if PICTURES.intersection(endings.values()) else [])
+        videos = [here / name for name, ending in endings.items() if ending not in NOT_VIDEO_ENDINGS]
+        found += videos or ([here] if IMAGE_ENDINGS.intersection(endings.values()) else [])
     return sorted(found, key=lambda path: natural_key(str(path.relative_to(folder))))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from colocam.errors import ColocamError
-from colocam.losses.checks import require_finite_on_cpu
+from colocam.utils.finite import require_finite_on_cpu
 
 
 def extended_log_barrier(f: Tensor, t: float) -> Tensor:

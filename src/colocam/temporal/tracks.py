@@ -1,6 +1,6 @@
 """Several objects over time: each blob of a frame is followed for itself.
 
-    mark_cuts ─► be_present (presence) ─► follow (tracks) ─► smooth_each, which hands on one observation per object
+    vote ─► be_present (presence) ─► follow (tracks) ─► smooth_each, which hands on one observation per object
 
 A track takes the blob of the next frame that overlaps its last box, so that the sum of IoUs is largest over all tracks.
 """
@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from colocam.boxes.iou import iou
 from colocam.temporal.path import NONE, smooth_box
 from colocam.temporal.presence import Presence
-from colocam.temporal.smoothing import GAP, REACH, FrameObservation, LookAhead, class_of_shot, mark_cuts, vote
+from colocam.temporal.smoothing import GAP, REACH, FrameObservation, LookAhead, class_of_shot, vote
 from colocam.types import Float64Array
 
 WIDTH = 2.0
@@ -50,7 +50,7 @@ def steady_instances(
     observations: Iterable[FrameObservation], ahead: LookAhead, presence: Presence
 ) -> Iterator[FrameObservation]:
     """Follow and smooth all objects; with ``ONLINE`` a frame is handed on before the next is taken."""
-    voted = vote(mark_cuts(observations, ahead.cuts), presence.calibration)
+    voted = vote(observations, presence.calibration)
     return smooth_each(follow(be_present(voted, presence)), ahead.smooth)
 
 

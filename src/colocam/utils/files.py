@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 from colocam.errors import ColocamError
+
+_BREAKS = {"Cc", "Zl", "Zp"}  # control characters and separators of lines
 
 
 @contextmanager
@@ -114,6 +117,12 @@ def write_text(target: Path, text: str) -> None:
 def write_json(target: Path, value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
     """Write ``value`` as indented JSON, atomically; NaN and infinity are refused, since other readers do."""
     write_text(target, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def plain(text: str) -> str:
+    """One line of printable characters that UTF-8 and XML can hold."""
+    shown = (" " if category(c) in _BREAKS or c in "\ufffe\uffff" else c for c in utf8(text))
+    return " ".join("".join(shown).split())
 
 
 def utf8(text: str) -> str:

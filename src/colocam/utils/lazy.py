@@ -1,4 +1,4 @@
-"""Names of a package that are imported on first use, so that importing the package does not import torch or FFmpeg."""
+"""Import the public names of a package on first use: importing the package then imports neither torch nor FFmpeg."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -7,7 +7,12 @@ from typing import Any
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package: ``homes`` maps each lazy name to the module that defines it."""
+    """Give ``__getattr__`` and ``__dir__`` of a package.
+
+    Args:
+        package: its name.
+        homes: module that defines each lazy name.
+    """
 
     def find(name: str) -> Any:  # noqa: ANN401 - the name may stand for anything
         if name not in homes:
@@ -15,6 +20,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
         return getattr(import_module(homes[name]), name)
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes})
+        module = vars(sys.modules[package])
+        return sorted({*homes, *module.get("__all__", ()), *(name for name in module if name.startswith("__"))})
 
     return find, names

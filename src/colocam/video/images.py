@@ -9,8 +9,8 @@ import numpy as np
 import PIL.ExifTags
 import PIL.Image
 
-from colocam.data.folders import pictures_of
 from colocam.types import Image, VideoFrame
+from colocam.video.image_files import images_of
 from colocam.video.input import UnreadableError
 
 
@@ -22,7 +22,7 @@ def folder_frames(folder: Path, rate: Fraction) -> tuple[tuple[Path, ...], Itera
     Raises:
         UnreadableError: there is none, not one can be read, or one has another size than the first.
     """
-    paths = pictures_of(folder)
+    paths = images_of(folder)
     if not paths:
         raise UnreadableError(f"cannot read {folder}: it is a folder without a picture, not a video file")
     return paths, _of_one_size(paths, picture_frames(paths, rate))

@@ -6,41 +6,40 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from colocam.data.youtube_objects import count, read_archive
-from colocam.data.youtube_objects.counts import PUBLISHED, Counts
+from colocam.data.index import count
+from colocam.data.youtube_objects import PUBLISHED, read_archive
 from colocam.errors import ColocamError
 
 
 def boxes_of(archive, clip):
     """Picture names and boxes of a clip's labelled frames."""
-    (found,) = [c for c in archive.index.clips if c.name == clip]
-    return {found.frames[place].name: boxes for place, boxes in archive.index.truth.frames[clip].items()}
+    (found,) = [c for c in archive.clips if c.name == clip]
+    return {found.frames[place].name: boxes for place, boxes in archive.truth.frames[clip].items()}
 
 
 def clips_of(archive, split):
-    return {clip.name: [frame.name for frame in clip.frames] for clip in archive.index.clips if clip.split == split}
+    return {clip.name: [frame.name for frame in clip.frames] for clip in archive.clips if clip.split == split}
 
 
 # version 1.0
 
 
 def test_v1_splits(v1):
-    archive = read_archive(v1, "1.0")
+    archive = read_archive(v1, version="1.0")
     # 7 training videos a class, of which 5 validate; cat/0001 and horse/0001 have a second shot
-    counts = count(archive.index)
-    assert (counts.train_videos, counts.val_videos, counts.test_videos) == (4, 10, 4)
-    assert (counts.val_frames, counts.val_boxes) == (10, 10)
-    assert (counts.test_frames, counts.test_boxes) == (6, 7)
+    counts = count(archive)
+    assert (counts["train videos"], counts["val videos"], counts["test videos"]) == (4, 10, 4)
+    assert (counts["val frames"], counts["val boxes"]) == (10, 10)
+    assert (counts["test frames"], counts["test boxes"]) == (6, 7)
     assert set(clips_of(archive, "test")) == {
         *(f"{tag}/{number}/001" for tag in ("cat", "horse") for number in ("0003", "0004")),
         *("cat/0003/010", "horse/0004/055"),
     }
-    assert archive.drawn
-    assert archive.layout == "as distributed"
+    assert archive.summary == "YouTube-Objects v1.0, as distributed; validation videos sampled with seed 0"
 
 
 def test_v1_frames(v1):
-    archive = read_archive(v1, "1.0")
+    archive = read_archive(v1, version="1.0")
     for clip, frames in clips_of(archive, "train").items():
         numbers = (1,) if clip.endswith("003") else (1, 2, 10)
         assert frames == [f"frame{number:04d}.jpg" for number in numbers]
@@ -50,7 +49,7 @@ def test_v1_frames(v1):
 
 
 def test_v1_oddities(v1):
-    archive = read_archive(v1, "1.0")
+    archive = read_archive(v1, version="1.0")
     assert boxes_of(archive, "horse/0004/055") == {"frame0020.jpg": [(4.5, 5, 20.5, 18)]}
     assert boxes_of(archive, "cat/0003/010") == {"frame0007.jpg": [(0, 0, 10, 12), (3, 4, 31, 23)]}
     assert boxes_of(archive, "cat/0004/001") == {"frame0002.jpg": [(4, 5, 20, 18)]}  # from 0, as it is
@@ -64,7 +63,7 @@ def test_v1_oddities(v1):
 
 def test_v1_seeds(v1):
     def val(seed):
-        return set(clips_of(read_archive(v1, "1.0", seed=seed), "val"))
+        return set(clips_of(read_archive(v1, version="1.0", seed=seed), "val"))
 
     assert val(0) == val(0)
     assert len({frozenset(val(seed)) for seed in range(6)}) > 1
@@ -75,9 +74,9 @@ def test_v1_validation_from_lists(v1, tmp_path, archives):
     paths = ["cat/data/0001/shots/001/frame0002.jpg", "horse/video-0002/shot-000000/00000001.jpg"]
     archives.lists(tmp_path / "lists" / "val", paths)
     for lists in (tmp_path / "lists", tmp_path / "lists" / "val"):
-        archive = read_archive(v1, "1.0", lists=lists)
+        archive = read_archive(v1, version="1.0", lists=lists)
         assert set(clips_of(archive, "val")) == {"cat/0001/001", "horse/0002/001"}
-        assert not archive.drawn
+        assert archive.summary.endswith("validation videos from the list")
     assert len(clips_of(archive, "test")) == 6
 
 
@@ -89,7 +88,7 @@ def own_v1(tmp_path, archives):
 @pytest.mark.parametrize(
     ("broken", "told"),
     [
-        ("sets/test.txt", r"cannot read .*sets/test\.txt: the official split must lie there"),
+        ("sets/test.txt", r"cannot read .*sets/test\.txt: the official split is expected there"),
         ("data/0001/shots", r"there is no folder .*data/0001/shots: unpack the archive"),
     ],
 )
@@ -97,21 +96,21 @@ def test_v1_missing_parts(own_v1, broken, told):
     path = own_v1 / "cat" / broken
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     with pytest.raises(ColocamError, match=told):
-        read_archive(own_v1, "1.0")
+        read_archive(own_v1, version="1.0")
 
 
 def test_v1_lists_that_contradict_the_folders(own_v1):
     sets = own_v1 / "cat" / "sets"
     (sets / "train.txt").write_text("0001\n0099\n")
-    notes = "\n".join(read_archive(own_v1, "1.0").notes)
+    notes = "\n".join(read_archive(own_v1, version="1.0").notes)
     assert "1 videos of the official split without a folder (first: cat/0099)" in notes
     assert "videos left out, which are in neither train.txt nor test.txt" in notes
     (sets / "train.txt").write_text("0001\n0003\n")
     with pytest.raises(ColocamError, match=r"the video 0003 is in train\.txt and in test\.txt"):
-        read_archive(own_v1, "1.0")
+        read_archive(own_v1, version="1.0")
     (sets / "train.txt").write_text("first\n")
     with pytest.raises(ColocamError, match="'first' is no video number"):
-        read_archive(own_v1, "1.0")
+        read_archive(own_v1, version="1.0")
 
 
 def test_v1_labels_that_cannot_be_used(own_v1, archives):
@@ -120,19 +119,19 @@ def test_v1_labels_that_cannot_be_used(own_v1, archives):
     archives.sticks(shot / "frame0001.jpg")
     archives.sticks(archives.picture(shot / "frame0010.jpg"), archives.box)
     (shot / "frame0010.jpg").write_bytes(b"no picture")
-    archive = read_archive(own_v1, "1.0")
+    archive = read_archive(own_v1, version="1.0")
     assert list(boxes_of(archive, "cat/0003/001")) == ["frame0002.jpg"]
     notes = "\n".join(archive.notes)
     assert "1 labels left out, whose frame is missing" in notes
     assert "1 labels without a box left out" in notes
-    assert "1 labelled frames left out, which are no readable picture" in notes
+    assert "1 labelled frames left out, which are no readable image" in notes
 
 
 def test_v1_a_broken_label_is_named(own_v1):
     label = own_v1 / "cat" / "data" / "0003" / "shots" / "001" / "frame0002.jpg_sticks.mat"
     savemat(label, {"coor": np.ones((3, 3))})
     with pytest.raises(ColocamError, match=rf"{label}, variable coor: boxes must be rows"):
-        read_archive(own_v1, "1.0")
+        read_archive(own_v1, version="1.0")
 
 
 # version 2.2
@@ -140,10 +139,10 @@ def test_v1_a_broken_label_is_named(own_v1):
 
 @pytest.mark.parametrize("columns", [True, False])
 def test_v2_shots(tmp_path, archives, columns):
-    archive = read_archive(archives.v2(tmp_path, columns=columns), "2.2")
-    counts = count(archive.index)
+    archive = read_archive(archives.v2(tmp_path, columns=columns), version="2.2")
+    counts = count(archive)
     # of videos 1, 2, 3, 6 (with boxes) and 7 three validate, always with boxes; 4 and 5 are test
-    assert (counts.train_videos, counts.val_videos, counts.test_videos) == (4, 6, 4)
+    assert (counts["train videos"], counts["val videos"], counts["test videos"]) == (4, 6, 4)
     assert clips_of(archive, "test") == {
         name: frames
         for tag in ("cat", "train")
@@ -153,11 +152,24 @@ def test_v2_shots(tmp_path, archives, columns):
         )
     }
     assert clips_of(archive, "train")["cat/video-0007/shot-000007"] == ["00000030.jpg", "00000031.jpg"]
-    assert {clip.path for clip in archive.index.clips} == {tmp_path / "cat", tmp_path / "train"}
+    assert {clip.path for clip in archive.clips} == {tmp_path / "cat", tmp_path / "train"}
+
+
+def test_v2_unpacked_into_folders_of_their_own_names(v2, tmp_path):
+    """As the archives unpack where each is given a folder: ``GroundTruth/GroundTruth`` and ``Ranges/Ranges``."""
+    root = tmp_path / "nested"
+    shutil.copytree(v2, root)
+    for name in ("GroundTruth", "Ranges"):
+        (root / name).rename(root / "moved")
+        (root / name).mkdir()
+        (root / "moved").rename(root / name / name)
+    nested, plain = (read_archive(folder, version="2.2") for folder in (root, v2))
+    assert nested.truth == plain.truth
+    assert [(clip.name, clip.split) for clip in nested.clips] == [(clip.name, clip.split) for clip in plain.clips]
 
 
 def test_v2_boxes_count_from_one(v2):
-    archive = read_archive(v2, "2.2")
+    archive = read_archive(v2, version="2.2")
     assert boxes_of(archive, "cat/video-0004/shot-000004") == {
         "00000016.jpg": [(3, 4, 19, 17), (0, 0, 31, 23)],
         "00000018.jpg": [(0, 2, 31, 23)],
@@ -168,7 +180,7 @@ def test_v2_boxes_count_from_one(v2):
 
 
 def test_v2_missing_frames(v2):
-    archive = read_archive(v2, "2.2")
+    archive = read_archive(v2, version="2.2")
     assert "2 shots with missing frames (first: cat/video-0001/shot-000001, 2 of 3 are there)" in archive.notes
     shots = clips_of(archive, "train") | clips_of(archive, "val")
     if "cat/video-0001/shot-000001" in shots:  # where video 1 trains
@@ -182,7 +194,7 @@ def test_v2_three_shots_either_way(tmp_path, archives):
     found = []
     for ranges in (three, three.T):
         savemat(root / "Ranges" / "ranges_cat.mat", {"ranges": ranges})
-        found.append({(c.name, c.split) for c in read_archive(root, "2.2").index.clips})
+        found.append({(c.name, c.split) for c in read_archive(root, version="2.2").clips})
     assert found[0] == found[1]
     assert ("cat/video-0004/shot-000002", "test") in found[0]
 
@@ -193,7 +205,7 @@ def test_v2_labels_that_fit_nothing(tmp_path, archives):
     labels = {"cat00000008": [archives.box], "cat00000099": [archives.box], "cat00000016": [archives.box]}
     truth = root / "GroundTruth" / "cat"
     savemat(truth / "bb_gtTraining_cat.mat", {"bb_gtTraining": archives.struct(labels)})
-    notes = "\n".join(read_archive(root, "2.2").notes)
+    notes = "\n".join(read_archive(root, version="2.2").notes)
     assert "1 labels left out, whose frame is missing (first: cat/00000099)" in notes
     assert f"1 labels left out, whose frame is in no shot (first: {root / 'cat' / '00000008.jpg'})" in notes
     assert "1 shots of test videos with training labels, which are left out" in notes
@@ -211,7 +223,7 @@ def test_v2_missing_files(tmp_path, archives, path, told):
     root = archives.v2(tmp_path, tags=("cat",))
     (root / path).unlink()
     with pytest.raises(ColocamError, match=told):
-        read_archive(root, "2.2")
+        read_archive(root, version="2.2")
 
 
 @pytest.mark.parametrize(
@@ -222,7 +234,7 @@ def test_v2_broken_ranges(tmp_path, archives, ranges, told):
     root = archives.v2(tmp_path, tags=("cat",))
     savemat(root / "Ranges" / "ranges_cat.mat", {"ranges": ranges})
     with pytest.raises(ColocamError, match=rf"ranges_cat\.mat, variable ranges: {told}"):
-        read_archive(root, "2.2")
+        read_archive(root, version="2.2")
 
 
 # frames in folders, with split lists
@@ -234,16 +246,17 @@ def converted(tmp_path, archives):
 
 
 def test_converted(converted, tmp_path):
-    archive = read_archive(converted, "2.2", lists=tmp_path / "lists")
-    assert count(archive.index) == Counts(2, 2, 4, 4, 2, 4, 6, 2)
+    archive = read_archive(converted, version="2.2", lists=tmp_path / "lists")
+    counts = count(archive)
+    assert [counts[name] for name in PUBLISHED["2.2"]] == [2, 2, 4, 4, 2, 4, 6, 2]
     assert clips_of(archive, "train")["cat/video-0001/shot-000001"] == ["00001139.jpg", "00001140.jpg", "00001200.jpg"]
     assert clips_of(archive, "val")["train/video-0002/shot-000002"] == ["00001139.jpg", "00001140.jpg"]
     assert boxes_of(archive, "cat/video-0003/shot-000003") == {
         "00001139.jpg": [(4, 5, 20, 18)],
         "00001140.jpg": [(4, 5, 20, 18), (0, 0, 31, 23)],
     }
-    assert {clip.tag for clip in archive.index.clips} == {"cat", "train"}
-    assert not archive.drawn
+    assert {clip.tag for clip in archive.clips} == {"cat", "train"}
+    assert archive.summary.endswith("validation videos from the list")
 
 
 @pytest.mark.parametrize("inside", [".", "lists", "folds/v2.2"])
@@ -253,16 +266,16 @@ def test_lists_below_the_root_are_found(tmp_path, archives, inside):
     archives.converted(root, tmp_path / "lists")
     (root / inside).mkdir(parents=True, exist_ok=True)
     shutil.copytree(tmp_path / "lists", root / inside, dirs_exist_ok=True)
-    assert count(read_archive(root, "2.2").index).test_boxes == 6
+    assert count(read_archive(root, version="2.2"))["test boxes"] == 6
 
 
 def test_lists_of_two_versions(converted, tmp_path):
     for name in ("lists-v1.0", "lists-v2.2"):
         shutil.copytree(tmp_path / "lists", converted / name)
-    assert read_archive(converted, "2.2").layout.endswith("lists-v2.2")
+    assert "lists-v2.2;" in read_archive(converted, version="2.2").summary
     (converted / "lists-v1.0").rename(converted / "also-2.2")
-    with pytest.raises(ColocamError, match=r"several folders of split lists .*: choose with --lists"):
-        read_archive(converted, "2.2")
+    with pytest.raises(ColocamError, match=r"several folders of lists .*: choose one with `lists`"):
+        read_archive(converted, version="2.2")
 
 
 def test_v1_frames_with_lists_alone(v1, tmp_path, archives):
@@ -275,8 +288,8 @@ def test_v1_frames_with_lists_alone(v1, tmp_path, archives):
     for split, video in (("val", "0002"), ("test", "0003")):
         frame = f"horse/data/{video}/shots/001/frame0002.jpg"
         archives.lists(tmp_path / "lists" / split, [frame], [f"{frame},7"], [f"{frame},64,48"], [f"{frame},8,10,40,36"])
-    archive = read_archive(root, "1.0", lists=tmp_path / "lists")
-    assert [(clip.name, clip.split) for clip in archive.index.clips] == [
+    archive = read_archive(root, version="1.0", lists=tmp_path / "lists")
+    assert [(clip.name, clip.split) for clip in archive.clips] == [
         *(("cat/0001/001", "train"), ("horse/0002/001", "val"), ("horse/0003/001", "test")),
     ]
     assert boxes_of(archive, "horse/0003/001") == {"frame0002.jpg": [(4, 5, 20, 18)]}  # of a frame twice as large
@@ -285,11 +298,11 @@ def test_v1_frames_with_lists_alone(v1, tmp_path, archives):
 
 def test_listed_frames_that_are_missing(converted, tmp_path):
     (converted / "cat" / "video-0003" / "shot-000003" / "00001140.jpg").unlink()
-    archive = read_archive(converted, "2.2", lists=tmp_path / "lists")
-    assert count(archive.index).test_boxes == 6 - 2
+    archive = read_archive(converted, version="2.2", lists=tmp_path / "lists")
+    assert count(archive)["test boxes"] == 6 - 2
     assert any(note.startswith("1 listed paths of test left out, which do not exist") for note in archive.notes)
     with pytest.raises(ColocamError, match="not one of the listed paths lies below"):
-        read_archive(tmp_path, "2.2", lists=tmp_path / "lists")
+        read_archive(tmp_path, version="2.2", lists=tmp_path / "lists")
 
 
 @pytest.mark.parametrize(
@@ -307,48 +320,48 @@ def test_broken_lists(converted, tmp_path, name, text, told):
     path = tmp_path / "lists" / "test" / name
     path.unlink() if text is None else path.write_text(text)
     with pytest.raises(ColocamError, match=told):
-        read_archive(converted, "2.2", lists=tmp_path / "lists")
+        read_archive(converted, version="2.2", lists=tmp_path / "lists")
 
 
 def test_a_list_of_strange_names(converted, tmp_path, archives):
     archives.picture(converted / "unicorn" / "1.jpg")
     (tmp_path / "lists" / "test" / "image_ids.txt").write_text("unicorn/1.jpg\n")
     with pytest.raises(ColocamError, match="'unicorn' is no path of YouTube-Objects"):
-        read_archive(converted, "2.2", lists=tmp_path / "lists")
+        read_archive(converted, version="2.2", lists=tmp_path / "lists")
 
 
 def test_a_missing_split(converted, tmp_path):
     shutil.rmtree(tmp_path / "lists" / "val")
     with pytest.raises(ColocamError, match=r"no list of val; expected .*lists/val/image_ids\.txt"):
-        read_archive(converted, "2.2", lists=tmp_path / "lists")
+        read_archive(converted, version="2.2", lists=tmp_path / "lists")
 
 
 # what is no archive
 
 
 def test_what_cannot_be_read(v1, v2, tmp_path):
-    with pytest.raises(ColocamError, match=r"--version 3: give one of 1\.0, 2\.2"):
-        read_archive(v1, "3")
-    with pytest.raises(ColocamError, match=r"not version 1\.0 .* but the other one: change --version"):
-        read_archive(v2, "1.0")
-    with pytest.raises(ColocamError, match=r"not version 2\.2 .* but the other one: change --version"):
-        read_archive(v1, "2.2")
+    with pytest.raises(ColocamError, match=r"version must be one of 1\.0, 2\.2, got 3"):
+        read_archive(v1, version="3")
+    with pytest.raises(ColocamError, match=r"not version 1\.0 .* but the other one: change `version`"):
+        read_archive(v2, version="1.0")
+    with pytest.raises(ColocamError, match=r"not version 2\.2 .* but the other one: change `version`"):
+        read_archive(v1, version="2.2")
     with pytest.raises(ColocamError, match=r"neither version 2\.2 as distributed .* nor frames with split lists"):
-        read_archive(tmp_path, "2.2")
+        read_archive(tmp_path, version="2.2")
     with pytest.raises(ColocamError, match="there is no such folder"):
-        read_archive(tmp_path / "no", "2.2")
+        read_archive(tmp_path / "no", version="2.2")
     with pytest.raises(ColocamError, match="there is no such folder of split lists"):
-        read_archive(v1, "1.0", lists=tmp_path / "no")
+        read_archive(v1, version="1.0", lists=tmp_path / "no")
     with pytest.raises(ColocamError, match=r"no validation list; expected .*val/image_ids\.txt"):
-        read_archive(v1, "1.0", lists=tmp_path)
+        read_archive(v1, version="1.0", lists=tmp_path)
     (tmp_path / "Ranges").mkdir()
     with pytest.raises(ColocamError, match="no frame in any folder of a class"):
-        read_archive(tmp_path, "2.2")
+        read_archive(tmp_path, version="2.2")
 
 
 def test_the_published_counts():
     """All 155 videos are in one split each; a frame has at least one box."""
     for counts in PUBLISHED.values():
-        assert counts.train_videos + counts.val_videos + counts.test_videos == 155
-        assert counts.val_boxes >= counts.val_frames
-        assert counts.test_boxes >= counts.test_frames
+        assert counts["train videos"] + counts["val videos"] + counts["test videos"] == 155
+        assert counts["val boxes"] >= counts["val frames"]
+        assert counts["test boxes"] >= counts["test frames"]

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.data.youtube_objects.boxes import mend_boxes
+from colocam.data.youtube_objects.boxes import correct_boxes
 from colocam.data.youtube_objects.shots import Notes, Shot
-from colocam.data.youtube_objects.split import draw_validation, given_validation
+from colocam.data.youtube_objects.split import listed_validation, sample_validation
 
 
 def mended(*corners, first=0, size=(32, 24), **options):
     notes = Notes()
-    boxes = mend_boxes(np.array(corners, float).reshape(-1, 4), size, Path("f.jpg"), notes, first=first, **options)
+    boxes = correct_boxes(np.array(corners, float).reshape(-1, 4), size, Path("f.jpg"), notes, first=first, **options)
     return boxes, notes.lines()
 
 
@@ -92,8 +92,8 @@ collections = st.dictionaries(
 @given(collections, st.integers(0, 5), st.integers(0, 2**31))
 def test_the_drawn_split(videos, count, seed):
     shots = shots_of(videos)
-    drawn = draw_validation(shots, count, seed, Notes())
-    assert drawn == draw_validation(shots, count, seed, Notes())
+    drawn = sample_validation(shots, count, seed, Notes())
+    assert drawn == sample_validation(shots, count, seed, Notes())
     assert [shot.name for shot in drawn] == [shot.name for shot in shots]
     splits = {}
     for before, after in zip(shots, drawn, strict=True):
@@ -109,15 +109,15 @@ def test_the_drawn_split(videos, count, seed):
 
 def test_seeds_and_other_classes():
     videos = {("cat", number): ("train", 1, True) for number in range(1, 21)}
-    alone = draw_validation(shots_of(videos), 5, 3, Notes())
+    alone = sample_validation(shots_of(videos), 5, 3, Notes())
     more = {("bird", number): ("train", 2, True) for number in range(1, 9)} | videos
-    both = draw_validation(shots_of(more), 5, 3, Notes())
+    both = sample_validation(shots_of(more), 5, 3, Notes())
     chosen = {shot.video for shot in alone if shot.split == "val"}
     assert {shot.video for shot in both if shot.split == "val" and shot.tag == "cat"} == chosen
     draws = Counter(
         shot.video
         for seed in range(40)
-        for shot in draw_validation(shots_of(videos), 5, seed, Notes())
+        for shot in sample_validation(shots_of(videos), 5, seed, Notes())
         if shot.split == "val"
     )
     assert sum(draws.values()) == 200
@@ -127,7 +127,7 @@ def test_seeds_and_other_classes():
 
 def test_too_few_videos_are_noted():
     notes = Notes()
-    drawn = draw_validation(shots_of({("cat", 1): ("train", 1, True), ("cat", 2): ("train", 1, True)}), 5, 0, notes)
+    drawn = sample_validation(shots_of({("cat", 1): ("train", 1, True), ("cat", 2): ("train", 1, True)}), 5, 0, notes)
     assert sorted(shot.split for shot in drawn) == ["train", "val"]
     assert notes.lines() == ["1 classes with too few training videos for 5 of validation (first: cat, 2)"]
 
@@ -135,7 +135,7 @@ def test_too_few_videos_are_noted():
 def test_given_videos():
     notes = Notes()
     videos = {("cat", n): ("test" if n == 4 else "train", 2, True) for n in (1, 2, 3, 4)}
-    shots = given_validation(shots_of(videos), {("cat", 2), ("cat", 4), ("dog", 7)}, notes)
+    shots = listed_validation(shots_of(videos), {("cat", 2), ("cat", 4), ("dog", 7)}, notes)
     assert {(s.video, s.split) for s in shots} == {
         *(("cat/0001", "train"), ("cat/0002", "val"), ("cat/0003", "train"), ("cat/0004", "test")),
     }

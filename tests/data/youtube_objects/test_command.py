@@ -6,8 +6,10 @@ import pytest
 
 from colocam.data.catalogue import read_catalogue
 from colocam.data.frame_cache import cache_frames
+from colocam.data.index import count
 from colocam.data.samples import labelled_samples, scaled_boxes
 from colocam.data.truth import read_truth
+from colocam.data.youtube_objects import PUBLISHED, read_archive
 
 
 def samples_of(out, cache, split, size=16):
@@ -22,11 +24,11 @@ def samples_of(out, cache, split, size=16):
 def test_version_1(colocam, v1, tmp_path):
     outcome = colocam("index", "youtube-objects", v1, "--version", "1.0", "-o", tmp_path / "out", "--seed", 3)
     assert outcome.code == 0
-    assert "YouTube-Objects v1.0, as distributed; validation videos drawn with seed 3" in outcome.out
+    assert "YouTube-Objects v1.0, as distributed; validation videos sampled with seed 3" in outcome.out
     rows = {line.split("│")[1].strip(): line.split("│")[2:5] for line in outcome.out.splitlines() if "│" in line}
     assert [cell.strip() for cell in rows["test boxes"]] == ["7", "396", "DIFFERS"]
     assert [cell.strip() for cell in rows["train videos"]] == ["4", "78", "DIFFERS"]
-    assert "WARNING: the counts DIFFER from the published ones: train shots, train videos, val frames" in outcome.err
+    assert "warning: these counts DIFFER from the published ones: train shots, train videos, val frames" in outcome.err
     assert "note: 1 boxes with swapped corners put in order" in outcome.err
     assert f"wrote {tmp_path}/out/manifest.csv and {tmp_path}/out/truth.csv" in outcome.err
     found = samples_of(tmp_path / "out", tmp_path / "cache", "test")
@@ -62,14 +64,13 @@ def test_converted_frames(colocam, archives, tmp_path, option):
     outcome = colocam(*command, option, tmp_path / "lists")
     assert outcome.code == 0
     assert "validation videos from the list" in outcome.out
-    assert "depend on the draw" not in outcome.err
+    assert "depend on the sampled videos" not in outcome.err
     assert len(samples_of(tmp_path / "out", tmp_path / "cache", "val")) == 4
 
 
 def test_no_difference_no_warning(colocam, v2, tmp_path, monkeypatch):
-    from colocam.data.youtube_objects import count, read_archive  # noqa: PLC0415
-
-    monkeypatch.setattr("colocam.data.indexing.PUBLISHED", {"2.2": count(read_archive(v2, "2.2").index)})
+    counts = count(read_archive(v2, version="2.2"))
+    monkeypatch.setitem(PUBLISHED, "2.2", {name: counts[name] for name in PUBLISHED["2.2"]})
     outcome = colocam("index", "youtube-objects", v2, "--version", "2.2", "-o", tmp_path)
     assert "DIFFER" not in outcome.out + outcome.err
 
@@ -96,7 +97,7 @@ def test_a_table_of_frames(colocam, archives, tmp_path):
     outcome = colocam("index", "frames", tmp_path / "manifest.csv", "-o", tmp_path / "out")
     assert outcome.code == 0
     assert [line.split("│")[1:-1] for line in outcome.out.splitlines() if "│ test" in line] == [
-        [" test  ", " 2      ", " 2     ", " 2      ", " 2                 ", " 2     "]
+        [" test  ", " 2      ", " 2     ", " 2      ", " 2               ", " 2     "]
     ]
     assert samples_of(tmp_path / "out", tmp_path / "cache", "test")["dog/test-public/shot-1", 0] == [
         pytest.approx([2, 5 * 16 / 24, 10, 12])
@@ -105,7 +106,7 @@ def test_a_table_of_frames(colocam, archives, tmp_path):
 
 def test_errors_are_one_line(colocam, archives, tmp_path, v1):
     index = ("index", "youtube-objects")
-    assert "--version 2: give one of 1.0, 2.2" in colocam(*index, v1, "--version", "2").error
+    assert "--version must be one of 1.0, 2.2, got 2" in colocam(*index, v1, "--version", "2").error
     assert "there is no such folder" in colocam(*index, tmp_path / "no", "--version", "1.0").error
     assert "there is no such file" in colocam("index", "frames", tmp_path / "no.csv", "-o", tmp_path / "out").error
     root = archives.v2(tmp_path / "v2", tags=("cat",))

@@ -1,4 +1,4 @@
-"""Boxes of the archive in pixels of the stored frame, from 0, with the known broken entries mended."""
+"""Boxes of the archive in pixels of the stored frame, from 0; known errors of the labels are corrected."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from colocam.data.youtube_objects.shots import Notes
 from colocam.types import Box
 
 
-def mend_boxes(
+def correct_boxes(
     corners: Corners,
     size: tuple[int, int],
     frame: Path,
@@ -18,18 +18,18 @@ def mend_boxes(
     first: int,
     drawn_on: tuple[int, int] | None = None,
 ) -> list[Box]:
-    """Return what can be used of the boxes of one frame.
+    """Return the usable boxes of one frame.
 
-    Swapped corners are put in order, corners outside the frame are moved to its first or last pixel; a box that then
-    has no width or height is left out. All of it is noted.
+    Swapped corners are put in order; corners outside the frame are moved to its first or last pixel; a box without
+    width or height is left out. Each correction is noted.
 
     Args:
         corners: (k, 4) as the archive has them.
         size: width and height of the stored frame.
-        frame: the picture, for the notes.
-        notes: where to note what was mended.
-        first: number of the first pixel, 1 in version 2.2.
-        drawn_on: width and height that the corners refer to, where it is not the stored one's.
+        frame: the image file, for the notes.
+        notes: takes a note of each correction.
+        first: coordinate of the first pixel, 1 in version 2.2.
+        drawn_on: width and height of the frame that the corners refer to, by default ``size``.
     """
     last = np.array(size) - 1
     boxes = []

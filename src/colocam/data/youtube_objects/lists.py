@@ -12,10 +12,11 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from colocam.data.folders import SPLIT_NAMES, natural_key, pictures_of
+from colocam.data.folders import SPLIT_NAMES
 from colocam.data.youtube_objects.shots import CLASSES, Notes, Shot, Version
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Split
+from colocam.video.image_files import images_of, natural_key
 
 LISTED_PATH = re.compile(
     r"(?P<tag>[^/]+)/(?:data/)?(?P<video>(?:video-)?(?P<number>\d+))(?:/(?:shots/)?(?P<shot>[^/]+))?"
@@ -29,7 +30,9 @@ def find_lists(root: Path, version: Version) -> Path | None:
     if len(found) > 1:
         found = [folder for folder in found if version in str(folder.relative_to(root))] or found
     if len(found) > 1:
-        raise ColocamError(f"{root} holds several folders of split lists ({found[0]}, {found[1]}): choose with --lists")
+        raise ColocamError(
+            f"{root} holds several folders of split lists ({found[0]}, {found[1]}): choose one with `lists`"
+        )
     return found[0] if found else None
 
 
@@ -60,9 +63,9 @@ def _read_split(root: Path, folder: Path, split: Split, notes: Notes) -> Iterato
     sizes = {root / path: _numbers(size, folder / "image_sizes.txt") for path, *size in _listed_sizes(folder)}
     labels = _lines(folder / "class_labels.txt", 2)
     tags = {path: _tag(number, folder / "class_labels.txt") for path, number in labels}
-    for shot, pictures in _pictures(root, folder, split, notes).items():
+    for shot, images in _images(root, folder, split, notes).items():
         name = _names(shot, folder / "image_ids.txt")
-        listed = {tags[path] for path in (shot, *(f"{shot}/{p.name}" for p in pictures)) if path in tags}
+        listed = {tags[path] for path in (shot, *(f"{shot}/{p.name}" for p in images)) if path in tags}
         if listed != {name["tag"]}:
             found = f"as {', '.join(sorted(listed))}" if listed else "nowhere"
             raise ColocamError(f"{folder / 'class_labels.txt'}: {shot} is labelled {found}, not as {name['tag']}")
@@ -72,25 +75,25 @@ def _read_split(root: Path, folder: Path, split: Split, notes: Notes) -> Iterato
             name["tag"],
             video,
             split,
-            pictures,
-            labels={p: np.array(corners[p]) for p in pictures if p in corners},
-            drawn_on={p: (int(sizes[p][0]), int(sizes[p][1])) for p in pictures if p in sizes},
+            images,
+            labels={p: np.array(corners[p]) for p in images if p in corners},
+            drawn_on={p: (int(sizes[p][0]), int(sizes[p][1])) for p in images if p in sizes},
         )
 
 
-def _pictures(root: Path, folder: Path, split: Split, notes: Notes) -> dict[str, tuple[Path, ...]]:
-    """Listed pictures in natural order, by shot."""
-    pictures: dict[str, set[Path]] = defaultdict(set)
+def _images(root: Path, folder: Path, split: Split, notes: Notes) -> dict[str, tuple[Path, ...]]:
+    """Listed images in natural order, by shot."""
+    images: dict[str, set[Path]] = defaultdict(set)
     for (path,) in _lines(folder / "image_ids.txt", 1):
         if (root / path).is_dir():
-            pictures[path].update(pictures_of(root / path))
-            if not pictures[path]:
+            images[path].update(images_of(root / path))
+            if not images[path]:
                 notes.add("empty shot folders left out", root / path)
         elif (root / path).is_file():
-            pictures[str(PurePosixPath(path).parent)].add(root / path)
+            images[str(PurePosixPath(path).parent)].add(root / path)
         else:
             notes.add(f"listed paths of {split} left out, which do not exist", root / path)
-    return {shot: tuple(sorted(them, key=lambda p: natural_key(p.name))) for shot, them in pictures.items() if them}
+    return {shot: tuple(sorted(them, key=lambda p: natural_key(p.name))) for shot, them in images.items() if them}
 
 
 def _names(path: str, listed_in: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What every layout of the data set is read into."""
+"""Shots with their labels, which every layout of the data set is read into."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from colocam.data.youtube_objects.matlab import Corners
 from colocam.types import Split
 
 CLASSES = ("aeroplane", "bird", "boat", "car", "cat", "cow", "dog", "horse", "motorbike", "train")
-"""The tags; a class's place is its number in the lists of the literature."""
+"""The tags; the index of a class is its number in the lists of the literature."""
 
 Version = Literal["1.0", "2.2"]
 
@@ -23,10 +23,10 @@ class Shot:
         name: e.g. ``aeroplane/0001/001`` (v1.0), ``aeroplane/video-0001/shot-000000`` (v2.2).
         tag: the class.
         video: name of the video, the shot's without its last part.
-        split: as the archive has it: validation videos still belong to train, where no list names them.
-        frames: the pictures in order.
+        split: of the archive; validation videos still belong to train, where no list names them.
+        frames: the image files in order.
         labels: boxes of the labelled ones, in the archive's coordinates.
-        drawn_on: width and height of the frames that the boxes were drawn on, where a list says so.
+        drawn_on: width and height of the frames that the boxes refer to, where a list states them.
     """
 
     name: str
@@ -39,15 +39,21 @@ class Shot:
 
 
 class Notes:
-    """What is odd in an archive, gathered: one line for each kind, with a count and the first place."""
+    """Irregularities of an archive: one line for each kind, with a count and the first example."""
 
     def __init__(self) -> None:
-        self._places: dict[str, list[str]] = defaultdict(list)
+        self._examples: dict[str, list[str]] = defaultdict(list)
+        self._said: list[str] = []
 
-    def add(self, kind: str, place: object) -> None:
-        """Note that ``kind`` (a plural, such as "empty shot folders left out") was found at ``place``."""
-        self._places[kind].append(str(place))
+    def add(self, kind: str, example: object) -> None:
+        """Note an ``example`` of ``kind`` (a plural, such as "empty shot folders left out")."""
+        self._examples[kind].append(str(example))
+
+    def say(self, line: str) -> None:
+        """Add a line as it is."""
+        self._said.append(line)
 
     def lines(self) -> list[str]:
         """All kinds in the order in which they were found."""
-        return [f"{len(places)} {kind} (first: {places[0]})" for kind, places in self._places.items()]
+        counted = [f"{len(found)} {kind} (first: {found[0]})" for kind, found in self._examples.items()]
+        return counted + self._said

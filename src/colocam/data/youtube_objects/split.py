@@ -1,4 +1,4 @@
-"""The validation split, which the archives lack: some videos of each class's training videos."""
+"""The validation split, which the archives lack: some of the training videos of each class."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,10 +12,11 @@ VAL_VIDEOS: dict[Version, int] = {"1.0": 5, "2.2": 3}
 """Validation videos of each class in the literature."""
 
 
-def draw_validation(shots: Sequence[Shot], count: int, seed: int, notes: Notes) -> list[Shot]:
+def sample_validation(shots: Sequence[Shot], count: int, seed: int, notes: Notes) -> list[Shot]:
     """Put ``count`` random training videos of each class into val, those with boxes first.
 
-    A class is drawn by itself, so that its videos do not depend on the other classes; one video stays in train.
+    Each class is sampled by itself, so that its videos do not depend on the other classes. At least one video of a
+    class stays in train.
     """
     labelled: dict[str, dict[str, bool]] = defaultdict(dict)
     for shot in shots:
@@ -24,15 +25,15 @@ def draw_validation(shots: Sequence[Shot], count: int, seed: int, notes: Notes) 
     chosen: set[str] = set()
     for tag, videos in labelled.items():
         generator = np.random.default_rng([seed, CLASSES.index(tag)])
-        names = [sorted(videos)[place] for place in generator.permutation(len(videos)).tolist()]
-        names.sort(key=lambda name: not videos[name])  # stable: the order of the draw stays within each half
+        names = [sorted(videos)[index] for index in generator.permutation(len(videos)).tolist()]
+        names.sort(key=lambda name: not videos[name])  # a stable sort keeps the random order within each half
         if len(names) <= count:
             notes.add(f"classes with too few training videos for {count} of validation", f"{tag}, {len(names)}")
         chosen.update(names[: min(count, len(names) - 1)])
     return _into_val(shots, chosen)
 
 
-def given_validation(shots: Sequence[Shot], videos: Iterable[tuple[str, int]], notes: Notes) -> list[Shot]:
+def listed_validation(shots: Sequence[Shot], videos: Iterable[tuple[str, int]], notes: Notes) -> list[Shot]:
     """Put the training videos (class, number) into val."""
     numbers = {shot.video: (shot.tag, int(shot.video.rpartition("/")[2].removeprefix("video-"))) for shot in shots}
     wanted = set(videos)

@@ -1,21 +1,21 @@
 """Version 1.0 as distributed: ``<class>/data/0001/shots/001/frame0001.jpg`` with its boxes beside it.
 
-Boxes of ``frame0001.jpg`` lie in ``frame0001.jpg_sticks.mat``, variable ``coor``: a cell of x0, y0, x1, y1, from 0.
+The boxes of ``frame0001.jpg`` are in ``frame0001.jpg_sticks.mat``, variable ``coor``: a cell of x0, y0, x1, y1, from 0.
 ``<class>/sets/train.txt`` and ``test.txt`` list the numbers of the videos.
 """
 
 import re
 from pathlib import Path
 
-from colocam.data.folders import natural_key, pictures_of
 from colocam.data.youtube_objects.matlab import corners_of, read_variable
 from colocam.data.youtube_objects.shots import CLASSES, Notes, Shot
 from colocam.errors import ColocamError
 from colocam.types import Split
+from colocam.video.image_files import images_of, natural_key
 
 
 def is_v1(root: Path) -> bool:
-    """Whether ``root`` holds the layout."""
+    """Whether ``root`` has this layout."""
     return any((root / tag / "data").is_dir() and (root / tag / "sets").is_dir() for tag in CLASSES)
 
 
@@ -38,18 +38,18 @@ def read_v1(root: Path, notes: Notes) -> list[Shot]:
 def _shots_of_video(tag: str, folder: Path, split: Split, notes: Notes) -> list[Shot]:
     video = f"{tag}/{folder.name}"
     shots = []
-    for place in _numbered(folder / "shots"):
-        if not (frames := pictures_of(place)):
-            notes.add("empty shot folders left out", place)
+    for entry in _numbered(folder / "shots"):
+        if not (frames := images_of(entry)):
+            notes.add("empty shot folders left out", entry)
             continue
         labels = {}
-        for label in sorted(place.glob("*_sticks.mat")):
+        for label in sorted(entry.glob("*_sticks.mat")):
             frame = label.with_name(label.name.removesuffix("_sticks.mat"))
             if frame not in frames:
                 notes.add("labels left out, whose frame is missing", label)
                 continue
             labels[frame] = corners_of(read_variable(label, "coor"), f"{label}, variable coor")
-        shots.append(Shot(f"{video}/{place.name}", tag, video, split, frames, labels))
+        shots.append(Shot(f"{video}/{entry.name}", tag, video, split, frames, labels))
     return shots
 
 
@@ -59,7 +59,7 @@ def _official_splits(folder: Path) -> dict[int, Split]:
     for split in names:
         path = folder / "sets" / f"{split}.txt"
         if not path.is_file():
-            raise ColocamError(f"cannot read {path}: the official split must lie there, one video number a line")
+            raise ColocamError(f"cannot read {path}: the official split is expected there, one video number per line")
         for word in path.read_text(encoding="utf-8", errors="replace").split():
             digits = re.search(r"(\d+)\D*$", word)
             if digits is None:

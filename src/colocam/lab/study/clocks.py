@@ -17,7 +17,8 @@ from colocam.lab.study.cells import Result
 from colocam.lab.study.workplace import Lab, device_name
 from colocam.losses import CoLocLoss
 from colocam.models import Classifier, LocalizerNet
-from colocam.run import choose_device, untrained
+from colocam.run import untrained
+from colocam.utils.device import choose_device
 from colocam.utils.progress import say
 
 CLASSES = 10

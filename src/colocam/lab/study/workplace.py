@@ -15,8 +15,9 @@ from colocam.data.catalogue import read_catalogue
 from colocam.evaluation.run_evaluation import EvaluationSet, open_evaluation_set
 from colocam.lab.measuring.record import conditions
 from colocam.lab.study.study_data import StudyData
-from colocam.run import choose_device, open_run
+from colocam.run import open_run
 from colocam.training import train
+from colocam.utils.device import choose_device
 
 T = TypeVar("T")
 

@@ -1,0 +1,29 @@
+"""Load extensions: Python files or modules that register CAMs, losses, label formats or data sets."""
+
+import os
+import sys
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+from colocam.errors import ColocamError, first_line
+
+VARIABLE = "COLOCAM_EXTENSIONS"
+
+
+def load_extensions() -> None:
+    """Import what the environment variable ``COLOCAM_EXTENSIONS`` lists, separated as ``PATH`` is."""
+    for name in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+        try:
+            _load_file(Path(name)) if name.endswith(".py") else import_module(name)
+        except Exception as error:
+            raise ColocamError(f"cannot load the extension {name} ({VARIABLE}): {first_line(error)}") from error
+
+
+def _load_file(path: Path) -> None:
+    spec = spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)

@@ -1,0 +1,196 @@
+"""Read tables that people write and spreadsheets save: CSV and parquet, as columns of cells or as rows of text.
+
+A CSV file is UTF-8, with or without a byte-order mark, separated by commas, semicolons or tabs. Where commas do not
+separate cells, ``1,5`` is the number 1.5. Names of columns are lower-cased; empty rows are skipped.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from colocam.errors import ColocamError, first_line
+from colocam.types import Float64Array
+
+DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)")
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+ROWS_AT_ONCE = 1 << 16
+
+
+class Cells(NamedTuple):
+    """The cells of a table by column; n rows.
+
+    Attributes:
+        path: the file, for errors.
+        columns: cells of each column: text from CSV, the stored type from parquet.
+        row: (n,) row of the file, counted as a spreadsheet does: the header is row 1.
+    """
+
+    path: Path
+    columns: dict[str, pa.ChunkedArray]
+    row: npt.NDArray[np.int64]
+
+    def text(self, column: str) -> list[str]:
+        """(n,) cells as text; empty for an empty cell and for a column that does not exist."""
+        if column not in self.columns:
+            return [""] * len(self.row)
+        return [_text(value) for value in self.columns[column].to_pylist()]
+
+    def floats(self, column: str) -> Float64Array:
+        """(n,) cells as numbers; NaN for an empty cell and for a column that does not exist."""
+        if column not in self.columns:
+            return np.full(len(self.row), np.nan)
+        cells = self.columns[column]
+        if pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
+            cells = pc.utf8_trim_whitespace(cells)
+            cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, cells.type), cells)
+        try:
+            numbers = pc.cast(cells, pa.float64()).to_numpy()
+        except pa.ArrowException:
+            numbers = np.array([_float(text) for text in self.text(column)])
+        numbers = np.asarray(numbers, np.float64)
+        self.refuse(column, np.isinf(numbers), "is not a number")
+        return numbers
+
+    def refuse(self, column: str, wrong: npt.NDArray[np.bool_], problem: str) -> None:
+        """Raise an error that names the first cell of a column for which ``wrong`` (n,) is true."""
+        if wrong.any():
+            index = int(wrong.argmax())
+            self.fail(index, f"{column} {self.text(column)[index]!r} {problem}")
+
+    def fail(self, index: int, problem: str) -> NoReturn:
+        """Raise an error that names the file and the row."""
+        raise ColocamError(f"{self.path}, row {self.row[index]}: {problem}")
+
+
+class Row(dict[str, str]):
+    """The cells of one row as text, by column; ``where`` names file and row for errors."""
+
+    where: str = ""
+
+
+def read_cells(path: Path, *, required: Iterable[str] = ()) -> Cells:
+    """Read a ``.parquet`` file, or any other as CSV.
+
+    Raises:
+        ColocamError: the file is missing, unreadable or without rows, or a ``required`` column does not exist.
+    """
+    if not path.is_file():
+        raise ColocamError(f"cannot read {path}: there is no such file")
+    cells = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
+    if missing := [name for name in required if name not in cells.columns]:
+        names = ", ".join(cells.columns) or "(none)"
+        raise ColocamError(f"{path}: no column {missing[0]!r}; its columns are {names}")
+    if not len(cells.row):
+        raise ColocamError(f"{path}: the table has no rows")
+    return cells
+
+
+def read_rows(path: Path, *, required: Iterable[str] = ()) -> list[Row]:
+    """Read a table as rows of text; see :func:`read_cells`."""
+    cells = read_cells(path, required=required)
+    texts = [cells.text(name) for name in cells.columns]
+    rows = [Row(zip(cells.columns, values, strict=True)) for values in zip(*texts, strict=True)]
+    for row, number in zip(rows, cells.row.tolist(), strict=True):
+        row.where = f"{path}, row {number}"
+    return rows
+
+
+def number(row: Mapping[str, str], column: str, where: str) -> float | None:
+    """The number in a cell, None for an empty one; ``where`` names file and row in the error."""
+    text = row.get(column, "")
+    if not text:
+        return None
+    value = _float(text)
+    if not abs(value) < np.inf:
+        raise ColocamError(f"{where}: {column} is {text!r}, which is not a number")
+    return value
+
+
+def _float(text: str) -> float:
+    """The number that a text is, NaN for an empty one, infinity where it is none."""
+    try:
+        return float(text) if text else np.nan
+    except ValueError:
+        return np.inf
+
+
+def _read_csv(path: Path) -> Cells:
+    with path.open("rb") as binary:
+        start = binary.read(2)
+    if start in UTF_16 or b"\0" in start:
+        raise ColocamError(f"{path}: saved as UTF-16: save it as 'CSV UTF-8'")
+    row: list[int] = []
+    chunks: list[list[pa.Array]] = []
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file, _long_cells():
+            header = file.readline()
+            file.seek(0)
+            separator = next((mark for mark in ",;\t" if mark in header), ",")
+            reader = csv.reader(file, strict=True, delimiter=separator)
+            names = [name.strip().lower() for name in next(reader, [])]
+            lines = _lines(path, reader, len(names), decimal_comma=separator != ",")
+            while block := list(islice(lines, ROWS_AT_ONCE)):
+                row += [index for index, _ in block]
+                chunks.append([pa.array(cells, pa.string()) for cells in zip(*(c for _, c in block), strict=True)])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ColocamError(f"{path}: not a CSV table in UTF-8 ({error}): save it as 'CSV UTF-8'") from error
+    columns = [pa.chunked_array([chunk[i] for chunk in chunks], pa.string()) for i in range(len(names))]
+    return Cells(path, _named(path, names, columns), np.array(row, np.int64))
+
+
+def _lines(
+    path: Path, reader: Iterable[list[str]], width: int, *, decimal_comma: bool
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the row number and the ``width`` cells of each row that is not empty."""
+    for index, line in enumerate(reader, start=2):
+        cells = [cell.strip() for cell in line]
+        if not any(cells):
+            continue
+        if any(cells[width:]):
+            raise ColocamError(f"{path}, row {index}: more cells than columns: quote values that contain a comma")
+        if decimal_comma:
+            cells = [DECIMAL_COMMA.sub(r"\1.\2", cell) if DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
+        yield index, cells[:width] + [""] * (width - len(cells))
+
+
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """Allow cells of any length, as masks may have; the limit is one of the whole process, so it is put back."""
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _read_parquet(path: Path) -> Cells:
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise ColocamError(f"{path}: not a parquet table ({first_line(error)})") from error
+    names = [name.strip().lower() for name in table.column_names]
+    return Cells(path, _named(path, names, table.columns), np.arange(2, 2 + table.num_rows))
+
+
+def _named(path: Path, names: list[str], columns: list[pa.ChunkedArray]) -> dict[str, pa.ChunkedArray]:
+    """Columns by name; spreadsheets may add some without a name, which are left out."""
+    if twice := [name for name in names if name and names.count(name) > 1]:
+        raise ColocamError(f"{path}: two columns are called {twice[0]!r}: rename or remove one")
+    return {name: column for name, column in zip(names, columns, strict=True) if name}
+
+
+def _text(value: object) -> str:
+    """A value as CSV holds it: a missing one is an empty cell, True is 1."""
+    if value is None or value != value:  # noqa: PLR0124 - only NaN differs from itself
+        return ""
+    return str(int(value)) if isinstance(value, bool) else str(value)

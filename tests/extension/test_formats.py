@@ -1,0 +1,96 @@
+"""A label format that is added from outside, by a file that the command line loads and from Python."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from colocam.errors import ColocamError
+from colocam.export import FORMATS, Format, export
+from colocam.inference.localize import localize_file
+
+EXTENSION = """
+import json
+from colocam.export import FORMATS, Format
+
+def write(labels, folder, options):
+    for video in labels.videos:
+        rows = video.rows
+        found = [[int(rows.frame[i]), rows.tag[i], *rows.box[i].tolist()] for i in video.objects]
+        (folder / f"{video.name}.json").write_text(json.dumps(found))
+
+FORMATS["mine"] = Format("a list of boxes for each video", write)
+"""
+
+
+@pytest.fixture
+def table(trained, tmp_path, make_video, square_video):
+    video = make_video(tmp_path / "my film.mp4", square_video("cat", 5, 6)[0])
+    return localize_file(trained, video, tmp_path / "boxes", annotate=False).table
+
+
+def colocam_process(*arguments, **variables):
+    code = "from colocam.cli import main; main()"
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **variables})
+
+
+def test_a_format_in_a_file_of_ones_own(table, tmp_path):
+    """Registered in ten lines, listed by the help, chosen by its name; the library is not changed."""
+    extension = tmp_path / "my_format.py"
+    extension.write_text(EXTENSION, encoding="utf-8")
+    known = {"COLOCAM_EXTENSIONS": str(extension), "COLUMNS": "100"}
+    done = colocam_process("export", table, "--to", "mine", "-o", tmp_path / "out", **known)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "out" / "my film.json").read_text())
+    lines = [line.split(",") for line in table.read_text(encoding="utf-8").splitlines()[1:]]
+    assert found == [[int(one[0]), one[2], *map(float, one[4:8])] for one in lines if one[4]]
+    assert "mine          a list of boxes for each video" in colocam_process("export", "--help", **known).stdout
+    without = colocam_process("export", table, "--to", "mine", "-o", tmp_path / "other")
+    assert without.returncode == 1
+    assert without.stderr.startswith("error: --to must be a label format, got 'mine'")
+
+
+def test_a_format_from_python_follows_the_rules_of_all(table, tmp_path, monkeypatch):
+    def write(labels, folder, options):
+        (folder / "names.txt").write_text(f"{labels.classes} {options.images}")
+        (folder / "count.txt").write_text(str(len(labels.videos[0].objects)))
+
+    monkeypatch.setitem(FORMATS, "mine", Format("names", write))
+    out = export([table], "mine", tmp_path / "out")
+    assert sorted(path.name for path in out.glob("[!.]*")) == ["count.txt", "names.txt"]
+    with pytest.raises(ColocamError, match="got 'mien': did you mean 'mine'"):
+        export([table], "mien", tmp_path / "other")
+
+    def fails(_labels, folder, _options):
+        (folder / "half.txt").write_text("half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(FORMATS, "mine", Format("names", fails))
+    with pytest.raises(KeyboardInterrupt):
+        export([table], "mine", tmp_path / "out")
+    assert sorted(path.name for path in out.glob("[!.]*")) == ["count.txt", "names.txt"]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"), [("1 / 0", "division by zero"), ("def", "invalid syntax"), (None, "No such file")]
+)
+def test_an_extension_that_cannot_be_loaded(colocam, tmp_path, monkeypatch, content, told):
+    path = tmp_path / "broken.py"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    monkeypatch.setenv("COLOCAM_EXTENSIONS", str(path))
+    error = colocam("report", tmp_path).error
+    assert error.startswith(f"error: cannot load the extension {path} (COLOCAM_EXTENSIONS): ")
+    assert told in error
+
+
+def test_an_extension_may_be_a_module(colocam, tmp_path, monkeypatch):
+    (Path(tmp_path) / "my_module_of_formats.py").write_text(EXTENSION, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("colocam.export.FORMATS", dict(FORMATS))
+    monkeypatch.setenv("COLOCAM_EXTENSIONS", "my_module_of_formats")
+    assert "a list of boxes for each video" in colocam("export", "--help").out
