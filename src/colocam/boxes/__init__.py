@@ -7,7 +7,6 @@ from colocam.boxes.extract import largest_boxes
 from colocam.boxes.instance_boxes import instance_boxes
 from colocam.boxes.quantize import to_8bit
 from colocam.boxes.scale import scale_boxes
-from colocam.temporal.path import BestPath, best_path, smooth_box
 from colocam.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -15,9 +14,7 @@ if TYPE_CHECKING:
     from colocam.boxes.otsu import level_histogram, otsu_levels, otsu_of_histogram
 
 __all__ = [
-    "BestPath",
     "Candidates",
-    "best_path",
     "boxes_at_levels",
     "candidate_boxes",
     "instance_boxes",
@@ -26,7 +23,6 @@ __all__ = [
     "otsu_levels",
     "otsu_of_histogram",
     "scale_boxes",
-    "smooth_box",
     "to_8bit",
 ]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from colocam.lab.study.cells import Cell
-from colocam.lab.study.results import Findings, Results
+from colocam.lab.study.results import Columns, Findings, Results, Rows, corloc_findings
 from colocam.lab.study.workplace import Lab
 
 
@@ -25,3 +25,25 @@ class Study:
     cells: Callable[[Lab], Sequence[Cell]]
     read: Callable[[Lab, Results], Findings]
     notes: tuple[str, ...] = ()
+
+
+def rows_study(
+    name: str, title: str, rows: Rows, published: Columns, notes: tuple[str, ...] = (), first: str = "method"
+) -> Study:
+    """A study with one cell per row: CorLoc of each beside the published columns, as table and bars.
+
+    Args:
+        name: see :class:`Study`.
+        title: see :class:`Study`.
+        rows: title and cell of each row; a smoke test runs all of them.
+        published: title and entries of the published columns.
+        notes: see :class:`Study`.
+        first: title of the first column.
+    """
+    return Study(
+        name,
+        title,
+        cells=lambda _: [cell for _, cell in rows],
+        read=lambda _, results: corloc_findings(results, rows, published, first),
+        notes=notes,
+    )
