@@ -1,11 +1,11 @@
-"""Errors that a person can act on: one line that names the file, the value and the remedy."""
+"""Errors that a user can correct: one line that names the file or argument, the value and the remedy."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
 
 
 class ColocamError(Exception):
-    """Bad input or a state that the user can mend; the command line prints its text as one line and exits with 1."""
+    """Bad input or a state that the user can correct; the command line prints it as one line and exits with 1."""
 
 
 class ArgumentError(ColocamError):
@@ -23,16 +23,16 @@ class ArgumentError(ColocamError):
 
 
 class InterruptedRunError(ColocamError):
-    """The user stopped a run; everything up to the last finished step is saved and the same command continues it."""
+    """The user stopped a run; it is saved up to the last step, and the same command continues it."""
 
 
 def suggest(name: str, valid: Sequence[str], prefix: str = "") -> str:
-    """': did you mean X?', or the list of valid names where none is near."""
+    """The nearest valid name, ": did you mean 'X'?", or the list of valid names where none is near."""
     near = get_close_matches(name.lower(), valid, n=1, cutoff=0.5)
     dot = f"{prefix}." if prefix else ""
     return f": did you mean '{dot}{near[0]}'?" if near else f": valid are {', '.join(dot + v for v in valid)}"
 
 
 def first_line(error: BaseException) -> str:
-    """What another library's error says, in one line."""
+    """The first line of another library's error."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -58,7 +58,7 @@ def test_a_single_video_in_place_of_a_folder(train, tmp_path, make_video):
 
 def test_one_class_only(train, tmp_path, two_tags):
     shutil.rmtree(two_tags / "cat")
-    assert "the only tag is 'bus': learning from tags needs at least two" in train(two_tags).error
+    assert "the only tag is 'bus': training needs at least two tags" in train(two_tags).error
     assert not (tmp_path / "run").exists()
 
 
@@ -97,7 +97,7 @@ def test_a_tag_whose_training_videos_are_all_unreadable(train, tmp_path, two_tag
     for path in (two_tags / "cat").iterdir():
         path.write_bytes(b"")
     outcome = train(two_tags)
-    assert "the tag 'cat' has no readable training video left: see the warnings above" in outcome.error
+    assert "the tag 'cat' has no readable training video: see the warnings above" in outcome.error
     assert outcome.err.count("warning: skipped cat/good-") == 2
     assert not (tmp_path / "run" / "model.json").exists()
 
@@ -105,7 +105,7 @@ def test_a_tag_whose_training_videos_are_all_unreadable(train, tmp_path, two_tag
 def test_nothing_readable_at_all(train, two_tags):
     for path in two_tags.rglob("*.mp4"):
         path.write_bytes(b"?" * 1000)
-    assert "not one clip can be read" in train(two_tags).error
+    assert "no clip can be read" in train(two_tags).error
 
 
 def test_every_kind_of_odd_video_trains_and_localizes(colocam, train, tmp_path, make_video, square_video, quadrants):
@@ -149,7 +149,7 @@ def test_every_kind_of_odd_video_trains_and_localizes(colocam, train, tmp_path, 
 def test_output_below_a_file(train, tmp_path, two_tags):
     (tmp_path / "run").write_text("a file", encoding="utf-8")
     error = train(two_tags).error
-    assert f"cannot write {tmp_path / 'run'}: a file stands where a folder is needed: choose another output" in error
+    assert f"cannot write {tmp_path / 'run'}: there is a file where a folder is needed: choose another output" in error
     assert (tmp_path / "run").read_text(encoding="utf-8") == "a file"
 
 
@@ -280,7 +280,7 @@ def test_impossible_networks_are_refused_before_anything_is_written(train, colle
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (["--split", "tset"], "--split tset: give one of train, val, test"),
+        (["--split", "tset"], "--split must be one of train, val, test, got tset"),
         (["--boxes", "no.csv"], "cannot read no.csv: there is no such file"),
         (["--device", "toaster"], "must be cpu or cuda"),
         (["--cams", "layercam,gradcam+"], "no CAM method 'gradcam+': did you mean 'gradcam++'?"),

@@ -127,7 +127,7 @@ def test_evenly_spread_frames(length, count):
 def test_as_many_clips_of_each_tag_are_left_out(tags, leave_out, draw):
     counts = Counter(tags)
     if min(counts.values()) <= leave_out:
-        with pytest.raises(ColocamError, match="leave out fewer"):
+        with pytest.raises(ColocamError, match="leave_out must be below the"):
             kept_clips(tags, leave_out, draw)
         return
     kept = kept_clips(tags, leave_out, draw).tolist()

@@ -59,7 +59,7 @@ def test_frames_are_the_videos_frames(tmp_path, clips, number_of):
         assert np.array_equal(cached.frames, [resize_square(frame.image, 32) for frame in frames])
         assert cached.pts.tolist() == [frame.pts for frame in frames]
         assert cached.index.tolist() == list(range(12))
-        assert (cached.width, cached.height) == (64, 48)
+        assert cached.sizes[0].tolist() == [64, 48]
         assert cached.sizes.tolist() == [[64, 48]] * 12
         assert number_of(cached.frames[7]) == 7
 
@@ -195,7 +195,7 @@ def test_a_tag_without_a_readable_training_video_is_an_error(tmp_path, clips):
 
 def test_nothing_readable_at_all(tmp_path):
     (tmp_path / "bad.mp4").touch()
-    with pytest.raises(ColocamError, match="not one clip can be read"):
+    with pytest.raises(ColocamError, match="no clip can be read"):
         cache_frames([clip_of(tmp_path / "bad.mp4", split="val")], tmp_path / "cache", size=16)
 
 
@@ -216,7 +216,7 @@ def test_pictures_of_mixed_sizes_and_a_corrupt_one(tmp_path, capsys):
     assert cached.pts.tolist() == [0.0, 3.0, 4.0]
     assert cached.sizes.tolist() == [[64, 48], [200, 100], [5, 5]]
     assert cached.frames[:, 8, 8].tolist() == [[10, 20, 30], [13, 20, 30], [14, 20, 30]]
-    assert "2 of 5 pictures" in capsys.readouterr().err
+    assert "2 of 5 images" in capsys.readouterr().err
 
 
 def test_shots_in_one_folder_of_pictures(tmp_path):
@@ -315,7 +315,7 @@ def test_a_disk_that_fails_on_the_way(tmp_path, clips, monkeypatch, code, messag
 def test_a_file_where_the_folder_should_be(tmp_path, clips):
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(ColocamError, match="a file stands where a folder is needed"):
+        with pytest.raises(ColocamError, match="there is a file where a folder is needed"):
             cache_frames(clips, folder, size=32)
 
 

@@ -44,18 +44,18 @@ def test_spans(folder, chosen, spans):
 @given(st.sets(st.integers(0, len(NAMES) - 1), min_size=1))
 def test_what_is_written_is_read(folder, places):
     listing = Listing(folder)
-    chosen = tuple(listing.pictures[place] for place in sorted(places))
+    chosen = tuple(listing.images[place] for place in sorted(places))
     assert listing.chosen(listing.spans(chosen), "here") == chosen
 
 
 @pytest.mark.parametrize(
     ("spans", "told"),
     [
-        ("4.jpg", "there is no picture '4.jpg' in the folder"),
-        ("1.jpg..5.jpg", "there is no picture '5.jpg'"),
-        ("notes.txt", "there is no picture 'notes.txt'"),
-        ("1.jpg;;2.jpg", "there is no picture ''"),
-        ("9.jpg..2.jpg", "span '9.jpg..2.jpg', whose end comes before its start"),
+        ("4.jpg", "there is no image '4.jpg' in the folder"),
+        ("1.jpg..5.jpg", "there is no image '5.jpg'"),
+        ("notes.txt", "there is no image 'notes.txt'"),
+        ("1.jpg;;2.jpg", "there is no image ''"),
+        ("9.jpg..2.jpg", "span '9.jpg..2.jpg' in pictures ends before it starts"),
     ],
 )
 def test_broken_spans(folder, spans, told):
@@ -86,8 +86,8 @@ def test_shots_of_one_folder_in_a_manifest(tmp_path, folder, make_video):
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ("{folder},cat,train,v,c,7.jpg", "row 2: there is no picture '7.jpg'"),
-        ("dog.mp4,dog,train,v,c,1.jpg", r"row 2: .*dog\.mp4 is no folder: leave pictures empty"),
+        ("{folder},cat,train,v,c,7.jpg", "row 2: there is no image '7.jpg'"),
+        ("dog.mp4,dog,train,v,c,1.jpg", r"row 2: .*dog\.mp4 is not a folder: leave pictures empty"),
     ],
 )
 def test_wrong_pictures_in_a_manifest(tmp_path, folder, row, told):

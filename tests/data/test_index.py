@@ -78,7 +78,7 @@ def test_what_is_written_is_read_again(tmp_path, inside):
         ("dog/1,dog/1/a,f/dog/1/a/1.jpg,dog,val,32,24,5,6,7,", r"row 2: a box needs x1 < x2"),
         ("dog/1,dog/1/a,f/dog/1/a/1.jpg,dog,val,,24,5,6,7,8", "row 2: a frame with a box needs its width and height"),
         ("dog/1,dog/1/a,f/dog/1/a/1.jpg,dog,val,32,24,5,six,7,8", "row 2: y1 is 'six', which is not a number"),
-        ("dog/1,dog/1/a,f/dog/1/a/1.jpg,dog,later,32,24,5,6,7,8", "split is 'later'"),
+        ("dog/1,dog/1/a,f/dog/1/a/1.jpg,dog,later,32,24,5,6,7,8", "split must be train, val or test, got 'later'"),
     ],
 )
 def test_broken_tables(tmp_path, row, told):

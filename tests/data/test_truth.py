@@ -23,8 +23,6 @@ def test_boxes_and_presence(tmp_path):
     assert truth.boxes("cat/a", 2) == []
     assert truth.labelled("cat/a") == [2, 10]
     assert truth.labelled("dog/b c") == [0]
-    assert truth.present("cat/a", 10)
-    assert not truth.present("cat/a", 2)
 
 
 def test_frames_without_a_label(tmp_path):
@@ -32,8 +30,6 @@ def test_frames_without_a_label(tmp_path):
     assert truth.boxes("cat/a", 3) == []
     assert truth.boxes("unknown", 0) == []
     assert truth.labelled("unknown") == []
-    with pytest.raises(ColocamError, match="frame 3 of 'cat/a' has no label"):
-        truth.present("cat/a", 3)
 
 
 def test_parquet_says_the_same(tmp_path):
@@ -57,18 +53,18 @@ def test_missing_floats_in_parquet_are_empty_cells(tmp_path):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (",1,0,,,,", "needs a clip and a frame number"),
-        ("a,,0,,,,", "needs a clip and a frame number"),
-        ("a,-1,0,,,,", "needs a clip and a frame number"),
-        ("a,1.5,0,,,,", "needs a clip and a frame number"),
+        (",1,0,,,,", "needs a clip and a frame index"),
+        ("a,,0,,,,", "needs a clip and a frame index"),
+        ("a,-1,0,,,,", "needs a clip and a frame index"),
+        ("a,1.5,0,,,,", "needs a clip and a frame index"),
         ("a,one,0,,,,", "frame is 'one', which is not a number"),
-        ("a,1,,,,,", "present is '', it must be 0 or 1"),
-        ("a,1,2,,,,", "present is '2', it must be 0 or 1"),
+        ("a,1,,,,,", "present must be 0 or 1, got ''"),
+        ("a,1,2,,,,", "present must be 0 or 1, got '2'"),
         ("a,1,1,,,,", "a box needs x1 < x2"),
         ("a,1,1,5,5,5,9", "a box needs x1 < x2"),
         ("a,1,1,5,9,8,5", "a box needs x1 < x2"),
         ("a,1,1,5,5,8,inf", "y2 is 'inf'"),
-        ("a,1,0,5,5,8,9", "absent .* yet has a box"),
+        ("a,1,0,5,5,8,9", "present is 0 but there is a box"),
     ],
 )
 def test_impossible_rows(tmp_path, row, message):

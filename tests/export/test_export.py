@@ -107,7 +107,7 @@ def test_only_its_own_folder_is_replaced(film, tmp_path):
     out.mkdir()
     export([film], "cvat", out)
     (tmp_path / "file").write_text("x", encoding="utf-8")
-    with pytest.raises(ColocamError, match="a file stands where a folder is needed"):
+    with pytest.raises(ColocamError, match="there is a file where a folder is needed"):
         export([film], "cvat", tmp_path / "file")
 
 

@@ -391,7 +391,7 @@ def test_a_truncated_video_gives_what_is_left_of_it(trained, tmp_path, make_vide
 def test_outputs_that_cannot_be_written(trained, video, tmp_path):
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     for out in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(ColocamError, match=f"cannot write {out}: a file stands where a folder is needed"):
+        with pytest.raises(ColocamError, match=f"cannot write {out}: there is a file where a folder is needed"):
             localize_file(trained, video, out)
     with pytest.raises(ColocamError, match="table must be csv or parquet, got xlsx"):
         localize_file(trained, video, tmp_path / "out", table="xlsx")

@@ -66,4 +66,4 @@ def test_videos_only(small_world, colocam, tmp_path):  # noqa: ARG001
 
 def test_a_demo_that_cannot_be_written(colocam, tmp_path):
     (tmp_path / "demo").write_text("a file", encoding="utf-8")
-    assert "a file stands where a folder is needed" in colocam("demo", "--out", tmp_path / "demo").error
+    assert "there is a file where a folder is needed" in colocam("demo", "--out", tmp_path / "demo").error

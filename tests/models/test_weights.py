@@ -241,7 +241,7 @@ def test_a_folder_without_a_card_is_no_model(model, tmp_path):
     save_model(tmp_path, model)
     (tmp_path / "model.safetensors").unlink()
     (tmp_path / "model.safetensors").mkdir()  # the next write of the weights fails
-    with pytest.raises(ColocamError, match="a folder stands where a file is needed"):
+    with pytest.raises(ColocamError, match="there is a folder where a file is needed"):
         save_model(tmp_path, model)
     with pytest.raises(ColocamError, match="no trained model"):
         load_model(tmp_path)

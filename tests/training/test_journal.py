@@ -60,5 +60,5 @@ def test_a_journal_that_someone_shortened_or_removed_grows_no_zeros(tmp_path):
 
 def test_a_folder_that_refuses_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ColocamError, match="a file stands where a folder is needed"):
+    with pytest.raises(ColocamError, match="there is a file where a folder is needed"):
         Journal(tmp_path / "file" / "m.jsonl").flush()

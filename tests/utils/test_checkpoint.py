@@ -77,7 +77,7 @@ def test_damaged_json_is_named_with_its_remedy(pair, content):
     with pytest.raises(ColocamError, match="is damaged") as damaged:
         load_checkpoint(pair, "last")
     assert str(pair / "last.json") in str(damaged.value)
-    assert f"delete {pair} to train this part anew" in str(damaged.value)
+    assert f"delete {pair} to train this part again" in str(damaged.value)
 
 
 @pytest.mark.parametrize("keep", [0, 5, 40])

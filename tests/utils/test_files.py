@@ -66,7 +66,7 @@ def test_the_bytes_reach_the_disk_before_the_name_does(tmp_path, monkeypatch):
         (errno.EROFS, "read-only"),
         (errno.EACCES, "no permission"),
         (errno.EPERM, "no permission"),
-        (errno.ENOTDIR, "a file stands where a folder is needed"),
+        (errno.ENOTDIR, "there is a file where a folder is needed"),
     ],
 )
 def test_what_the_disk_refuses_becomes_one_line(tmp_path, number, says):
@@ -108,9 +108,9 @@ def test_targets_below_a_file_or_in_place_of_a_folder(tmp_path):
     (tmp_path / "file").write_text("x")
     (tmp_path / "folder.json").mkdir()
     for target in (tmp_path / "file" / "a.json", tmp_path / "file" / "deeper" / "a.json"):
-        with pytest.raises(ColocamError, match="a file stands where a folder is needed"):
+        with pytest.raises(ColocamError, match="there is a file where a folder is needed"):
             write_json(target, 1)
-    with pytest.raises(ColocamError, match="a folder stands where a file is needed"):
+    with pytest.raises(ColocamError, match="there is a folder where a file is needed"):
         write_json(tmp_path / "folder.json", 1)
     assert names(tmp_path) == ["file", "folder.json"]
 

@@ -3,10 +3,9 @@
 from typing import TYPE_CHECKING
 
 from colocam.boxes.candidates import Candidates, candidate_boxes
-from colocam.boxes.extract import largest_boxes
+from colocam.boxes.extract import largest_boxes, scale_boxes
 from colocam.boxes.instance_boxes import instance_boxes
 from colocam.boxes.quantize import to_8bit
-from colocam.boxes.scale import scale_boxes
 from colocam.utils.lazy import lazy_names
 
 if TYPE_CHECKING:

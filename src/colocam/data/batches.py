@@ -1,4 +1,4 @@
-"""Which frames a step sees: pure functions of (seed, epoch), and the reading of those frames from the cache."""
+"""Choose the frames of each training step, as pure functions of (seed, epoch), and read them from the cache."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ class BatchIndices:
     """The frames of one step.
 
     Attributes:
-        clips: (B,) int64, number of the clip in its list.
-        frames: (B,) int64, number of the frame in its clip.
-        sequences: (B,) int64, number of the sequence within the step that the frame belongs to, ascending.
+        clips: (B,) int64, index of the clip in its list.
+        frames: (B,) int64, index of the frame in its clip.
+        sequences: (B,) int64, index of the frame's sequence within the step, ascending.
     """
 
     clips: Tensor
@@ -29,7 +29,7 @@ class BatchIndices:
 
     @property
     def count(self) -> int:
-        """How many sequences there are."""
+        """Number of sequences."""
         return int(self.sequences[-1]) + 1
 
 
@@ -38,13 +38,13 @@ def plan_frames(
 ) -> list[BatchIndices]:
     """Stage 1: ``per_clip`` random frames of each clip's central window, shuffled, in whole batches."""
     rng = generator(seed, "frames", epoch)
-    drawn = []
+    sampled = []
     for clip, length in enumerate(lengths):
         first, last = central(length, window)
         rounds = -(-per_clip // (last - first))
         order = torch.cat([torch.randperm(last - first, generator=rng) for _ in range(rounds)])[:per_clip]
-        drawn.append(torch.stack([torch.full_like(order, clip), first + order]))
-    clips, frames = torch.cat(drawn, dim=1)
+        sampled.append(torch.stack([torch.full_like(order, clip), first + order]))
+    clips, frames = torch.cat(sampled, dim=1)
     order = torch.randperm(len(clips), generator=rng)
     chunks = [order[i : i + batch] for i in range(0, max(len(order) - batch, 0) + 1, batch)]
     return [BatchIndices(clips[chunk], frames[chunk], torch.arange(len(chunk))) for chunk in chunks]
@@ -53,49 +53,49 @@ def plan_frames(
 def plan_sequences(
     lengths: Sequence[int], sampler: Sampler, *, n: int, per_clip: int, batch: int, window: float, seed: int, epoch: int
 ) -> list[BatchIndices]:
-    """Stage 2: ``per_clip`` sequences of up to ``n`` frames from each clip, ``batch // n`` sequences a step."""
+    """Stage 2: ``per_clip`` sequences of up to ``n`` frames from each clip, ``batch // n`` sequences per step."""
     rng = generator(seed, "sequences", epoch)
-    a_step = max(batch // n, 1)
+    per_step = max(batch // n, 1)
     order = torch.cat([torch.randperm(len(lengths), generator=rng) for _ in range(per_clip)]).tolist()
-    groups = [order[i : i + a_step] for i in range(0, len(order), a_step)]
+    groups = [order[i : i + per_step] for i in range(0, len(order), per_step)]
     steps = []
-    for group in (g for g in groups if len(g) == min(a_step, len(order))):
-        drawn = [sampler(lengths[clip], n, rng, window=window) for clip in group]
-        sizes = torch.tensor([len(frames) for frames in drawn])
+    for group in (g for g in groups if len(g) == min(per_step, len(order))):
+        sampled = [sampler(lengths[clip], n, rng, window=window) for clip in group]
+        sizes = torch.tensor([len(frames) for frames in sampled])
         clips = torch.tensor(group).repeat_interleave(sizes)
-        steps.append(BatchIndices(clips, torch.cat(drawn), torch.arange(len(group)).repeat_interleave(sizes)))
+        steps.append(BatchIndices(clips, torch.cat(sampled), torch.arange(len(group)).repeat_interleave(sizes)))
     return steps
 
 
 def kept_clips(tags: Sequence[str], leave_out: int, draw: int) -> Tensor:
-    """(K,) ascending numbers of the clips that are left when ``leave_out`` of each tag are drawn and put aside.
+    """Leave out ``leave_out`` random clips of each tag; return the (K,) indices of the others, ascending.
 
     Args:
         tags: tag of each clip.
-        leave_out: clips of each tag to put aside.
-        draw: the same number gives the same clips.
+        leave_out: number of clips of each tag to leave out.
+        draw: seed of the choice.
     """
     rng = generator(draw, "leave out", leave_out)
-    left: list[int] = []
+    kept: list[int] = []
     for tag in sorted(set(tags)):
-        own = [number for number, other in enumerate(tags) if other == tag]
+        own = [index for index, other in enumerate(tags) if other == tag]
         if len(own) <= leave_out:
             raise ColocamError(
-                f"localizer.leave_out is {leave_out}, but {tag!r} has {len(own)} training clips: leave out fewer"
+                f"localizer.leave_out must be below the {len(own)} training clips of {tag!r}, got {leave_out}"
             )
         order = torch.randperm(len(own), generator=rng).tolist()
-        left += [own[place] for place in order[leave_out:]]
-    return torch.tensor(sorted(left))
+        kept += [own[index] for index in order[leave_out:]]
+    return torch.tensor(sorted(kept))
 
 
 def read_frames(clips: Sequence[CachedClip], indices: BatchIndices) -> Tensor:
-    """(B, 3, R, R) uint8 frames from the cache."""
+    """Read (B, 3, R, R) uint8 frames from the cache."""
     pairs = zip(indices.clips.tolist(), indices.frames.tolist(), strict=True)
     return torch.from_numpy(np.stack([clips[c].frames[f] for c, f in pairs])).permute(0, 3, 1, 2)
 
 
 def evenly(length: int, count: int) -> list[int]:
-    """At most ``count`` frame numbers spread evenly over ``length`` frames, for evaluation."""
+    """At most ``count`` frame indices spread evenly over ``length`` frames, for evaluation."""
     if length <= count:
         return list(range(length))
     return [int((i + 0.5) * length / count) for i in range(count)]

@@ -1,7 +1,8 @@
 """One clip's entry in the frame cache.
 
-An entry is two files named by a digest of what it was made from: ``.rgb`` holds the frames, one after the other, and
-``.npy`` a row per frame (number, time, original size). The second is written last: an entry without it is unfinished.
+An entry is two files, named by a digest of everything that decides their content: ``.rgb`` holds the frames one after
+the other, ``.npy`` one row per frame (index, time, original size). The second is written last; an entry without it is
+incomplete.
 """
 
 import hashlib
@@ -21,11 +22,11 @@ ROW = np.dtype([("index", np.int64), ("pts", np.float64), ("width", np.int32), (
 
 @dataclass(frozen=True, eq=False)
 class CachedClip:
-    """A clip whose frames lie on disk; cheap to hold and to send to another process.
+    """A clip whose frames are on disk; small in memory and when sent to another process.
 
     Attributes:
-        clip: where they came from.
-        file: the frames, raw.
+        clip: the clip they were decoded from.
+        file: the raw frames.
         size: side of a cached frame in pixels.
         rows: (T,) of :data:`ROW`, one per frame.
     """
@@ -40,7 +41,7 @@ class CachedClip:
 
     @property
     def frames(self) -> np.memmap[tuple[int, ...], np.dtype[np.uint8]]:
-        """(T, size, size, 3) uint8 RGB, mapped anew at each access: a process may hold only some 65,000 maps."""
+        """(T, size, size, 3) uint8 RGB, mapped at each access: a process can hold only about 65,000 memory maps."""
         return np.memmap(self.file, np.uint8, "r", shape=(len(self.rows), self.size, self.size, 3))
 
     @property
@@ -50,34 +51,24 @@ class CachedClip:
 
     @property
     def index(self) -> npt.NDArray[np.int64]:
-        """(T,) numbers of the frames in their video."""
+        """(T,) indices of the frames in their video."""
         return self.rows["index"]
 
     @property
     def sizes(self) -> npt.NDArray[np.int32]:
-        """(T, 2) original width and height of each frame; they differ only in folders of mixed pictures."""
+        """(T, 2) original width and height of each frame; they may differ in a folder of images."""
         return np.stack([self.rows["width"], self.rows["height"]], axis=1)
-
-    @property
-    def width(self) -> int:
-        """Original width of the first frame in pixels."""
-        return int(self.rows["width"][0])
-
-    @property
-    def height(self) -> int:
-        """Original height of the first frame in pixels."""
-        return int(self.rows["height"][0])
 
 
 def entry_key(clip: Clip, size: int, max_frames: int | None) -> str:
-    """Digest of all that decides an entry's bytes; a file that changed on disk gets another."""
+    """Digest of everything that decides an entry's bytes, including size and modification time of the files."""
     stamps = [_stamp(path) for path in clip.frames or (clip.path,)]
     made_from = [str(clip.path.absolute()), clip.start, clip.end, size, max_frames, stamps]
     return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:32]
 
 
 def load_entry(clip: Clip, folder: Path, key: str, size: int) -> CachedClip | None:
-    """Open a finished entry, None if there is none or its files do not fit together."""
+    """Open a complete entry; None if there is none or its files do not match."""
     file = folder / f"{key}.rgb"
     try:
         rows = np.load(folder / f"{key}.npy", allow_pickle=False)
@@ -88,10 +79,10 @@ def load_entry(clip: Clip, folder: Path, key: str, size: int) -> CachedClip | No
 
 
 class EntryWriter:
-    """Takes a clip's frames one by one and keeps at most ``max_frames`` of them, evenly spread.
+    """Write a clip's frames one by one and keep at most ``max_frames`` of them, evenly spread.
 
-    How many will come is not known: when there is one too many, every second is dropped and from then on only
-    every second kept, so that the kept ones always are every 2^k-th frame. Memory holds a single frame.
+    The number of frames is not known in advance. When there is one too many, every second frame is dropped, and from
+    then on only every second one is kept: the kept frames are always every 2^k-th. Memory holds a single frame.
     """
 
     def __init__(self, folder: Path, key: str, scratch: Path, *, size: int, max_frames: int | None) -> None:
@@ -104,9 +95,9 @@ class EntryWriter:
         self._rows: list[tuple[int, float, int, int]] = []
 
     def add(self, frame: VideoFrame) -> None:
-        """Keep the frame if its turn has come."""
+        """Keep the frame if its index is a multiple of the current stride."""
         if self.seen % self._stride == 0:
-            # Opened anew each time: a long video may have more shots than a process may have open files.
+            # Reopened each time: a long video may have more shots than a process may have open files.
             with self._file.open("ab") as file:
                 file.write(resize_square(frame.image, self._size).tobytes())
             height, width = frame.image.shape[:2]
@@ -119,8 +110,8 @@ class EntryWriter:
         frames = np.memmap(self._file, np.uint8, "r+", shape=(len(self._rows), self._size * self._size * 3))
         self._rows = self._rows[::2]
         self._stride *= 2
-        for place in range(1, len(self._rows)):
-            frames[place] = frames[2 * place]
+        for index in range(1, len(self._rows)):
+            frames[index] = frames[2 * index]
         frames.flush()
         with self._file.open("r+b") as file:
             file.truncate(len(self._rows) * frames.shape[1])
@@ -136,6 +127,6 @@ class EntryWriter:
 def _stamp(path: Path) -> tuple[str, int, int]:
     try:
         status = path.stat()
-    except OSError:  # gone meanwhile: decoding will say so
+    except OSError:  # deleted since; decoding reports it
         return path.name, -1, -1
     return path.name, status.st_size, status.st_mtime_ns

@@ -1,4 +1,4 @@
-"""Which videos there are, what each is tagged with, and which split it belongs to. No video is opened here."""
+"""List the videos of a collection with their tags and splits, without opening any video."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ import numpy as np
 
 from colocam.data.folders import read_folder
 from colocam.data.manifest import read_manifest
-from colocam.errors import ColocamError
+from colocam.errors import ArgumentError, ColocamError
 from colocam.types import Clip, Split
 from colocam.video.image_files import natural_key
 
@@ -20,7 +20,7 @@ class Catalogue:
 
     Attributes:
         clips: in the natural order of their names.
-        tags: the classes, sorted; a class's number is its place here.
+        tags: the classes, sorted; the index of a class counts from 0.
     """
 
     clips: tuple[Clip, ...]
@@ -37,15 +37,15 @@ def read_catalogue(source: Path, *, val_fraction: float = 0.2, seed: int = 0) ->
     Args:
         source: one of
 
-            - a folder ``VIDEOS/<tag>/<video file or folder of pictures>``; a folder in a video's place may also hold
-              the video's shots; ``VIDEOS/train/<tag>/…`` with ``val`` and ``test`` beside it names the splits;
+            - a folder ``VIDEOS/<tag>/<video file or folder of images>``; instead of a video there may be a folder of
+              its shots; ``VIDEOS/train/<tag>/…`` with ``val`` and ``test`` beside it names the splits;
             - a CSV or parquet table with path and tag, optionally split, video, clip (a name), start, end (seconds),
-              and pictures (which ones of a folder make the clip: ``a.jpg;c.jpg..f.jpg``);
-            - a table of pictures with frame (a path), class or tag, video, shot, optionally split.
+              and pictures (the images of a folder that belong to the clip: ``a.jpg;c.jpg..f.jpg``);
+            - a table of images with frame (a path), class or tag, video, shot, optionally split.
 
             Paths in a table are relative to its folder.
-        val_fraction: share of each tag's videos that validates, where the source names no split.
-        seed: chooses those videos.
+        val_fraction: share of each tag's videos for validation, where the source names no split.
+        seed: of the random choice of those videos.
 
     Raises:
         ColocamError: there is nothing to learn from, or the source contradicts itself.
@@ -63,7 +63,7 @@ def read_catalogue(source: Path, *, val_fraction: float = 0.2, seed: int = 0) ->
     clips.sort(key=lambda clip: natural_key(clip.name))
     tags = tuple(sorted({clip.tag for clip in clips}))
     if len(tags) < 2:
-        raise ColocamError(f"{source}: the only tag is {tags[0]!r}: learning from tags needs at least two of them")
+        raise ColocamError(f"{source}: the only tag is {tags[0]!r}: training needs at least two tags")
     if has_split:
         _check_splits(source, clips)
     else:
@@ -82,9 +82,9 @@ def _check_splits(source: Path, clips: Iterable[Clip]) -> None:
 
 
 def _split_by_video(source: Path, clips: list[Clip], val_fraction: float, seed: int) -> list[Clip]:
-    """Draw ``val_fraction`` of each tag's videos for validation, at least one and never all."""
+    """Choose ``val_fraction`` of each tag's videos for validation at random, at least one and never all."""
     if not 0 < val_fraction < 1:
-        raise ColocamError(f"val_fraction is {val_fraction}: it must lie between 0 and 1")
+        raise ArgumentError("val_fraction", f"must be between 0 and 1, got {val_fraction}")
     videos: dict[str, dict[str, None]] = defaultdict(dict)
     for clip in clips:
         videos[clip.tag][clip.video] = None
@@ -95,12 +95,13 @@ def _split_by_video(source: Path, clips: list[Clip], val_fraction: float, seed: 
         if len(names) == 1:
             raise ColocamError(
                 f"{source}: the tag {tag!r} has a single video ({names[0]}), which cannot be split into training and "
-                "validation: add another, or name the splits in a manifest"
+                "validation: add another video, or name the splits in a manifest"
             )
         count = min(max(round(val_fraction * len(names)), 1), len(names) - 1)
-        chosen.update(names[place] for place in generator.permutation(len(names))[:count].tolist())
+        chosen.update(names[index] for index in generator.permutation(len(names))[:count].tolist())
     if lost := [tag for tag in sorted(videos) if chosen.issuperset(videos[tag])]:
         raise ColocamError(
-            f"{source}: all videos of {lost[0]!r} validate for other tags too: name the splits in a manifest"
+            f"{source}: all videos of {lost[0]!r} were chosen for validation, since they also carry other tags: "
+            "name the splits in a manifest"
         )
     return [replace(clip, split="val" if clip.video in chosen else "train") for clip in clips]

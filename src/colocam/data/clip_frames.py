@@ -1,4 +1,4 @@
-"""Frames of a clip, whether it is a video file or a folder of pictures."""
+"""Read the frames of a clip: a video file or a folder of images."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def clip_frames(clip: Clip, *, threads: int = 0) -> Iterator[VideoFrame]:
 
 
 def resize_square(image: Image, size: int) -> Image:
-    """(size, size, 3), aspect ignored; averages over areas where it shrinks, interpolates where it grows."""
+    """Resize to (size, size, 3), ignoring the aspect ratio: area average to shrink, interpolation to enlarge."""
     height, width = image.shape[:2]
     if width > size or height > size:
         image = cv2.resize(image, (min(width, size), min(height, size)), interpolation=cv2.INTER_AREA)  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Collections as folders: ``VIDEOS/<tag>/<video file or folder of pictures>``."""
+"""Read a collection from folders: ``VIDEOS/<tag>/<video file or folder of images>``."""
 
 import os
 from collections import Counter
@@ -13,7 +13,7 @@ SPLIT_NAMES: dict[str, Split] = {"training": "train", "validation": "val", "vali
 
 
 def read_folder(root: Path) -> tuple[list[Clip], bool]:
-    """Return the clips below ``root`` and whether its folders are splits; without splits every clip says train."""
+    """Return the clips below ``root`` and whether its folders are splits; without splits every clip is in train."""
     folders = [entry.name for entry in visible_entries(root) if entry.is_dir()]
     has_split = "train" in folders and all(name in SPLIT_NAMES for name in folders)
     tags: list[tuple[Path, str, Split]] = []
@@ -27,20 +27,20 @@ def read_folder(root: Path) -> tuple[list[Clip], bool]:
         else:
             tags.append((root / name, "", "train"))
     if not tags:
-        raise ColocamError(f"{root}: no folder of videos in it: put the videos into one folder per tag, VIDEOS/<tag>/")
+        raise ColocamError(f"{root}: it has no folder of videos: put the videos into one folder per tag, VIDEOS/<tag>/")
     clips: list[Clip] = []
     for folder, prefix, split in tags:
         found = _read_tag(folder, split, prefix + folder.name)
         if not found:
             raise ColocamError(
-                f"{folder}: no video in it (pictures belong into one folder per video): add videos or remove the folder"
+                f"{folder}: no video in it: add videos (images need one folder per video), or remove the folder"
             )
         clips += found
     return clips, has_split
 
 
 def _read_tag(folder: Path, split: Split, prefix: str) -> list[Clip]:
-    """Clips of one tag: a file is a video; a folder is a video as pictures, or holds the shots of one."""
+    """Clips of one tag: a file is a video; a folder is a video as images, or holds the shots of one."""
     clips: list[Clip] = []
     for entry in visible_entries(folder):
         clip = _as_clip(entry, folder.name, split, prefix)
@@ -51,17 +51,17 @@ def _read_tag(folder: Path, split: Split, prefix: str) -> list[Clip]:
             shots = (_as_clip(shot, folder.name, split, video) for shot in visible_entries(Path(entry.path)))
             clips += [replace(shot, video=video) for shot in shots if shot is not None]
     repeated = {name for name, count in Counter(clip.name for clip in clips).items() if count > 1}
-    # a.mp4 beside a.webm: probably one video twice, so both keep one video's name and hence fall into one split.
+    # a.mp4 beside a.webm is probably one video twice: both keep one video name, so that they fall into one split.
     return [replace(clip, name=clip.name + clip.path.suffix) if clip.name in repeated else clip for clip in clips]
 
 
 def _as_clip(entry: os.DirEntry[str], tag: str, split: Split, prefix: str) -> Clip | None:
-    """Return the clip that a directory entry is by itself, None if it is none."""
+    """The clip of a directory entry, None if the entry is not a clip."""
     path = Path(entry.path)
     if entry.is_dir():
         name = f"{prefix}/{entry.name}"
-        pictures = images_of(path)
-        return Clip(name, tag, split, path, video=name, frames=pictures) if pictures else None
+        images = images_of(path)
+        return Clip(name, tag, split, path, video=name, frames=images) if images else None
     if ending_of(entry) in NOT_VIDEO_ENDINGS or not entry.is_file():
         return None
     name = f"{prefix}/{path.stem}"

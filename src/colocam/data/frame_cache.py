@@ -1,4 +1,4 @@
-"""Frame cache: every clip is decoded and resized once, then read from disk as a memory map."""
+"""The frame cache: decode and resize every clip once, then read it from disk as a memory map."""
 
 import shutil
 import threading
@@ -24,32 +24,32 @@ __all__ = ["CachedClip", "cache_frames"]
 RESERVE = 64 * 2**20
 """Bytes of disk that the cache leaves free."""
 SECONDS_BETWEEN_LOOKS = 0.5
-"""How long a request to stop may go unnoticed while one long file is decoded."""
+"""Longest delay before a request to stop is noticed while a long file is decoded."""
 
 Files = list[dict[str, Clip]]
-"""For each file the clips cut from it, by their keys: it is decoded once for all of them."""
+"""For each file, the clips cut from it, by their keys; the file is decoded once for all of them."""
 
 
 def cache_frames(
     clips: Sequence[Clip], folder: Path, *, size: int, max_frames: int | None = None, workers: int | None = None
 ) -> list[CachedClip]:
-    """Decode what is not in the cache yet and open all of it.
+    """Decode the clips that are not in the cache and open all of them.
 
     Clips that cannot be read are left out, with a warning each. An interruption loses only the files that were being
-    decoded; the next call goes on from there.
+    decoded; the next call continues from there.
 
     Args:
-        clips: what to decode.
-        folder: where the cache lies; collections may share it.
-        size: side of a cached frame in pixels; the aspect is ignored.
-        max_frames: a clip of more frames keeps every 2nd, 4th, 8th … one, as the limit needs; None keeps all.
-        workers: files decoded at once, None for one per core.
+        clips: the clips.
+        folder: of the cache; collections may share it.
+        size: side of a cached frame in pixels; the aspect ratio is ignored.
+        max_frames: a longer clip keeps every 2nd, 4th, 8th … frame, so that the limit holds; None keeps all.
+        workers: files decoded at once; None for one per core.
 
     Returns:
         The readable clips in the order of ``clips``.
 
     Raises:
-        ColocamError: a tag lost all its training clips, no clip can be read, or the disk is too small.
+        ColocamError: a tag has no readable training clip, no clip can be read, or the disk is too small.
     """
     with explain_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ class _Job:
 
 
 def _check_disk(job: _Job, files: Files) -> None:
-    """Refuse to start what cannot end: hours of decoding should not meet a full disk."""
+    """Refuse to start if the frames do not fit on the disk."""
     clips = [clip for group in files for clip in group.values()]
     with ThreadPoolExecutor(job.workers) as executor:
         counts = list(executor.map(_estimate, clips))
@@ -152,12 +152,12 @@ def _decode_file(job: _Job, clips: dict[str, Clip]) -> dict[str, str]:
                 continue
             writers[key].commit()
             if lost := len(clip.frames) and len(clip.frames) - writers[key].seen:
-                warnings[key] = f"{clip.name}: {lost} of {len(clip.frames)} pictures in {clip.path} cannot be read"
+                warnings[key] = f"{clip.name}: {lost} of {len(clip.frames)} images in {clip.path} cannot be read"
         return warnings
 
 
 def _frames(clips: list[Clip], *, threads: int) -> Iterator[VideoFrame]:
-    """Frames of one clip, or of the stretch of a file that holds several."""
+    """Frames of one clip, or of the part of a file that holds several clips."""
     if len(clips) == 1:
         return clip_frames(clips[0], threads=threads)
     ends = [clip.end for clip in clips if clip.end is not None]
@@ -170,7 +170,7 @@ def _check_tags(clips: Sequence[Clip], readable: Sequence[CachedClip]) -> None:
     if lost:
         say(f"warning: {lost} of {len(clips)} clips cannot be read and are left out")
     if not readable:
-        raise ColocamError("not one clip can be read: see the warnings above")
+        raise ColocamError("no clip can be read: see the warnings above")
     left = {entry.clip.tag for entry in readable if entry.clip.split == "train"}
     if empty := sorted({clip.tag for clip in clips if clip.split == "train"} - left):
-        raise ColocamError(f"the tag {empty[0]!r} has no readable training video left: see the warnings above")
+        raise ColocamError(f"the tag {empty[0]!r} has no readable training video: see the warnings above")

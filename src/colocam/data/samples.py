@@ -1,4 +1,4 @@
-"""Frames to measure on: the whole frame at the model's size, with its class and, where someone drew them, its boxes."""
+"""Frames for evaluation: whole frames at the model's size, with their classes and true boxes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ class Samples:
     """Frames of clips.
 
     Attributes:
-        clips: the clips that the frames come from.
-        indices: which frames, clip by clip.
-        classes: (N,) int64, the class of each frame's tag.
+        clips: the clips of the frames.
+        indices: the frames, clip by clip.
+        classes: (N,) int64, index of each frame's tag.
     """
 
     clips: Sequence[CachedClip]
@@ -47,7 +47,7 @@ class Samples:
         return whole(frames, size), self.classes[part].to(device)
 
     def where(self) -> list[tuple[CachedClip, int]]:
-        """Clip and frame number in its video, for each frame."""
+        """The clip of each frame and the frame's index in its video."""
         pairs = zip(self.indices.clips.tolist(), self.indices.frames.tolist(), strict=True)
         return [(self.clips[c], int(self.clips[c].index[f])) for c, f in pairs]
 
@@ -65,7 +65,7 @@ def labelled_samples(
     *,
     present: bool = False,
 ) -> Samples:
-    """The cached frames that carry a label (``present``: a box), at most ``per_clip`` of a clip, evenly spread."""
+    """The cached frames that have a label (with ``present``: a box), at most ``per_clip`` of a clip, evenly spread."""
     chosen = []
     for clip in clips:
         name = clip.clip.name
@@ -87,8 +87,7 @@ def scaled_boxes(samples: Samples, truth: Truth, size: int) -> list[Boxes]:
 
 def _samples(clips: Sequence[CachedClip], tags: Sequence[str], frames: list[list[int]]) -> Samples:
     sizes = torch.tensor([len(chosen) for chosen in frames], dtype=torch.int64)
-    number = torch.arange(len(clips)).repeat_interleave(sizes)
-    classes = torch.tensor([tags.index(clip.clip.tag) for clip in clips], dtype=torch.int64)[number]
-    return Samples(
-        clips, BatchIndices(number, torch.tensor(list(chain.from_iterable(frames)), dtype=torch.int64), number), classes
-    )
+    clip = torch.arange(len(clips)).repeat_interleave(sizes)
+    classes = torch.tensor([tags.index(one.clip.tag) for one in clips], dtype=torch.int64)[clip]
+    frame = torch.tensor(list(chain.from_iterable(frames)), dtype=torch.int64)
+    return Samples(clips, BatchIndices(clip, frame, clip), classes)

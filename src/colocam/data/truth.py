@@ -1,4 +1,4 @@
-"""Ground-truth boxes and presence, kept apart from the catalogue: only the evaluation reads them."""
+"""True boxes and presence, apart from the catalogue: only validation and evaluation read them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ class Truth:
     """Boxes of the labelled frames.
 
     Attributes:
-        frames: clip name → frame index in the video → boxes in original pixels; no box: the object is absent.
+        frames: clip name → frame index in the video → boxes in original pixels; none where the object is absent.
     """
 
     frames: dict[str, dict[int, list[Box]]] = field(repr=False)
@@ -24,15 +24,8 @@ class Truth:
         return self.frames.get(clip, {}).get(frame, [])
 
     def labelled(self, clip: str) -> list[int]:
-        """Sorted indices of the frames that someone has looked at."""
+        """Sorted indices of the labelled frames."""
         return sorted(self.frames.get(clip, {}))
-
-    def present(self, clip: str, frame: int) -> bool:
-        """Whether the object is in the frame; asking about a frame without a label is an error."""
-        labelled = self.frames.get(clip, {})
-        if frame not in labelled:
-            raise ColocamError(f"frame {frame} of {clip!r} has no label: ask only for labelled frames")
-        return bool(labelled[frame])
 
 
 def read_truth(path: Path) -> Truth:
@@ -41,26 +34,26 @@ def read_truth(path: Path) -> Truth:
     One row per box; a frame without the object has one row with ``present`` 0 and no box.
     """
     frames: dict[str, dict[int, list[Box]]] = {}
-    for line, row in enumerate(read_rows(path, required=("clip", "frame", "present", "x1", "y1", "x2", "y2")), start=2):
-        where = f"{path}, row {line}"
+    for row in read_rows(path, required=("clip", "frame", "present", "x1", "y1", "x2", "y2")):
+        where = row.where
         frame = number(row, "frame", where)
         if frame is None or frame < 0 or frame != int(frame) or not row["clip"]:
-            raise ColocamError(f"{where}: a row needs a clip and a frame number from 0, not {row['frame']!r}")
+            raise ColocamError(f"{where}: a row needs a clip and a frame index from 0, got {row['frame']!r}")
         boxes = frames.setdefault(row["clip"], {}).setdefault(int(frame), [])
         present = number(row, "present", where)
         if present not in {0, 1}:
-            raise ColocamError(f"{where}: present is {row['present']!r}, it must be 0 or 1")
+            raise ColocamError(f"{where}: present must be 0 or 1, got {row['present']!r}")
         corners = [number(row, name, where) for name in ("x1", "y1", "x2", "y2")]
         if present:
             boxes.append(box_of_corners(corners, where))
         elif any(corner is not None for corner in corners):
-            raise ColocamError(f"{where}: the object is absent (present is 0) yet has a box: empty x1, y1, x2 and y2")
+            raise ColocamError(f"{where}: present is 0 but there is a box: set present to 1 or clear the box")
     return Truth(frames)
 
 
 def box_of_corners(corners: Sequence[float | None], where: str) -> Box:
-    """Make a box of four cells; ``where`` names file and line in the error."""
+    """Make a box from four cells; ``where`` names file and row in the error."""
     x1, y1, x2, y2 = corners
     if x1 is None or y1 is None or x2 is None or y2 is None or x2 <= x1 or y2 <= y1:
-        raise ColocamError(f"{where}: a box needs x1 < x2 and y1 < y2, not {list(corners)}")
+        raise ColocamError(f"{where}: a box needs x1 < x2 and y1 < y2, got {list(corners)}")
     return Box(x1, y1, x2, y2)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from colocam.errors import ColocamError
+from colocam.errors import ArgumentError, ColocamError
 from colocam.review.doubt import Rows, doubts, frames_of, reason, signs
 from colocam.review.queue import APART, queue
 from colocam.review.review_rows import read_tables
@@ -73,9 +73,9 @@ def review_tables(tables: Sequence[str | Path], out: str | Path, *, share: float
 def check(share: float, apart: float) -> None:
     """Refuse values out of range."""
     if not 0 < share <= 1:
-        raise ColocamError(f"share must be above 0 and at most 1, got {share}")
+        raise ArgumentError("share", f"must be above 0 and at most 1, got {share}")
     if not apart >= 0:
-        raise ColocamError(f"apart must be 0 seconds or more, got {apart}")
+        raise ArgumentError("apart", f"must be 0 seconds or more, got {apart}")
 
 
 def write_queue(out: Path, names: Sequence[str], frames: Sequence[Doubtful]) -> None:

@@ -1,4 +1,4 @@
-"""Checkpoints: a JSON file that names its tensors. The JSON is renamed into place last, so a pair is never half new."""
+"""Checkpoints: a JSON file and the tensor file that it names. The JSON is renamed last, so that both always match."""
 
 import json
 from pathlib import Path
@@ -12,14 +12,14 @@ from colocam.utils.files import atomic_path, write_json
 
 
 def save_tensors(target: Path, tensors: dict[str, Tensor]) -> None:
-    """Write a safetensors file, atomically; through bytes, since safetensors' own writer hides what the disk said."""
+    """Write a safetensors file, atomically; through bytes, since safetensors' own writer hides errors of the disk."""
     data = save({key: value.detach().cpu().contiguous() for key, value in tensors.items()})
     with atomic_path(target) as temporary:
         temporary.write_bytes(data)
 
 
 def save_checkpoint(folder: Path, name: str, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-    """Write ``folder/name.json`` and the tensor file it names; the previous pair stays valid until both are whole."""
+    """Write ``folder/name.json`` and the tensor file it names; the previous pair stays valid until then."""
     weights = folder / f"{name}-{state['step']:07d}.safetensors"
     save_tensors(weights, tensors)
     write_json(folder / f"{name}.json", {**state, "weights": weights.name})
@@ -37,4 +37,4 @@ def load_checkpoint(folder: Path, name: str) -> tuple[dict[str, Tensor], dict[st
         state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return load_file(folder / state["weights"]), state
     except Exception as error:
-        raise ColocamError(f"{path} is damaged ({error}): delete {folder} to train this part anew") from error
+        raise ColocamError(f"{path} is damaged ({error}): delete {folder} to train this part again") from error

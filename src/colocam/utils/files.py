@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: write beside the target, flush, rename."""
+"""Write files atomically: write to a temporary file beside the target, flush, rename."""
 
 import errno
 import json
@@ -17,9 +17,9 @@ _BREAKS = {"Cc", "Zl", "Zp"}  # control characters and separators of lines
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """Give a temporary path in the folder of ``target``; on success it becomes ``target``, on failure it is removed.
+    """Yield a temporary path beside ``target``; on success it becomes ``target``, on failure it is removed.
 
-    The temporary name keeps the target's suffix, since many writers choose the format by it.
+    The temporary name keeps the target's ending, since many writers choose the format by it.
     """
     temporary = target.with_name(f".{target.stem}.{os.getpid()}.tmp{target.suffix}")
     try:
@@ -36,16 +36,16 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(target: Path, marker: str) -> Iterator[Path]:
-    """Give a temporary folder beside ``target``; on success it becomes ``target``, on failure it is removed.
+    """Yield a temporary folder beside ``target``; on success it becomes ``target``, on failure it is removed.
 
-    A ``target`` that is empty, or that this function made and nobody has added a file to, is replaced.
+    An empty ``target`` is replaced, and one that this function made and to which no file was added.
 
     Args:
         target: the folder to make.
-        marker: name of a file in it by which it is known again; it holds the number of files.
+        marker: name of a file in it that marks it as made by this function and holds the number of files.
 
     Raises:
-        ColocamError: ``target`` holds something else.
+        ColocamError: ``target`` holds other files.
     """
     name = target.absolute().name
     beside = target.absolute().parent
@@ -74,7 +74,9 @@ def _refuse_foreign(target: Path, marker: str) -> None:
         if not target.exists() or (target.is_dir() and not any(target.iterdir())):
             return
         if not target.is_dir():
-            raise ColocamError(f"cannot write {target}: a file stands where a folder is needed: choose another folder")
+            raise ColocamError(
+                f"cannot write {target}: there is a file where a folder is needed: choose another folder"
+            )
         try:
             expected = json.loads((target / marker).read_text(encoding="utf-8"))["files"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -89,7 +91,7 @@ def _count_files(folder: Path) -> int:
 
 @contextmanager
 def explain_os_errors(path: Path) -> Iterator[None]:
-    """Turn a full disk, a read-only folder or a missing permission into one line with a remedy."""
+    """Turn a full disk, a read-only folder or a missing permission into an error of one line with a remedy."""
     try:
         yield
     except OSError as error:
@@ -99,10 +101,12 @@ def explain_os_errors(path: Path) -> Iterator[None]:
             errno.EROFS: "the file system is read-only: choose another output folder",
             errno.EACCES: "no permission to write there: choose another output folder",
             errno.EPERM: "no permission to write there: choose another output folder",
-            errno.ENOTDIR: "a file stands where a folder is needed: choose another output folder",
-            errno.EEXIST: "a file stands where a folder is needed: choose another output folder",
-            errno.EISDIR: "a folder stands where a file is needed: choose another output folder",
-        }.get(errno.ENOSPC if "requested and" in str(error) else error.errno or 0)  # numpy names a short write only so
+            errno.ENOTDIR: "there is a file where a folder is needed: choose another output folder",
+            errno.EEXIST: "there is a file where a folder is needed: choose another output folder",
+            errno.EISDIR: "there is a folder where a file is needed: choose another output folder",
+        }.get(
+            errno.ENOSPC if "requested and" in str(error) else error.errno or 0
+        )  # numpy reports a short write by this text alone
         if remedy is None:
             raise
         raise ColocamError(f"cannot write {path}: {remedy}") from error
@@ -115,7 +119,7 @@ def write_text(target: Path, text: str) -> None:
 
 
 def write_json(target: Path, value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
-    """Write ``value`` as indented JSON, atomically; NaN and infinity are refused, since other readers do."""
+    """Write ``value`` as indented JSON, atomically; NaN and infinity are refused, since they are not JSON."""
     write_text(target, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
@@ -126,5 +130,5 @@ def plain(text: str) -> str:
 
 
 def utf8(text: str) -> str:
-    """``text``, as file names may have it, in characters that UTF-8 can hold; others come as their escapes."""
+    """``text`` with every character that UTF-8 cannot hold, as in some file names, replaced by its escape."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

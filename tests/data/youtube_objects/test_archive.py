@@ -274,7 +274,7 @@ def test_lists_of_two_versions(converted, tmp_path):
         shutil.copytree(tmp_path / "lists", converted / name)
     assert "lists-v2.2;" in read_archive(converted, version="2.2").summary
     (converted / "lists-v1.0").rename(converted / "also-2.2")
-    with pytest.raises(ColocamError, match=r"several folders of lists .*: choose one with `lists`"):
+    with pytest.raises(ColocamError, match=r"several folders of split lists .*: choose one with `lists`"):
         read_archive(converted, version="2.2")
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from colocam.errors import ColocamError, InterruptedRunError, suggest
+from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, suggest
 from colocam.lab.study.cells import CannotRunError, run_cell
 from colocam.lab.study.output import Conditions, write_study
 from colocam.lab.study.published import published
@@ -58,7 +58,7 @@ def run_study(
         raise ColocamError(f"no study '{name}'{suggest(name, list(STUDIES))}")
     count = seeds if seeds is not None else 1 if smoke else 3
     if count < 1:
-        raise ColocamError(f"seeds must be 1 or more, got {count}")
+        raise ArgumentError("seeds", f"must be 1 or more, got {count}")
     out = out or Path("studies") / (data_name(data) + "-smoke" * smoke)
     opened = open_data(data, boxes, out / "work" / "world", smoke=smoke)
     lab = Lab(out, opened, preset, config_file, overrides, device, val_boxes, smoke)
