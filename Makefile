@@ -1,4 +1,4 @@
-# Two commands do everything: `make demo` and `make test`. Both set themselves up; `make help` lists all targets.
+# `make demo` and `make test` install colocam into .venv first; `make help` lists all targets.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +10,7 @@ NEED_GB := 8
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
 
-install: $(STAMP)  ## make the virtual environment .venv (once)
+install: $(STAMP)  ## create the virtual environment .venv and install colocam (once)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) scripts/check_machine.py $(NEED_GB)
@@ -24,14 +24,14 @@ demo: install  ## make tagged videos, train both stages on the tags, evaluate, w
 test: install  ## run the tests with coverage
 	$(BIN)/python -m pytest -n 2 --cov=colocam --cov-report=term --cov-fail-under=90
 
-lint: install  ## check format, rules and types
+lint: install  ## check format, lint rules and types
 	$(BIN)/ruff format --check src tests scripts
 	$(BIN)/ruff check src tests scripts
 	$(BIN)/mypy
 
-format: install  ## put the code into the house format
+format: install  ## format the code and apply automatic fixes
 	$(BIN)/ruff format src tests scripts
 	$(BIN)/ruff check --fix src tests scripts
 
-clean:  ## remove the environment and the demo
+clean:  ## remove .venv and the demo folder
 	rm -rf $(VENV) demo

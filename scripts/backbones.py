@@ -1,7 +1,7 @@
-"""Print a table of backbones: python scripts/backbones.py [key=value …] NAME … (keys as in --set, of all names).
+"""Print a table of backbones: python scripts/backbones.py [key=value …] NAME … (keys as in --set, for all names).
 
-Sizes at 224 × 224 and ten classes, with the U-Net of channels 256, 128, 64, 32, 16 as far as the backbone has feature
-maps, and four of these in the head of a transformer. Nothing is downloaded or allocated.
+Sizes at 224 × 224 and ten classes. The U-Net has the channels 256, 128, 64, 32, 16, as many as the backbone has feature
+maps; the head of a transformer has four of them. Nothing is downloaded or allocated.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Before installing: check that Python is new enough and that there is room for torch. Needs no package."""
+"""Check before the installation that Python is new enough and the disk has space for torch. Needs no package."""
 
 import shutil
 import sys

@@ -1,6 +1,6 @@
-"""Draw the README's picture from an evaluated run: python scripts/gallery.py RUN OUT.jpg.
+"""Make the README's image from an evaluated run: python scripts/gallery.py RUN OUT.jpg.
 
-One row of frames per class, the typical case that the evaluation chose by rule; no frame is picked by hand.
+One row of frames per class: the typical case that the evaluation selects by a rule. No frame is selected by hand.
 """
 
 import json

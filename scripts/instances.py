@@ -1,8 +1,8 @@
 """Measure ``--instances`` on videos with several objects: python scripts/instances.py RUN OUT [OBJECTS].
 
-Makes 36 test videos of the demo world (seed 1) with two objects of the class each in OUT; the run was trained on videos
-with one. Localises in them frame by frame and with tracks, and prints the share of the true boxes that are found; the
-boxes stay in OUT as tables for ``colocam evaluate --predictions``.
+Makes 36 test videos of the demo world (seed 1) in OUT, each with two objects of the class; the run was trained on
+videos with one object. Localises objects with and without tracks, and prints the share of the true boxes that are
+found. The boxes stay in OUT as CSV files for ``colocam score``.
 """
 
 import csv

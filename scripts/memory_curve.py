@@ -1,8 +1,8 @@
-"""Peak memory against the length of a video: python scripts/memory_curve.py OUT.png [FRAMES].
+"""Plot peak memory against the length of a video: python scripts/memory_curve.py OUT.png [FRAMES].
 
-Two runs, in a process each: frames made on the spot through ``Localizer.stream``, and an H.264 file from decoding to
-the annotated video and the table, as ``colocam localize`` does it. The model is small and untrained: memory does not
-ask whether boxes are right. Prints the peak of the resident memory up to so many frames, and draws it; for Linux.
+Two runs, each in its own process: generated frames through ``Localizer.stream``, and an H.264 file from decoding to the
+annotated video and the table, as in ``colocam localize``. The model is small and untrained, which does not change the
+memory. Prints and plots the peak of the resident memory after each number of frames. Linux only.
 """
 
 import resource
@@ -19,12 +19,12 @@ import torch
 
 from colocam.config import load_config
 from colocam.inference import AnnotatedVideo, LocalizationTable, Localizer
-from colocam.inference.pipeline import ahead
 from colocam.inference.torch_network import TorchNetwork
 from colocam.lab.measuring.synthetic_frames import make_frames
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.model_file import Card
 from colocam.types import VideoFrame
+from colocam.utils.prefetch import ahead
 from colocam.video.reader import VideoReader
 from colocam.video.writer import VideoWriter
 

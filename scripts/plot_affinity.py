@@ -1,7 +1,7 @@
-"""Draw what `colocam bench affinity --json FILE` measured: python scripts/plot_affinity.py FILE… -o benchmarks.
+"""Plot the results of `colocam bench affinity --json FILE`: python scripts/plot_affinity.py FILE… -o docs/images.
 
-Writes time.svg, milliseconds of the colour term against frames in a sequence beside the paper's figure, one pair of
-curves per file; and error.svg, relative errors against the tolerance, from the first file.
+Writes affinity-time.svg: milliseconds of the colour term against frames in a sequence, beside the paper's figure, one
+pair of curves per file. Writes affinity-error.svg: relative errors against the tolerance, from the first file.
 """
 
 import argparse
@@ -41,13 +41,13 @@ def main() -> None:
     """Read, draw, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", type=Path, nargs="+")
-    parser.add_argument("-o", "--out", type=Path, default=Path("benchmarks"))
+    parser.add_argument("-o", "--out", type=Path, default=Path("docs/images"))
     arguments = parser.parse_args()
     results = [json.loads(path.read_text(encoding="utf-8")) for path in arguments.files]
     arguments.out.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(STYLE):
         for name, figure in (("time", draw_times(results)), ("error", draw_errors(results[0]["tolerance"]))):
-            (arguments.out / f"{name}.svg").write_text(svg(figure), encoding="utf-8")
+            (arguments.out / f"affinity-{name}.svg").write_text(svg(figure), encoding="utf-8")
 
 
 def draw_times(results: Sequence[Row]) -> Figure:

@@ -1,10 +1,10 @@
 """Measure presence: python scripts/presence.py RUN BOXES [SPLIT].
 
-For each way of ``colocam localize --smooth`` on all videos of a split (test unless told), without and with their tag:
-average precision for empty frames (higher is better), calibration error (lower) and, where the tag is not given, the
-share of the frames with the object that are given its class; and what ``--presence`` does: boxes per empty frame before
-→ after, share of the frames with the object that lose their box, and CorLoc (mean over classes, percent; a hidden box
-is a miss) before → after.
+For each mode of ``colocam localize --smooth`` on all videos of a split (default: test), without and with their tag:
+average precision for empty frames (higher is better), calibration error (lower is better) and, where the tag is not
+given, the share of the frames with the object that get its class. Then the effect of ``--presence``: boxes per empty
+frame before → after, share of the frames with the object that lose their box, and CorLoc (mean over classes, percent;
+a hidden box is a miss) before → after.
 """
 
 import sys

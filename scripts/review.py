@@ -1,11 +1,11 @@
 """Measure the review queue: python scripts/review.py RUN BOXES [SPLIT].
 
-On all videos of a split (test unless told), localised as ``colocam localize`` does by default: a frame is wrong if its
-box has an IoU below 0.5 with every true box, or if it has a box and no object. Printed is which share of the wrong
-frames a person finds who checks the first 5, 10 and 20 % of the frames: *seen*, those that were among the checked
-ones, and *found*, those of the same unbroken stretch of wrong frames as a checked one, since who sees a wrong box looks
-at its neighbours. Each for the queue, for the order by doubt alone, for frames at even distances, for random frames
-(mean of 200 orders), and for the best that an order can reach.
+All videos of a split (default: test) are localised with the default options. A frame is wrong if its box has an IoU
+below 0.5 with every true box, or if it has a box and no object. Prints which share of the wrong frames a person finds
+who checks the first 5, 10 and 20 % of the frames. *Seen*: wrong frames among the checked ones. *Found*: also the other
+wrong frames of the same unbroken stretch, since a person who sees a wrong box looks at its neighbours. Compared are the
+queue, the order by doubt alone, frames at even distances, random frames (mean of 200 orders), and the best possible
+order.
 """
 
 import sys

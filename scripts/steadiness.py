@@ -1,8 +1,8 @@
 """Measure boxes over time with and without smoothing: python scripts/steadiness.py RUN BOXES [SPLIT [DEVICE]].
 
-For each way of ``colocam localize --smooth``: CorLoc (mean over classes, percent), change, jitter and sudden shifts of
-the boxes of all clips of a split (val unless told), in pixels of the original video, at the model's stored threshold.
-First the same of the true boxes: what of it is motion.
+For each mode of ``colocam localize --smooth``: CorLoc (mean over classes, percent), change, jitter and sudden shifts of
+the boxes of all clips of a split (default: val), in pixels of the original video, at the model's stored threshold. The
+first row gives the same numbers for the true boxes: the part that is motion.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""Compare thresholds that need no box with the one boxes would choose: python scripts/thresholds.py RUN BOXES.
+"""Compare thresholds that need no box with the best one: python scripts/thresholds.py RUN BOXES.
 
-For each method: CorLoc (mean over classes, percent) on validation and test frames at the best threshold on validation
-frames, and at the mean of the validation maps, at Otsu's threshold of them and at one half, which need no box.
+For each method: CorLoc (mean over classes, percent) on validation and test frames, at the best threshold on validation
+frames and at three thresholds that need no box: the mean of the validation maps, Otsu's threshold of them, one half.
 """
 
 import sys

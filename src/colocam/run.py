@@ -1,21 +1,22 @@
-"""A run folder: configuration, environment, data and where each trained part lies."""
+"""A run folder: its configuration, environment and data, and where each trained part is stored."""
 
 import importlib.metadata
 import json
 import platform
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from colocam.cams.cam_source import CamSource, open_source
-from colocam.config import Backbone, Config, Method, Source, read_config, write_config
+from colocam.cams import CamSource, open_cam
+from colocam.config import Backbone, Config, read_config, write_config
 from colocam.data.cache_entry import CachedClip
 from colocam.data.catalogue import Catalogue
 from colocam.data.frame_cache import cache_frames
 from colocam.errors import ColocamError
-from colocam.metrics import RESERVED
+from colocam.losses import Term
 from colocam.models import Classifier
 from colocam.types import Clip, Split
 from colocam.utils.checkpoint import load_checkpoint
@@ -23,12 +24,20 @@ from colocam.utils.device import choose_device
 from colocam.utils.files import explain_os_errors, write_json
 
 BEGUN = ("environment.json", "data.json")
-"""Written before config.yaml, which makes the folder a run: they alone are what an interruption left."""
+"""Written before config.yaml, which makes the folder a run: without it, they come from an interrupted start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """An open run folder: its configuration, its data and where it computes."""
+    """An open run folder.
+
+    Attributes:
+        folder: the run folder.
+        config: what was trained.
+        catalogue: clips and tags.
+        frames: folder of the decoded frames.
+        device: where networks are run.
+    """
 
     folder: Path
     config: Config
@@ -37,18 +46,18 @@ class Run:
     device: torch.device
 
     def clips(self, *splits: Split) -> list[CachedClip]:
-        """The readable clips of some splits, decoded on first use."""
+        """The readable clips of some splits; their frames are decoded on first use."""
         wanted = [clip for clip in self.catalogue.clips if clip.split in splits]
         return cache_frames(wanted, self.frames, size=self.config.frames.resize, max_frames=self.config.frames.per_clip)
 
     def require(self, split: Split) -> None:
-        """Refuse a split that the run has no video of."""
+        """Raise an error if the run has no video of ``split``."""
         if not self.catalogue.of(split):
             there = sorted({clip.split for clip in self.catalogue.clips})
-            raise ColocamError(f"{self.folder} has no '{split}' video: choose --split {' or '.join(there)}")
+            raise ColocamError(f"{self.folder} has no '{split}' video: choose the split {' or '.join(there)}")
 
     def classifier(self, name: str = "best") -> Classifier:
-        """The trained classifier; ``cam`` is the checkpoint that the CAMs come from, where boxes chose another."""
+        """The trained classifier: the checkpoint ``best``, or ``cam``, which has the best CAMs if there were boxes."""
         saved = load_checkpoint(self.folder / "classifier", name) or load_checkpoint(self.folder / "classifier", "best")
         if saved is None:
             raise ColocamError(f"no trained classifier in {self.folder}: finish 'colocam train' first")
@@ -56,24 +65,24 @@ class Run:
         classifier.load_state_dict(saved[0])
         return classifier.to(self.device).eval()
 
-    def sources(self, *names: Source) -> list[CamSource]:
-        """Sources of class activation maps, all on one classifier, which is not opened for none."""
+    def sources(self, *names: str) -> list[CamSource]:
+        """CAMs by their names in ``CAMS``, all of one classifier, which is loaded only if there are names."""
         if not names:
             return []
-        classifier, clip, tags = self.classifier("cam"), self.config.clip, self.catalogue.tags
-        return [open_source(name, classifier, clip, tags, self.device) for name in names]
+        classifier, tags = self.classifier("cam"), self.catalogue.tags
+        return [open_cam(name, classifier, self.config, tags, self.device) for name in names]
 
-    def model_folder(self, method: Method) -> Path:
-        """Where the model of a method lies: the run folder itself for the first method."""
+    def model_folder(self, method: str) -> Path:
+        """Folder of the model of a method: the run folder itself for the first method."""
         return self.folder if method == self.config.methods[0] else self.folder / method
 
 
 def open_run(folder: str | Path, device: str | None = None) -> Run:
-    """Open a run folder that ``train`` made."""
+    """Open a run folder that ``train`` wrote."""
     folder = Path(folder)
     if not (folder / "config.yaml").is_file() or not (folder / "data.json").is_file():
         raise ColocamError(
-            f"{folder} is not a run folder (config.yaml or data.json is missing): give one 'colocam train' made"
+            f"{folder} is not a run folder (config.yaml or data.json is missing): give one that 'colocam train' wrote"
         )
     data = json.loads((folder / "data.json").read_text(encoding="utf-8"))
     clips = tuple(
@@ -85,11 +94,16 @@ def open_run(folder: str | Path, device: str | None = None) -> Run:
 
 
 def create_run(
-    out: Path, config: Config, catalogue: Catalogue, *, frames: Path, device: str | None, boxes: bool
+    out: Path,
+    config: Config,
+    catalogue: Catalogue,
+    *,
+    frames: Path,
+    device: str | None,
+    boxes: bool,
+    terms: Sequence[Term] = (),
 ) -> Run:
-    """Make the run folder, or check that the one there is of this configuration and these data."""
-    if taken := sorted(RESERVED & set(catalogue.tags)):
-        raise ColocamError(f"the tag {taken[0]!r} has a meaning of its own in the results: rename the tag")
+    """Create the run folder, or check that the existing one has this configuration, these data and loss terms."""
     compute_device = choose_device(device)
     described = {
         "tags": list(catalogue.tags),
@@ -116,24 +130,30 @@ def create_run(
             )
         if json.loads((out / "data.json").read_text(encoding="utf-8")) != described:
             raise ColocamError(f"{out} holds a run on other videos or boxes: choose another folder or delete it")
+        before = _stored_terms(out / "environment.json")
+        if before != (now := {term.name: term.weight for term in terms}):
+            raise ColocamError(
+                f"{out} holds a run with the added loss terms {_named(before)}, not {_named(now)}: "
+                "pass the same 'terms' to colocam.train, or choose another folder"
+            )
     else:
         with explain_os_errors(out):
             out.mkdir(parents=True, exist_ok=True)
             if any(entry.name not in BEGUN and not entry.name.startswith(".") for entry in out.iterdir()):
                 raise ColocamError(f"{out} is not empty and not a run folder: choose another folder")
-        write_json(out / "environment.json", _environment(config))
+        write_json(out / "environment.json", _environment(config, terms))
         write_json(out / "data.json", described)
         write_config(out / "config.yaml", config)
     return Run(out, config, catalogue, frames, compute_device)
 
 
 def untrained(config: Config) -> Backbone:
-    """The backbone without its initial weights, which a trained model does not need."""
+    """The backbone without its initial weights, which a trained model replaces."""
     return config.backbone.model_copy(update={"pretrained": False, "weights": None})
 
 
 def config_difference(old: Config, new: Config) -> str | None:
-    """The first key that differs, with both values."""
+    """The first key that differs, with both values; None if all are equal."""
     before, after = dict(_flat(old.model_dump())), dict(_flat(new.model_dump()))
     key = next((key for key in before | after if before.get(key) != after.get(key)), None)
     return None if key is None else f"{key}: {before.get(key, 'not set')} there, {after.get(key, 'not set')} now"
@@ -146,8 +166,18 @@ def _flat(values: dict[str, object], prefix: str = "") -> list[tuple[str, object
     return flat
 
 
-def _environment(config: Config) -> dict[str, object]:
-    """What a result may depend on beside the configuration."""
+def _stored_terms(path: Path) -> dict[str, float]:
+    described = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    terms: dict[str, float] = described.get("terms", {})  # runs of version 0.1.0 have none
+    return terms
+
+
+def _named(terms: dict[str, float]) -> str:
+    return ", ".join(f"{name} ({weight:g})" for name, weight in terms.items()) or "none"
+
+
+def _environment(config: Config, terms: Sequence[Term]) -> dict[str, object]:
+    """What the result may depend on besides the configuration and the data."""
     packages = (
         "colocam",
         "torch",
@@ -161,6 +191,7 @@ def _environment(config: Config) -> dict[str, object]:
     return {
         "command": sys.argv,
         "seed": config.seed,
+        "terms": {term.name: term.weight for term in terms},
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cpu_threads": torch.get_num_threads(),

@@ -5,7 +5,8 @@ import torch
 
 from colocam.affinity import cuda, engine, grid
 from colocam.affinity.basis import color_basis
-from colocam.losses import CoLocLoss, CRFLoss, coloc, energy, fused
+from colocam.losses import CoLocLoss, CRFLoss, pairwise
+from colocam.losses.pairwise import Weights
 
 FRAMES, PIXELS = 3, 150
 # Few cells keep the interpreter quick.
@@ -113,18 +114,21 @@ def test_energy(space):
     assert relative_error(found_totals, totals) <= ROUNDING
 
 
-@pytest.mark.parametrize("adaptive", [True, False])
-@pytest.mark.parametrize("by_energy", [True, False])
-def test_weigh(adaptive, by_energy):
-    totals = torch.tensor([[9e5, 1e5], [4e3, 1e3], [7.0, 1.0], [0.0, 0.0]], dtype=torch.float64)
-    group = torch.tensor([1, 0, 0, 1, 2, 1] * 5 + [0])
-    group[4::6] = torch.tensor([2, 0, 0, 1, 1])
-    options = {"adaptive": adaptive, "by_energy": by_energy}
-    for found, exact in zip(fused.weigh(totals, group, **options), coloc.weigh(totals, group, **options), strict=True):
-        torch.testing.assert_close(found.double(), exact, rtol=1e-6, atol=0)
+@pytest.mark.parametrize(
+    "weights", [Weights(least, divisor) for least in (1, 2) for divisor in ("none", "affinity", "energy")]
+)
+def test_weigh(weights):
+    totals = torch.tensor([[9e5, 1e5], [4e3, 1e3], [7.0, 1.0]], dtype=torch.float64)
+    group = torch.tensor([1, 0, 0, 1, 1, 1] * 5 + [0, 2])
+    product = torch.rand(len(group), 1500, generator=torch.Generator().manual_seed(0))
+    value, each = pairwise.weigh(totals, group, weights)
+    found, gradient = pairwise._weigh_on_kernels(totals, product.clone(), group, weights)
+    torch.testing.assert_close(found.double(), value, rtol=1e-6, atol=0)
+    torch.testing.assert_close(gradient.double(), (-4 * each)[group, None] * product, rtol=1e-6, atol=0)
+    assert (each[2] == 0) == (weights.least == 2)
 
 
-@pytest.mark.parametrize("loss", ["adaptive", "crf"])
+@pytest.mark.parametrize("loss", ["adaptive", "constant", "crf"])
 def test_losses_through_the_kernels(monkeypatch, loss):
     generator = torch.Generator().manual_seed(1)
     frames = torch.randint(0, 256, (3, 3, 6, 7), generator=generator)
@@ -137,9 +141,7 @@ def test_losses_through_the_kernels(monkeypatch, loss):
         return value, torch.autograd.grad(3 * value, maps)[0]
 
     value, gradient = both()
-    monkeypatch.setattr(engine, "_twin", lambda _: cuda)
-    for module in (coloc, energy):
-        monkeypatch.setattr(module, "on_kernels", lambda _: True)
+    monkeypatch.setattr(engine, "on_kernels", lambda _: True)
     found_value, found_gradient = both()
     torch.testing.assert_close(found_value, value, rtol=ROUNDING, atol=0)
     assert relative_error(found_gradient, gradient) <= ROUNDING

@@ -9,9 +9,9 @@ import torch
 from colocam.affinity import bilateral_product, color_product, dense_bilateral_product, dense_color_product
 from colocam.losses import CoLocLoss, CRFLoss
 
-_spec = importlib.util.spec_from_file_location("pictures", Path(__file__).with_name("pictures.py"))
-pictures = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(pictures)
+_spec = importlib.util.spec_from_file_location("images", Path(__file__).with_name("images.py"))
+images = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(images)
 
 PHOTOGRAPHS = ["astronaut", "coffee", "chelsea", "rocket", "retina"]
 ADVERSARIAL = ["constant", "noise", "between levels", "two colours", "saturated"]
@@ -19,8 +19,8 @@ ROWS = torch.randperm(224 * 224, generator=torch.Generator().manual_seed(0))[:15
 
 
 def picture(name):
-    image = pictures.photograph(name) if name in PHOTOGRAPHS else pictures.adversarial(name)
-    s = pictures.blob()
+    image = images.photograph(name) if name in PHOTOGRAPHS else images.adversarial(name)
+    s = images.blob()
     return image.float(), torch.stack([torch.ones_like(s), s, s - 0.5], dim=-1)
 
 
@@ -30,7 +30,7 @@ def test_color_product_is_within_half_a_percent(name):
     rgb, flat = image.reshape(-1, 3), values.reshape(-1, 3)
     exact = dense_color_product(rgb, flat, rows=ROWS)
     found = color_product(rgb, flat[:, :2].float())[ROWS]
-    assert max(pictures.relative_error(found, exact[:, :2])) <= 0.005
+    assert max(images.relative_error(found, exact[:, :2])) <= 0.005
 
     maps = values[..., 1].float()[None].repeat(2, 1, 1).requires_grad_()
     frames = image.permute(2, 0, 1)[None].repeat(2, 1, 1, 1)
@@ -45,7 +45,7 @@ def test_bilateral_product_is_within_one_percent(name):
     rgb = image.permute(2, 0, 1)[None]
     exact = dense_bilateral_product(rgb, values.permute(2, 0, 1)[None], rows=ROWS)[0].T
     found = bilateral_product(rgb, values[..., :2].permute(2, 0, 1)[None].float())[0].flatten(1).T[ROWS]
-    assert max(pictures.relative_error(found, exact[:, :2])) <= 0.01
+    assert max(images.relative_error(found, exact[:, :2])) <= 0.01
 
     maps = values[..., 1].float()[None].requires_grad_()
     CRFLoss()(rgb, maps).backward()
@@ -58,7 +58,7 @@ def test_error_falls_with_the_tolerance():
     rgb, flat = image.reshape(-1, 3), values.reshape(-1, 3)[:, :2]
     exact = dense_color_product(rgb, flat, rows=ROWS)
     errors = [
-        max(pictures.relative_error(color_product(rgb, flat.float(), tol=tol)[ROWS], exact))
+        max(images.relative_error(color_product(rgb, flat.float(), tol=tol)[ROWS], exact))
         for tol in (1e-1, 3e-2, 1e-2, 3e-3)
     ]
     assert errors == sorted(errors, reverse=True)
@@ -66,7 +66,7 @@ def test_error_falls_with_the_tolerance():
 
 
 def test_space_error_falls_with_the_tolerance():
-    image = pictures.photograph("coffee", 64).permute(2, 0, 1)[None]
+    image = images.photograph("coffee", 64).permute(2, 0, 1)[None]
     values = torch.rand(1, 1, 64, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     exact = dense_bilateral_product(image, values, sigma_xy=20.0).flatten()
     errors = [
@@ -79,10 +79,10 @@ def test_space_error_falls_with_the_tolerance():
 
 @pytest.mark.parametrize("sigma", [3.0, 5.0, 40.0, 300.0, 3000.0])
 def test_any_width_of_the_colour_gaussian(sigma):
-    rgb = pictures.photograph("astronaut", 48).reshape(-1, 3)
+    rgb = images.photograph("astronaut", 48).reshape(-1, 3)
     values = torch.rand(len(rgb), 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     found = color_product(rgb.byte(), values, sigma=sigma)
-    assert max(pictures.relative_error(found, dense_color_product(rgb, values, sigma))) <= 0.005
+    assert max(images.relative_error(found, dense_color_product(rgb, values, sigma))) <= 0.005
 
 
 def test_a_gaussian_narrower_than_the_levels_between_levels():
@@ -97,7 +97,7 @@ def test_a_gaussian_narrower_than_the_levels_between_levels():
 
 @pytest.mark.parametrize("sigma_xy", [2.0, 15.0, 1000.0])
 def test_any_width_of_the_spatial_gaussian(sigma_xy):
-    image = pictures.photograph("chelsea", 40)[:, :33].permute(2, 0, 1)[None]
+    image = images.photograph("chelsea", 40)[:, :33].permute(2, 0, 1)[None]
     values = torch.rand(1, 3, 40, 33, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     exact = dense_bilateral_product(image, values, 15.0, sigma_xy)
     found = bilateral_product(image, values, 15.0, sigma_xy).flatten(2)

@@ -96,9 +96,25 @@ def test_batches_channels_and_types():
     assert out.dtype == torch.float64
     torch.testing.assert_close(out[1, 2], color_product(rgb[1, 2], values[1, 2]))
     torch.testing.assert_close(out[..., 1:2], color_product(rgb.to(torch.int64), values[..., 1:2]))
-    half = color_product(rgb.float(), values.bfloat16())
-    assert half.dtype == torch.bfloat16
-    torch.testing.assert_close(half.double(), out, rtol=2e-2, atol=2e-2)
+    for dtype in (torch.bfloat16, torch.float16):
+        half = color_product(rgb.float(), values.to(dtype))
+        assert half.dtype == torch.float32
+        torch.testing.assert_close(half.double(), out, rtol=2e-2, atol=2e-2)
+
+
+def test_half_precision_does_not_overflow():
+    """float16 ends at 65504, below the sum over the pixels of two frames."""
+    pixels = 100_000
+    values = torch.ones(pixels, 1, dtype=torch.float16, requires_grad=True)
+    found = color_product(torch.full((pixels, 3), 7, dtype=torch.uint8), values)
+    torch.testing.assert_close(found, torch.full_like(found, pixels), rtol=5e-3, atol=0)
+    (gradient,) = torch.autograd.grad(found[:100].sum(), values)
+    assert gradient.dtype == torch.float16
+    torch.testing.assert_close(gradient, torch.full_like(gradient, 100), rtol=5e-3, atol=0)
+    frame = torch.full((1, 3, 300, 300), 7, dtype=torch.uint8)
+    ones = torch.ones(1, 1, 300, 300, dtype=torch.float16)
+    found = bilateral_product(frame, ones, sigma_xy=1e4)
+    torch.testing.assert_close(found, torch.full_like(found, 90_000), rtol=1e-2, atol=0)
 
 
 def test_frames_of_one_id_form_one_sequence():
@@ -240,10 +256,28 @@ def test_memory_is_bounded_by_taking_channels_and_functions_in_turn(monkeypatch)
 
 
 def test_not_a_number_stays_in_its_place_and_harms_no_memory():
-    rgb = colors(30).float()
-    rgb[3] = float("nan")
-    rgb[4] = float("inf")
-    assert color_product(rgb, torch.ones(30, 1)).isnan().any()
+    """The public functions refuse it on the CPU; on CUDA they cannot look."""
+    rgb = colors(1, 30).float().transpose(1, 2)
+    rgb[:, :, 3] = float("nan")
+    rgb[:, :, 4] = float("inf")
+    group, values = torch.zeros(1, dtype=torch.int64), torch.ones(1, 1, 30)
+    assert engine.product(rgb, values, group, 1, engine.Gaussian(15.0, 5e-3)).isnan().any()
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_non_finite_input_is_named_with_count_and_index(bad):
+    rgb, values = colors(2, 6).float(), numbers(2, 6, 3)
+    broken = values.clone()
+    broken[1, 2, 0] = broken[1, 4, 2] = bad
+    with pytest.raises(ColocamError, match=r"color_product: values has 2 NaN or infinite .* index \(1, 2, 0\)"):
+        color_product(rgb, broken)
+    rgb[0, 5, 1] = bad
+    with pytest.raises(ColocamError, match=r"color_product: rgb has 1 NaN or infinite .* index \(0, 5, 1\)"):
+        color_product(rgb, values, sequences=torch.zeros(2, dtype=torch.int64))
+    with pytest.raises(ColocamError, match=r"bilateral_product: rgb has 1 NaN or infinite .* index \(0, 1, 0, 5\)"):
+        bilateral_product(rgb.transpose(1, 2)[:, :, None], values.transpose(1, 2)[:, :, None])
+    with pytest.raises(ColocamError, match=r"bilateral_product: values has 2 NaN or infinite .* index \(1, 0, 0, 2\)"):
+        bilateral_product(colors(2, 6).transpose(1, 2)[:, :, None], broken.transpose(1, 2)[:, :, None])
 
 
 @pytest.mark.parametrize(
@@ -255,16 +289,16 @@ def test_not_a_number_stays_in_its_place_and_harms_no_memory():
         (lambda: color_product(colors(4)[0], numbers(4, 1)[0]), r"rgb \(…, N, 3\)"),
         (lambda: color_product(colors(4), numbers(4, 1).long()), "values must be floating, got torch.int64"),
         (lambda: color_product(colors(4), numbers(4, 1) > 0), "values must be floating"),
-        (lambda: color_product(colors(4).float().requires_grad_(), numbers(4, 1)), "no gradient flows to rgb"),
+        (lambda: color_product(colors(4).float().requires_grad_(), numbers(4, 1)), "rgb must not require a gradient"),
         (lambda: color_product(colors(4).float() * 300, numbers(4, 1)), "rgb must be in 0–255, got colours from"),
         (
             lambda: color_product(colors(4), numbers(4, 1), sequences=torch.tensor([0, -1, 0, 0])),
-            "count from 0, got -1",
+            "0 or larger, got -1",
         ),
-        (lambda: color_product(colors(2, 4), numbers(2, 4, 1), sequences=torch.tensor([0.0, 1.0])), "integer ids"),
+        (lambda: color_product(colors(2, 4), numbers(2, 4, 1), sequences=torch.tensor([0.0, 1.0])), "must be integers"),
         (lambda: color_product(colors(4), numbers(4, 1), sigma=0.0), "sigma must be positive"),
         (lambda: color_product(colors(4), numbers(4, 1), sigma=float("nan")), "sigma must be positive"),
-        (lambda: color_product(colors(4), numbers(4, 1), tol=0.0), "tol is a relative error"),
+        (lambda: color_product(colors(4), numbers(4, 1), tol=0.0), "tol must be a relative error"),
         (lambda: bilateral_product(colors(3, 3).permute(2, 0, 1)[None], numbers(1, 1, 3, 4)), r"rgb \(B, 3, H, W\)"),
         (
             lambda: bilateral_product(colors(1, 3, 3).permute(0, 3, 1, 2), numbers(1, 1, 3, 3), sigma_xy=-1),

@@ -7,7 +7,7 @@ from hypothesis.extra import numpy as hnp
 
 from colocam.boxes import candidate_boxes, largest_boxes
 from colocam.boxes.candidates import FACTORS, LEAST_AREA, MOST, at_own_threshold, explained
-from colocam.boxes.extract import contour_box, contours_of, mask_of_box
+from colocam.boxes.extract import contour_box, mask_of_box
 from colocam.errors import ColocamError
 
 levels_of = hnp.arrays(np.uint8, st.tuples(st.just(2), st.integers(1, 12), st.integers(1, 12)))
@@ -74,8 +74,12 @@ def test_noise_is_no_crowd_of_candidates_and_specks_are_none():
 
 
 def test_thresholds_are_checked():
-    with pytest.raises(ColocamError, match=r"the threshold must lie in 0–1, not 1\.5"):
+    with pytest.raises(ColocamError, match=r"threshold must be in 0–1, got 1\.5"):
         candidate_boxes(np.zeros((1, 4, 4), np.uint8), 1.5)
+
+
+def contours_of(mask):
+    return cv2.findContours(mask.astype(np.uint8), cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE)[0]
 
 
 def with_opencv(level, threshold, factors=FACTORS):

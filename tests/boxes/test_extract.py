@@ -1,3 +1,4 @@
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -99,6 +100,21 @@ def test_torch_and_numpy_agree():
     maps = torch.rand(4, 16, 16, generator=torch.Generator().manual_seed(5))
     for ours, theirs in zip(largest_boxes(maps, 0.6), largest_boxes(maps.numpy(), 0.6), strict=True):
         assert np.array_equal(ours, theirs)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    level=arrays(np.uint8, st.tuples(*[st.integers(1, 14)] * 2), elements=st.sampled_from([0, 9, 90, 255])),
+    threshold=st.floats(0, 1),
+)
+def test_the_box_is_that_of_the_first_largest_contour_of_opencv(level, threshold):
+    mask = level > int(threshold * int(level.max()))
+    contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE)
+    box, found = one(level, threshold)
+    assert found == bool(contours)
+    if contours:
+        x, y, w, h = cv2.boundingRect(max(contours, key=cv2.contourArea))
+        assert box == [x, y, min(x + w, level.shape[1] - 1), min(y + h, level.shape[0] - 1)]
 
 
 def test_no_frames():

@@ -7,12 +7,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from colocam.boxes import boxes_at_levels, levels
-from colocam.boxes.extract import box_of_mask
 from colocam.errors import ColocamError
 
 
+def box_of_mask(mask):
+    """Bounding rectangle of OpenCV's largest contour, clipped to the last pixel."""
+    contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE)
+    x, y, w, h = cv2.boundingRect(max(contours, key=cv2.contourArea))
+    return x, y, min(x + w, mask.shape[1] - 1), min(y + h, mask.shape[0] - 1)
+
+
 def naive(map_):
-    """One contour call for each of the levels below the maximum."""
+    """One call of OpenCV for each of the levels below the maximum."""
     boxes = np.zeros((256, 4), int)
     for level in range(int(map_.max())):
         boxes[level] = box_of_mask(map_ > level)

@@ -6,25 +6,23 @@ import numpy as np
 import pytest
 import torch
 
-from colocam.cams import METHODS, extract, min_max
-from colocam.cams import cam_source as sources
+from colocam.cams import CAMS, Cam, classifier_cams, extract, min_max, open_cam
 from colocam.cams.cam_cache import CamStore, open_cams
-from colocam.cams.cam_source import open_source
-from colocam.config import ClipModel, load_config
+from colocam.config import Config, load_config
 from colocam.data.augment import whole
 from colocam.data.batches import BatchIndices
 from colocam.data.cache_entry import ROW, CachedClip
 from colocam.errors import InterruptedRunError
 from colocam.models import Classifier
-from colocam.models.identity import content_hash
 from colocam.types import Clip
 from colocam.utils import interrupt
+from colocam.utils.content_hash import content_hash
 
 CPU = torch.device("cpu")
 
 
 def source(method, classifier):
-    return open_source(method, classifier, ClipModel(), ["cat", "dog"], CPU)
+    return open_cam(method, classifier, Config(), ["cat", "dog"], CPU)
 
 
 def indices(clips, frames):
@@ -70,7 +68,7 @@ def clips(tmp_path):
     return made
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", classifier_cams())
 def test_stored_cams_are_those_of_the_classifier(method, classifiers, clips, tmp_path, capsys):
     kept = open_cams(source(method, classifiers[0]), clips, ["cat", "dog"], 32, tmp_path / "cams.npy", CPU)
     assert kept.cams.shape == (6, 4, 4)
@@ -85,11 +83,11 @@ def test_stored_cams_are_those_of_the_classifier(method, classifiers, clips, tmp
 def test_they_are_computed_once_and_again_only_if_something_changed(classifiers, clips, tmp_path, monkeypatch):
     calls = []
 
-    def counted(method, classifier, frames, classes):
-        calls.append(len(frames))
-        return extract(method, classifier, frames, classes)
+    def counted(maps):
+        return lambda seen: (calls.append(len(seen.frames)), maps(seen))[1]
 
-    monkeypatch.setattr(sources, "extract", counted)
+    for name in ("cam", "layercam"):
+        monkeypatch.setitem(CAMS, name, Cam(name, counted(CAMS[name].maps)))
     path = tmp_path / "cams.npy"
 
     def computed(classifier, chosen=clips, size=32, method="layercam"):
@@ -112,7 +110,22 @@ def test_they_are_computed_once_and_again_only_if_something_changed(classifiers,
     assert computed(classifiers[1], clips[:2], 24) == 4
 
 
-@pytest.mark.parametrize("method", METHODS)
+def test_another_function_under_the_same_name_is_computed_again(classifiers, monkeypatch):
+    def first(seen):
+        return seen.features[-1].mean(1)
+
+    def second(seen):
+        return seen.features[-1].amax(1)
+
+    identities = []
+    for function in (first, second, first):
+        monkeypatch.setitem(CAMS, "mine", Cam("Mine", function))
+        identities.append(source("mine", classifiers[0]).identity)
+    assert identities[0] == identities[2] != identities[1]
+    assert source("cam", classifiers[0]).identity.keys() == {"method", "classifier"}  # as version 0.1.0 stored it
+
+
+@pytest.mark.parametrize("method", classifier_cams())
 def test_computed_again_they_are_the_same_bytes(method, classifiers, clips, tmp_path):
     files = []
     for number, seed in enumerate((0, 1)):
@@ -126,7 +139,7 @@ def test_computed_again_they_are_the_same_bytes(method, classifiers, clips, tmp_
 
 def test_every_method_has_a_file_of_its_own_content(classifiers, clips, tmp_path):
     kept = {}
-    for method in METHODS:
+    for method in classifier_cams():
         open_cams(source(method, classifiers[0]), clips, ["cat", "dog"], 32, tmp_path / "cams.npy", CPU)
         kept[method] = np.load(tmp_path / "cams.npy")
         assert json.loads((tmp_path / "cams.json").read_text())["source"]["method"] == method

@@ -1,7 +1,5 @@
 """Extraction by name: what it takes, what it gives, and what it leaves behind, which is nothing."""
 
-from typing import get_args
-
 import pytest
 import torch
 from hypothesis import given
@@ -9,10 +7,16 @@ from hypothesis import strategies as st
 from torch import nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
-from colocam.cams import METHODS, extract, min_max
-from colocam.config import Cam
+from colocam.cams import CAMS, CamInputs, classifier_cams, extract, min_max
 from colocam.errors import ColocamError
 from colocam.models.classifier import Classification
+
+METHODS = classifier_cams()
+
+
+def formula(method):
+    """The method as a function of the last features (B, K, h, w) and the head's rows (B, K) alone."""
+    return lambda features, weights: CAMS[method].maps(CamInputs(None, [features], None, None, weights, None))
 
 
 def pictures(count, side=32, seed=0):
@@ -27,9 +31,23 @@ def own(small):
     return deepcopy(small)
 
 
-def test_the_configuration_knows_every_method():
-    assert get_args(Cam) == tuple(METHODS)
-    assert len(set(METHODS.values())) == len(METHODS)
+def test_every_cam_has_a_title_and_clip_is_the_only_one_with_a_model_of_its_own():
+    assert [entry.title for entry in CAMS.values()] == [
+        "CAM", "GradCAM", "GradCAM++", "Smooth-GradCAM++", "XGradCAM", "LayerCAM", "CLIP-ES"
+    ]  # fmt: skip
+    assert [name for name in CAMS if name != "clip-es"] == METHODS
+
+
+def test_a_cam_of_another_model_is_not_one_of_the_classifier(small):
+    with pytest.raises(ColocamError, match="'clip-es' does not come from a classifier: use open_cam"):
+        extract("clip-es", small, pictures(1), torch.tensor([0]))
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (1, 4, 4), (2, 1, 4, 4)])
+def test_maps_of_a_wrong_shape_are_refused(small, monkeypatch, shape):
+    monkeypatch.setitem(CAMS, "flat", CAMS["cam"]._replace(maps=lambda _: torch.zeros(shape)))
+    with pytest.raises(ColocamError, match=r"the CAM 'flat' must return \(2, h, w\) maps, got \("):
+        extract("flat", small, pictures(2), torch.tensor([0, 1]))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +73,7 @@ def test_names_far_from_all_get_the_list(small):
 
 @pytest.mark.parametrize("classes", [torch.tensor([1]), torch.tensor(1), torch.tensor([[0], [1], [2]])])
 def test_one_class_per_frame(small, classes):
-    with pytest.raises(ColocamError, match=r"3 frames need as many classes, not a tensor of shape \("):
+    with pytest.raises(ColocamError, match=r"classes must hold one class for each of the 3 frames, got shape \("):
         extract("cam", small, pictures(3), classes)
 
 
@@ -140,7 +158,7 @@ def test_sums_keep_their_digits_under_autocast(method, small):
             features = small(frames).features[-1]
     assert features.dtype == torch.bfloat16
     assert found.dtype == torch.float32
-    exact = METHODS[method](features.double(), small.head.weight[classes].detach().double())
+    exact = formula(method)(features.double(), small.head.weight[classes].detach().double())
     torch.testing.assert_close(found.double(), exact, rtol=1e-4, atol=1e-6)
 
 
@@ -244,7 +262,7 @@ seeds, factors = st.integers(0, 2**31), st.floats(0.01, 100)
 @pytest.mark.parametrize("method", ["cam", "gradcam", "xgradcam", "layercam"])
 def test_first_order_maps_scale_with_features_and_with_weights(method, seed, factor, signed):
     features, weights = values(seed, signed)
-    function = METHODS[method]
+    function = formula(method)
     torch.testing.assert_close(function(factor * features, weights), factor * function(features, weights))
     torch.testing.assert_close(function(features, factor * weights), factor * function(features, weights))
 
@@ -253,7 +271,7 @@ def test_first_order_maps_scale_with_features_and_with_weights(method, seed, fac
 @pytest.mark.parametrize("method", METHODS)
 def test_units_of_the_features_do_not_matter(method, seed, factor):
     features, weights = values(seed)
-    function = METHODS[method]
+    function = formula(method)
     torch.testing.assert_close(function(features / factor, weights * factor), function(features, weights))
 
 
@@ -261,23 +279,23 @@ def test_units_of_the_features_do_not_matter(method, seed, factor):
 @pytest.mark.parametrize("method", METHODS)
 def test_channels_have_no_order_and_maps_turn_with_the_features(method, seed, order):
     features, weights = values(seed, signed=True)
-    found = METHODS[method](features, weights)
-    torch.testing.assert_close(METHODS[method](features[:, order], weights[:, order]), found)
-    torch.testing.assert_close(METHODS[method](features.flip(3).mT, weights), found.flip(2).mT)
+    found = formula(method)(features, weights)
+    torch.testing.assert_close(formula(method)(features[:, order], weights[:, order]), found)
+    torch.testing.assert_close(formula(method)(features.flip(3).mT, weights), found.flip(2).mT)
 
 
 @given(seed=seeds)
 def test_gradcam_pp_lies_below_half_the_plain_sum(seed):
     """α ≤ ½ for features that are not negative, and tends to ½ as the evidence vanishes."""
     features, weights = values(seed)
-    plain = METHODS["layercam"](features, weights) * 12
-    assert (METHODS["gradcam++"](features, weights) <= plain / 2 + 1e-12).all()
-    faint = METHODS["gradcam++"](1e-9 * features, weights)
+    plain = formula("layercam")(features, weights) * 12
+    assert (formula("gradcam++")(features, weights) <= plain / 2 + 1e-12).all()
+    faint = formula("gradcam++")(1e-9 * features, weights)
     torch.testing.assert_close(faint, 1e-9 * plain / 2)
 
 
 def test_gradcam_pp_leaves_a_channel_without_a_weight_out():
     """2 + w mean(A) = 0: signed features of a channel that takes exactly 2 off the logit."""
     features = torch.stack([torch.full((2, 2), -2.0), torch.arange(4.0).view(2, 2)])[None]
-    found = METHODS["gradcam++"](features, torch.tensor([[1.0, 1.0]]))
+    found = formula("gradcam++")(features, torch.tensor([[1.0, 1.0]]))
     torch.testing.assert_close(found, torch.arange(4.0).view(1, 2, 2) / (2 + 1.5))

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torchcam import methods as torchcam
 
-from colocam.cams import METHODS, extract, min_max
+from colocam.cams import classifier_cams, extract, min_max
 
 THEIRS = {
     "cam": torchcam.CAM,
@@ -65,7 +65,7 @@ def small_frames():
     return torch.randint(256, (6, 3, 32, 40), generator=torch.Generator().manual_seed(1)).float()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", classifier_cams())
 def test_on_timms_resnet18(method, resnet18, large_frames):
     classes = torch.tensor([0, 4, 2, 4])
     found = extract(method, resnet18, large_frames, classes)
@@ -75,7 +75,7 @@ def test_on_timms_resnet18(method, resnet18, large_frames):
     torch.testing.assert_close(min_max(found), expected, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", classifier_cams())
 def test_on_the_small_network(method, small, small_frames):
     classes = torch.tensor([3, 1, 0, 2, 1, 1])
     found = extract(method, small, small_frames, classes)

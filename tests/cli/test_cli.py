@@ -70,13 +70,6 @@ def test_a_tag_with_a_single_video(train, tmp_path, two_tags):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("tag", ["average", "frames", "interval", "threshold", "top1", "top5"])
-def test_tags_that_are_keys_of_the_results(train, tmp_path, two_tags, tag):
-    (two_tags / "cat").rename(two_tags / tag)
-    assert f"the tag '{tag}' has a meaning of its own in the results: rename the tag" in train(two_tags).error
-    assert not (tmp_path / "run").exists()
-
-
 def test_unreadable_files_are_skipped_and_counted(train, tmp_path, two_tags):
     good = (two_tags / "cat" / "good-0.mp4").read_bytes()
     bad = {"empty.mp4": b"", "cut.mp4": good[: len(good) // 3], "text.mp4": b"no video\n" * 99, "pad": bytes(5000)}
@@ -369,7 +362,17 @@ def test_report_and_bench(colocam, trained, tmp_path):
     assert outcome.code == 0
     assert f"wrote {run / 'report' / 'index.html'}" in outcome.err
     assert "<html" in (run / "report" / "index.html").read_text(encoding="utf-8")
-    assert "no bench 'speed'" in colocam("bench", "speed").error
+    assert "no benchmark 'speed'" in colocam("bench", "speed").error
+
+
+@pytest.mark.parametrize(("there", "expected"), [(True, "cuda"), (False, "cpu")])
+def test_benchmarks_run_on_the_gpu_if_there_is_one(colocam, monkeypatch, there, expected):
+    asked = []
+    monkeypatch.setattr("torch.cuda.is_available", lambda: there)
+    monkeypatch.setattr("colocam.lab.bench.bench_cam.run", lambda device, _: asked.append(device))
+    assert colocam("bench", "cam").code == 0
+    assert colocam("bench", "cam", "--device", "cpu").code == 0
+    assert asked == [expected, "cpu"]
 
 
 # real processes
@@ -383,7 +386,7 @@ def colocam_process(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_help_is_quick_and_lists_every_command():
     process = colocam_process("--help")
     assert process.returncode == 0
-    for command in ("demo", "index", "train", "evaluate", "localize", "report", "export", "export-model", "bench"):
+    for command in ("demo", "train", "evaluate", "score", "localize", "export", "export-model", "bench"):
         assert f" {command} " in process.stdout
     loaded = subprocess.run(
         [sys.executable, "-c", "import colocam.cli, sys; print('torch' in sys.modules)"],

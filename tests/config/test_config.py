@@ -1,12 +1,16 @@
 """The configuration is strict, its errors are one line with the remedy, and what is written is read back the same."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.config import (
+    METHODS,
     Config,
+    Method,
     load_config,
     parse_value,
     parse_yaml,
@@ -171,7 +175,10 @@ def test_wrong_types_and_impossible_values_are_refused(override, key, value):
         ("backbone.output_stride=9", "must be one of 8, 16, 32, not 9"),
         ("localizer.sampler=ajacent", "did you mean 'adjacent'?"),
         ("cam=grad-cam", "did you mean 'gradcam'?"),
-        ("cam=occlusion", "valid are cam, gradcam, gradcam++, smooth-gradcam++, xgradcam, layercam"),
+        ("cam=occlusion", "valid are cam, gradcam, gradcam++, smooth-gradcam++, xgradcam, layercam, clip-es"),
+        ("localizer.losses.extra={mine: 1}", "no loss 'mine': register it in colocam.losses.LOSSES first"),
+        ("localizer.losses.extra={crf: 1}", "losses.extra must not hold 'crf'"),
+        ("localizer.losses.weighting=cut", "must be one of adaptive, constant, not 'cut'"),
         ("methods=[colocan]", "did you mean 'colocam'?"),
         ("methods=[fcam, fcam]", "methods must be distinct"),
         ("frames.crop=1000", "frames.crop (1000) must not exceed frames.resize (108)"),
@@ -282,7 +289,7 @@ def test_words_that_old_yaml_takes_for_booleans_stay_words(word):
 
 def test_off_can_be_said_without_quotes(tmp_path):
     file = tmp_path / "mine.yaml"
-    file.write_text("localizer: {color_mean: off, presence: off}\n", encoding="utf-8")
+    file.write_text("localizer: {color_mean: off}\n", encoding="utf-8")
     assert load_config("cpu").localizer.color_mean == "clip"
     for config in (
         load_config("cpu", file=file),
@@ -291,3 +298,57 @@ def test_off_can_be_said_without_quotes(tmp_path):
         assert config.localizer.color_mean == "off"
         write_config(tmp_path / "written.yaml", config)
         assert read_config(tmp_path / "written.yaml") == config
+
+
+STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "run" / "config.yaml"
+
+
+def test_a_configuration_of_version_0_1_0_still_loads():
+    assert {"ema", "presence"} <= yaml.safe_load(STORED.read_text(encoding="utf-8"))["localizer"].keys()
+    config = read_config(STORED)
+    assert config.localizer.losses.extra == {}
+    assert config.localizer.focus
+
+
+@pytest.mark.parametrize("key", ["classifier.ema", "localizer.ema", "classifier.presence", "localizer.presence"])
+def test_a_removed_key_is_refused_unless_it_had_no_effect(key, tmp_path):
+    values = yaml.safe_load(STORED.read_text(encoding="utf-8"))
+    section, name = key.split(".")
+    values[section][name] = 0.9 if name == "ema" else "drop"
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump(values), encoding="utf-8")
+    with pytest.raises(ColocamError) as refused:
+        read_config(file)
+    assert str(refused.value) == (
+        f"{file}: '{key}' was removed after version 0.1.0: delete the key, whose value is {values[section][name]!r}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"loses": {"crf": 0}}, "unknown key 'loses': did you mean 'losses'?"),
+        ({"losses": {"crf": -1}}, "'losses.crf': input should be greater than or equal to 0, not -1"),
+        ({"decoder": "wide"}, "'decoder': input should be a valid array, not 'wide'"),
+    ],
+)
+def test_a_method_with_impossible_settings_is_refused_by_name(monkeypatch, settings, says):
+    monkeypatch.setitem(METHODS, "mine", Method("Mine", settings))
+    assert f"METHODS['mine'] do not fit 'localizer': {says}" in refusal("methods=[mine]")
+
+
+def test_a_method_changes_its_own_keys_and_no_other(monkeypatch):
+    monkeypatch.setitem(METHODS, "mine", Method("Mine", {"decoder": [8, 8], "losses": {"size": 0.5}}))
+    config = load_config(overrides=["methods=[mine]", "localizer.losses.crf=0.25"])
+    mine = config.stage2("mine")
+    assert (mine.decoder, mine.losses.size, mine.losses.crf) == ((8, 8), 0.5, 0.25)
+    assert mine.lr == config.localizer.lr
+
+
+def test_what_stage_1_does_not_read():
+    config = load_config("paper", overrides=["methods=[fcam]", "localizer.epochs=3", "clip.model=there", "seed=4"])
+    kept = config.stage1()
+    assert kept == load_config("paper", overrides=["seed=4"]).stage1()
+    assert (kept.seed, kept.backbone, kept.classifier) == (4, config.backbone, config.classifier)
+    for change in ("classifier.lr=0.5", "frames.crop=8", "cam=cam", "backbone.name=resnet18", "seed=5"):
+        assert load_config("paper", overrides=[change]).stage1() != load_config("paper").stage1()

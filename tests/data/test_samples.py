@@ -89,27 +89,3 @@ def test_batches_are_the_whole_frames_in_order(clips):
     pictures = np.concatenate([clip.frames for clip in clips])
     expected = whole(torch.from_numpy(pictures).permute(0, 3, 1, 2), 8)
     torch.testing.assert_close(torch.cat([frames for frames, _ in parts]), expected)
-
-
-@pytest.mark.parametrize(("batch", "sizes"), [(100, [8]), (5, [5, 3]), (4, [4, 4]), (3, [3, 2, 3]), (1, [1] * 8)])
-def test_a_clips_frames_come_together(clips, batch, sizes):
-    """Of clips with 5 and 3 frames; one with more than a batch is cut into pieces of its own."""
-    samples = spread_samples(clips, TAGS, 100)
-    assert samples.indices.clips.tolist() == [0] * 5 + [1] * 3
-    parts = list(samples.clips_together(8, torch.device("cpu"), batch))
-    found = [frames for frames, _, _ in parts]
-    ((expected, classes),) = samples.batches(8, torch.device("cpu"), batch=100)
-    torch.testing.assert_close(torch.cat(found), expected)
-    assert torch.equal(torch.cat([part for _, part, _ in parts]), classes)
-    at = 0
-    for frames, _, numbers in parts:
-        assert len(frames) == len(numbers) <= batch
-        own = samples.indices.clips[at : at + len(frames)]
-        assert numbers[0] == 0
-        assert torch.equal(own.diff() != 0, numbers.diff() != 0)
-        at += len(frames)
-    assert [len(frames) for frames in found] == sizes
-
-
-def test_no_clips_come_together_to_nothing():
-    assert list(spread_samples([], TAGS, 3).clips_together(8, torch.device("cpu"))) == []

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -14,8 +15,10 @@ from colocam.data.samples import spread_samples
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.prediction_evaluation import evaluate_predictions
+from colocam.evaluation.result import EvaluatedData
 from colocam.evaluation.run_evaluation import evaluate, labelled, maps_of
 from colocam.maps.mapper import Mapper
+from colocam.metrics import CorLoc
 from colocam.run import open_run
 
 TAGS = ["bus", "cat", "owl"]
@@ -82,12 +85,12 @@ def test_maps_of_a_run_give_its_own_evaluation(own, collection, tmp_path, kind):
         maps = {key: ((level + 0.5) / 255.5).astype(np.float32) for key, level in maps.items()}
     folder = save_maps(tmp_path / "maps", maps, ".png" if kind == "png" else ".npy")
     found = evaluate_predictions(folder, collection.truth, manifest=collection.manifest)
-    assert 0 < result["colocam"]["tags-only"]["average"] < result["colocam"]["oracle-per-class"]["average"]
-    for protocol, cell in result["colocam"].items():
-        assert found["maps"][protocol] == {key: cell[key] for key in cell if key not in {"top1", "top5"}}
-    assert found["data"]["missing"] == 0
-    assert found["data"]["frames"] == result["data"]["frames"]
-    assert found["max_box_acc"]["0.5"] == pytest.approx(result["colocam"]["oracle-global"]["frames"])
+    assert 0 < result.methods["colocam"]["tags-only"].average < result.methods["colocam"]["oracle-per-class"].average
+    for protocol, cell in result.methods["colocam"].items():
+        assert found.maps[protocol] == replace(cell, top1=None, top5=None)
+    assert found.data.missing == 0
+    assert found.data.frames == result.data.frames
+    assert found.max_box_acc["0.5"] == pytest.approx(result.methods["colocam"]["oracle-global"].frames)
 
 
 def box_table(path, boxes, tags=None):
@@ -102,16 +105,16 @@ def box_table(path, boxes, tags=None):
 
 def test_boxes_of_a_run_give_its_own_evaluation(own, collection, tmp_path):
     result, maps, chosen = own
-    cell = result["colocam"]["tags-only"]
+    cell = result.methods["colocam"]["tags-only"]
     boxes = {}
     for key, level in maps.items():
-        (box,), (found,) = largest_boxes(level[None], cell["threshold"])
+        (box,), (found,) = largest_boxes(level[None], cell.threshold)
         boxes[key] = scale_boxes(box, (32, 32), FRAME) if found else None
     tags = {key: chosen.get(key, "bus") for key in maps}
     table = box_table(tmp_path / "boxes.csv", boxes, tags)
     again = evaluate_predictions(table, collection.truth, manifest=collection.manifest, size=32)
-    assert again["boxes"] == {key: cell[key] for key in cell if key not in {"threshold", "top5"}}
-    assert again["classification"] == result["classification"]
+    assert again.boxes == replace(cell, threshold=None, top5=None)
+    assert again.classification == result.classification
 
 
 # by hand
@@ -142,18 +145,16 @@ BOXES = {
 
 def test_perfect_boxes(tmp_path, truth):
     found = evaluate_predictions(box_table(tmp_path / "b.csv", BOXES), truth)
-    assert found["boxes"] == {"average": 100, "cat": 100, "dog": 100, "frames": 100, "interval": [100, 100]}
-    assert found["max_box_acc"] == {"0.3": 100, "0.5": 100, "0.7": 100, "mean": 100}
-    assert found["data"] == {
-        "split": "test",
-        "frames": 4,
-        "missing": 0,
-        "boxes": 5,
-        "clips": 3,
-        "videos": 3,
-        "classes": 2,
+    assert found.boxes == CorLoc(100, (100, 100), 100, {"cat": 100, "dog": 100})
+    assert found.max_box_acc == {"0.3": 100, "0.5": 100, "0.7": 100, "mean": 100}
+    assert found.data == EvaluatedData("test", frames=4, videos=3, clips=3, boxes=5, classes=2, missing=0)
+    assert found.classification is None
+    assert found.to_json()["boxes"] == {
+        "average": 100,
+        "interval": [100, 100],
+        "frames": 100,
+        "classes": {"cat": 100, "dog": 100},
     }
-    assert "classification" not in found
 
 
 @pytest.mark.parametrize(
@@ -164,12 +165,12 @@ def test_perfect_boxes(tmp_path, truth):
 def test_shifted_boxes(tmp_path, truth, shift, iou):
     boxes = BOXES | {("a/1", 0): (10 + shift, 10, 29 + shift, 29)}
     found = evaluate_predictions(box_table(tmp_path / "b.csv", boxes), truth)
-    assert found["max_box_acc"] == pytest.approx(
+    assert found.max_box_acc == pytest.approx(
         {f"{least:g}": 100 if iou >= least else 75 for least in (0.3, 0.5, 0.7)}
         | {"mean": np.mean([100 if iou >= least else 75 for least in (0.3, 0.5, 0.7)])}
     )
-    assert found["boxes"]["cat"] == pytest.approx(100 if iou >= 0.5 else 200 / 3)
-    assert found["boxes"]["average"] == pytest.approx((found["boxes"]["cat"] + 100) / 2)
+    assert found.boxes.classes["cat"] == pytest.approx(100 if iou >= 0.5 else 200 / 3)
+    assert found.boxes.average == pytest.approx((found.boxes.classes["cat"] + 100) / 2)
 
 
 def test_several_boxes_a_frame(colocam, tmp_path):
@@ -181,39 +182,49 @@ def test_several_boxes_a_frame(colocam, tmp_path):
     boxes = ["a,0,0,0,9,9,0.5", "a,0,0,0,9,9,0.4", "a,0,20,0,29,5,0.9", "a,0,30,30,39,39,0.1", "a,1,0,0,9,9,0.5"]
     table.write_text("\n".join(["clip,frame,x1,y1,x2,y2,score", *boxes]) + "\n", encoding="utf-8")
     result = evaluate_predictions(table, truth)
-    assert result["boxes"]["frames"] == 100  # the best score of each frame is right at 0.5
-    found = result["instances"]
-    assert (found["frames"], found["boxes"]) == (1, 3)
-    every, one = found["methods"]["boxes"].values()
-    assert [every["recall"][key] for key in ("0.3", "0.5", "0.7")] == pytest.approx([200 / 3, 200 / 3, 100 / 3])
-    assert every["precision"]["mean"] == pytest.approx((50 + 50 + 25) / 3)
-    assert (one["recall"]["0.7"], one["precision"]["0.5"]) == (0, 100)
-    outcome = colocam("evaluate", "--predictions", table, "--boxes", truth, "--size", "40")
+    assert result.boxes.frames == 100  # the best score of each frame is right at 0.5
+    found = result.instances
+    assert (found.frames, found.boxes) == (1, 3)
+    every, one = found.methods["boxes"].values()
+    assert [every.recall[key] for key in ("0.3", "0.5", "0.7")] == pytest.approx([200 / 3, 200 / 3, 100 / 3])
+    assert every.precision["mean"] == pytest.approx((50 + 50 + 25) / 3)
+    assert (one.recall["0.7"], one.precision["0.5"]) == (0, 100)
+    outcome = colocam("score", table, "--boxes", truth, "--size", "40")
     assert "several true boxes: 1, with 3 boxes" in outcome.out
-    squeezed = evaluate_predictions(table, truth, size=80)["instances"]["methods"]["boxes"]["all boxes"]
-    assert squeezed["recall"]["0.3"] == pytest.approx(200 / 3)
+    squeezed = evaluate_predictions(table, truth, size=80).instances.methods["boxes"]["all boxes"]
+    assert squeezed.recall["0.3"] == pytest.approx(200 / 3)
+
+
+def test_corloc_and_recall_use_the_same_true_boxes(tmp_path):
+    """49 · 32/98 is 15.999999999999998 in float64 and 16 in float32: the same corner must be truncated everywhere."""
+    columns = "clip,frame,present,x1,y1,x2,y2,tag,width,height"
+    rows = ["a,0,1,49,49,50,50,cat,98,98", "a,0,1,80,80,90,90,cat,98,98"]
+    truth = truth_table(tmp_path / "t.csv", rows, columns)
+    found = evaluate_predictions(box_table(tmp_path / "b.csv", {("a", 0): (49, 49, 49.1, 49.1)}), truth, size=32)
+    assert found.boxes.average == 100
+    assert found.instances.methods["boxes"]["all boxes"].recall["0.5"] == 50  # one of the two
 
 
 def test_missing_frames_are_wrong_and_reported(colocam, tmp_path, truth):
     boxes = {key: box for key, box in BOXES.items() if key != ("a/1", 7)} | {("a/2", 0): None, ("x", 1): (1, 1, 2, 2)}
     table = box_table(tmp_path / "b.csv", boxes)
     found = evaluate_predictions(table, truth)
-    assert found["boxes"]["cat"] == pytest.approx(100 / 3)
-    assert found["data"]["missing"] == 1  # a row without a box is an answer, too: there is none
-    outcome = colocam("evaluate", "--predictions", table, "--boxes", truth, "--json", tmp_path / "r.json")
+    assert found.boxes.classes["cat"] == pytest.approx(100 / 3)
+    assert found.data.missing == 1  # a row without a box is an answer, too: there is none
+    outcome = colocam("score", table, "--boxes", truth, "--json", tmp_path / "r.json")
     assert outcome.code == 0
     assert "MISSING: 1 of 4 frames have no prediction and count as wrong" in outcome.out
-    assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8")) == found
+    assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8")) == found.to_json()
 
 
 def test_top_1_needs_class_and_box(tmp_path, truth):
     tags = dict(zip(BOXES, ["cat", "dog", "cat", "dog"], strict=True))
     boxes = BOXES | {("d/1", 3): (50, 50, 60, 60)}
     found = evaluate_predictions(box_table(tmp_path / "b.csv", boxes, tags), truth)
-    assert found["boxes"]["top1"]["average"] == pytest.approx((200 / 3 + 0) / 2)
-    assert found["boxes"]["average"] == pytest.approx(50)
-    assert found["classification"]["accuracy"] == pytest.approx(75)
-    assert found["classification"]["per_class"] == pytest.approx({"cat": 200 / 3, "dog": 100})
+    assert found.boxes.top1.average == pytest.approx((200 / 3 + 0) / 2)
+    assert found.boxes.average == pytest.approx(50)
+    assert found.classification.accuracy == pytest.approx(75)
+    assert found.classification.classes == pytest.approx({"cat": 200 / 3, "dog": 100})
 
 
 def test_boxes_at_the_published_size(tmp_path):
@@ -222,14 +233,14 @@ def test_boxes_at_the_published_size(tmp_path):
     truth = truth_table(tmp_path / "t.csv", ["a,0,1,20,10,61,30,cat,448,112", "b,0,1,0,0,9,9,dog,448,112"], columns)
     table = box_table(tmp_path / "b.csv", {("a", 0): (20, 10, 40, 30), ("b", 0): (0, 0, 9, 9)})
     # in frame pixels 21·21 of 42·21; at 224 (10, 20, 20, 60) in (10, 20, 30, 60): 11·41 of 21·41
-    assert evaluate_predictions(table, truth)["boxes"]["cat"] == 100
-    assert evaluate_predictions(table, truth, size=224)["boxes"]["cat"] == 100
+    assert evaluate_predictions(table, truth).boxes.classes["cat"] == 100
+    assert evaluate_predictions(table, truth, size=224).boxes.classes["cat"] == 100
     table = box_table(tmp_path / "b.csv", {("a", 0): (20, 10, 38.5, 30), ("b", 0): (0, 0, 9, 9)})
-    assert evaluate_predictions(table, truth)["boxes"]["cat"] == 0  # 19.5 of 42 columns
-    assert evaluate_predictions(table, truth, size=224)["boxes"]["cat"] == 0  # 10.25 of 21
+    assert evaluate_predictions(table, truth).boxes.classes["cat"] == 0  # 19.5 of 42 columns
+    assert evaluate_predictions(table, truth, size=224).boxes.classes["cat"] == 0  # 10.25 of 21
     table = box_table(tmp_path / "b.csv", {("a", 0): (20, 10, 39.2, 30), ("b", 0): (0, 0, 9, 9)})
-    assert evaluate_predictions(table, truth)["boxes"]["cat"] == 0  # 20.2 of 42
-    assert evaluate_predictions(table, truth, size=224)["boxes"]["cat"] == 100  # 10.6 of 21
+    assert evaluate_predictions(table, truth).boxes.classes["cat"] == 0  # 20.2 of 42
+    assert evaluate_predictions(table, truth, size=224).boxes.classes["cat"] == 100  # 10.6 of 21
 
 
 # maps
@@ -257,14 +268,14 @@ def test_maps_by_hand(tmp_path, map_truth):
     dog[14:18, 14:18] = 255
     folder = save_maps(tmp_path / "maps", {("cat/test", 0): map_of((10, 10, 29, 29)), ("dog/test", 0): dog})
     found = evaluate_predictions(folder, map_truth)
-    assert list(found["maps"]) == ["oracle-per-class", "oracle-global", "tags-only"]  # no validation map
-    assert found["maps"]["oracle-global"]["average"] == 100
-    threshold = found["maps"]["oracle-global"]["threshold"]
+    assert list(found.maps) == ["tags-only", "oracle-global", "oracle-per-class"]  # no validation map
+    assert found.maps["oracle-global"].average == 100
+    threshold = found.maps["oracle-global"].threshold
     assert threshold * 200 >= 20
     assert 20 <= threshold * 255 < 100
     cat, dog_values = (np.array(m, float) * 255 // m.max() / 255 for m in (map_of((10, 10, 29, 29)), dog))
-    assert found["maps"]["tags-only"]["threshold"] == pytest.approx((cat.mean() + dog_values.mean()) / 2)
-    assert found["data"]["threshold_maps"] == 2
+    assert found.maps["tags-only"].threshold == pytest.approx((cat.mean() + dog_values.mean()) / 2)
+    assert found.data.threshold_maps == 2
 
 
 def test_validation_maps_choose(tmp_path, map_truth):
@@ -275,25 +286,25 @@ def test_validation_maps_choose(tmp_path, map_truth):
     high[10:30, 10:30] = 255
     maps = {("cat/val", 0): low, ("dog/val", 0): low, ("cat/test", 0): low, ("dog/test", 0): high}
     found = evaluate_predictions(save_maps(tmp_path / "maps", maps), map_truth)
-    assert found["maps"]["validation"]["cat"] == 100
-    assert found["maps"]["validation"]["dog"] == 0
-    assert found["maps"]["oracle-per-class"]["average"] == 100
-    assert found["data"]["validation_frames"] == found["data"]["threshold_maps"] == 2
+    assert found.maps["validation"].classes["cat"] == 100
+    assert found.maps["validation"].classes["dog"] == 0
+    assert found.maps["oracle-per-class"].average == 100
+    assert found.data.validation_frames == found.data.threshold_maps == 2
 
 
 def test_maps_of_any_size(tmp_path, map_truth):
     large = cv2.resize(map_of((10, 10, 29, 29)), (96, 120), interpolation=cv2.INTER_NEAREST)
     folder = save_maps(tmp_path / "maps", {("cat/test", 0): large, ("dog/test", 0): map_of((0, 0, 47, 39))[::2, ::2]})
     found = evaluate_predictions(folder, map_truth)
-    assert (found["maps"]["oracle-per-class"]["cat"], found["maps"]["oracle-per-class"]["dog"]) == (100, 0)
+    assert (found.maps["oracle-per-class"].classes["cat"], found.maps["oracle-per-class"].classes["dog"]) == (100, 0)
 
 
 def test_a_missing_map(tmp_path, map_truth):
     folder = save_maps(tmp_path / "maps", {("cat/test", 0): map_of((10, 10, 29, 29))})
     found = evaluate_predictions(folder, map_truth)
-    assert found["data"]["missing"] == 1
-    assert found["maps"]["oracle-per-class"]["dog"] == 0
-    assert found["maps"]["oracle-per-class"]["cat"] == 100
+    assert found.data.missing == 1
+    assert found.maps["oracle-per-class"].classes["dog"] == 0
+    assert found.maps["oracle-per-class"].classes["cat"] == 100
 
 
 def test_pxap(colocam, tmp_path, map_truth):
@@ -301,46 +312,44 @@ def test_pxap(colocam, tmp_path, map_truth):
     folder = save_maps(tmp_path / "maps", maps)
     perfect = {key: (level > 100).astype(np.uint8) * 255 for key, level in maps.items()}
     masks = save_maps(tmp_path / "masks", perfect, ".png")
-    assert evaluate_predictions(folder, map_truth, masks=masks)["pxap"] == pytest.approx(100)
+    assert evaluate_predictions(folder, map_truth, masks=masks).pxap == pytest.approx(100)
     # half of the object dark: its pixels are found together with the ground, at a precision of 800 in 3840
     maps["dog/test", 0] = np.full((40, 48), 20, np.uint8)
     save_maps(folder, maps)
     expected = 50 + 50 * 800 / 3840
-    outcome = colocam("evaluate", "--predictions", folder, "--boxes", map_truth, "--masks", masks)
+    outcome = colocam("score", folder, "--boxes", map_truth, "--masks", masks)
     assert f"PxAP: {expected:.1f}" in outcome.out
     assert "per-class" in outcome.out
     # ignored pixels do not count
     for key, mask in perfect.items():
         perfect[key] = np.where(mask == 0, 128, mask).astype(np.uint8)
     masks = save_maps(tmp_path / "masks", perfect, ".png")
-    assert evaluate_predictions(folder, map_truth, masks=masks)["pxap"] == pytest.approx(100)
+    assert evaluate_predictions(folder, map_truth, masks=masks).pxap == pytest.approx(100)
     shutil.rmtree(folder / "dog")
-    assert evaluate_predictions(folder, map_truth, masks=masks)["pxap"] == pytest.approx(100)
+    assert evaluate_predictions(folder, map_truth, masks=masks).pxap == pytest.approx(100)
     (masks / "cat").rename(masks / "cow")
     (masks / "dog").rename(masks / "ewe")
-    with pytest.raises(ColocamError, match="not one mask is of an evaluated frame"):
+    with pytest.raises(ColocamError, match="has no mask of an evaluated frame"):
         evaluate_predictions(folder, map_truth, masks=masks)
 
 
 # what cannot be evaluated
 
 
-def test_wrong_commands(colocam, tmp_path, truth, map_truth, trained):
+def test_wrong_commands(colocam, tmp_path, truth, map_truth):
     table = box_table(tmp_path / "b.csv", BOXES)
     maps = save_maps(tmp_path / "maps", {("cat/test", 0): map_of((10, 10, 29, 29))})
-    predicted = ("evaluate", "--predictions", table)
-    assert "give either run folders or --predictions" in colocam("evaluate", "--boxes", truth).error
-    assert "give either run folders or --predictions" in colocam(*predicted, trained, "--boxes", truth).error
-    assert "--size is for --predictions" in colocam("evaluate", trained, "--boxes", truth, "--size", 224).error
-    assert "--split must be one of" in colocam(*predicted, "--boxes", truth, "--split", "tset").error
-    assert "--masks need maps" in colocam(*predicted, "--boxes", truth, "--masks", maps).error
-    folder = ("evaluate", "--predictions", maps, "--boxes", map_truth)
-    assert "--size is for boxes" in colocam(*folder, "--size", 224).error
+    assert "no prediction for" in colocam("score", table, "--boxes", map_truth).error
+    assert "--split must be one of" in colocam("score", table, "--boxes", truth, "--split", "tset").error
+    assert "masks are for predicted maps" in colocam("score", table, "--boxes", truth, "--masks", maps).error
+    folder = ("score", maps, "--boxes", map_truth)
+    assert "size is for predicted boxes" in colocam(*folder, "--size", 224).error
     assert "has no box for a 'train' frame" in colocam(*folder, "--split", "train").error
-    assert "there is no such file" in colocam("evaluate", "--predictions", "no.csv", "--boxes", truth).error
+    assert "there is no such file" in colocam("score", "no.csv", "--boxes", truth).error
+    assert colocam("evaluate", "--boxes", truth).code == 2  # no run
 
 
 def test_predictions_of_other_clips(tmp_path, truth):
     table = box_table(tmp_path / "b.csv", {("elsewhere", 0): (1, 1, 2, 2)})
-    with pytest.raises(ColocamError, match="not one prediction is of a 'test' frame with a box"):
+    with pytest.raises(ColocamError, match="has no prediction for a 'test' frame with a true box"):
         evaluate_predictions(table, truth)

@@ -15,16 +15,18 @@ from colocam.config import load_config
 from colocam.data.samples import labelled_samples
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
+from colocam.evaluation.result import EvaluatedData, read_evaluation
 from colocam.evaluation.run_evaluation import evaluate, maps_of, methods_of_run, open_evaluation_set
 from colocam.maps.color_mean import with_color_mean
 from colocam.maps.postprocess import finish
 from colocam.models.model_file import load_model
+from colocam.report import write_report
 from colocam.report.console import print_evaluations
 from colocam.run import open_run
 from colocam.training import train
 
 METHODS = ["layercam", "fcam", "colocam"]
-PROTOCOLS = ["oracle-per-class", "oracle-global", "validation", "tags-only"]
+PROTOCOLS = ["tags-only", "validation", "oracle-global", "oracle-per-class"]
 TAGS = ["bus", "cat", "owl"]
 
 
@@ -100,56 +102,51 @@ def class_means(hits, classes):
 @pytest.mark.parametrize("method", ["fcam", "colocam"])
 def test_numbers_against_a_count_by_hand(evaluated, collection, method):
     folder, result = evaluated
-    tags_only = result[method]["tags-only"]["threshold"]
+    tags_only = result.methods[method]["tags-only"].threshold
     grid = np.append(np.arange(1000) / 1000, tags_only)
     hits, classes = hits_by_hand(folder, method, collection.truth, "test", grid)
     means = 100 * class_means(hits, classes)
-    assert result["data"]["frames"] == len(hits) == 12
-    per_class = result[method]["oracle-per-class"]
-    assert [per_class[tag] for tag in TAGS] == pytest.approx(means.max(1))
-    assert per_class["average"] == pytest.approx(means.max(1).mean())
-    assert result[method]["oracle-global"]["frames"] == pytest.approx(100 * hits.mean(0).max())
-    assert result[method]["tags-only"]["average"] == pytest.approx(means[:, -1].mean())
-    chosen = result[method]["validation"]["threshold"]
+    assert result.data.frames == len(hits) == 12
+    per_class = result.methods[method]["oracle-per-class"]
+    assert [per_class.classes[tag] for tag in TAGS] == pytest.approx(means.max(1))
+    assert per_class.average == pytest.approx(means.max(1).mean())
+    assert result.methods[method]["oracle-global"].frames == pytest.approx(100 * hits.mean(0).max())
+    assert result.methods[method]["tags-only"].average == pytest.approx(means[:, -1].mean())
+    chosen = result.methods[method]["validation"].threshold
     held_out, held_out_classes = hits_by_hand(folder, method, collection.truth, "val", [*grid, chosen], per_clip=3)
     scores = class_means(held_out, held_out_classes).mean(0)
     assert scores[-1] == pytest.approx(scores.max())
     (at,) = np.flatnonzero(np.isclose(grid, chosen, atol=1e-12))[:1]
-    assert result[method]["validation"]["average"] == pytest.approx(means[:, at].mean())
+    assert result.methods[method]["validation"].average == pytest.approx(means[:, at].mean())
 
 
 def test_the_file_is_what_was_returned(evaluated):
     folder, result = evaluated
-    assert json.loads((folder / "evaluation.json").read_text(encoding="utf-8")) == result
-    assert list(result) == [*METHODS, "classification", "data"]
-    assert result["data"] == {
-        "split": "test",
-        "frames": 12,
-        "empty_frames": 3,
-        "boxes": 12,
-        "clips": 3,
-        "videos": 3,
-        "classes": 3,
-    }
+    written = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
+    assert written == result.to_json()
+    assert list(written) == ["format", "methods", "classification", "data"]
+    assert list(written["methods"]) == METHODS
+    assert read_evaluation(folder / "evaluation.json") == result
+    assert result.data == EvaluatedData("test", frames=12, videos=3, clips=3, boxes=12, classes=3, empty_frames=3)
 
 
 def test_every_method_under_every_protocol(evaluated):
     _, result = evaluated
     for method in METHODS:
-        assert list(result[method]) == PROTOCOLS
-        for protocol, cell in result[method].items():
-            assert set(cell) == {"average", *TAGS, "frames", "interval", "threshold", "top1", "top5"}
-            assert cell["average"] == pytest.approx(np.mean([cell[tag] for tag in TAGS]))
-            low, high = cell["interval"]
-            assert 0 <= low <= cell["average"] <= high <= 100
-            assert 0 <= cell["top1"]["average"] <= cell["top5"]["average"] <= cell["average"] + 1e-9
-            assert cell["top5"]["average"] == pytest.approx(cell["average"])  # three classes are always among five
-            taus = cell["threshold"].values() if protocol == "oracle-per-class" else [cell["threshold"]]
+        assert list(result.methods[method]) == PROTOCOLS
+        for protocol, cell in result.methods[method].items():
+            assert list(cell.classes) == TAGS
+            assert cell.average == pytest.approx(np.mean([cell.classes[tag] for tag in TAGS]))
+            low, high = cell.interval
+            assert 0 <= low <= cell.average <= high <= 100
+            assert 0 <= cell.top1.average <= cell.top5.average <= cell.average + 1e-9
+            assert cell.top5.average == pytest.approx(cell.average)  # three classes are always among five
+            taus = cell.threshold.values() if protocol == "oracle-per-class" else [cell.threshold]
             assert all(0 <= tau <= 1 for tau in taus)
-        best = result[method]["oracle-per-class"]["average"]
-        assert all(cell["average"] <= best + 1e-9 for cell in result[method].values())
-        global_best = result[method]["oracle-global"]["frames"]
-        assert all(result[method][p]["frames"] <= global_best + 1e-9 for p in ("validation", "tags-only"))
+        best = result.methods[method]["oracle-per-class"].average
+        assert all(cell.average <= best + 1e-9 for cell in result.methods[method].values())
+        global_best = result.methods[method]["oracle-global"].frames
+        assert all(result.methods[method][p].frames <= global_best + 1e-9 for p in ("validation", "tags-only"))
 
 
 def test_classification_against_the_network(evaluated, collection):
@@ -157,18 +154,18 @@ def test_classification_against_the_network(evaluated, collection):
     frames, _, classes = frames_and_boxes(folder, collection.truth, "test")
     with torch.no_grad():
         right = load_model(folder).net(frames).class_logits.argmax(1).numpy() == classes
-    assert result["classification"]["accuracy"] == pytest.approx(100 * right.mean())
+    assert result.classification.accuracy == pytest.approx(100 * right.mean())
     each = {tag: 100 * right[classes == c].mean() for c, tag in enumerate(TAGS)}
-    assert result["classification"]["per_class"] == pytest.approx(each)
+    assert result.classification.classes == pytest.approx(each)
 
 
 def test_several_cams_side_by_side(run, collection, evaluated):
     """The run's own comes first; each is judged by its own maps; nothing else changes."""
     result = evaluate(run, collection.truth, cams=("cam", "gradcam++", "layercam", "cam"))
-    assert list(result)[:5] == ["layercam", "cam", "gradcam++", "fcam", "colocam"]
+    assert list(result.methods) == ["layercam", "cam", "gradcam++", "fcam", "colocam"]
     _, alone = evaluated
-    assert {name: result[name] for name in alone} == alone
-    assert json.loads((run / "evaluation.json").read_text(encoding="utf-8")) == result
+    assert {name: result.methods[name] for name in alone.methods} == alone.methods
+    assert read_evaluation(run / "evaluation.json") == result
     with np.load(run / "cases.npz", allow_pickle=False) as cases:
         shown = [name.removeprefix("heatmaps__") for name in cases.files if name.startswith("heatmaps__")]
     assert shown == ["layercam", "cam", "gradcam++", "fcam", "colocam"]
@@ -179,20 +176,55 @@ def test_several_cams_side_by_side(run, collection, evaluated):
     maps -= maps.amin((1, 2), keepdim=True)
     maps /= maps.amax((1, 2), keepdim=True)
     maps = F.interpolate(maps[:, None], size=(32, 32), mode="bilinear")[:, 0].numpy()
-    cell = result["cam"]["tags-only"]
-    predicted, found = largest_boxes((maps * 255).astype(np.uint8), cell["threshold"])
+    cell = result.methods["cam"]["tags-only"]
+    predicted, found = largest_boxes((maps * 255).astype(np.uint8), cell.threshold)
     right = [bool(found[i]) and inclusive_iou(predicted[i], boxes[i]) >= 0.5 for i in range(len(frames))]
-    assert cell["frames"] == pytest.approx(100 * np.mean(right))
+    assert cell.frames == pytest.approx(100 * np.mean(right))
 
 
 def test_no_cam_at_all(run, collection):
-    assert list(evaluate(run, collection.truth, cams=()))[:2] == ["fcam", "colocam"]
+    assert list(evaluate(run, collection.truth, cams=()).methods) == ["fcam", "colocam"]
 
 
 def test_an_unknown_cam_is_refused_before_any_map(run, collection):
     with pytest.raises(ColocamError, match="no CAM method 'scorecam'"):
         evaluate(run, collection.truth, cams=("layercam", "scorecam"))
     assert not (run / "evaluation.json").exists()
+
+
+def test_equal_logits_are_no_right_class(run, collection):
+    """A classifier that says the same of every class is right about none; five of three classes hold every one."""
+    classifier = open_run(run).classifier()
+    with torch.no_grad():
+        for parameter in (classifier.head.weight, classifier.head.bias):
+            parameter.zero_()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("colocam.run.Run.classifier", lambda *_: classifier)
+        result = evaluate(run, collection.truth, cams=())
+    assert result.classification.accuracy == 0
+    for cell in result.methods["colocam"].values():
+        assert cell.top1.average == 0
+        assert cell.top5.average == cell.average
+
+
+def test_tags_named_as_keys_of_the_result(collection, tmp_path, tiny, frame_cache):
+    """ "average", "frames" and "interval" are tags like any other, from training to the report."""
+    names = dict(zip(TAGS, ("average", "frames", "interval"), strict=True))
+    manifest, parent = tmp_path / "manifest.csv", collection.manifest.parent
+    header, *rows = collection.manifest.read_text(encoding="utf-8").splitlines()
+    lines = [",".join([f"{parent / path}", names[tag], *rest]) for path, tag, *rest in (row.split(",") for row in rows)]
+    manifest.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+    folder = train(manifest, tmp_path / "run", load_config(overrides=tiny), frames=frame_cache)
+    result = evaluate(folder, collection.truth)
+    for cells in result.methods.values():
+        for cell in cells.values():
+            assert list(cell.classes) == list(names.values())
+            assert cell.average == pytest.approx(np.mean(list(cell.classes.values())))
+    assert read_evaluation(folder / "evaluation.json") == result
+    print_evaluations([result])
+    page = write_report(folder).read_text(encoding="utf-8")
+    for tag in names.values():
+        assert f'<th scope="row">{tag}</th>' in page
 
 
 def test_the_same_again(evaluated, collection):
@@ -216,40 +248,40 @@ def test_cases_for_the_gallery(evaluated):
     assert {case["group"] for case in meta} >= {"best", "empty"}
     assert {case["tag"] for case in meta} == set(TAGS)
     assert all(0 < case["probability"] <= 1 for case in meta)
-    assert result["data"]["empty_frames"] == 3
+    assert result.data.empty_frames == 3
 
 
 def test_other_splits(run, collection):
     result = evaluate(run, collection.truth, split="val")
-    assert result["data"]["split"] == "val"
-    assert result["data"]["frames"] == 12
-    assert evaluate(run, collection.truth, split="train")["data"]["videos"] == 6
+    assert result.data.split == "val"
+    assert result.data.frames == 12
+    assert evaluate(run, collection.truth, split="train").data.videos == 6
 
 
 def test_without_validation_boxes_there_is_no_validation_protocol(run, collection, tmp_path, capsys):
     table = only(collection, tmp_path / "test.csv", lambda row: "/test-" in row[0])
     result = evaluate(run, table)
     for method in METHODS:
-        assert list(result[method]) == ["oracle-per-class", "oracle-global", "tags-only"]
+        assert list(result.methods[method]) == ["tags-only", "oracle-global", "oracle-per-class"]
     print_evaluations([result])
     assert "validation" not in capsys.readouterr().out
 
 
 def test_frames_with_several_boxes(run, collection, tmp_path, evaluated, capsys):
     """A second box in frame 2 of each test video; only those frames count."""
-    assert "instances" not in evaluated[1]
+    assert evaluated[1].instances is None
     table = tmp_path / "two.csv"
     more = "".join(f"{tag}/test-0,2,1,1,1,9,8\n" for tag in TAGS)
     table.write_text(collection.truth.read_text(encoding="utf-8") + more, encoding="utf-8")
     result = evaluate(run, table)
-    found = result["instances"]
-    assert (found["frames"], found["boxes"]) == (3, 6)
-    assert list(found["methods"]) == METHODS
-    for method, ways in found["methods"].items():
+    found = result.instances
+    assert (found.frames, found.boxes) == (3, 6)
+    assert list(found.methods) == METHODS
+    for method, ways in found.methods.items():
         assert list(ways) == ["tags-only", "oracle-global", "one box"]
-        assert ways["tags-only"]["threshold"] == ways["one box"]["threshold"]
-        assert ways["one box"]["threshold"] == pytest.approx(result[method]["tags-only"]["threshold"])
-        assert ways["one box"]["recall"]["mean"] <= 50
+        assert ways["tags-only"].threshold == ways["one box"].threshold
+        assert ways["one box"].threshold == pytest.approx(result.methods[method]["tags-only"].threshold)
+        assert ways["one box"].recall["mean"] <= 50
     print_evaluations([result])
     assert "several true boxes: 3, with 6 boxes" in capsys.readouterr().out
 
@@ -259,10 +291,10 @@ def test_a_class_without_frames_is_left_out_of_the_average(run, collection, tmp_
     result = evaluate(run, table)
     for method in METHODS:
         for protocol in PROTOCOLS:
-            cell = result[method][protocol]
-            assert cell["owl"] is None
-            assert cell["average"] == pytest.approx((cell["bus"] + cell["cat"]) / 2)
-    assert result["classification"]["per_class"]["owl"] is None
+            cell = result.methods[method][protocol]
+            assert cell.classes["owl"] is None
+            assert cell.average == pytest.approx((cell.classes["bus"] + cell.classes["cat"]) / 2)
+    assert result.classification.classes["owl"] is None
     print_evaluations([result])
     assert "–" in capsys.readouterr().out
 
@@ -299,9 +331,9 @@ def test_a_run_whose_data_name_no_test_split(collection, tmp_path, tiny, frame_c
             (videos / tag).mkdir(parents=True, exist_ok=True)
             shutil.copy(collection.videos / tag / f"train-{number}.mp4", videos / tag)
     folder = train(videos, tmp_path / "run", load_config(overrides=tiny))
-    with pytest.raises(ColocamError, match="has no 'test' video: choose --split train or val"):
+    with pytest.raises(ColocamError, match="has no 'test' video: choose the split train or val"):
         evaluate(folder, collection.truth)
-    assert evaluate(folder, collection.truth, split="val")["data"]["videos"] == 3
+    assert evaluate(folder, collection.truth, split="val").data.videos == 3
     assert not list(frame_cache.glob("*.tmp*"))
 
 
@@ -312,8 +344,8 @@ def test_videos_that_are_gone_are_no_reason_to_stop(run, collection, tmp_path, c
             clip["path"] = str(tmp_path / "gone.mp4")
     (run / "data.json").write_text(json.dumps(data), encoding="utf-8")
     result = evaluate(run, collection.truth)
-    assert result["data"]["videos"] == 2
-    assert result["colocam"]["tags-only"]["owl"] is None
+    assert result.data.videos == 2
+    assert result.methods["colocam"]["tags-only"].classes["owl"] is None
     err = capsys.readouterr().err
     assert "warning: skipped owl/test-0" in err
     assert "gone.mp4: there is no such file" in err
@@ -327,36 +359,37 @@ def test_maps_of_all_methods_may_be_completed_by_colour(run, collection, color_m
     evaluation_set = open_evaluation_set(opened, collection.truth)
     for name, mapper in methods_of_run(opened, ["layercam"]).items():
         assert mapper.color_mean == "off"
-        parts = []
-        for frames, classes, clips in evaluation_set.evaluated.samples.clips_together(32, opened.device):
-            ids = clips if color_mean == "clip" else torch.arange(len(frames))
-            with torch.inference_mode():
-                parts.append(to_8bit(with_color_mean(frames, mapper.draw(frames, classes)[0], ids)).numpy())
-        grid = np.array([found[name]["tags-only"]["threshold"]])
-        hits = evaluation_set.evaluated.hits(np.concatenate(parts), grid)
+        samples = evaluation_set.evaluated.samples
+        ((frames, classes),) = samples.batches(32, opened.device, batch=len(samples))
+        clips = samples.indices.clips.unique(return_inverse=True)[1]
+        ids = clips if color_mean == "clip" else torch.arange(len(frames))  # a clip is one shot and one window
+        with torch.inference_mode():
+            maps = to_8bit(with_color_mean(frames, mapper.draw(frames, classes)[0], ids)).numpy()
+        grid = np.array([found.methods[name]["tags-only"].threshold])
+        hits = evaluation_set.evaluated.hits(maps, grid)
         means = evaluation_set.evaluated.frames.class_means(hits)[:, 0]
-        assert found[name]["tags-only"]["average"] == pytest.approx(100 * means.mean())
+        assert found.methods[name]["tags-only"].average == pytest.approx(100 * means.mean())
 
 
 def test_maps_of_decoders_may_be_focused_on_the_tag(run, collection):
     """Against decoders' maps and LayerCAMs of the tags, finished here and counted; CAMs stay as they are."""
     plain, found = evaluate(run, collection.truth), evaluate(run, collection.truth, focus=True)
-    assert found["layercam"] == plain["layercam"]
+    assert found.methods["layercam"] == plain.methods["layercam"]
     opened = open_run(run)
     evaluation_set = open_evaluation_set(opened, collection.truth)
     method = opened.config.methods[0]
     draw, as_is = (methods_of_run(opened, [], focus=focus)[method].draw for focus in (True, False))
     classifier = load_model(run).net.classifier  # with kernels rounded as they are stored
     parts = []
-    for frames, classes, _ in evaluation_set.evaluated.samples.clips_together(32, opened.device):
+    for frames, classes in evaluation_set.evaluated.samples.batches(32, opened.device):
         with torch.inference_mode():
             cams = extract("layercam", classifier, frames, classes)
             torch.testing.assert_close(min_max(draw(frames, classes)[1]), min_max(cams), atol=1e-4, rtol=1e-4)
             parts.append(to_8bit(finish(frames, as_is(frames, classes)[0], None, cams)).numpy())
-    grid = np.array([found[method]["tags-only"]["threshold"]])
+    grid = np.array([found.methods[method]["tags-only"].threshold])
     hits = evaluation_set.evaluated.hits(np.concatenate(parts), grid)
     means = evaluation_set.evaluated.frames.class_means(hits)[:, 0]
-    assert found[method]["tags-only"]["average"] == pytest.approx(100 * means.mean())
+    assert found.methods[method]["tags-only"].average == pytest.approx(100 * means.mean())
 
 
 def test_focus_on_the_command_line(colocam, run, collection):

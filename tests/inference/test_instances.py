@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from colocam import Localizer
+from colocam.boxes.iou import iou
 from colocam.errors import ColocamError
 from colocam.export import FORMATS
 from colocam.export.read_tables import read_videos
 from colocam.inference.localize import localize_file
-from colocam.metrics import inclusive_iou
 from colocam.models.model_file import load_model
 from colocam.video.reader import decode
 
@@ -55,7 +55,7 @@ def card(trained):
 
 
 def right(box, time):
-    return inclusive_iou(np.array(box), np.array(boxes_at(time))).max() > 0.7
+    return iou(np.array(box), np.array(boxes_at(time)), inclusive=True).max() > 0.7
 
 
 @pytest.mark.parametrize("smooth", ["offline", "online", "none"])

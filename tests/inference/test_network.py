@@ -1,48 +1,73 @@
-"""What a Localizer asks of a network: answers, and to begin with a batch before those of the last are taken."""
+"""The interface between a Localizer and an engine: shapes are checked, maps post-processed where they are."""
 
 import numpy as np
 import pytest
+import torch
 
 from colocam.boxes import to_8bit
-from colocam.inference.network import AS_THEY_ARE, Finish, begin
+from colocam.errors import ColocamError
+from colocam.inference.network import NetworkOutput, PostProcessing, checked, completed, postprocess
 
-ANSWERS = ("logits", "maps", "peaks")
-PICTURES = np.zeros((2, 4, 4, 3), np.uint8)
-
-
-def test_a_network_without_a_beginning_is_asked_once():
-    asked = []
-
-    def network(pictures):
-        asked.append(len(pictures))
-        return ANSWERS
-
-    wait = begin(network, PICTURES)
-    assert asked == [2]
-    assert (wait(), wait()) == (ANSWERS, ANSWERS)
-    assert asked == [2]
+FRAMES = np.zeros((2, 8, 8, 3), np.uint8)
+FRAMES[:, :, :4, 0], FRAMES[:, :, 4:, 2] = 200, 200  # left half red, right half blue
 
 
-def test_a_network_with_a_beginning_of_its_own_is_not_called():
-    class Own:
-        def begin(self, pictures, finish):
-            return lambda: (len(pictures), finish)
-
-    assert begin(Own(), PICTURES)() == (2, AS_THEY_ARE)
-    assert begin(Own(), PICTURES, "asked")() == (2, "asked")
+def output(maps=None):
+    shapes = {"logits": (2, 3), "maps": (2, 8, 8), "peaks": (2, 3), "activations": (2, 3, 4, 4)}
+    parts = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    return NetworkOutput(**parts, frames=FRAMES)._replace(**({} if maps is None else {"maps": maps}))
 
 
+def as_tensors(arrays):
+    frames = torch.from_numpy(arrays.frames).permute(0, 3, 1, 2)
+    return NetworkOutput(*(torch.from_numpy(part) for part in arrays[:4]), frames)
+
+
+@pytest.mark.parametrize("tensors", [False, True])
+def test_outputs_of_the_right_shapes_pass(tensors):
+    given = as_tensors(output()) if tensors else output()
+    assert checked(given, 2, 3) is given
+    assert completed(given).result() is given
+
+
+@pytest.mark.parametrize(
+    ("field", "shape", "wanted"),
+    [
+        ("logits", (2, 4), r"\(2, 3\)"),
+        ("maps", (2, 1, 8, 8), r"\(2, any, any\)"),
+        ("maps", (1, 8, 8), r"\(2, any, any\)"),
+        ("peaks", (2,), r"\(2, 3\)"),
+        ("activations", (2, 4, 4), r"\(2, 3, any, any\)"),
+        ("frames", (2, 8, 8), r"\(2, any, any, any\)"),
+    ],
+)
+def test_a_wrong_shape_is_named(field, shape, wanted):
+    broken = output()._replace(**{field: np.zeros(shape, np.float32)})
+    with pytest.raises(ColocamError, match=rf"^the network's {field} must have the shape {wanted}, got \({shape[0]},"):
+        checked(broken, 2, 3)
+
+
+@pytest.mark.parametrize("tensors", [False, True])
 @pytest.mark.parametrize("levels", [False, True])
-def test_maps_are_completed_by_colour_for_a_network_that_cannot(levels):
-    """Left half red with a bright spot, right half blue: the spot spreads over the red of both frames, not the blue."""
-    pictures = np.zeros((2, 8, 8, 3), np.uint8)
-    pictures[:, :, :4, 0], pictures[:, :, 4:, 2] = 200, 200
+def test_maps_are_completed_by_colour(levels, tensors):
+    """A bright spot on the red half of frame 0 spreads over the red of both frames, not over the blue."""
     maps = np.zeros((2, 8, 8), np.float32)
     maps[0, 2:4, 1:3] = 1
-    given = to_8bit(maps) if levels else maps
-    logits, completed, _ = begin(lambda _: (7, given, None), pictures, Finish(np.zeros(2, np.int64)))()
-    assert logits == 7
+    given = output(to_8bit(maps) if levels else maps)
+    given = as_tensors(given) if tensors else given
+    parts = [NetworkOutput(*(part[at : at + 1] for part in given)) for at in (0, 1)]  # of two passes
+    logits, found, peaks = postprocess(parts, PostProcessing(np.zeros(2, np.int64)))()
+    assert logits.shape == peaks.shape == (2, 3)
+    scale, rounding = (255, 1.5 / 255) if found.dtype == np.uint8 else (1, 1e-3)
     mean = 4 / 64  # of the red pixels of both frames
-    np.testing.assert_allclose(completed[1, :, :4], 2 / 3 * mean, atol=1e-3)
-    np.testing.assert_allclose(completed[0, 2:4, 1:3], 1 / 3 + 2 / 3 * mean, atol=1e-3)
-    np.testing.assert_allclose(completed[:, :, 4:], 0, atol=1e-3)
+    np.testing.assert_allclose(found[1, :, :4] / scale, 2 / 3 * mean, atol=rounding)
+    np.testing.assert_allclose(found[0, 2:4, 1:3] / scale, 1 / 3 + 2 / 3 * mean, atol=rounding)
+    np.testing.assert_allclose(found[:, :, 4:] / scale, 0, atol=rounding)
+
+
+@pytest.mark.parametrize("tensors", [False, True])
+def test_maps_stay_as_they_are_unless_asked(tensors):
+    given = output(np.random.default_rng(0).random((2, 8, 8), np.float32))
+    found = postprocess([as_tensors(given) if tensors else given], PostProcessing())()
+    for one, two in zip(found, given[:3], strict=True):
+        np.testing.assert_array_equal(one, two)

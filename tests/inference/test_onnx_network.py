@@ -85,7 +85,7 @@ def test_a_run_folder_without_torch(trained, video, tmp_path):
     assert process.returncode == 1
     assert process.stderr == (
         f"error: torch, which the run folder {trained} needs, is not installed: pip install torch, "
-        "or give a file of 'colocam export-model'\n"
+        "or give an ONNX file of 'colocam export-model'\n"
     )
 
 
@@ -111,7 +111,9 @@ def test_frames_that_share_memory_or_lie_apart(onnx_file):
     network, card = open_onnx(onnx_file)
     large = np.random.default_rng(1).integers(0, 256, (6, card.size, card.size, 4)).astype(np.uint8)
     apart = large[::2, :, ::-1, :3]
-    for one, two in zip(network(apart), network(np.ascontiguousarray(apart)), strict=True):
+    for one, two in zip(
+        network.submit(apart).result(), network.submit(np.ascontiguousarray(apart)).result(), strict=True
+    ):
         np.testing.assert_array_equal(one, two)
 
 
@@ -188,7 +190,7 @@ def test_no_such_file(tmp_path):
 
 def test_it_runs_on_the_cpu_alone(onnx_file):
     assert Localizer.load(onnx_file, "cpu").tags == ("bus", "cat", "owl")
-    with pytest.raises(ColocamError, match=r"^--device cuda: .*model\.onnx runs on the CPU: leave --device out"):
+    with pytest.raises(ColocamError, match=r"^device cuda: .*model\.onnx runs on the CPU only: use cpu"):
         Localizer.load(onnx_file, "cuda")
 
 

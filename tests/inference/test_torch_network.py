@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import nn
 
-from colocam.boxes import to_8bit
 from colocam.config import load_config
 from colocam.inference import torch_network
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
@@ -87,13 +86,15 @@ def test_only_norms_behind_a_convolution_used_once_are_folded():
 @pytest.mark.parametrize("count", [1, 5])
 def test_answers_are_those_of_the_trained_network(small, count):
     pictures = np.random.default_rng(0).integers(0, 256, (count, SIDE, SIDE, 3)).astype(np.uint8)
-    logits, maps, peaks = TorchNetwork(small, CPU, size=SIDE)(pictures)
+    logits, maps, peaks, activations, frames = TorchNetwork(small, CPU, size=SIDE).submit(pictures).result()
     with torch.no_grad():
         seen = small(torch.from_numpy(pictures).permute(0, 3, 1, 2))
     np.testing.assert_allclose(logits, seen.class_logits.numpy(), atol=1e-4)
     np.testing.assert_allclose(maps, foreground(seen.map_logits).numpy(), atol=1e-5)
     np.testing.assert_allclose(peaks, seen.peaks.numpy(), atol=1e-4)
-    assert {logits.dtype, maps.dtype, peaks.dtype} == {np.dtype(np.float32)}
+    np.testing.assert_allclose(activations, seen.activations.numpy(), atol=1e-4)
+    np.testing.assert_array_equal(frames.permute(0, 2, 3, 1).numpy(), pictures)
+    assert {logits.dtype, maps.dtype, peaks.dtype, activations.dtype} == {torch.float32}
 
 
 def test_pictures_are_not_copied_on_a_cpu(small):
@@ -102,79 +103,6 @@ def test_pictures_are_not_copied_on_a_cpu(small):
     assert frames.shape == (2, 3, SIDE, SIDE)
     assert frames.data_ptr() == pictures.ctypes.data
     assert frames.is_contiguous(memory_format=torch.channels_last)
-
-
-def test_a_cpu_never_compiles(small, monkeypatch):
-    monkeypatch.setattr(torch_network, "COMPILE_AFTER", 2)
-    monkeypatch.setattr(torch, "compile", lambda *_, **__: pytest.fail("compiled"))
-    run = TorchNetwork(small, CPU, size=SIDE)
-    for _ in range(3):
-        run(np.zeros((2, SIDE, SIDE, 3), np.uint8))
-
-
-def test_compiling_takes_the_place_of_the_eager_network(small, monkeypatch):
-    made = []
-
-    def compile_(function, *, dynamic):
-        assert not dynamic
-        made.append(function)
-        return lambda frames: tuple(part + 1 for part in function(frames))
-
-    monkeypatch.setattr(torch, "compile", compile_)
-    run = TorchNetwork(small, CPU, size=SIDE)
-    frames = run.upload(np.zeros((2, SIDE, SIDE, 3), np.uint8))
-    before = run.infer(frames)
-    run.compile()
-    for one, two in zip(before, run.infer(frames), strict=True):
-        torch.testing.assert_close(one + 1, two)
-    assert len(made) == 1
-
-
-def test_the_whole_pass_is_one_graph(small):
-    """What the compiler is given has nothing in it that it must leave to Python; it is traced here, not generated."""
-    run = TorchNetwork(small, CPU, size=SIDE)
-    frames = run.upload(np.random.default_rng(0).integers(0, 256, (2, SIDE, SIDE, 3)).astype(np.uint8))
-
-    def whole(frames):
-        logits, maps, peaks, activations = run.eager(frames)
-        return logits, to_8bit(maps), peaks, activations  # as on a GPU
-
-    traced = torch.compile(whole, dynamic=False, fullgraph=True, backend="eager")
-    with torch.no_grad():
-        for one, two in zip(whole(frames), traced(frames), strict=True):
-            torch.testing.assert_close(one, two)
-
-
-def test_a_network_that_cannot_be_compiled_goes_on(small, monkeypatch, capsys):
-    def compile_(_function, **_options):
-        def fails(_frames):
-            raise RuntimeError("no compiler\nand more")
-
-        return fails
-
-    monkeypatch.setattr(torch, "compile", compile_)
-    run = TorchNetwork(small, CPU, size=SIDE)
-    frames = run.upload(np.zeros((2, SIDE, SIDE, 3), np.uint8))
-    before = run.infer(frames)
-    run.compile()
-    for _ in range(2):
-        for one, two in zip(before, run.infer(frames), strict=True):
-            torch.testing.assert_close(one, two)
-    assert capsys.readouterr().err == "the network stays as it is, compiling it failed: no compiler\n"
-
-
-def test_running_out_of_memory_is_no_failure_of_the_compiler(small, monkeypatch):
-    def compile_(_function, **_options):
-        def fails(_frames):
-            raise torch.OutOfMemoryError("40 GB")
-
-        return fails
-
-    monkeypatch.setattr(torch, "compile", compile_)
-    run = TorchNetwork(small, CPU, size=SIDE)
-    run.compile()
-    with pytest.raises(torch.OutOfMemoryError):
-        run.infer(torch.zeros(1, 3, SIDE, SIDE, dtype=torch.uint8))
 
 
 def test_one_map_stands_for_two(small):
@@ -191,10 +119,10 @@ def test_one_map_stands_for_two(small):
 def test_batches_under_way_do_not_mix(small):
     run = TorchNetwork(small, CPU, size=SIDE)
     batches = [np.full((2 + n, SIDE, SIDE, 3), 40 * n, np.uint8) for n in range(5)]
-    waits = [run.begin(batch) for batch in batches]
-    for batch, wait in reversed(list(zip(batches, waits, strict=True))):
-        for one, two in zip(wait(), run.infer(run.upload(batch))[:3], strict=True):
-            np.testing.assert_allclose(one, two.numpy(), atol=1e-5)
+    futures = [run.submit(batch) for batch in batches]
+    for batch, future in reversed(list(zip(batches, futures, strict=True))):
+        for one, two in zip(future.result(), run.infer(run.upload(batch)), strict=True):
+            torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
 
 
 def test_nobody_elses_threads_change(small):
@@ -204,7 +132,7 @@ def test_nobody_elses_threads_change(small):
     torch.set_num_threads(3)
     try:
         run = TorchNetwork(small, CPU, size=SIDE)
-        run(np.zeros((2, SIDE, SIDE, 3), np.uint8))
+        run.submit(np.zeros((2, SIDE, SIDE, 3), np.uint8)).result()
         assert torch.get_num_threads() == 3
         with ThreadPoolExecutor(1) as new:
             assert new.submit(torch.get_num_threads).result() == 3
@@ -217,9 +145,9 @@ def test_nobody_elses_threads_change(small):
 
 def test_an_error_in_a_batch_is_raised_where_its_answers_are_asked_for(small):
     run = TorchNetwork(small, CPU, size=SIDE)
-    wait = run.begin(np.zeros((2, SIDE, SIDE, 5), np.uint8))
+    future = run.submit(np.zeros((2, SIDE, SIDE, 5), np.uint8))
     with pytest.raises(RuntimeError):
-        wait()
+        future.result()
 
 
 def test_what_autocast_would_cast_is_held_in_bfloat16_and_nothing_else(small):

@@ -25,7 +25,7 @@ def test_from_nothing_to_a_report(small_world, colocam, tiny_sets, tmp_path, mon
     page = (run / "report" / "index.html").read_text(encoding="utf-8")
     assert page.count("<img") + page.count("<svg") > 5
     result = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))
-    assert [*result][:3] == ["layercam", "fcam", "colocam"]
+    assert [*result["methods"]] == ["layercam", "fcam", "colocam"]
     assert result["data"]["videos"] == 6
     for name in ("LayerCAM", "F-CAM", "CoLo-CAM"):
         assert name in outcome.out

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from colocam.errors import ColocamError
-from colocam.losses import CoLocLoss, CRFLoss, coloc
+from colocam.losses import CoLocLoss, CRFLoss
+from colocam.losses.pairwise import Weights, weigh
 
 FRAMES, HEIGHT, WIDTH = 5, 4, 6
 SEQUENCES = torch.tensor([1, 0, 1, 2, 0])
@@ -124,7 +125,7 @@ def test_alike_colours_with_alike_maps_cost_less():
 
 def test_energy_weight_of_the_published_code_is_the_agreement():
     totals = torch.tensor([[10.0, 1.0]], dtype=torch.float64)
-    value, weights = coloc.weigh(totals, torch.zeros(2, dtype=torch.int64), adaptive=True, by_energy=False)
+    value, weights = weigh(totals, torch.zeros(2, dtype=torch.int64), Weights(2, "affinity"))
     assert weights.item() == pytest.approx(1 / 7)
     assert value.item() == pytest.approx(3 / 7)
 
@@ -139,8 +140,31 @@ def test_non_finite_input_is_named(bad, name):
         ("CRFLoss", lambda: CRFLoss()(arguments["frames"], arguments["maps"])),
         ("CoLocLoss", lambda: CoLocLoss()(arguments["frames"], arguments["maps"], SEQUENCES)),
     ):
-        with pytest.raises(ColocamError, match=rf"{where}: {name} holds 1 NaN or Inf, the first at \(0,"):
+        with pytest.raises(
+            ColocamError, match=rf"{where}: {name} has 1 NaN or infinite values, the first at index \(0,"
+        ):
             call()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_the_gradient_has_the_type_of_the_maps_and_the_loss_is_never_half(dtype):
+    frames, maps = inputs(dtype)
+    for loss in (CoLocLoss(SIGMA)(frames, maps, SEQUENCES, 3), CRFLoss(SIGMA, SIGMA_XY)(frames, maps)):
+        assert loss.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+        assert torch.autograd.grad(loss, maps)[0].dtype == dtype
+
+
+def test_a_second_derivative_is_refused():
+    frames, maps = inputs()
+    (gradient,) = torch.autograd.grad(CRFLoss(SIGMA, SIGMA_XY)(frames, maps).square(), maps, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+def test_frames_with_gradient_are_refused():
+    frames, maps = inputs()
+    with pytest.raises(ColocamError, match="CRFLoss: frames must not require a gradient"):
+        CRFLoss()(frames.double().requires_grad_(), maps)
 
 
 def test_wrong_options_and_shapes_are_named():
@@ -149,7 +173,7 @@ def test_wrong_options_and_shapes_are_named():
         CoLocLoss(divisor="mass")
     with pytest.raises(ColocamError, match="'adaptive' or 'constant'"):
         CoLocLoss(weighting="none")
-    with pytest.raises(ColocamError, match="must hold 5 ids"):
+    with pytest.raises(ColocamError, match="one index for each of 5 maps"):
         CoLocLoss()(frames, maps, SEQUENCES[:2])
     with pytest.raises(ColocamError, match=r"CRFLoss: needs frames \(B, 3, H, W\)"):
         CRFLoss()(frames, maps[:2])

@@ -32,7 +32,7 @@ def test_same_distribution_as_drawing_videos_one_by_one():
     videos = np.where(tags == 0, generator.integers(0, 9, 90), 100 + generator.integers(0, 5, 90))
     values = (generator.random(90) < 0.2 + 0.6 * (videos % 2)).astype(float)
     frames = frames_of(tags, videos)
-    ours = resampled_means(values, frames, draws=4000, seed=1)
+    ours = resampled_means(values, frames, samples=4000, seed=1)
     theirs = drawn_by_hand(values, frames, 4000, 2)
     for a, b in zip(ours, theirs, strict=True):
         assert a.mean() == pytest.approx(b.mean(), abs=0.01)
@@ -43,7 +43,7 @@ def test_same_distribution_as_drawing_videos_one_by_one():
 def test_spread_comes_from_videos_not_from_frames():
     """Two videos, one all right and one all wrong: a mean of 0, ½ or 1, however many frames there are."""
     frames = frames_of([0] * 1000, [0] * 500 + [1] * 500, ("cat",))
-    average, overall = resampled_means(np.arange(1000) < 500, frames, draws=2000)
+    average, overall = resampled_means(np.arange(1000) < 500, frames, samples=2000)
     assert set(np.unique(average)) == {0, 0.5, 1}
     assert np.bincount((2 * average).astype(int)) / 2000 == pytest.approx([0.25, 0.5, 0.25], abs=0.05)
     assert np.array_equal(average, overall)
@@ -76,7 +76,7 @@ def test_class_means_of_rows_and_of_an_absent_class():
 
 
 @pytest.mark.parametrize(
-    ("tags", "videos", "text"), [([0, 1], [0], "2 tags but 1"), ([2], [0], "0–1"), ([-1], [0], "0–1")]
+    ("tags", "videos", "text"), [([0, 1], [0], "got 2 and 1"), ([2], [0], "0–1"), ([-1], [0], "0–1")]
 )
 def test_bad_frames_are_refused(tags, videos, text):
     with pytest.raises(ColocamError, match=text):

@@ -67,13 +67,13 @@ def test_bad_input_is_refused():
     maps, masks = np.zeros((1, 2, 2)), np.zeros((1, 2, 2), bool)
     with pytest.raises(ColocamError, match="shape"):
         pixel_histograms(maps, masks[0])
-    with pytest.raises(ColocamError, match="outside 0–1"):
+    with pytest.raises(ColocamError, match="must be in 0–1"):
         pixel_histograms(maps - 1, masks)
     with pytest.raises(ColocamError, match="foreground"):
         pxap(pixel_histograms(maps, masks))
-    with pytest.raises(ColocamError, match="no frame"):
+    with pytest.raises(ColocamError, match="has no True"):
         average_precision(np.zeros(3), np.zeros(3, bool))
-    with pytest.raises(ColocamError, match="shape"):
+    with pytest.raises(ColocamError, match="scores and present"):
         average_precision(np.zeros(3), np.zeros(2, bool))
 
 
@@ -94,5 +94,5 @@ def test_calibration_error_of_true_probabilities_is_small():
 
 
 def test_calibration_error_wants_pairs():
-    with pytest.raises(ColocamError, match="probabilities of shape"):
+    with pytest.raises(ColocamError, match="probabilities and present"):
         calibration_error(np.zeros(3), np.zeros(2, bool))

@@ -50,5 +50,5 @@ def test_means_are_over_all_videos():
 
 
 def test_cuts_of_other_videos_are_refused():
-    with pytest.raises(ColocamError, match="the same videos and frames"):
+    with pytest.raises(ColocamError, match="one entry per frame of each video"):
         steadiness([np.zeros((3, 4))], [np.zeros(2, bool)])

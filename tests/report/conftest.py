@@ -54,23 +54,23 @@ def metrics_lines(methods, random):
 
 
 def evaluation(methods, random):
-    result = {}
+    result = {"format": 2, "methods": {}}
     for method in methods:
-        result[method] = {}
+        result["methods"][method] = {}
         for bonus, protocol in zip((9.0, 6.0, 2.0, 0.0), PROTOCOLS, strict=True):
             values = np.clip(LEVELS[method] + bonus + random.normal(0, 12, len(TAGS)), 0, 100)
             average = float(values.mean())
             threshold = dict.fromkeys(TAGS, 0.3) if protocol == "oracle-per-class" else 0.43
-            result[method][protocol] = {
+            result["methods"][method][protocol] = {
                 "average": average,
-                **dict(zip(TAGS, values.tolist(), strict=True)),
+                "classes": dict(zip(TAGS, values.tolist(), strict=True)),
                 "frames": average - 1.5,
                 "interval": [average - 6.1, average + 5.4],
                 "threshold": threshold,
                 "top1": {"average": 0.85 * average, "interval": [0.8 * average, 0.9 * average]},
             }
     per_class = dict(zip(TAGS, random.uniform(70, 100, len(TAGS)).tolist(), strict=True))
-    result["classification"] = {"accuracy": 87.5, "interval": [80.1, 93.0], "per_class": per_class}
+    result["classification"] = {"accuracy": 87.5, "interval": [80.1, 93.0], "classes": per_class}
     result["data"] = {"split": "test", "frames": 300, "clips": 18, "videos": 18}
     return result
 

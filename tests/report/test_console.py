@@ -1,9 +1,13 @@
 """The table in the terminal: every method, every class, intervals for one run and spreads for several."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from colocam.cams import METHODS
+from colocam.cams import classifier_cams
+from colocam.evaluation.result import EvaluatedData, Evaluation, PredictionEvaluation
+from colocam.metrics import Accuracy, CorLoc, Instances, InstanceScores
 from colocam.report.console import print_evaluations, print_predictions
 
 
@@ -11,16 +15,19 @@ def evaluation(shift=0.0, tags=("cat", "dog"), validation=True):
     def result(average):
         classes = {tag: average + i for i, tag in enumerate(tags)}
         top1 = {"average": average - 5, "interval": [average - 9, average - 1]}
-        return {"average": average, **classes, "interval": [average - 4, average + 4], "top1": top1}
+        return {"average": average, "classes": classes, "interval": [average - 4, average + 4], "top1": top1}
 
     names = ["oracle-per-class", "oracle-global", *(["validation"] if validation else []), "tags-only"]
     return {
-        "layercam": {name: result(30 + shift + i) for i, name in enumerate(names)},
-        "colocam": {name: result(60 + shift + i) for i, name in enumerate(names)},
+        "format": 2,
+        "methods": {
+            "layercam": {name: result(30 + shift + i) for i, name in enumerate(names)},
+            "colocam": {name: result(60 + shift + i) for i, name in enumerate(names)},
+        },
         "classification": {
             "accuracy": 80 + shift,
             "interval": [70.0, 90.0],
-            "per_class": dict.fromkeys(tags, 80.0),
+            "classes": dict.fromkeys(tags, 80.0),
         },
         "data": {"frames": 12, "videos": 4, "split": "test"},
     }
@@ -31,7 +38,7 @@ def shown(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
 
     def show(*evaluations):
-        print_evaluations(evaluations)
+        print_evaluations([Evaluation.from_json(one) for one in evaluations])
         return capsys.readouterr().out
 
     return show
@@ -71,15 +78,15 @@ def test_without_validation_boxes_that_row_is_left_out(shown):
 def test_a_class_without_frames_has_a_dash_and_does_not_spoil_the_mean(shown):
     one, other = evaluation(), evaluation(2)
     for method in ("layercam", "colocam"):
-        one[method]["tags-only"]["dog"] = None
+        one["methods"][method]["tags-only"]["classes"]["dog"] = None
     assert row(shown(one), "dog") == ["tags-only, dog", "–", "–"]
     assert row(shown(one, other), "dog") == ["tags-only, dog", "36.0", "66.0"]
 
 
 def test_many_methods_stand_in_several_tables(shown, monkeypatch):
     many = evaluation()
-    for method in METHODS:
-        many[method] = many["layercam"]
+    for method in classifier_cams():
+        many["methods"][method] = many["methods"]["layercam"]
     text = shown(many)
     titles = [line for line in text.splitlines() if line.startswith("┃")]
     assert len(titles) == 3
@@ -91,7 +98,7 @@ def test_many_methods_stand_in_several_tables(shown, monkeypatch):
 
 def test_runs_of_different_cams_are_compared_in_what_they_share(shown):
     other = evaluation(2)
-    other["gradcam"] = other.pop("layercam")
+    other["methods"]["gradcam"] = other["methods"].pop("layercam")
     text = shown(evaluation(), other)
     assert row(text, "CoLo-CAM") == ["", "CoLo-CAM"]
     assert row(text, "oracle-per-class")[1].startswith("61.0 ±")
@@ -109,21 +116,22 @@ def test_tags_are_text_not_markup(shown):
 @pytest.mark.parametrize("kind", ["maps", "boxes"])
 def test_predictions_of_others(capsys, monkeypatch, kind):
     monkeypatch.setenv("COLUMNS", "80")
-    cells = {name: {**cell, "frames": 55.5} for name, cell in evaluation()["colocam"].items()}
-    result = {
-        kind: cells if kind == "maps" else cells["tags-only"],
-        "max_box_acc": {"0.3": 70.0, "0.5": 55.5, "0.7": 20.0, "mean": 48.5},
-        "data": {"frames": 12, "videos": 4, "split": "test", "missing": 2},
-    }
-    if kind == "boxes":
-        result["classification"] = {"accuracy": 81.25}
+    cells = Evaluation.from_json(evaluation()).methods["colocam"]
+    cells = {name: replace(cell, frames=55.5) for name, cell in cells.items()}
+    result = PredictionEvaluation(
+        data=EvaluatedData("test", frames=12, videos=4, missing=2),
+        max_box_acc={"0.3": 70.0, "0.5": 55.5, "0.7": 20.0, "mean": 48.5},
+        boxes=cells["tags-only"] if kind == "boxes" else None,
+        maps=cells if kind == "maps" else None,
+        classification=Accuracy(81.25) if kind == "boxes" else None,
+    )
     print_predictions(result)
     text = capsys.readouterr().out
     assert "…" not in text
     assert max(map(len, text.splitlines()[1:])) <= 80
-    assert row(text, "CorLoc", "│")[-1] == "63.0 [59, 67]"
+    assert "63.0 [59, 67]" in row(text, "CorLoc", "│")
     assert row(text, "over frames", "│")[-1] == "55.5"
-    assert row(text, "│ dog")[-1] == "64.0"
+    assert "64.0" in row(text, "│ dog")
     assert len(row(text, "│ cat")) == (5 if kind == "maps" else 2)
     assert "70.0 (0.3), 55.5 (0.5), 20.0 (0.7), 48.5 (mean)" in text
     assert "MISSING: 2 of 12 frames" in text
@@ -144,8 +152,11 @@ def test_frames_with_several_objects(capsys, monkeypatch, shown):
     assert row(shown(first, second), "CoLo-CAM", "blobs")[-2:] == ["60.0", "44.0"]
     assert "several true boxes" not in shown(first, evaluation())
     monkeypatch.setenv("COLUMNS", "80")
-    cells = {**evaluation()["colocam"]["tags-only"], "frames": 55.5}
-    data = {"frames": 12, "videos": 4, "split": "test", "missing": 0}
-    many = {"frames": 2, "boxes": 5, "methods": {"boxes": {"all boxes": ways["blobs"]}}}
-    print_predictions({"boxes": cells, "max_box_acc": {"mean": 1.0}, "data": data, "instances": many})
+    found = PredictionEvaluation(
+        data=EvaluatedData("test", frames=12, videos=4, missing=0),
+        max_box_acc={"mean": 1.0},
+        boxes=CorLoc(55.5, (50, 60), 55.5),
+        instances=Instances(2, 5, {"boxes": {"all boxes": InstanceScores(shares, {**shares, "mean": 44.0})}}),
+    )
+    print_predictions(found)
     assert row(capsys.readouterr().out, "all boxes")[-1] == "44.0"

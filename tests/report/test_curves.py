@@ -5,8 +5,9 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
+from colocam.evaluation.training_log import read_metrics
 from colocam.report import curves
-from colocam.report.curves import read_metrics, training_curves
+from colocam.report.curves import training_curves
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 

@@ -63,7 +63,7 @@ def test_verdicts_state_the_overlap(finished):
                 overlap = arrays[f"iou__{method}"][i]
                 if group.name == "empty":
                     assert picture.right is (method == "colocam")
-                    assert picture.verdict == ("no box, rightly" if method == "colocam" else "false box")
+                    assert picture.verdict == ("no box, correct" if method == "colocam" else "false box")
                 else:
                     assert picture.verdict == f"IoU {overlap:.2f}"
                     assert picture.right == (overlap >= 0.5)
@@ -109,11 +109,15 @@ def test_unknown_groups_and_methods_are_shown(run):
     assert titles == ["Frame", "LayerCAM", "F-CAM", "attention", "CoLo-CAM"]
 
 
+def bytes_of(groups):
+    return sum(len(picture.address) for group in groups for case in group.cases for picture in case.pictures)
+
+
 def test_sharpness_gives_way_before_weight(run, monkeypatch):
     full = gallery(run / "cases.npz")
-    monkeypatch.setattr(room, "BUDGET", room._weight(full) // 2)
+    monkeypatch.setattr(room, "BUDGET", bytes_of(full) // 2)
     lighter = gallery(run / "cases.npz")
-    assert room._weight(lighter) <= room.BUDGET
+    assert bytes_of(lighter) <= room.BUDGET
     assert len(pictures(lighter)) == len(pictures(full))
     monkeypatch.setattr(room, "BUDGET", 1)
     assert decode(pictures(gallery(run / "cases.npz"))[0].address).shape[0] == room.EDGE // 4

@@ -1,7 +1,9 @@
 import base64
 import json
 import re
+import shutil
 from html.parser import HTMLParser
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -99,7 +101,7 @@ def test_nothing_is_fetched_and_nothing_runs(html, page):
 
 def test_headline_states_the_main_numbers(finished, page):
     evaluation = json.loads((finished / "evaluation.json").read_text())
-    ours, base = (evaluation[method]["tags-only"] for method in ("colocam", "layercam"))
+    ours, base = (evaluation["methods"][method]["tags-only"] for method in ("colocam", "layercam"))
     text = squeeze(page.text["top"])
     assert "demo run" in text
     assert "300 frames of 18 videos (test split), 5 classes." in text
@@ -115,7 +117,8 @@ def test_headline_states_the_main_numbers(finished, page):
 def test_a_loss_is_shown_as_a_loss(run):
     path = run / "evaluation.json"
     evaluation = json.loads(path.read_text())
-    evaluation["colocam"]["tags-only"]["average"] = evaluation["layercam"]["tags-only"]["average"] - 3.2
+    methods = evaluation["methods"]
+    methods["colocam"]["tags-only"]["average"] = methods["layercam"]["tags-only"]["average"] - 3.2
     path.write_text(json.dumps(evaluation))
     assert "Gain over LayerCAM −3.2" in squeeze(Page(render(run)).text["top"])
 
@@ -124,16 +127,16 @@ def test_tables_hold_every_number(finished, page):
     evaluation = json.loads((finished / "evaluation.json").read_text())
     results, classes = squeeze(page.text["results"]), squeeze(page.text["classes"])
     for method in ("layercam", "fcam", "colocam"):
-        for protocol, cell in evaluation[method].items():
+        for protocol, cell in evaluation["methods"][method].items():
             assert protocol in results
             assert (
                 f"{cell['average']:.1f} {cell['interval'][0]:.1f}–{cell['interval'][1]:.1f} {cell['frames']:.1f}"
                 in results
             )
             assert f"{cell['top1']['average']:.1f}" in results
-            for tag in evaluation["classification"]["per_class"]:
-                assert f"{cell[tag]:.1f}" in classes
-    for value in evaluation["classification"]["per_class"].values():
+            for tag in evaluation["classification"]["classes"]:
+                assert f"{cell['classes'][tag]:.1f}" in classes
+    for value in evaluation["classification"]["classes"].values():
         assert f"{value:.1f}" in classes
 
 
@@ -229,14 +232,42 @@ def test_a_fourth_method(make_run):
 
 
 def test_an_evaluation_with_holes(run):
-    (run / "evaluation.json").write_text(
-        '{"colocam": {"validation": {"average": 50, "cat": null}}, "layercam": {"validation": {"average": NaN}}}'
-    )
+    data = {"split": "test", "frames": 3, "videos": 2}
+    colocam = {"validation": {"average": 50, "classes": {"cat": None}}}
+    evaluation = {"format": 2, "methods": {"colocam": colocam}, "classification": None, "data": data}
+    (run / "evaluation.json").write_text(json.dumps(evaluation))
     page = Page(render(run))
     text = squeeze(page.text["top"])
     assert "CoLo-CAM CorLoc 50.0% validation" in text
-    assert "Gain over LayerCAM –" in text
+    assert "Gain" not in text
     assert "Classification" not in text
+    assert "cat –" in squeeze(page.text["classes"])
+
+
+def test_clip_es_has_a_title_and_is_the_baseline_where_it_gave_the_seeds(make_run):
+    run = make_run(methods=("layercam", "fcam", "colocam"))
+    path = run / "evaluation.json"
+    evaluation = json.loads(path.read_text())
+    methods = evaluation["methods"]
+    evaluation["methods"] = {"clip-es": methods.pop("layercam"), **methods}
+    path.write_text(json.dumps(evaluation))
+    page = Page(render(run))
+    gain = methods["colocam"]["tags-only"]["average"] - evaluation["methods"]["clip-es"]["tags-only"]["average"]
+    assert f"Gain over CLIP-ES {gain:+.1f}" in squeeze(page.text["top"])
+
+
+def test_the_report_of_a_run_of_version_0_1_0(tmp_path):
+    stored = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "run"
+    shutil.copytree(stored, tmp_path / "run")
+    page = Page(render(tmp_path / "run"))
+    results, classes = squeeze(page.text["results"]), squeeze(page.text["classes"])
+    old = json.loads((stored / "evaluation.json").read_text())
+    for method in ("layercam", "fcam", "colocam"):
+        for cell in old[method].values():
+            assert f"{cell['average']:.1f} {cell['interval'][0]:.1f}–{cell['interval'][1]:.1f}" in results
+            assert all(f"{cell[tag]:.1f}" in classes for tag in ("bus", "cat", "owl"))
+    for value in old["classification"]["per_class"].values():
+        assert f"{value:.1f}" in classes
 
 
 def test_names_with_spaces_quotes_and_other_scripts(make_run):
@@ -252,7 +283,9 @@ def test_not_a_run_folder(tmp_path):
         assert not (folder / "report").exists()
 
 
-@pytest.mark.parametrize("content", ["{", "[1]", ""])
+@pytest.mark.parametrize(
+    "content", ["{", "[1]", "", '{"format": 2, "methods": {"cam": {"validation": {}}}}', '{"format": 2}']
+)
 def test_a_damaged_evaluation_is_one_line_and_keeps_the_old_report(run, content):
     before = write_report(run).read_bytes()
     (run / "evaluation.json").write_text(content)
@@ -260,6 +293,12 @@ def test_a_damaged_evaluation_is_one_line_and_keeps_the_old_report(run, content)
         write_report(run)
     assert "\n" not in str(caught.value)
     assert (run / "report" / "index.html").read_bytes() == before
+
+
+def test_an_evaluation_of_a_later_version(run):
+    (run / "evaluation.json").write_text('{"format": 3}')
+    with pytest.raises(ColocamError, match=r"evaluation\.json has format 3.*update colocam"):
+        render(run)
 
 
 def test_light_and_dark_and_narrow(html):

@@ -153,7 +153,7 @@ def test_another_split_and_none(run, tmp_path):
     data["clips"] = [clip for clip in data["clips"] if clip["split"] == "train"]
     (run / "data.json").unlink()
     (run / "data.json").write_text(json.dumps(data), encoding="utf-8")
-    with pytest.raises(ColocamError, match="no 'test' video: choose --split train"):
+    with pytest.raises(ColocamError, match="no 'test' video: choose the split train"):
         review_run(run)
 
 

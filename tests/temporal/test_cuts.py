@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
-from colocam.temporal.cuts import AROUND, colour_histograms, find_cuts
+from colocam.temporal.cuts import AROUND, CutFinder, colour_histograms, find_cuts
 from colocam.video.reader import decode
 
 SIDE = 32
@@ -128,3 +128,25 @@ def test_cuts_of_real_films(film, cuts, ahead):
     path = Path(found.origin).parent / "datasets" / "data" / f"{film}.mp4"
     frames = [cv2.resize(frame.image, (96, 96), interpolation=cv2.INTER_AREA) for frame in decode(path)]
     assert np.flatnonzero(find_cuts(colour_histograms(np.stack(frames)), ahead)).tolist() == cuts
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=60),
+    st.integers(0, 4),
+    st.lists(st.integers(1, 9), min_size=1, max_size=5),
+)
+def test_cuts_found_as_frames_arrive_are_those_of_the_whole(shots, ahead, batches):
+    """Whatever the batches are."""
+    histograms = np.eye(4, 6, dtype=np.float32)[shots]
+    histograms[:, 4] = np.linspace(0, 0.1, len(shots))
+    histograms /= histograms.sum(1, keepdims=True)
+    finder, found, start = CutFinder(ahead), [], 0
+    for batch in itertools.cycle(batches):
+        if start >= len(shots):
+            break
+        found += finder.push(histograms[start : start + batch]).tolist()
+        start += batch
+        assert len(found) == max(0, min(start, len(shots)) - ahead)
+    found += finder.finish().tolist()
+    assert found == find_cuts(histograms, ahead).tolist()

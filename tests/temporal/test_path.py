@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colocam.boxes.candidates import Candidates
-from colocam.temporal.path import NONE, BestPath, best_path, iou, iou_of_two, margin, smooth_box
+from colocam.temporal.path import NONE, BestPath, best_path, margin, smooth_box
 
 JUMP, TRUST, HOLD = 1.3, 0.2, 0.4
 corner = st.integers(0, 6)
@@ -133,13 +133,6 @@ def test_a_long_video_loses_no_digits():
     assert len(path._open) <= 5
 
 
-@given(one=box, two=box)
-def test_iou_counts_area(one, two):
-    a, b = pixels(one), pixels(two)
-    assert iou(np.array(one, float), np.array(two, float)) == pytest.approx(len(a & b) / len(a | b))
-    assert iou(np.array([3.0, 3, 3, 5]), np.array([3.0, 3, 3, 5])) == 0
-
-
 @settings(deadline=None)
 @given(
     first=st.integers(-6, 3),
@@ -208,12 +201,3 @@ def test_margin_is_the_lead_over_the_best_box_elsewhere(listed, meant):
     own = max([0, *(score for one, score in listed if overlap(one) >= 0.5)])
     rival = max([0, *(score for one, score in listed if overlap(one) < 0.5)])
     assert margin(candidates(listed), np.array(meant, float)) == pytest.approx(own - rival)
-
-
-wild = st.tuples(*[st.integers(-4, 6)] * 4)
-
-
-@given(wild, wild)
-def test_iou_of_two_is_iou(one, two):
-    """Also of boxes without area, or inside out."""
-    assert iou_of_two(one, two) == iou(np.array(one, float), np.array(two, float))

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from colocam.boxes.candidates import Candidates
 from colocam.metrics import steadiness
-from colocam.temporal.cuts import find_cuts
 from colocam.temporal.path import NONE
 from colocam.temporal.presence import Calibration, Presence
 from colocam.temporal.smoothing import (
@@ -20,7 +19,6 @@ from colocam.temporal.smoothing import (
     WIDTH,
     FrameObservation,
     LookAhead,
-    mark_cuts,
     single,
     smooth,
 )
@@ -29,18 +27,17 @@ from colocam.video.reader import VideoFrame
 
 LEFT, RIGHT = (10, 10, 30, 30), (60, 60, 80, 80)
 PICTURE = np.zeros((4, 4, 3), np.uint8)
-BLUE, RED = np.eye(2, 48, dtype=np.float32)
 PLAIN = Calibration(1.0, 0.0)
 
 
-def observation(time, *boxes, colours=BLUE, score=0.7, thresholds=0.5):
+def observation(time, *boxes, cut=False, score=0.7, thresholds=0.5):
     found = np.array(boxes, float).reshape(-1, 4)
     candidates = Candidates(found, *(np.broadcast_to(of, len(found)) for of in (score, thresholds)))
     levels = np.zeros((96, 96), np.uint8)
     for x1, y1, x2, y2 in found[:1].round().astype(int):
         levels[y1 : y2 + 1, x1 : x2 + 1] = 255
     heat, frame = levels / np.float32(255), VideoFrame(time, time / 25, PICTURE)
-    return FrameObservation(frame, np.zeros(3), heat, levels, candidates, colours, np.zeros(3))
+    return FrameObservation(frame, np.zeros(3), heat, levels, candidates, np.zeros(3), cut)
 
 
 def steady(observations, ahead):
@@ -104,7 +101,7 @@ def test_boxes_count_by_their_score_in_the_frame_online(steps):
 @pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
 def test_a_cut_is_not_smoothed_over_and_begins_a_track(ahead):
     near = moved(LEFT, 8)  # overlaps, so that only the cut tells them apart
-    observations = [observation(t, LEFT) for t in range(8)] + [observation(8 + t, near, colours=RED) for t in range(8)]
+    observations = [observation(t, LEFT) for t in range(8)] + [observation(8 + t, near, cut=t == 0) for t in range(8)]
     found = list(steady(observations, ahead))
     np.testing.assert_allclose(boxes_of(found), [LEFT] * 8 + [near] * 8, atol=1e-6)
     assert [one.track for one in found] == [0] * 8 + [1] * 8
@@ -158,7 +155,7 @@ def test_a_short_absence_continues_the_track_and_a_long_one_ends_it():
 
 
 def test_nothing_is_held_across_a_cut():
-    observations = [observation(t, LEFT) for t in range(6)] + [observation(6, colours=RED), observation(7, colours=RED)]
+    observations = [observation(t, LEFT) for t in range(6)] + [observation(6, cut=True), observation(7)]
     for ahead in (ONLINE, OFFLINE):
         assert [one.box is None for one in steady(observations, ahead)] == [False] * 6 + [True] * 2
 
@@ -175,7 +172,7 @@ frames = st.lists(st.tuples(st.lists(place, max_size=3), st.booleans()), min_siz
 
 
 def made(video):
-    return [observation(t, *boxes, colours=RED if red else BLUE) for t, (boxes, red) in enumerate(video)]
+    return [observation(t, *boxes, cut=red and t > 0) for t, (boxes, red) in enumerate(video)]
 
 
 @settings(deadline=None, max_examples=20)
@@ -208,8 +205,8 @@ def test_frames_come_back_in_order_no_later_than_the_look_ahead(video, cuts, pat
     assert number + 1 == len(video)
 
 
-def classified(time, probabilities, peaks=(4.0, 4.0, 4.0), colours=BLUE):
-    one = observation(time, LEFT, colours=colours)
+def classified(time, probabilities, peaks=(4.0, 4.0, 4.0), *, cut=False):
+    one = observation(time, LEFT, cut=cut)
     one.probabilities, one.peaks = np.array(probabilities, np.float32), np.array(peaks, np.float32)
     return one
 
@@ -227,7 +224,7 @@ def test_the_class_is_that_of_the_most_votes_in_the_shot(chances, cut, peak):
     """Against the sum written out: votes of frames k before the last known one count (1 − 1/M)^k."""
     given = np.array(chances) / np.sum(chances, 1, keepdims=True)
     peaks = np.array([peak, 0.5, -0.5])
-    shown = [classified(t, one, peaks, RED if t >= cut else BLUE) for t, one in enumerate(given)]
+    shown = [classified(t, one, peaks, cut=t == cut) for t, one in enumerate(given)]
     weight = 1 / (1 + np.exp(-(2 * peaks - 1)))
     ahead = LookAhead(cuts=0, path=4, smooth=0)
     for time, one in enumerate(steady_with(shown, ahead, Presence(Calibration(2.0, -1.0), ahead.path))):
@@ -255,15 +252,3 @@ def test_frames_by_themselves_have_the_published_box_and_no_track():
     assert found[1].box is None
     assert [one.track for one in found] == [None, None]
     assert list(smooth([], 3)) == []
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=30), st.integers(0, 3))
-def test_cuts_of_a_stream_are_those_of_the_whole(shots, ahead):
-    histograms = np.eye(4, 6, dtype=np.float32)[shots]
-    histograms[:, 4] = np.linspace(0, 0.1, len(shots))
-    histograms /= histograms.sum(1, keepdims=True)
-    empty = Candidates(np.zeros((0, 4)), np.zeros(0), np.zeros(0))
-    observations = [FrameObservation(None, None, None, None, empty, one, None) for one in histograms]
-    marked = [observation.cut for observation in mark_cuts(observations, ahead)]
-    assert marked == find_cuts(histograms, ahead).tolist()

@@ -14,16 +14,15 @@ from colocam.video.reader import VideoFrame
 LEFT, RIGHT, LOW = (10, 10, 30, 30), (60, 10, 80, 30), (30, 60, 50, 80)
 PLAIN = Calibration(1.0, 0.0)
 PICTURE = np.zeros((4, 4, 3), np.uint8)
-BLUE, RED = np.eye(2, 48, dtype=np.float32)
 BOTH = pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
 
 
-def observation(time, *boxes, colours=BLUE):
+def observation(time, *boxes, cut=False):
     found = np.array(boxes, float).reshape(-1, 4)
     candidates = Candidates(found, np.full(len(found), 0.7), np.full(len(found), 0.5))
     nothing = np.zeros((96, 96))
     return FrameObservation(
-        VideoFrame(time, time / 25, PICTURE), np.zeros(3), nothing, nothing, candidates, colours, np.zeros(3)
+        VideoFrame(time, time / 25, PICTURE), np.zeros(3), nothing, nothing, candidates, np.zeros(3), cut
     )
 
 
@@ -71,7 +70,7 @@ def test_boxes_of_every_track_tremble_less(ahead):
 @BOTH
 def test_a_cut_ends_all_tracks(ahead):
     observations = [observation(t, LEFT, RIGHT) for t in range(8)] + [
-        observation(8 + t, LEFT, RIGHT, colours=RED) for t in range(8)
+        observation(8 + t, LEFT, RIGHT, cut=t == 0) for t in range(8)
     ]
     assert [set(objects) for objects in followed(observations, ahead)] == [{0, 1}] * 8 + [{2, 3}] * 8
 

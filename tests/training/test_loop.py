@@ -11,10 +11,9 @@ from torch import nn
 from colocam.config import Optimisation
 from colocam.data.batches import plan_frames
 from colocam.errors import ColocamError, InterruptedRunError
-from colocam.training import loop
+from colocam.training import loop, skipped
 from colocam.training.journal import Journal
-from colocam.training.loop import Task, Validation, averaged, fit
-from colocam.training.optimiser import RunningMean
+from colocam.training.loop import Task, Validation, fit
 from colocam.utils import interrupt
 from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.randomness import generator
@@ -22,11 +21,11 @@ from colocam.utils.randomness import generator
 EPOCHS, STEPS = 3, 4
 
 
-def make_task(*, ema=0.0, phase="tiny", on_step=lambda _: None, broken=(), scores=None, epochs=EPOCHS, lr=0.01):
+def make_task(*, phase="tiny", on_step=lambda _: None, broken=(), scores=None, epochs=EPOCHS, lr=0.01):
     """Fit a small network with batch norm to noise that depends on the step, as augmentation does."""
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
-    settings = Optimisation(epochs=epochs, batch=3, lr=lr, schedule="cosine", ema=ema, weight_decay=0.01)
+    settings = Optimisation(epochs=epochs, batch=3, lr=lr, schedule="cosine", weight_decay=0.01)
 
     def plan(epoch):
         return plan_frames([5, 5, 5, 5], per_clip=3, batch=3, window=1.0, seed=1, epoch=epoch)
@@ -66,12 +65,12 @@ def lines(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-@pytest.fixture(params=[0.0, 0.9], ids=["plain", "ema"])
+@pytest.fixture(params=[(), (1, 5, 7)], ids=["finite", "some steps broken"])
 def uninterrupted(request, tmp_path):
     folder = tmp_path / "whole"
     folder.mkdir()
-    task = train(folder, ema=request.param)
-    return SimpleNamespace(folder=folder, ema=request.param, task=task)
+    task = train(folder, broken=request.param)
+    return SimpleNamespace(folder=folder, broken=request.param, task=task)
 
 
 def stop_after(monkeypatch, step):
@@ -85,7 +84,10 @@ def test_a_run_leaves_its_checkpoints_and_every_line(uninterrupted):
     assert [line["step"] for line in training] == list(range(EPOCHS * STEPS))
     assert [line["epoch"] for line in training] == [e for e in range(EPOCHS) for _ in range(STEPS)]
     for line in training:
-        assert line["loss"] == pytest.approx(line["fit"] + line["penalty"], rel=1e-4)
+        if line["step"] in uninterrupted.broken:
+            assert line["loss"] is None
+        else:
+            assert line["loss"] == pytest.approx(line["fit"] + line["penalty"], rel=1e-4)
     assert [line["step"] for line in found if line["event"] == "val"] == [STEPS * (e + 1) for e in range(EPOCHS)]
     tensors, state = load_checkpoint(uninterrupted.folder / "tiny", "last")
     assert (state["epoch"], state["batch"], state["step"]) == (EPOCHS, 0, EPOCHS * STEPS)
@@ -99,10 +101,10 @@ def test_stopped_after_any_step_it_ends_the_same(uninterrupted, tmp_path, monkey
     folder = tmp_path / "cut"
     folder.mkdir()
     with pytest.raises(InterruptedRunError, match=f"stopped in tiny after step {step + 1}"):
-        train(folder, ema=uninterrupted.ema, on_step=stop_after(monkeypatch, step))
+        train(folder, broken=uninterrupted.broken, on_step=stop_after(monkeypatch, step))
     assert load_checkpoint(folder / "tiny", "last")[1]["step"] == step + 1
     monkeypatch.setattr(interrupt, "_requested", False)
-    train(folder, ema=uninterrupted.ema)
+    train(folder, broken=uninterrupted.broken)
     assert contents(folder) == contents(uninterrupted.folder)
 
 
@@ -113,9 +115,9 @@ def test_stopped_after_every_step_it_ends_the_same(uninterrupted, tmp_path, monk
     stops = 0
     while load_checkpoint(folder / "tiny", "last") is None or stops < EPOCHS * STEPS + EPOCHS - 1:
         with pytest.raises(InterruptedRunError):
-            train(folder, ema=uninterrupted.ema)
+            train(folder, broken=uninterrupted.broken)
         stops += 1
-    train(folder, ema=uninterrupted.ema)  # only the last validation is left, after which there is nothing to stop
+    train(folder, broken=uninterrupted.broken)  # only the last validation is left, after which there is nothing to stop
     assert contents(folder) == contents(uninterrupted.folder)
 
 
@@ -132,10 +134,10 @@ def test_a_crash_goes_back_to_the_last_save_and_ends_the_same(uninterrupted, tmp
     with monkeypatch.context() as patch:
         patch.setattr(loop, "SECONDS_BETWEEN_SAVES", seconds)
         with pytest.raises(MemoryError):
-            train(folder, ema=uninterrupted.ema, on_step=crash)
+            train(folder, broken=uninterrupted.broken, on_step=crash)
     saved = load_checkpoint(folder / "tiny", "last")
     assert (saved[1]["step"] if saved else 0) == (step if seconds < 0 else step // STEPS * STEPS)
-    train(folder, ema=uninterrupted.ema)
+    train(folder, broken=uninterrupted.broken)
     assert contents(folder) == contents(uninterrupted.folder)
 
 
@@ -154,13 +156,13 @@ def test_a_crash_while_saving_ends_the_same(uninterrupted, tmp_path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(loop, "save_checkpoint", fails)
         try:
-            train(folder, ema=uninterrupted.ema)
+            train(folder, broken=uninterrupted.broken)
         except OSError:
             crashed = True
         else:
             crashed = False  # not every epoch was the best so far: there were fewer saves
     assert crashed or call > EPOCHS + 1
-    train(folder, ema=uninterrupted.ema)
+    train(folder, broken=uninterrupted.broken)
     assert contents(folder) == contents(uninterrupted.folder)
 
 
@@ -246,28 +248,45 @@ def test_a_run_that_diverges_says_so(tmp_path):
     assert load_checkpoint(tmp_path / "tiny", "best")[1]["epoch"] == 0
 
 
-def test_the_mean_of_the_weights_is_what_is_judged_and_kept(tmp_path):
-    task = train(tmp_path, ema=0.9, scores=[{"best": float(epoch)} for epoch in range(EPOCHS)])
-    kept, _ = load_checkpoint(tmp_path / "tiny", "best")
-    last, _ = load_checkpoint(tmp_path / "tiny", "last")
-    for name, tensor in task.module.state_dict().items():
-        assert torch.equal(kept[name], last[f"mean.{name}"])
-        assert torch.equal(tensor, last[f"weights.{name}"])
-    assert not torch.equal(kept["0.weight"], last["weights.0.weight"])
+def test_skipped_steps_are_counted_and_said_after_each_epoch(tmp_path, capsys):
+    train(tmp_path, broken={1, 5, 7})
+    said = [line for line in capsys.readouterr().err.splitlines() if "NaN" in line]
+    assert said == [
+        "tiny, epoch 1: the loss was NaN or infinite (term penalty) in 1 steps, which were skipped",
+        "tiny, epoch 2: the loss was NaN or infinite (term penalty) in 2 steps, which were skipped",
+    ]
+    counts = [line.get("skipped") for line in lines(tmp_path) if line["event"] == "val"]
+    assert counts == [1, 2, None]
 
 
-def test_averaged_gives_the_weights_back_even_after_an_error():
-    module = nn.Linear(2, 2)
-    mean = RunningMean(module, 0.5)
-    with torch.no_grad():
-        module.weight += 1
-    own = module.weight.detach().clone()
-    with averaged(module, mean):
-        assert torch.equal(module.weight, mean.mean["weight"])
-        assert not torch.equal(module.weight, own)
-    assert torch.equal(module.weight, own)
-    with pytest.raises(ValueError, match="no"), averaged(module, mean):
-        raise ValueError("no")
-    assert torch.equal(module.weight, own)
-    with averaged(module, RunningMean(nn.Linear(2, 2), 0.0)):
-        assert torch.equal(module.weight, own)
+@pytest.mark.parametrize("seconds", [-1.0, 1e9], ids=["saved each step", "saved each epoch"])
+def test_more_than_half_of_an_epoch_stops_the_run_with_advice(tmp_path, monkeypatch, seconds):
+    monkeypatch.setattr(loop, "SECONDS_BETWEEN_SAVES", seconds)
+    says = (
+        r"tiny stopped in epoch 2: the loss was NaN or infinite \(term penalty\) in 3 of 4 steps: lower its lr \(0.01\)"
+    )
+    for _ in range(2):  # a second attempt ends at the same step
+        with pytest.raises(ColocamError, match=says):
+            train(tmp_path, broken={2, 4, 5, 7})
+    assert load_checkpoint(tmp_path / "tiny", "best")[1]["epoch"] == 0
+
+
+@pytest.mark.parametrize(("broken", "stops"), [(range(3, 5), False), (range(3, 6), True), ((2, 3, 5, 6), False)])
+def test_many_in_a_row_stop_the_run_and_as_many_apart_do_not(tmp_path, monkeypatch, broken, stops):
+    """Three in a row are too many here; the epoch has eight steps, so that half of them is not reached."""
+    monkeypatch.setattr(skipped, "MOST_IN_A_ROW", 2)
+    task = make_task(broken=set(broken), epochs=1)
+    longer = replace(task, plan=lambda epoch: [*task.plan(epoch), *task.plan(epoch + 1)])
+    journal = Journal(tmp_path / "metrics.jsonl")
+    if stops:
+        with pytest.raises(ColocamError, match=r"in 3 of 8 steps"):
+            fit(longer, tmp_path / "tiny", journal)
+    else:
+        fit(longer, tmp_path / "tiny", journal)
+
+
+def test_a_sum_that_overflows_names_no_term(tmp_path):
+    huge = torch.tensor(3e38, requires_grad=True)
+    task = replace(make_task(), terms=lambda *_: {"a": 1 * huge, "b": 1 * huge})
+    with pytest.raises(ColocamError, match="the loss was NaN or infinite in 4 of 4 steps"):
+        fit(task, tmp_path / "tiny", Journal(tmp_path / "metrics.jsonl"))

@@ -1,4 +1,4 @@
-"""The optimiser: closed forms of its schedules, momentum that survives a restart, the mean of the weights."""
+"""The optimiser: closed forms of its schedules, and momentum that survives a restart."""
 
 import math
 
@@ -10,7 +10,6 @@ from torch import nn
 
 from colocam.config import ClassifierStage, Optimisation
 from colocam.training.optimiser import (
-    RunningMean,
     learning_rate,
     make_sgd,
     momentum_tensors,
@@ -111,31 +110,3 @@ def test_it_is_torchs_nesterov_sgd():
                 p.sub_(0.1 / (1 + step) * (1.0 if i < 2 else 10.0) * (decayed + 0.9 * velocity[i]))
     for a, b in zip(module.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
-
-
-def test_no_decay_keeps_no_mean():
-    module = nn.BatchNorm1d(3)
-    mean = RunningMean(module, 0.0)
-    mean.update(module, 0)
-    assert mean.mean == {}
-
-
-@pytest.mark.parametrize("decay", [0.3, 0.999])
-def test_running_mean_in_closed_form(decay):
-    """Unrolled: mean_T = Π d_t · w_0 + Σ_t (1 − d_t) Π_{s>t} d_s · w_t."""
-    module = nn.BatchNorm1d(3)
-    mean = RunningMean(module, decay)
-    values = [module.weight.detach().clone().double()]
-    for step in range(6):
-        with torch.no_grad():
-            module.weight.copy_(torch.randn(3, generator=torch.Generator().manual_seed(step)))
-            module.num_batches_tracked += 3
-        values.append(module.weight.detach().clone().double())
-        mean.update(module, step)
-    factors = [min(decay, (1 + t) / (10 + t)) for t in range(6)]
-    expected = math.prod(factors) * values[0]
-    for t in range(6):
-        expected = expected + (1 - factors[t]) * math.prod(factors[t + 1 :]) * values[t + 1]
-    torch.testing.assert_close(mean.mean["weight"].double(), expected, rtol=1e-5, atol=1e-6)
-    assert int(mean.mean["num_batches_tracked"]) == 18
-    assert mean.mean["weight"].data_ptr() != module.weight.data_ptr()

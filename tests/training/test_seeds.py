@@ -1,4 +1,4 @@
-"""Seeds against brute force: regions by SciPy, draws by counting."""
+"""Seeds against brute force: regions by SciPy, samples by counting."""
 
 import cv2
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from colocam.config import Seeds
-from colocam.training.seeds import BACKGROUND, FOREGROUND, UNKNOWN, draw_chances, draw_seeds, pick_seeds
+from colocam.training.seeds import BACKGROUND, FOREGROUND, UNKNOWN, sample_seeds, seed_noise
 from colocam.utils.randomness import generator
 
 
@@ -21,7 +21,7 @@ def cone(side=24, at=(9, 14), reach=7.0):
 
 def draw(cams, seed=0, **changes):
     defaults = {"region": "box", "blobs": "largest", "foreground": 10, "background": 12, "dilation": 1}
-    return draw_seeds(cams, Seeds(**{**defaults, **changes}), generator(seed, "seeds"))
+    return sample_seeds(cams, Seeds(**{**defaults, **changes}), *seed_noise(cams.shape, generator(seed, "seeds")))
 
 
 def otsu_region(cam):
@@ -133,20 +133,19 @@ def test_without_replacement_the_second_pixel_follows_the_rest():
     assert (abs(found - expected) <= 5 * (expected * (1 - expected) / draws).sqrt()).all()
 
 
-def test_with_the_chances_given_each_frame_is_seeded_by_itself():
+def test_with_the_noise_given_each_frame_is_seeded_by_itself():
     cams = torch.cat([cone(at=(9, 14)), cone(at=(15, 6)), torch.zeros(1, 24, 24), cone(reach=4.0)])
     settings = Seeds(region="box", blobs="largest", foreground=10, background=12, dilation=3)
-    chances = draw_chances(cams.shape, generator(0, "seeds"))
-    assert all(chance.shape == cams.shape and chance.min() >= 0 and chance.max() < 1 for chance in chances)
-    assert not torch.equal(*chances)
-    together = pick_seeds(cams, settings, *chances)
-    assert torch.equal(together, draw_seeds(cams, settings, generator(0, "seeds")))
+    noise = seed_noise(cams.shape, generator(0, "seeds"))
+    assert all(one.shape == cams.shape and one.min() >= 0 and one.max() < 1 for one in noise)
+    assert not torch.equal(*noise)
+    together = sample_seeds(cams, settings, *noise)
     for frame in range(4):
-        alone = pick_seeds(cams[frame, None], settings, *(chance[frame, None] for chance in chances))
+        alone = sample_seeds(cams[frame, None], settings, *(one[frame, None] for one in noise))
         assert torch.equal(alone[0], together[frame])
 
 
-def test_the_largest_chances_win_where_all_pixels_weigh_alike():
+def test_the_largest_noise_wins_where_all_pixels_weigh_alike():
     cams = cone()
     settings = Seeds(region="mask", background_bottom=None, background=5, foreground=1, dilation=1)
     lucky = torch.zeros(24 * 24)
@@ -154,5 +153,5 @@ def test_the_largest_chances_win_where_all_pixels_weigh_alike():
     chosen = outside[[3, 50, 99, 200, 321]]
     lucky[:] = torch.linspace(0.1, 0.5, 24 * 24)
     lucky[chosen] = 0.9
-    labels = pick_seeds(cams, settings, torch.full((1, 24, 24), 0.5), lucky.view(1, 24, 24))
+    labels = sample_seeds(cams, settings, torch.full((1, 24, 24), 0.5), lucky.view(1, 24, 24))
     assert set(np.flatnonzero(labels.numpy().ravel() == BACKGROUND)) == set(chosen.tolist())

@@ -7,11 +7,11 @@ from colocam.config import load_config
 from colocam.data.samples import spread_samples
 from colocam.lab.bench.bench_train import CLASSES, _cached_clips, _smooth_cams
 from colocam.models import Classifier
-from colocam.training import recorded
 from colocam.training.optimiser import make_sgd
-from colocam.training.recorded import Recorded, Recording
 from colocam.training.stage2 import localizer_task
 from colocam.training.validation import Validator
+from colocam.utils import cuda_graphs
+from colocam.utils.cuda_graphs import Recorded, Recording
 
 CPU = torch.device("cpu")
 
@@ -64,7 +64,7 @@ def test_recorded_with_room_for_all_frames_the_step_stays_what_it_is(parts, monk
 
         return Recording(inputs, outputs, replay)
 
-    monkeypatch.setattr(recorded, "record", record)
+    monkeypatch.setattr(cuda_graphs, "record", record)
     room_on_cpu = lambda compute, rows, _: Recorded(compute, rows, torch.device("cuda"))  # noqa: E731
     monkeypatch.setattr("colocam.training.stage2.Recorded", room_on_cpu)
     found = gradients(make_task(parts), steps)

@@ -142,7 +142,7 @@ def test_any_cam_may_be_the_source_of_the_seeds(fit, collection, monkeypatch):
     lines = [line for line in journal(run) if line["event"] == "val" and line["phase"] == "classifier"]
     chosen = json.loads((run / "classifier" / "cam.json").read_text(encoding="utf-8"))
     assert chosen["corloc"] == pytest.approx(max(line["corloc"] for line in lines), rel=1e-4)
-    assert list(evaluate(run, collection.truth))[:2] == ["gradcam++", "colocam"]
+    assert list(evaluate(run, collection.truth).methods) == ["gradcam++", "colocam"]
     with pytest.raises(ColocamError, match=r"another configuration \(cam: gradcam\+\+ there, layercam now\)"):
         fit("run", "localizer.epochs=1", boxes=collection.truth)
 
@@ -210,5 +210,5 @@ def test_something_is_learnt(fit, collection):
         losses = [line[term] for line in steps if line["phase"] == phase]
         assert np.mean(losses[-6:]) < np.mean(losses[:6])
     result = evaluate(run, collection.truth)
-    assert result["classification"]["accuracy"] >= 90
-    assert result["fcam"]["oracle-global"]["average"] >= 25
+    assert result.classification.accuracy >= 90
+    assert result.methods["fcam"]["oracle-global"].average >= 25

@@ -9,16 +9,16 @@ import torch
 import torch.nn.functional as F
 
 from colocam.boxes import largest_boxes
+from colocam.boxes.iou import iou
 from colocam.boxes.tags_only import tags_only_threshold
 from colocam.cams import extract, full_size
 from colocam.config import load_config
 from colocam.data.cache_entry import ROW, CachedClip
 from colocam.data.samples import spread_samples
 from colocam.maps.mapper import decoder_mapper
-from colocam.metrics import inclusive_iou
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.temporal.presence import calibrate
-from colocam.training.validation import GROUND, THRESHOLDS, Validator, peak_and_ground
+from colocam.training.validation import LEAST_BACKGROUND, THRESHOLDS, Validator, background_peaks
 from colocam.types import Clip
 
 TAGS, SIZE, CPU = ("cat", "dog"), 32, torch.device("cpu")
@@ -59,7 +59,7 @@ def corloc_by_hand(maps, boxes, classes):
     for threshold in THRESHOLDS:
         found, there = largest_boxes(maps, float(threshold))
         hits = [
-            bool(there[i]) and max(float(inclusive_iou(found[i], box)) for box in boxes[i]) >= 0.5
+            bool(there[i]) and max(float(iou(found[i], box, inclusive=True)) for box in boxes[i]) >= 0.5
             for i in range(len(maps))
         ]
         table.append(np.mean([np.mean(np.array(hits)[classes == c]) for c in np.unique(classes)]))
@@ -125,7 +125,7 @@ def test_the_published_thresholds():
     assert THRESHOLDS[-1] < 1
 
 
-def ground_by_hand(cam):
+def background_by_hand(cam):
     """Largest value among places whose eight neighbours, too, do not exceed Otsu's threshold; None if there are few."""
     levels = np.floor(255 * (cam - cam.min()) / (cam.max() - cam.min())).astype(np.uint8)
     threshold, _ = cv2.threshold(levels.reshape(1, -1), 0, 255, cv2.THRESH_OTSU)
@@ -137,37 +137,37 @@ def ground_by_hand(cam):
         for x in range(columns)
         if not above[max(y - 1, 0) : y + 2, max(x - 1, 0) : x + 2].any()
     ]
-    return max(cam[place] for place in places) if len(places) >= GROUND * cam.size else None
+    return max(cam[place] for place in places) if len(places) >= LEAST_BACKGROUND * cam.size else None
 
 
-def test_the_ground_is_what_lies_away_from_the_object():
+def test_the_background_is_what_lies_away_from_the_object():
     rng = np.random.default_rng(5)
     y, x = np.mgrid[:12, :12]
     objects = [40 * np.exp(-((y - 3) ** 2 + (x - c) ** 2) / s) for c, s in ((4, 4.0), (9, 9.0))]
     objects.append(np.where(x % 3 == 1, 40.0, 0.0))
     cams = np.stack([one + rng.normal(0, 1, (12, 12)) for one in objects]).astype(np.float32)
-    peaks, ground = peak_and_ground(torch.from_numpy(cams))
+    peaks, background = background_peaks(torch.from_numpy(cams))
     assert peaks.tolist() == cams.max((1, 2)).tolist()
-    wanted = [ground_by_hand(one) for one in cams]
+    wanted = [background_by_hand(one) for one in cams]
     assert wanted[0] is not None
     assert wanted[2] is None  # no place is away from it
-    for found, by_hand in zip(ground.tolist(), wanted, strict=True):
+    for found, by_hand in zip(background.tolist(), wanted, strict=True):
         assert np.isnan(found) if by_hand is None else found == by_hand
-    assert ground[0] < 6
+    assert background[0] < 6
     assert peaks[0] > 35
 
 
-def test_a_constant_map_has_no_ground():
-    peaks, ground = peak_and_ground(torch.full((2, 5, 5), 3.0))
+def test_a_constant_map_has_no_background():
+    peaks, background = background_peaks(torch.full((2, 5, 5), 3.0))
     assert peaks.tolist() == [3, 3]
-    assert ground.isnan().all()
+    assert background.isnan().all()
 
 
-def test_presence_is_calibrated_on_peaks_against_the_ground_of_the_same_frames(net, samples, frames):
+def test_presence_is_calibrated_on_peaks_against_the_background_of_the_same_frames(net, samples, frames):
     maps = extract("cam", net.classifier, frames, samples.classes)
-    peaks, ground = (part.numpy() for part in peak_and_ground(maps))
+    peaks, background = (part.numpy() for part in background_peaks(maps))
     found = Validator(samples, None, TAGS, SIZE, CPU).presence(net.classifier)
-    assert found == pytest.approx(calibrate(peaks, ground[np.isfinite(ground)]), rel=1e-4, abs=1e-6)
+    assert found == pytest.approx(calibrate(peaks, background[np.isfinite(background)]), rel=1e-4, abs=1e-6)
 
 
 def test_peaks_are_those_of_the_activation_maps(net, frames):

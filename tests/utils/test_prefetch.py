@@ -1,12 +1,13 @@
-"""Tensors come in order, read ahead in a thread but not without end, and errors come at their step."""
+"""Prefetching: every item once and in order, a bounded number ahead, errors at their item, no thread left behind."""
 
 import threading
+from contextlib import closing
 
 import pytest
 import torch
 
 from colocam.data.batches import BatchIndices
-from colocam.utils.prefetch import AHEAD, prefetch
+from colocam.utils.prefetch import STEPS_AHEAD, ahead, prefetch
 
 CPU = torch.device("cpu")
 
@@ -19,7 +20,7 @@ def load(indices, step):
     return {"clips": indices.clips + 100, "step": torch.tensor(step)}
 
 
-@pytest.mark.parametrize("count", [0, 1, AHEAD, AHEAD + 1, 20])
+@pytest.mark.parametrize("count", [0, 1, STEPS_AHEAD, STEPS_AHEAD + 1, 20])
 def test_every_step_comes_once_in_order_with_its_own_tensors(count):
     found = list(prefetch(steps(count), load, CPU))
     assert [step for step, _, _ in found] == list(range(10, 10 + count))
@@ -39,7 +40,7 @@ def test_reading_runs_ahead_in_another_thread_but_not_without_end():
     taken = prefetch(steps(20), record, CPU)
     next(taken)
     taken.close()  # waits for the reader
-    assert 1 <= len(loaded) <= AHEAD + 1
+    assert 1 <= len(loaded) <= STEPS_AHEAD + 1
     assert not any(main for _, main in loaded)
 
 
@@ -62,3 +63,128 @@ def test_no_thread_is_left_behind():
     with pytest.raises(ZeroDivisionError):
         taken.throw(ZeroDivisionError)
     assert not set(threading.enumerate()) - before
+
+
+def threads():
+    return [one.name for one in threading.enumerate()]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 50])
+@pytest.mark.parametrize("size", [1, 3])
+def test_every_item_once_in_order(count, size):
+    before = threads()
+    assert list(ahead(iter(range(count)), size, "numbers")) == list(range(count))
+    assert list(ahead((n * n for n in range(count)), size, "squares")) == [n * n for n in range(count)]
+    assert threads() == before
+
+
+def test_a_stage_runs_in_a_thread_of_its_name_and_starts_when_asked():
+    names = []
+
+    def stage():
+        names.append(threading.current_thread().name)
+        yield 1
+
+    items = ahead(stage(), 1, "decode")
+    assert names == []
+    assert list(items) == [1]
+    assert names == ["decode"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_no_more_is_made_than_there_is_room_for(size):
+    """The stage stops at the item for which there is no room: one taken, ``size`` waiting, one in hand."""
+    made, full = [], threading.Event()
+
+    def stage():
+        for number in range(100):
+            made.append(number)
+            if number == size + 1:
+                full.set()
+            yield number
+
+    with closing(ahead(stage(), size, "numbers")) as items:
+        assert next(items) == 0
+        full.wait()
+        assert len(made) == size + 2
+        assert next(items) == 1
+    assert len(made) <= size + 4
+
+
+def test_an_item_is_handed_on_before_the_next_is_begun():
+    """The second item is made only after the first has been received: a camera's frame waits for no other."""
+    received = threading.Event()
+
+    def stage():
+        yield "first"
+        received.wait()
+        yield "second"
+
+    items = ahead(ahead(stage(), 1, "inner"), 1, "outer")
+    assert next(items) == "first"
+    received.set()
+    assert list(items) == ["second"]
+
+
+def test_an_error_comes_after_the_items_before_it():
+    def stage():
+        yield from (1, 2, 3)
+        raise OSError("the camera is gone")
+
+    before = threads()
+    items = ahead((n for n in ahead(stage(), 1, "inner")), 1, "outer")
+    assert [next(items) for _ in range(3)] == [1, 2, 3]
+    with pytest.raises(OSError, match="the camera is gone"):
+        next(items)
+    assert threads() == before
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_also_what_is_no_exception_is_passed_on(kind):
+    def stage():
+        yield 1
+        raise kind
+
+    items = ahead(stage(), 1, "stage")
+    assert next(items) == 1
+    with pytest.raises(kind):
+        next(items)
+
+
+@pytest.mark.parametrize("taken", [0, 1, 3])
+def test_closing_ends_all_threads_and_closes_all_stages(taken):
+    closed = []
+
+    def numbers():
+        try:
+            yield from range(10**9)
+        finally:
+            closed.append("numbers")
+
+    def doubled(items):
+        with closing(items):
+            for item in items:
+                yield 2 * item
+
+    before = threads()
+    items = ahead(doubled(ahead(numbers(), 2, "inner")), 2, "outer")
+    assert [next(items) for _ in range(taken)] == [0, 2, 4][:taken]
+    items.close()
+    assert threads() == before
+    assert closed == (["numbers"] if taken else [])
+
+
+def test_an_interrupt_of_the_consumer_leaves_no_thread():
+    def numbers():
+        yield from range(10**9)
+
+    def interrupted(items):
+        with closing(items):
+            for item in items:
+                if item == 5:
+                    raise KeyboardInterrupt
+
+    before = threads()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(ahead(numbers(), 1, "numbers"))
+    assert threads() == before

@@ -1,5 +1,6 @@
 """Which frames are chosen: against brute force over all moments and all frames."""
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -123,22 +124,22 @@ def test_a_clock_that_is_set_back_starts_anew():
 @pytest.mark.parametrize(
     ("choice", "told"),
     [
-        ({"every": 0}, "--every 0: give a number of frames, 1 or more"),
-        ({"fps": 0.0}, "--fps 0: give frames per second, more than 0"),
-        ({"fps": -2.0}, "--fps -2: "),
-        ({"fps": float("nan")}, "--fps nan: "),
-        ({"fps": float("inf")}, "--fps inf: "),
-        ({"fps": 2.0, "every": 3}, "--every and --fps: give one of them"),
-        ({"start": 3.0, "end": 3.0}, "--from 3 --to 3: no time lies between them"),
-        ({"frames": (5, 5)}, "--frames 5:5: give A:B with 0 ≤ A < B"),
-        ({"frames": (-5, None)}, "--frames -5:: give A:B"),
-        ({"frames": (None, 0)}, "--frames :0: give A:B"),
+        ({"every": 0}, "every must be 1 or more frames, got 0"),
+        ({"fps": 0.0}, "fps must be more than 0 frames per second, got 0"),
+        ({"fps": -2.0}, "fps must be more than 0 frames per second, got -2"),
+        ({"fps": float("nan")}, "fps .*, got nan"),
+        ({"fps": float("inf")}, "fps .*, got inf"),
+        ({"fps": 2.0, "every": 3}, "fps and every cannot be used together"),
+        ({"start": 3.0, "end": 3.0}, "end must be after the start at 3 s, got 3 s"),
+        ({"frames": (5, 5)}, "frames must be A:B with 0 ≤ A < B, or A: or :B, got 5:5"),
+        ({"frames": (-5, None)}, "frames must be .*, got -5:"),
+        ({"frames": (None, 0)}, "frames must be .*, got :0"),
     ],
 )
 def test_impossible_choices_are_refused(choice, told):
     with pytest.raises(ColocamError) as error:
         FrameChoice(**choice)
-    assert str(error.value).startswith(told)
+    assert re.match(told, str(error.value))
 
 
 def test_ranges_as_text():
@@ -147,7 +148,7 @@ def test_ranges_as_text():
     assert parse_frames("100:") == (100, None)
     assert parse_frames(":") == (None, None)
     for text in ("", "100", "1:2:3", "a:b", "-1:4", "1.5:2", "²:9"):
-        with pytest.raises(ColocamError, match=r"--frames .*: write A:B"):
+        with pytest.raises(ColocamError, match=r"frames must be A:B, .*, got "):
             parse_frames(text)
 
 

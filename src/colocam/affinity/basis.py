@@ -1,4 +1,4 @@
-"""The two small bases that make a dense Gaussian affinity cheap, both chosen from a tolerance.
+"""The two small bases that make products with a dense Gaussian affinity cheap; their sizes follow from a tolerance.
 
 *Colour.* Cut each colour axis into cells of width h. Inside a cell, with f = -½ … ½ the offset from its centre, a
 Gaussian of width σ > h is nearly a combination of e(f) and f·e(f), where e(f) = 1 - q f²; in three dimensions, of e,
@@ -6,7 +6,7 @@ f_r·e, f_g·e and f_b·e with e = e(f_r) e(f_g) e(f_b). A pixel is then four nu
 functions the kernel factorises over the axes, and along each axis few eigenvalues exceed the tolerance:
 W ≈ Φ (U⊗U⊗U) (U⊗U⊗U)ᵀ Φᵀ, symmetric and positive semi-definite by construction.
 
-*Space.* A Gaussian that is wide beside the frame has few eigenvectors along y and x: W_xy ≈ Σ_k ψ_k ψ_kᵀ.
+*Space.* A Gaussian that is wide compared with the frame has few large eigenvalues along y and x: W_xy ≈ Σ_k ψ_k ψ_kᵀ.
 """
 
 import math
@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# q over (h/σ)²/2: 1 is best where all pixels have one colour, 0 where colours are uniform; between, both err little.
+# q divided by (h/σ)²/2: 1 is best if all pixels have one colour, 0 if colours are uniform; 0.85 is good for both.
 _CURVATURE = 0.85
-# Relative L2 error over (h/σ)², the largest seen on photographs, noise and few-colour images.
+# Relative L2 error divided by (h/σ)²: the largest measured on photographs, noise and images of few colours.
 _ERROR_PER_WIDTH = 0.07
 # One cell for each of the 256 levels: offsets of 8-bit colours vanish and the cells add no error.
 MAX_CELLS = 256
@@ -52,8 +52,8 @@ class ColorBasis:
     def matrices(self) -> tuple[npt.NDArray[np.float64], ...]:
         """The three matrices that take moments to the spectrum's middle, one axis each; see ``grid.mix``.
 
-        A linear function along one axis meets the constant ones along the other two, so of the four moments of a cell
-        three kinds of sums over b remain (constant, linear along r, linear along g), then two kinds of sums over g.
+        A linear function along one axis is multiplied by constant ones along the other two. So of the four moments of
+        a cell three kinds of sums over b remain (constant, linear along r, linear along g), then two sums over g.
         """
         cells, rank = self.cells, self.rank
         flat, slope = self.factor.swapaxes(1, 2)
@@ -81,7 +81,7 @@ def color_basis(sigma: float, tol: float) -> ColorBasis:
     curvature = _CURVATURE * h**2 / 2
     nodes, weights = np.polynomial.legendre.leggauss(12)
     if needed > MAX_CELLS:
-        # Colours are whole levels (the caller sees to that), so that nothing lies anywhere but in the cells' centres.
+        # The caller ensures that colours are whole levels, so all pixels lie in the centres of their cells.
         nodes, weights = np.zeros(1), np.full(1, 2.0)
     offset, weights = nodes / 2, weights / 2
     local = np.stack([1 - curvature * offset**2, offset - curvature * offset**3])
@@ -130,7 +130,7 @@ def _largest(height: int, width: int, sigma: float, tol: float) -> tuple[npt.NDA
 
 @lru_cache(maxsize=32)
 def space_rank(height: int, width: int, sigma: float, tol: float) -> int:
-    """Functions that ``space_basis`` needs."""
+    """Number of functions in ``space_basis``."""
     return len(_largest(height, width, sigma, tol)[0])
 
 

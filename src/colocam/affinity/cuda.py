@@ -1,4 +1,4 @@
-"""The product on a CUDA device: sizes and launches of the Triton kernels."""
+"""The product on a CUDA device: launches of the Triton kernels and their block sizes."""
 
 from contextlib import nullcontext
 from functools import lru_cache
@@ -8,28 +8,28 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from colocam.affinity import color_kernels as kernels
-from colocam.affinity import graphs, space_kernels
+from colocam.affinity import cuda_color_kernels as kernels
+from colocam.affinity import cuda_space_kernels, graphs
 from colocam.affinity.basis import ColorBasis
 from colocam.errors import ColocamError
 
-# Moments, and sums of colour and space, held at once; groups beyond that are computed in turn.
+# Bytes of moments, and of sums over colour and space, in memory at once; more groups are computed in turn.
 _WORKSPACE = 96 << 20
 _SPACE_WORKSPACE = 192 << 20
-# Pixels of one group that share a copy of its cells: atomics to one address wait for each other.
+# Pixels of one group that share a copy of its cells: atomic additions to one address are serialised.
 _PIXELS_PER_COPY = 1_600_000
 _MAX_COPIES = 4
 _THREADS = 128
 _SPLAT_RUN = 4
 _SLICE_RUN = 4
 _SORT_BLOCK = 256
-# Pixels of a row and eigenvectors along b that a program takes at once, its warps and loads ahead.
+# Pixels of a row and eigenvectors along b per block, number of warps, pipeline stages.
 _ANALYSE = (32, 32, 2, 1)
 _SYNTHESISE = (32, 32, 1, 3)
 
 
 class _Tile(NamedTuple):
-    """Rows, columns and terms of a product of matrices that a program takes at once, its warps and loads ahead."""
+    """Rows, columns and terms of a matrix product per block, number of warps, pipeline stages."""
 
     rows: int
     columns: int
@@ -45,7 +45,7 @@ _SPACE_TILE = _Tile(32, 128, 32, 4, 2)
 
 @lru_cache(maxsize=32)
 def _matrices(basis: ColorBasis, precision: str, device: torch.device) -> tuple[Tensor, ...]:
-    """The five matrices of ``grid.mix`` on the device, rounded to what the matrix units read, and U itself."""
+    """The five matrices of ``grid.mix`` on the device, rounded to the precision of the tensor cores, and U itself."""
     over_b, over_g, over_r = (m.astype(np.float32) for m in basis.matrices)
     if precision == "tf32":
         for m in (over_b, over_g, over_r):
@@ -55,7 +55,7 @@ def _matrices(basis: ColorBasis, precision: str, device: torch.device) -> tuple[
 
 
 class _Cells:
-    """Moments of some groups of frames, and what the kernels need to know of them."""
+    """Moments of the colour cells of some groups of frames."""
 
     def __init__(self, rgb: Tensor, group: Tensor, first: int, groups: int, basis: ColorBasis) -> None:
         self.rgb, self.group, self.first, self.groups, self.basis = rgb, group, first, groups, basis
@@ -96,7 +96,7 @@ class _Cells:
         n, rank, inner = self.basis.cells, self.basis.rank, self.channels
         rows = self.groups * n * n * inner
         columns, terms = matrix.shape
-        # Distance of (r, g), of channels, of the runs that a row consists of, and the length of a run.
+        # Strides of (r, g), of channels, of the runs of a row, and the length of a run.
         moments, sums = (4 * n * inner, 4, 4 * inner, 4), (3 * rank * inner, rank, rank * inner, rank)
         source, target = (moments, (3 * rank * inner, 3 * rank, 0, 0)) if from_moments else (sums, moments)
         out = x.new_empty(rows * columns) if from_moments else self.moments
@@ -122,7 +122,7 @@ class _Cells:
 
 
 class _Rows:
-    """Pixels in the order of their rows of cells: what a product with colour and space works on."""
+    """Pixels sorted by their row of cells (r, g), for products with colour and space."""
 
     def __init__(self, rgb: Tensor, group: Tensor, groups: int, basis: ColorBasis, psi: Tensor) -> None:
         self.rgb, self.groups, self.basis, self.psi = rgb, groups, basis, psi.T.contiguous()
@@ -136,9 +136,9 @@ class _Rows:
         programs = -(-pixels // _SORT_BLOCK), frames
         sizes = pixels, *rgb.stride()
         options = {"cells": basis.cells, "block": _SORT_BLOCK, "num_warps": _SORT_BLOCK // 32}
-        space_kernels.count[programs](rgb, group, self.counts, place, *sizes, **options)
+        cuda_space_kernels.count[programs](rgb, group, self.counts, place, *sizes, **options)
         self.ends = self.counts.cumsum(0, dtype=torch.int32)
-        space_kernels.arrange[programs](rgb, group, self.ends, place, self.order, *sizes, **options)
+        cuda_space_kernels.arrange[programs](rgb, group, self.ends, place, self.order, *sizes, **options)
 
     def multiply(self, values: Tensor, out: Tensor, totals: Tensor | None) -> None:
         """Product of values (F, 1 or 2, P) into ``out``; with ``totals``, as in ``_Cells.mix``, of 1 and values - ½."""
@@ -160,11 +160,11 @@ class _Rows:
             self._synthesise(x, out, factor, first, groups, channels)
 
     def _analyse(self, values: Tensor, factor: Tensor, first: int, groups: int, *, ones: bool) -> Tensor:
-        """Sums over b (groups, cells, cells, 3, rank, R, 2) of rows with a pixel; the others hold anything."""
+        """Sums over b (groups, cells, cells, 3, rank, R, 2) of rows with a pixel; other rows are undefined."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
         sums = torch.empty(groups * n * n * 3 * rank * ranks * 2, device=self.rgb.device)
         block_p, block_j, warps, stages = _ANALYSE
-        space_kernels.analyse[groups * n * n, -(-rank // block_j)](
+        cuda_space_kernels.analyse[groups * n * n, -(-rank // block_j)](
             self.rgb, values, self.psi, self.order, self.ends, factor, sums,
             first * n * n, self.rgb.shape[2], *self.rgb.stride(), *values.stride(), values.shape[1] > 1,
             self.basis.curvature, *self.basis.scale,
@@ -177,7 +177,7 @@ class _Rows:
         """Read the product back from sums over b (groups, cells, cells, 3, rank, R, channels)."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
         block_p, block_j, warps, stages = _SYNTHESISE
-        space_kernels.synthesise[(groups * n * n,)](
+        cuda_space_kernels.synthesise[(groups * n * n,)](
             self.rgb, self.psi, self.order, self.ends, factor, sums, out,
             first * n * n, self.rgb.shape[2], *self.rgb.stride(), *out.stride()[:2], out.shape[1] > 1,
             self.basis.curvature, *self.basis.scale,
@@ -187,7 +187,7 @@ class _Rows:
 
 
 def _at_once(workspace: int, group_bytes: int, cells: int) -> int:
-    """Groups that are computed together: as the workspace allows, and the third axis of programs, groups · cells."""
+    """Groups per launch: limited by the workspace, and by the third axis of the launch grid, groups · cells."""
     return max(1, min(workspace // group_bytes, 65535 // cells))
 
 
@@ -196,7 +196,7 @@ def _block(size: int) -> int:
 
 
 def _precision(basis: ColorBasis) -> str:
-    """The rounding of tf32 (2e-4 of the result) is far below the usual tolerances; three of them make a float32."""
+    """tf32 rounds to 2e-4 of the result, far below the usual tolerances; tf32x3 is as exact as float32."""
     return "tf32" if basis.tol >= 2e-3 else "tf32x3"
 
 
@@ -239,7 +239,7 @@ def _run(
 
 
 def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, basis: ColorBasis, psi: Tensor | None) -> Tensor:
-    """Twin of ``grid.product``, for float32."""
+    """As ``grid.product``, for float32."""
     out = torch.empty(values.shape, device=values.device)
     _run(rgb, values, out, group, groups, basis, psi, None)
     return out
@@ -248,7 +248,7 @@ def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, basis: Colo
 def energy(
     rgb: Tensor, maps: Tensor, group: Tensor, groups: int, basis: ColorBasis, psi: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Twin of ``grid.energy``, for float32."""
+    """As ``grid.energy``, for float32."""
     totals = torch.zeros(groups, 2, dtype=torch.float64, device=maps.device)
     out = torch.empty(maps.shape, device=maps.device)
     _run(rgb, maps[:, None], out[:, None], group, groups, basis, psi, totals)

@@ -1,4 +1,4 @@
-"""Which twin computes a product: Triton kernels on CUDA, Numba on the CPU, plain PyTorch elsewhere."""
+"""Choose how a product is computed: Triton kernels on CUDA, Numba on the CPU, plain PyTorch elsewhere."""
 
 import importlib
 import importlib.util
@@ -16,13 +16,13 @@ from colocam.affinity.basis import MAX_CELLS, cells_for, color_basis, space_basi
 from colocam.affinity.reference import gaussian_sum
 from colocam.errors import ColocamError
 
-# Spatial functions handled together: more only cost memory.
+# Spatial functions that are handled together; more need more memory and save no time.
 _RANKS_AT_ONCE = 16
-# Numbers in the moments or spectra held at once, 512 MB of float32: narrow Gaussians have many cells and eigenvectors.
+# Largest number of values in moments or spectra, 512 MB of float32: narrow Gaussians have many cells and eigenvectors.
 _WORKSPACE = 1 << 27
-# Cost of a spatial function for each pixel and for each cell; that of a pixel's pair with one neighbour is 1.
+# Cost of one spatial function per pixel and per cell, relative to that of one pair of neighbouring pixels.
 _COST_PER_PIXEL, _COST_PER_CELL = 2, 3
-# Colours beyond 0–255 that are taken for an overshoot of some resizing; more is another scale.
+# Widest range of colours that can be an overshoot of resizing; a wider one is another scale than 0–255.
 _WIDEST = 512.0
 
 
@@ -42,15 +42,15 @@ class Gaussian(NamedTuple):
     size: tuple[int, int] | None = None
 
     def check(self) -> None:
-        """Refuse what is no Gaussian."""
+        """Raise a ColocamError unless widths and tolerance are valid."""
         for name, sigma in (("sigma", self.sigma), ("sigma_xy", self.sigma_xy if self.size else 1.0)):
             if not 0 < sigma < float("inf"):
                 raise ColocamError(f"affinity: {name} must be positive and finite, got {sigma}")
         if not 0 < self.tol < 1:
-            raise ColocamError(f"affinity: tol is a relative error between 0 and 1, got {self.tol}")
+            raise ColocamError(f"affinity: tol must be a relative error between 0 and 1, got {self.tol}")
 
     def window(self) -> tuple[int, int] | None:
-        """Neighbours to sum over, rows and columns, where that is cheaper than the spatial basis."""
+        """Rows and columns of neighbours to sum over; None if the spatial basis is cheaper."""
         if self.size is None:
             return None
         rows, columns = window.reach(self.size, self.sigma_xy, self.tol)
@@ -61,7 +61,7 @@ class Gaussian(NamedTuple):
         return (rows, columns) if cheaper else None
 
     def space(self, like: Tensor) -> Iterator[Tensor | None]:
-        """Parts of the spatial basis, (R, P) each, on the device and in the type of ``like``; None for no space."""
+        """Parts (R, P) of the spatial basis, on the device and in the type of ``like``; one None for colour alone."""
         if self.size is None:
             yield None
         else:
@@ -70,7 +70,7 @@ class Gaussian(NamedTuple):
             yield from torch.split(psi, min(_RANKS_AT_ONCE, self.at_once(2)))
 
     def at_once(self, others: int) -> int:
-        """Products of single channels and spatial functions that the workspace holds, ``others`` times."""
+        """How many channels or spatial functions fit into the workspace, if each is needed ``others`` times."""
         basis = color_basis(self.sigma, self.tol)
         return max(1, _WORKSPACE // (others * max(4 * basis.cells**3, basis.rank**3)))
 
@@ -81,7 +81,7 @@ def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: G
     Args:
         rgb: (F, 3, P) colours in 0–255.
         values: (F, C, P) float32 or float64.
-        group: (F,) int64 ids, 0 … groups-1.
+        group: (F,) int64 index of each frame's group, 0 … groups-1.
         groups: number of groups.
         gaussian: the affinity.
 
@@ -104,12 +104,12 @@ def _product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: 
     if _too_fine(rgb, gaussian):
         parts = (_dense(rgb, values, group, gaussian.sigma, psi) for psi in gaussian.space(values))
     else:
-        twin, basis = _twin(values), color_basis(gaussian.sigma, gaussian.tol)
+        backend, basis = _backend(values), color_basis(gaussian.sigma, gaussian.tol)
         channels = gaussian.at_once(1 if gaussian.size is None else _RANKS_AT_ONCE)
         if values.shape[1] > channels:
             few = torch.split(values, channels, dim=1)
             return (torch.cat([_product(rgb, v, group, groups, gaussian)[0] for v in few], dim=1),)
-        parts = (twin.product(rgb, values, group, groups, basis, psi) for psi in gaussian.space(values))
+        parts = (backend.product(rgb, values, group, groups, basis, psi) for psi in gaussian.space(values))
     total: Tensor = sum(parts, start=next(parts))
     return (total,)
 
@@ -117,13 +117,12 @@ def _product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: 
 def energy(rgb: Tensor, maps: Tensor, group: Tensor, groups: int, gaussian: Gaussian) -> tuple[Tensor, Tensor]:
     """The sums 1ᵀW1 and DᵀWD of each group, and WD, where D = S - ½.
 
-    They give R = Σ_r S_rᵀ W (1 - S_r) = ½·1ᵀW1 - 2·DᵀWD and ∂R/∂S = -4·WD, without the difference of large numbers that
-    W1 - 2·WS is.
+    They give R = Σ_r S_rᵀ W (1 - S_r) = ½·1ᵀW1 - 2·DᵀWD and ∂R/∂S = -4·WD without the cancellation of W1 - 2·WS.
 
     Args:
         rgb: (F, 3, P) colours in 0–255.
         maps: S, (F, P) float32 or float64.
-        group: (F,) int64 ids, 0 … groups-1.
+        group: (F,) int64 index of each frame's group, 0 … groups-1.
         groups: number of groups.
         gaussian: the affinity.
 
@@ -137,8 +136,8 @@ def energy(rgb: Tensor, maps: Tensor, group: Tensor, groups: int, gaussian: Gaus
         out = product(rgb, values, group, groups, gaussian)
         totals = torch.zeros(groups, 2, dtype=torch.float64, device=maps.device)
         return totals.index_add_(0, group, (values * out).sum(2, dtype=torch.float64)), out[:, 1]
-    twin, basis = _twin(maps), color_basis(gaussian.sigma, gaussian.tol)
-    parts = [twin.energy(rgb, maps, group, groups, basis, psi) for psi in gaussian.space(maps)]
+    backend, basis = _backend(maps), color_basis(gaussian.sigma, gaussian.tol)
+    parts = [backend.energy(rgb, maps, group, groups, basis, psi) for psi in gaussian.space(maps)]
     totals, out = parts[0]
     for other_totals, other in parts[1:]:
         totals, out = totals + other_totals, out + other
@@ -146,7 +145,7 @@ def energy(rgb: Tensor, maps: Tensor, group: Tensor, groups: int, gaussian: Gaus
 
 
 def replayable(rgb: Tensor, values: Tensor, gaussian: Gaussian) -> bool:
-    """Whether launches can be recorded (``graphs.replay``): Triton kernels, and no step that looks at the colours."""
+    """Whether the launches can be recorded (``graphs.replay``): Triton kernels, and no step that reads the colours."""
     kernels = values.is_cuda and values.dtype != torch.float64 and _has("triton")
     return kernels and not (rgb.is_floating_point() and cells_for(gaussian.sigma, gaussian.tol) > MAX_CELLS)
 
@@ -156,8 +155,14 @@ def _has(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def _twin(values: Tensor) -> ModuleType:
-    if values.is_cuda and values.dtype == torch.float32 and _has("triton"):
+def on_kernels(values: Tensor) -> bool:
+    """Whether Triton kernels compute with these values."""
+    return values.is_cuda and values.dtype == torch.float32 and values.numel() > 0 and _has("triton")
+
+
+def _backend(values: Tensor) -> ModuleType:
+    """The module whose ``product`` and ``energy`` serve this device and type."""
+    if on_kernels(values):
         return importlib.import_module("colocam.affinity.cuda")
     if values.device.type == "cpu" and _has("numba"):
         return importlib.import_module("colocam.affinity.cpu")
@@ -171,9 +176,9 @@ def _psi(height: int, width: int, sigma: float, tol: float, dtype: torch.dtype, 
 
 
 def _fit(rgb: Tensor, gaussian: Gaussian) -> tuple[Tensor, Gaussian]:
-    """Colours and σ, moved and shrunk together into 0–255 where colours lie outside: the affinity stays what it is.
+    """Shift colours outside 0–255 into that range, and scale them and σ alike if needed; the affinity stays the same.
 
-    On CUDA, where looking would make the host wait, colours further outside than half a cell count as that edge.
+    On CUDA the host would have to wait for the range of the colours; there they are clamped to half a cell outside.
     """
     if rgb.dtype == torch.uint8 or rgb.device.type != "cpu" or rgb.numel() == 0:
         return rgb, gaussian
@@ -187,16 +192,16 @@ def _fit(rgb: Tensor, gaussian: Gaussian) -> tuple[Tensor, Gaussian]:
 
 
 def _too_fine(rgb: Tensor, gaussian: Gaussian) -> bool:
-    """Whether colours lie between the levels while the Gaussian is too narrow even for cells of one level."""
+    """Whether the Gaussian is too narrow for cells of one level while colours lie between the levels."""
     needed = cells_for(gaussian.sigma, gaussian.tol)
     return needed > MAX_CELLS and rgb.is_floating_point() and bool((rgb != rgb.round()).any())
 
 
 def _dense(rgb: Tensor, values: Tensor, group: Tensor, sigma: float, psi: Tensor | None) -> Tensor:
-    """The product term by term, for Gaussians narrower than any cell."""
+    """The exact product, for Gaussians narrower than any cell."""
     out = torch.zeros_like(values)
-    for number in sorted(set(group.tolist())):
-        mine = (group == number).nonzero()[:, 0]
+    for index in sorted(set(group.tolist())):
+        mine = (group == index).nonzero()[:, 0]
         colors = rgb[mine].transpose(1, 2).flatten(0, 1) / sigma
         for weight in values.new_ones(1, values.shape[2]) if psi is None else psi:
             v = (weight * values[mine]).transpose(1, 2)

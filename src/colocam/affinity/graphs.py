@@ -1,9 +1,8 @@
-"""Many small launches as one: work on CUDA tensors recorded as a CUDA graph, and replayed when the same shapes return.
+"""Record the kernels of a product or pairwise loss as a CUDA graph, and replay it when the same shapes return.
 
-A step of the colour term is a dozen kernels of a few microseconds each, and launching one from Python takes longer than
-running it. A recording reads its inputs where they lay when it was made. Allocators hand out the same addresses step
-after step, so an input mostly lies there again; where it does not, it is copied to memory of our own.
-What a replay costs beyond its one launch is Python and the copies of the results.
+A pairwise loss is a dozen kernels of a few microseconds each; launching one from Python takes longer than running it.
+A recording reads its inputs at the addresses where they were when it was made. Allocators return the same addresses
+in every step, so an input is mostly there again; if not, it is copied to a buffer of the recording. Results are cloned.
 """
 
 import threading
@@ -16,13 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# Calls of one shape, and of one set of addresses, before the work is recorded: what comes once is not worth it.
+from colocam.utils.cuda_graphs import capture
+
+# Calls of one shape, and of one set of addresses, before the work is recorded: rare calls are not worth a recording.
 _SIGHTINGS = 3
 # Sets of addresses with a recording of their own, for each shape.
 _MAX_ADDRESSES = 4
 _MAX_SEEN = 64
 _MAX_SHAPES = 32
-# Larger inputs keep the device busy for longer than the launches take, and their recordings would hold much memory.
+# With larger inputs the kernels take longer than the launches, and a recording would need much memory.
 _MAX_INPUT_BYTES = 128 << 20
 _MAX_HELD_BYTES = 160 << 20
 
@@ -32,13 +33,16 @@ _lock = threading.Lock()
 _here = threading.local()
 _clock = count()
 
+ENABLED = True
+"""Whether to record at all; ``scripts/step_with_graphs.py`` measures what it gains."""
+
 
 def replay(work: Work, inputs: tuple[Tensor, ...], options: tuple[Hashable, ...]) -> tuple[Tensor, ...]:
     """``work(*inputs, *options)``, by a replay where the inputs are on a CUDA device and such a call was seen before.
 
     Args:
-        work: a function of a module (it is part of the key), which reads the inputs, waits for nothing on the device,
-            and returns new tensors. Tensors that it keeps elsewhere from call to call must go through ``hold``.
+        work: a function at module level (it is part of the key) that reads the inputs, never waits for the device,
+            and returns new tensors. Tensors that it caches from call to call must be passed to ``hold``.
         inputs: tensors on one device.
         options: everything else that the result depends on.
 
@@ -48,11 +52,10 @@ def replay(work: Work, inputs: tuple[Tensor, ...], options: tuple[Hashable, ...]
     if not _possible(inputs):
         return work(*inputs, *options)
     device = inputs[0].get_device()
-    # Recordings share their workspace, which only the order of one stream protects.
+    # Recordings share their workspace; that is safe only in the order of one stream.
     place = device, _stream(device)
     key = (work, options, place, *[(t.shape, t.stride(), t.dtype) for t in inputs])
     with _lock:
-        # Looked up once: a tuple finds its hash anew each time.
         shape = _shapes.get(key)
         if shape is None:
             if len(_shapes) >= _MAX_SHAPES:
@@ -76,26 +79,18 @@ def clear() -> None:
 
 
 class _Recording:
-    """Launches of one call, and the tensors that they read and write."""
+    """The graph of one call, and the tensors that it reads and writes."""
 
     def __init__(self, work: Work, inputs: tuple[Tensor, ...], options: tuple[Hashable, ...], pool: Any) -> None:  # noqa: ANN401
         device = inputs[0].device
         self.held: list[Tensor] = []
-        self.graph = torch.cuda.CUDAGraph()
-        side = _side(device)
-        side.wait_stream(torch.cuda.current_stream(device))
         _here.held = self.held
         try:
-            with torch.cuda.stream(side):
-                # Other threads may go on allocating.
-                self.graph.capture_begin(pool=pool, capture_error_mode="thread_local")
-                try:
-                    self.outputs = _directly(work, inputs, options)
-                finally:
-                    self.graph.capture_end()
+            self.graph, self.outputs = capture(
+                lambda: _directly(work, inputs, options), device, warm_up=0, pool=pool, stream=_side(device)
+            )
         finally:
             _here.held = None
-        torch.cuda.current_stream(device).wait_stream(side)
 
     @property
     def pool(self) -> Any:  # noqa: ANN401
@@ -108,7 +103,7 @@ class _Recording:
 
 
 class _Shape:
-    """What is known of calls with one key."""
+    """The recordings of calls with one key."""
 
     def __init__(self, inputs: tuple[Tensor, ...]) -> None:
         self.calls = self.used = 0
@@ -161,7 +156,9 @@ class _Shape:
             return _Recording(work, inputs, options, shared.pool if shared else None)
         except RuntimeError as error:
             self.never = True
-            warnings.warn(f"affinity: launches could not be recorded and stay single: {error}", stacklevel=2)
+            warnings.warn(
+                f"affinity: launches could not be recorded and are launched one by one: {error}", stacklevel=2
+            )
             return None
 
     def _has_room(self) -> bool:
@@ -180,18 +177,18 @@ _shapes: dict[tuple[Any, ...], _Shape] = {}
 
 
 def _forget_oldest() -> None:
-    """Let go of the shape that was not used for longest."""
+    """Delete the recordings of the least recently used shape."""
     del _shapes[min(_shapes, key=lambda key: _shapes[key].used)]
 
 
 def _trim() -> None:
-    """Let go of shapes as far as memory asks."""
+    """Delete recordings until they need no more memory than allowed."""
     while len(_shapes) > 1 and sum(shape.held_bytes() for shape in _shapes.values()) > _MAX_HELD_BYTES:
         _forget_oldest()
 
 
 def _directly(work: Work, inputs: tuple[Tensor, ...], options: tuple[Hashable, ...]) -> tuple[Tensor, ...]:
-    """Run the work, of which no part is to be recorded on its own."""
+    """Run the work without recording parts of it."""
     _here.inside = True
     try:
         return work(*inputs, *options)
@@ -204,8 +201,13 @@ def _bytes(tensors: tuple[Tensor, ...]) -> int:
 
 
 def _possible(inputs: tuple[Tensor, ...]) -> bool:
-    """Whether a replay could serve; while the caller records a graph of its own, the launches belong to that one."""
-    return inputs[0].is_cuda and not getattr(_here, "inside", False) and not torch.cuda.is_current_stream_capturing()
+    """Whether to use a replay; while the caller records a graph of its own, the launches belong to that one."""
+    return (
+        ENABLED
+        and inputs[0].is_cuda
+        and not getattr(_here, "inside", False)
+        and not torch.cuda.is_current_stream_capturing()
+    )
 
 
 def _stream(device: int) -> int:

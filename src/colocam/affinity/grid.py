@@ -1,4 +1,4 @@
-"""The product on colour cells in plain PyTorch: any device, any floating type, the model for the faster twins.
+"""The product on colour cells in plain PyTorch, for any device and floating type; ``cpu`` and ``cuda`` do the same.
 
 A pixel in cell (r, g, b) at offset f holds φ = e·(1, f_r, f_g, f_b); ``splat`` adds φ ⊗ v of all pixels to their
 cells, ``mix`` applies the kernel between cells axis by axis, ``slice_`` reads Σ_i φ_i·u_i back at each pixel.
@@ -16,7 +16,7 @@ def encode(rgb: Tensor, basis: ColorBasis, group: Tensor) -> tuple[Tensor, Tenso
     Args:
         rgb: (F, 3, P) floating colours in 0–255.
         basis: the cells.
-        group: (F,) int64; frames of different groups do not see each other.
+        group: (F,) int64; there is no affinity between frames of different groups.
 
     Returns:
         index (F·P,) int64 of the cell among groups × cells³, and φ (F·P, 4).
@@ -60,7 +60,7 @@ def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, basis: Colo
     Args:
         rgb: (F, 3, P).
         values: (F, C, P) floating.
-        group: (F,) int64 ids, 0 … groups-1.
+        group: (F,) int64 index of each frame's group, 0 … groups-1.
         groups: number of groups.
         basis: of the colour kernel.
         psi: (R, P) basis of the spatial kernel; the constant 1 where None.

@@ -1,9 +1,9 @@
-"""The exact products, term by term in float64: slow, and the measure of everything else here."""
+"""The exact products in float64, which all other implementations are tested against: O(N²) operations."""
 
 import torch
 from torch import Tensor
 
-# Affinities held at once: 2**24 float64 values are 128 MB.
+# Affinities in memory at once: 2**24 float64 values are 128 MB.
 _BLOCK = 1 << 24
 
 
@@ -26,7 +26,7 @@ def dense_color_product(rgb: Tensor, values: Tensor, sigma: float = 15.0, rows: 
         rgb: (N, 3) colours in 0–255.
         values: (N, C).
         sigma: width of the Gaussian in colour levels.
-        rows: pixels whose results are wanted, all by default.
+        rows: indices of the pixels to return, all by default.
 
     Returns:
         (len(rows), C) float64.
@@ -44,7 +44,7 @@ def dense_bilateral_product(
         values: (B, C, H, W).
         sigma_rgb: width of the Gaussian in colour levels.
         sigma_xy: width of the Gaussian in pixels.
-        rows: flat pixel indices y·W + x whose results are wanted, all by default.
+        rows: flat indices y·W + x of the pixels to return, all by default.
 
     Returns:
         (B, C, len(rows)) float64.

@@ -1,6 +1,6 @@
-"""``W·v`` for colour × space affinities that are narrow beside the frame: a sum over the neighbours of each pixel.
+"""``W·v`` for bilateral affinities that are narrow compared with the frame: a sum over the neighbours of each pixel.
 
-A narrow Gaussian has many eigenvectors and few neighbours that matter, a wide one the other way round.
+A narrow spatial Gaussian has few neighbours that matter and many eigenvectors; a wide one has the opposite.
 """
 
 import math
@@ -38,7 +38,7 @@ def product(
     out = v.clone(memory_format=torch.contiguous_format)
     rows, columns = window
     for dy in range(rows + 1):
-        # Each pair of pixels once: its weight serves both.
+        # Each pair of pixels once: W is symmetric.
         for dx in range(-columns if dy else 1, columns + 1):
             left, right = max(0, -dx), max(0, dx)
             here = (..., slice(0, height - dy), slice(left, width - right))

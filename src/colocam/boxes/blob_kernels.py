@@ -4,7 +4,7 @@
 root is its own parent. Two roots are united by an atomic minimum, which says whether somebody was quicker.
 """
 
-# A kernel is written in a language of its own.
+# A kernel is written in Triton's subset of Python, which has no type annotations.
 # ruff: noqa: ANN001, ANN201, ANN202
 # mypy: ignore-errors
 

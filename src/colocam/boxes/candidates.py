@@ -1,41 +1,37 @@
-"""Boxes that a frame's object may have: contours of its map at several thresholds, each with a score."""
+"""Candidate boxes of a frame: the contours of its map at several thresholds, each with a score."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from colocam.boxes.contours import (
-    BOTTOM,
-    LEFT,
-    RIGHT,
-    TOP,
-    WORD,
     Bytes,
     Int,
     Ints,
     Longs,
     Scratch,
+    box_of_contour,
     follow_contours,
     next_contour,
     scratch,
 )
+from colocam.boxes.extract import check_threshold
 from colocam.boxes.quantize import Maps, checked_levels
-from colocam.errors import ColocamError
 from colocam.types import Float64Array
 from colocam.utils.jit import compiled
 
 FACTORS = (1.0, 1.4, 0.5, 0.7, 2.0)
-"""Thresholds relative to the model's own, which comes first: of equal boxes the first stays."""
+"""Thresholds relative to the model's own, which comes first; of equal boxes the first is kept."""
 MOST = 24
-"""Candidates a frame; those of the lowest score are left out, never the published box."""
+"""Candidates per frame; those with the lowest scores are dropped, never the published box."""
 LEAST_AREA = 1 / 400
-"""Share of the frame below which a contour is noise."""
+"""Share of the frame's area below which a contour is ignored."""
 ONE = 1 << 32
-"""A pixel, where sums of levels are counted below it."""
+"""One pixel in a sum whose lower 32 bits add up levels: two sums in one integer."""
 
 
 class Candidates(NamedTuple):
-    """What may be the object in one frame; k candidates, the published box first, k = 0 without foreground.
+    """The k candidate boxes of one frame, the published box first; k = 0 without foreground.
 
     Attributes:
         boxes: (k, 4) x1, y1, x2, y2 in map pixels.
@@ -52,11 +48,10 @@ def candidate_boxes(maps: Maps, threshold: float) -> list[Candidates]:
     """Boxes of all contours of maps (B, H, W) at several thresholds around τ, without repetition.
 
     The first of a frame is the box of :func:`colocam.boxes.largest_boxes`. The score is the overlap of the box R
-    with the foreground F = {levels > ⌊τ · max⌋}, each pixel weighted by its heat m relative to the map's maximum:
-    Σ_{R∩F} m / (Σ_F m + mean_F m · |R∖F|), the weighted twin of |R∩F| / |R∪F|.
+    with the foreground F = {levels > ⌊τ · max⌋}, each pixel weighted by its level m:
+    Σ_{R∩F} m / (Σ_F m + mean_F m · |R∖F|), the weighted form of |R∩F| / |R∪F|.
     """
-    if not 0 <= threshold <= 1:
-        raise ColocamError(f"the threshold must lie in 0–1, not {threshold}")
+    check_threshold(threshold)
     levels = checked_levels(maps)
     thresholds = np.minimum(threshold * np.array(FACTORS), 1.0)
     boxes, scores = np.zeros((len(levels), MOST, 4)), np.zeros((len(levels), MOST))
@@ -67,16 +62,16 @@ def candidate_boxes(maps: Maps, threshold: float) -> list[Candidates]:
 
 
 def at_own_threshold(candidates: Candidates) -> Candidates:
-    """Those found at the model's own threshold; they come first, so places stay."""
-    thresholds = candidates.thresholds.tolist()  # plain numbers: arrays of so few take several times as long
+    """The candidates found at the model's own threshold; they come first, so indices stay valid."""
+    thresholds = candidates.thresholds.tolist()  # Python numbers are faster than short arrays
     count = sum(one == thresholds[0] for one in thresholds)
     return Candidates(candidates.boxes[:count], candidates.scores[:count], candidates.thresholds[:count])
 
 
 def explained(level: Bytes, threshold: float, boxes: Float64Array) -> Float64Array:
-    """How well boxes (n, 4), perhaps of other frames, explain a map (H, W): (n,) scores as those of its own candidates.
+    """Scores (n,) of boxes (n, 4), also of other frames, on a map (H, W), by the rule of :func:`candidate_boxes`.
 
-    Boxes are rounded to pixels. Without foreground nothing is explained: 0.
+    Boxes are rounded to pixels. Without foreground the scores are 0.
     """
     values = np.zeros(len(boxes))
     if len(boxes):
@@ -94,12 +89,12 @@ def _search(
     origins: Longs,
     counts: Longs,
 ) -> None:
-    """Fill the candidates of maps (B, H, W): boxes, scores, indices of their thresholds, how many there are.
+    """Fill the candidates of maps (B, H, W): boxes, scores, indices of their thresholds, and their number.
 
     Args:
         levels: the maps.
         thresholds: (F,) τ in 0–1, the model's own first.
-        least: area in pixels below which a contour is noise, unless it is the largest.
+        least: area in pixels below which a contour is ignored, unless it is the largest.
         boxes: (B, k, 4), filled here; so are the following.
         scores: (B, k).
         origins: (B, k).
@@ -120,11 +115,10 @@ def _search(
                 repeated |= cut == int(thresholds[other] * highest)
             if repeated:
                 continue
-            first = follow_contours(level, cut, space)
+            first, _ = follow_contours(level, cut, space)
             for place in range(_largest_first(space, first, least, large)):
-                row = space.table[large[place]]
-                found[count, 0], found[count, 1] = row[LEFT] - WORD, row[TOP] - 1
-                found[count, 2], found[count, 3] = min(row[RIGHT] - WORD + 1, width - 1), min(row[BOTTOM], height - 1)
+                x1, y1, x2, y2 = box_of_contour(space.table[large[place]], height, width)
+                found[count, 0], found[count, 1], found[count, 2], found[count, 3] = x1, y1, x2, y2
                 found[count, 4] = origin
                 count += not _is_among(found, count)
         _score(level, own, found[:count], values)
@@ -133,7 +127,7 @@ def _search(
 
 @compiled
 def _largest_first(space: Scratch, first: Int, least: float, large: Longs) -> int:
-    """List the contours of at least so many pixels and the largest of all, by area, equals in OpenCV's order."""
+    """List the contours of at least ``least`` pixels and the largest, by area; equals in OpenCV's order."""
     areas, count, best, at = space.areas, 0, first, first
     while at >= 0:
         if areas[at] > areas[best]:
@@ -174,24 +168,24 @@ def _score(level: Bytes, cut: int, found: Ints, values: Float64Array) -> None:
 
 @compiled
 def _explain(level: Bytes, threshold: float, boxes: Float64Array, values: Float64Array) -> None:
-    """Fill ``values`` with the scores of many large boxes (n, 4) that lie about one place.
+    """Fill ``values`` with the scores of boxes (n, 4) that overlap each other, read off one integral image.
 
-    Each is read off a table of sums, from the corner of the part of the map that they cover to each place in it.
+    The integral image covers the part of the map that holds all boxes.
     """
     height, width = level.shape
     highest = _highest(level)
     cut = int(threshold * highest)
     if cut >= highest:
         return
-    x, y = _places(boxes[:, ::2], width), _places(boxes[:, 1::2], height)
+    x, y = _pixels(boxes[:, ::2], width), _pixels(boxes[:, 1::2], height)
     left, top = x.min(), y.min()
     rows, columns = y.max() + 1 - top, x.max() + 1 - left
-    counted = np.zeros(256, np.int64)  # a level above ``cut``, and in the higher half one pixel: two sums in one
+    counted = np.zeros(256, np.int64)  # what a pixel of each level adds: its level and, in the upper bits, one
     counted[cut + 1 :] = np.arange(cut + 1, 256) + ONE
     sums = np.zeros((rows + 1, columns + 1), np.int64)
     for row in range(rows):
         above, below, so_far = sums[row], sums[row + 1], np.int64(0)
-        for column in range(np.uint64(columns)):  # unsigned places need no look at their sign
+        for column in range(np.uint64(columns)):  # unsigned indices need no sign check
             so_far += counted[level[top + row, np.uint64(left) + column]]
             below[column + np.uint64(1)] = above[column + np.uint64(1)] + so_far
     total, bright = _foreground(level, cut, 0, 0, width - 1, height - 1)
@@ -203,14 +197,14 @@ def _explain(level: Bytes, threshold: float, boxes: Float64Array, values: Float6
 
 
 @compiled
-def _places(sides: Float64Array, length: int) -> Longs:
-    """The pixels of an axis that coordinates (n, 2) lie in."""
+def _pixels(sides: Float64Array, length: int) -> Longs:
+    """Indices of the pixels of an axis that coordinates (n, 2) lie in."""
     return np.minimum(np.maximum(np.rint(sides), 0), length - 1).astype(np.int64)
 
 
 @compiled
 def _keep_best(found: Ints, values: Float64Array, boxes: Float64Array, scores: Float64Array, origins: Longs) -> int:
-    """Fill in the first candidate and those of the highest scores, of equals the first, in order; return how many."""
+    """Keep the first candidate and those with the highest scores, of equals the first; return their number."""
     count = 0
     for i in range(len(found)):
         better = 0  # than this one
@@ -240,7 +234,7 @@ def _foreground(level: Bytes, cut: Int, x1: Int, y1: Int, x2: Int, y2: Int) -> t
     total, count, limit = np.int64(0), np.int64(0), np.uint8(cut)
     for y in range(y1, y2 + 1):
         row, in_row = level[y], np.int32(0)
-        # One sum of 32 bits at a time, over unsigned places: so the compiler adds up many pixels at once.
+        # One 32-bit sum per loop over unsigned indices lets the compiler use vector instructions.
         for x in range(np.uint64(x1), np.uint64(x2 + 1)):
             if row[x] > limit:
                 in_row += row[x]

@@ -1,11 +1,10 @@
-"""All contours of a mask as OpenCV's ``findContours`` has them, compiled: areas and boxes, no outlines.
+"""Contours of a thresholded map: areas and extents in the order of OpenCV's ``findContours``, without outlines.
 
-Border following after Suzuki and Abe (1985): a scan from above follows each border, of a component or of a hole, at its
-first pixel and marks it with the border's number; pixels with background to the right are marked apart, so that no
-border is followed twice. The border met last before a new one says what it lies in.
+Border following after Suzuki and Abe (1985): a raster scan finds the first pixel of each border, of a component or of a
+hole, and follows it, marking its pixels with the index of the border. Pixels with background to the right get a mark of
+their own, so that no border is followed twice. The last border met before a new one determines its parent.
 
-For a mask a call of OpenCV is as fast. But a call into OpenCV gives up the interpreter's lock and takes it again, and
-many threads that do so for each mask wait for each other; this does whole batches without it.
+Compiled, for whole batches without Python's global lock: ``colocam bench boxes`` compares it with calls of OpenCV.
 """
 
 from typing import Any, NamedTuple
@@ -22,26 +21,27 @@ Int = int | np.integer[Any]
 
 DX = np.array([1, 1, 0, -1, -1, -1, 0, 1], np.int32)
 DY = np.array([0, -1, -1, -1, 0, 1, 1, 1], np.int32)
-"""Steps to the neighbours, counter-clockwise from the right one."""
+"""Steps to the eight neighbours, counter-clockwise from the right one."""
 EMPTY, FRESH, MARKED, MARKED_RIGHT = range(4)
-"""Pixels: background, not on a border so far, on one, on one with background to the right."""
+"""States of a pixel: background; foreground not on a border so far; on a border; on a border with background to the
+right."""
 WORD = 8
-"""Pixels looked at together; the map begins after a word and below a row of background."""
+"""Pixels compared at once; the map begins after one word and below one row of background."""
 ALL_FRESH = np.uint64(0x0101010101010101 * FRESH)
 LEFT, TOP, RIGHT, BOTTOM, PARENT, HOLE, CHILD, NEXT = range(8)
-"""Columns of the table of contours: first and last column and row, the contour around it (-1 for none), whether it is
-that of a hole, the first contour within it, and the next one beside it (-1 for none); the last found comes first."""
+"""Columns of the contour table: first column, first row, last column, last row, parent (-1: none), whether it is the
+contour of a hole, first child and next sibling (-1: none; the contour found last comes first)."""
 COLUMNS = 8
 
 
 class Scratch(NamedTuple):
-    """Space to work in, for maps of one size.
+    """Buffers for maps of one size.
 
     Attributes:
-        pixels: (H + 2, width, a word more on either side) what is known of each pixel.
-        numbers: the same shape; the border that a marked pixel is on.
-        table: (H · W + 1, COLUMNS) a row per contour in the order in which they are met; a mask has fewer.
-        areas: (H · W + 1,) twice the area inside each.
+        pixels: (H + 2, W padded by a word on either side) state of each pixel.
+        numbers: the same shape; index of the border that a marked pixel is on.
+        table: (H · W + 1, COLUMNS) a row per contour in the order of discovery.
+        areas: (H · W + 1,) twice the polygon area of each contour.
     """
 
     pixels: Bytes
@@ -52,7 +52,7 @@ class Scratch(NamedTuple):
 
 @compiled
 def scratch(height: int, width: int) -> Scratch:
-    """Space for maps of that size."""
+    """Allocate the buffers."""
     shape = (height + 2, (width + 3 * WORD - 1) // WORD * WORD)
     room = height * width + 1
     table, areas = np.empty((room, COLUMNS), np.int32), np.empty(room, np.int64)
@@ -60,13 +60,11 @@ def scratch(height: int, width: int) -> Scratch:
 
 
 @compiled
-def follow_contours(level: Bytes, cut: Int, space: Scratch) -> Int:
-    """Find all contours of the mask ``level > cut``, areas and extents, in ``space``.
-
-    Columns and rows are those of ``space.pixels``.
+def follow_contours(level: Bytes, cut: Int, space: Scratch) -> tuple[Int, Int]:
+    """Fill ``space`` with all contours of the mask ``level > cut``; columns and rows are those of ``space.pixels``.
 
     Returns:
-        the contour that OpenCV lists first, -1 without any.
+        index of the contour that OpenCV lists first, -1 without any; number of contours.
     """
     height, width = level.shape
     pixels, numbers, table, areas = space
@@ -108,12 +106,19 @@ def follow_contours(level: Bytes, cut: Int, space: Scratch) -> Int:
             if here >= MARKED:
                 met = np.int64(numbers[y, x])
             x += 1
-    return head
+    return head, count
 
 
 @compiled
-def next_contour(table: Ints, at: Int) -> Any:  # noqa: ANN401 - an integer; of which kind, the compiler decides
-    """The contour that OpenCV lists after another: those within it, then those beside it; -1 after the last."""
+def box_of_contour(row: Ints, height: Int, width: Int) -> tuple[Int, Int, Int, Int]:
+    """Bounding rectangle x, y, x + w, y + h of a row of the table, clipped to the last pixel of the map (H, W)."""
+    x1, y1 = row[LEFT] - WORD, row[TOP] - 1
+    return x1, y1, min(row[RIGHT] - WORD + 1, width - 1), min(row[BOTTOM], height - 1)
+
+
+@compiled
+def next_contour(table: Ints, at: Int) -> Any:  # noqa: ANN401 - the compiler chooses the kind of integer
+    """Index of the contour that OpenCV lists after ``at``: first its children, then its siblings; -1 after the last."""
     if table[at, CHILD] >= 0:
         return table[at, CHILD]
     while at >= 0 and table[at, NEXT] < 0:
@@ -131,7 +136,7 @@ def _follow(
     number: Int,
     row: Ints,
 ) -> Int:
-    """Mark the border that begins at x, y with its number, note its extent in ``row``; return twice the area inside."""
+    """Mark the border that begins at x, y, write its extent to ``row`` and return twice its polygon area."""
     left = right = at_x = np.int64(x)
     top = bottom = at_y = np.int64(y)
     area, end = np.int64(0), 0 if hole else 4
@@ -148,7 +153,7 @@ def _follow(
         while pixels[at_y + DY[side & 7], at_x + DX[side & 7]] == EMPTY:
             side += 1
         side &= 7
-        if 0 < side <= end:  # the right neighbour was looked at, and is background
+        if 0 < side <= end:  # the right neighbour was examined and is background
             pixels[at_y, at_x], numbers[at_y, at_x] = MARKED_RIGHT, number
         elif pixels[at_y, at_x] == FRESH:
             pixels[at_y, at_x], numbers[at_y, at_x] = MARKED, number

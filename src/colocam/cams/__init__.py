@@ -1,6 +1,37 @@
-"""Class activation maps of a frozen classifier: where it looked for its class."""
+"""Class activation maps (CAMs): where a classifier sees its class.
 
-from colocam.cams.methods import METHODS, extract
+``CAMS`` names them; ``extract`` computes one for a batch of frames; ``cam``, ``gradcam``, ``gradcam_pp`` and
+``layercam`` are the formulas; ``min_max`` and ``full_size`` scale maps to 0–1 and to the size of the frame.
+"""
+
+from colocam.cams.closed_form import cam, gradcam, gradcam_pp, layercam
 from colocam.cams.normalise import full_size, min_max
+from colocam.cams.registry import (
+    CAMS,
+    Cam,
+    CamInputs,
+    CamSource,
+    ExternalCam,
+    classifier_cams,
+    extract,
+    find_cam,
+    open_cam,
+)
 
-__all__ = ["METHODS", "extract", "full_size", "min_max"]
+__all__ = [
+    "CAMS",
+    "Cam",
+    "CamInputs",
+    "CamSource",
+    "ExternalCam",
+    "cam",
+    "classifier_cams",
+    "extract",
+    "find_cam",
+    "full_size",
+    "gradcam",
+    "gradcam_pp",
+    "layercam",
+    "min_max",
+    "open_cam",
+]

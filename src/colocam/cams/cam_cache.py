@@ -1,4 +1,4 @@
-"""CAMs of all training frames, computed once and kept beside the classifier."""
+"""Cache of the CAMs of all training frames: computed once and stored beside the classifier."""
 
 import json
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from colocam.cams.cam_source import CamSource
 from colocam.cams.normalise import min_max
+from colocam.cams.registry import CamSource
 from colocam.data.batches import BatchIndices
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samples import spread_samples
@@ -19,16 +19,21 @@ from colocam.utils.progress import progress
 
 
 class CamStore:
-    """Normalised low-resolution CAMs of every frame of some clips."""
+    """CAMs of every frame of some clips, scaled to 0–1, at the resolution they were computed in.
+
+    Args:
+        cams: (N, h, w) of all frames, clip by clip.
+        lengths: frames of each clip; their sum is N.
+    """
 
     def __init__(self, cams: np.ndarray[tuple[int, int, int], np.dtype[np.float16]], lengths: Sequence[int]) -> None:
         self.cams = cams
         self.starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
 
     def read(self, indices: BatchIndices, pool: int = 0) -> Tensor:
-        """(B, h, w) float32 CAMs of the picked frames.
+        """(B, h, w) float32 CAMs of the frames of a batch.
 
-        ``pool`` k > 0: the element-wise maximum over each frame and its k predecessors in the clip (TCAM).
+        With ``pool`` k > 0, each is the element-wise maximum over the frame and its k predecessors in the clip (TCAM).
         """
         clips, frames = indices.clips.numpy(), indices.frames.numpy()
         pooled = self.cams[self.starts[clips] + frames]
@@ -45,7 +50,16 @@ def open_cams(
     path: Path,
     device: torch.device,
 ) -> CamStore:
-    """The CAMs at ``path``, computed first if they are missing or of another source or other frames."""
+    """Read the CAMs at ``path``; compute them if they are missing or belong to another source or other frames.
+
+    Args:
+        source: what computes them; its identity is stored beside them.
+        clips: the frames; all of them are mapped, each for the tag of its clip.
+        tags: names of the classes in the order of the logits.
+        size: side in pixels that frames are resized to.
+        path: the ``.npy`` file.
+        device: where the maps are computed.
+    """
     lengths = [len(clip) for clip in clips]
     key = {"source": source.identity, "clips": [clip.file.stem for clip in clips], "size": size}
     described = path.with_suffix(".json")
@@ -60,7 +74,7 @@ def open_cams(
                 raise_if_stopped("class activation maps")
         cams = np.concatenate(parts)
         with atomic_path(path) as temporary, temporary.open("wb") as file:
-            # np.save writes past Python's file object, where a full disk can go unnoticed
+            # np.save bypasses Python's file object, so that a full disk can go unnoticed
             np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(cams))
             file.write(cams.data)
         write_json(described, key)

@@ -1,4 +1,4 @@
-"""Look at what was learnt: evaluation, report, and the frames to check."""
+"""Evaluate, report, review."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,72 +9,92 @@ from colocam.cli.shared_options import Device, color_mean_of, split_of
 from colocam.errors import ColocamError
 from colocam.utils.progress import say
 
+TrueBoxes = Annotated[Path, typer.Option(help="Table of true boxes: clip, frame, present, x1, y1, x2, y2.")]
+EvaluatedSplit = Annotated[str, typer.Option(help="Which videos to evaluate on: train, val or test.")]
+
 
 def evaluate(
-    boxes: Annotated[Path, typer.Option(help="Table of true boxes: clip, frame, present, x1, y1, x2, y2.")],
-    runs: Annotated[
-        list[Path] | None, typer.Argument(help="Run folders; several of the same data give mean ± std.")
+    runs: Annotated[list[Path], typer.Argument(help="Run folders; for several, the mean ± std is printed.")],
+    boxes: TrueBoxes,
+    split: EvaluatedSplit = "test",
+    cams: Annotated[
+        str | None,
+        typer.Option(help="CAM methods, e.g. cam,layercam, or all. Default: the one that gave the seeds."),
     ] = None,
-    split: Annotated[str, typer.Option(help="Which videos to evaluate on: train, val or test.")] = "test",
-    cams: Annotated[str | None, typer.Option(help="CAM methods, e.g. cam,layercam, or all; else the run's.")] = None,
     color_mean: Annotated[
-        str | None, typer.Option(help="Complete maps of all methods by colour: off, frame or clip; else as trained.")
+        str | None, typer.Option(help="Colour mean for all methods: off, frame or clip. Default: as trained.")
     ] = None,
     focus: Annotated[
-        bool | None, typer.Option("--focus/--no-focus", help="Draw decoders' maps towards the tag; else as trained.")
+        bool | None, typer.Option("--focus/--no-focus", help="Focus decoder maps on the tag. Default: as trained.")
     ] = None,
     device: Device = None,
-    predictions: Annotated[
-        Path | None, typer.Option(help="Instead of runs: a table of predicted boxes, or a folder of maps.")
-    ] = None,
-    manifest: Annotated[Path | None, typer.Option(help="Predictions: where the clips' tags are known from.")] = None,
-    size: Annotated[int | None, typer.Option(help="Predicted boxes: side of the square to compare in.", min=1)] = None,
-    masks: Annotated[Path | None, typer.Option(help="Predicted maps: folder of true masks, for PxAP.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Predictions: also write the numbers to this file.")] = None,
 ) -> None:
-    """Print CorLoc of runs under the four protocols and write RUN/evaluation.json; or evaluate others' predictions."""
-    from colocam.report.console import print_evaluations, print_predictions
+    """Evaluate runs on frames with true boxes.
+
+    Prints CorLoc under each protocol and writes RUN/evaluation.json. To evaluate boxes or maps of another program, use
+    'colocam score'.
+    """
+    from colocam.cams import classifier_cams
+    from colocam.evaluation.run_evaluation import evaluate as evaluate_run
+    from colocam.report.console import print_evaluations
 
     chosen = split_of(split)
-    if (predictions is None) == (not runs):
-        raise ColocamError("give either run folders or --predictions")
-    if predictions is not None:
-        from colocam.evaluation.prediction_evaluation import evaluate_predictions
-        from colocam.utils.files import write_json
-
-        result = evaluate_predictions(predictions, boxes, manifest=manifest, split=chosen, size=size, masks=masks)
-        print_predictions(result)
-        if json is not None:
-            write_json(json, result)
-        return
-    whose = None if color_mean is None else color_mean_of(color_mean)
-    if unused := [
-        name for name, value in (("manifest", manifest), ("size", size), ("masks", masks), ("json", json)) if value
-    ]:
-        raise ColocamError(f"--{unused[0]} is for --predictions: runs know theirs")
-    from colocam.cams import METHODS
-    from colocam.evaluation.run_evaluation import evaluate as run_evaluation
-
-    named = None if cams is None else list(METHODS) if cams == "all" else [name.strip() for name in cams.split(",")]
+    mode = None if color_mean is None else color_mean_of(color_mean)
+    named = None if cams is None else classifier_cams() if cams == "all" else [name.strip() for name in cams.split(",")]
     print_evaluations(
         [
-            run_evaluation(run, boxes, split=chosen, cams=named, color_mean=whose, focus=focus, device=device)
-            for run in runs or []
+            evaluate_run(run, boxes, split=chosen, cams=named, color_mean=mode, focus=focus, device=device)
+            for run in runs
         ]
     )
 
 
+def score(
+    predictions: Annotated[
+        Path, typer.Argument(help="Table of boxes (clip, frame, x1, y1, x2, y2), or folder of maps <clip>/<frame>.png.")
+    ],
+    boxes: TrueBoxes,
+    split: EvaluatedSplit = "test",
+    manifest: Annotated[
+        Path | None,
+        typer.Option(help="Manifest with the tags of the clips; not needed if the table of true boxes has them."),
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Compare boxes in a frame of SIZE × SIZE pixels (published: 224).", min=1)
+    ] = None,
+    masks: Annotated[Path | None, typer.Option(help="Folder of true masks, for the PxAP of maps.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Also write the result to this JSON file.")] = None,
+) -> None:
+    """Evaluate predicted boxes or maps of any program.
+
+    Prints CorLoc, MaxBoxAcc and, where masks are given, PxAP. A frame without a prediction counts as wrong.
+    """
+    from colocam.evaluation.prediction_evaluation import evaluate_predictions
+    from colocam.report.console import print_predictions
+    from colocam.utils.files import write_json
+
+    result = evaluate_predictions(predictions, boxes, manifest=manifest, split=split_of(split), size=size, masks=masks)
+    print_predictions(result)
+    if json is not None:
+        write_json(json, result.to_json())
+
+
 def review(
-    sources: Annotated[list[Path], typer.Argument(help="Tables of 'colocam localize', or one run folder.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="CSV file; of a run RUN/review.csv.")] = None,
-    share: Annotated[float, typer.Option(help="Part of the frames to list.")] = 0.05,
+    sources: Annotated[list[Path], typer.Argument(help="Tables written by 'colocam localize', or one run folder.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="CSV file. Default: review.csv, for a run RUN/review.csv.")
+    ] = None,
+    share: Annotated[float, typer.Option(help="Share of the frames to list.")] = 0.05,
     apart: Annotated[
-        float, typer.Option(help="Seconds by which listed frames should be apart; 0 for no matter.")
+        float, typer.Option(help="Seconds within which a listed frame lowers the priority of others; 0: never.")
     ] = 0.5,
-    split: Annotated[str, typer.Option(help="Of a run: whose videos, train, val or test.")] = "test",
+    split: Annotated[str, typer.Option(help="Which videos of a run: train, val or test.")] = "test",
     device: Device = None,
 ) -> None:
-    """List the frames whose boxes are most doubtful, with the reason; of a run also as pictures for its report."""
+    """List the frames whose boxes are most doubtful, with the reason.
+
+    For a run folder the images are also stored, for its report.
+    """
     from colocam.review import review_tables
 
     if not any(source.is_dir() for source in sources):
@@ -84,13 +104,13 @@ def review(
 
     chosen = split_of(split)
     if len(sources) > 1:
-        raise ColocamError("give tables, or one run folder alone")
+        raise ColocamError("give either tables or one run folder")
     queue = review_run(sources[0], out, split=chosen, share=share, apart=apart, device=device)
-    say(f"wrote {queue}; now: colocam report {sources[0]}")
+    say(f"wrote {queue}; next: colocam report {sources[0]}")
 
 
 def report(run: Annotated[Path, typer.Argument(help="Run folder.")]) -> None:
-    """Write RUN/report/index.html from what the run folder holds."""
+    """Write RUN/report/index.html: results, examples and training curves."""
     from colocam.report import write_report
 
     say(f"wrote {write_report(run)}")

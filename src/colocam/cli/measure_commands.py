@@ -1,4 +1,4 @@
-"""Measure: speed of parts, and the studies of the paper."""
+"""Benchmarks, and the studies of the paper."""
 
 from importlib import import_module
 from pathlib import Path
@@ -7,31 +7,34 @@ from typing import Annotated
 import typer
 
 from colocam.cli.shared_options import Boxes, ConfigFile, Device, Overrides, Preset
-from colocam.errors import ColocamError
+from colocam.errors import ColocamError, suggest
 from colocam.utils.progress import say
+
+BENCHMARKS = ("affinity", "boxes", "cam", "inference", "train")
 
 
 def bench(
-    name: Annotated[str, typer.Argument(help="What to time: affinity, cam, inference, train.")],
-    json: Annotated[Path | None, typer.Option(help="Also write the numbers to this file.")] = None,
+    name: Annotated[str, typer.Argument(help=f"Benchmark: {', '.join(BENCHMARKS)}.")],
+    json: Annotated[Path | None, typer.Option(help="Also write the result to this JSON file.")] = None,
     device: Device = None,
 ) -> None:
-    """Time a part, side by side with its alternatives."""
-    benches = ("affinity", "cam", "inference", "train")
-    if name not in benches:
-        raise ColocamError(f"no bench '{name}': there is {', '.join(benches)}")
-    import_module(f"colocam.lab.bench.bench_{name}").run(device or "cpu", json)
+    """Measure the speed of a part beside its alternatives."""
+    if name not in BENCHMARKS:
+        raise ColocamError(f"no benchmark '{name}'{suggest(name, BENCHMARKS)}")
+    from colocam.run import choose_device
+
+    import_module(f"colocam.lab.bench.bench_{name}").run(str(choose_device(device)), json)
 
 
 def study(
-    name: Annotated[str | None, typer.Argument(help="Which study; --list names them.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of the study; --list shows them.")] = None,
     data: Annotated[
         str, typer.Option(help="demo, a folder with manifest.csv and truth.csv ('colocam index'), or a manifest.")
     ] = "demo",
     boxes: Boxes = None,
-    seeds: Annotated[int | None, typer.Option(help="Number of seeds; 3, or 1 with --smoke.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds. Default: 3, with --smoke 1.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder that all studies on these data share.")
+        Path | None, typer.Option("--out", "-o", help="Folder for the studies on these data. Default: studies/DATA.")
     ] = None,
     preset: Preset = "cpu",
     config: ConfigFile = None,
@@ -39,12 +42,12 @@ def study(
     device: Device = None,
     *,
     val_boxes: Annotated[
-        bool, typer.Option("--val-boxes", help="Boxes of validation videos choose the epochs, as published.")
+        bool, typer.Option("--val-boxes", help="Choose epochs with the boxes of validation videos, as published.")
     ] = False,
-    smoke: Annotated[bool, typer.Option("--smoke", help="Tiny sizes, to see that everything runs.")] = False,
-    list_all: Annotated[bool, typer.Option("--list", help="List the studies and stop.")] = False,
+    smoke: Annotated[bool, typer.Option("--smoke", help="Tiny sizes, to test that everything runs.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the studies and exit.")] = False,
 ) -> None:
-    """Repeat a table or a figure of the paper, with the published numbers beside ours."""
+    """Repeat a table or a figure of the paper and print the published numbers beside the results."""
     from colocam.lab.study import list_studies, run_study
 
     if list_all or name is None:

@@ -1,4 +1,4 @@
-"""Configuration: typed and strict; YAML in, resolved YAML out beside every run."""
+"""The configuration of a run: typed and strict, read from YAML and stored with every run."""
 
 from colocam.config.loading import (
     load_config,
@@ -9,29 +9,24 @@ from colocam.config.loading import (
     validate,
     write_config,
 )
+from colocam.config.methods import METHODS, Method
 from colocam.config.schema import (
     COLOR_MEANS,
-    METHODS,
     Backbone,
-    Cam,
     ClassifierStage,
     ClipModel,
     ColorMean,
     Config,
     LocalizerStage,
     Losses,
-    Method,
     Optimisation,
     Seeds,
-    Source,
-    UsePresence,
 )
 
 __all__ = [
     "COLOR_MEANS",
     "METHODS",
     "Backbone",
-    "Cam",
     "ClassifierStage",
     "ClipModel",
     "ColorMean",
@@ -41,8 +36,6 @@ __all__ = [
     "Method",
     "Optimisation",
     "Seeds",
-    "Source",
-    "UsePresence",
     "load_config",
     "parse_value",
     "parse_yaml",

@@ -1,7 +1,7 @@
-"""From YAML to a checked :class:`Config`, and back.
+"""Read a :class:`Config` from YAML and write it.
 
-Presets are YAML files in ``presets/``; a user's file or ``--set a.b=c`` changes single keys of a preset. An unknown
-key, a wrong type or an impossible value is refused with the nearest name.
+Presets are YAML files in ``presets/``. A user's file or ``--set a.b=c`` changes single keys of a preset. Unknown keys,
+wrong types and impossible values are refused with the nearest valid name.
 """
 
 import json
@@ -12,11 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from colocam.config.explain import explain
 from colocam.config.schema import Config, merge
 from colocam.errors import ColocamError, suggest
 from colocam.utils.files import write_text
+
+REMOVED: dict[str, object] = {
+    "classifier.ema": 0,
+    "classifier.presence": "off",
+    "localizer.ema": 0,
+    "localizer.presence": "off",
+}
+"""Keys of earlier versions, with the value at which they had no effect: configurations of older runs hold them."""
 
 
 def preset_names() -> list[str]:
@@ -29,7 +38,13 @@ def preset_names() -> list[str]:
 
 
 def load_config(preset: str = "cpu", file: Path | None = None, overrides: Sequence[str] = ()) -> Config:
-    """Read a preset, then a YAML file with some keys changed, then ``key.subkey=value`` overrides."""
+    """Read a configuration: a preset, changed by a YAML file, then by overrides.
+
+    Args:
+        preset: one of :func:`preset_names`.
+        file: YAML file with the keys to change.
+        overrides: ``key.subkey=value`` each, with the value in YAML.
+    """
     if preset not in preset_names():
         raise ColocamError(f"unknown preset '{preset}'{suggest(preset, preset_names())}")
     text = (files("colocam") / "config" / "presets" / f"{preset}.yaml").read_text(encoding="utf-8")
@@ -43,12 +58,12 @@ def load_config(preset: str = "cpu", file: Path | None = None, overrides: Sequen
     for override in overrides:
         changes = merge(changes, _parse_override(override))
     values = _lay_over(values, changes)
-    # all at once: two overrides may be possible only together
+    # validate all overrides at once: two of them may be valid only together
     return validate(values, f"--set {' '.join(overrides)}" if overrides else origin)
 
 
 def read_config(path: Path) -> Config:
-    """The resolved configuration of a run."""
+    """Read the configuration that a run was trained with."""
     return validate(parse_yaml(_text(path), str(path)), str(path))
 
 
@@ -60,7 +75,7 @@ def _text(path: Path) -> str:
 
 
 def write_config(path: Path, config: Config) -> None:
-    """Write the resolved configuration, every key with its value."""
+    """Write the configuration with the value of every key."""
     write_text(path, yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
 
 
@@ -75,7 +90,7 @@ def parse_yaml(text: str, origin: str) -> dict[str, Any]:
 
 
 def parse_value(text: str, origin: str) -> Any:  # noqa: ANN401 - whatever YAML can hold
-    """Read any YAML value, with ``1e-3`` for a number and ``off`` for a word as YAML 1.2 has them."""
+    """Read any YAML value. ``1e-3`` is a number and ``off`` a string, as in YAML 1.2."""
     try:
         return yaml.load(text, _Loader)  # noqa: S506 - _Loader is a SafeLoader
     except yaml.YAMLError as error:
@@ -83,7 +98,7 @@ def parse_value(text: str, origin: str) -> Any:  # noqa: ANN401 - whatever YAML 
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML reads 1e-3 as a string, and yes, no, on and off as true and false; everybody else a number and words."""
+    """PyYAML follows YAML 1.1: 1e-3 is a string there, and yes, no, on and off are booleans. This follows YAML 1.2."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -101,40 +116,23 @@ _Loader.add_implicit_resolver(
 def validate(values: Mapping[str, Any], origin: str) -> Config:
     """Check ``values`` against the schema; the first fault becomes one line with its remedy."""
     try:
-        # pydantic's JSON mode is strict on types, but takes lists for tuples and strings for paths as YAML has them
-        return Config.model_validate_json(json.dumps(values, default=str), strict=True)
+        # pydantic's JSON mode is strict about types, but accepts lists for tuples and strings for paths, as in YAML
+        return Config.model_validate_json(json.dumps(_without_removed(values, origin), default=str), strict=True)
     except ValidationError as error:
-        raise ColocamError(f"{origin}: {_explain(error)}") from error
+        raise ColocamError(f"{origin}: {explain(error, Config)}") from error
     except (TypeError, ValueError) as error:  # keys that are dates, values that contain themselves
         raise ColocamError(f"{origin} must hold plain keys and values: {error}") from error
 
 
-def _explain(error: ValidationError) -> str:
-    fault = error.errors()[0]
-    key = ".".join(str(part) for part in fault["loc"])
-    match fault["type"]:
-        case "extra_forbidden":
-            *parents, name = [str(part) for part in fault["loc"]]
-            return f"unknown key '{key}'{suggest(name, _valid_keys(parents), '.'.join(parents))}"
-        case "value_error":
-            return str(fault["msg"]).removeprefix("Value error, ")
-        case "literal_error":
-            choices = [c.strip().strip("'") for c in fault["ctx"]["expected"].replace(" or ", ", ").split(",")]
-            given = fault["input"]
-            return f"'{key}' must be one of {', '.join(choices)}, not {given!r}{suggest(str(given), choices)}"
-        case _:
-            message = fault["msg"][0].lower() + fault["msg"][1:]
-            return f"'{key}': {message}, not {fault['input']!r}"
-
-
-def _valid_keys(parents: Sequence[str]) -> list[str]:
-    section: type[BaseModel] = Config
-    for parent in parents:
-        annotation = section.model_fields[parent].annotation
-        assert isinstance(annotation, type)
-        assert issubclass(annotation, BaseModel)
-        section = annotation
-    return list(section.model_fields)
+def _without_removed(values: Mapping[str, Any], origin: str) -> dict[str, Any]:
+    kept = {key: dict(value) if isinstance(value, Mapping) else value for key, value in values.items()}
+    for key, off in REMOVED.items():
+        section, name = key.split(".")
+        if isinstance(inner := kept.get(section), dict) and name in inner and (value := inner.pop(name)) != off:
+            raise ColocamError(
+                f"{origin}: '{key}' was removed after version 0.1.0: delete the key, whose value is {value!r}"
+            )
+    return kept
 
 
 def _parse_override(override: str) -> dict[str, Any]:
@@ -149,7 +147,7 @@ def _parse_override(override: str) -> dict[str, Any]:
 
 
 def _lay_over(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """``values`` with ``changes``; the arguments of a network do not outlive a change of its name."""
+    """``values`` with ``changes``; another ``backbone.name`` drops the ``backbone.args`` of the old network."""
     old, new = values.get("backbone"), changes.get("backbone")
     if isinstance(old, Mapping) and isinstance(new, Mapping) and new.get("name", old.get("name")) != old.get("name"):
         values = {**values, "backbone": {key: value for key, value in old.items() if key != "args"}}

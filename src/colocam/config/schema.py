@@ -1,10 +1,15 @@
-"""What a run can be told: one :class:`Config` of typed sections, each key with its meaning."""
+"""The configuration of a run: one :class:`Config` of typed sections. The text below each key says what it does."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from colocam.config.explain import explain
+from colocam.config.methods import METHODS
+from colocam.errors import suggest
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -13,24 +18,24 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class Section(BaseModel):
-    """A part of the configuration: frozen, and closed to keys it does not know."""
+    """A part of the configuration: immutable, and unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Frames(Section):
-    """How videos become pictures. Sizes in pixels; frames are made square, aspect ignored, as published."""
+    """How frames are read from videos. Sizes in pixels; frames are resized to squares, as published."""
 
     resize: Count = 256
     """Side of the cached frame."""
     crop: Count = 224
     """Side of the random training crop, and of the whole frame at test time."""
     per_clip: Count | None = None
-    """At most so many frames of a clip are cached, at a regular stride; null keeps all."""
+    """Maximum number of cached frames of a clip, chosen at a regular stride; null: all frames."""
     per_val_clip: Count = 8
-    """Frames of each validation clip that an epoch is judged on, evenly spread."""
+    """Frames of each validation clip that an epoch is measured on, evenly spaced."""
     val_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
-    """Share of each tag's videos held out for choosing the epoch, where the data name no split."""
+    """Share of each tag's videos that is held out for validation, where the data name no split."""
 
     @model_validator(mode="after")
     def _crop_fits(self) -> "Frames":
@@ -40,23 +45,24 @@ class Frames(Section):
 
 
 class Backbone(Section):
-    """The encoder: a convolutional network or a plain vision transformer of timm (docs/backbones.md)."""
+    """The encoder: a convolutional network or a plain vision transformer of timm (docs/guide/backbones.md)."""
 
     name: str = "resnet50"
+    """Name of the network in timm."""
     pretrained: bool = True
-    """Let timm download its weights."""
+    """Download the weights that timm has for the network."""
     weights: Path | None = None
-    """A local .safetensors or .pth file in place of timm's download."""
+    """A local .safetensors or .pth file instead of timm's download."""
     mean: tuple[NonNegative, NonNegative, NonNegative] | None = None
-    """Mean of RGB in 0–1 that the weights expect; null: what timm states for the network's own weights."""
+    """Mean of RGB in 0–1 that the weights expect; null: what timm states for the network."""
     std: tuple[Positive, Positive, Positive] | None = None
-    """Its deviation."""
+    """Standard deviation of RGB in 0–1; null: what timm states for the network."""
     output_stride: Literal[8, 16, 32] = 8
-    """Pixels of the frame per pixel of the last feature map; strides are removed, no dilation is put in their place.
-    A transformer has its patch instead."""
+    """Frame pixels per cell of the last feature map. Strides are removed and not replaced by dilation. A transformer's
+    patch size takes its place."""
     stride_in_1x1: bool = False
-    """Residual bottlenecks stride in their first 1×1 convolution, as weights of ResNet's first version expect (Keras,
-    Caffe); those of timm and torchvision stride in the 3×3."""
+    """Residual bottlenecks stride in their first 1×1 convolution, as the first version of ResNet (Keras, Caffe);
+    false: in the 3×3 convolution, as in timm and torchvision."""
     args: dict[str, Any] = {}
     """Further arguments of timm's network, e.g. narrower channels."""
 
@@ -66,31 +72,26 @@ class Optimisation(Section):
 
     epochs: Count
     batch: Count
-    """Frames a step."""
+    """Frames per step."""
     lr: Positive
+    """Learning rate at the start."""
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
     weight_decay: NonNegative = 1e-4
     schedule: Literal["step", "cosine"] = "step"
-    """step: lr × decay every decay_every epochs; cosine: one warm-up epoch, then to zero over the run."""
+    """step: multiply lr by decay every decay_every epochs; cosine: one warm-up epoch, then a cosine down to zero."""
     decay: Fraction = 0.9
     decay_every: Count = 15
-    ema: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Decay of the running mean of the weights that is evaluated and kept; 0 keeps the last weights themselves."""
 
 
 ColorMean = Literal["off", "frame", "clip"]
-"""Whose colours complete a map (docs/colour-mean.md). off: nobody's, as published; frame: the frame's own; clip: those
-of all frames of its shot that are looked at together."""
+"""Which pixels the colour mean averages over (docs/method/colour-mean.md): off: no colour mean, as published; frame:
+those of the same frame; clip: those of the frames of the same shot."""
 
 COLOR_MEANS: tuple[ColorMean, ...] = get_args(ColorMean)
 
-UsePresence = Literal["off", "weight", "drop"]
-"""What training does with frames that hardly show the tagged object (docs/presence.md). weight: they count less; drop:
-they are not drawn, though of each clip the likelier half always is."""
-
 
 class ClassifierStage(Optimisation):
-    """Stage 1: frames → tag."""
+    """Stage 1: train the classifier of the tags on single frames."""
 
     epochs: Count = 100
     batch: Count = 32
@@ -98,32 +99,32 @@ class ClassifierStage(Optimisation):
     head_lr_factor: Positive = 10.0
     """Learning rate of the last encoder block and the linear head, relative to the rest."""
     frames_per_clip: Count = 1
-    """Random frames of each clip an epoch."""
+    """Random frames of each clip per epoch."""
     window: Fraction = 0.6
-    """Central part of the clip that frames are drawn from: ends of a shot are often blurred or empty."""
+    """Central part of the clip that frames are sampled from; the ends of a shot are often blurred or empty."""
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
     jitter: NonNegative = 0.0
     """Random brightness, contrast and saturation by up to this factor."""
-    presence: UsePresence = "off"
-    """Use of presence in the second half of the epochs, as the classifier sees it halfway."""
 
 
 class Seeds(Section):
-    """Pixels of the CAM that become labels (Algorithm 1)."""
+    """Which pixels of the CAM become labels (Algorithm 1 of the paper)."""
 
     region: Literal["mask", "box"] = "box"
-    """Foreground region after Otsu's threshold: the blob itself, or its bounding box."""
+    """Foreground region after Otsu's threshold: the connected regions themselves, or their bounding box."""
     blobs: Literal["largest", "all"] = "largest"
+    """Which connected regions count."""
     foreground_top: Fraction = 0.7
-    """Among the region's pixels, the share with the highest CAM that may be drawn."""
+    """Share of the region's pixels, those with the highest CAM, that foreground seeds are sampled from."""
     background_bottom: Fraction | None = 0.1
-    """Among the frame's pixels, the share with the lowest CAM that may be drawn; null: all outside the region."""
+    """Share of the frame's pixels, those with the lowest CAM, that background seeds are sampled from; null: all pixels
+    outside the region."""
     foreground: Count = 1000
-    """Pixels drawn a frame and step, in proportion to the CAM."""
+    """Foreground pixels per frame and step, sampled in proportion to the CAM."""
     background: Count = 1000
-    """Pixels drawn a frame and step, uniformly."""
+    """Background pixels per frame and step, sampled uniformly."""
     dilation: Annotated[int, Field(ge=1)] = 3
-    """Side of the square that each drawn pixel grows to; must be odd."""
+    """Side of the square that each sampled pixel is dilated to; must be odd."""
 
     @model_validator(mode="after")
     def _odd(self) -> "Seeds":
@@ -133,124 +134,149 @@ class Seeds(Section):
 
 
 class Losses(Section):
-    """Weights of the terms beside the partial cross-entropy (eq. 5), and their kernels."""
+    """Weights and parameters of the loss terms (eq. 5); the seeds' partial cross-entropy has weight 1."""
 
     crf: NonNegative = 2e-9
-    """λ of eq. 2, a frame."""
+    """λ, weight of the CRF term (eq. 2)."""
     sigma_rgb: Positive = 15.0
+    """σ of the colour kernels, in levels of 0–255."""
     sigma_xy: Positive = 100.0
+    """σ of the position kernel, in pixels."""
     size: NonNegative = 0.01
-    """Weight of eq. 3."""
+    """Weight of the size constraint (eq. 3)."""
     barrier: Positive = 1.0
-    """Initial t of the log-barrier."""
+    """t of the log-barrier in the first epoch."""
     barrier_growth: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.01
     """Factor of t per epoch."""
     barrier_max: Positive = 10.0
+    """Upper limit of t."""
     coloc: NonNegative = 1.0
-    """λ_c of eq. 4; 0 leaves the temporal term out (F-CAM)."""
-    weighting: Literal["adaptive", "constant", "cut"] = "adaptive"
-    """adaptive: divide eq. 4 by its own magnitude (eq. 5); cut: each map by its own association (normalised cut)."""
+    """λ_c, weight of the colour co-localisation term (eq. 4); 0 leaves it out."""
+    weighting: Literal["adaptive", "constant"] = "adaptive"
+    """adaptive: divide eq. 4 by its own magnitude (eq. 5); constant: use λ_c as given."""
     divisor: Literal["affinity", "energy"] = "affinity"
     """What the adaptive weight divides by: affinity ΣSᵀWS (the published figures), energy |R_c| (the paper's text)."""
+    extra: dict[str, NonNegative] = {}
+    """Further terms: name in :data:`colocam.losses.LOSSES` → weight."""
+
+    @field_validator("extra")
+    @classmethod
+    def _registered(cls, extra: dict[str, float]) -> dict[str, float]:
+        if not extra:
+            return extra
+        from colocam.losses import LOSSES  # noqa: PLC0415 - needs torch
+
+        own = ("seeds", "crf", "size", "coloc")
+        for name in extra:
+            if name in own:
+                raise ValueError(f"losses.extra must not hold '{name}', which has a key or a weight of its own")
+            if name not in LOSSES:
+                known = [other for other in LOSSES if other not in own]
+                remedy = suggest(name, known) if known else ": register it in colocam.losses.LOSSES first"
+                raise ValueError(f"losses.extra: no loss '{name}'{remedy}")
+        return extra
 
 
 class LocalizerStage(Optimisation):
-    """Stage 2: CAM → seeds → decoder."""
+    """Stage 2: train the decoder on seeds from CAMs."""
 
     epochs: Count = 10
     batch: Count = 32
     lr: Positive = 0.01
     decay_every: Count = 5
     frames: Count = 4
-    """n: frames of a sequence."""
+    """n, frames per sequence."""
     sampler: Literal["adjacent", "interval", "gaussian"] = "adjacent"
+    """Which n frames of a clip form a sequence."""
     window: Fraction = 0.6
+    """Central part of the clip that sequences are sampled from."""
     sequences_per_clip: Count = 1
-    """Sequences drawn from each clip an epoch."""
+    """Sequences of each clip per epoch."""
     pool: Annotated[int, Field(ge=0)] = 0
     """k of TCAM: seeds from the maximum of the CAMs of a frame and its k predecessors."""
-    presence: UsePresence = "off"
-    """Use of presence, as the trained classifier sees it; weight: the seeds of a frame count by its presence."""
     leave_out: Annotated[int, Field(ge=0)] = 0
-    """m: training clips of each tag that stage 2 never sees, to find out how much a result hangs on single clips."""
+    """m, training clips of each tag that stage 2 does not use, to measure how much a result depends on single clips."""
     leave_out_draw: Annotated[int, Field(ge=0)] = 0
-    """Which draw of these clips; it does not depend on the seed."""
+    """Which random choice of these clips; it does not depend on the seed."""
     decoder: tuple[Count, ...] = (256, 128, 64, 32, 16)
     """Channels of the decoder's blocks, deepest first. U-Net: one per feature map of the encoder, or one fewer;
-    on a transformer, each block doubles the resolution up to the frame's."""
+    transformer: each block doubles the resolution up to the frame's."""
     seeds: Seeds = Seeds()
     losses: Losses = Losses()
     color_mean: ColorMean = "off"
-    """Draw the finished decoder's maps towards the mean over alike colours; training does not know of it."""
+    """Post-processing of the trained decoder's maps: average over pixels of similar colour; not used in training."""
     focus: bool = False
-    """Draw the finished decoder's maps towards the class's CAM (docs/focus.md); training does not know of it either."""
-
-
-Cam = Literal["cam", "gradcam", "gradcam++", "smooth-gradcam++", "xgradcam", "layercam"]
-"""How the frozen classifier is asked where it sees its class (docs/cams.md)."""
-
-Source = Literal[Cam, "clip-es"]
-"""Where seeds come from: a CAM of the classifier, or CLIP-ES."""
+    """Post-processing of the trained decoder's maps: weight them by the class's CAM (docs/method/focus.md); not used in
+    training."""
 
 
 class ClipModel(Section):
-    """The CLIP that ``cam: clip-es`` asks (docs/clip-es.md)."""
+    """The CLIP model of ``cam: clip-es`` (docs/guide/clip-es.md)."""
 
     model: str | None = None
     """A checkpoint in Hugging Face format: a folder, or a name on the hub."""
     names: tuple[str, ...] | None = None
-    """What to call the tags, in their sorted order, in words that CLIP knows; null: as they are."""
+    """Names of the tags, in their sorted order, in words that CLIP knows; null: the tags themselves."""
     background: bool = True
-    """Add the list of backgrounds to the softmax."""
+    """Add the list of background names to the softmax."""
     refine: bool = True
     """Refine the maps by CLIP's attention."""
 
 
-Method = Literal["colocam", "fcam", "tcam"]
-
-_ONE_PIXEL = {"region": "mask", "blobs": "all", "foreground": 1, "background": 1}
-
-METHODS: dict[Method, dict[str, Any]] = {
-    "colocam": {},
-    "fcam": {"losses": {"coloc": 0.0}, "seeds": _ONE_PIXEL, "color_mean": "off", "focus": False},
-    "tcam": {"losses": {"coloc": 0.0}, "seeds": _ONE_PIXEL, "color_mean": "off", "focus": False, "pool": 1},
-}
-"""What each trained method changes in ``localizer``: three short configurations of one loop.
-
-F-CAM and TCAM draw one pixel of each kind a frame, and their maps are taken as they are, as published; CoLo-CAM without
-its colour term is ``localizer.losses.coloc=0``.
-"""
-
-
 class Config(Section):
-    """Everything that decides a run's result, beside the data."""
+    """Everything that determines the result of a run, besides the data."""
 
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    methods: tuple[Method, ...] = ("colocam",)
-    """Localizers to train from the same classifier; the first becomes the run's model. None: stage 1 alone."""
+    methods: tuple[str, ...] = ("colocam",)
+    """Names in :data:`METHODS` to train on one classifier; the first becomes the run's model. Empty: stage 1 alone."""
     frames: Frames = Frames()
     backbone: Backbone = Backbone()
     classifier: ClassifierStage = ClassifierStage()
-    cam: Source = "layercam"
-    """Source of the seeds."""
+    cam: str = "layercam"
+    """Name in :data:`colocam.cams.CAMS`: the CAM that seeds are sampled from."""
     clip: ClipModel = ClipModel()
     localizer: LocalizerStage = LocalizerStage()
 
+    @field_validator("cam")
+    @classmethod
+    def _cam_registered(cls, cam: str) -> str:
+        from colocam.cams import CAMS  # noqa: PLC0415 - needs torch
+
+        return _registered("cam", cam, CAMS)
+
     @model_validator(mode="after")
-    def _methods_distinct(self) -> "Config":
+    def _methods_trainable(self) -> "Config":
         if len(set(self.methods)) != len(self.methods):
             raise ValueError(f"methods must be distinct, not {list(self.methods)}")
+        for name in self.methods:
+            try:
+                self.stage2(_registered("methods", name, METHODS))
+            except ValidationError as error:
+                fault = explain(error, LocalizerStage)
+                raise ValueError(f"the settings of METHODS['{name}'] do not fit 'localizer': {fault}") from error
         return self
 
-    def stage2(self, method: Method) -> LocalizerStage:
-        """The localizer's settings with the few that define ``method``."""
-        return LocalizerStage.model_validate(merge(self.localizer.model_dump(), METHODS[method]))
+    def stage1(self) -> "Config":
+        """This configuration with everything that stage 1 does not read at its default."""
+        default = Config()
+        return self.model_copy(update={"methods": (), "localizer": default.localizer, "clip": default.clip})
+
+    def stage2(self, method: str) -> LocalizerStage:
+        """The section ``localizer`` with the settings of ``METHODS[method]``."""
+        merged = merge(self.localizer.model_dump(), METHODS[method].settings)
+        return LocalizerStage.model_validate_json(json.dumps(merged))  # JSON has lists for tuples, as YAML has
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """``base`` with ``changes`` laid over it, section by section."""
+    """``base`` with the values of ``changes``; nested mappings are merged key by key."""
     merged = dict(base)
     for key, value in changes.items():
         old = merged.get(key)
         merged[key] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return merged
+
+
+def _registered(key: str, name: str, registry: Iterable[str]) -> str:
+    if name not in (known := list(registry)):
+        raise ValueError(f"'{key}' names '{name}', which is not registered{suggest(name, known)}")
+    return name

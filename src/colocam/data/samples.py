@@ -38,29 +38,10 @@ class Samples:
     def batches(self, size: int, device: torch.device, batch: int = 64) -> Iterator[tuple[Tensor, Tensor]]:
         """Frames (B, 3, size, size) in 0–255 and classes (B,) on the device, in order."""
         for start in range(0, len(self), batch):
-            yield self._read(slice(start, start + batch), size, device)
+            yield self.read(slice(start, start + batch), size, device)
 
-    def clips_together(
-        self, size: int, device: torch.device, batch: int = 64
-    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """The same, and the index within the batch of each frame's clip, (B,) int64 on the CPU.
-
-        The frames of a clip come in one batch; a clip of more than ``batch`` frames is split into batches of its own.
-        """
-        lengths = torch.unique_consecutive(self.indices.clips, return_counts=True)[1].tolist()
-        groups: list[list[int]] = []
-        for piece in (min(batch, length - first) for length in lengths for first in range(0, length, batch)):
-            if not groups or sum(groups[-1]) + piece > batch:
-                groups.append([])
-            groups[-1].append(piece)
-        start = 0
-        for group in groups:
-            end = start + sum(group)
-            clip = torch.arange(len(group)).repeat_interleave(torch.tensor(group))
-            yield *self._read(slice(start, end), size, device), clip
-            start = end
-
-    def _read(self, part: slice, size: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    def read(self, part: slice, size: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Frames (B, 3, size, size) in 0–255 and classes (B,) of some samples, on the device."""
         indices = BatchIndices(self.indices.clips[part], self.indices.frames[part], self.indices.sequences[part])
         frames = read_frames(self.clips, indices).to(device)
         return whole(frames, size), self.classes[part].to(device)

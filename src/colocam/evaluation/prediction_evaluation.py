@@ -1,8 +1,8 @@
-"""Evaluate boxes or maps that others predicted, from files, as a run is evaluated."""
+"""Evaluate predicted boxes or maps of any method, read from files, by the rules of a run's evaluation."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -10,18 +10,19 @@ import numpy.typing as npt
 import torch
 
 from colocam.boxes import boxes_at_levels, level_histogram
+from colocam.boxes.iou import iou
 from colocam.boxes.quantize import checked_levels
 from colocam.boxes.tags_only import threshold_of_levels
-from colocam.data.samples import Boxes
 from colocam.errors import ColocamError
 from colocam.evaluation.labelled import LabelledClips, LabelledFrame, read_labelled
 from colocam.evaluation.prediction_files import Map, PredictedBox, map_files, read_boxes, read_map, read_mask
+from colocam.evaluation.result import EvaluatedData, PredictionEvaluation
 from colocam.metrics import (
     Frames,
+    Instances,
     accuracy,
     best_overlaps,
     corloc,
-    inclusive_iou,
     instance_scores,
     max_box_acc,
     pixel_histograms,
@@ -30,11 +31,13 @@ from colocam.metrics import (
 from colocam.metrics.box_accuracy import V2_OVERLAPS
 from colocam.metrics.hits import PUBLISHED_THRESHOLDS, hits_of_overlaps
 from colocam.metrics.instance_scores import ROUNDING, SEVERAL
-from colocam.types import Split
+from colocam.types import Float64Array, Split
 from colocam.utils.progress import progress
 
-Files = Mapping[tuple[str, int], Path]
-Predicted = Mapping[tuple[str, int], Sequence[PredictedBox]]
+Frame = tuple[str, int]
+"""Name of the clip and index of the frame."""
+Files = Mapping[Frame, Path]
+Predicted = Mapping[Frame, Sequence[PredictedBox]]
 
 
 def evaluate_predictions(
@@ -45,121 +48,114 @@ def evaluate_predictions(
     split: Split = "test",
     size: int | None = None,
     masks: str | Path | None = None,
-) -> dict[str, Any]:
-    """Measure boxes (a table) or maps (a folder) of any method on the frames of ``split`` that have true boxes.
+) -> PredictionEvaluation:
+    """Evaluate boxes (a table) or maps (a folder) of any method on the frames of ``split`` that have true boxes.
+
+    A frame without a prediction counts as wrong.
 
     Args:
         predictions: table of boxes (``read_boxes``) or folder of maps (``map_files``).
         boxes: table of true boxes.
-        manifest: where tag, video, split and size of the clips are known from; not needed where the table of true
-            boxes has columns for them (``read_labelled``).
+        manifest: gives tag, video, split and size of the clips; not needed where the table of true boxes has columns
+            for them (``read_labelled``).
         split: the evaluated split.
-        size: boxes are compared in a frame of (size, size), true ones truncated to whole pixels, as published (224);
-            None: in pixels of the frame, as they are. Maps are always compared in their own pixels, the published way.
+        size: boxes are compared in a frame of (size, size), true ones truncated to integers, as published (224);
+            None: in pixels of the frame, as they are. Maps are always compared in their own pixels, as published.
         masks: folder of true masks ``<clip>/<frame>.png`` for PxAP of maps.
-
-    Returns:
-        ``boxes`` (CorLoc) or ``maps`` (CorLoc under each protocol), ``max_box_acc`` by least IoU, where known
-        ``classification`` and ``pxap``, for boxes ``instances`` where frames have several true ones, and ``data``. A
-        frame without a prediction counts as wrong.
     """
     predictions, source = Path(predictions), Path(boxes)
     labelled = read_labelled(source, None if manifest is None else Path(manifest), split)
     frames = labelled.frames(split)
     if not frames:
-        raise ColocamError(f"{source} has no box for a '{split}' frame: check the clip names, --split and --manifest")
+        raise ColocamError(
+            f"{source} has no box for a '{split}' frame: check the clip names, the split and the manifest"
+        )
+    wanted = {(frame.clip, frame.frame) for frame in frames}
+    data = EvaluatedData(
+        split=split,
+        frames=len(frames),
+        videos=len({labelled.clips[frame.clip].video for frame in frames}),
+        clips=len({frame.clip for frame in frames}),
+        boxes=sum(len(frame.boxes) for frame in frames),
+        classes=len(labelled.tags),
+    )
     if predictions.is_dir():
         if size is not None:
-            raise ColocamError("--size is for boxes: maps are compared in their own pixels")
+            raise ColocamError("size is for predicted boxes: maps are compared in their own pixels")
         files = map_files(predictions)
-        result = _maps(labelled, frames, files, split, None if masks is None else map_files(Path(masks)))
-        predicted = set(files)
-    else:
-        if masks is not None:
-            raise ColocamError("--masks need maps: give a folder of maps as --predictions")
-        table = read_boxes(predictions)
-        result, predicted = _boxes(labelled, frames, table, size), set(table)
-    wanted = {(frame.clip, frame.frame) for frame in frames}
+        data = replace(data, missing=_missing(wanted, set(files), predictions, split))
+        return _maps(labelled, frames, files, data, None if masks is None else map_files(Path(masks)))
+    if masks is not None:
+        raise ColocamError("masks are for predicted maps: give a folder of maps as predictions")
+    table = read_boxes(predictions)
+    data = replace(data, missing=_missing(wanted, set(table), predictions, split))
+    return _boxes(labelled, frames, table, data, size)
+
+
+def _missing(wanted: set[Frame], predicted: set[Frame], source: Path, split: Split) -> int:
+    """Number of evaluated frames without a prediction; refuse predictions of other frames alone."""
     if not wanted & predicted:
-        raise ColocamError(
-            f"{predictions}: not one prediction is of a '{split}' frame with a box: check the clip names"
-        )
-    result["data"] = {
-        "split": split,
-        "frames": len(frames),
-        "missing": len(wanted - predicted),
-        "boxes": sum(len(frame.boxes) for frame in frames),
-        "clips": len({frame.clip for frame in frames}),
-        "videos": len({labelled.clips[frame.clip].video for frame in frames}),
-        "classes": len(labelled.tags),
-        **result.pop("data", {}),
-    }
-    return result
+        raise ColocamError(f"{source} has no prediction for a '{split}' frame with a true box: check the clip names")
+    return len(wanted - predicted)
 
 
 def _boxes(
     labelled: LabelledClips,
     frames: Sequence[LabelledFrame],
     table: Predicted,
+    data: EvaluatedData,
     size: int | None,
-) -> dict[str, Any]:
-    overlaps = np.zeros(len(frames))
-    for i, frame in enumerate(frames):
-        found = table.get((frame.clip, frame.frame))
-        if found is None or found[0].box is None:
-            continue
-        box = np.array(found[0].box, np.float64)
-        if size is None:
-            overlaps[i] = inclusive_iou(box, frame.boxes).max()
-        else:
-            scale = _scale(labelled, frame, size, size)
-            overlaps[i] = best_overlaps((box * scale)[None, None], [(frame.boxes * scale).astype(np.float32)])[0, 0]
-    hits = overlaps[None, :, None] >= np.array(V2_OVERLAPS)[:, None, None] - ROUNDING
-    about = _about(labelled, frames)
-    result: dict[str, Any] = {}
-    classified = {}
-    if any(found[0].tag for found in table.values()):
-        right = [_tag(table, frame) == labelled.clips[frame.clip].tag for frame in frames]
-        classified["top1"] = np.array(right)
-        result["classification"] = accuracy(classified["top1"], about)
-    results = corloc(hits[V2_OVERLAPS.index(0.5)], about, [0.0], tags_only=0.0, classified=classified)
-    if (several := _instances(labelled, frames, table, size)) is not None:
-        result["instances"] = several
-    # one box a frame leaves nothing to choose: all protocols say the same
-    return {
-        "boxes": {key: value for key, value in results["tags-only"].items() if key != "threshold"},
-        "max_box_acc": _max_box_acc(hits),
-        **result,
-    }
-
-
-def _instances(
-    labelled: LabelledClips, frames: Sequence[LabelledFrame], table: Predicted, size: int | None
-) -> dict[str, Any] | None:
-    """All predicted boxes on the frames with several true ones; None where there is no such frame."""
+) -> PredictionEvaluation:
     predicted, true = [], []
-    for frame in (frame for frame in frames if len(frame.boxes) >= SEVERAL):
+    for frame in frames:
         found = [one.box for one in table.get((frame.clip, frame.frame), ()) if one.box is not None]
         scale = np.ones(4) if size is None else _scale(labelled, frame, size, size)
         predicted.append(np.array(found, np.float64).reshape(-1, 4) * scale)
-        true.append(frame.boxes if size is None else np.trunc(frame.boxes * scale))
-    if not true:
+        true.append(frame.boxes if size is None else _truncated(frame, scale))
+    first = [_first(table, frame) for frame in frames]
+    overlaps = np.array(
+        [
+            iou(boxes[:1], there, inclusive=True).max() if one is not None and one.box is not None else 0.0
+            for one, boxes, there in zip(first, predicted, true, strict=True)
+        ]
+    )
+    hits = overlaps[None, :, None] >= np.array(V2_OVERLAPS)[:, None, None] - ROUNDING
+    about = _about(labelled, frames)
+    top1 = None
+    if any(found[0].tag for found in table.values()):
+        tags = ["" if one is None else one.tag for one in first]
+        top1 = np.array([tag == labelled.clips[frame.clip].tag for tag, frame in zip(tags, frames, strict=True)])
+    # One box per frame leaves no threshold to choose: all protocols are equal.
+    found = corloc(hits[V2_OVERLAPS.index(0.5)], about, [0.0], tags_only=0.0, top1=top1)["tags-only"]
+    return PredictionEvaluation(
+        data=data,
+        max_box_acc=max_box_acc(hits),
+        boxes=replace(found, threshold=None),
+        classification=None if top1 is None else accuracy(top1, about),
+        instances=_instances(predicted, true),
+    )
+
+
+def _instances(predicted: Sequence[Float64Array], true: Sequence[Float64Array]) -> Instances | None:
+    """Scores of all predicted boxes on the frames with several true ones; None without such frames."""
+    several = [i for i, boxes in enumerate(true) if len(boxes) >= SEVERAL]
+    if not several:
         return None
-    methods = {
-        "boxes": {
-            "all boxes": instance_scores(predicted, true),
-            "one box": instance_scores([boxes[:1] for boxes in predicted], true),
-        }
-    }
-    return {"frames": len(true), "boxes": sum(map(len, true)), "methods": methods}
+    boxes, there = [predicted[i] for i in several], [true[i] for i in several]
+    ways = {"all boxes": instance_scores(boxes, there), "one box": instance_scores([one[:1] for one in boxes], there)}
+    return Instances(len(there), sum(map(len, there)), {"boxes": ways})
 
 
 def _maps(
-    labelled: LabelledClips, frames: Sequence[LabelledFrame], files: Files, split: Split, masks: Files | None
-) -> dict[str, Any]:
+    labelled: LabelledClips,
+    frames: Sequence[LabelledFrame],
+    files: Files,
+    data: EvaluatedData,
+    masks: Files | None,
+) -> PredictionEvaluation:
     held_out = [frame for frame in labelled.frames("val") if (frame.clip, frame.frame) in files]
-    # Without maps of validation videos those of the evaluated ones give the threshold; that needs no box either.
-    unlabelled = _files_of(labelled, files, "val") or _files_of(labelled, files, split)
+    # Without maps of validation videos, those of the evaluated videos choose the threshold; that needs no box either.
+    unlabelled = _files_of(labelled, files, "val") or _files_of(labelled, files, data.split)
     tags_only = _tags_only_threshold(unlabelled)
     grid = np.append(PUBLISHED_THRESHOLDS, tags_only)
     validation = None
@@ -168,16 +164,14 @@ def _maps(
         validation = hits_of_overlaps(overlaps, maxima, grid), _about(labelled, held_out)
     overlaps, maxima, pixels = _overlaps(labelled, frames, files, masks)
     hits = hits_of_overlaps(overlaps, maxima, grid, V2_OVERLAPS)
-    at_half = hits[V2_OVERLAPS.index(0.5)]
-    about = _about(labelled, frames)
-    result: dict[str, Any] = {
-        "maps": corloc(at_half, about, grid, tags_only=tags_only, classified={}, validation=validation),
-        "max_box_acc": _max_box_acc(hits),
-        "data": {"validation_frames": len(held_out), "threshold_maps": len(unlabelled)},
-    }
-    if masks is not None:
-        result["pxap"] = pxap(pixels)
-    return result
+    return PredictionEvaluation(
+        data=replace(data, validation_frames=len(held_out), threshold_maps=len(unlabelled)),
+        max_box_acc=max_box_acc(hits),
+        maps=corloc(
+            hits[V2_OVERLAPS.index(0.5)], _about(labelled, frames), grid, tags_only=tags_only, validation=validation
+        ),
+        pxap=None if masks is None else pxap(pixels),
+    )
 
 
 def _overlaps(
@@ -185,7 +179,7 @@ def _overlaps(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """(N, 256) IoU of each map's box at each level, (N,) highest levels, and pixels by score where masks exist.
 
-    One map at a time is in memory; a missing one overlaps with nothing, and its pixels score 0.
+    One map at a time is in memory. A missing map has an IoU of 0, and its pixels have the score 0.
     """
     overlaps, maxima = np.zeros((len(frames), 256)), np.zeros(len(frames), np.uint8)
     pixels: npt.NDArray[np.int64] | None = None
@@ -196,7 +190,7 @@ def _overlaps(
             if values is not None:
                 levels = checked_levels(values[None])
                 height, width = values.shape
-                true: Boxes = (frame.boxes * _scale(labelled, frame, width, height)).astype(np.float32)
+                true = _truncated(frame, _scale(labelled, frame, width, height))
                 overlaps[i] = best_overlaps(boxes_at_levels(levels), [true])[0]
                 maxima[i] = levels.max()
             if masks is not None and key in masks:
@@ -204,7 +198,7 @@ def _overlaps(
                 pixels = counts if pixels is None else pixels + counts
             advance()
     if masks is not None and pixels is None:
-        raise ColocamError("--masks: not one mask is of an evaluated frame: check the clip names")
+        raise ColocamError("masks has no mask of an evaluated frame: check the clip names")
     return overlaps, maxima, np.zeros((2, 1), np.int64) if pixels is None else pixels
 
 
@@ -224,10 +218,15 @@ def _tags_only_threshold(paths: Sequence[Path]) -> float:
     return threshold_of_levels(counts)
 
 
-def _scale(labelled: LabelledClips, frame: LabelledFrame, width: int, height: int) -> npt.NDArray[np.float64]:
-    """(4,) factors from pixels of the frame to those of a picture of (width, height)."""
+def _scale(labelled: LabelledClips, frame: LabelledFrame, width: int, height: int) -> Float64Array:
+    """(4,) factors from pixels of the frame to those of an image of (width, height)."""
     whole = labelled.size(frame.clip, frame.frame)
     return np.array([width / whole[0], height / whole[1]] * 2)
+
+
+def _truncated(frame: LabelledFrame, scale: Float64Array) -> Float64Array:
+    """True boxes (k, 4) scaled and truncated to integers, as published; scaled in float32, as those of a run are."""
+    return np.trunc((frame.boxes * scale).astype(np.float32)).astype(np.float64)
 
 
 def _about(labelled: LabelledClips, frames: Sequence[LabelledFrame]) -> Frames:
@@ -236,19 +235,11 @@ def _about(labelled: LabelledClips, frames: Sequence[LabelledFrame]) -> Frames:
     return Frames(labelled.tags, tags, np.array([clip.video for clip in clips]))
 
 
-def _files_of(labelled: LabelledClips, files: Files, split: Split) -> list[Path]:
+def _files_of(labelled: LabelledClips, files: Files, split: str) -> list[Path]:
     clips = {clip.name for clip in labelled.clips.values() if clip.split == split}
     return [path for (clip, _), path in files.items() if clip in clips]
 
 
-def _tag(table: Predicted, frame: LabelledFrame) -> str:
+def _first(table: Predicted, frame: LabelledFrame) -> PredictedBox | None:
     found = table.get((frame.clip, frame.frame))
-    return "" if found is None else found[0].tag
-
-
-def _max_box_acc(hits: npt.NDArray[np.bool_]) -> dict[str, float]:
-    """Share of right frames in percent at the best threshold, by least IoU, and their mean."""
-    return {
-        **{f"{iou:g}": max_box_acc(at) for iou, at in zip(V2_OVERLAPS, hits, strict=True)},
-        "mean": max_box_acc(hits),
-    }
+    return None if found is None else found[0]

@@ -1,25 +1,26 @@
-"""Evaluate a run on frames with true boxes: all methods side by side, under all protocols."""
+"""Evaluate a run on frames with true boxes: all methods under all protocols."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from colocam.boxes.tags_only import tags_only_threshold
-from colocam.cams.cam_source import source_name
-from colocam.config import ColorMean, Source
+from colocam.cams import find_cam
+from colocam.config import ColorMean
 from colocam.data.samples import Boxes, Samples, labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
+from colocam.evaluation.cases import save_cases
+from colocam.evaluation.result import EvaluatedData, Evaluation
 from colocam.maps.mapper import Mapper, cam_mapper, decoder_mapper, map_batches
-from colocam.metrics import Frames, accuracy, box_hits, corloc, instances_of_maps
+from colocam.metrics import CorLoc, Frames, accuracy, box_hits, corloc, instances_of_maps, top_k
 from colocam.metrics.hits import PUBLISHED_THRESHOLDS
 from colocam.models.model_file import load_model
-from colocam.report.cases import save_cases
 from colocam.run import Run, open_run
 from colocam.types import Levels, Split
 from colocam.utils.files import write_json
@@ -28,7 +29,7 @@ from colocam.utils.progress import progress
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Frames that someone has looked at, with their true boxes in model pixels; none where the object is absent."""
+    """Labelled frames with their true boxes (k, 4) in model pixels; k = 0 where the object is absent."""
 
     samples: Samples
     boxes: list[Boxes]
@@ -59,32 +60,40 @@ def evaluate(
     color_mean: ColorMean | None = None,
     focus: bool | None = None,
     device: str | None = None,
-) -> dict[str, Any]:
-    """Measure CAMs of the classifier and every trained method of a run on frames of ``split`` that have true boxes.
+) -> Evaluation:
+    """Evaluate the CAMs of the classifier and every trained method of a run on frames with true boxes.
 
-    ``cams`` names the methods to measure, those of :func:`colocam.cams.extract` or ``clip-es``; without it, the run's
-    own source of seeds. ``color_mean`` completes the maps of all methods so, and ``focus`` draws those of all decoders
-    towards the class or not; without them, those of each as it was trained for, and CAMs not at all.
+    Writes ``evaluation.json`` and ``cases.npz`` (examples for the report) into the run folder.
 
-    Writes ``evaluation.json`` and ``cases.npz`` (examples for the report) into the run folder and returns the former:
-    ``{method: {protocol: {"average": CorLoc in percent, class: …}}, "classification": …, "data": …}``, and
-    ``instances`` where frames have several true boxes (:func:`colocam.metrics.instances_of_maps`).
+    Args:
+        run: run folder.
+        boxes: table of true boxes: clip, frame, present, x1, y1, x2, y2.
+        split: which videos to evaluate on.
+        cams: names in :data:`colocam.cams.CAMS`; None for the run's source of seeds.
+        color_mean: overrides the colour-mean mode of every method; None uses the mode stored in the model card, and
+            none for CAMs.
+        focus: overrides whether decoder maps are focused on the tag; None uses the setting of the model card.
+        device: ``cpu`` or ``cuda``; None for the GPU, if there is one.
     """
     opened = open_run(run, device)
-    wanted = [source_name(name) for name in (cams if cams is not None else [opened.config.cam])]
+    wanted = list(cams) if cams is not None else [opened.config.cam]
+    for name in wanted:
+        find_cam(name)
     evaluation_set = open_evaluation_set(opened, Path(boxes), split)
     evaluated = evaluation_set.evaluated
-
-    result: dict[str, Any] = {}
-    maps, thresholds = {}, {}
+    found = {}
     for name, mapper in methods_of_run(opened, wanted, focus=focus).items():
         asked = mapper if color_mean is None else mapper._replace(color_mean=color_mean)
-        maps[name], thresholds[name], result[name] = measure(evaluation_set, asked)
-    result["classification"] = accuracy(evaluation_set.classified["top1"], evaluated.frames)
-    result["data"] = _describe(evaluated, split)
-    if (several := instances_of_maps(maps, evaluated.boxes, thresholds)) is not None:
-        result["instances"] = several
-    write_json(opened.folder / "evaluation.json", result)
+        found[name] = measure(evaluation_set, asked)
+    maps = {name: method.maps for name, method in found.items()}
+    thresholds = {name: method.threshold for name, method in found.items()}
+    result = Evaluation(
+        methods={name: method.corloc for name, method in found.items()},
+        classification=accuracy(evaluation_set.top1, evaluated.frames),
+        data=_describe(evaluated, split),
+        instances=instances_of_maps(maps, evaluated.boxes, thresholds),
+    )
+    write_json(opened.folder / "evaluation.json", result.to_json())
     if maps:
         save_cases(
             opened.folder / "cases.npz",
@@ -100,14 +109,15 @@ def evaluate(
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSet:
-    """What the methods of a run are measured on.
+    """The frames that the methods of a run are evaluated on.
 
     Attributes:
-        run: whose classifier judged the frames.
-        evaluated: the frames that are counted.
-        validation: frames with boxes that may choose a threshold; there may be none.
-        unlabelled: validation frames that choose one without their boxes.
-        classified: (frames with the object,) each: is the class among the first (``top1``), the first five?
+        run: the run whose classifier classified the frames.
+        evaluated: the frames that count.
+        validation: frames with boxes that choose the threshold ``validation``; there may be none.
+        unlabelled: validation frames that choose the threshold ``tags-only``, without their boxes.
+        top1: (frames with the object,) whether the class is right.
+        top5: (frames with the object,) whether the class is among the five most probable.
         predicted: most probable tag of each evaluated frame and its probability.
     """
 
@@ -115,27 +125,36 @@ class EvaluationSet:
     evaluated: Labelled
     validation: Labelled
     unlabelled: Samples
-    classified: dict[str, npt.NDArray[np.bool_]]
+    top1: npt.NDArray[np.bool_]
+    top5: npt.NDArray[np.bool_]
     predicted: list[tuple[str, float]]
 
 
 def open_evaluation_set(run: Run, boxes: Path, split: Split = "test") -> EvaluationSet:
-    """The frames of ``split`` that have a label in the table ``boxes``, and the classifier's answers on them."""
+    """The frames of ``split`` that have a label in the table ``boxes``, classified."""
     truth = read_truth(boxes)
     run.require(split)
     evaluated = labelled(run, truth, split)
     if not evaluated.present.any():
-        raise ColocamError(f"{boxes} has no box for a '{split}' frame of this run: check the clip names and --split")
+        raise ColocamError(f"{boxes} has no box for a '{split}' frame of this run: check the clip names and the split")
     per_clip = run.config.frames.per_val_clip
     validation = labelled(run, truth, "val", per_clip)
     unlabelled = spread_samples(run.clips("val"), run.catalogue.tags, per_clip)
-    ranks, predicted = _classify(run, evaluated.samples)
-    right = ranks[evaluated.present]
-    return EvaluationSet(run, evaluated, validation, unlabelled, {"top1": right < 1, "top5": right < 5}, predicted)
+    logits, predicted = _classify(run, evaluated.samples)
+    top1, top5 = (top_k(logits[evaluated.present], evaluated.frames.tags, k) for k in (1, 5))
+    return EvaluationSet(run, evaluated, validation, unlabelled, top1, top5, predicted)
 
 
-def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> tuple[Levels, float, dict[str, Any]]:
-    """Maps of the evaluated frames, the threshold ``tags-only``, and CorLoc under each protocol."""
+class MethodResult(NamedTuple):
+    """One method on the evaluated frames: 8-bit maps (N, S, S), τ of ``tags-only``, and CorLoc by protocol."""
+
+    maps: Levels
+    threshold: float
+    corloc: dict[str, CorLoc]
+
+
+def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
+    """Evaluate one method under each protocol."""
     run, evaluated, validation = evaluation_set.run, evaluation_set.evaluated, evaluation_set.validation
     maps = maps_of(run, mapper, evaluated.samples)
     threshold = tags_only_threshold(maps_of(run, mapper, evaluation_set.unlabelled))
@@ -148,28 +167,29 @@ def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> tuple[Levels, floa
         evaluated.frames,
         grid,
         tags_only=threshold,
-        classified=evaluation_set.classified,
+        top1=evaluation_set.top1,
+        top5=evaluation_set.top5,
         validation=chosen_on,
     )
-    return maps, threshold, result
+    return MethodResult(maps, threshold, result)
 
 
 def labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) -> Labelled:
-    """Frames of a split that carry a label, at most ``per_clip`` of a clip; of validation clips those with a box."""
+    """Labelled frames of a split, at most ``per_clip`` of a clip; of validation clips only those with a box."""
     tags = run.catalogue.tags
     samples = labelled_samples(run.clips(split), tags, truth, per_clip, present=split == "val")
     return Labelled(samples, scaled_boxes(samples, truth, run.config.frames.crop), tags)
 
 
-def methods_of_run(run: Run, cams: Sequence[Source], *, focus: bool | None = None) -> dict[str, Mapper]:
-    """The methods of a run by name: class activation maps, source of seeds first, then what was trained."""
+def methods_of_run(run: Run, cams: Sequence[str], *, focus: bool | None = None) -> dict[str, Mapper]:
+    """The methods of a run by name: CAMs, the source of the seeds first, then the trained methods."""
     own_first = sorted(cams, key=lambda cam: cam != run.config.cam)
     sources = zip(own_first, run.sources(*own_first), strict=True)
     mappers: dict[str, Mapper] = {cam: cam_mapper(source.maps, run.config.frames.crop) for cam, source in sources}
     for method in reversed(run.config.methods):
         model = load_model(run.model_folder(method))
-        drawn_towards = model.card.focus if focus is None else focus
-        mappers[method] = decoder_mapper(model.net.to(run.device), model.card.color_mean, focus=drawn_towards)
+        focused = model.card.focus if focus is None else focus
+        mappers[method] = decoder_mapper(model.net.to(run.device), model.card.color_mean, focus=focused)
     return mappers
 
 
@@ -185,26 +205,26 @@ def maps_of(run: Run, mapper: Mapper, samples: Samples) -> Levels:
 
 
 @torch.inference_mode()
-def _classify(run: Run, samples: Samples) -> tuple[npt.NDArray[np.int64], list[tuple[str, float]]]:
-    """(N,) how many classes the classifier finds more likely than the frame's tag; its choice with its probability."""
+def _classify(run: Run, samples: Samples) -> tuple[npt.NDArray[np.float32], list[tuple[str, float]]]:
+    """Logits (N, C) of the classifier, and its most probable tag of each frame with the probability."""
     classifier, tags = run.classifier(), run.catalogue.tags
-    ranks, chosen = [], []
-    for frames, classes in samples.batches(run.config.frames.crop, run.device):
+    parts, chosen = [], []
+    for frames, _ in samples.batches(run.config.frames.crop, run.device):
         logits = classifier(frames).logits
-        ranks.append((logits > logits.gather(1, classes[:, None])).sum(1).cpu().numpy())
+        parts.append(logits.float().cpu().numpy())
         best = logits.softmax(1).max(1)
         chosen += [(tags[c], p) for c, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
-    return np.concatenate(ranks), chosen
+    return np.concatenate(parts), chosen
 
 
-def _describe(evaluated: Labelled, split: str) -> dict[str, Any]:
+def _describe(evaluated: Labelled, split: Split) -> EvaluatedData:
     where = evaluated.samples.where()
-    return {
-        "split": split,
-        "frames": int(evaluated.present.sum()),
-        "empty_frames": int((~evaluated.present).sum()),
-        "boxes": sum(len(boxes) for boxes in evaluated.boxes),
-        "clips": len({clip.clip.name for clip, _ in where}),
-        "videos": len({clip.clip.video for clip, _ in where}),
-        "classes": len(evaluated.tags),
-    }
+    return EvaluatedData(
+        split=split,
+        frames=int(evaluated.present.sum()),
+        videos=len({clip.clip.video for clip, _ in where}),
+        clips=len({clip.clip.name for clip, _ in where}),
+        boxes=sum(len(boxes) for boxes in evaluated.boxes),
+        classes=len(evaluated.tags),
+        empty_frames=int((~evaluated.present).sum()),
+    )

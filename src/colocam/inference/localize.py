@@ -5,18 +5,17 @@ from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple
 
-from colocam.errors import ColocamError
+from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.jobs import Job, find_jobs, fingerprint, refuse_overwriting
 from colocam.inference.localizer import Localizer
-from colocam.inference.options import Options
-from colocam.inference.pipeline import ahead
 from colocam.inference.sinks import AnnotatedVideo
 from colocam.inference.table import LocalizationTable
 from colocam.types import VideoFrame
 from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import graceful_stop, stop_requested
+from colocam.utils.prefetch import ahead
 from colocam.utils.progress import progress, say
 from colocam.video.description import describe, picture_names, read_made, write_source
 from colocam.video.frame_choice import ALL, FrameChoice
@@ -43,7 +42,7 @@ class Writing:
 
     def __post_init__(self) -> None:
         if self.table not in TABLES:
-            raise ColocamError(f"--table {self.table}: give one of {', '.join(TABLES)}")
+            raise ArgumentError("table", f"must be {' or '.join(TABLES)}, got {self.table}")
 
 
 class Written(NamedTuple):
@@ -63,7 +62,7 @@ def localize_file(
     choice: FrameChoice = ALL,
     format: str | None = None,  # noqa: A002 - FFmpeg's word
     device: str | None = None,
-    **options: Unpack[Options],
+    **options: Any,  # noqa: ANN401 - the fields of Options
 ) -> Written:
     """Write ``OUT/<video>.mp4`` with heat-map, boxes and labels, and ``OUT/<video>.<table>``, a row per object.
 
@@ -93,7 +92,7 @@ def localize_videos(
     overwrite: bool = False,
     format: str | None = None,  # noqa: A002 - FFmpeg's word
     device: str | None = None,
-    **options: Unpack[Options],
+    **options: Any,  # noqa: ANN401 - the fields of Options
 ) -> Iterator[Written]:
     """Do the same for several videos and for all in folders, and tell of each when it is done.
 
@@ -177,9 +176,9 @@ def _until_stopped(frames: Iterable[VideoFrame]) -> Iterator[VideoFrame]:
 def _columns(localizer: Localizer) -> list[str]:
     """The columns that a table has on demand."""
     wanted = {
-        "track": localizer.smooth != "none",
+        "track": localizer.options.smooth != "none",
         "presence": True,
-        "margin": not localizer.instances,
-        "mask": localizer.masks,
+        "margin": not localizer.options.instances,
+        "mask": localizer.options.masks,
     }
     return [name for name, there in wanted.items() if there]

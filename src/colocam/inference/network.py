@@ -1,60 +1,119 @@
-"""From pictures to logits, maps and peaks: the one thing a :class:`Localizer` asks of a model, whatever runs it."""
+"""The interface between a :class:`Localizer` and the engine that runs its model."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from colocam.errors import ColocamError
 from colocam.maps.focus import array_classes_of
 from colocam.maps.postprocess import arrays_finish
 from colocam.types import Float32Array, Levels
 
-Answers = tuple[Float32Array, Float32Array | Levels, Float32Array]
-Ids = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Array: TypeAlias = "Float32Array | Levels | Tensor"
 
 
-class Finish(NamedTuple):
-    """What is done to the maps of a batch before boxes are read from them.
+class NetworkOutput(NamedTuple):
+    """What a network computes for B frames: NumPy arrays, or tensors that stay on the network's device.
 
     Attributes:
-        colors: (B,) ids of frames that complete each other's maps by colour (:mod:`colocam.maps.color_mean`).
-        shots: (B,) ids of frames that show one thing, where maps are drawn towards it (:mod:`colocam.maps.focus`); else
-            None.
-        tag: what they show; None: what the classifier sees in each shot.
+        logits: (B, K) class scores before the softmax.
+        maps: (B, h, w) foreground probabilities in 0–1, or their 8-bit levels.
+        peaks: (B, K) maxima of the classes' activation maps.
+        activations: (B, K, h', w') LayerCAMs of all classes.
+        frames: the frames, where the maps are: arrays (B, S, S, 3), tensors (B, 3, S, S).
     """
 
-    colors: Ids | None = None
-    shots: Ids | None = None
-    tag: int | None = None
-
-
-AS_THEY_ARE = Finish()
+    logits: Array
+    maps: Array
+    peaks: Array
+    activations: Array
+    frames: Array
 
 
 class Network(Protocol):
-    """Frames (B, S, S, 3), uint8 RGB → class logits (B, K), foreground (B, h, w), peaks (B, K), and what is below."""
+    """A model that is run by some engine."""
 
-    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[npt.NDArray[Any], ...]:
-        """Logits before the softmax; maps in 0–1 or their 8-bit levels, h × w being the model's own; peaks of CAMs.
+    @property
+    def rows(self) -> int:
+        """Frames of one pass that suit the engine and its device."""
+        ...
 
-        A network whose maps can be focused gives LayerCAMs of all classes, too: (B, K, h', w').
-        """
+    def submit(self, images: Levels, /) -> "Future[NetworkOutput]":
+        """Start a pass over images (B, S, S, 3), RGB; B is the same for all passes of a video."""
         ...
 
 
-def begin(network: Network, pictures: Levels, finish: Finish = AS_THEY_ARE) -> Callable[[], Answers]:
-    """Begin with a batch; what is returned waits for the answers.
+class PostProcessing(NamedTuple):
+    """What is done to the maps of B frames before boxes are read from them.
 
-    A network that can work on several batches at a time says so by a method ``begin`` of its own; others are done here.
+    Attributes:
+        colors: (B,) ids of frames that complete each other's maps by colour (:mod:`colocam.maps.color_mean`); None: no
+            colour mean.
+        windows: (B,) ids of frames that are focused on one class (:mod:`colocam.maps.focus`); None: no focus.
+        tag: index of that class; None: the class that the classifier finds in each window.
     """
-    own: Callable[..., Callable[[], Answers]] | None = getattr(network, "begin", None)
-    if own is not None:
-        return own(pictures, finish)
-    logits, maps, peaks, *more = network(pictures)
-    own_activations = None
-    if finish.shots is not None:
-        classes = array_classes_of(logits, finish.shots, finish.tag)
-        own_activations = more[0][np.arange(len(classes)), classes]
-    drawn = arrays_finish(pictures, maps, finish.colors, own_activations)
-    return lambda: (logits, drawn, peaks)
+
+    colors: npt.NDArray[np.int64] | None = None
+    windows: npt.NDArray[np.int64] | None = None
+    tag: int | None = None
+
+
+class HostOutput(NamedTuple):
+    """Logits (B, K), post-processed maps (B, h, w) and peaks (B, K) in host memory."""
+
+    logits: Float32Array
+    maps: Float32Array | Levels
+    peaks: Float32Array
+
+
+def completed(output: NetworkOutput) -> "Future[NetworkOutput]":
+    """A finished pass, for engines that compute at once."""
+    future: Future[NetworkOutput] = Future()
+    future.set_result(output)
+    return future
+
+
+def checked(output: NetworkOutput, rows: int, classes: int) -> NetworkOutput:
+    """The output, if its shapes fit ``rows`` frames and ``classes`` classes.
+
+    Raises:
+        ColocamError: names the field, the shape it has and the shape it must have.
+    """
+    expected: dict[str, tuple[int | None, ...]] = {
+        "logits": (rows, classes),
+        "maps": (rows, None, None),
+        "peaks": (rows, classes),
+        "activations": (rows, classes, None, None),
+        "frames": (rows, None, None, None),
+    }
+    for name, shape in expected.items():
+        found = tuple(getattr(output, name).shape)
+        if len(found) != len(shape) or any(want not in (None, got) for want, got in zip(shape, found, strict=True)):
+            wanted = ", ".join("any" if side is None else str(side) for side in shape)
+            raise ColocamError(f"the network's {name} must have the shape ({wanted}), got {found}")
+    return output
+
+
+def postprocess(parts: Sequence[NetworkOutput], how: PostProcessing) -> Callable[[], HostOutput]:
+    """Post-process the maps of B frames whose outputs come in ``parts``, where they are.
+
+    Returns:
+        A function that waits for the result.
+    """
+    if not isinstance(parts[0].maps, np.ndarray):
+        from colocam.inference.torch_network import postprocess_tensors  # noqa: PLC0415 - tensors bring torch along
+
+        return postprocess_tensors(parts, how)
+    logits, maps, peaks, activations, frames = (np.concatenate(part) for part in zip(*parts, strict=True))
+    own = None
+    if how.windows is not None:
+        classes = array_classes_of(logits, how.windows, how.tag)
+        own = activations[np.arange(len(classes)), classes]
+    result = HostOutput(logits, arrays_finish(frames, maps, how.colors, own), peaks)
+    return lambda: result

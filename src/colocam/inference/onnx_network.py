@@ -1,15 +1,14 @@
-"""A model in an ONNX file, run by onnxruntime on the CPU: no torch is imported (extra ``onnx``)."""
+"""A model in an ONNX file, run by onnxruntime on the CPU; torch is not imported (extra ``onnx``)."""
 
 import os
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from colocam.config.card import Card, parse_card
-from colocam.errors import ColocamError, first_line
-from colocam.types import Float32Array
+from colocam.errors import ArgumentError, ColocamError, first_line
+from colocam.inference.network import NetworkOutput, completed
+from colocam.types import Levels
 from colocam.utils.device import cores
 
 if TYPE_CHECKING:
@@ -22,27 +21,32 @@ OUTPUTS = ("logits", "probabilities", "maps", "peaks", "activations", "threshold
 activation maps (B, K), LayerCAMs of the classes (B, K, h', w'), τ as a scalar."""
 CARD = "colocam.card"
 """Key of the model card among the file's metadata."""
+ROWS = 16
+"""Frames of one pass."""
 INSTALL = "pip install 'colocam[onnx]'"
 
 _ERRORS_ONLY = 3
 
 
 class OnnxNetwork:
-    """The network as a file's graph, on the CPU."""
+    """The graph of an ONNX file, run on the CPU; see :class:`colocam.inference.network.Network`."""
 
     def __init__(self, session: "onnxruntime.InferenceSession") -> None:
         self.session = session
+        self.rows = ROWS
 
-    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Float32Array, ...]:
-        """See :class:`colocam.inference.network.Network`."""
-        return tuple(self.session.run(["logits", "maps", "peaks", "activations"], {FRAMES: pictures}))
+    def submit(self, images: Levels, /) -> "Future[NetworkOutput]":
+        """Compute a pass at once."""
+        parts = self.session.run(["logits", "maps", "peaks", "activations"], {FRAMES: images})
+        logits, maps, peaks, activations = parts
+        return completed(NetworkOutput(logits, maps, peaks, activations, images))
 
 
 def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]:
-    """Open a file of ``colocam export-model``."""
+    """Open a file written by ``colocam export-model``."""
     again = f"make it with 'colocam export-model RUN -o {path.name}'"
     if device not in {None, "cpu"}:
-        raise ColocamError(f"--device {device}: {path} runs on the CPU: leave --device out, or give the run folder")
+        raise ArgumentError("device", f"{device}: {path} runs on the CPU only: use cpu, or give the run folder")
     if not path.is_file():
         raise ColocamError(f"no model at {path}: {again}")
     try:
@@ -65,7 +69,7 @@ def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]
 
 
 def _threads() -> int:
-    """As many as torch would take; left to itself, onnxruntime counts cores that this process may not use."""
+    """As many threads as torch uses; by default onnxruntime also counts cores that this process may not use."""
     asked = os.environ.get("OMP_NUM_THREADS", "")
     if asked.isdecimal() and int(asked) > 0:
         return int(asked)
@@ -73,7 +77,7 @@ def _threads() -> int:
 
 
 def _check(session: "onnxruntime.InferenceSession", card: Card, path: Path, remedy: str) -> None:
-    """Refuse a graph that does not take and give what its card promises."""
+    """Refuse a graph whose inputs or outputs differ from what its model card says."""
     given = {one.name: (one.type, tuple(one.shape[1:])) for one in (*session.get_inputs(), *session.get_outputs())}
     logits, classes = given.get("logits", (None, None))
     wanted = given.get(FRAMES) == ("tensor(uint8)", (card.size, card.size, 3))

@@ -1,38 +1,63 @@
-"""How a :class:`Localizer` works: what a caller may ask for."""
+"""Options of a :class:`Localizer`."""
 
-from typing import TypedDict
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
 
+from colocam.config import COLOR_MEANS, ColorMean
+from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.temporal.smoothing import OFFLINE, ONLINE, LookAhead
 
-SMOOTH: dict[str, LookAhead | None] = {"offline": OFFLINE, "online": ONLINE, "none": None}
+Smooth = Literal["offline", "online", "none"]
+LOOK_AHEAD: dict[Smooth, LookAhead | None] = {"offline": OFFLINE, "online": ONLINE, "none": None}
 
 
-class Options(TypedDict, total=False):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
     """How a :class:`Localizer` works.
 
     Attributes:
-        batch: frames that the model sees at once; without it what suits the device, and 1 for a camera.
-        masks: also give outlines.
-        smooth: ``offline`` (the default) makes boxes steady with some frames of look-ahead, ``online`` with none;
+        batch: at most so many new frames in one pass of the network; None: as many as a pass has rows. Boxes do not
+            depend on it: a pass always computes all its rows. Fewer frames give results earlier, at a higher cost.
+        masks: also give the object's outline.
+        smooth: ``offline`` smooths boxes over time and looks some frames ahead, ``online`` looks at past frames only,
             ``none`` gives the box of each frame by itself.
-        tag: what the video is known to show; without it, what the classifier sees in it.
-        presence: give no box where the probability of presence is below this; by default all boxes are given.
-        threshold: τ relative to each map's maximum, 0–1; by default the one stored with the model.
-        instances: give every blob above the threshold for itself, a localization per object, one without a box for
-            frames without any.
-        color_mean: whose colours complete a map, ``off``, ``frame`` or ``clip``; by default as the model was trained.
-            ``clip`` looks at the frames of a batch that belong to one shot, so it needs ``smooth="offline"``; else it
-            is ``frame``.
-        focus: draw maps towards the ``tag``, or what the classifier sees in the shot; by default as the model was
-            trained.
+        tag: class that the video shows; None: the class that the classifier finds in it.
+        presence: give no box where the probability of presence is below this value, 0–1; None: give all boxes.
+        threshold: τ relative to the maximum of each map, 0–1; None: the threshold stored with the model.
+        instances: give a box for every blob above the threshold, one localization per object.
+        color_mean: ``off``, ``frame`` or ``clip``; None: as the model was trained. ``clip`` shares colours within a
+            window (:mod:`colocam.maps.windows`); this needs look-ahead, so ``smooth`` other than ``offline`` makes it
+            ``frame``.
+        focus: restrict maps to the class ``tag``, or to the class found in the window; None: as the model was trained.
     """
 
-    batch: int | None
-    masks: bool
-    smooth: str
-    tag: str | None
-    presence: float | None
-    threshold: float | None
-    instances: bool
-    color_mean: str | None
-    focus: bool | None
+    batch: int | None = None
+    masks: bool = False
+    smooth: Smooth = "offline"
+    tag: str | None = None
+    presence: float | None = None
+    threshold: float | None = None
+    instances: bool = False
+    color_mean: ColorMean | None = None
+    focus: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.batch is not None and self.batch < 1:
+            raise ArgumentError("batch", f"must be 1 or more frames, got {self.batch}")
+        if self.presence is not None and not 0 <= self.presence <= 1:
+            raise ArgumentError("presence", f"must be in 0–1, got {self.presence}")
+        if self.threshold is not None and not 0 <= self.threshold <= 1:
+            raise ArgumentError("threshold", f"must be in 0–1, got {self.threshold}")
+        if self.smooth not in LOOK_AHEAD:
+            raise ArgumentError("smooth", f"{self.smooth}{suggest(self.smooth, get_args(Smooth))}")
+        if self.color_mean is not None and self.color_mean not in COLOR_MEANS:
+            raise ArgumentError("color_mean", f"{self.color_mean}{suggest(self.color_mean, COLOR_MEANS)}")
+
+
+def make_options(**options: Any) -> Options:  # noqa: ANN401 - the fields of Options
+    """Options from keywords; an unknown keyword is refused with the nearest name."""
+    names = [field.name for field in fields(Options)]
+    for name in options:
+        if name not in names:
+            raise ColocamError(f"unknown option {name}{suggest(name, names)}")
+    return Options(**options)

@@ -1,4 +1,4 @@
-"""Open a trained model with the runtime that it was written for."""
+"""Open a trained model with the engine that runs it."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ def open_network(model: Path, device: str | None = None) -> tuple[Network, Card]
     """Open a trained model.
 
     Args:
-        model: a run folder, which PyTorch runs, or a file of ``colocam export-model``, for which no torch is
-            imported: onnxruntime runs it on the CPU.
-        device: ``cpu`` or ``cuda``; without it, the GPU if there is one and the model is a run folder.
+        model: a run folder, which PyTorch runs, or an ONNX file written by ``colocam export-model``, which onnxruntime
+            runs on the CPU without importing torch.
+        device: ``cpu`` or ``cuda``; None: the GPU, if there is one and the model is a run folder.
     """
     if model.suffix.lower() == ".onnx" and not model.is_dir():
         from colocam.inference.onnx_network import open_onnx  # noqa: PLC0415 - one runtime is imported, not both
@@ -24,6 +24,6 @@ def open_network(model: Path, device: str | None = None) -> tuple[Network, Card]
     except ModuleNotFoundError as error:
         raise ColocamError(
             f"{error.name}, which the run folder {model} needs, is not installed: pip install {error.name}, "
-            "or give a file of 'colocam export-model'"
+            "or give an ONNX file of 'colocam export-model'"
         ) from error
     return open_torch(model, device)

@@ -1,32 +1,205 @@
-"""Batches on their way through the stages: frames, pictures, maps."""
+"""The stages from decoded frames to candidate boxes, in their order; :meth:`Localizer.stream` connects them.
 
-from typing import NamedTuple
+Each stage is a generator. It closes the stage before it when it ends.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+from itertools import islice
+from typing import NamedTuple, TypeVar
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
-from colocam.temporal.cuts import Histograms
+from colocam.boxes.candidates import candidate_boxes
+from colocam.boxes.instance_boxes import instance_boxes
+from colocam.boxes.quantize import to_8bit
+from colocam.config import ColorMean
+from colocam.inference.network import HostOutput, Network, NetworkOutput, PostProcessing, checked, postprocess
+from colocam.maps.windows import WINDOW, window_starts
+from colocam.temporal.cuts import CutFinder, Histograms, colour_histograms
+from colocam.temporal.smoothing import FrameObservation
 from colocam.types import Float32Array, Levels, VideoFrame
+from colocam.utils.device import cores
 
+PASS_BYTES = 2**27
+"""Decoded frames of one pass in bytes at most: a pass over large frames has fewer rows."""
+RESIZE_THREADS = min(16, cores())
+BOX_THREADS = min(8, cores())
+"""The compiled functions that find boxes need no more threads, and the other stages need cores too."""
 HEAT: Float32Array = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float32)
-"""(256,) foreground probability of an 8-bit level: the middle of what is rounded down to it."""
+"""(256,) foreground probability of an 8-bit level: the middle of the values that are rounded down to it."""
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 
-class Pictures(NamedTuple):
-    """A batch: its frames, (B, S, S, 3) what the network sees of them, and (B, D) their colours where someone asked."""
+class Pass(NamedTuple):
+    """New frames of one network pass.
+
+    Attributes:
+        frames: the new frames.
+        images: (rows, S, S, 3) what the network reads; a frame's row is its index in the stream modulo ``rows``.
+        new: which rows hold the new frames; rows after them are padding.
+        histograms: (B, D) colours of the new frames; None where shot boundaries are not needed.
+    """
 
     frames: list[VideoFrame]
-    pictures: Levels
-    histograms: Histograms | None = None
+    images: Levels
+    new: slice
+    histograms: Histograms | None
 
 
-class Maps(NamedTuple):
-    """A batch with the network's answers, see :class:`Network`."""
+SubmittedPasses = Generator[tuple[Pass, "Future[NetworkOutput]"], None, None]
 
-    batch: Pictures
-    logits: Float32Array
-    maps: Float32Array | Levels
-    peaks: Float32Array
+
+class MappedFrames(NamedTuple):
+    """Consecutive frames with their post-processed maps; ``cuts`` (B,) says which frames begin a new shot."""
+
+    frames: list[VideoFrame]
+    cuts: npt.NDArray[np.bool_]
+    output: Callable[[], HostOutput]
+
+
+def read_passes(
+    frames: Iterable[VideoFrame], size: int, rows: int, batch: int | None, *, histograms: bool
+) -> Iterator[Pass]:
+    """Stage 1: resize frames to (S, S), describe their colours, and arrange them in passes of the network.
+
+    The number of rows and the row of a frame do not depend on ``batch``: the engine computes every frame with the same
+    kernels, so that the result is the same to the last bit.
+
+    Args:
+        frames: in order.
+        size: S.
+        rows: frames of a pass; fewer where the frames are large, see :data:`PASS_BYTES`.
+        batch: new frames of a pass at most; None: ``rows``.
+        histograms: whether to compute colour histograms.
+    """
+    frames, index, images = iter(frames), 0, np.zeros((0, size, size, 3), np.uint8)
+    with ThreadPoolExecutor(RESIZE_THREADS, "resize") as pool:
+        for first in frames:
+            while index == 0 and rows > 1 and rows * first.image.nbytes > PASS_BYTES:
+                rows //= 2
+            row = index % rows
+            taken = [first, *islice(frames, min(batch or rows, rows - row) - 1)]
+            # A pass with earlier frames may still read its images, so they are copied, not extended.
+            images = np.zeros((rows, size, size, 3), np.uint8) if row == 0 else images.copy()
+            new = slice(row, row + len(taken))
+            described = in_parts(
+                pool,
+                partial(_resize, histograms=histograms),
+                list(zip(taken, images[new], strict=True)),
+                RESIZE_THREADS,
+            )
+            yield Pass(taken, images, new, np.concatenate(described) if histograms else None)
+            index += len(taken)
+
+
+def submit_passes(
+    passes: Generator[Pass, None, None], network: Network
+) -> Iterator[tuple[Pass, "Future[NetworkOutput]"]]:
+    """Stage 2: start the network on each pass."""
+    with closing(passes):
+        for one in passes:
+            yield one, network.submit(one.images)
+
+
+class MapSettings(NamedTuple):
+    """How maps are post-processed.
+
+    Attributes:
+        color_mean: which frames complete each other's maps by colour; ``clip`` means a window.
+        focus: whether maps are focused on a class.
+        tag: index of that class; None: the class that the classifier finds in the window.
+        classes: K, the number of classes.
+    """
+
+    color_mean: ColorMean
+    focus: bool
+    tag: int | None
+    classes: int
+
+    def start(self, parts: list[NetworkOutput], windows: npt.NDArray[np.int64]) -> Callable[[], HostOutput]:
+        """Start to post-process B frames, of which ``windows`` (B,) are the window ids."""
+        colors = {"off": None, "frame": np.arange(len(windows)), "clip": windows}[self.color_mean]
+        return postprocess(parts, PostProcessing(colors, windows if self.focus else None, self.tag))
+
+
+def postprocess_frames(passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings) -> Iterator[MappedFrames]:
+    """Stage 3 without look-ahead: post-process the maps of each frame by itself; ``cuts`` has no look-ahead either.
+
+    All rows of a pass are post-processed, so that the kernels do not depend on the number of new frames.
+    """
+    with closing(passes):
+        for one, future in passes:
+            output = checked(future.result(), len(one.images), settings.classes)
+            wait = settings.start([output], np.arange(len(one.images)))
+            found = np.zeros(len(one.frames), bool) if one.histograms is None else cuts.push(one.histograms)
+            yield MappedFrames(one.frames, found, partial(_new_rows, wait, one.new))
+
+
+def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings) -> Iterator[MappedFrames]:
+    """Stage 3 with look-ahead: decide the shot boundaries and post-process the maps of one window after the other.
+
+    Outputs stay where the network left them until their window is complete.
+    """
+    frames: list[VideoFrame] = []  # those whose window is not complete, and their outputs
+    outputs: list[NetworkOutput] = []
+    decided, starts, position = np.zeros(0, bool), np.zeros(0, bool), 0
+
+    def complete(found: npt.NDArray[np.bool_], *, last: bool = False) -> Iterator[MappedFrames]:
+        """The windows that are complete with the next decisions ``found``."""
+        nonlocal frames, outputs, decided, starts, position
+        begun, position = window_starts(found, position)
+        decided, starts = np.concatenate([decided, found]), np.concatenate([starts, begun])
+        ends = [*np.flatnonzero(starts[1:]) + 1]
+        if len(starts) and (last or len(starts) - (ends or [0])[-1] == WINDOW):
+            ends.append(len(starts))
+        for length in np.diff(ends, prepend=0).tolist():
+            taken, outputs = _split(outputs, length)
+            yield MappedFrames(frames[:length], decided[:length], settings.start(taken, np.zeros(length, np.int64)))
+            frames, decided, starts = frames[length:], decided[length:], starts[length:]
+
+    with closing(passes):
+        for one, future in passes:
+            outputs.append(_rows(checked(future.result(), len(one.images), settings.classes), one.new))
+            frames += one.frames
+            assert one.histograms is not None
+            yield from complete(cuts.push(one.histograms))
+        yield from complete(cuts.finish(), last=True)
+
+
+def find_candidates(
+    mapped: Generator[MappedFrames, None, None], threshold: float, *, instances: bool
+) -> Iterator[list[FrameObservation]]:
+    """Stage 4: the candidate boxes of each frame, and all that :mod:`colocam.temporal` reads."""
+    boxes_of = instance_boxes if instances else candidate_boxes
+
+    def observe(some: MappedFrames, output: HostOutput, part: list[int]) -> list[FrameObservation]:
+        own = slice(part[0], part[-1] + 1)
+        levels = to_8bit(output.maps[own])
+        values = (softmax(output.logits[own]), heat_of(output.maps[own]), levels, boxes_of(levels, threshold))
+        columns = (some.frames[own], *values, output.peaks[own], some.cuts[own].tolist())
+        return [FrameObservation(*one) for one in zip(*columns, strict=True)]
+
+    with ThreadPoolExecutor(BOX_THREADS, "boxes") as pool, closing(mapped):
+        for some in mapped:
+            yield in_parts(pool, partial(observe, some, some.output()), list(range(len(some.frames))), BOX_THREADS)
+
+
+def in_parts(pool: ThreadPoolExecutor, work: Callable[[list[S]], Iterable[T]], items: list[S], parts: int) -> list[T]:
+    """Do ``work`` on at most ``parts`` parts of ``items`` at the same time, and join the results in order.
+
+    For work that releases the interpreter's lock, as OpenCV's does.
+    """
+    length = max(2, -(-len(items) // parts))
+    pieces = [items[start : start + length] for start in range(0, len(items), length)]
+    done = map(work, pieces) if len(pieces) == 1 else pool.map(work, pieces)
+    return [one for piece in done for one in piece]
 
 
 def heat_of(maps: Float32Array | Levels) -> Float32Array:
@@ -35,15 +208,37 @@ def heat_of(maps: Float32Array | Levels) -> Float32Array:
     return heat
 
 
-def resize(jobs: list[tuple[VideoFrame, Levels]]) -> list[Levels]:
-    """Resize each frame into the picture (S, S, 3) beside it."""
-    for frame, out in jobs:
-        cv2.resize(frame.image, out.shape[1::-1], dst=out, interpolation=cv2.INTER_AREA)
-    return [out for _, out in jobs]
-
-
 def softmax(logits: Float32Array) -> Float32Array:
     """Probabilities (B, K) of logits (B, K)."""
     odds = np.exp(logits - logits.max(1, keepdims=True))
     probabilities: Float32Array = odds / odds.sum(1, keepdims=True)
     return probabilities
+
+
+def _resize(pairs: list[tuple[VideoFrame, Levels]], *, histograms: bool) -> list[Histograms]:
+    """Resize each frame into the image (S, S, 3) beside it; return the histograms (1, D), if asked."""
+    for frame, image in pairs:
+        cv2.resize(frame.image, image.shape[1::-1], dst=image, interpolation=cv2.INTER_AREA)
+    return [colour_histograms(image[None]) for _, image in pairs] if histograms else []
+
+
+def _rows(output: NetworkOutput, rows: slice) -> NetworkOutput:
+    return NetworkOutput(*(part[rows] for part in output))
+
+
+def _new_rows(wait: Callable[[], HostOutput], new: slice) -> HostOutput:
+    logits, maps, peaks = wait()
+    return HostOutput(logits[new], maps[new], peaks[new])
+
+
+def _split(outputs: list[NetworkOutput], count: int) -> tuple[list[NetworkOutput], list[NetworkOutput]]:
+    """The outputs of the first ``count`` frames, and the others."""
+    first: list[NetworkOutput] = []
+    for place, output in enumerate(outputs):
+        length = len(output.logits)
+        if length >= count:
+            rest = [_rows(output, slice(count, None))] if length > count else []
+            return [*first, _rows(output, slice(count))], [*rest, *outputs[place + 1 :]]
+        first.append(output)
+        count -= length
+    return first, []

@@ -1,16 +1,23 @@
 """The terms of the training loss: eq. 1 pixel seeds, eq. 2 CRF, eq. 3 size, eq. 4 and 5 co-localisation.
 
-The last also comes as a normalised cut, which needs no weight found anew for every set of videos.
 Maps S are foreground probabilities S¹ in 0–1, (B, H, W); the background is S⁰ = 1 - S¹. Frames are RGB in 0–255,
-(B, 3, H, W). The weights λ of eq. 5 belong to the training recipe and are not applied here. The pairwise terms
-also give value and gradient at once, without autograd: ``value_and_gradient``.
+(B, 3, H, W). The weights λ of eq. 5 belong to the training configuration and are not applied here. ``terms`` has the
+registry ``LOSSES`` and shows how to add a loss.
 """
 
-from colocam.losses.checks import require_finite
 from colocam.losses.coloc import CoLocLoss
 from colocam.losses.crf import CRFLoss
-from colocam.losses.cut import CutLoss
 from colocam.losses.partial_cross_entropy import PartialCrossEntropy
 from colocam.losses.size import SizeConstraint
+from colocam.losses.terms import LOSSES, Loss, StepTensors, Term
 
-__all__ = ["CRFLoss", "CoLocLoss", "CutLoss", "PartialCrossEntropy", "SizeConstraint", "require_finite"]
+__all__ = [
+    "LOSSES",
+    "CRFLoss",
+    "CoLocLoss",
+    "Loss",
+    "PartialCrossEntropy",
+    "SizeConstraint",
+    "StepTensors",
+    "Term",
+]

@@ -1,75 +1,66 @@
-"""Co-localisation, eq. 4 and its adaptive weight, eq. 5: one colour in all frames of a sequence belongs together."""
+"""Co-localisation (eq. 4) with its adaptive weight (eq. 5): one colour should get one label in all frames."""
 
 from typing import Literal
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from colocam.affinity import engine
 from colocam.errors import ColocamError
-from colocam.losses.energy import energies, on_kernels
-from colocam.losses.sequences import SequenceLoss
-
-Weighting = Literal["adaptive", "constant"]
-Divisor = Literal["affinity", "energy"]
+from colocam.losses.pairwise import Weights, weighted_energy
 
 
-class CoLocLoss(SequenceLoss):
-    """Mean over sequences of at least two frames of R_c = Σ_r S_rᵀ W (1 - S_r), W_ij = exp(-|c_i - c_j|² / 2σ²).
+class CoLocLoss(nn.Module):
+    """Mean over sequences of at least two frames of R_c(S) = Σ_r S_rᵀ W (1 - S_r), W_ij = exp(-|c_i - c_j|² / 2σ²).
 
-    S holds the maps of all frames of a sequence. With ``weighting="adaptive"`` each sequence's R_c is divided by a
-    constant (no gradient flows through it), so that λ_c depends little on the number of frames.
+    S holds the maps of all frames of a sequence, r runs over background and foreground, S⁰ = 1 - S¹; c are colours.
+    With ``weighting="adaptive"`` (eq. 5) the R_c of each sequence is divided by a constant without gradient, so that
+    λ_c depends little on the number of frames.
+
+    >>> loss = CoLocLoss(sigma=15.0)
+    >>> frames = torch.randint(0, 256, (4, 3, 32, 32))
+    >>> maps = torch.rand(4, 32, 32, requires_grad=True)
+    >>> sequences = torch.tensor([0, 0, 1, 1])     # two sequences of two frames
+    >>> loss(frames, maps, sequences, 2).backward()
 
     Args:
-        sigma: width in colour levels.
-        weighting: ``adaptive`` divides, ``constant`` does not.
-        divisor: ``affinity`` is Σ_r S_rᵀ W S_r, what the published code divides by: it never vanishes. ``energy`` is
-            R_c itself, what the paper's text says: the loss is then 1 and its gradient grows as maps align with colours
-            (the divisor is kept above 1e-6 of 1ᵀW1, so that it stays finite).
-        tol: relative error of the products.
+        sigma: width of the Gaussian in colour levels.
+        weighting: ``adaptive`` divides R_c, ``constant`` does not.
+        divisor: ``affinity`` divides by Σ_r S_rᵀ W S_r, as the published code does; it never vanishes. ``energy``
+            divides by R_c itself, as the paper's text says: the loss is then 1, and its gradient grows as the maps
+            align with the colours (the divisor is kept above 1e-6 of 1ᵀW1).
+        tol: relative error of the products W·v.
     """
 
     def __init__(
-        self, sigma: float = 15.0, weighting: Weighting = "adaptive", divisor: Divisor = "affinity", tol: float = 5e-3
+        self,
+        sigma: float = 15.0,
+        weighting: Literal["adaptive", "constant"] = "adaptive",
+        divisor: Literal["affinity", "energy"] = "affinity",
+        tol: float = 5e-3,
     ) -> None:
-        if weighting not in {"adaptive", "constant"} or divisor not in {"affinity", "energy"}:
+        super().__init__()
+        if weighting not in {"adaptive", "constant"}:
+            raise ColocamError(f"CoLocLoss: weighting must be 'adaptive' or 'constant', got {weighting!r}")
+        if divisor not in {"affinity", "energy"}:
+            raise ColocamError(f"CoLocLoss: divisor must be 'affinity' or 'energy', got {divisor!r}")
+        self.gaussian = engine.Gaussian(float(sigma), float(tol))
+        self.weights = Weights(least=2, divisor=divisor if weighting == "adaptive" else "none")
+
+    def forward(self, frames: Tensor, maps: Tensor, sequences: Tensor, count: int | None = None) -> Tensor:
+        """Scalar; 0 if no sequence has two frames.
+
+        Args:
+            frames: (B, 3, H, W) in 0–255.
+            maps: (B, H, W) foreground probability.
+            sequences: (B,) integer index of the sequence of each frame, 0 … count-1, in any order.
+            count: number of sequences; if None it is read from ``sequences``, which on CUDA makes the host wait.
+        """
+        if sequences.shape != maps.shape[:1]:
             raise ColocamError(
-                "CoLocLoss: weighting is 'adaptive' or 'constant' and divisor 'affinity' or 'energy', "
-                f"got {weighting!r} and {divisor!r}"
+                f"CoLocLoss: sequences must have one index for each of {len(maps)} maps, "
+                f"got shape {tuple(sequences.shape)}"
             )
-        gaussian = engine.Gaussian(float(sigma), float(tol))
-        super().__init__(_weighted_energy, gaussian, weighting == "adaptive", divisor == "energy")
-
-
-def _weighted_energy(
-    s: Tensor, rgb: Tensor, group: Tensor, gaussian: engine.Gaussian, groups: int, adaptive: bool, by_energy: bool  # noqa: FBT001
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Weighted sum of R_c over sequences and its gradient: s (F, P), rgb (F, 3, P), group (F,) -> scalar, (F, P)."""
-    totals, product = engine.energy(rgb, s, group, groups, gaussian)
-    if on_kernels(s):
-        from colocam.losses import fused  # noqa: PLC0415  Triton is not everywhere
-
-        value, weights = fused.weigh(totals, group, adaptive=adaptive, by_energy=by_energy)
-        return value, fused.scale_(product.contiguous(), group, weights)
-    value, weights = weigh(totals, group, adaptive=adaptive, by_energy=by_energy)
-    return value, (-4 * weights.to(s.dtype))[group, None] * product
-
-
-def weigh(totals: Tensor, group: Tensor, *, adaptive: bool, by_energy: bool) -> tuple[Tensor, Tensor]:
-    """The loss and what each sequence's R_c is multiplied by.
-
-    Args:
-        totals: (groups, 2) the sums 1ᵀW1 and DᵀWD of each sequence.
-        group: (F,) sequence of each frame.
-        adaptive: divide by |R_c|, or by |1ᵀW1 - R_c| = Σ_r S_rᵀ W S_r.
-        by_energy: which of the two.
-
-    Returns:
-        Scalar, and (groups,).
-    """
-    mass, energy = totals[:, 0], energies(totals)
-    counted = (group.bincount(minlength=len(totals)) >= 2).to(totals.dtype)
-    weight = counted / counted.sum().clamp(min=1)
-    if adaptive:
-        divisor = energy if by_energy else mass - energy
-        weight = weight / divisor.abs().maximum(1e-6 * mass).clamp(min=1e-300)
-    return (weight * energy).sum(), weight
+        groups = int(sequences.max()) + 1 if count is None else count
+        group = sequences.to(maps.device, torch.int64)
+        return weighted_energy("CoLocLoss", frames, maps, group, groups, self.gaussian, self.weights)

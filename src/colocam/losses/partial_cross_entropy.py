@@ -1,33 +1,33 @@
-"""Learning from pixel seeds, eq. 1."""
+"""Partial cross-entropy on pixel seeds (eq. 1)."""
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from colocam.errors import ColocamError
-from colocam.losses.checks import require_finite_on_cpu
+from colocam.utils.finite import require_finite_on_cpu
 
 IGNORE = 255
 
 
 class PartialCrossEntropy(nn.Module):
-    """Mean cross-entropy over the labelled pixels of the batch, -(1-Y) log S⁰ - Y log S¹; 0 where none is labelled."""
+    """Mean of -(1 - Y) log S⁰ - Y log S¹ over the labelled pixels of the batch; 0 if no pixel is labelled.
 
-    def forward(self, logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
-        """Logits (B, 2, H, W), labels (B, H, W) int64 with 0 background, 1 foreground, 255 ignored -> scalar.
+    >>> loss = PartialCrossEntropy()
+    >>> logits = torch.randn(1, 2, 8, 8, requires_grad=True)
+    >>> labels = torch.full((1, 8, 8), 255)        # 255: unlabelled
+    >>> labels[0, 0, 0], labels[0, 4, 4] = 0, 1    # one background and one foreground seed
+    >>> loss(logits, labels).backward()
+    """
 
-        ``weights`` (B,) from 0 say how much the pixels of each frame count in the mean; all alike if None.
-        """
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Logits (B, 2, H, W), labels (B, H, W) int64 (0 background, 1 foreground, 255 unlabelled) → scalar."""
         require_finite_on_cpu("PartialCrossEntropy", logits=logits)
-        if labels.device.type == "cpu" and not bool(((labels == 0) | (labels == 1) | (labels == IGNORE)).all()):
+        if labels.is_cpu and not bool(((labels == 0) | (labels == 1) | (labels == IGNORE)).all()):
             raise ColocamError(
-                f"PartialCrossEntropy: labels must be 0 (background), 1 (foreground) or {IGNORE} (ignored), "
-                f"found {sorted(set(labels.flatten().tolist()) - {0, 1, IGNORE})[:4]}"
+                f"PartialCrossEntropy: labels must be 0 (background), 1 (foreground) or {IGNORE} (unlabelled), "
+                f"got {sorted(set(labels.flatten().tolist()) - {0, 1, IGNORE})[:4]}"
             )
         wide = logits if logits.dtype == torch.float64 else logits.float()
-        if weights is None:
-            total = functional.cross_entropy(wide, labels, ignore_index=IGNORE, reduction="sum")
-            return total / (labels != IGNORE).sum().clamp(min=1)
-        each = functional.cross_entropy(wide, labels, ignore_index=IGNORE, reduction="none").sum((1, 2))
-        mass = (weights * (labels != IGNORE).sum((1, 2))).sum()
-        return (weights * each).sum() / mass.clamp(min=1)
+        total = functional.cross_entropy(wide, labels, ignore_index=IGNORE, reduction="sum")
+        return total / (labels != IGNORE).sum().clamp(min=1)

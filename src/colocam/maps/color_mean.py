@@ -60,7 +60,7 @@ def arrays_with_color_mean(
         maps: (B, H, W) in 0–1, or their 8-bit levels.
         sequences: (B,) ids.
     """
-    from colocam.affinity.sequence import ColorSequence  # noqa: PLC0415 - Numba, which not every user needs
+    from colocam.affinity.cpu import ColorSequence  # noqa: PLC0415 - Numba, which not every user needs
 
     basis, out = color_basis(SIGMA, TOLERANCE), np.empty(maps.shape, np.float32)
     anywhere = np.ones((1, out[:1].size), np.float32)

@@ -1,8 +1,11 @@
-"""Maps of many frames, in the 8 bits that thresholds and boxes read."""
+"""Maps of many frames of a data set, in the 8 bits that thresholds and boxes read."""
 
 from collections.abc import Callable, Iterator
+from itertools import chain, groupby, repeat
+from operator import itemgetter
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,17 +15,23 @@ from colocam.config import ColorMean
 from colocam.data.samples import Samples
 from colocam.maps.focus import of_classes
 from colocam.maps.postprocess import finish
+from colocam.maps.windows import window_starts
 from colocam.models import LocalizerNet, foreground
+from colocam.temporal.cuts import colour_histograms, find_cuts
+from colocam.temporal.smoothing import OFFLINE
 from colocam.types import Levels
+
+BATCH = 64
+"""Samples of one batch at most."""
 
 
 class Mapper(NamedTuple):
-    """What draws the maps of a method.
+    """Computes the maps of a method.
 
     Attributes:
         draw: frames (B, 3, S, S) in 0–255, classes (B,) → maps (B, S, S) in 0–1, and LayerCAMs of these classes
             (B, h, w) to focus them by, or None.
-        color_mean: whose colours complete them.
+        color_mean: which frames complete each other's maps by colour; ``clip`` means a window.
     """
 
     draw: Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]
@@ -46,8 +55,33 @@ def decoder_mapper(net: LocalizerNet, color_mean: ColorMean, *, focus: bool) -> 
 
 @torch.inference_mode()
 def map_batches(mapper: Mapper, samples: Samples, size: int, device: torch.device) -> Iterator[Levels]:
-    """Maps of all samples in order, batch by batch, a clip's frames together."""
-    for frames, classes, clips in samples.clips_together(size, device):
+    """Maps of all samples in order, in batches; the colour mean "clip" is computed over windows, as in localisation."""
+    for part, windows in _batches(samples, windows=mapper.color_mean == "clip"):
+        frames, classes = samples.read(part, size, device)
         maps, activations = mapper.draw(frames, classes)
-        sequences = {"off": None, "frame": torch.arange(len(maps)), "clip": clips}[mapper.color_mean]
+        sequences = {"off": None, "frame": torch.arange(len(maps)), "clip": windows}[mapper.color_mean]
         yield to_8bit(finish(frames, maps, sequences, activations)).cpu().numpy()
+
+
+def _batches(samples: Samples, *, windows: bool) -> Iterator[tuple[slice, Tensor]]:
+    """Parts of at most :data:`BATCH` samples, and (B,) window ids from 0; a window is never divided.
+
+    Without ``windows`` each sample is a window of its own.
+    """
+    start, lengths = 0, list[int]()
+    for length in chain(_window_lengths(samples) if windows else repeat(1, len(samples)), [BATCH + 1]):
+        if sum(lengths) + length > BATCH and lengths:
+            end = start + sum(lengths)
+            yield slice(start, end), torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
+            start, lengths = end, []
+        lengths.append(length)
+
+
+def _window_lengths(samples: Samples) -> Iterator[int]:
+    """Lengths of the windows of all samples in order: the shots among the samples of each clip, divided."""
+    cached = zip(samples.indices.clips.tolist(), samples.indices.frames.tolist(), strict=True)
+    for clip, pairs in groupby(cached, key=itemgetter(0)):
+        frames = samples.clips[clip].frames
+        histograms = [colour_histograms(frames[frame : frame + 1]) for _, frame in pairs]
+        starts, _ = window_starts(find_cuts(np.concatenate(histograms), OFFLINE.cuts))
+        yield from np.diff([*np.flatnonzero(starts), len(starts)]).tolist()

@@ -1,15 +1,15 @@
-"""Which frames are localised correctly, at every threshold."""
+"""Which frames have a right box, at every threshold."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from colocam.boxes.iou import Numbers, iou
 from colocam.boxes.levels import boxes_at_levels
 from colocam.boxes.quantize import Maps, checked_levels
 from colocam.errors import ColocamError
 
-Numbers = npt.NDArray[np.floating] | npt.NDArray[np.integer]
 PUBLISHED_THRESHOLDS: npt.NDArray[np.float64] = np.arange(1000) / 1000
 """τ = 0, .001, … .999, the grid of the published figures."""
 
@@ -18,62 +18,62 @@ def box_hits(
     maps: Maps,
     boxes: Sequence[Numbers],
     thresholds: Sequence[float] | npt.NDArray[np.floating],
-    iou: float | Sequence[float] = 0.5,
+    least: float | Sequence[float] = 0.5,
 ) -> npt.NDArray[np.bool_]:
-    """Is the box of each map right, at each threshold, by the published protocol?
+    """Whether the box of each map is right, at each threshold, by the published protocol.
 
     A frame is right if the box of the largest contour of ``levels > ⌊τ · max(levels)⌋`` (see
-    ``colocam.boxes.largest_boxes``) has an IoU of at least ``iou`` with any of its true boxes. Coordinates count as
+    ``colocam.boxes.largest_boxes``) has an IoU of at least ``least`` with any of its true boxes. Coordinates count as
     pixels, inclusively: width = x2 − x1 + 1; true boxes are truncated to whole numbers.
 
     Args:
         maps: (B, H, W), floats in 0–1 or uint8 levels.
         boxes: for each map its true boxes (k, 4), k ≥ 1, x1, y1, x2, y2 in map pixels.
         thresholds: (T,) values of τ in 0–1.
-        iou: least overlap of a right box; several may be given.
+        least: IoU from which a box is right; several may be given.
 
     Returns:
-        (B, T); for a sequence of n overlaps (n, B, T).
+        (B, T); for a sequence of n values of ``least`` (n, B, T).
     """
     levels = checked_levels(maps)
     overlaps = best_overlaps(boxes_at_levels(levels), boxes)
-    return hits_of_overlaps(overlaps, levels.max((1, 2), initial=0), thresholds, iou)
+    return hits_of_overlaps(overlaps, levels.max((1, 2), initial=0), thresholds, least)
 
 
 def hits_of_overlaps(
     overlaps: npt.NDArray[np.float64],
     maxima: npt.NDArray[np.uint8],
     thresholds: Sequence[float] | npt.NDArray[np.floating],
-    iou: float | Sequence[float] = 0.5,
+    least: float | Sequence[float] = 0.5,
 ) -> npt.NDArray[np.bool_]:
-    """From the overlap at each level to right or wrong at each threshold.
+    """Whether the box of each map is right at each threshold, from its IoU at each level.
 
-    A mask depends on ⌊τ·max⌋ alone, so 256 overlaps a map serve any number of thresholds.
+    A mask depends on ⌊τ·max⌋ alone, so 256 overlaps per map serve any number of thresholds.
 
     Args:
         overlaps: (B, 256) IoU of the box of ``levels > t`` at t = 0 … 255.
         maxima: (B,) highest level of each map.
         thresholds: (T,) values of τ in 0–1.
-        iou: least overlap of a right box; several may be given.
+        least: IoU from which a box is right; several may be given.
 
     Returns:
-        (B, T); for a sequence of n overlaps (n, B, T).
+        (B, T); for a sequence of n values of ``least`` (n, B, T).
     """
     grid = np.asarray(thresholds, np.float64)
     if grid.ndim != 1 or not ((grid >= 0) & (grid <= 1)).all():
         raise ColocamError("thresholds must be a list of numbers in 0–1")
     at = (grid * maxima[:, None].astype(np.float64)).astype(np.int64)
     hits: npt.NDArray[np.bool_] = (
-        np.take_along_axis(overlaps, at, axis=1) >= np.asarray(iou, np.float64)[..., None, None]
+        np.take_along_axis(overlaps, at, axis=1) >= np.asarray(least, np.float64)[..., None, None]
     )
     return hits
 
 
 def best_overlaps(predicted: Numbers, true: Sequence[Numbers]) -> npt.NDArray[np.float64]:
-    """IoU of each predicted box with the best of its frame's true boxes, coordinates counted as pixels, inclusively.
+    """IoU of each predicted box with the best of its frame's true boxes; corners are pixels that belong to the box.
 
     Args:
-        predicted: (B, L, 4), L boxes a frame.
+        predicted: (B, L, 4), L boxes per frame.
         true: for each frame (k, 4), k ≥ 1; truncated to whole numbers.
 
     Returns:
@@ -83,39 +83,23 @@ def best_overlaps(predicted: Numbers, true: Sequence[Numbers]) -> npt.NDArray[np
     if not len(true):
         return np.zeros(predicted.shape[:2])
     whole = [_checked(boxes, i) for i, boxes in enumerate(true)]
-    # Frames have few boxes: repeating one of them makes arrays of equal length and changes no maximum.
+    # Repeating a box makes arrays of equal length and changes no maximum.
     most = max(len(boxes) for boxes in whole)
     padded = np.stack([boxes[np.minimum(np.arange(most), len(boxes) - 1)] for boxes in whole])
     best = np.zeros(predicted.shape[:2])
     for k in range(most):
-        np.maximum(best, inclusive_iou(predicted, padded[:, None, k]), out=best)
+        np.maximum(best, iou(predicted, padded[:, None, k], inclusive=True), out=best)
     return best
-
-
-def inclusive_iou(a: Numbers, b: Numbers) -> npt.NDArray[np.float64]:
-    """IoU of boxes (..., 4) x1, y1, x2, y2 whose corners are pixels that belong to them; shapes are broadcast."""
-    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    width = np.minimum(a[..., 2], b[..., 2]) - np.maximum(a[..., 0], b[..., 0]) + 1
-    height = np.minimum(a[..., 3], b[..., 3]) - np.maximum(a[..., 1], b[..., 1]) + 1
-    common = np.maximum(width, 0) * np.maximum(height, 0)
-    union = _area(a) + _area(b) - common
-    iou: npt.NDArray[np.float64] = np.divide(common, union, out=np.zeros_like(common), where=union > 0)
-    return iou
 
 
 def check_counts(maps: int, true: Sequence[Numbers]) -> None:
     """Refuse true boxes that are not one array for each map."""
     if maps != len(true):
-        raise ColocamError(f"{maps} maps but true boxes of {len(true)} frames: give one array a frame")
-
-
-def _area(boxes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    area: npt.NDArray[np.float64] = (boxes[..., 2] - boxes[..., 0] + 1) * (boxes[..., 3] - boxes[..., 1] + 1)
-    return area
+        raise ColocamError(f"true boxes must have one array per frame, got {len(true)} arrays for {maps} frames")
 
 
 def _checked(boxes: Numbers, frame: int) -> npt.NDArray[np.int64]:
     array = np.asarray(boxes)
     if array.ndim != 2 or array.shape[1] != 4 or not len(array) or not np.isfinite(array).all():
-        raise ColocamError(f"the true boxes of frame {frame} must be at least one row of x1, y1, x2, y2")
+        raise ColocamError(f"the true boxes of frame {frame} must be one or more rows of x1, y1, x2, y2")
     return array.astype(np.int64)

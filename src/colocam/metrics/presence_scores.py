@@ -1,4 +1,4 @@
-"""Is the object in the picture at all? Average precision of a score for presence, and how true a probability is."""
+"""Presence of the object in a frame: average precision of a score, calibration error of a probability."""
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,9 @@ def average_precision(scores: npt.NDArray[np.floating], present: npt.NDArray[np.
         present: (N,) the truth.
     """
     if scores.shape != present.shape or scores.ndim != 1:
-        raise ColocamError(f"scores of shape {scores.shape} but presences of shape {present.shape}")
+        raise ColocamError(f"scores and present must be (N,), got {scores.shape} and {present.shape}")
     if not present.any():
-        raise ColocamError("the object is present in no frame: average precision is not defined")
+        raise ColocamError("present has no True: average precision is not defined")
     order = np.argsort(-scores, kind="stable")
     true = np.cumsum(present[order])
     last = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)  # of each run of equal scores
@@ -30,10 +30,10 @@ def calibration_error(probabilities: npt.NDArray[np.floating], present: npt.NDAr
     Args:
         probabilities: (N,) of presence.
         present: (N,) the truth.
-        bins: how many.
+        bins: number of bins.
     """
     if probabilities.shape != present.shape or probabilities.ndim != 1 or not len(present):
-        raise ColocamError(f"probabilities of shape {probabilities.shape} but presences of shape {present.shape}")
-    place = np.minimum((probabilities * bins).astype(int), bins - 1)
-    surplus = np.bincount(place, probabilities - present, minlength=bins)
+        raise ColocamError(f"probabilities and present must be (N,), got {probabilities.shape} and {present.shape}")
+    at = np.minimum((probabilities * bins).astype(int), bins - 1)
+    surplus = np.bincount(at, probabilities - present, minlength=bins)
     return float(np.abs(surplus).sum() / len(present))

@@ -19,12 +19,12 @@ def pixel_histograms(
         masks: (B, H, W) 0 background, 1 foreground, anything else is ignored.
 
     Returns:
-        (2, BINS + 1), to be added up over batches.
+        (2, BINS + 1), which can be added up over batches.
     """
     if maps.shape != masks.shape:
-        raise ColocamError(f"maps of shape {maps.shape} but masks of shape {masks.shape}")
+        raise ColocamError(f"maps and masks must have the same shape, got {maps.shape} and {masks.shape}")
     if maps.size and not (maps.min() >= 0 and maps.max() <= 1):
-        raise ColocamError("a map holds values outside 0–1 or not-a-numbers: normalise the maps first")
+        raise ColocamError("maps must be in 0–1: normalise them first")
     bins = np.floor(maps.astype(np.float64) * BINS).astype(np.int64)
     return np.stack([np.bincount(bins[masks == value], minlength=BINS + 1) for value in (0, 1)])
 
@@ -37,6 +37,6 @@ def pxap(histograms: npt.NDArray[np.int64]) -> float:
     """
     false, true = np.cumsum(histograms[:, ::-1], axis=1)
     if not true[-1]:
-        raise ColocamError("no foreground pixel in any mask: PxAP is not defined")
+        raise ColocamError("masks have no foreground pixel: PxAP is not defined")
     precision = true / np.maximum(true + false, 1)
     return 100 * float(np.sum(precision * np.diff(true, prepend=0)) / true[-1])

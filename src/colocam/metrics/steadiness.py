@@ -1,4 +1,4 @@
-"""Do boxes keep still? Measures that need no true box, for boxes before and after they were made steady."""
+"""Steadiness of boxes over time, before and after smoothing; needs no true boxes."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from colocam.boxes.iou import iou
 from colocam.errors import ColocamError
-from colocam.temporal.path import iou
 
 SHIFT = 0.5
-"""IoU of neighbouring boxes below which the box has shifted suddenly."""
+"""IoU of the boxes of neighbouring frames below which the box counts as shifted."""
 
 
 class Steadiness(NamedTuple):
@@ -18,9 +18,9 @@ class Steadiness(NamedTuple):
 
     Attributes:
         change: mean change between neighbours: √(Δx² + Δy²) / s + |Δ log s|, s = √(width · height).
-        jitter: mean of the same with second differences, which steady motion and steady growth leave at 0.
-        shifts: neighbours with an IoU below :data:`SHIFT`, without a cut between them.
-        pairs: neighbours that both have a box, without a cut between them.
+        jitter: the same mean of second differences, which are 0 for steady motion and steady growth.
+        shifts: number of neighbouring pairs with an IoU below :data:`SHIFT`.
+        pairs: number of neighbouring frames that both have a box, without a cut between them.
     """
 
     change: float
@@ -35,18 +35,18 @@ def steadiness(
     """Measure how steady the boxes of some videos are.
 
     Args:
-        videos: for each video (T, 4) x1, y1, x2, y2 of its frames in order, not-a-number where there is no box.
+        videos: for each video (T, 4) x1, y1, x2, y2 of its frames in order, NaN where there is no box.
         cuts: for each video (T,) whether a frame begins a new shot; None for no cuts.
 
     Returns:
-        means over all videos; 0 where nothing can be compared.
+        means over all videos; 0 without a pair.
     """
     if cuts is not None and [len(boxes) for boxes in videos] != [len(cut) for cut in cuts]:
-        raise ColocamError("boxes and cuts must be of the same videos and frames")
+        raise ColocamError("cuts must have one entry per frame of each video")
     first, second, overlaps = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)]
-    for number, boxes in enumerate(videos):
+    for i, boxes in enumerate(videos):
         wide = np.asarray(boxes, np.float64).reshape(-1, 4)
-        new_shot: npt.NDArray[np.bool_] = np.zeros(len(wide), bool) if cuts is None else cuts[number]
+        new_shot: npt.NDArray[np.bool_] = np.zeros(len(wide), bool) if cuts is None else cuts[i]
         seen = np.isfinite(wide.sum(1))
         pair = np.logical_and(seen[1:] & seen[:-1], ~new_shot[1:])
         triple = np.logical_and(pair[1:], pair[:-1])

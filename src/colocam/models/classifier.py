@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
 
 from colocam.config import Backbone
@@ -33,11 +32,3 @@ class Classifier(nn.Module):
         """(B, 3, H, W) RGB in 0–255 → logits (B, K) and features."""
         features = self.encoder(frames)
         return Classification(self.head(features[-1].mean(dim=(2, 3))), features)
-
-    def peaks(self, features: Tensor) -> Tensor:
-        """Largest value of each class's activation map Σ_k w_k A_k: last features (B, C, h, w) → (B, K)."""
-        return torch.einsum("bchw,kc->bkhw", features, self.head.weight).amax(dim=(2, 3))
-
-    def activations(self, features: Tensor) -> Tensor:
-        """LayerCAM of every class, Σ_k ReLU(w_k) A_k: last features (B, C, h, w) → (B, K, h, w), of any scale."""
-        return torch.einsum("bchw,kc->bkhw", features, self.head.weight.clamp(min=0)).clamp(min=0)

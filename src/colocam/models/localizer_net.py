@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from colocam.cams import cam, layercam
 from colocam.errors import ColocamError, first_line
 from colocam.models.classifier import Classifier
 from colocam.models.decoder import make_decoder
@@ -44,17 +45,19 @@ class LocalizerNet(nn.Module):
         """(B, 3, H, W) RGB in 0–255 → class logits (B, K), map logits (B, 2, H, W), and what the CAMs say."""
         with torch.no_grad():
             logits, features = self.classifier(frames)
-            peaks, activations = self.classifier.peaks(features[-1]), self.classifier.activations(features[-1])
+            last, weights = features[-1][:, None], self.classifier.head.weight  # broadcast to every class
+            peaks, activations = cam(last, weights).amax(dim=(2, 3)), layercam(last, weights)
         return MapsAndLogits(logits, self.decoder(frames, features), peaks, activations)
 
 
-def check_frames(net: LocalizerNet, side: int) -> None:
-    """Refuse a network that cannot take square frames of ``side`` pixels, as some are made for one size."""
+def check_frames(net: Classifier | LocalizerNet, side: int) -> None:
+    """Raise an error if the network cannot take square frames of ``side`` pixels; some accept one size only."""
+    classifier = net if isinstance(net, Classifier) else net.classifier
     try:
         with torch.inference_mode():
             net.eval()(torch.zeros(1, 3, side, side))
     except (AssertionError, RuntimeError, ValueError) as error:
-        name = net.classifier.encoder.backbone.name
+        name = classifier.encoder.backbone.name
         raise ColocamError(
             f"'{name}' cannot take frames of {side}×{side} pixels (frames.crop): {first_line(error)}"
         ) from error

@@ -1,4 +1,4 @@
-"""What people look at: overlays on frames, training curves, galleries, one self-contained page per run."""
+"""The report of a run: tables in the terminal, and a page with results, examples and training curves."""
 
 from typing import TYPE_CHECKING
 
@@ -10,5 +10,5 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_localization", "write_report"]
 
-# the page knows the metrics, and they need torch, which those who only draw do without
+# The page imports torch through the metrics; drawing does not need it.
 __getattr__, __dir__ = lazy_names(__name__, {"write_report": "colocam.report.page"})

@@ -1,11 +1,9 @@
-"""Training curves as inline SVG: one small picture per quantity, coloured by the page's own light or dark palette."""
+"""Training curves as inline SVG, one small plot per quantity, in the colours of the page's light or dark palette."""
 
 import io
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -14,10 +12,11 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from colocam.report.evaluation_rows import is_number, method_title
+from colocam.evaluation.titles import method_title
+from colocam.evaluation.training_log import is_number
 from colocam.types import Float64Array
 
-# matplotlib wants a colour where the page wants a variable: these stand-ins are replaced in the finished SVG.
+# matplotlib needs colours where the page uses CSS variables: these placeholders are replaced in the finished SVG.
 _PALETTE = {"--curve-train": "#0a0b01", "--curve-val": "#0a0b02", "--soft": "#0a0b03", "--line": "#0a0b04"}
 
 _TITLES = {
@@ -33,8 +32,8 @@ _TITLES = {
     "lr": "Learning rate",
 }
 _PHASES = ("classifier", "fcam", "tcam", "colocam")
-_BOOKKEEPING = {"phase", "event", "epoch", "step"}
-_MOST_POINTS = 400
+_NOT_QUANTITIES = {"phase", "event", "epoch", "step"}
+_MAX_POINTS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +46,13 @@ class Curve:
 
     @property
     def noisy(self) -> bool:
-        """Whether it is long and varies from step to step, unlike a learning rate, whose few levels must stay sharp."""
+        """Whether the curve is long and changes at most steps, unlike a learning rate, which is not smoothed."""
         return len(self.y) > 40 and len(np.unique(self.y)) > len(self.y) // 2
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One quantity: its title, the last value of each event as text, and the drawing."""
+    """One quantity: its title, the last value of each event as text, and the plot."""
 
     title: str
     last: tuple[tuple[str, str], ...]
@@ -68,29 +67,16 @@ class Phase:
     panels: tuple[Panel, ...]
 
 
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Read ``metrics.jsonl``; a line cut short by an interruption is passed over."""
-    records = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if isinstance(record, dict) and {"phase", "event"} <= record.keys():
-            records.append(record)
-    return records
-
-
 def training_curves(records: Sequence[Mapping[str, Any]]) -> list[Phase]:
     """Draw every quantity of every phase in ``records``: loss terms, then validation, then the learning rate."""
     names = list(dict.fromkeys(str(record["phase"]) for record in records))
     names.sort(key=lambda name: _PHASES.index(name) if name in _PHASES else len(_PHASES))
     phases = []
-    for number, name in enumerate(names):
+    for i, name in enumerate(names):
         own = [record for record in records if record["phase"] == name]
         panels = tuple(
-            _panel(quantity, curves, f"p{number}-{place}-")
-            for place, quantity in enumerate(_quantities(own))
+            _panel(quantity, curves, f"p{i}-{j}-")
+            for j, quantity in enumerate(_quantities(own))
             if (curves := _curves(own, quantity))
         )
         if panels:
@@ -100,14 +86,14 @@ def training_curves(records: Sequence[Mapping[str, Any]]) -> list[Phase]:
 
 def _quantities(records: Iterable[Mapping[str, Any]]) -> list[str]:
     """Names of the numbers in ``records``: the known ones in their order, unknown loss terms after the known terms."""
-    found = {key for record in records for key in record} - _BOOKKEEPING
+    found = {key for record in records for key in record} - _NOT_QUANTITIES
     known = list(_TITLES)
-    unknown_place = known.index("coloc") + 0.5
-    return sorted(found, key=lambda key: (known.index(key) if key in known else unknown_place, key))
+    unknown_rank = known.index("coloc") + 0.5
+    return sorted(found, key=lambda key: (known.index(key) if key in known else unknown_rank, key))
 
 
 def _curves(records: Sequence[Mapping[str, Any]], quantity: str) -> list[Curve]:
-    """Curves of ``quantity``, training before validation; a step that was repeated after a resume counts once."""
+    """Curves of ``quantity``, training before validation; a step repeated after a resume counts once."""
     curves = []
     for event in ("train", "val"):
         points: dict[float, float] = {}
@@ -125,17 +111,17 @@ def _curves(records: Sequence[Mapping[str, Any]], quantity: str) -> list[Curve]:
 def _panel(quantity: str, curves: Sequence[Curve], prefix: str) -> Panel:
     title = _TITLES.get(quantity, quantity)
     last = tuple((curve.event, _short(curve.y[-1])) for curve in curves)
-    story = "; ".join(
+    summary = "; ".join(
         f"{'training' if curve.event == 'train' else 'validation'} from {_short(curve.y[0])} "
         f"to {_short(curve.y[-1])} over {len(curve.x)} points"
         for curve in curves
     )
-    return Panel(title, last, _draw(curves, prefix, f"{title}: {story}"))
+    return Panel(title, last, _draw(curves, prefix, f"{title}: {summary}"))
 
 
 def _draw(curves: Sequence[Curve], prefix: str, description: str) -> Markup:
     style: dict[Any, Any] = {
-        "svg.fonttype": "none",  # real text: the browser has the glyphs, and people can select it
+        "svg.fonttype": "none",  # text instead of outlines: smaller, and readers can select it
         "svg.hashsalt": prefix,
         "text.parse_math": False,
         "font.size": 9,
@@ -168,7 +154,7 @@ def _draw(curves: Sequence[Curve], prefix: str, description: str) -> Markup:
 
 
 def _plot(axes: Any, curve: Curve) -> None:  # noqa: ANN401 - matplotlib's axes
-    """Draw one curve: a long noisy one pale, with its running mean on top; a short one with its points."""
+    """Plot one curve: a noisy one pale with its running mean on top, a short one with its points."""
     colour = _PALETTE["--curve-train" if curve.event == "train" else "--curve-val"]
     x, y = _thin(curve.x), _thin(curve.y)
     if curve.noisy:
@@ -180,35 +166,35 @@ def _plot(axes: Any, curve: Curve) -> None:  # noqa: ANN401 - matplotlib's axes
 
 
 def _labels(ticks: Sequence[float]) -> list[str]:
-    """Tick labels with the fewest digits that say them exactly, five at most."""
+    """Tick labels with the fewest digits that give the values exactly, at most five."""
     for digits in (2, 3, 4, 5):
         labels = [_short(tick, digits) for tick in ticks]
-        said = [float(label.replace("−", "-")) for label in labels]
-        if np.allclose(said, ticks, rtol=1e-6, atol=1e-12):
+        values = [float(label.replace("−", "-")) for label in labels]
+        if np.allclose(values, ticks, rtol=1e-6, atol=1e-12):
             break
     return labels
 
 
 def _short(value: float, digits: int = 3) -> str:
-    """A number in few characters: an axis has little room."""
+    """A number in few characters."""
     text = f"{value:.{digits}g}" if value == 0 or abs(value) >= 0.001 else f"{value:.{digits - 2}e}"
     return re.sub(r"e([+-])0*", lambda sign: "e" + sign[1].strip("+"), text).replace("-", "−")
 
 
 def _thin(values: Float64Array) -> Float64Array:
-    """Mean of neighbours until at most 400 values are left: more cannot be seen and make the page heavy."""
-    stride = -(-len(values) // _MOST_POINTS)
+    """Average neighbours until at most 400 values are left; more cannot be seen and make the page large."""
+    stride = -(-len(values) // _MAX_POINTS)
     return np.add.reduceat(values, starts := np.arange(0, len(values), stride)) / np.diff([*starts, len(values)])
 
 
 def _running_mean(y: Float64Array) -> Float64Array:
-    """Mean over a centred window of a twentieth of the curve; at the ends over the part of it that exists."""
+    """Mean over a centred window of a twentieth of the curve, shorter at the ends."""
     window = np.ones(2 * (len(y) // 40) + 1)
     return np.convolve(y, window, "same") / np.convolve(np.ones_like(y), window, "same")
 
 
 def _range(curves: Sequence[Curve]) -> tuple[float, float]:
-    """Limits of the y axis that a lone spike does not decide."""
+    """Limits of the y axis; single spikes of a noisy curve are ignored."""
     ends = [np.quantile(curve.y, [0.005, 0.995]) if curve.noisy else curve.y for curve in curves]
     low, high = float(min(map(np.min, ends))), float(max(map(np.max, ends)))
     margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
@@ -216,7 +202,7 @@ def _range(curves: Sequence[Curve]) -> tuple[float, float]:
 
 
 def _inline(svg: str, prefix: str, description: str) -> Markup:
-    """Make a matplotlib SVG part of a page: ids unique to it, the page's colours, sized by its container."""
+    """Prepare a matplotlib SVG for the page: unique ids, the page's colours, the size of its container."""
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
     body = re.sub(r'\bid="', f'id="{prefix}', body)

@@ -1,4 +1,4 @@
-"""The most doubtful frames, from ``review.npz``: the frame as it is, then with map, box and the reason below."""
+"""The most doubtful frames, from ``review.npz``: the frame, then the frame with map and box, and the reason."""
 
 from pathlib import Path
 
@@ -14,10 +14,10 @@ def doubtful(path: Path) -> list[Case]:
     """Draw the frames stored in ``path``, in their order."""
     arrays, meta = read_pictures(path, "run 'colocam review' again")
     cases = []
-    for place, told in enumerate(meta):
-        image, scale = enlarge(arrays["images"][place], EDGE)
-        box = box_of_row(arrays["boxes"][place], scale)
-        heat = arrays["heatmaps"][place].astype(np.float32) / 255
+    for i, told in enumerate(meta):
+        image, scale = enlarge(arrays["images"][i], EDGE)
+        box = box_of_row(arrays["boxes"][i], scale)
+        heat = arrays["heatmaps"][i].astype(np.float32) / 255
         where = f"frame {told['frame']} of {told['clip']}"
         drawn = address(draw_localization(image, heat, box), QUALITY)
         doubt = f"doubt {float(told['doubt']):.2f}: {told['reason']}"

@@ -1,37 +1,16 @@
-"""``evaluation.json`` as rows for the page: methods, protocols, classes, each number with its interval."""
+"""An evaluation as rows for the page: protocols, methods, classes, each number with its interval."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
 
-from colocam.metrics import RESERVED
-
-PROTOCOLS = {
-    "tags-only": "No box anywhere: the epoch and the threshold are chosen from tags and from the maps themselves.",
-    "validation": "One threshold, chosen on validation videos that have boxes; the test videos are not looked at.",
-    "oracle-global": "One threshold, the best on the test boxes themselves: an upper bound, used in the literature.",
-    "oracle-per-class": "The best threshold on the test boxes for each class: the published figures use this bound.",
-}
-"""What each protocol may look at, in one line; the honest ones first."""
-
-_CAMS = {
-    "cam": "CAM",
-    "gradcam": "GradCAM",
-    "gradcam++": "GradCAM++",
-    "smooth-gradcam++": "Smooth-GradCAM++",
-    "xgradcam": "XGradCAM",
-    "layercam": "LayerCAM",
-}
-_TRAINED = {"fcam": "F-CAM", "tcam": "TCAM", "colocam": "CoLo-CAM"}
-_TITLES = {"classifier": "Classifier", **_CAMS, **_TRAINED}
-
-Evaluation = Mapping[str, Any]
+from colocam.evaluation.result import Evaluation
+from colocam.evaluation.titles import method_title, ordered_methods
+from colocam.metrics import PROTOCOLS, Accuracy, Average, CorLoc
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A percentage and its bootstrap interval; None where it was not measured."""
+    """A percentage and its 95 % interval; None where it was not measured."""
 
     value: float | None
     low: float | None = None
@@ -68,105 +47,74 @@ class Protocol:
     classes: tuple[tuple[str, tuple[Estimate, ...], float | None], ...]
 
 
-def method_title(method: str) -> str:
-    """Name of a method or a training phase as the literature writes it."""
-    return _TITLES.get(method, method)
-
-
-def ordered_methods(methods: Sequence[str]) -> list[str]:
-    """CAMs as they come, the source of the seeds first; then trained methods, others between these and CoLo-CAM."""
-    rank = {**dict.fromkeys(_CAMS, -1.0), **{name: float(place) for place, name in enumerate(_TRAINED)}}
-    return sorted(methods, key=lambda name: (rank.get(name, rank["colocam"] - 0.5), "" if name in _CAMS else name))
-
-
-def methods_of(evaluation: Evaluation) -> list[str]:
-    """Keys of ``evaluation`` that hold results of a method."""
-    return ordered_methods(
-        [key for key, value in evaluation.items() if isinstance(value, Mapping) and PROTOCOLS.keys() & value.keys()]
-    )
-
-
 def protocols_of(evaluation: Evaluation) -> list[Protocol]:
     """All results, grouped by protocol."""
-    methods = methods_of(evaluation)
     protocols = []
     for name, meaning in PROTOCOLS.items():
-        cells = {method: evaluation[method][name] for method in methods if name in evaluation[method]}
+        cells = {
+            method: evaluation.methods[method][name]
+            for method in ordered_methods(evaluation.methods)
+            if name in evaluation.methods[method]
+        }
         if cells:
             results = tuple(_result(method, cell) for method, cell in cells.items())
-            protocols.append(Protocol(name, meaning, results, _classes(cells)))
+            protocols.append(Protocol(name, meaning, results, _classes(list(cells.values()))))
     return protocols
 
 
 def instance_rows(evaluation: Evaluation) -> list[tuple[str, str, list[str]]]:
     """Frames with several true boxes: title of the method, way, recall at each IoU, their mean, precision."""
-    instances = evaluation.get("instances")
-    methods = instances["methods"] if isinstance(instances, Mapping) else {}
-    keys = ("0.3", "0.5", "0.7", "mean")
-    return [
-        (
-            method_title(method),
-            way,
-            [str(estimate(cell["recall"], key)) for key in keys] + [str(estimate(cell["precision"], "mean"))],
-        )
-        for method in ordered_methods(list(methods))
-        for way, cell in methods[method].items()
-    ]
+    methods = evaluation.instances.methods if evaluation.instances else {}
+    rows = []
+    for method in ordered_methods(methods):
+        for way, scores in methods[method].items():
+            recalls = [scores.recall.get(key) for key in ("0.3", "0.5", "0.7", "mean")]
+            precision = scores.precision["mean"] if scores.precision else None
+            rows.append((method_title(method), way, [str(Estimate(value)) for value in (*recalls, precision)]))
+    return rows
 
 
 def gain(results: Sequence[Result]) -> float | None:
-    """Points that the last method is above the first; None where either is missing."""
-    if len(results) < 2:
-        return None
-    first, last = results[0].corloc.value, results[-1].corloc.value
-    return None if first is None or last is None else last - first
+    """Points by which the last method is above the first; None for a single method."""
+    return _difference([result.corloc for result in results])
 
 
-def estimate(cell: object, key: str = "average") -> Estimate:
-    """The number under ``key`` of ``cell`` with the cell's interval; empty where there is none."""
-    if not isinstance(cell, Mapping):
-        return Estimate(_number(cell))
-    interval = cell.get("interval")
-    low, high = interval if isinstance(interval, Sequence) and len(interval) == 2 else (None, None)
-    return Estimate(_number(cell.get(key)), _number(low), _number(high))
+def estimate(value: CorLoc | Average | Accuracy | None) -> Estimate:
+    """The main number of a score with its interval; empty where there is none."""
+    if value is None:
+        return Estimate(None)
+    return Estimate(value.accuracy if isinstance(value, Accuracy) else value.average, *(value.interval or ()))
 
 
-def _result(method: str, cell: Mapping[str, Any]) -> Result:
+def _result(method: str, cell: CorLoc) -> Result:
     return Result(
         method=method,
         title=method_title(method),
         corloc=estimate(cell),
-        frames=Estimate(_number(cell.get("frames"))),
-        top1=estimate(cell.get("top1")),
-        threshold=_threshold(cell.get("threshold")),
+        frames=Estimate(cell.frames),
+        top1=estimate(cell.top1),
+        threshold=_threshold(cell.threshold),
     )
 
 
-def _classes(cells: Mapping[str, Mapping[str, Any]]) -> tuple[tuple[str, tuple[Estimate, ...], float | None], ...]:
-    """Per tag, in the order of the file: the value of each method and the gain of the last over the first."""
-    tags = dict.fromkeys(tag for cell in cells.values() for tag in cell if tag not in RESERVED)
+def _classes(cells: Sequence[CorLoc]) -> tuple[tuple[str, tuple[Estimate, ...], float | None], ...]:
+    """Per tag: the value of each method and the gain of the last over the first."""
     rows = []
-    for tag in tags:
-        values = tuple(Estimate(_number(cell.get(tag))) for cell in cells.values())
-        first, last = values[0].value, values[-1].value
-        rows.append((tag, values, last - first if len(values) > 1 and None not in (first, last) else None))  # type: ignore[operator]
+    for tag in dict.fromkeys(tag for cell in cells for tag in cell.classes):
+        values = tuple(Estimate(cell.classes.get(tag)) for cell in cells)
+        rows.append((tag, values, _difference(values)))
     return tuple(rows)
 
 
-def _threshold(value: object) -> str:
+def _difference(values: Sequence[Estimate]) -> float | None:
+    """Last minus first; None for a single value or where either is missing."""
+    if len(values) < 2 or values[0].value is None or values[-1].value is None:
+        return None
+    return values[-1].value - values[0].value
+
+
+def _threshold(value: float | Mapping[str, float] | None) -> str:
     """One threshold, or the range of those of the classes."""
     if isinstance(value, Mapping):
-        each = [number for one in value.values() if (number := _number(one)) is not None]
-        return f"{min(each):.2f}–{max(each):.2f}" if each else "–"
-    number = _number(value)
-    return "–" if number is None else f"{number:.2f}"
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value from JSON is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _number(value: object) -> float | None:
-    """A finite number, or None."""
-    return float(value) if is_number(value) else None
+        return f"{min(value.values()):.2f}–{max(value.values()):.2f}" if value else "–"
+    return "–" if value is None else f"{value:.2f}"

@@ -1,4 +1,4 @@
-"""Cases to look at, as in the paper's figures: a frame with its true box, then each method's map and box beside it."""
+"""Examples, as in the paper's figures: a frame with its true box, beside it the map and box of each method."""
 
 import base64
 import io
@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from colocam.drawing.overlay import Image, draw_localization
 from colocam.errors import ColocamError
-from colocam.report.evaluation_rows import method_title, ordered_methods
+from colocam.evaluation.titles import method_title, ordered_methods
 from colocam.types import Box
 
 EDGE = 240
-"""Longer side in pixels of a picture in the gallery."""
+"""Longer side of an image in the gallery, in pixels."""
 BUDGET = 4_000_000
-"""Most bytes all pictures take in the page."""
+"""Most bytes that all images take in the page."""
 HIT = 0.5
 """IoU from which a box counts as right."""
 
@@ -35,7 +35,7 @@ _GROUPS = {
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One picture: where it comes from, its address (data:…), what it shows, and the verdict below it."""
+    """One image: title, address (data:…), description, and the verdict below it."""
 
     title: str
     address: str
@@ -46,7 +46,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One frame with one picture per method."""
+    """One frame with one image per method."""
 
     tag: str
     clip: str
@@ -67,7 +67,7 @@ class Group:
 
 
 def gallery(path: Path) -> list[Group]:
-    """Draw the cases stored in ``path`` (cases.npz); sharpness gives way before the page grows too heavy."""
+    """Draw the cases stored in ``path`` (cases.npz), smaller and more compressed where they would exceed ``BUDGET``."""
     arrays, meta = read_pictures(path)
     methods = ordered_methods([name.removeprefix("heatmaps__") for name in arrays if name.startswith("heatmaps__")])
     order = [*_GROUPS, *sorted({str(entry["group"]) for entry in meta} - _GROUPS.keys())]
@@ -82,19 +82,19 @@ def gallery(path: Path) -> list[Group]:
                     for i in members
                 )
                 groups.append(Group(name, title, note, cases))
-        if _weight(groups) <= BUDGET:
+        if _bytes(groups) <= BUDGET:
             break
     return groups
 
 
-def _weight(groups: Sequence[Group]) -> int:
+def _bytes(groups: Sequence[Group]) -> int:
     return sum(len(picture.address) for group in groups for case in group.cases for picture in case.pictures)
 
 
 def read_pictures(
     path: Path, remedy: str = "evaluate the run again"
 ) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, Any]]]:
-    """Arrays of an .npz file, all of one length, and what its ``meta`` tells of each row."""
+    """Arrays of an .npz file, all of one length, and the entry of its ``meta`` for each row."""
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -109,7 +109,7 @@ def read_pictures(
 def _case(
     arrays: dict[str, npt.NDArray[Any]], meta: dict[str, Any], methods: Sequence[str], edge: int, quality: int
 ) -> Case:
-    """Draw one frame; ``arrays`` holds its row of each array of the file."""
+    """Draw one frame; ``arrays`` holds its row of each array."""
     image, scale = enlarge(arrays["images"], edge)
     truth = [box for row in arrays["truth"] if (box := box_of_row(row, scale))]
     tag = str(meta["tag"])
@@ -137,16 +137,16 @@ def _case(
 
 
 def _verdict(box: Box | None, iou: float, *, empty: bool) -> tuple[str, bool]:
-    """What stands below a picture, and whether the method was right there."""
+    """The text below an image, and whether the method was right."""
     if empty:
-        return ("no box, rightly", True) if box is None else ("false box", False)
+        return ("no box, correct", True) if box is None else ("false box", False)
     if box is None:
         return "no box", False
     return f"IoU {iou:.2f}", iou >= HIT
 
 
 def enlarge(image: Image, edge: int) -> tuple[Image, float]:
-    """Resize so that the longer side is ``edge``, before lines are drawn, so that they stay sharp."""
+    """Resize so that the longer side is ``edge``; before drawing, so that lines stay sharp."""
     height, width = image.shape[:2]
     scale = edge / max(height, width)
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
@@ -155,13 +155,13 @@ def enlarge(image: Image, edge: int) -> tuple[Image, float]:
 
 
 def box_of_row(row: npt.NDArray[np.float32], scale: float) -> Box | None:
-    """One row of four coordinates as a box of the enlarged picture; None where they are NaN."""
+    """Four coordinates as a box of the resized image; None where they are NaN."""
     return None if np.isnan(row).any() else Box(*(float(value) * scale for value in row))
 
 
 def address(image: Image, quality: int) -> str:
     """``image`` as a JPEG inside a data: address."""
-    # Colour at full resolution: the usual half of it turns thin red and green lines grey.
+    # Colour at full resolution: subsampled colour turns thin red and green lines grey.
     full_colour = [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
     _, data = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality, *full_colour])
     return "data:image/jpeg;base64," + base64.b64encode(data.tobytes()).decode("ascii")

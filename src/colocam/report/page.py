@@ -1,4 +1,4 @@
-"""One self-contained HTML page per run: no script, no network, everything a reader needs inside the file."""
+"""One self-contained HTML page per run, without scripts or external files."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -9,18 +9,28 @@ from matplotlib.colors import to_hex
 
 from colocam.drawing.overlay import HEAT_COLOURS, PREDICTED, TRUE
 from colocam.errors import ColocamError
-from colocam.report.curves import read_metrics, training_curves
+from colocam.evaluation.result import read_evaluation
+from colocam.evaluation.training_log import read_metrics
+from colocam.report.curves import training_curves
 from colocam.report.doubtful import doubtful
-from colocam.report.evaluation_rows import Protocol, Result, estimate, gain, instance_rows, protocols_of
+from colocam.report.evaluation_rows import (
+    Estimate,
+    Protocol,
+    Result,
+    estimate,
+    gain,
+    instance_rows,
+    protocols_of,
+)
 from colocam.report.gallery import gallery
 from colocam.report.template import environment
 from colocam.utils.files import write_text
 
 
 def write_report(run: Path) -> Path:
-    """Write ``run``/report/index.html from what the run folder holds, and give its path.
+    """Write ``run``/report/index.html from the files of the run folder and return its path.
 
-    Only config.yaml must be there; a run without boxes has no evaluation, an unfinished one only some curves.
+    Only config.yaml is required: a run without true boxes has no evaluation, an unfinished run has only some curves.
     """
     target = run / "report" / "index.html"
     write_text(target, render(run))
@@ -32,9 +42,10 @@ def render(run: Path) -> str:
     try:
         configuration = (run / "config.yaml").read_text(encoding="utf-8")
     except OSError as error:
-        raise ColocamError(f"{run} is not a run folder: it has no config.yaml that can be read") from error
-    evaluation = _read_json(run / "evaluation.json")
-    protocols = protocols_of(evaluation)
+        raise ColocamError(f"{run} is not a run folder: it has no readable config.yaml") from error
+    evaluation = read_evaluation(run / "evaluation.json")
+    protocols = protocols_of(evaluation) if evaluation else []
+    classification = evaluation.classification if evaluation else None
     metrics, cases, review = run / "metrics.jsonl", run / "cases.npz", run / "review.npz"
     templates = environment("report")
     templates.filters["points"] = _points
@@ -43,14 +54,14 @@ def render(run: Path) -> str:
         protocols=protocols,
         headline=_headline(protocols),
         gains={protocol.name: gain(protocol.results) for protocol in protocols},
-        classification=estimate(evaluation.get("classification"), "accuracy"),
-        accuracies=_accuracies(evaluation),
-        data=evaluation.get("data", {}),
-        summary=dict(_flatten(evaluation.get("data", {}))),
+        classification=estimate(classification),
+        accuracies={tag: Estimate(value) for tag, value in (classification.classes if classification else {}).items()},
+        data=evaluation.data if evaluation else None,
+        summary=dict(_flatten(evaluation.data.to_json())) if evaluation else {},
         phases=training_curves(read_metrics(metrics)) if metrics.exists() else [],
         groups=gallery(cases) if cases.exists() else [],
         doubtful=doubtful(review) if review.exists() else [],
-        instances=instance_rows(evaluation),
+        instances=instance_rows(evaluation) if evaluation else [],
         environment=dict(_flatten(_read_json(run / "environment.json"))),
         configuration=configuration,
         heat=", ".join(to_hex(HEAT_COLOURS[i] / 255) for i in range(0, 256, 15)),
@@ -66,27 +77,20 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ColocamError(f"{path} is not valid JSON ({error}): evaluate the run again") from error
+        raise ColocamError(f"{path} is not valid JSON ({error}): delete it") from error
     if not isinstance(value, dict):
-        raise ColocamError(f"{path} holds no JSON object: evaluate the run again")
+        raise ColocamError(f"{path} holds no JSON object: delete it")
     return value
 
 
 def _headline(protocols: list[Protocol]) -> dict[str, Any] | None:
-    """The run in three numbers, under the strictest protocol that was measured."""
+    """The main method, its baseline and its gain under the first protocol that was evaluated."""
     if not protocols:
         return None
     first: Protocol = protocols[0]
     ours: Result = first.results[-1]
     baseline = first.results[0] if len(first.results) > 1 else None
     return {"protocol": first, "ours": ours, "baseline": baseline, "gain": gain(first.results)}
-
-
-def _accuracies(evaluation: Mapping[str, Any]) -> dict[str, Any]:
-    """Classification accuracy per class."""
-    classification = evaluation.get("classification")
-    each = classification.get("per_class", {}) if isinstance(classification, Mapping) else {}
-    return {tag: estimate(value) for tag, value in each.items()}
 
 
 def _points(value: float | None) -> str:

@@ -1,10 +1,10 @@
-"""The pages' templates: strict, escaped, with the pieces that all pages have in common."""
+"""The templates of the pages: undefined names are errors, text is escaped."""
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 
 def environment(room: str) -> Environment:
-    """Templates of a room of colocam, which may include those of ``report``."""
+    """Templates of the folder ``room`` of colocam, which may include those of ``report``."""
     return Environment(
         loader=ChoiceLoader([PackageLoader("colocam", room), PackageLoader("colocam", "report")]),
         autoescape=True,

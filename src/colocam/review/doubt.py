@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from colocam.temporal.path import iou
+from colocam.boxes.iou import iou
 from colocam.types import Float64Array
 
 Integers = npt.NDArray[np.int64]
@@ -109,7 +109,7 @@ def jumps(rows: Rows) -> Float64Array:
         best = np.zeros(len(at))
         for place in range(int(size.max(initial=0))):
             partner = start[other] + np.minimum(place, size[other] - 1)
-            overlap = np.nan_to_num(iou(rows.box, rows.box[partner]))
+            overlap = iou(rows.box, rows.box[partner])
             best = np.maximum(best, np.where(there, overlap, there[partner]))
         overlaps.append(np.where(known, best, np.nan))
     before, after = overlaps

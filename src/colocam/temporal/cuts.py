@@ -56,11 +56,6 @@ def _count(frames: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64]) -> None
                     blue[row[x, 2]] += 1
 
 
-def may_be_cut(before: npt.NDArray[np.float32], after: npt.NDArray[np.float32]) -> bool:
-    """Whether a cut can lie between two neighbours at all, from their histograms (D,)."""
-    return bool(_distance(after, before) > LEAST)
-
-
 def find_cuts(histograms: Histograms, ahead: int = 2) -> npt.NDArray[np.bool_]:
     """Which frames begin a new shot. The first frame of all is none.
 
@@ -88,6 +83,37 @@ def find_cuts(histograms: Histograms, ahead: int = 2) -> npt.NDArray[np.bool_]:
         around = np.concatenate([steps[max(1, t - AROUND) : t], steps[t + 1 : t + ahead + 1]])
         cuts[t] = apart > max(LEAST, _usual(around))
     return cuts
+
+
+class CutFinder:
+    """:func:`find_cuts` as frames arrive: each frame is decided ``ahead`` frames later.
+
+    The decisions are those of :func:`find_cuts` over the whole video, however the frames are divided into batches.
+    """
+
+    def __init__(self, ahead: int) -> None:
+        self.ahead = ahead
+        self._known: Histograms | None = None  # of the undecided frames and of AROUND + 1 frames before them
+        self._undecided = 0
+
+    def push(self, histograms: Histograms) -> npt.NDArray[np.bool_]:
+        """Take the histograms (B, D) of the next frames; return the decisions that are possible now, in order."""
+        self._known = histograms if self._known is None else np.concatenate([self._known, histograms])
+        self._undecided += len(histograms)
+        return self._decide(max(0, self._undecided - self.ahead))
+
+    def finish(self) -> npt.NDArray[np.bool_]:
+        """Return the decisions for the last frames of the video."""
+        return self._decide(self._undecided)
+
+    def _decide(self, count: int) -> npt.NDArray[np.bool_]:
+        if self._known is None or count == 0:
+            return np.zeros(0, bool)
+        first = len(self._known) - self._undecided
+        cuts = find_cuts(self._known, self.ahead)[first : first + count]
+        self._undecided -= count
+        self._known = self._known[max(0, first + count - AROUND - 1) :]
+        return cuts
 
 
 def _distance(a: Histograms, b: Histograms) -> npt.NDArray[np.float32]:

@@ -15,7 +15,6 @@ last.
 """
 
 from collections import deque
-from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -23,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.candidates import Candidates
+from colocam.boxes.iou import pair_iou
 from colocam.types import Float64Array
 from colocam.utils.jit import compiled
 
@@ -36,22 +36,6 @@ TRUST = 0.3
 """What the published box, the first candidate, counts more, in the same units."""
 HOLD = 0.7
 """Cost of a jump away from the box given last, which the path itself may not have come from."""
-
-
-def iou(a: Float64Array, b: Float64Array) -> Float64Array:
-    """IoU of boxes (..., 4) as areas, x2 − x1 wide; shapes are broadcast. 0 for boxes without area."""
-    common = _area(np.maximum(a[..., :2], b[..., :2]), np.minimum(a[..., 2:], b[..., 2:]))
-    union = _area(a[..., :2], a[..., 2:]) + _area(b[..., :2], b[..., 2:]) - common
-    overlap: Float64Array = common / np.where(union > 0, union, 1)
-    return overlap
-
-
-def iou_of_two(a: Sequence[float], b: Sequence[float]) -> float:
-    """The same for two boxes: as arrays, so few numbers take twenty times as long."""
-    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
-    if width <= 0 or height <= 0:
-        return 0.0
-    return width * height / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - width * height)
 
 
 def margin(candidates: Candidates, box: Float64Array) -> float:
@@ -75,13 +59,8 @@ def _margin(boxes: Float64Array, scores: Float64Array, box: Float64Array) -> flo
 def _changes(before: Float64Array, after: Float64Array, jump: float) -> Float64Array:
     """(n + 1,) what changes cost from a box (4,) to each box (n, 4) of another frame and, last, to "none"."""
     costs = np.full(len(after) + 1, jump / 2)
-    size = (before[2] - before[0]) * (before[3] - before[1])
     for j in range(len(after)):
-        width = min(before[2], after[j, 2]) - max(before[0], after[j, 0])
-        height = min(before[3], after[j, 3]) - max(before[1], after[j, 1])
-        common = max(width, 0.0) * max(height, 0.0)
-        union = size + (after[j, 2] - after[j, 0]) * (after[j, 3] - after[j, 1]) - common
-        costs[j] = jump * (1 - (common / union if union > 0 else 0.0))
+        costs[j] = jump * (1 - pair_iou(before, after[j], 0.0))
     return costs
 
 
@@ -243,10 +222,3 @@ def _line(
         level -= pull * (middle / spread)
     half = np.exp(level[2:]) / 2
     return np.concatenate((level[:2] - half, level[:2] + half))
-
-
-def _area(low: Float64Array, high: Float64Array) -> Float64Array:
-    """Of boxes from their corners (..., 2)."""
-    sides = np.maximum(high - low, 0)
-    area: Float64Array = sides[..., 0] * sides[..., 1]
-    return area

@@ -2,7 +2,7 @@
 
 Each stage takes frames in order and hands them on in order, some frames later where it looks ahead; none keeps more.
 
-    mark_cuts ─► vote (classes) ─► choose (best path through the candidates; presence; class) ─► number ─► smooth
+    vote (classes) ─► choose (best path through the candidates; presence; class) ─► number ─► smooth
 """
 
 from collections import deque
@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.candidates import Candidates, at_own_threshold, explained
-from colocam.temporal.cuts import AROUND, find_cuts, may_be_cut
-from colocam.temporal.path import NONE, BestPath, iou_of_two, smooth_box
+from colocam.boxes.iou import pair_iou
+from colocam.temporal.path import NONE, BestPath, smooth_box
 from colocam.temporal.presence import Calibration, Presence
 from colocam.types import Float64Array, VideoFrame
 
@@ -59,7 +59,6 @@ class FrameObservation:
         heatmap: (h, w) foreground probability.
         levels: (h, w) the same in 8 bits.
         candidates: boxes that the object may have, in map pixels.
-        histogram: (D,) colours of the frame.
         peaks: (K,) of the classes' activation maps.
         cut: whether a new shot begins here.
         votes: (K,) for the classes in the shot so far.
@@ -75,7 +74,6 @@ class FrameObservation:
     heatmap: npt.NDArray[np.float32] = field(repr=False)
     levels: npt.NDArray[np.uint8] = field(repr=False)
     candidates: Candidates
-    histogram: npt.NDArray[np.float32] = field(repr=False)
     peaks: npt.NDArray[np.float32]
     cut: bool = False
     votes: Float64Array = field(default_factory=lambda: np.zeros(0), repr=False)
@@ -103,29 +101,8 @@ def steady(
     observations: Iterable[FrameObservation], ahead: LookAhead, presence: Presence
 ) -> Iterator[FrameObservation]:
     """Choose, number and smooth the boxes; with :data:`ONLINE` a frame is handed on before the next is taken."""
-    voted = vote(mark_cuts(observations, ahead.cuts), presence.calibration)
+    voted = vote(observations, presence.calibration)
     return smooth(number(choose(voted, ahead.path, presence)), ahead.smooth)
-
-
-def mark_cuts(observations: Iterable[FrameObservation], ahead: int) -> Iterator[FrameObservation]:
-    """Set ``cut``."""
-    past: deque[npt.NDArray[np.float32]] = deque(maxlen=AROUND + 1)
-    waiting: deque[FrameObservation] = deque()
-
-    def decide() -> FrameObservation:
-        if past and may_be_cut(past[-1], waiting[0].histogram):
-            histograms = np.stack([*past, *(one.histogram for one in waiting)])
-            waiting[0].cut = bool(find_cuts(histograms, ahead)[len(past)])
-        observation = waiting.popleft()
-        past.append(observation.histogram)
-        return observation
-
-    for observation in observations:
-        waiting.append(observation)
-        if len(waiting) > ahead:
-            yield decide()
-    while waiting:
-        yield decide()
 
 
 def vote(observations: Iterable[FrameObservation], calibration: Calibration) -> Iterator[FrameObservation]:
@@ -182,10 +159,10 @@ def number(observations: Iterable[FrameObservation]) -> Iterator[FrameObservatio
             last = None
         if observation.choice != NONE:
             box = observation.candidates.boxes[observation.choice]
-            if last is None or time - seen > GAP + 1 or not iou_of_two(last, box.tolist()) > 0:
+            if last is None or time - seen > GAP + 1 or pair_iou(last, box, 0.0) == 0:
                 track = next(numbers)
             observation.track, observation.box = track, box
-            last, seen = box.tolist(), time
+            last, seen = box, time
         yield observation
 
 

@@ -1,6 +1,6 @@
 """Several objects over time: each blob of a frame is followed for itself.
 
-    mark_cuts ─► be_present (presence) ─► follow (tracks) ─► smooth_each, which hands on one observation per object
+    vote ─► be_present (presence) ─► follow (tracks) ─► smooth_each, which hands on one observation per object
 
 A track takes the blob of the next frame that overlaps its last box, so that the sum of IoUs is largest over all tracks.
 """
@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
-from colocam.boxes.assignment import assign
-from colocam.temporal.path import NONE, iou, smooth_box
+from colocam.boxes.iou import iou
+from colocam.temporal.path import NONE, smooth_box
 from colocam.temporal.presence import Presence
-from colocam.temporal.smoothing import GAP, REACH, FrameObservation, LookAhead, class_of_shot, mark_cuts, vote
+from colocam.temporal.smoothing import GAP, REACH, FrameObservation, LookAhead, class_of_shot, vote
 from colocam.types import Float64Array
 
 WIDTH = 2.0
@@ -49,7 +50,7 @@ def steady_instances(
     observations: Iterable[FrameObservation], ahead: LookAhead, presence: Presence
 ) -> Iterator[FrameObservation]:
     """Follow and smooth all objects; with ``ONLINE`` a frame is handed on before the next is taken."""
-    voted = vote(mark_cuts(observations, ahead.cuts), presence.calibration)
+    voted = vote(observations, presence.calibration)
     return smooth_each(follow(be_present(voted, presence)), ahead.smooth)
 
 
@@ -78,7 +79,9 @@ def follow(observations: Iterable[FrameObservation]) -> Iterator[Followed]:
         last = {} if observation.cut else {track: seen for track, seen in last.items() if time - seen[0] <= GAP + 1}
         tracks = list(last)
         known = np.array([last[track][1] for track in tracks]).reshape(-1, 4)
-        blobs = {tracks[row]: place for row, place in assign(iou(known[:, None], boxes[None]))}
+        overlaps = iou(known[:, None], boxes[None])
+        pairs = zip(*(indices.tolist() for indices in linear_sum_assignment(overlaps, maximize=True)), strict=True)
+        blobs = {tracks[row]: place for row, place in pairs if overlaps[row, place] > 0}
         for place in sorted(set(range(len(boxes))) - set(blobs.values())):
             blobs[next(numbers)] = place
         last |= {track: (time, boxes[place]) for track, place in blobs.items()}

@@ -1,4 +1,4 @@
-"""Stage 1 (classifier) and stage 2 (decoder): one loop, interruptible and exact when resumed."""
+"""Training: stage 1 (classifier) and stage 2 (decoder) in one loop, which can be interrupted and resumed exactly."""
 
 from colocam.training.train import train
 

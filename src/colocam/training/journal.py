@@ -1,4 +1,10 @@
-"""metrics.jsonl: one JSON object a line; what a resumed run repeats is cut off first, so no step stands there twice."""
+"""metrics.jsonl: one JSON object per line, for each training step and each validation of a run.
+
+Each line has ``phase``, ``event`` (``train`` or ``val``), ``epoch`` and ``step``. ``train`` lines add ``lr``, ``loss``
+and the weighted loss terms; a number that is not finite is null. ``val`` lines add the scores, and ``skipped``, the
+number of steps of the epoch whose loss was not finite, where there were any. When a run is resumed, the lines of steps
+that it repeats are removed first, so that no step appears twice.
+"""
 
 import json
 import os
@@ -12,20 +18,20 @@ Value = float | int | str | None | Tensor
 
 
 class Journal:
-    """Collects lines (numbers may still be tensors on the device) and writes them on :meth:`flush`."""
+    """Collects lines, whose numbers may be tensors on the device, and writes them on :meth:`flush`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.length = 0
-        """Bytes that belong to finished phases and to what was flushed since."""
+        """Length of the file in bytes up to the last line that was written."""
         self._waiting: list[dict[str, Value]] = []
 
     def add(self, phase: str, event: str, epoch: int, step: int, **values: Value) -> None:
-        """Remember one line; nothing is copied from the device yet."""
+        """Add one line; tensors are copied from the device later."""
         self._waiting.append({"phase": phase, "event": event, "epoch": epoch, "step": step, **values})
 
     def flush(self) -> int:
-        """Append what waits and return the file's length in bytes, for the checkpoint."""
+        """Append the collected lines and return the file's length in bytes, for the checkpoint."""
         lines = "".join(json.dumps({k: _plain(v) for k, v in line.items()}) + "\n" for line in self._waiting)
         with explain_os_errors(self.path), self.path.open("a", encoding="utf-8") as file:
             file.write(lines)
@@ -36,11 +42,11 @@ class Journal:
         return self.length
 
     def rewind(self, length: int) -> None:
-        """Cut the file back to ``length`` bytes: what came after belongs to steps that will be run again."""
+        """Truncate the file to ``length`` bytes: the lines after it belong to steps that will be repeated."""
         self._waiting.clear()
         self.length = length
         with explain_os_errors(self.path), self.path.open("ab") as file:
-            file.truncate(min(length, file.tell()))  # a file that someone cut shorter must not grow zeros
+            file.truncate(min(length, file.tell()))  # truncating beyond the end would append zeros
 
 
 def _plain(value: Value) -> float | int | str | None:

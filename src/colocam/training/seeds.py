@@ -1,4 +1,4 @@
-"""Pixel seeds: CAM C_t → sparse labels Y_t (Algorithm 1 of the paper, and the published settings as options)."""
+"""Pixel seeds: CAM C_t → sparse labels Y_t (Algorithm 1 of the paper, with the published settings as options)."""
 
 import torch
 import torch.nn.functional as F
@@ -12,32 +12,28 @@ from colocam.config import Seeds
 BACKGROUND, FOREGROUND, UNKNOWN = 0, 1, 255
 
 
-def draw_seeds(cams: Tensor, settings: Seeds, generator: torch.Generator) -> Tensor:
-    """Draw the labelled pixels of one step.
-
-    The foreground region C⁺ is where the CAM exceeds Otsu's threshold. Foreground pixels are drawn from it without
-    replacement in proportion to the CAM, background pixels uniformly from the lowest activations or from outside C⁺.
-    Each grows to a small square; what both claim is left unknown. A constant CAM yields no seeds at all.
-
-    Args:
-        cams: (B, H, W) in 0–1.
-        settings: region and numbers of pixels.
-        generator: on the device of ``cams``.
-
-    Returns:
-        (B, H, W) int64: 0 background, 1 foreground, 255 unknown.
-    """
-    return pick_seeds(cams, settings, *draw_chances(cams.shape, generator))
-
-
-def draw_chances(shape: tuple[int, ...], generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Uniform numbers in 0–1 that decide over foreground and background pixels, each of ``shape``."""
+def seed_noise(shape: tuple[int, ...], generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """The random numbers of :func:`sample_seeds`: uniform in 0–1, for foreground and background, each of ``shape``."""
     foreground, background = (torch.rand(shape, generator=generator, device=generator.device) for _ in range(2))
     return foreground, background
 
 
-def pick_seeds(cams: Tensor, settings: Seeds, foreground_chances: Tensor, background_chances: Tensor) -> Tensor:
-    """:func:`draw_seeds` with the random numbers given, (B, H, W) each: frame by frame, and nothing left to chance."""
+def sample_seeds(cams: Tensor, settings: Seeds, foreground_noise: Tensor, background_noise: Tensor) -> Tensor:
+    """Sample the labelled pixels of each frame.
+
+    The foreground region C⁺ is where the CAM exceeds Otsu's threshold. Foreground pixels are sampled from it without
+    replacement in proportion to the CAM, background pixels uniformly from the lowest activations or from outside C⁺.
+    Each is dilated to a small square; pixels of both kinds are left unknown. A constant CAM gives no seeds.
+
+    Args:
+        cams: (B, H, W) in 0–1.
+        settings: the region and the numbers of pixels.
+        foreground_noise: (B, H, W) of :func:`seed_noise`.
+        background_noise: (B, H, W) of :func:`seed_noise`.
+
+    Returns:
+        (B, H, W) int64: 0 background, 1 foreground, 255 unknown. Each frame depends on its own values alone.
+    """
     levels, defined = otsu_levels(cams)
     above = (to_8bit(cams) > levels[:, None, None]) & defined[:, None, None]
     region = largest_blob(above) if settings.blobs == "largest" else above
@@ -51,9 +47,9 @@ def pick_seeds(cams: Tensor, settings: Seeds, foreground_chances: Tensor, backgr
         everywhere = torch.ones_like(region)
         dark = -values >= _quantile_from_top(-values, everywhere, settings.background_bottom)
     dark = dark & defined[:, None]
-    foreground = _draw(values, bright, settings.foreground, foreground_chances.flatten(1))
-    background = _draw(torch.ones_like(values), dark, settings.background, background_chances.flatten(1))
-    foreground, background = (_grow(drawn.view_as(cams), settings.dilation) for drawn in (foreground, background))
+    foreground = _sample(values, bright, settings.foreground, foreground_noise.flatten(1))
+    background = _sample(torch.ones_like(values), dark, settings.background, background_noise.flatten(1))
+    foreground, background = (_dilate(mask.view_as(cams), settings.dilation) for mask in (foreground, background))
     return torch.where(foreground ^ background, torch.where(foreground, FOREGROUND, BACKGROUND), UNKNOWN)
 
 
@@ -65,17 +61,17 @@ def _quantile_from_top(values: Tensor, region: Tensor, share: float) -> Tensor:
     return torch.where(count > 0, ordered.gather(1, last), torch.inf)
 
 
-def _draw(weights: Tensor, allowed: Tensor, count: int, uniform: Tensor) -> Tensor:
+def _sample(weights: Tensor, allowed: Tensor, count: int, uniform: Tensor) -> Tensor:
     """(B, P) bool: ``count`` allowed pixels (or all, if fewer) without replacement, in proportion to ``weights``.
 
-    Efraimidis and Spirakis: the largest keys log(u)/w are such a sample.
+    The pixels with the largest keys log(u) / w are such a sample (Efraimidis and Spirakis, 2006).
     """
     keys = torch.log(uniform.clamp(min=1e-30)) / weights.clamp(min=1e-8)
     keys = torch.where(allowed, keys, -torch.inf)
     chosen = keys.topk(min(count, keys.shape[1]), dim=1).indices
-    drawn = torch.zeros_like(allowed).scatter_(1, chosen, value=True)
-    return drawn & allowed
+    sampled = torch.zeros_like(allowed).scatter_(1, chosen, value=True)
+    return sampled & allowed
 
 
-def _grow(mask: Tensor, side: int) -> Tensor:
+def _dilate(mask: Tensor, side: int) -> Tensor:
     return F.max_pool2d(mask.float()[:, None], side, stride=1, padding=side // 2)[:, 0] > 0

@@ -1,11 +1,10 @@
-"""Runs that differ in stage 2 alone share stage 1: classifier, CAMs and the journal's lines about them."""
+"""Share stage 1 between runs that differ in stage 2 alone: its classifier, its CAMs and its lines of the journal."""
 
 import json
 import os
 import shutil
 from pathlib import Path
 
-from colocam.config import Config
 from colocam.errors import ColocamError
 from colocam.run import Run, config_difference, open_run
 from colocam.utils.checkpoint import load_checkpoint
@@ -13,13 +12,13 @@ from colocam.utils.files import atomic_path, explain_os_errors
 
 
 def take_over(run: Run, other: Path) -> None:
-    """Give ``run`` the finished stage 1 of the run folder ``other``; nothing happens where it has one already.
+    """Give ``run`` the finished stage 1 of the run folder ``other``, unless it already has one.
 
-    Files are linked where the disk allows it, else copied. All writers replace files whole, so that neither run can
-    change what the other reads.
+    Files are hard-linked where the file system allows it, else copied. Every writer replaces whole files, so neither
+    run can change the other's.
 
     Raises:
-        ColocamError: stage 1 of ``other`` is unfinished, or ``run`` would train another one.
+        ColocamError: stage 1 of ``other`` is unfinished, or ``run`` would train a different one.
     """
     if (run.folder / "classifier" / "last.json").is_file():
         return
@@ -27,26 +26,22 @@ def take_over(run: Run, other: Path) -> None:
     saved = load_checkpoint(other / "classifier", "last")
     if saved is None or saved[1]["epoch"] < donor.config.classifier.epochs:
         raise ColocamError(f"{other} has no finished classifier: finish 'colocam train' there first")
-    if (changed := config_difference(_stage1(donor.config), _stage1(run.config))) is not None:
-        raise ColocamError(f"{other} has a classifier of another configuration ({changed}): train one of its own")
+    if (changed := config_difference(donor.config.stage1(), run.config.stage1())) is not None:
+        raise ColocamError(
+            f"{other} has a classifier of another configuration ({changed}): leave the argument 'classifier' out"
+        )
     if _data(other) != _data(run.folder):
-        raise ColocamError(f"{other} learnt from other videos or boxes: train a classifier of its own")
+        raise ColocamError(f"{other} was trained on other videos or boxes: leave the argument 'classifier' out")
     with explain_os_errors(run.folder):
         journal = (other / "metrics.jsonl").read_bytes()[: saved[1]["journal"]]
         with atomic_path(run.folder / "metrics.jsonl") as temporary:
             temporary.write_bytes(journal)
         target = run.folder / "classifier"
         target.mkdir(exist_ok=True)
-        # last.json makes a checkpoint, so it comes last: an interruption before it leaves nothing that counts
+        # a checkpoint exists once last.json does, so it is linked last: after an interruption nothing looks complete
         for file in sorted((other / "classifier").iterdir(), key=lambda path: path.name == "last.json"):
             if not file.name.startswith("."):
                 _link(file, target / file.name)
-
-
-def _stage1(config: Config) -> Config:
-    """The configuration with nothing in it that stage 1 does not read."""
-    plain = Config()
-    return config.model_copy(update={"methods": (), "localizer": plain.localizer, "clip": plain.clip})
 
 
 def _data(folder: Path) -> dict[str, object]:
@@ -58,6 +53,6 @@ def _link(source: Path, target: Path) -> None:
     target.unlink(missing_ok=True)
     try:
         os.link(source, target)
-    except OSError:  # another disk, or one without links
+    except OSError:  # another file system, or one without hard links
         with atomic_path(target) as temporary:
             shutil.copyfile(source, temporary)

@@ -1,7 +1,6 @@
-"""Stage 1: the classifier g on single frames. min −log Pr(y | X)."""
+"""Stage 1: train the classifier g on single frames, min −log Pr(y | X)."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -13,51 +12,32 @@ from colocam.data.batches import BatchIndices, plan_frames, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.models import Classifier
 from colocam.training.loop import Task, Validation
-from colocam.training.presence import all_frames, frames_with_object
 from colocam.training.validation import Validator
 from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
 
 
-def cross_entropy(logits: Tensor, classes: Tensor, label_smoothing: float, weights: Tensor | None) -> Tensor:
-    """Mean over frames, each counting by its weight; logits (B, K), classes (B,), weights (B,) or None -> scalar."""
-    if weights is None:
-        return F.cross_entropy(logits, classes, label_smoothing=label_smoothing)
-    each = F.cross_entropy(logits, classes, label_smoothing=label_smoothing, reduction="none")
-    return (weights * each).sum() / weights.sum().clamp(min=1e-6)
-
-
-def classifier_task(
-    config: Config, clips: Sequence[CachedClip], tags: Sequence[str], validator: Validator, folder: Path
-) -> Task:
-    """What stage 1 teaches; its checkpoints are ``best`` (classification) and ``cam`` (its maps).
-
-    ``folder`` keeps the presences that are measured halfway, where they are asked for.
-    """
+def classifier_task(config: Config, clips: Sequence[CachedClip], tags: Sequence[str], validator: Validator) -> Task:
+    """The task of stage 1; its checkpoints are ``best`` (classification) and, with boxes, ``cam`` (its CAMs)."""
     settings, device = config.classifier, validator.device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         classifier = Classifier(config.backbone, len(tags)).to(device)
     classes = torch.tensor([tags.index(clip.clip.tag) for clip in clips])
-    in_use, halfway = all_frames(clips), -(-settings.epochs // 2)
 
     def plan(epoch: int) -> list[BatchIndices]:
-        nonlocal in_use
-        if settings.presence != "off" and epoch >= halfway:
-            in_use = frames_with_object(settings.presence, folder / "halfway.safetensors", classifier, clips, validator)
-        planned = plan_frames(
-            in_use.lengths,
+        return plan_frames(
+            [len(clip) for clip in clips],
             per_clip=settings.frames_per_clip,
             batch=settings.batch,
             window=settings.window,
             seed=config.seed,
             epoch=epoch,
         )
-        return [in_use.frames_of(indices) for indices in planned]
 
     def load(indices: BatchIndices, step: int) -> Tensors:
         rng = generator(config.seed, "augment classifier", step)
-        return in_use.weights(indices) | {
+        return {
             "frames": read_frames(clips, indices),
             "classes": classes[indices.clips],
             "crops": draw_crops(len(indices.clips), config.frames.resize, config.frames.crop, rng),
@@ -68,9 +48,8 @@ def classifier_task(
         frames = jitter(crop(loaded["frames"], loaded["crops"], config.frames.crop), loaded["jitter"])
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             logits = classifier(frames).logits.float()
-        return {
-            "cross_entropy": cross_entropy(logits, loaded["classes"], settings.label_smoothing, loaded.get("weights"))
-        }
+        loss = F.cross_entropy(logits, loaded["classes"], label_smoothing=settings.label_smoothing)
+        return {"cross_entropy": loss}
 
     def validate(epoch: int) -> Validation:  # noqa: ARG001 - the loop's signature
         return validator.classifier(classifier)

@@ -1,4 +1,4 @@
-"""Stage 2: CAM → seeds → decoder f with all four loss terms (eq. 5). F-CAM, TCAM and CoLo-CAM are this loop."""
+"""Stage 2: CAM → seeds → train the decoder f with all loss terms (eq. 5). CoLo-CAM, F-CAM and TCAM are this task."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,59 +6,74 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from colocam.cams.cam_cache import CamStore
-from colocam.config import Config, Losses, Method
+from colocam.config import Config, Losses
 from colocam.data.augment import crop, draw_crops
 from colocam.data.batches import BatchIndices, kept_clips, plan_sequences, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samplers import SAMPLERS
-from colocam.losses import CoLocLoss, CRFLoss, CutLoss, PartialCrossEntropy, SizeConstraint
+from colocam.errors import ColocamError
+from colocam.losses import LOSSES, StepTensors, Term
 from colocam.maps.mapper import decoder_mapper
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.training.loop import Task, Validation
-from colocam.training.presence import FramesInUse, all_frames
-from colocam.training.recorded import Recorded
-from colocam.training.seeds import draw_chances, pick_seeds
+from colocam.training.seeds import sample_seeds, seed_noise
 from colocam.training.validation import Validator
+from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
 
+RESERVED = frozenset({"phase", "event", "epoch", "step", "lr", "loss", "skipped"})
+"""Names that a term must not have: the journal uses them."""
 
-def color_term(settings: Losses) -> CoLocLoss | CutLoss:
-    """The term across frames, as eq. 4 with the weight of eq. 5 or as a normalised cut."""
-    if settings.weighting == "cut":
-        return CutLoss(settings.sigma_rgb)
-    return CoLocLoss(settings.sigma_rgb, weighting=settings.weighting, divisor=settings.divisor)
+
+def loss_terms(settings: Losses, added: Sequence[Term] = ()) -> list[Term]:
+    """The terms of eq. 5, those of ``losses.extra``, then ``added``; terms of weight 0 are left out."""
+    weights = {"seeds": 1.0, "crf": settings.crf, "size": settings.size, "coloc": settings.coloc, **settings.extra}
+    terms = [Term(name, weight, LOSSES[name].make(settings)) for name, weight in weights.items() if weight]
+    for term in added:
+        if term.name in RESERVED | weights.keys() or [other.name for other in added].count(term.name) > 1:
+            raise ColocamError(f"terms: the name '{term.name}' is taken: choose another name for the term")
+    return [*terms, *added]
 
 
 def localizer_task(
     config: Config,
-    method: Method,
+    method: str,
     classifier: Classifier,
     clips: Sequence[CachedClip],
     cams: CamStore,
     validator: Validator,
-    in_use: FramesInUse | None = None,
+    added: Sequence[Term] = (),
 ) -> Task:
-    """What stage 2 teaches: a fresh decoder, the frames of each step (all if None), and the terms of eq. 5."""
+    """The task of stage 2: train a new decoder of ``method`` on the frozen ``classifier``; its checkpoint is ``best``.
+
+    Args:
+        config: of the run.
+        method: name in ``METHODS``.
+        classifier: of stage 1.
+        clips: training clips.
+        cams: of all their frames.
+        validator: measures the decoder after each epoch.
+        added: loss terms besides those of the configuration.
+    """
     settings, device = config.stage2(method), validator.device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         net = LocalizerNet(classifier, settings.decoder).to(device)
     resize, size = config.frames.resize, config.frames.crop
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
-    used = in_use or all_frames(clips)
     kept = kept_clips([clip.clip.tag for clip in clips], settings.leave_out, settings.leave_out_draw)
-    weights = settings.losses
-    seed_loss, crf_loss = PartialCrossEntropy(), CRFLoss(weights.sigma_rgb, weights.sigma_xy)
-    coloc_loss = color_term(weights)
-    size_loss = SizeConstraint(weights.barrier, weights.barrier_growth, weights.barrier_max)
+    summands = loss_terms(settings.losses, added)
+    for term in summands:
+        if isinstance(term.module, nn.Module):
+            term.module.to(device)
 
     def plan(epoch: int) -> list[BatchIndices]:
         planned = plan_sequences(
-            [used.lengths[number] for number in kept.tolist()],
+            [len(clips[index]) for index in kept.tolist()],
             SAMPLERS[settings.sampler],
             n=settings.frames,
             per_clip=settings.sequences_per_clip,
@@ -67,47 +82,45 @@ def localizer_task(
             seed=config.seed,
             epoch=epoch,
         )
-        return [used.frames_of(replace(indices, clips=kept[indices.clips])) for indices in planned]
+        return [replace(indices, clips=kept[indices.clips]) for indices in planned]
 
     def load(indices: BatchIndices, step: int) -> Tensors:
         rng = generator(config.seed, "augment localizer", step)
-        return used.weights(indices) | {
+        return {
             "frames": read_frames(clips, indices),
             "cams": cams.read(indices, settings.pool),
             "sequences": indices.sequences,
-            "crops": draw_crops(len(indices.clips), config.frames.resize, config.frames.crop, rng),
+            "crops": draw_crops(len(indices.clips), resize, size, rng),
         }
 
     def prepare(loaded: Tensors) -> tuple[Tensor, ...]:
-        """Frames, labels and features: all that needs no gradient, frame by frame."""
+        """Cropped frames, seeds and encoder features: what needs no gradient, for each frame by itself."""
         frames = crop(loaded["frames"], loaded["crops"], size).float()
         full = F.interpolate(loaded["cams"][:, None], size=resize, mode="bilinear", align_corners=False)
-        cut = crop(full, loaded["crops"], size)[:, 0]
-        labels = pick_seeds(cut, settings.seeds, loaded["foreground"], loaded["background"])
+        cropped = crop(full, loaded["crops"], size)[:, 0]
+        labels = sample_seeds(cropped, settings.seeds, loaded["foreground"], loaded["background"])
         with half():
             return frames, labels, *classifier.encoder(frames)
 
     prepared = Recorded(prepare, max(settings.batch // settings.frames, 1) * settings.frames, device)
 
     def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
-        rng = generator(config.seed, "seeds", step, device=device)
-        chances = draw_chances((len(indices.clips), size, size), rng)
-        frames, labels, *features = prepared(loaded | {"foreground": chances[0], "background": chances[1]})
+        noise = seed_noise((len(indices.clips), size, size), generator(config.seed, "seeds", step, device=device))
+        frames, labels, *features = prepared(loaded | {"foreground": noise[0], "background": noise[1]})
         with half():
             logits = net.decoder(frames, features).float()
-        maps = foreground(logits)
-        found = {"seeds": seed_loss(logits, labels, loaded.get("weights"))}
-        if weights.crf:
-            found["crf"] = weights.crf * crf_loss(frames, maps)
-        if weights.size:
-            size_loss.set_epoch(epoch)
-            found["size"] = weights.size * size_loss(maps)
-        if weights.coloc:
-            found["coloc"] = weights.coloc * coloc_loss(frames, maps, loaded["sequences"], indices.count)
-        return found
+        tensors = StepTensors(frames, foreground(logits), logits, labels, loaded["sequences"], indices.count, epoch)
+        return {term.name: term.weight * _scalar(term, tensors) for term in summands}
 
     def validate(epoch: int) -> Validation:
         return validator.localizer(decoder_mapper(net, settings.color_mean, focus=settings.focus), epoch)
 
     groups = [(list(net.decoder.parameters()), 1.0)]
     return Task(method, net.decoder, groups, settings, plan, load, terms, validate)
+
+
+def _scalar(term: Term, tensors: StepTensors) -> Tensor:
+    value = term.module(tensors)
+    if value.dim():
+        raise ColocamError(f"the loss term '{term.name}' must return a scalar, got shape {tuple(value.shape)}")
+    return value

@@ -1,15 +1,17 @@
-"""Both stages from videos and tags to a model. Every part is skipped where it is already done."""
+"""Train both stages, from videos and tags to a model. Parts that are already done are skipped."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from colocam.cams import CAMS, Cam
 from colocam.cams.cam_cache import open_cams
-from colocam.config import Config, Method, load_config
+from colocam.config import Config, load_config
 from colocam.data.cache_entry import CachedClip
 from colocam.data.catalogue import read_catalogue
 from colocam.data.samples import labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError, InterruptedRunError
+from colocam.losses import Term
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.localizer_net import check_frames
 from colocam.models.model_file import Card, Model, save_model
@@ -17,10 +19,9 @@ from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
 from colocam.training.journal import Journal
 from colocam.training.loop import fit
-from colocam.training.presence import frames_with_object
 from colocam.training.share import take_over
 from colocam.training.stage1 import classifier_task
-from colocam.training.stage2 import localizer_task
+from colocam.training.stage2 import localizer_task, loss_terms
 from colocam.training.validation import Validator
 from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.interrupt import graceful_stop
@@ -35,33 +36,56 @@ def train(
     frames: str | Path | None = None,
     classifier: str | Path | None = None,
     device: str | None = None,
+    terms: Sequence[Term] = (),
 ) -> Path:
-    """Train both stages on tagged videos and return the run folder; an interrupted run is continued.
+    """Train both stages on tagged videos, or continue an interrupted run.
+
+    Stage 1 trains a classifier of the tags. Its CAMs of all training frames are stored. Stage 2 trains a decoder for
+    each name in ``config.methods``. Ctrl-C stops after the current step; the same call continues, and the result is the
+    same as without the interruption. A step whose loss is NaN or infinite is skipped and counted; more than 20 such
+    steps in a row, or more than half of an epoch, stop the run.
+
+    >>> run = train("videos", "runs/pets", load_config("cpu"))                      # doctest: +SKIP
+    >>> term = Term("entropy", 0.1, lambda step: torch.special.entr(step.maps).mean())  # doctest: +SKIP
+    >>> train("videos", "runs/entropy", terms=[term])                               # doctest: +SKIP
 
     Args:
-        source: folder ``VIDEOS/<tag>/…`` or a CSV/parquet manifest, see :func:`read_catalogue`.
-        out: the run folder.
-        config: what to train; the preset ``cpu`` if None.
-        boxes: a table of true boxes; those of validation videos then choose the epochs and the threshold. Without it
-            they are chosen from tags and maps alone.
-        frames: folder of the frame cache, ``out/frames`` if None; runs on the same videos may share it.
-        classifier: a run on the same data that would train the same stage 1; its classifier and CAMs are taken over.
-        device: ``cpu`` or ``cuda``; the GPU if there is one.
+        source: folder ``VIDEOS/<tag>/…``, or a CSV or parquet manifest, see :func:`colocam.data.read_catalogue`.
+        out: the run folder. It gets ``config.yaml``, ``data.json`` (tags and clips), ``environment.json``,
+            ``metrics.jsonl`` (:mod:`colocam.training.journal`), the checkpoints of each stage, and the model of the
+            first method as ``model.json`` and ``model.safetensors``; further methods have a folder each.
+        config: what to train; None: the preset ``cpu``.
+        boxes: CSV file of true boxes. Those of validation videos then choose the epochs and the threshold; without
+            boxes, both are chosen from tags and maps. The weights are never trained on boxes.
+        frames: folder of decoded frames, which runs on the same videos may share; None: ``out/frames``.
+        classifier: run folder on the same data and with the same stage 1; its classifier and CAMs are used.
+        device: ``cpu``, ``cuda`` or ``cuda:<index>``; None: the GPU, if there is one.
+        terms: loss terms of stage 2 besides those of the configuration, for every method. Their names and weights are
+            stored in the run; to continue the run, pass the same ones. Parameters of a term's module are not trained.
+
+    Returns:
+        The run folder, which ``evaluate``, ``write_report`` and ``Localizer.load`` take.
+
+    Raises:
+        ColocamError: something the user can correct: a video, a file, a value, or a run folder of another run.
+        InterruptedRunError: the run was stopped and can be continued.
     """
     config = config or load_config()
+    loss_terms(config.localizer.losses, terms)  # refuses names that are taken
     truth = read_truth(Path(boxes)) if boxes is not None else None
     catalogue = read_catalogue(Path(source), val_fraction=config.frames.val_fraction, seed=config.seed)
-    # a network that cannot be built or take these frames should not be found out after the first stage
-    check_frames(
-        LocalizerNet(Classifier(untrained(config), len(catalogue.tags)), config.localizer.decoder), config.frames.crop
-    )
+    # build the networks now, so that one that cannot be built or take these frames is refused before hours of training
+    net = Classifier(untrained(config), len(catalogue.tags))
+    check_frames(net, config.frames.crop)
+    for method in config.methods:
+        check_frames(LocalizerNet(net, config.stage2(method).decoder), config.frames.crop)
     cache = Path(frames) if frames else Path(out) / "frames"
-    run = create_run(Path(out), config, catalogue, frames=cache, device=device, boxes=truth is not None)
+    run = create_run(Path(out), config, catalogue, frames=cache, device=device, boxes=truth is not None, terms=terms)
     if classifier is not None:
         take_over(run, Path(classifier))
     try:
         with graceful_stop():
-            _train(run, truth)
+            _train(run, truth, terms)
     except (InterruptedRunError, KeyboardInterrupt) as stop:
         raise InterruptedRunError(
             f"{str(stop) or 'stopped'}: run the same command again to continue {run.folder}"
@@ -69,44 +93,41 @@ def train(
     return run.folder
 
 
-def _train(run: Run, truth: Truth | None) -> None:
+def _train(run: Run, truth: Truth | None, terms: Sequence[Term]) -> None:
     clips = run.clips("train", "val")
     training = [clip for clip in clips if clip.clip.split == "train"]
     validator = _validator(run, [clip for clip in clips if clip.clip.split == "val"], truth)
     journal = Journal(run.folder / "metrics.jsonl")
-    tags, size = run.catalogue.tags, run.config.frames.crop
-    stage1 = run.folder / "classifier"
-    fit(classifier_task(run.config, training, tags, validator, stage1), stage1, journal)
+    tags, size, stage1 = run.catalogue.tags, run.config.frames.crop, run.folder / "classifier"
+    fit(classifier_task(run.config, training, tags, validator), stage1, journal)
     (source,) = run.sources(run.config.cam)
-    cams = open_cams(source, training, tags, size, run.folder / "classifier" / "cams.npy", run.device)
-    presence, use = validator.presence(run.classifier()), run.config.localizer.presence
-    measured = run.folder / "classifier" / "presence.safetensors"
-    in_use = None if use == "off" else frames_with_object(use, measured, run.classifier(), training, validator)
+    cams = open_cams(source, training, tags, size, stage1 / "cams.npy", run.device)
+    presence = validator.presence(run.classifier())
     for method in run.config.methods:
-        folder = run.folder / method
-        fit(localizer_task(run.config, method, run.classifier(), training, cams, validator, in_use), folder, journal)
+        task = localizer_task(run.config, method, run.classifier(), training, cams, validator, terms)
+        fit(task, run.folder / method, journal)
         _save_model(run, method, "tags-only" if truth is None else "validation", presence)
 
 
 def _validator(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Validator:
-    """The validation frames: spread over the clips, or those with a box where a user has some."""
+    """The validation frames: those with a box, or without boxes frames that are evenly spaced in each clip."""
     if not clips:
         raise ColocamError("no validation video: the manifest's split column must name 'val' for some, or be left out")
     tags, per_clip, size = run.catalogue.tags, run.config.frames.per_val_clip, run.config.frames.crop
     device = run.device
-    cam = "layercam" if run.config.cam == "clip-es" else run.config.cam
+    cam = run.config.cam if isinstance(CAMS[run.config.cam], Cam) else "layercam"  # a map of the classifier itself
     if truth is None:
         return Validator(spread_samples(clips, tags, per_clip), None, tags, size, device, cam)
     samples = labelled_samples(clips, tags, truth, per_clip, present=True)
     if len(samples) == 0:
         raise ColocamError(
-            "the boxes belong to no frame of a validation video: check the clip names, or leave --boxes out"
+            "the boxes belong to no frame of a validation video: check the clip names, or leave the boxes out"
         )
     return Validator(samples, scaled_boxes(samples, truth, size), tags, size, device, cam)
 
 
-def _save_model(run: Run, method: Method, chosen_from: str, presence: Calibration | None) -> None:
-    """Put the classifier and the best decoder together, with the threshold that was chosen for it."""
+def _save_model(run: Run, method: str, chosen_from: str, presence: Calibration | None) -> None:
+    """Save the classifier and the best decoder as one model, with the threshold that was chosen for it."""
     saved = load_checkpoint(run.folder / method, "best")
     assert saved is not None
     decoder, state = saved

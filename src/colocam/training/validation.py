@@ -1,4 +1,4 @@
-"""How good are these weights? From tags and maps alone, or from boxes where a user has some."""
+"""Measure a model on the validation frames after each epoch: with boxes if there are some, else with tags and maps."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,9 +12,7 @@ from torch import Tensor
 from colocam.boxes import to_8bit
 from colocam.boxes.otsu import otsu_levels
 from colocam.boxes.tags_only import tags_only_threshold
-from colocam.cams import extract
-from colocam.cams.normalise import min_max
-from colocam.config import Cam
+from colocam.cams import extract, min_max
 from colocam.data.samples import Boxes, Samples
 from colocam.maps.mapper import Mapper, cam_mapper, map_batches
 from colocam.metrics import Frames, best_threshold, box_hits
@@ -24,23 +22,23 @@ from colocam.training.loop import Validation
 from colocam.types import Levels
 
 THRESHOLDS = np.arange(250) / 250
-"""τ = 0, .004, … as published for validation during training."""
+"""τ = 0, 0.004, … as published for validation during training."""
 
-GROUND = 0.1
-"""Share of a frame's places that its ground must have to be one."""
+LEAST_BACKGROUND = 0.1
+"""Frames with a smaller share of background are not used to calibrate presence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Validator:
-    """Measures a model on the validation frames.
+    """Measures classifiers and decoders on the validation frames.
 
     Attributes:
         samples: validation frames.
-        boxes: true boxes of each frame in model pixels, at least one; None where nobody drew any.
-        tags: names of the classes.
+        boxes: true boxes of each frame in pixels of the model's input, at least one each; None: there are no boxes.
+        tags: names of the classes in the order of the logits.
         size: side of the model's input in pixels.
-        device: where the model is.
-        cam: method of the class activation maps that a classifier is judged by.
+        device: the model's device.
+        cam: name in ``CAMS``: with boxes, classifiers are also measured by these maps.
     """
 
     samples: Samples
@@ -48,11 +46,11 @@ class Validator:
     tags: tuple[str, ...]
     size: int
     device: torch.device
-    cam: Cam = "layercam"
+    cam: str = "layercam"
 
     @torch.inference_mode()
     def classifier(self, classifier: Classifier) -> Validation:
-        """``best``: the lowest cross-entropy on held-out tags. ``cam``: the best CAMs, where boxes can tell."""
+        """Scores of a classifier: ``best``, minus its cross-entropy; with boxes also ``cam``, CorLoc of its CAMs."""
         logits = torch.cat([classifier(frames).logits.float().cpu() for frames, _ in self._batches()])
         classes = self.samples.classes
         loss = float(F.cross_entropy(logits, classes))
@@ -65,10 +63,10 @@ class Validator:
 
     @torch.inference_mode()
     def localizer(self, mapper: Mapper, epoch: int) -> Validation:
-        """``best``: the best CorLoc, where boxes can tell; else the last epoch.
+        """Score of a decoder: ``best``, its CorLoc with boxes, else the epoch, so that the last epoch is kept.
 
-        Tags and maps alone have no better candidate than the last epoch, where the learning rate has come to rest
-        (docs/tags-only.md). The threshold comes from the maps, or from the boxes.
+        Without boxes, no measure of tags and maps chooses better than the last epoch (docs/method/tags-only.md). The
+        value ``threshold`` is chosen for the best CorLoc with boxes, else from the maps alone.
         """
         maps = self._maps(mapper)
         if self.boxes is None:
@@ -78,13 +76,16 @@ class Validator:
 
     @torch.inference_mode()
     def presence(self, classifier: Classifier) -> Calibration | None:
-        """Calibrate presence on held-out videos, from their tags: peaks of frames against those of their ground."""
-        found = [peak_and_ground(extract("cam", classifier, frames, classes)) for frames, classes in self._batches()]
-        peaks, ground = (torch.cat(part).double().cpu().numpy() for part in zip(*found, strict=True))
-        return calibrate(peaks, ground[np.isfinite(ground)])
+        """Calibrate presence without labels: peaks of the tag's CAM in whole frames against peaks in their background.
+
+        None where the validation frames do not suffice.
+        """
+        found = [background_peaks(extract("cam", classifier, frames, classes)) for frames, classes in self._batches()]
+        peaks, background = (torch.cat(part).double().cpu().numpy() for part in zip(*found, strict=True))
+        return calibrate(peaks, background[np.isfinite(background)])
 
     def _choose(self, maps: Levels, boxes: list[Boxes]) -> tuple[float, float]:
-        """The threshold with the best CorLoc, mean over classes, and that CorLoc in percent (as `oracle-global`)."""
+        """The threshold with the best CorLoc, and that CorLoc in percent: mean over classes, as ``oracle-global``."""
         frames = Frames(self.tags, self.samples.classes.numpy(), self.samples.indices.clips.numpy())
         hits = box_hits(maps, boxes, THRESHOLDS)
         means = np.nanmean(frames.class_means(hits), axis=0)
@@ -97,21 +98,22 @@ class Validator:
         return self.samples.batches(self.size, self.device)
 
 
-def peak_and_ground(cams: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest value of each map, and the largest on its ground: away from all that exceeds Otsu's threshold.
+def background_peaks(cams: Tensor) -> tuple[Tensor, Tensor]:
+    """The maximum of each map, and its maximum in the background.
 
-    Places beside the object see it, too, so the ground begins one place further.
+    The background is what does not exceed Otsu's threshold and has no neighbour that does: the features of cells beside
+    the object also see the object.
 
     Args:
-        cams: (B, h, w) before normalisation.
+        cams: (B, h, w), not normalised.
 
     Returns:
-        (B,) and (B,); not-a-number where there is too little ground.
+        (B,) and (B,); the latter is NaN where there is too little background.
     """
     maps = min_max(cams)
     levels, defined = otsu_levels(maps)
     above = (to_8bit(maps) > levels[:, None, None]).to(cams.dtype)
-    ground = F.max_pool2d(above[:, None], 3, stride=1, padding=1)[:, 0] == 0
-    enough = defined & (ground.float().mean((1, 2)) >= GROUND)
-    highest = torch.where(ground, cams, -torch.inf).amax((1, 2))
+    background = F.max_pool2d(above[:, None], 3, stride=1, padding=1)[:, 0] == 0
+    enough = defined & (background.float().mean((1, 2)) >= LEAST_BACKGROUND)
+    highest = torch.where(background, cams, -torch.inf).amax((1, 2))
     return cams.amax((1, 2)), torch.where(enough, highest, torch.nan)

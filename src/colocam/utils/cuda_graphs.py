@@ -1,39 +1,189 @@
-"""A pass of a network over batches of one shape as a CUDA graph: one launch in place of hundreds."""
+"""Record work on a GPU as a CUDA graph and replay it: launching its kernels one by one takes longer than running them.
 
+:class:`Recorded` is for functions of batches, :func:`capture` for anything else.
+"""
+
+import threading
+import warnings
 from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
-WARM = 3
-"""Passes before the recording, in which libraries choose their kernels and take their memory."""
+from colocam.errors import first_line
+from colocam.utils.progress import say
+
+Tensors = dict[str, Tensor]
+Compute = Callable[[Tensors], tuple[Tensor, ...]]
+Result = TypeVar("Result")
+
+WARM_UP = 3
+"""Calls before the recording. They compile and load kernels and allocate workspaces, which a recording must not do."""
+
+_capturing = threading.Lock()
+"""CUDA records one graph at a time."""
+_probing = threading.Lock()
+"""The handler of warnings is one for the whole process."""
+
+
+class Recording(NamedTuple):
+    """A recorded function with input and output tensors at fixed addresses.
+
+    Attributes:
+        inputs: read by ``replay``.
+        outputs: overwritten by ``replay``.
+        replay: run the function again.
+    """
+
+    inputs: Tensors
+    outputs: tuple[Tensor, ...]
+    replay: Callable[[], object]
+
+
+class Recorded:
+    """Call ``compute`` without gradients; on a GPU, record it as a CUDA graph at the first call and replay it later.
+
+    The recording has a fixed number of rows; smaller batches are padded. So each output row must depend on the same
+    input row only. Other tensors that ``compute`` reads, such as weights, must keep their addresses. The outputs are
+    valid until the next call. A function that makes the host wait for the GPU, or that fails to record, is called
+    directly, with one message.
+
+    Args:
+        compute: tensors by name, (B, …) each, with the rows outermost in memory → tensors (B, …).
+        rows: largest B that is recorded; larger batches are computed directly.
+        device: device of the tensors; on a CPU nothing is recorded.
+    """
+
+    def __init__(self, compute: Compute, rows: int, device: torch.device) -> None:
+        self.compute = compute
+        self._rows = rows if device.type == "cuda" else 0
+        self._recording: Recording | None = None
+
+    @torch.no_grad()
+    def __call__(self, tensors: Tensors) -> tuple[Tensor, ...]:
+        """Compute; the names must be the same in every call. Shapes that differ beyond B are recorded again."""
+        rows = len(next(iter(tensors.values())))
+        if rows > self._rows:
+            return self.compute(tensors)
+        if self._recording is None or not _fit(tensors, self._recording.inputs):
+            self._recording = None  # frees its memory for the next recording
+            self._recording = record(self.compute, {name: _padded_like(t, self._rows) for name, t in tensors.items()})
+        if self._recording is None:
+            self._rows = 0
+            return self.compute(tensors)
+        for name, buffer in self._recording.inputs.items():
+            buffer[:rows].copy_(tensors[name])
+        self._recording.replay()
+        return tuple(output[:rows] for output in self._recording.outputs)
 
 
 class RecordedPass:
-    """``run`` on batches of one shape, recorded once and replayed.
-
-    Its input and its outputs have places of their own on the device, and each pass overwrites them: what is to be kept
-    must be copied in the same stream.
+    """``run`` on batches of the shape of ``example``, recorded; each replay overwrites the outputs of the last.
 
     Attributes:
-        input: where the present batch is.
+        input: the batch that the next replay reads.
     """
 
     def __init__(self, run: Callable[[Tensor], tuple[Tensor, ...]], example: Tensor) -> None:
         self.input = example.clone()
-        stream = torch.cuda.Stream(example.device)  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream(example.device))
-        with torch.cuda.stream(stream):
-            for _ in range(WARM):
-                run(self.input)
-        torch.cuda.current_stream(example.device).wait_stream(stream)
-        self._graph = torch.cuda.CUDAGraph()
-        # Another thread may be waiting for answers meanwhile.
-        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
-            self._outputs = run(self.input)
+        self._graph, self._outputs = capture(lambda: run(self.input), example.device)
 
     def replay(self, batch: Tensor) -> tuple[Tensor, ...]:
-        """Do the pass over a batch."""
+        """Run on a batch."""
         self.input.copy_(batch)
         self._graph.replay()
         return self._outputs
+
+
+def record(compute: Compute, inputs: Tensors) -> Recording | None:
+    """Record ``compute`` on CUDA tensors; None, after a message, if that is impossible."""
+    device = next(iter(inputs.values())).device
+    if makes_host_wait(lambda: compute(inputs)):
+        say("GPU kernels are launched one by one, which is slower: the network makes the host wait for the GPU")
+        return None
+    try:
+        graph, outputs = capture(lambda: compute(inputs), device)
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        say(f"GPU kernels are launched one by one, which is slower: recording them failed: {first_line(error)}")
+        return None
+    return Recording(inputs, outputs, graph.replay)
+
+
+def capture(
+    call: Callable[[], Result],
+    device: torch.device,
+    *,
+    warm_up: int = WARM_UP,
+    pool: Any = None,  # noqa: ANN401
+    stream: torch.cuda.Stream | None = None,
+) -> tuple[torch.cuda.CUDAGraph, Result]:
+    """Call ``call`` ``warm_up`` times, then record one more call as a CUDA graph.
+
+    Args:
+        call: launches work on ``device`` and never waits for it.
+        device: a CUDA device.
+        warm_up: calls before the recording.
+        pool: memory pool of another graph that never runs at the same time; a new one if None.
+        stream: where to record; a new stream if None. Graphs that share a pool need one stream.
+
+    Returns:
+        The graph, and the result of the recorded call: its tensors hold values only after ``graph.replay()``.
+    """
+    here = torch.cuda.current_stream(device)
+    # A failed recording does not leave its stream; the outer block does.
+    with torch.cuda.device(device), torch.cuda.stream(here):
+        side = stream or torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        side.wait_stream(here)
+        with torch.cuda.stream(side):
+            for _ in range(warm_up):
+                call()
+        here.wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        # thread_local: other threads may allocate memory and wait for results meanwhile
+        with _capturing, torch.cuda.graph(graph, pool=pool, stream=side, capture_error_mode="thread_local"):
+            result = call()
+        here.wait_stream(side)
+    return graph, result
+
+
+def makes_host_wait(call: Callable[[], object]) -> bool:
+    """Run ``call`` twice and return whether torch warned of waiting in the second; the first may load kernels.
+
+    Warnings of other threads do not count: the mode of torch is one for the whole process.
+    """
+    caught: list[str] = []
+    this_thread = threading.get_ident()
+
+    def note(message: Warning | str, *_: object, **__: object) -> None:
+        if threading.get_ident() == this_thread:
+            caught.append(str(message))
+
+    with _probing, warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = note
+        before = torch.cuda.get_sync_debug_mode()
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            for _ in range(2):
+                caught.clear()
+                call()
+        finally:
+            torch.cuda.set_sync_debug_mode(before)
+    return any("called a synchronizing CUDA operation" in message for message in caught)
+
+
+def _fit(tensors: Tensors, buffers: Tensors) -> bool:
+    """Whether the tensors have the shapes and types of the buffers, except for the number of rows."""
+    return all(
+        (tensors[name].shape[1:], tensors[name].dtype) == (buffer.shape[1:], buffer.dtype)
+        for name, buffer in buffers.items()
+    )
+
+
+def _padded_like(tensor: Tensor, rows: int) -> Tensor:
+    """Zeros (rows, …) in the memory layout of ``tensor``."""
+    shape = (rows, *tensor.shape[1:])
+    return torch.empty_strided(shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).zero_()

@@ -1,50 +1,93 @@
-"""The tensors of the next steps are read while the current step computes."""
+"""Prefetch: produce the next items in a thread while the current one is used."""
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, suppress
+from queue import Empty, Queue
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
-from colocam.data.batches import BatchIndices
+T = TypeVar("T")
+Indices = TypeVar("Indices")
+Tensors: TypeAlias = "dict[str, Tensor]"
 
-AHEAD = 3
+STEPS_AHEAD = 3
+"""Training steps whose tensors are loaded before they are needed."""
 
-Tensors = dict[str, Tensor]
+
+class _End(NamedTuple):
+    """Follows the last item: the error that the producer raised, if it did."""
+
+    error: BaseException | None
+
+
+def ahead(items: Iterable[T], size: int, name: str) -> Generator[T, None, None]:
+    """Yield ``items``, produced in a thread, at most ``size`` + 1 of them before they are asked for.
+
+    An error of the producer is raised here, after the items before it. When this generator ends or is closed, ``items``
+    is closed too and the thread has ended; the item in production is finished first. The thread is a daemon, so that a
+    second Ctrl-C stops the program even if that item never comes.
+
+    Args:
+        items: the producer.
+        size: items that may wait, 1 or more.
+        name: of the thread.
+    """
+    waiting: Queue[T | _End] = Queue(size)
+    stopping = threading.Event()
+
+    def work() -> None:
+        error: BaseException | None = None
+        try:
+            for item in items:
+                waiting.put(item)
+                if stopping.is_set():
+                    break
+        except BaseException as raised:  # noqa: BLE001 - it is raised again in the consumer's thread
+            error = raised
+        if isinstance(items, Generator):
+            items.close()
+        if not stopping.is_set():
+            waiting.put(_End(error))
+
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    thread.start()
+    try:
+        while not isinstance(item := waiting.get(), _End):
+            yield item
+        if item.error is not None:
+            raise item.error
+    finally:
+        stopping.set()
+        # The producer may be waiting for room in the queue; after the signal it puts one more item at most.
+        with suppress(Empty):
+            while True:
+                waiting.get_nowait()
+        thread.join()
 
 
 def prefetch(
-    steps: Iterable[tuple[int, BatchIndices]], load: Callable[[BatchIndices, int], Tensors], device: torch.device
-) -> Iterator[tuple[int, BatchIndices, Tensors]]:
-    """Load each step's tensors in a thread, a few steps ahead, and hand them over on ``device``.
+    steps: Iterable[tuple[int, Indices]], load: Callable[[Indices, int], Tensors], device: "torch.device"
+) -> Iterator[tuple[int, Indices, Tensors]]:
+    """Load the tensors of training steps a few steps ahead, and hand them over on ``device``.
 
-    To a GPU they travel through pinned memory without waiting. What ``load`` raises is raised here, at its step.
+    Copies to a GPU go through pinned memory and do not block.
 
     Args:
-        steps: number and frames of each step.
-        load: (frames of a step, its number) → tensors in host memory.
+        steps: number and frame indices of each step.
+        load: (frame indices of a step, its number) → tensors in host memory.
         device: where the step computes.
     """
 
-    def read(indices: BatchIndices, step: int) -> Tensors:
-        tensors = load(indices, step)
-        return {name: t.pin_memory() for name, t in tensors.items()} if device.type == "cuda" else tensors
+    def loaded() -> Iterator[tuple[int, Indices, Tensors]]:
+        for step, indices in steps:
+            tensors = load(indices, step)
+            pinned = {name: t.pin_memory() for name, t in tensors.items()} if device.type == "cuda" else tensors
+            yield step, indices, pinned
 
-    waiting: deque[tuple[int, BatchIndices, Future[Tensors]]] = deque()
-
-    def hand_over() -> tuple[int, BatchIndices, Tensors]:
-        step, indices, future = waiting.popleft()
-        return step, indices, {name: t.to(device, non_blocking=True) for name, t in future.result().items()}
-
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="prefetch") as reader:
-        try:
-            for step, indices in steps:
-                waiting.append((step, indices, reader.submit(read, indices, step)))
-                if len(waiting) > AHEAD:
-                    yield hand_over()
-            while waiting:
-                yield hand_over()
-        finally:
-            for *_, future in waiting:
-                future.cancel()
+    with closing(ahead(loaded(), STEPS_AHEAD - 1, "prefetch")) as ready:
+        for step, indices, tensors in ready:
+            yield step, indices, {name: t.to(device, non_blocking=True) for name, t in tensors.items()}

@@ -1,19 +1,19 @@
-"""Which frames of a video to look at: a range in seconds or in frames, every Nth of them or so many a second."""
+"""Which frames of a video to process: a range in seconds or frames, every N-th frame, or a frame rate."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil, floor, inf, isfinite
 from typing import Protocol, TypedDict, TypeVar
 
-from colocam.errors import ColocamError
+from colocam.errors import ArgumentError
 
 
 class Timed(Protocol):
-    """A frame, as far as a choice is concerned."""
+    """What a choice needs to know of a frame."""
 
     @property
     def index(self) -> int:
-        """Number of the frame in its video, from 0."""
+        """Index of the frame in its video, from 0."""
         ...
 
     @property
@@ -37,15 +37,15 @@ class Chosen(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class FrameChoice:
-    """A choice of frames; each keeps its number and its time in the video.
+    """A choice of frames; each keeps its index and its time in the video.
 
     Attributes:
-        every: take one frame of so many, the first of the range first.
-        fps: take about so many frames a second: those nearest to the moments k / fps after the first of the range, none
-            of them twice. Not together with ``every``.
-        start: from this presentation time on, in seconds as the video states it, and as tables list it.
-        end: up to this presentation time, which is no longer in it.
-        frames: from frame A up to B, which is no longer in it; None for an open end.
+        every: process every N-th frame, beginning with the first of the range.
+        fps: process about this many frames per second: those nearest to the times k / fps after the first frame of the
+            range, none of them twice. Not together with ``every``.
+        start: first presentation time, in seconds as the video states it and as the localisation table lists it.
+        end: presentation time to stop at (exclusive).
+        frames: first index and index to stop at (exclusive); None for an open end.
     """
 
     every: int = 1
@@ -56,16 +56,16 @@ class FrameChoice:
 
     def __post_init__(self) -> None:
         if self.every < 1:
-            raise ColocamError(f"--every {self.every}: give a number of frames, 1 or more")
+            raise ArgumentError("every", f"must be 1 or more frames, got {self.every}")
         if self.fps is not None and not (isfinite(self.fps) and self.fps > 0):
-            raise ColocamError(f"--fps {self.fps:g}: give frames per second, more than 0")
+            raise ArgumentError("fps", f"must be more than 0 frames per second, got {self.fps:g}")
         if self.fps is not None and self.every != 1:
-            raise ColocamError("--every and --fps: give one of them")
+            raise ArgumentError("fps", "and every cannot be used together: give one of them")
         if self.start is not None and self.end is not None and not self.start < self.end:
-            raise ColocamError(f"--from {self.start:g} --to {self.end:g}: no time lies between them")
+            raise ArgumentError("end", f"must be after the start at {self.start:g} s, got {self.end:g} s")
         first, stop = self.frames
         if min(first or 0, stop or 0) < 0 or (stop is not None and stop <= (first or 0)):
-            raise ColocamError(f"--frames {self._range()}: give A:B with 0 ≤ A < B, or leave one out")
+            raise ArgumentError("frames", f"must be A:B with 0 ≤ A < B, or A: or :B, got {self._range()}")
 
     @property
     def from_the_start(self) -> bool:
@@ -73,12 +73,12 @@ class FrameChoice:
         return self.start is None and not self.frames[0]
 
     def __call__(self, frames: Iterable[T]) -> Iterator[T]:
-        """The chosen ones of all frames of a video, in order; with ``fps`` each is known when the next has come."""
+        """Yield the chosen ones of all frames of a video, in order; with ``fps`` each when the next one comes."""
         inside = self._inside(frames)
         return every_nth(inside, self.every) if self.fps is None else nearest(inside, self.fps)
 
     def estimate(self, total: int, rate: float) -> int:
-        """About how many of ``total`` frames (0: unknown) at ``rate`` a second are chosen; 0 for unknown."""
+        """Estimate how many of ``total`` frames (0: unknown) at ``rate`` per second are chosen; 0 for unknown."""
         first, stop = self.frames
         last = min(total or inf, inf if stop is None else stop, inf if self.end is None else self.end * rate)
         if last == inf:
@@ -90,7 +90,7 @@ class FrameChoice:
         """The range in words, for errors."""
         parts = [f"from second {self.start:g}"] if self.start is not None else []
         parts += [f"before second {self.end:g}"] if self.end is not None else []
-        parts += [f"of the numbers {self._range()}"] if self.frames != (None, None) else []
+        parts += [f"with an index in {self._range()}"] if self.frames != (None, None) else []
         return " and ".join(parts) or "at all"
 
     def _range(self) -> str:
@@ -103,7 +103,7 @@ class FrameChoice:
                 return
             if frame.index >= (first or 0) and (self.start is None or frame.pts >= self.start):
                 yield frame
-            if stop is not None and frame.index == stop - 1:  # a camera need not take another picture for this
+            if stop is not None and frame.index == stop - 1:  # do not wait for another frame of a camera
                 return
 
 
@@ -111,38 +111,38 @@ ALL = FrameChoice()
 
 
 def parse_frames(text: str) -> tuple[int | None, int | None]:
-    """``A:B``, ``A:`` or ``:B`` as numbers."""
+    """Parse ``A:B``, ``A:`` or ``:B``."""
     parts = text.split(":")
     if len(parts) != 2 or not all(part == "" or (part.isascii() and part.isdigit()) for part in parts):
-        raise ColocamError(f"--frames {text}: write A:B, for the frames from A up to B, which is no longer in it")
+        raise ArgumentError("frames", f"must be A:B, the frames from A up to but not including B, got {text}")
     first, stop = (int(part) if part else None for part in parts)
     return first, stop
 
 
 def every_nth(frames: Iterable[T], step: int) -> Iterator[T]:
-    """The first frame, and of each further ``step`` numbers the first that is there."""
+    """The first frame, and of each further ``step`` indices the first frame that exists."""
     first, last = 0, -1
     for frame in frames:
         if last < 0:
             first = frame.index
-        place = (frame.index - first) // step
-        if place > last:
-            last = place
+        step_index = (frame.index - first) // step
+        if step_index > last:
+            last = step_index
             yield frame
 
 
 def nearest(frames: Iterable[T], fps: float) -> Iterator[T]:
-    """The frames nearest to t₀ + k / fps, t₀ the first one's time; of two equally near the earlier one, none twice.
+    """The frames nearest to t₀ + k / fps, where t₀ is the time of the first; of two equally near frames the earlier.
 
-    A frame is nearest to the moments between the middle to the frame before it (exclusive) and the middle to the frame
-    after it. Where the clock of a video is set back, t₀ is set anew.
+    No frame is yielded twice. A frame is nearest to the times between the midpoint to the frame before it (exclusive)
+    and the midpoint to the frame after it. Where the times of a video jump back, t₀ is set again.
     """
     held: T | None = None
     origin = middle = 0.0
-    passed = -1  # moments that frames before have taken
+    passed = -1  # index k of the last time that has a frame
 
     def last_of_a_run() -> list[T]:
-        """The held frame with as much room after it as before it."""
+        """The held frame, if it is nearest to a time; the interval after it counts as long as the one before it."""
         return [] if held is None or floor((2 * held.pts - middle - origin) * fps) <= passed else [held]
 
     for frame in frames:

@@ -58,7 +58,8 @@ class VideoWriter:
         ticks = self.fps.numerator * ceil(90_000 / self.fps.numerator)
         codec = stream.codec_context
         codec.time_base = Fraction(1, ticks)
-        codec.options = {"preset": "veryfast", "crf": "20"}
+        # Without cpu-independent, x264's AVX-512 code gives other bytes from one run to the next.
+        codec.options = {"preset": "veryfast", "crf": "20", "x264-params": "cpu-independent=1"}
         codec.thread_count = 1  # the encoder's output depends on the number of threads
         codec.colorspace, codec.color_range = 1, 1  # BT.709, limited: players guess when untagged
         codec.color_primaries, codec.color_trc = 1, 1

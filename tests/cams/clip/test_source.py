@@ -7,14 +7,17 @@ import pytest
 import torch
 
 from colocam import evaluate, train
-from colocam.cams import min_max
-from colocam.cams.cam_source import open_source, source_name
+from colocam.cams import find_cam, min_max, open_cam
 from colocam.cams.clip import BACKGROUND, ClipES
-from colocam.config import ClipModel, load_config
+from colocam.config import ClipModel, Config, load_config
 from colocam.errors import ColocamError
 from colocam.run import open_run
 
 CPU = torch.device("cpu")
+
+
+def clip(checkpoint, **changes):
+    return Config(clip=ClipModel(model=str(checkpoint), **changes))
 
 
 def test_a_run_seeded_by_clip(tmp_path, collection, frame_cache, tiny, checkpoint):
@@ -32,13 +35,13 @@ def test_a_run_seeded_by_clip(tmp_path, collection, frame_cache, tiny, checkpoin
     expected = min_max(clip_es(frame, torch.tensor([run.catalogue.tags.index(clip.clip.tag)])))
     np.testing.assert_allclose(kept[0], expected[0].numpy(), atol=2e-3)
     measured = evaluate(folder, collection.truth, cams=["layercam", "clip-es"])
-    assert list(measured)[:3] == ["clip-es", "layercam", "colocam"]  # the source of the seeds first
+    assert list(measured.methods) == ["clip-es", "layercam", "colocam"]  # the source of the seeds first
 
 
 def test_a_source_says_what_it_is(checkpoint):
     tags = ["cat", "dog"]
-    plain = open_source("clip-es", None, ClipModel(model=str(checkpoint), background=False, refine=False), tags, CPU)
-    named = open_source("clip-es", None, ClipModel(model=str(checkpoint), names=("tom cat", "hound")), tags, CPU)
+    plain = open_cam("clip-es", None, clip(checkpoint, background=False, refine=False), tags, CPU)
+    named = open_cam("clip-es", None, clip(checkpoint, names=("tom cat", "hound")), tags, CPU)
     assert plain.identity["background"] == []
     assert plain.identity["refinement"] is None
     assert named.identity["tags"] == ["tom cat", "hound"]
@@ -48,11 +51,11 @@ def test_a_source_says_what_it_is(checkpoint):
 
 def test_without_a_checkpoint_it_says_where_to_name_one():
     with pytest.raises(ColocamError, match=r"cam: clip-es needs a checkpoint: set clip\.model"):
-        open_source("clip-es", None, ClipModel(), ["cat", "dog"], CPU)
+        open_cam("clip-es", None, Config(), ["cat", "dog"], CPU)
 
 
 def test_names_of_sources():
-    assert source_name("clip-es") == "clip-es"
-    assert source_name("gradcam") == "gradcam"
+    assert find_cam("clip-es").title == "CLIP-ES"
+    assert find_cam("gradcam").title == "GradCAM"
     with pytest.raises(ColocamError, match="did you mean 'gradcam'"):
-        source_name("gradcan")
+        find_cam("gradcan")

@@ -30,7 +30,7 @@ def test_errors_and_times_are_written_as_printed(tmp_path, capsys):
     assert all(name in out for name in names)
     for row in result["cases"]:
         assert row["ms"] > 0
-        assert f"through autograd {row['autograd_ms']:.3f}" in out
+        assert f"{row['ms']:.3f} ms" in out
         if "error_W1" in row:
             bound = 0.01 if row["name"].startswith("crf") else 0.005
             assert max(row["error_W1"], row["error_WS"]) <= bound
@@ -45,7 +45,7 @@ def test_errors_and_times_are_written_as_printed(tmp_path, capsys):
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("sequences", [[0, 0, 1, 1], []])
-def test_both_steps_are_the_gradient_of_the_loss(sequences):
+def test_the_timed_step_is_the_gradient_of_the_loss(sequences):
     pictures, maps = frames.make_frames(4, 24, "scene", 1)
     maps.requires_grad_()
     if sequences:
@@ -53,8 +53,7 @@ def test_both_steps_are_the_gradient_of_the_loss(sequences):
     else:
         loss = affinity.CRFLoss(affinity.SIGMA, affinity.SIGMA_XY)(pictures, maps)
     expected = torch.autograd.grad(loss, maps)[0]
-    for step in affinity._steps(4, sequences, "scene", CPU):
-        torch.testing.assert_close(step(1), expected)
+    torch.testing.assert_close(affinity._step(4, sequences, "scene", CPU)(1), expected)
 
 
 @pytest.mark.parametrize("kind", ["scene", "noise"])

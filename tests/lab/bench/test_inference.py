@@ -22,7 +22,7 @@ def test_all_of_it_is_measured_printed_and_written(tiny, tmp_path, capsys):
     result = inference.run("cpu", tmp_path / "inference.json", {"tiny": load_config(overrides=list(tiny))}, frames=20)
     assert json.loads((tmp_path / "inference.json").read_text(encoding="utf-8")) == result
     (row,) = result["cases"]
-    assert (row["name"], row["size"], row["batch"]) == ("tiny", 32, 32)
+    assert (row["name"], row["size"], row["batch"]) == ("tiny", 32, 16)
     assert row["ratio"] == pytest.approx(row["boxes_per_s"] / row["plain_loop_per_s"])
     assert set(row["parts_ms"]) == {"decode", "resize", "copy", "network", "boxes", "write"}
     rates = (
@@ -43,17 +43,18 @@ def test_all_of_it_is_measured_printed_and_written(tiny, tmp_path, capsys):
 def test_the_boxes_are_those_of_a_blob_and_the_plain_loop_sees_every_frame(tiny, monkeypatch):
     """Maps stand in for trained ones, but the network is asked all the same."""
     boxes, pictures = [], []
-    plain, begin = inference.largest_boxes, inference.TorchNetwork.begin
+    plain, submit = inference.largest_boxes, inference.TorchNetwork.submit
     monkeypatch.setattr(inference, "largest_boxes", lambda *args: boxes.append(plain(*args)) or boxes[-1])
     monkeypatch.setattr(
         inference.TorchNetwork,
-        "begin",
-        lambda self, given, *more: pictures.append(len(given)) or begin(self, given, *more),
+        "submit",
+        lambda self, given: pictures.append(len(given)) or submit(self, given),
     )
     inference.run("cpu", None, {"tiny": load_config(overrides=list(tiny))}, frames=20)
     assert len(boxes) == 4 * 5  # warm, then three times a quarter of the frames
     streams = [count for count in pictures if count != 1]
-    assert streams[24:32] == [20] * 8  # after the network alone: two ways of smoothing, each warm and three times
+    assert set(streams) == {16}  # passes have a fixed number of rows
+    assert len(streams) >= 24 + 3 * 4 * 2  # the network alone, then three streams of two passes, warm and three times
     assert pictures.count(1) == 6  # one frame, warm and timed
 
 
@@ -61,7 +62,7 @@ def test_without_ffmpeg_its_stages_are_left_out():
     """On a machine without PyAV: the module is imported, and files are not measured."""
     code = (
         "import sys; sys.modules['av'] = None\n"
-        "from colocam.lab.bench import inference\n"
+        "from colocam.lab.bench import bench_inference as inference\n"
         "assert not inference._has_ffmpeg()\n"
         "print([name for name in ('av', 'pyarrow', 'rich') if sys.modules.get(name)])"
     )
@@ -82,7 +83,7 @@ def test_a_stand_in_for_pyav_is_no_ffmpeg():
         "from unittest.mock import MagicMock\n"
         "for name in ('av', 'av.container', 'av.sidedata.sidedata', 'av.video.reformatter', 'av.video.stream'):\n"
         "    sys.modules[name] = MagicMock()\n"
-        "from colocam.lab.bench import inference\n"
+        "from colocam.lab.bench import bench_inference as inference\n"
         "print(inference._has_ffmpeg())"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

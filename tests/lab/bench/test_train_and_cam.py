@@ -5,10 +5,11 @@ import json
 import pytest
 import torch
 
-from colocam.cams import METHODS
+from colocam.cams import classifier_cams
 from colocam.config import load_config
 from colocam.lab.bench import bench_cam as cam
 from colocam.lab.bench import bench_train as train
+from colocam.lab.measuring import training_step
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,7 @@ def config(tiny):
 
 def test_a_step_is_measured_whole_and_in_parts(config, tmp_path, capsys, monkeypatch):
     seen = []
-    plain = train.sgd_step
+    plain = training_step.sgd_step
 
     def counted(task, optimiser, compute):
         before = [p.detach().clone() for p in task.module.parameters()]
@@ -27,7 +28,7 @@ def test_a_step_is_measured_whole_and_in_parts(config, tmp_path, capsys, monkeyp
         seen.append((task.phase, set(terms), moved))
         return terms
 
-    monkeypatch.setattr(train, "sgd_step", counted)
+    monkeypatch.setattr(training_step, "sgd_step", counted)
     result = train.run("cpu", tmp_path / "train.json", config, steps=2)
     of_stage2, of_stage1 = {"loss", "seeds", "crf", "size", "coloc"}, {"loss", "cross_entropy"}
     expected = [("colocam", of_stage2, True)] * 3 + [("classifier", of_stage1, True)] * 3  # one warm, then two timed
@@ -44,7 +45,7 @@ def test_a_step_is_measured_whole_and_in_parts(config, tmp_path, capsys, monkeyp
 
 def test_every_cam_method_is_measured_beside_the_classifier(config, tmp_path, capsys):
     result = cam.run("cpu", tmp_path / "cam.json", config)
-    assert list(result["batch_ms"]) == ["classifier alone", *METHODS]
+    assert list(result["batch_ms"]) == ["classifier alone", *classifier_cams()]
     for name, ms in result["batch_ms"].items():
         assert result["frames_per_s"][name] == pytest.approx(4000 / ms)
     assert json.loads((tmp_path / "cam.json").read_text()) == result

@@ -46,6 +46,6 @@ def test_the_step_of_each_method_is_that_of_its_stage(lab, tmp_path, monkeypatch
         timed.append((task.phase, device, steps))
         return {"step_ms": 1500.0}
 
-    monkeypatch.setattr("colocam.lab.bench.bench_train.whole_step", step)
+    monkeypatch.setattr("colocam.lab.study.clocks.whole_step", step)
     assert Cost(method).run(lab, 0, tmp_path)["step_s"] == 1.5
     assert timed == [(phase, CPU, 2)]

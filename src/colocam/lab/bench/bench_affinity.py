@@ -1,9 +1,8 @@
-"""How fast and how exact the pairwise losses are: value and gradient, beside the memory floor and other ways.
+"""Speed and accuracy of the pairwise losses, compared with the time to read the data and with other implementations.
 
-Times of a case: ``ms`` is of ``value_and_gradient`` as launched from Python; ``autograd_ms`` of the loss and then
-``torch.autograd.grad``, launched likewise; on CUDA ``graph_ms`` of the latter as one CUDA graph, the device's work
-without the launches; ``floor_ms`` of reading and writing every number once. ``empty_autograd_ms``, once for the run, is
-of a function that computes nothing: no loss takes less through autograd on this host.
+Times of a case: ``ms`` is for the loss and its gradient by ``torch.autograd.grad``, launched from Python; on CUDA,
+``graph_ms`` is for the same replayed as a CUDA graph, without the launches; ``floor_ms`` is for reading and writing
+every value once. ``empty_autograd_ms``, once per run, is for a loss that computes nothing: autograd alone.
 """
 
 import argparse
@@ -22,7 +21,7 @@ from colocam.lab.measuring.synthetic_frames import Kind, make_frames
 from colocam.losses import CoLocLoss, CRFLoss
 
 SIZE = 224
-# Input sets that take turns, so that the second-level cache does not hold the next call's input.
+# Input sets used in turn, so that the input of a call is not in the cache.
 SETS = 3
 # Colour levels and pixels, as published.
 SIGMA, SIGMA_XY = 15.0, 100.0
@@ -36,7 +35,7 @@ Step = Callable[[int], Tensor]
 
 
 def run(device: str = "cpu", json_path: Path | None = None, *, quick: bool = False) -> Row:
-    """Measure, print, and write to ``json_path``; ``quick`` leaves out the long sequences and the noise."""
+    """Measure, print, and write to ``json_path``; ``quick`` omits long sequences and noise images."""
     where = torch.device(device)
     bandwidth = timing.copy_bandwidth(where)
     result: Row = {
@@ -82,28 +81,24 @@ def _rivals(count: int, device: torch.device, *, space: bool) -> list[Row]:
     if space:
         y, x = torch.meshgrid(*[torch.arange(SIZE, device=device) / SIGMA_XY] * 2, indexing="ij")
         features = torch.cat([features, y.reshape(-1, 1), x.reshape(-1, 1)], dim=1)
-    ours, _ = _steps(count, [] if space else [0] * count, "scene", device)
+    ours = _step(count, [] if space else [0] * count, "scene", device)
     name = "crf 1 frame" if space else f"colour n={count}"
     return rivals.compare(name, features.contiguous(), maps.flatten(), ours, 3)
 
 
-def _steps(count: int, sequences: list[int], kind: Kind, device: torch.device) -> tuple[Step, Step]:
-    """Functions that compute the loss of input set i and return its gradient: directly, and through autograd."""
+def _step(count: int, sequences: list[int], kind: Kind, device: torch.device) -> Step:
+    """A function that computes the loss of input set i and returns its gradient."""
     sets = [make_frames(count, SIZE, kind, seed) for seed in range(SETS)]
     inputs = [(frames.to(device), maps.to(device).requires_grad_()) for frames, maps in sets]
-    # A single frame has no partner; its energy is computed all the same.
+    # A single frame has weight 0 in eq. 4, but takes the same time.
     loss = CoLocLoss(SIGMA) if sequences else CRFLoss(SIGMA, SIGMA_XY)
     arguments = (torch.tensor(sequences, device=device), len(set(sequences))) if sequences else ()
 
-    def directly(i: int) -> Tensor:
-        _, gradient = loss.value_and_gradient(*inputs[i % SETS], *arguments)
-        return gradient
-
-    def through_autograd(i: int) -> Tensor:
+    def step(i: int) -> Tensor:
         frames, maps = inputs[i % SETS]
         return torch.autograd.grad(loss(frames, maps, *arguments), maps)[0]
 
-    return directly, through_autograd
+    return step
 
 
 def _repeats(device: torch.device) -> int:
@@ -111,18 +106,16 @@ def _repeats(device: torch.device) -> int:
 
 
 def _case(name: str, count: int, sequences: list[int], kind: Kind, device: torch.device, bandwidth: float) -> Row:
-    directly, through_autograd = _steps(count, sequences, kind, device)
+    step = _step(count, sequences, kind, device)
     repeats = _repeats(device)
     pixels = count * SIZE * SIZE
     row: Row = {"name": name, "frames": kind, "count": count}
-    # One after the other: in turn, the second would find the input of the first in the cache.
-    row["ms"] = timing.median_ms(directly, device, repeats)
-    row["autograd_ms"] = timing.median_ms(through_autograd, device, repeats)
+    row["ms"] = timing.median_ms(step, device, repeats)
     # Colours once, maps once, the gradient once.
     row["floor_ms"] = 1e3 * pixels * (3 + 4 + 4) / bandwidth
     if device.type == "cuda":
-        row["graph_ms"] = timing.graph_ms(through_autograd, device, repeats)
-        row["extra_mb"] = timing.peak_extra_bytes(through_autograd, device) / 1e6
+        row["graph_ms"] = timing.graph_ms(step, device, repeats)
+        row["extra_mb"] = timing.peak_extra_bytes(step, device) / 1e6
     if count <= (4 if device.type == "cuda" else 0) and sequences:
         row["dense_ms"] = _dense_ms(count, kind, device)
     if name in PUBLISHED_MS:
@@ -131,7 +124,7 @@ def _case(name: str, count: int, sequences: list[int], kind: Kind, device: torch
 
 
 def _dense_ms(count: int, kind: Kind, device: torch.device) -> float:
-    """The two products W·1 and W·S in float32, block by block: what a framework does without a better idea."""
+    """The two products W·1 and W·S in float32 with the dense matrix, block by block."""
     frames, maps = (x.to(device) for x in make_frames(count, SIZE, kind))
     colors = frames.transpose(0, 1).flatten(1).T.float() / SIGMA
     values = torch.stack([torch.ones_like(maps), maps], dim=-1).flatten(0, 2)
@@ -169,7 +162,7 @@ def _errors(count: int, sequences: list[int], kind: Kind, device: torch.device, 
 
 
 def _gradient(frames: Tensor, maps: Tensor, *, crf: bool, tol: float) -> Tensor:
-    """Gradient of the loss itself; a single frame is shown twice, for a sequence has at least two."""
+    """Gradient of the loss; a single frame is used twice, since a sequence has at least two."""
     s = maps.clone().requires_grad_()
     if crf:
         return torch.autograd.grad(CRFLoss(SIGMA, SIGMA_XY, tol)(frames, s), s)[0]
@@ -180,9 +173,9 @@ def _gradient(frames: Tensor, maps: Tensor, *, crf: bool, tol: float) -> Tensor:
 
 
 def _profile(device: torch.device) -> None:
-    """Print where the device's time goes."""
+    """Print the time of each kernel."""
     for name, count, sequences in (("colour n=64", 64, [0] * 64), ("crf 32 frames", 32, [])):
-        step, _ = _steps(count, sequences, "scene", device)
+        step = _step(count, sequences, "scene", device)
         step(0)
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
             for i in range(10):
@@ -194,8 +187,7 @@ def _profile(device: torch.device) -> None:
 
 
 def _line(row: Row) -> str:
-    parts = [f"{row['name']:14} {row['frames']:6} {row['ms']:9.3f} ms", f"through autograd {row['autograd_ms']:.3f}"]
-    parts.append(f"floor {row['floor_ms']:.3f}")
+    parts = [f"{row['name']:14} {row['frames']:6} {row['ms']:9.3f} ms", f"floor {row['floor_ms']:.3f}"]
     for key, text in (("graph_ms", "graph {:.3f}"), ("dense_ms", "dense {:.0f}"), ("extra_mb", "extra {:.0f} MB")):
         if key in row:
             parts.append(text.format(row[key]))

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from colocam.cams import METHODS, extract
+from colocam.cams import classifier_cams, extract
 from colocam.config import Config, load_config
 from colocam.lab.measuring import timing
 from colocam.lab.measuring.record import conditions, headline, keep
@@ -35,7 +35,7 @@ def run(device: str = "cpu", json_path: Path | None = None, config: Config | Non
 
     repeats = 30 if where.type == "cuda" else 3
     times = {"classifier alone": timing.median_ms(alone, where, repeats)}
-    for method in METHODS:
+    for method in classifier_cams():
         times[method] = timing.median_ms(lambda _, method=method: maps(method), where, repeats)  # type: ignore[misc]
     result = {
         **conditions(f"class activation maps, {config.backbone.name}, {size}², {batch} frames a batch", where),

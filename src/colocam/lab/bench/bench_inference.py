@@ -4,6 +4,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,9 +18,9 @@ import torch
 from colocam.boxes import largest_boxes, to_8bit
 from colocam.config import Config, load_config
 from colocam.inference.localizer import Localizer
-from colocam.inference.network import AS_THEY_ARE, Answers, Finish
-from colocam.inference.stages import Maps
-from colocam.inference.torch_network import Parts, TorchNetwork
+from colocam.inference.network import NetworkOutput, PostProcessing, completed, postprocess
+from colocam.inference.stages import MappedFrames, find_candidates, read_passes
+from colocam.inference.torch_network import TorchNetwork
 from colocam.lab.measuring import timing
 from colocam.lab.measuring.record import conditions, headline, keep
 from colocam.lab.measuring.synthetic_frames import make_frames
@@ -46,7 +47,7 @@ def run(
 ) -> Row:
     """Measure, print, and write to ``json_path``.
 
-    On a GPU the paper's network (ResNet50, 28×28 features) and the ordinary one (stride 32), compiled, bfloat16; on a
+    On a GPU the paper's network (ResNet50, 28×28 features) and the ordinary one (stride 32), bfloat16; on a
     CPU that of the preset ``cpu``. Weights are random; maps of one wandering blob stand in for trained ones, since the
     time of the boxes depends on them.
     """
@@ -94,11 +95,8 @@ def _case(row: Row, name: str, config: Config, device: torch.device, frames: int
     # First of all: the threads of the stages would slow the plain loop down in the same process.
     plain = _plain_rate(net.to(device), device, card.size, scenes, frames)
     network = TorchNetwork(net, device, size=card.size)
-    row |= {"name": name, "size": card.size, "batch": network.batch}
-    print(f"{name}, {card.size}², {network.batch} frames at once", flush=True)
-    if device.type == "cuda":
-        _tell(row, "network_eager_per_s", _network_alone(network, card.size))
-        network.compile()
+    row |= {"name": name, "size": card.size, "batch": network.rows}
+    print(f"{name}, {card.size}², {network.rows} frames at once", flush=True)
     _tell(row, "network_per_s", _network_alone(network, card.size))
     stand_in = _Blobs(network, card.size)
     for key, smooth in (("boxes_per_s", "none"), ("steady_boxes_per_s", "offline")):
@@ -116,7 +114,6 @@ def _case(row: Row, name: str, config: Config, device: torch.device, frames: int
 
 
 LINES = {
-    "network_eager_per_s": ("network alone, eager", "frames/s"),
     "network_per_s": ("network alone", "frames/s"),
     "boxes_per_s": ("decoded frames to boxes", "frames/s"),
     "steady_boxes_per_s": ("decoded frames to steady boxes", "frames/s"),
@@ -135,16 +132,16 @@ def _tell(row: Row, key: str, value: float) -> None:
 
 def _network_alone(network: TorchNetwork, size: int) -> float:
     """Frames a second, without copies where there are any; as many batches under way as the stages have."""
-    pictures = _pictures(size, network.batch)
+    pictures = _pictures(size, network.rows)
     if network.device.type == "cuda":
         on_device = network.upload(pictures)
-        return 1e3 * network.batch / timing.median_ms(lambda _: network.infer(on_device), network.device, 30)
+        return 1e3 * network.rows / timing.median_ms(lambda _: network.infer(on_device), network.device, 30)
 
     def some(_: int) -> None:
-        for wait in [network.begin(pictures) for _ in range(4)]:
-            wait()
+        for future in [network.submit(pictures) for _ in range(4)]:
+            future.result()
 
-    return 4e3 * network.batch / timing.median_ms(some, network.device, 3)
+    return 4e3 * network.rows / timing.median_ms(some, network.device, 3)
 
 
 def _median_ms(work: Callable[[], object]) -> float:
@@ -162,22 +159,18 @@ class _Blobs:
 
     def __init__(self, network: TorchNetwork, size: int) -> None:
         self.network = network
-        self.batch = network.batch
-        self.maps = make_frames(max(SCENES, network.batch), size, "noise")[1].numpy()
-        self.levels = to_8bit(self.maps)
+        self.rows = network.rows
+        maps = make_frames(max(SCENES, network.rows), size, "noise")[1]
+        self.maps = (to_8bit(maps) if network.device.type == "cuda" else maps).to(network.device)
 
-    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> Answers:
-        return self.begin(pictures)()
-
-    def begin(self, pictures: npt.NDArray[np.uint8], finish: Finish = AS_THEY_ARE) -> Callable[[], Answers]:
-        answers = self.network.begin(pictures, finish)
-
-        def wait() -> Answers:
-            logits, own, peaks = answers()
-            maps = self.levels if own.dtype == np.uint8 else self.maps
-            return logits, maps[: len(pictures)], peaks
-
-        return wait
+    def submit(self, images: npt.NDArray[np.uint8], /) -> "Future[NetworkOutput]":
+        own = self.network.submit(images)
+        maps = self.maps[: len(images)]
+        if own.done():
+            return completed(own.result()._replace(maps=maps))
+        answer: Future[NetworkOutput] = Future()
+        own.add_done_callback(lambda done: answer.set_result(done.result()._replace(maps=maps)))
+        return answer
 
 
 def _pictures(size: int, count: int) -> npt.NDArray[np.uint8]:
@@ -234,9 +227,8 @@ def _latency(
     localizer = Localizer(_Blobs(network, card.size), card, smooth="online")
 
     def one(number: int) -> None:
-        for batch in localizer.pictures(_video(scenes[number % SCENES :], 1), live=True):
-            for _ in localizer.boxes([Maps(batch, *localizer.network(batch.pictures))]):
-                pass
+        for _ in localizer.stream(_video(scenes[number % SCENES :], 1), live=True):
+            pass
 
     return timing.median_ms(one, device, repeats)
 
@@ -245,29 +237,23 @@ def _parts(
     network: TorchNetwork, stand_in: _Blobs, card: Card, scenes: list[npt.NDArray[np.uint8]], repeats: int
 ) -> Iterator[tuple[str, float]]:
     """Milliseconds a frame of each stage by itself; they overlap, so the slowest sets the pace."""
-    device, batch = network.device, network.batch
+    device, rows, size = network.device, network.rows, card.size
     localizer = Localizer(stand_in, card)
-    (resized,) = localizer.pictures(_video(scenes, batch))
-    maps = Maps(resized, *stand_in(resized.pictures))
-    on_device = network.upload(resized.pictures)
-    answers = network.infer(on_device)
+    (resized,) = read_passes(_video(scenes, rows), size, rows, None, histograms=True)
+    on_device = network.upload(resized.images)
+    output = network.infer(on_device)
+    host = postprocess([stand_in.submit(resized.images).result()], PostProcessing())()
+    mapped = MappedFrames(resized.frames, np.zeros(rows, bool), lambda: host)
     stages: dict[str, Callable[[int], object]] = {
-        "resize": lambda _: list(localizer.pictures(_video(scenes, batch))),
-        "copy": lambda _: _copy(network, resized.pictures, answers),
+        "resize": lambda _: list(read_passes(_video(scenes, rows), size, rows, None, histograms=True)),
+        "copy": lambda _: (network.upload(resized.images), postprocess([output], PostProcessing())()),
         "network": lambda _: network.infer(on_device),
-        "boxes": lambda _: list(localizer.boxes([maps])),
+        "boxes": lambda _: list(find_candidates((one for one in [mapped]), card.threshold, instances=False)),
     }
     for name, stage in stages.items():
-        yield name, timing.median_ms(stage, device, repeats) / batch
+        yield name, timing.median_ms(stage, device, repeats) / rows
     if _has_ffmpeg():
-        yield from _files(localizer, maps, scenes)
-
-
-def _copy(network: TorchNetwork, pictures: npt.NDArray[np.uint8], answers: Parts) -> None:
-    """To the device and back; a CPU has nothing to copy."""
-    network.upload(pictures)
-    if network.device.type == "cuda":
-        network.download(answers[:3], len(pictures))()
+        yield from _files(localizer, scenes)
 
 
 def _has_ffmpeg() -> bool:
@@ -282,14 +268,14 @@ def _has_ffmpeg() -> bool:
     return True
 
 
-def _files(localizer: Localizer, maps: Maps, scenes: list[npt.NDArray[np.uint8]]) -> Iterator[tuple[str, float]]:
+def _files(localizer: Localizer, scenes: list[npt.NDArray[np.uint8]]) -> Iterator[tuple[str, float]]:
     """Decoding H.264, and writing the annotated video and the table."""
     from colocam.inference.sinks import AnnotatedVideo  # noqa: PLC0415
     from colocam.inference.table import LocalizationTable  # noqa: PLC0415
     from colocam.video.reader import VideoInfo, decode  # noqa: PLC0415
     from colocam.video.writer import VideoWriter  # noqa: PLC0415
 
-    told = list(localizer.boxes([maps]))
+    told = list(localizer.stream(_video(scenes, SCENES)))
     with TemporaryDirectory() as folder:
         film = Path(folder) / "film.mp4"
         with VideoWriter(film, WIDTH, HEIGHT) as video:

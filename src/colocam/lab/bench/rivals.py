@@ -1,7 +1,7 @@
-"""Independent implementations of the same products, timed in turn with ours where they are installed.
+"""Independent implementations of the same products, timed in turn with ours if they are installed.
 
-Both are free of the loss around the product, and of the second product that automatic differentiation would add: their
-times are kind to them.
+Only their products are timed, without the loss and without the second product that autograd would need. This favours
+them.
 """
 
 import importlib.metadata
@@ -15,7 +15,7 @@ from torch import Tensor
 from colocam.affinity.reference import gaussian_sum
 from colocam.lab.measuring import timing
 
-# Pairs of pixels that an exact sum may take in one call; of larger products it computes a share of the rows.
+# Pairs of pixels that an exact sum computes in one call; larger products are limited to a sample of the rows.
 _PAIRS = 10**8
 # Rows compared with float64.
 _CHECKED = 200
@@ -40,7 +40,7 @@ class Prepared(NamedTuple):
 
 
 def streaming_sum(features: Tensor, maps: Tensor) -> Prepared:
-    """KeOps: all pairs, exact in float32, nothing stored. Features (N, D), maps (N,)."""
+    """KeOps: the exact sum over all pairs in float32, without storing the matrix. Features (N, D), maps (N,)."""
     import pykeops  # noqa: PLC0415
     from pykeops.torch import Genred  # noqa: PLC0415
 
@@ -56,7 +56,7 @@ def streaming_sum(features: Tensor, maps: Tensor) -> Prepared:
 
 
 def permutohedral_lattice(features: Tensor, maps: Tensor) -> Prepared:
-    """DenseCRF's lattice, on one core of the CPU: one step of its inference multiplies W with S⁰ and S¹."""
+    """DenseCRF's lattice on one CPU core: one step of its inference computes W·S⁰ and W·S¹."""
     from pydensecrf import densecrf, eigen  # noqa: PLC0415
 
     coordinates = np.ascontiguousarray(features.T.cpu().numpy())
@@ -68,17 +68,17 @@ def permutohedral_lattice(features: Tensor, maps: Tensor) -> Prepared:
         crf.setUnaryEnergy(unary)
         crf.addPairwiseEnergy(coordinates, 1.0, normalization=densecrf.NO_NORMALIZATION)
         state, total, _ = crf.startInference()
-        # A matrix of its own making does not tell its size once it is filled.
+        # The matrix that startInference returns loses its shape once it is filled.
         messages = eigen.matrixXf(np.zeros_like(unary))
         crf.stepInference(state, total, messages)
-        # Potts' compatibility turns the product's sign.
+        # The Potts compatibility negates the product.
         background, foreground = torch.from_numpy(-np.array(messages))
         return torch.stack([background + foreground, foreground], dim=1)
 
     return Prepared(step, torch.arange(len(maps)))
 
 
-# Package of the registry, what it does, and how.
+# Package name → what it computes, and the function that prepares it.
 RIVALS: dict[str, tuple[str, Callable[[Tensor, Tensor], Prepared]]] = {
     "pykeops": ("exact streaming sum", streaming_sum),
     "pydensecrf2": ("permutohedral lattice", permutohedral_lattice),
@@ -96,7 +96,7 @@ def compare(name: str, features: Tensor, maps: Tensor, ours: Callable[[int], obj
         repeats: calls of each.
 
     Returns:
-        One row per rival; where it is missing or fails, the row says why.
+        One row per rival; the row of a missing or failing one has the reason.
     """
     rows = []
     for package, (kind, prepare) in RIVALS.items():

@@ -1,4 +1,4 @@
-"""Timing on either device: warm, repeated, the median."""
+"""Timing on CPU and CUDA: the median of repeated calls after a warm-up."""
 
 import statistics
 import time
@@ -8,19 +8,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from colocam.utils.cuda_graphs import capture
+
 WARM = 3
 """Calls before those that are timed."""
 FEWEST, ENOUGH_S = 3, 20.0
-"""A call that takes seconds wavers little: after this time a few of them are enough."""
+"""Least number of timed calls, and seconds after which no more are made: slow calls vary little."""
 
 
 def median_ms(call: Callable[[int], object], device: torch.device, repeats: int) -> float:
-    """Median milliseconds of call(i) as launched from Python, i = 0, 1, … (so that inputs can rotate)."""
+    """Median milliseconds of call(i), i = 0, 1, … (so that inputs can be used in turn)."""
     return in_turn_ms([call], device, repeats)[0]
 
 
 def in_turn_ms(calls: Sequence[Callable[[int], object]], device: torch.device, repeats: int) -> list[float]:
-    """Median milliseconds of several calls that take turns, so that a busy moment of the machine meets them all."""
+    """Median milliseconds of several calls made in turn, so that other load on the machine affects all of them."""
     for call in calls:
         for i in range(WARM):
             call(i)
@@ -46,23 +48,15 @@ def _once_ms(call: Callable[[int], object], i: int, device: torch.device) -> flo
 
 
 def graph_ms(call: Callable[[int], object], device: torch.device, repeats: int) -> float:
-    """Median milliseconds of call(0) replayed as a CUDA graph: the device's work without the launches."""
-    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-    stream.wait_stream(torch.cuda.current_stream(device))
-    with torch.cuda.stream(stream):
-        for _ in range(WARM):
-            call(0)
-    torch.cuda.current_stream(device).wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        kept = call(0)
+    """Median milliseconds of call(0) replayed as a CUDA graph: the time on the device without the launches."""
+    graph, kept = capture(lambda: call(0), device)
     result = median_ms(lambda _: graph.replay(), device, repeats)
     del kept
     return result
 
 
 def empty_autograd_ms(device: torch.device, repeats: int) -> float:
-    """Median milliseconds of a loss that computes nothing and its gradient: what autograd itself takes on this host."""
+    """Median milliseconds of a loss that computes nothing and its gradient: the time of autograd itself."""
     inputs = torch.zeros(1024, device=device, requires_grad=True)
     value, gradient = torch.ones((), device=device), torch.ones(1024, device=device)
 
@@ -73,7 +67,7 @@ def empty_autograd_ms(device: torch.device, repeats: int) -> float:
 
 
 class _Empty(torch.autograd.Function):
-    """Launches as few kernels as a loss can: a copy of its value, and a multiple of its gradient."""
+    """A loss with as few kernels as possible: a copy of its value, and a multiple of its gradient."""
 
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, value: Tensor, gradient: Tensor) -> Tensor:  # noqa: ANN401, ARG004
@@ -94,7 +88,7 @@ def copy_bandwidth(device: torch.device) -> float:
 
 
 def peak_extra_bytes(call: Callable[[int], object], device: torch.device) -> int:
-    """Device memory that call(0) holds at its peak beyond what was allocated before it."""
+    """Peak device memory of call(0) beyond what was allocated before it, in bytes."""
     call(0)
     torch.cuda.synchronize(device)
     torch.cuda.reset_peak_memory_stats(device)

@@ -1,4 +1,4 @@
-"""The cells of a study: the smallest things that are run, each once for each seed, each with a result of its own."""
+"""The cells of a study: the units of work, each run once per seed, with a result of its own."""
 
 import datetime as dt
 import json
@@ -9,52 +9,52 @@ from typing import Any, Protocol
 
 import torch
 
-from colocam.config import Cam as CamName
-from colocam.config import Config, Method
+from colocam.config import Config
 from colocam.errors import ColocamError
+from colocam.evaluation.result import current_corloc, plain
 from colocam.evaluation.run_evaluation import evaluate, measure, methods_of_run
+from colocam.evaluation.titles import method_title
+from colocam.evaluation.training_log import is_number, read_metrics
 from colocam.lab.study.workplace import Lab, device_name, digest, stage1_config
-from colocam.report.curves import read_metrics
-from colocam.report.evaluation_rows import is_number, method_title
 from colocam.utils.files import write_json
 
 Result = dict[str, Any]
 
 
 class CannotRunError(ColocamError):
-    """A cell needs something that is not here, such as weights; the table says so in words and the study goes on."""
+    """A cell needs something that is missing, such as weights; the study notes it and continues."""
 
 
 class Cell(Protocol):
-    """What a study runs; equal cells are the same cell. A result is plain JSON."""
+    """A unit of work of a study. Equal cells share their result, which is plain JSON."""
 
     @property
     def label(self) -> str:
-        """A name for people, and for the folder."""
+        """Name for messages and for the folder."""
 
     @property
     def seeded(self) -> bool:
         """Whether the result depends on the seed."""
 
     def identity(self, lab: Lab, seed: int) -> Result:
-        """All that the result depends on, as plain JSON."""
+        """Everything that the result depends on, as plain JSON."""
 
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:
-        """Do the work; ``folder`` is the cell's own."""
+        """Compute the result; ``folder`` belongs to this cell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cam:
-    """A class activation map of stage 1's classifier, measured: ``{"corloc": {protocol: …}}``."""
+    """Evaluate a CAM of stage 1's classifier: ``{"corloc": {protocol: …}}``."""
 
-    name: CamName = "layercam"
+    name: str = "layercam"
     overrides: tuple[str, ...] = ()
 
     seeded = True
 
     @property
     def label(self) -> str:
-        """The method and what is changed."""
+        """The method and the changed keys."""
         return label(method_title(self.name), self.overrides)
 
     def identity(self, lab: Lab, seed: int) -> Result:
@@ -62,23 +62,23 @@ class Cam:
         return {"cam": self.name, **lab.identity(stage1_config(lab.config(self.overrides, seed)))}
 
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:  # noqa: ARG002 - the cells' signature
-        """Measure on the test frames."""
+        """Evaluate on the test frames."""
         evaluation_set = lab.evaluation_set(lab.stage1(lab.config(self.overrides, seed)))
-        _, _, corloc = measure(evaluation_set, methods_of_run(evaluation_set.run, [self.name])[self.name])
-        return {"corloc": corloc}
+        found = measure(evaluation_set, methods_of_run(evaluation_set.run, [self.name])[self.name])
+        return {"corloc": plain(found.corloc)}
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A trained decoder, measured: ``{"corloc": {protocol: …}, "coloc": …}``.
+    """Train a decoder and evaluate it: ``{"corloc": {protocol: …}, "coloc": …}``.
 
     Attributes:
-        method: what is trained.
+        method: the trained method.
         overrides: ``key=value`` of the configuration.
-        draws: the seed draws which clips are left out instead of seeding the training.
+        draws: the seed samples the clips that are left out instead of seeding the training.
     """
 
-    method: Method = "colocam"
+    method: str = "colocam"
     overrides: tuple[str, ...] = ()
     draws: bool = False
 
@@ -86,27 +86,27 @@ class Trained:
 
     @property
     def label(self) -> str:
-        """The method and what is changed."""
+        """The method and the changed keys."""
         return label(method_title(self.method), self.overrides)
 
     def config(self, lab: Lab, seed: int) -> Config:
-        """The cell's whole configuration."""
+        """The configuration of the cell."""
         draw = (f"localizer.leave_out_draw={seed}",) if self.draws else ()
         return lab.config((*self.overrides, *draw), 0 if self.draws else seed, (self.method,))
 
     def identity(self, lab: Lab, seed: int) -> Result:
-        """The whole configuration and the data."""
+        """The configuration and the data."""
         return {"trained": self.method, **lab.identity(self.config(lab, seed))}
 
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:
-        """Train on the shared stage 1 and measure on the test frames; ``folder`` becomes a run folder."""
+        """Train on the shared stage 1 and evaluate on the test frames; ``folder`` becomes a run folder."""
         config = self.config(lab, seed)
         lab.train(config, folder, lab.stage1(config))
         found = evaluate(folder, lab.data.truth, cams=(), device=lab.device)
         result = {
-            "corloc": found[self.method],
-            "data": found["data"],
-            "classification": found["classification"]["accuracy"],
+            "corloc": plain(found.methods[self.method]),
+            "data": found.data.to_json(),
+            "classification": found.classification and found.classification.accuracy,
             "coloc": _mean_term(folder / "metrics.jsonl", "coloc"),
         }
         _tidy(folder, self.method, model=config == lab.config((), seed, (self.method,)))
@@ -114,13 +114,13 @@ class Trained:
 
 
 def run_cell(lab: Lab, cell: Cell, seed: int) -> tuple[Path, Result]:
-    """The folder and the result of a cell; what was finished once is read, never run again.
+    """Folder and result of a cell; a finished cell is read, not run again.
 
-    To the cell's own result come ``date``, ``device`` and the version of ``torch``.
+    ``date``, ``device`` and the version of ``torch`` are added to the result.
     """
     seed = seed if cell.seeded else 0
     cells, name = lab.work / "cells", digest(cell.identity(lab, seed))
-    # another study may have begun the same cell under another label
+    # Another study may have started the same cell under another label.
     folder = next(cells.glob(f"*-{name}"), cells / f"{slug(cell.label)}-{name}")
     path = folder / "result.json"
     if not path.is_file():
@@ -131,30 +131,32 @@ def run_cell(lab: Lab, cell: Cell, seed: int) -> tuple[Path, Result]:
         result: Result = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ColocamError(f"{path} is damaged ({error}): delete {folder} to run this cell again") from error
+    if "corloc" in result:  # results of earlier versions have format 1
+        result["corloc"] = {protocol: current_corloc(cell) for protocol, cell in result["corloc"].items()}
     return folder, result
 
 
 def label(name: str, overrides: tuple[str, ...]) -> str:
-    """``name`` with the last parts of the changed keys."""
+    """``name`` with the changed keys, without their sections."""
     changes = ", ".join(f"{key.rpartition('.')[2]}={value}" for key, _, value in (o.partition("=") for o in overrides))
     return f"{name}, {changes}" if changes else name
 
 
 def slug(name: str) -> str:
-    """``name`` in characters that every file system takes."""
+    """``name`` in characters that every file system accepts."""
     return "-".join("".join(c if c.isalnum() and c.isascii() else " " for c in name.lower()).split())[:60]
 
 
 def _mean_term(path: Path, term: str) -> float | None:
-    """Mean of a loss term over all training steps, as it entered the sum; None where it did not."""
+    """Mean of a weighted loss term over all training steps; None where the term was not used."""
     values = [float(record[term]) for record in read_metrics(path) if is_number(record.get(term))]
     return sum(values) / len(values) if values else None
 
 
-def _tidy(folder: Path, method: Method, *, model: bool) -> None:
-    """Remove what only an unfinished run needs; hundreds of cells would fill a disk with their weights.
+def _tidy(folder: Path, method: str, *, model: bool) -> None:
+    """Remove the checkpoints of a finished run: those of hundreds of cells would fill a disk.
 
-    The model itself is kept where nothing was changed: it may be looked at.
+    The model is kept where no key was changed, since the study ``visual`` uses it.
     """
     shutil.rmtree(folder / "classifier", ignore_errors=True)
     shutil.rmtree(folder / method, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Cells that ask CLIP-ES, where someone has its weights."""
+"""Cells of CLIP-ES, which need its weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,23 +9,24 @@ import numpy as np
 import torch
 
 from colocam.errors import ColocamError
+from colocam.evaluation.result import plain
 from colocam.evaluation.run_evaluation import measure
 from colocam.lab.measuring import timing
 from colocam.lab.study.cells import CannotRunError, Result
 from colocam.lab.study.workplace import Lab, stage1_config
 from colocam.maps.mapper import Mapper, cam_mapper
-from colocam.metrics import PROTOCOLS
+from colocam.metrics import PROTOCOLS, CorLoc
 
 Label = Literal["given", "predicted", "average"]
 
 
 @dataclass(frozen=True, slots=True)
 class ClipRow:
-    """CLIP-ES, measured: ``{"corloc": {protocol: …}}``, with a given class also ``ms``, the time of one frame.
+    """Evaluate CLIP-ES: ``{"corloc": {protocol: …}}``, with a given class also ``ms``, the time of one frame.
 
     Attributes:
-        label_from: the class asked for: the video's tag, what our classifier predicts, or each tag in turn, CorLoc
-            averaged.
+        label_from: class of the maps: the video's tag, the prediction of our classifier, or each tag in turn with
+            CorLoc averaged.
         background: with the list of backgrounds.
         refine: refined by CLIP's attention.
     """
@@ -36,7 +37,7 @@ class ClipRow:
 
     @property
     def seeded(self) -> bool:
-        """Only the classifier has a seed."""
+        """Whether the classifier, which has a seed, chooses the class."""
         return self.label_from == "predicted"
 
     @property
@@ -45,7 +46,7 @@ class ClipRow:
         return f"CLIP-ES, {self.label_from}{', background' * self.background}{', refined' * self.refine}"
 
     def identity(self, lab: Lab, seed: int) -> Result:
-        """CLIP by its path, the options, and stage 1, whose classifier may choose the class."""
+        """The path of CLIP, the options, and stage 1, whose classifier may choose the class."""
         clip = lab.config().clip
         return {
             "clip": clip.model and str(clip.model),
@@ -55,7 +56,7 @@ class ClipRow:
         }
 
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:  # noqa: ARG002 - the cells' signature
-        """Measure on the test frames."""
+        """Evaluate on the test frames."""
         clip = lab.config().clip
         if clip.model is None:
             raise CannotRunError(
@@ -75,14 +76,14 @@ class ClipRow:
             device=evaluation_set.run.device,
         )
         if self.label_from == "average":
-            constant = [measure(evaluation_set, _constant(clip_es, number, size))[2] for number in range(len(tags))]
+            constant = [measure(evaluation_set, _constant(clip_es, c, size)).corloc for c in range(len(tags))]
             return {"corloc": _mean_over(constant)}
         classifier = evaluation_set.run.classifier()
 
         def maps(frames: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
             return clip_es(frames, classes if self.label_from == "given" else classifier(frames).logits.argmax(1))
 
-        result: Result = {"corloc": measure(evaluation_set, cam_mapper(maps, size))[2]}
+        result: Result = {"corloc": plain(measure(evaluation_set, cam_mapper(maps, size)).corloc)}
         if self.label_from == "given":
             frames, classes = next(evaluation_set.evaluated.samples.batches(size, evaluation_set.run.device, batch=1))
             repeats = 3 if lab.smoke else 20
@@ -90,16 +91,16 @@ class ClipRow:
         return result
 
 
-def _constant(clip_es: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], number: int, size: int) -> Mapper:
-    return cam_mapper(lambda frames, classes: clip_es(frames, torch.full_like(classes, number)), size)
+def _constant(clip_es: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], tag: int, size: int) -> Mapper:
+    return cam_mapper(lambda frames, classes: clip_es(frames, torch.full_like(classes, tag)), size)
 
 
-def _mean_over(results: list[Result]) -> Result:
-    """Mean of CorLoc over the classes that were asked for, per protocol."""
+def _mean_over(results: list[dict[str, CorLoc]]) -> Result:
+    """Mean of CorLoc over the constant classes, per protocol."""
     if not results:
         raise ColocamError("CLIP-ES needs at least one tag")
     return {
-        protocol: {"average": float(np.mean([result[protocol]["average"] for result in results]))}
+        protocol: {"average": float(np.mean([result[protocol].average for result in results]))}
         for protocol in PROTOCOLS
         if protocol in results[0]
     }

@@ -1,4 +1,4 @@
-"""Cells that measure time and size: of a frame, a step, the colour term. Weights are random: time does not mind."""
+"""Cells that measure time and size of a frame, a step and the colour term, with random weights."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from colocam.cams import METHODS, extract
+from colocam.cams import CAMS, extract
 from colocam.config import Config
 from colocam.inference.torch_network import TorchNetwork
-from colocam.lab.bench import bench_train
 from colocam.lab.measuring import timing
 from colocam.lab.measuring.synthetic_frames import make_frames
+from colocam.lab.measuring.training_step import both_stages, default_steps, whole_step
 from colocam.lab.study.cells import Result
 from colocam.lab.study.workplace import Lab, device_name
 from colocam.losses import CoLocLoss
@@ -23,14 +23,14 @@ from colocam.utils.progress import say
 
 CLASSES = 10
 THROUGHPUT_BATCH = 64
-"""Frames at once, where frames a second are counted."""
+"""Batch size for frames per second."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameTime:
-    """Milliseconds of one frame at the model's size, by itself: ``{"ms": …}``.
+    """Milliseconds of a single frame at the model's size: ``{"ms": …}``.
 
-    ``method`` is a CAM, or ``localizer`` for every trained method: they are one network.
+    ``method`` is a CAM, or ``localizer`` for the trained methods, which share one network.
     """
 
     method: str
@@ -39,7 +39,7 @@ class FrameTime:
 
     @property
     def label(self) -> str:
-        """What is timed."""
+        """Title of the measurement."""
         return f"time per frame, {self.method}"
 
     def identity(self, lab: Lab, seed: int) -> Result:  # noqa: ARG002 - the cells' signature
@@ -54,7 +54,7 @@ class FrameTime:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The complexity table's column of one method, ``layercam`` or ``colocam``, by the names of ``published.yaml``."""
+    """Column of the complexity table for ``layercam`` or ``colocam``, with the keys of ``published.yaml``."""
 
     method: str
 
@@ -62,11 +62,11 @@ class Cost:
 
     @property
     def label(self) -> str:
-        """What is measured."""
+        """Title of the measurement."""
         return f"cost, {self.method}"
 
     def identity(self, lab: Lab, seed: int) -> Result:  # noqa: ARG002
-        """Network, size and device; the losses of a step, too."""
+        """Network, size, device and the configuration of a step."""
         return {"cost": self.method, "config": lab.config().model_dump(mode="json"), **_network(lab)}
 
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:  # noqa: ARG002
@@ -78,9 +78,9 @@ class Cost:
         batch = 4 if lab.smoke else THROUGHPUT_BATCH
         flops = network.flops(kind)
         sizes = [parameter.numel() for parameter in module.parameters()]
-        # within the localizer the classifier is frozen; by itself, as LayerCAM has it, all of it learns
+        # Within the localizer the classifier is frozen; alone, for LayerCAM, all of it is trained.
         learnable = [p.numel() for p in network.net.decoder.parameters()] if self.method == "colocam" else sizes
-        say(f"{self.label}: a step")  # minutes on a CPU
+        say(f"{self.label}: a step")  # takes minutes on a CPU
         step_ms = self._step(config, device, smoke=lab.smoke)
         say(f"{self.label}: one frame, then {batch} at once")
         return {
@@ -98,10 +98,10 @@ class Cost:
     def _step(self, config: Config, device: torch.device, *, smoke: bool) -> float:
         """Milliseconds of one SGD step: stage 2 with all its losses, or the classifier's."""
         plain = config.model_copy(update={"backbone": untrained(config)})
-        with bench_train.both_stages(plain, device) as (stage1, stage2, _):
+        with both_stages(plain, device) as (stage1, stage2, _):
             task = stage2 if self.method == "colocam" else stage1
-            steps = 2 if smoke else bench_train.default_steps(device)
-            return float(bench_train.whole_step(task, device, steps)["step_ms"])
+            steps = 2 if smoke else default_steps(device)
+            return float(whole_step(task, device, steps)["step_ms"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class LossTime:
 
     @property
     def label(self) -> str:
-        """What is timed."""
+        """Title of the measurement."""
         return f"colour term, {self.device}, n = {self.n}"
 
     def identity(self, lab: Lab, seed: int) -> Result:  # noqa: ARG002
@@ -138,9 +138,9 @@ class LossTime:
 
 
 class Network:
-    """A classifier and its decoder with random weights, to be timed and counted.
+    """A classifier and its decoder with random weights.
 
-    CAMs are timed as the evaluation computes them, the localizer as ``colocam localize`` runs it; frames are on the
+    CAMs are timed as the evaluation computes them, the localizer as ``colocam localize`` runs it. Frames are on the
     device.
     """
 
@@ -151,12 +151,12 @@ class Network:
     def milliseconds(self, kind: str, batch: int, repeats: int) -> float:
         """Median time of ``batch`` frames."""
         frames = make_frames(batch, self.size, "scene")[0].to(self.device)
-        if kind in METHODS:
-            pictures = frames.float()
-            return timing.median_ms(lambda _: self._maps(kind, pictures), self.device, repeats)
+        if kind in CAMS:
+            images = frames.float()
+            return timing.median_ms(lambda _: self._maps(kind, images), self.device, repeats)
         network = TorchNetwork(self.net, self.device, size=self.size)
-        pictures = frames.to(memory_format=torch.channels_last)
-        return timing.median_ms(lambda _: network.infer(pictures), self.device, repeats)
+        images = frames.to(memory_format=torch.channels_last)
+        return timing.median_ms(lambda _: network.infer(images), self.device, repeats)
 
     def flops(self, kind: str) -> int:
         """Floating-point operations of one frame: convolutions and matrix products, two for each multiply-add."""
@@ -167,7 +167,7 @@ class Network:
 
     def _maps(self, kind: str, frames: torch.Tensor) -> Any:  # noqa: ANN401 - only its time counts
         with torch.no_grad(), torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            if kind in METHODS:
+            if kind in CAMS:
                 return extract(
                     kind, self.net.classifier, frames, torch.zeros(len(frames), dtype=torch.int64).to(self.device)
                 )

@@ -1,12 +1,12 @@
-"""Typical failures, found by rule: what the paper shows by hand."""
+"""Typical failures, found by rule; the paper shows examples chosen by hand."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from colocam.boxes.iou import iou
 from colocam.data.samples import Boxes
-from colocam.temporal.path import iou
 from colocam.types import Float64Array
 
 HIT, MISS = 0.5, 0.1
@@ -19,7 +19,7 @@ RULES = {
 }
 """Group of the gallery → its rule in words."""
 SHOWN = 3
-"""Examples of a kind, each of another clip."""
+"""Examples per kind, each of another clip."""
 
 
 def find_failures(
@@ -29,14 +29,14 @@ def find_failures(
     true_boxes: Sequence[Boxes],
     clips: npt.NDArray[np.int64],
 ) -> dict[str, list[int]]:
-    """Frames that each rule names, in order; of a sudden shift the second frame.
+    """Indices of the frames that match each rule, in order; of a sudden shift the second frame.
 
     Args:
-        boxes: (N, 4) predicted corners in model pixels, not-a-number where there is none.
-        ious: (N,) with the best true box; not-a-number without the object.
+        boxes: (N, 4) predicted corners in model pixels, NaN where there is none.
+        ious: (N,) with the best true box; NaN without the object.
         cam_ious: (N,) the same for the class activation map.
         true_boxes: (k, 4) of each frame.
-        clips: (N,) number of the clip; frames of a clip stand together, in order.
+        clips: (N,) index of the clip; frames of a clip are consecutive and in order.
     """
     found: dict[str, list[int]] = {group: [] for group in RULES}
     has_box: npt.NDArray[np.bool_] = np.isfinite(boxes.sum(1))
@@ -50,13 +50,13 @@ def find_failures(
         if ious[i] < MISS and cam_ious[i] < MISS:
             found[WRONG].append(i)
         neighbours = i > 0 and clips[i] == clips[i - 1] and has_box[i] and has_box[i - 1] and len(true_boxes[i - 1]) > 0
-        if neighbours and iou(boxes[i][None], boxes[i - 1][None])[0] < HIT <= _best(true, true_boxes[i - 1]):
+        if neighbours and iou(boxes[i], boxes[i - 1]) < HIT <= _best(true, true_boxes[i - 1]):
             found[SHIFT].append(i)
     return found
 
 
 def examples(found: dict[str, list[int]], clips: npt.NDArray[np.int64]) -> list[tuple[int, str]]:
-    """A few frames of each kind, the first of each clip; before a sudden shift its frame of departure."""
+    """A few frames of each kind, the first of each clip; for a sudden shift also the frame before it."""
     chosen: list[tuple[int, str]] = []
     for group, frames in found.items():
         first = list(dict.fromkeys(int(clips[i]) for i in frames))[:SHOWN]
@@ -75,5 +75,4 @@ def _inside(true: Boxes, box: Float64Array) -> Float64Array:
 
 def _best(first: Boxes, second: Boxes) -> float:
     """The largest IoU between boxes of two frames."""
-    a, b = np.repeat(first, len(second), 0), np.tile(second, (len(first), 1))
-    return float(iou(a.astype(np.float64), b.astype(np.float64)).max())
+    return float(iou(first[:, None], second[None]).max())

@@ -1,25 +1,23 @@
-"""What the finished cells of a study say, and what is read off them."""
+"""Results of the finished cells of a study, and the tables and figures made of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from colocam.evaluation.training_log import is_number
 from colocam.lab.study.cells import Cell, Result
 from colocam.lab.study.study_figures import Bars, Drawing, Series
 from colocam.lab.study.study_tables import Entry, Measured, Table, order_note
-from colocam.metrics import PROTOCOLS
-from colocam.report.evaluation_rows import is_number
+from colocam.metrics.protocols import PROTOCOLS, PUBLISHED_PROTOCOL
 from colocam.report.gallery import Group
 
-PUBLISHED_PROTOCOL = "oracle-per-class"
-"""Who chose the threshold in the paper: the test boxes, for each class."""
 SHOWN = (PUBLISHED_PROTOCOL, "tags-only")
-"""Protocols that figures show: the published one, and what a user without any box gets."""
+"""Protocols in figures: the published one, and the one that uses no box."""
 
 
 @dataclass(slots=True)
 class Results:
-    """Results by cell and seed; cells that could not run say why."""
+    """Results by cell and seed, folders of the cells, and reasons of cells that could not run."""
 
     found: dict[Cell, dict[int, Result]] = field(default_factory=dict)
     folders: dict[Cell, Path] = field(default_factory=dict)
@@ -40,14 +38,14 @@ class Results:
                 values.append(float(at))
         return Measured(tuple(values)) if values else None
 
-    def corloc(self, cell: Cell, protocol: str = PUBLISHED_PROTOCOL, tag: str = "average") -> Measured | None:
+    def corloc(self, cell: Cell, protocol: str = PUBLISHED_PROTOCOL, tag: str | None = None) -> Measured | None:
         """CorLoc in percent under a protocol: mean over classes, or of one class."""
-        return self.value(cell, "corloc", protocol, tag)
+        return self.value(cell, "corloc", protocol, *(["average"] if tag is None else ["classes", tag]))
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a study ends in: tables, the first being the main one, drawings, examples and remarks."""
+    """Output of a study: tables (the main one first), figures, remarks and groups of examples."""
 
     tables: Sequence[Table]
     drawings: Sequence[Drawing]
@@ -56,7 +54,7 @@ class Findings:
 
 
 Rows = Sequence[tuple[str, Cell]]
-"""Name and cell of each row."""
+"""Title and cell of each row."""
 Columns = Mapping[str, Sequence[Entry]]
 """Title and entries of further columns."""
 
@@ -72,7 +70,7 @@ def corloc_table(results: Results, rows: Rows, published: Columns, first: str = 
 
 
 def corloc_bars(results: Results, rows: Rows, published: Columns) -> Bars:
-    """The same as bars: ours under the published protocol and without any box, the published numbers beside them."""
+    """Bars: our results under the protocols of ``SHOWN`` beside the published numbers."""
     names = tuple(name for name, _ in rows)
     ours = [
         Series(f"ours, {protocol}", tuple(results.corloc(cell, protocol) for _, cell in rows)) for protocol in SHOWN
@@ -82,7 +80,7 @@ def corloc_bars(results: Results, rows: Rows, published: Columns) -> Bars:
 
 
 def corloc_findings(results: Results, rows: Rows, published: Columns, first: str = "method") -> Findings:
-    """Table, bars, and whether our order of the rows is the published one: all that most studies need."""
+    """Table, bars, and whether our ranking of the rows is the published one: the output of most studies."""
     names = [name for name, _ in rows]
     ours = [results.corloc(cell) for _, cell in rows]
     return Findings(

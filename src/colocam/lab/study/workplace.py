@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from colocam.config import ClipModel, Config, LocalizerStage, Method, load_config
+from colocam.config import ClipModel, Config, load_config
 from colocam.data.catalogue import read_catalogue
 from colocam.evaluation.run_evaluation import EvaluationSet, open_evaluation_set
 from colocam.lab.measuring.record import conditions
@@ -69,7 +69,7 @@ class Lab:
         """All values of a study, or the first ones of a smoke test."""
         return values[:smoke] if self.smoke else values
 
-    def config(self, overrides: tuple[str, ...] = (), seed: int = 0, methods: tuple[Method, ...] = ()) -> Config:
+    def config(self, overrides: tuple[str, ...] = (), seed: int = 0, methods: tuple[str, ...] = ()) -> Config:
         """The configuration of a cell: preset, file, the user's changes, then the cell's."""
         own = (*overrides, f"seed={seed}", f"methods=[{', '.join(methods)}]")
         return load_config(self.preset, self.config_file, [*(SMOKE if self.smoke else ()), *self.overrides, *own])
@@ -127,9 +127,8 @@ class Lab:
 
 
 def stage1_config(config: Config) -> Config:
-    """``config`` with nothing in it that stage 1 does not read, save the decoder, which is checked beforehand."""
-    localizer = LocalizerStage(decoder=config.localizer.decoder)
-    return _without_clip(config.model_copy(update={"methods": (), "localizer": localizer}))
+    """The configuration of a run that trains stage 1 alone and stores its CAMs, for which it may need CLIP."""
+    return _without_clip(config.stage1().model_copy(update={"clip": config.clip}))
 
 
 def device_name(device: torch.device) -> str:

@@ -1,31 +1,31 @@
-"""All methods side by side, and the published rows of those that nobody can run."""
+"""All methods side by side, and the published rows of methods that cannot be run here."""
 
 from collections.abc import Sequence
 
-from colocam.cams import METHODS
+from colocam.cams import classifier_cams
+from colocam.evaluation.titles import method_title
 from colocam.lab.study.cells import Cam, Cell, Result, Trained
 from colocam.lab.study.clip_cells import ClipRow
 from colocam.lab.study.clocks import FrameTime
 from colocam.lab.study.published import published
 from colocam.lab.study.recipe import Study
-from colocam.lab.study.results import PUBLISHED_PROTOCOL, Findings, Results, corloc_bars
+from colocam.lab.study.results import SHOWN, Findings, Results, corloc_bars
 from colocam.lab.study.study_tables import Entry, Table, order_note
 from colocam.lab.study.workplace import Lab
-from colocam.metrics import PROTOCOLS, RESERVED
-from colocam.report.evaluation_rows import method_title
+from colocam.metrics.protocols import PROTOCOLS, PUBLISHED_PROTOCOL
 
 CELLS: dict[str, tuple[str, Cell, Cell]] = {
-    **{name: (method_title(name), Cam(name), FrameTime(name)) for name in METHODS},
+    **{name: (method_title(name), Cam(name), FrameTime(name)) for name in classifier_cams()},
     "fcam": ("F-CAM", Trained("fcam"), FrameTime("localizer")),
     "clip-es": ("CLIP-ES", ClipRow(), ClipRow()),
     "tcam": ("TCAM", Trained("tcam"), FrameTime("localizer")),
     "colocam": ("CoLo-CAM", Trained("colocam"), FrameTime("localizer")),
 }
-"""Key in published.yaml → name, cell, and the cell of its time."""
+"""Key in published.yaml → title, cell, and the cell of its time."""
 
 
 def cells(lab: Lab) -> Sequence[Cell]:  # noqa: ARG001 - the same on all data
-    """What runs."""
+    """All cells and their times."""
     return list(dict.fromkeys(cell for _, *both in CELLS.values() for cell in both))
 
 
@@ -68,10 +68,10 @@ def _averages(results: Results) -> Table:
 
 def _classes(results: Results) -> Table:
     found: Result = next((run["corloc"] for _, cell, _ in CELLS.values() for run in results.of(cell)), {})
-    tags = tuple(tag for tag in found.get(PUBLISHED_PROTOCOL, {}) if tag not in RESERVED)
+    tags = tuple(found.get(PUBLISHED_PROTOCOL, {}).get("classes", ()))
     lines = [
         (f"{name}, {protocol}", *(results.corloc(cell, protocol, tag) for tag in tags))
-        for protocol in (PUBLISHED_PROTOCOL, "tags-only")
+        for protocol in SHOWN
         for name, cell, _ in CELLS.values()
         if results.of(cell)
     ]
@@ -103,6 +103,6 @@ STUDY = Study(
         "CoLo-CAM's seeds, colour mean and focus are those of the configuration; the study losses has its term alone.",
         "GradCAM and XGradCAM are one map here, and so are GradCAM++ and Smooth-GradCAM++ (docs/cams.md).",
         "Time: one frame on the device; CAMs as 'colocam evaluate' computes them, decoders as 'colocam localize' does.",
-        "Rows marked 'quoted' are numbers of the paper; nobody can run these methods here.",
+        "Rows marked 'quoted' are numbers of the paper; these methods are not implemented here.",
     ),
 )

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from colocam.boxes import largest_boxes
 from colocam.data.samples import Boxes
+from colocam.evaluation.cases import choose_cases, save_cases
 from colocam.evaluation.run_evaluation import EvaluationSet, measure, methods_of_run
 from colocam.lab.study.cells import Cam, Cell, Result, Trained, run_cell
 from colocam.lab.study.failures import RULES, examples, find_failures
@@ -18,7 +19,6 @@ from colocam.lab.study.study_figures import Pictures
 from colocam.lab.study.study_tables import Table
 from colocam.lab.study.workplace import Lab
 from colocam.metrics import best_overlaps
-from colocam.report.cases import choose_cases, save_cases
 from colocam.report.gallery import gallery
 from colocam.run import open_run
 from colocam.types import Levels
@@ -28,29 +28,29 @@ CAM, TRAINED = Cam("layercam"), (Trained("tcam"), Trained("colocam"))
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Frames with the maps of LayerCAM, TCAM and CoLo-CAM (seed 0), written to cases.npz; returns how many fail how."""
+    """Write examples of LayerCAM, TCAM and CoLo-CAM (seed 0) to cases.npz and count the failures of each kind."""
 
     seeded = False
 
     @property
     def label(self) -> str:
-        """What is looked for."""
+        """Title of the cell."""
         return "examples and failures"
 
     def identity(self, lab: Lab, seed: int) -> Result:
-        """Those of the methods."""
+        """Identities of the methods."""
         return {"examples": [cell.identity(lab, seed) for cell in (CAM, *TRAINED)]}
 
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:
-        """Measure the three methods on the test frames and choose."""
+        """Evaluate the three methods on the test frames and choose examples."""
         runs = {cell.method: run_cell(lab, cell, seed)[0] for cell in TRAINED}
         evaluation_set = lab.evaluation_set(lab.stage1(lab.config((), seed)))
         mappers = methods_of_run(evaluation_set.run, [CAM.name])
         for method, run in runs.items():
             mappers[method] = methods_of_run(open_run(run, lab.device), [])[method]
-        maps, thresholds = {}, {}
-        for name, mapper in mappers.items():
-            maps[name], thresholds[name], _ = measure(evaluation_set, mapper)
+        found = {name: measure(evaluation_set, mapper) for name, mapper in mappers.items()}
+        maps = {name: method.maps for name, method in found.items()}
+        thresholds = {name: method.threshold for name, method in found.items()}
         samples, true = evaluation_set.evaluated.samples, evaluation_set.evaluated.boxes
         boxes, ious = _boxes(evaluation_set, maps["colocam"], thresholds["colocam"])
         _, cam_ious = _boxes(evaluation_set, maps[CAM.name], thresholds[CAM.name])
@@ -79,7 +79,7 @@ class Examples:
 def _boxes(
     evaluation_set: EvaluationSet, maps: Levels, threshold: float
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """(N, 4) boxes, not-a-number where there is none, and (N,) IoU, not-a-number without the object."""
+    """(N, 4) boxes, NaN where there is none, and (N,) IoU, NaN without the object."""
     true: list[Boxes] = evaluation_set.evaluated.boxes
     present = evaluation_set.evaluated.present
     boxes, found = largest_boxes(maps, threshold)
@@ -90,12 +90,12 @@ def _boxes(
 
 
 def cells(lab: Lab) -> Sequence[Cell]:  # noqa: ARG001 - the same on all data
-    """The examples, which train what they need of seed 0."""
+    """The examples; they train the methods of seed 0."""
     return [Examples()]
 
 
 def read(lab: Lab, results: Results) -> Findings:  # noqa: ARG001
-    """Pictures, and how often each failure occurs."""
+    """Images, and the number of failures of each kind."""
     cell = Examples()
     groups = gallery(results.folders[cell] / "cases.npz") if cell in results.folders else []
     found: Result = next(iter(results.of(cell)), {"failures": {}, "frames": 0})

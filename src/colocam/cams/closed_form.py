@@ -1,0 +1,69 @@
+"""CAM, Grad-CAM, Grad-CAM++ and LayerCAM of a classifier with average pooling and a linear head, in closed form.
+
+The classifier's logit of a class is ``y = Σ_k w_k mean(A_k) + b`` with the last feature map A, (K, h, w), and the
+class's row w of the head. The gradient ``∂y/∂A_k = w_k / (h·w)`` is therefore known without a backward pass, and each
+map is one sum over channels.
+
+All functions take features (…, K, h, w) and one vector of channels (…, K) per map, and return (…, h, w). Leading
+dimensions broadcast: ``cam(features, weights[classes])`` maps one class per frame, ``cam(features[:, None], weights)``
+maps every class of every frame, (B, classes, h, w).
+"""
+
+import torch
+from torch import Tensor
+
+
+def cam(features: Tensor, weights: Tensor) -> Tensor:
+    """CAM (Zhou et al., CVPR 2016): ``M = Σ_k w_k A_k``, how much each position adds to ``h·w · (y − b)``.
+
+    Signed: positions that speak against the class are negative.
+
+    Args:
+        features: A (…, K, h, w).
+        weights: w (…, K), the class's row of the head.
+    """
+    return torch.einsum("...khw,...k->...hw", features, weights)
+
+
+def gradcam(features: Tensor, gradient: Tensor) -> Tensor:
+    """Grad-CAM (Selvaraju et al., ICCV 2017): ``M = ReLU( Σ_k ω_k A_k )``, ``ω_k = 1/(h·w) Σ_ij ∂y/∂A_k,ij``.
+
+    The gradient is the same at all positions, so ω is the gradient itself. XGrad-CAM (Fu et al., BMVC 2020),
+    ``ω_k = Σ_ij A_k,ij · ∂y/∂A_k,ij / Σ_ij A_k,ij``, has the same ω and hence the same map.
+
+    Args:
+        features: A (…, K, h, w).
+        gradient: ∂y/∂A_k (…, K), up to a positive factor, which scales the map.
+    """
+    return cam(features, gradient).clamp(min=0)
+
+
+def layercam(features: Tensor, gradient: Tensor) -> Tensor:
+    """LayerCAM (Jiang et al., IEEE TIP 2021): ``M = ReLU( Σ_k ReLU(∂y/∂A_k) ⊙ A_k )``.
+
+    Args:
+        features: A (…, K, h, w).
+        gradient: ∂y/∂A_k (…, K), up to a positive factor, which scales the map.
+    """
+    return cam(features, gradient.clamp(min=0)).clamp(min=0)
+
+
+def gradcam_pp(features: Tensor, weights: Tensor) -> Tensor:
+    """Grad-CAM++ (Chattopadhyay et al., WACV 2018): ``M = ReLU( Σ_k ω_k A_k )``, ``ω_k = Σ_ij α_k,ij ReLU(g_k,ij)``.
+
+    ``α = g² / (2g² + g³ Σ_ab A_k,ab)`` with ``g = ∂y/∂A``. The paper's score is exp(y), whose n-th derivative is
+    ``exp(y) gⁿ``; the common factor exp(y) of ω is left out, since min–max removes it. With ``g_k = w_k / (h·w)``,
+    ``α_k = 1 / (2 + w_k mean(A_k))`` and ``ω_k = ReLU(w_k) / (2 + w_k mean(A_k))``. For features ≥ 0 the denominator is
+    at least 2; where signed features make it 0, the channel is left out.
+
+    Smooth Grad-CAM++ (Omeiza et al., 2019) averages the derivatives over noisy copies of the frame. Noise only changes
+    their common factor exp(y), so its map is the same for any number of copies and any noise. (That paper prints the
+    first derivative in the numerator of α; the second is Grad-CAM++'s.)
+
+    Args:
+        features: A (…, K, h, w).
+        weights: w (…, K), the class's row of the head.
+    """
+    denominator = 2 + weights * features.mean(dim=(-2, -1))
+    importance = weights.clamp(min=0) / denominator.masked_fill(denominator == 0, torch.inf)
+    return cam(features, importance).clamp(min=0)

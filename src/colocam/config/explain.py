@@ -1,0 +1,35 @@
+"""The first fault that pydantic found, in one line with the nearest valid name."""
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ValidationError
+
+from colocam.errors import suggest
+
+
+def explain(error: ValidationError, section: type[BaseModel]) -> str:
+    """Describe the first fault of values that ``section`` refused."""
+    fault = error.errors()[0]
+    key = ".".join(str(part) for part in fault["loc"])
+    match fault["type"]:
+        case "extra_forbidden":
+            *parents, name = [str(part) for part in fault["loc"]]
+            return f"unknown key '{key}'{suggest(name, _valid_keys(section, parents), '.'.join(parents))}"
+        case "value_error":
+            return str(fault["msg"]).removeprefix("Value error, ")
+        case "literal_error":
+            choices = [c.strip().strip("'") for c in fault["ctx"]["expected"].replace(" or ", ", ").split(",")]
+            given = fault["input"]
+            return f"'{key}' must be one of {', '.join(choices)}, not {given!r}{suggest(str(given), choices)}"
+        case _:
+            message = fault["msg"][0].lower() + fault["msg"][1:]
+            return f"'{key}': {message}, not {fault['input']!r}"
+
+
+def _valid_keys(section: type[BaseModel], parents: Sequence[str]) -> list[str]:
+    for parent in parents:
+        annotation = section.model_fields[parent].annotation
+        assert isinstance(annotation, type)
+        assert issubclass(annotation, BaseModel)
+        section = annotation
+    return list(section.model_fields)

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torchvision.ops import box_iou
+
+from colocam.boxes.iou import iou, pair_iou
+
+corner = st.integers(-4, 6)
+wild = st.tuples(corner, corner, corner, corner)
+
+
+def pixels(box):
+    """Pixels of a box whose corners belong to it; none for one that is inside out."""
+    return {(x, y) for x in range(box[0], box[2] + 1) for y in range(box[1], box[3] + 1)}
+
+
+@given(wild, wild)
+def test_inclusive_iou_counts_pixels(a, b):
+    either = pixels(a) | pixels(b)
+    expected = len(pixels(a) & pixels(b)) / len(either) if either else 0
+    assert iou(np.array(a), np.array(b), inclusive=True) == pytest.approx(expected)
+
+
+@given(wild, wild)
+def test_iou_of_areas_counts_unit_squares(a, b):
+    """A box from x1 to x2 covers the unit squares that begin at x1 … x2 − 1."""
+    first, second = pixels((*a[:2], a[2] - 1, a[3] - 1)), pixels((*b[:2], b[2] - 1, b[3] - 1))
+    expected = len(first & second) / len(first | second) if first | second else 0
+    assert iou(np.array(a), np.array(b)) == pytest.approx(expected)
+    assert pair_iou(np.array(a, float), np.array(b, float), 0.0) == iou(np.array(a), np.array(b))
+
+
+def test_shapes_are_broadcast_and_values_are_those_of_torchvision():
+    boxes = np.random.default_rng(0).uniform(0, 9, (3, 5, 4))
+    others = np.random.default_rng(1).uniform(0, 9, (5, 4))
+    boxes[..., 2:] += boxes[..., :2]
+    others[..., 2:] += others[..., :2]
+    found = iou(boxes, others)
+    assert found.shape == (3, 5)
+    for row, own in zip(found, boxes, strict=True):
+        np.testing.assert_allclose(row, box_iou(torch.from_numpy(own), torch.from_numpy(others)).diagonal())
+    assert iou(boxes[:0], others).shape == (0, 5)
+
+
+def test_no_box_overlaps_nothing():
+    nowhere = np.full(4, np.nan)
+    box = np.array([0, 0, 2, 2])
+    assert iou(nowhere, box) == 0
+    assert iou(box, nowhere) == 0

@@ -1,0 +1,574 @@
+"""Everything that runs differently on a GPU, tested on a GPU: ``pytest -m gpu``, or ``python tests/gpu/test_gpu.py``.
+
+No data and no trained weights are needed; without a CUDA device all tests are skipped.
+"""
+
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from contextlib import contextmanager
+from pathlib import Path
+from unittest import mock
+
+import cv2
+import numpy as np
+import torch
+from torch import nn
+
+from colocam.affinity import (
+    bilateral_product,
+    color_product,
+    dense_bilateral_product,
+    dense_color_product,
+    engine,
+    graphs,
+)
+from colocam.boxes.blobs import bounding_box, largest_blob
+from colocam.boxes.otsu import otsu_levels
+from colocam.boxes.quantize import to_8bit
+from colocam.config import load_config
+from colocam.data.samples import spread_samples
+from colocam.inference.fold import fold_batch_norms, fold_two_maps
+from colocam.inference.torch_network import TorchNetwork
+from colocam.lab.bench.bench_train import CLASSES, _cached_clips, _smooth_cams
+from colocam.lab.measuring.synthetic_frames import make_frames
+from colocam.losses import CoLocLoss, CRFLoss, Term
+from colocam.maps.color_mean import arrays_with_color_mean, with_color_mean
+from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.training import stage2
+from colocam.training.validation import Validator
+from colocam.utils import cuda_graphs
+from colocam.utils.cuda_graphs import Recorded
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+SMALL = [
+    "backbone.name=resnet18",
+    "backbone.pretrained=false",
+    "backbone.output_stride=16",
+    "frames.resize=72",
+    "frames.crop=64",
+    "localizer.decoder=[32, 16, 16, 8, 8]",
+]
+
+try:
+    import pytest
+except ImportError:  # a machine with a GPU need not have it: see main
+    pytest = None
+if pytest is not None:
+    if __name__ != "__main__" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device", allow_module_level=True)
+    pytestmark = pytest.mark.gpu
+
+
+def relative_error(found, exact):
+    found, exact = found.detach().double().cpu(), exact.detach().double().cpu()
+    return ((found - exact).norm() / exact.norm()).item()
+
+
+def cosine(found, exact):
+    return torch.cosine_similarity(found.detach().double().flatten(), exact.detach().double().flatten(), dim=0).item()
+
+
+def frames_and_maps(count, size, kind):
+    """A scene, noise, or a smooth image with colours between the levels; on the GPU."""
+    frames, maps = make_frames(count, size, "noise" if kind == "noise" else "scene")
+    if kind == "smooth":
+        coarse = 255 * torch.rand(count, 3, 5, 5, generator=torch.Generator().manual_seed(2))
+        frames = nn.functional.interpolate(coarse, size=(size, size), mode="bilinear", align_corners=True)
+    return frames.to(GPU), maps.to(GPU)
+
+
+def some_rows(pixels, count=150):
+    return torch.randperm(pixels, generator=torch.Generator().manual_seed(0))[:count].to(GPU)
+
+
+@contextmanager
+def affinity_graphs(enabled):
+    with mock.patch.object(graphs, "ENABLED", enabled):
+        yield
+
+
+# Products of the affinity against the exact sums in float64
+
+
+def test_colour_products_and_gradients_are_near_the_exact_ones():
+    for kind, count in (("scene", 1), ("scene", 4), ("scene", 64), ("noise", 1), ("noise", 16), ("smooth", 4)):
+        frames, maps = frames_and_maps(count, 224, kind)
+        rows = some_rows(maps.numel())
+        colors = frames.transpose(0, 1).flatten(1).T
+        values = torch.stack([torch.ones_like(maps), maps, maps - 0.5], dim=-1).flatten(0, 2)
+        exact = dense_color_product(colors, values, rows=rows)
+        found = color_product(colors, values[:, :2])[rows]
+        for channel in range(2):
+            error = relative_error(found[:, channel], exact[:, channel])
+            assert error <= 0.005, (kind, count, channel, error)
+        if count > 1:
+            s = maps.clone().requires_grad_()
+            ids = torch.zeros(count, dtype=torch.int64, device=GPU)
+            CoLocLoss()(frames, s, ids, 1).backward()
+            assert cosine(s.grad.flatten()[rows], -exact[:, 2]) >= 0.9999, (kind, count)
+
+
+def test_bilateral_products_and_gradients_are_near_the_exact_ones():
+    for kind, count in (("scene", 1), ("scene", 3), ("noise", 2), ("smooth", 2)):
+        frames, maps = frames_and_maps(count, 224, kind)
+        rows = some_rows(maps[0].numel(), 100)
+        values = torch.stack([torch.ones_like(maps), maps, maps - 0.5], dim=1)
+        exact = dense_bilateral_product(frames, values, rows=rows)
+        found = bilateral_product(frames, values[:, :2]).flatten(2)[:, :, rows]
+        for channel in range(2):
+            error = relative_error(found[:, channel], exact[:, channel])
+            assert error <= 0.01, (kind, count, channel, error)
+        s = maps.clone().requires_grad_()
+        CRFLoss()(frames, s).backward()
+        assert cosine(s.grad.flatten(1)[:, rows], -exact[:, 2]) >= 0.9999, (kind, count)
+
+
+def test_frames_of_odd_sizes_and_narrow_gaussians():
+    for height, width, sigma_xy in ((37, 53, 100.0), (1, 9, 100.0), (40, 33, 2.0), (64, 64, 15.0)):
+        generator = torch.Generator().manual_seed(height)
+        frames = torch.randint(0, 256, (2, 3, height, width), generator=generator, dtype=torch.uint8).to(GPU)
+        values = torch.rand(2, 3, height, width, generator=generator).to(GPU)
+        exact = dense_bilateral_product(frames, values, 15.0, sigma_xy).view_as(values)
+        error = relative_error(bilateral_product(frames, values, 15.0, sigma_xy), exact)
+        assert error <= 0.01, (height, width, sigma_xy, error)
+
+
+def test_any_layout_type_and_grouping_gives_the_product_of_the_cpu():
+    generator = torch.Generator().manual_seed(0)
+    rgb = torch.randint(0, 256, (6, 3, 1500), generator=generator, dtype=torch.uint8)
+    rgb[0, :, :1000] = 7  # long runs of one colour
+    values = torch.rand(6, 3, 1500, generator=generator)
+    group = torch.tensor([2, 0, 2, 1, 0, 3])
+    for tol, bound in ((5e-3, 2e-3), (1.5e-3, 1e-4)):
+        gaussian = engine.Gaussian(40.0, tol)
+        exact = engine.product(rgb, values.double(), group, 4, gaussian)
+        strided = rgb.transpose(1, 2).contiguous().transpose(1, 2)
+        for colors in (rgb, strided, rgb.float(), rgb.int()):
+            found = engine.product(colors.to(GPU), values.to(GPU), group.to(GPU), 4, gaussian)
+            assert relative_error(found, exact) <= bound, (tol, colors.dtype, colors.stride())
+
+
+def test_losses_and_gradients_are_those_of_the_cpu_in_float64():
+    frames, maps = make_frames(9, 48, "scene")
+    sequences = torch.tensor([1, 0, 1, 2, 0, 1, 0, 3, 3])  # sequence 2 has one frame
+    losses = {
+        "adaptive": (CoLocLoss(), (sequences, 4)),
+        "energy": (CoLocLoss(divisor="energy"), (sequences, 4)),
+        "constant": (CoLocLoss(weighting="constant"), (sequences, 4)),
+        "no pairs": (CoLocLoss(), (torch.arange(9), 9)),
+        "crf": (CRFLoss(), ()),
+        "narrow crf": (CRFLoss(15.0, 2.0), ()),
+    }
+    for name, (loss, arguments) in losses.items():
+        on_gpu = [x.to(GPU) if isinstance(x, torch.Tensor) else x for x in arguments]
+        for dtype in (torch.float32, torch.bfloat16):
+            exact = maps.to(dtype).double().requires_grad_()
+            expected = loss(frames, exact, *arguments)
+            expected.backward()
+            s = maps.to(GPU, dtype, copy=True).requires_grad_()
+            value = loss(frames.to(GPU).float(), s, *on_gpu)
+            assert value.dtype == torch.float32
+            value.backward()
+            assert s.grad.dtype == dtype
+            if name == "no pairs":
+                assert value.item() == 0
+                assert not s.grad.any()
+                continue
+            assert abs(value.item() - expected.item()) <= 0.01 * abs(expected.item()), (name, dtype)
+            assert relative_error(s.grad, exact.grad) <= 0.02, (name, dtype)
+            if arguments:
+                assert not s.grad[3].any(), name
+
+
+def test_half_precision_does_not_overflow():
+    colors = torch.full((100_000, 3), 7, dtype=torch.uint8, device=GPU)
+    for dtype in (torch.float16, torch.bfloat16):
+        found = color_product(colors, torch.ones(100_000, 1, dtype=dtype, device=GPU))
+        assert found.dtype == torch.float32
+        torch.testing.assert_close(found, torch.full_like(found, 100_000), rtol=5e-3, atol=0)
+
+
+def test_nan_in_the_input_makes_the_result_nan():
+    frames, maps = (x.to(GPU) for x in make_frames(2, 32, "scene"))
+    maps[1, 3, 4] = torch.nan
+    ids = torch.zeros(2, dtype=torch.int64, device=GPU)
+    assert CoLocLoss()(frames, maps, ids, 1).isnan()
+    assert CRFLoss()(frames, maps).isnan()
+    assert color_product(frames.flatten(2).transpose(1, 2), maps.flatten(1)[..., None]).isnan().any()
+
+
+def test_the_losses_never_make_the_host_wait():
+    frames, maps = (x.to(GPU) for x in make_frames(4, 64, "scene"))
+    maps.requires_grad_()
+    ids = torch.tensor([0, 0, 1, 1], device=GPU)
+    losses = CoLocLoss(), CRFLoss()
+
+    def step():
+        torch.autograd.grad(losses[0](frames, maps, ids, 2) + losses[1](frames, maps), maps)
+
+    for enabled in (True, False):
+        with affinity_graphs(enabled):
+            for _ in range(6):
+                step()
+            torch.cuda.synchronize()
+            torch.cuda.set_sync_debug_mode("error")
+            try:
+                step()
+            finally:
+                torch.cuda.set_sync_debug_mode("default")
+
+
+# Graphs of the affinity, streams and threads
+
+
+def loss_and_gradient(frames, maps, ids):
+    s = maps.clone().requires_grad_()  # at an address of its own
+    value = CoLocLoss()(frames, s, ids, 2) + 1e-9 * CRFLoss()(frames, s)
+    return value.detach(), torch.autograd.grad(value, s)[0]
+
+
+def inputs_of(seed):
+    frames, maps = (x.to(GPU) for x in make_frames(4, 64, "scene", seed))
+    return frames.float(), maps, torch.tensor([0, 1, 0, 1], device=GPU)
+
+
+def assert_same(found, expected, name=""):
+    """Equal but for the order of atomic additions."""
+    torch.testing.assert_close(found[0], expected[0], rtol=1e-4, atol=1e-7, msg=lambda m: f"{name}: {m}")
+    assert relative_error(found[1], expected[1]) <= 1e-3, name
+
+
+def test_affinity_graphs_change_no_loss():
+    """With fresh addresses, with returning ones, and with several results alive at once."""
+    sets = [inputs_of(seed) for seed in range(3)]
+    with affinity_graphs(enabled=False):
+        expected = [loss_and_gradient(*inputs) for inputs in sets]
+    graphs.clear()
+    kept, held = [], []
+    with affinity_graphs(enabled=True):
+        for turn in range(12):
+            held.append(torch.empty(1 + 997 * turn, device=GPU))  # shifts the addresses
+            index = turn % 3
+            inputs = tuple(x.clone() for x in sets[index]) if turn % 2 else sets[index]
+            kept.append((index, loss_and_gradient(*inputs)))
+    for turn, (index, found) in enumerate(kept):
+        assert_same(found, expected[index], f"call {turn}")
+    graphs.clear()
+
+
+def in_threads(*functions):
+    """Run functions at the same time, each in a thread and a CUDA stream of its own; raise what they raise."""
+    errors, start = [], threading.Barrier(len(functions))
+
+    def run(function):
+        try:
+            stream = torch.cuda.Stream()
+            with torch.cuda.stream(stream):
+                start.wait()
+                function()
+            stream.synchronize()
+        except BaseException as error:  # noqa: BLE001 - raised below
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(function,)) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def test_losses_in_two_threads_and_streams():
+    sets = [inputs_of(seed) for seed in range(4)]
+    expected = [loss_and_gradient(*inputs) for inputs in sets]
+    torch.cuda.synchronize()
+    for enabled in (True, False):
+        found = {0: [], 1: []}
+
+        def work(thread, found=found):
+            for turn in range(16):
+                index = 2 * thread + turn % 2
+                fresh = tuple(x.clone() for x in sets[index])
+                found[thread].append((index, loss_and_gradient(*fresh)))
+
+        with affinity_graphs(enabled):
+            in_threads(lambda: work(0), lambda: work(1))
+        torch.cuda.synchronize()
+        for thread, results in found.items():
+            assert len(results) == 16
+            for index, result in results:
+                assert_same(result, expected[index], f"thread {thread}, set {index}")
+    graphs.clear()
+
+
+# The recorder of CUDA graphs
+
+
+def convolutions():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 4, 3, padding=1)).to(GPU).eval()
+
+    def compute(tensors):
+        out = net(tensors["frames"].float() / 255)
+        return out, out.mean((1, 2, 3)) + tensors["offset"], tensors["frames"].amax((1, 2, 3))
+
+    return compute
+
+
+def batch_of(rows, seed):
+    generator = torch.Generator().manual_seed(seed)
+    frames = torch.randint(0, 256, (rows, 3, 16, 16), generator=generator, dtype=torch.uint8)
+    return {"frames": frames.to(GPU), "offset": torch.rand(rows, generator=generator).to(GPU)}
+
+
+def assert_recorded_equals_direct(sizes=(3, 5, 1, 4, 5, 7, 2)):
+    compute = convolutions()
+    recorded = Recorded(compute, 5, GPU)
+    for seed, rows in enumerate(sizes):
+        batch = batch_of(rows, seed)
+        with torch.no_grad():
+            expected = [x.clone() for x in compute(batch)]
+        for one, other in zip(recorded(batch), expected, strict=True):
+            assert one.shape == other.shape
+            assert not one.requires_grad
+            torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
+
+
+def test_a_recorded_function_equals_the_direct_one_for_batches_of_any_size():
+    with mock.patch.object(cuda_graphs, "capture", wraps=cuda_graphs.capture) as capture:
+        assert_recorded_equals_direct()
+    assert capture.call_count == 1
+
+
+def test_two_threads_record_and_replay_at_the_same_time():
+    """Each has a function of its own; the recordings themselves are made one after the other."""
+    in_threads(assert_recorded_equals_direct, assert_recorded_equals_direct)
+
+
+def test_a_function_that_makes_the_host_wait_is_called_directly():
+    def compute(tensors):
+        return (tensors["offset"] * float(tensors["offset"].sum().item() > -1),)
+
+    with mock.patch.object(cuda_graphs, "say") as say:
+        recorded = Recorded(compute, 5, GPU)
+        for rows in (5, 3):
+            batch = batch_of(rows, rows)
+            torch.testing.assert_close(recorded(batch)[0], batch["offset"])
+    say.assert_called_once()
+
+
+# Seeds
+
+
+def largest_by_opencv(mask):
+    """The largest 4-connected region; of equal ones, the first in reading order."""
+    count, labels = cv2.connectedComponents(mask.astype(np.uint8), connectivity=4)
+    if count == 1:
+        return mask
+    sizes = np.bincount(labels[mask], minlength=count)
+    first = [np.flatnonzero(labels == label)[0] for label in range(1, count)]
+    best = max(range(1, count), key=lambda label: (sizes[label], -first[label - 1]))
+    return labels == best
+
+
+def winding(side):
+    """One region that passes through the whole image."""
+    mask = np.zeros((side, side), bool)
+    mask[::2] = True
+    mask[1::4, -1] = mask[3::4, 0] = True
+    return mask
+
+
+def test_the_largest_region_is_that_of_opencv():
+    rng = np.random.default_rng(0)
+    batches = [rng.random((6, 56, 56)) < density for density in (0.05, 0.4, 0.55, 0.6, 0.8)]
+    batches += [rng.random((3, 224, 224)) < 0.6, rng.random((5, 7, 33)) < 0.5]
+    batches += [
+        np.stack([winding(97), ~winding(97), winding(97).T]),
+        np.zeros((2, 9, 9), bool),
+        np.ones((2, 9, 9), bool),
+    ]
+    for masks in batches:
+        found = largest_blob(torch.from_numpy(masks).to(GPU)).cpu().numpy()
+        for one, mask in zip(found, masks, strict=True):
+            assert (one == largest_by_opencv(mask)).all(), masks.shape
+    strided = torch.from_numpy(batches[5]).to(GPU)[:, :, ::2]
+    assert torch.equal(largest_blob(strided), largest_blob(strided.contiguous()))
+
+
+def test_thresholds_and_boxes_are_those_of_the_cpu():
+    generator = torch.Generator().manual_seed(0)
+    maps = torch.rand(8, 56, 56, generator=generator) ** torch.linspace(0.3, 4, 8)[:, None, None]
+    maps[7] = 0.5  # no threshold
+    for found, expected in zip(otsu_levels(maps.to(GPU)), otsu_levels(maps), strict=True):
+        assert torch.equal(found.cpu(), expected)
+    assert torch.equal(to_8bit(maps.to(GPU)).cpu(), to_8bit(maps))
+    masks = maps > 0.97
+    assert torch.equal(bounding_box(masks.to(GPU)).cpu(), bounding_box(masks))
+
+
+# Training
+
+
+def stage2_task(folder, recorded, seen):
+    """Stage 2 on synthetic clips with a term that notes the tensors of each step."""
+    chosen = ["localizer.batch=6", "localizer.frames=3", "localizer.sampler=adjacent", "localizer.losses.coloc=0.5"]
+    config = load_config("cpu", overrides=[*SMALL, *chosen])
+    clips = _cached_clips(Path(folder), config.frames.resize)[:14]
+    torch.manual_seed(0)
+    classifier = Classifier(config.backbone, len(CLASSES)).to(GPU).eval()
+    cams = _smooth_cams(classifier, clips, config, GPU)
+    validator = Validator(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, GPU)
+
+    def note(step):
+        seen.append([x.detach().clone() for x in (step.frames, step.labels, step.maps)])
+        return 0 * step.maps.sum()
+
+    room = Recorded if recorded else lambda compute, rows, _: Recorded(compute, rows, CPU)
+    with mock.patch.object(stage2, "Recorded", room):
+        return stage2.localizer_task(config, "colocam", classifier, clips, cams, validator, [Term("note", 1.0, note)])
+
+
+def test_recorded_and_plain_training_steps_are_equal():
+    results = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for recorded in (False, True):
+            seen, found = [], []
+            with mock.patch.object(cuda_graphs, "capture", wraps=cuda_graphs.capture) as capture:
+                task = stage2_task(folder, recorded, seen)
+                task.module.train()
+                steps = [indices for epoch in range(2) for indices in task.plan(epoch)]
+                for number, indices in enumerate(steps):
+                    task.module.zero_grad(set_to_none=True)
+                    loaded = {name: t.to(GPU) for name, t in task.load(indices, number).items()}
+                    terms = task.terms(indices, loaded, number, 0)
+                    torch.stack(list(terms.values())).sum().backward()
+                    slopes = torch.cat([p.grad.flatten() for p in task.module.parameters() if p.grad is not None])
+                    found.append(({name: term.item() for name, term in terms.items()}, slopes.clone()))
+            assert capture.call_count == int(recorded)
+            results[recorded] = seen, found
+    (plain_seen, plain), (recorded_seen, recorded_found) = results[False], results[True]
+    assert len({len(frames) for frames, *_ in plain_seen}) > 1, "steps of several sizes"
+    for number, (expected, tensors) in enumerate(zip(plain_seen, recorded_seen, strict=True)):
+        assert torch.equal(tensors[0], expected[0]), f"frames of step {number}"
+        assert torch.equal(tensors[1], expected[1]), f"labels of step {number}"
+        # Features are bfloat16, and another number of rows may round them differently.
+        difference = (tensors[2] - expected[2]).abs()
+        assert difference.mean() <= 5e-3, (number, difference.mean())
+        assert difference.max() <= 0.1, (number, difference.max())
+    for number, ((terms, slopes), (other, others)) in enumerate(zip(plain, recorded_found, strict=True)):
+        assert set(terms) == {"seeds", "crf", "size", "coloc", "note"}
+        for name, value in terms.items():
+            assert abs(other[name] - value) <= 0.02 * abs(value) + 1e-6, (number, name, value, other[name])
+        assert cosine(others, slopes) >= 0.98, number
+
+
+# Inference
+
+
+def localizer():
+    """A network of random weights whose batch norms have statistics and weights of their own, as after training."""
+    torch.manual_seed(0)
+    config = load_config("cpu", overrides=SMALL)
+    net = LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder)
+    generator = torch.Generator().manual_seed(1)
+    for module in net.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            for tensor, low, high in (
+                (module.running_mean, -0.5, 0.5),
+                (module.running_var, 0.5, 2.0),
+                (module.weight.data, 0.5, 1.5),
+                (module.bias.data, -0.5, 0.5),
+            ):
+                tensor.copy_(torch.rand(tensor.shape, generator=generator) * (high - low) + low)
+    return net.eval()
+
+
+def images(count, seed=0):
+    return make_frames(count, 64, "scene", seed)[0].permute(0, 2, 3, 1).contiguous().numpy()
+
+
+@contextmanager
+def full_precision():
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def test_folding_batch_norms_changes_nothing():
+    net = localizer().to(GPU)
+    frames = torch.from_numpy(images(4)).permute(0, 3, 1, 2).to(GPU)
+    folded = fold_batch_norms(net, frames[:1])
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in folded.modules())
+    with full_precision(), torch.no_grad():
+        expected, found = net(frames), folded(frames)
+        for one, other in zip(found, expected, strict=True):
+            assert relative_error(one, other) <= 1e-3
+        fold_two_maps(folded)
+        one_map = torch.sigmoid(folded(frames).map_logits[:, 0])
+        torch.testing.assert_close(one_map, foreground(expected.map_logits), rtol=0, atol=1e-3)
+
+
+def test_recorded_inference_equals_eager():
+    network = TorchNetwork(localizer(), GPU, size=64)
+    frames = {count: network.upload(images(count, count)) for count in (8, 5)}
+    for count in (8, 8, 5, 8):
+        with torch.no_grad():
+            expected = [part.clone() for part in network.eager(frames[count])]
+        found = tuple(network.infer(frames[count]))[:4]
+        for one, other in zip(found, expected, strict=True):
+            if other.dtype == torch.uint8:
+                assert (one.int() - other.int()).abs().max() <= 1
+            else:
+                torch.testing.assert_close(one, other, rtol=1e-2, atol=1e-2)
+
+
+def test_maps_of_the_gpu_are_those_of_the_cpu_up_to_bfloat16():
+    net = localizer()
+    on_cpu, on_gpu = TorchNetwork(net, CPU, size=64), TorchNetwork(net, GPU, size=64)
+    logits, maps, *_ = on_cpu.infer(on_cpu.upload(images(6)))
+    found_logits, levels, *_ = on_gpu.infer(on_gpu.upload(images(6)))
+    assert levels.dtype == torch.uint8
+    assert (levels.cpu().float() / 255 - maps).abs().mean() <= 0.02
+    assert relative_error(found_logits, logits) <= 0.05
+
+
+def test_the_colour_mean_is_that_of_arrays():
+    frames, maps = make_frames(6, 64, "scene")
+    sequences = torch.tensor([0, 0, 0, 1, 1, 0])
+    expected = arrays_with_color_mean(frames.permute(0, 2, 3, 1).contiguous().numpy(), maps.numpy(), sequences.numpy())
+    found = with_color_mean(frames.to(GPU), maps.to(GPU), sequences)
+    assert (found.cpu() - torch.from_numpy(expected)).abs().max() <= 5e-3
+
+
+def main():
+    """Run every test of this file without pytest; the exit status is 1 if one fails."""
+    if not torch.cuda.is_available():
+        print("skipped: no CUDA device")
+        return 0
+    tests = [(name, value) for name, value in globals().items() if name.startswith("test_") and callable(value)]
+    chosen = [(name, test) for name, test in tests if not sys.argv[1:] or any(word in name for word in sys.argv[1:])]
+    failed = []
+    for name, test in chosen:
+        start = time.perf_counter()
+        try:
+            test()
+            torch.cuda.synchronize()
+        except Exception:  # noqa: BLE001 - the others are still to run
+            failed.append(name)
+            traceback.print_exc()
+        print(f"{'FAILED' if name in failed else 'ok'} {name} {time.perf_counter() - start:.1f} s", flush=True)
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}")
+    print(f"{len(chosen) - len(failed)} passed" + (f", {len(failed)} failed: {', '.join(failed)}" if failed else ""))
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""The same video gives the same boxes: to the last byte for any batch, within rounding for any engine."""
+
+import csv
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+from colocam.inference import Localizer
+from colocam.inference.localize import localize_file
+from colocam.maps.color_mean import with_color_mean
+from colocam.models import foreground
+from colocam.models.model_file import load_model
+from colocam.video.reader import decode
+
+STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
+MODELS = {"torch": STORED / "run", "onnx": STORED / "model.onnx"}
+SHOTS = [40, 13, 9]
+"""Longer than a window; a cut inside a pass of 8 or 16 frames; a short end."""
+WINDOWS = [32, 8, 13, 9]
+
+
+@pytest.fixture
+def film(tmp_path, make_video, square_video):
+    """Three shots of different colours, 64×64 pixels."""
+    cat, owl, bus = (square_video(tag, n, n)[0] for tag, n in zip(("cat", "owl", "bus"), SHOTS, strict=True))
+    frames = [*cat, *(255 - frame for frame in owl), *bus]
+    return make_video(tmp_path / "film.mkv", frames, codec="ffv1", pix_fmt="bgr0")
+
+
+@pytest.mark.parametrize("smooth", ["offline", "online", "none"])
+@pytest.mark.parametrize("engine", MODELS)
+def test_the_localisation_table_does_not_depend_on_the_batch(film, tmp_path, engine, smooth):
+    options = {"annotate": False, "smooth": smooth, "masks": True}
+    usual = localize_file(MODELS[engine], film, tmp_path / "usual", **options).table.read_bytes()
+    assert usual.count(b"\n") == sum(SHOTS) + 1
+    for batch in (1, 7, 32, 128):
+        table = localize_file(MODELS[engine], film, tmp_path / str(batch), batch=batch, **options).table
+        assert table.read_bytes() == usual
+
+
+@pytest.mark.parametrize("smooth", ["offline", "online", "none"])
+def test_engines_agree(film, tmp_path, smooth):
+    tables = []
+    for engine, model in MODELS.items():
+        table = localize_file(model, film, tmp_path / engine, annotate=False, smooth=smooth).table
+        with table.open(encoding="utf-8", newline="") as file:
+            tables.append(list(csv.DictReader(file)))
+    for one, two in zip(*tables, strict=True):
+        assert (one["frame"], one["class"], one.get("track")) == (two["frame"], two["class"], two.get("track"))
+        a, b = ([float(row[name] or "nan") for name in ("x1", "y1", "x2", "y2")] for row in (one, two))
+        assert np.isnan(a[0]) == np.isnan(b[0])
+        assert np.isnan(a[0]) or iou(a, b) > 0.98 or np.abs(np.subtract(a, b)).max() <= 64 / 32  # a pixel of the map
+
+
+def iou(a, b):
+    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    common = max(width, 0) * max(height, 0)
+    return common / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - common)
+
+
+@pytest.mark.parametrize("engine", MODELS)
+@pytest.mark.parametrize("smooth", ["offline", "online", "none"])
+def test_colours_are_shared_within_a_window_of_a_shot(film, engine, smooth):
+    """Against the network, built by hand and run on all frames at once, and windows counted by hand."""
+    found = Localizer.load(MODELS[engine], smooth=smooth, focus=False, batch=5)(film)
+    heat = np.stack([one.heatmap for one in found])
+    model = load_model(MODELS["torch"])
+    size = model.card.size
+    images = np.stack([cv2.resize(one.image, (size, size), interpolation=cv2.INTER_AREA) for one in decode(film)])
+    frames = torch.from_numpy(images).permute(0, 3, 1, 2)
+    lengths = torch.tensor(WINDOWS if smooth == "offline" else [1] * len(images))
+    ids = torch.arange(len(lengths)).repeat_interleave(lengths)
+    with torch.inference_mode():
+        want = with_color_mean(frames, foreground(model.net(frames).map_logits), ids).numpy()
+    np.testing.assert_allclose(heat, want, atol=1e-3)
+
+
+@pytest.mark.parametrize("engine", MODELS)
+def test_the_class_that_focus_uses_is_that_of_the_window(film, engine):
+    """Maps with focus on the class found in each window are those with that class given."""
+    found = list(Localizer.load(MODELS[engine])(film))
+    model = load_model(MODELS["torch"])
+    size = model.card.size
+    images = np.stack([cv2.resize(one.image, (size, size), interpolation=cv2.INTER_AREA) for one in decode(film)])
+    with torch.inference_mode():
+        logits = model.net(torch.from_numpy(images).permute(0, 3, 1, 2)).class_logits
+    by_tag = {tag: list(Localizer.load(MODELS[engine], tag=tag)(film)) for tag in model.card.tags}
+    start = 0
+    for length in WINDOWS:
+        tag = model.card.tags[int(logits[start : start + length].sum(0).argmax())]
+        for one, two in zip(found[start : start + length], by_tag[tag][start : start + length], strict=True):
+            np.testing.assert_array_equal(one.heatmap, two.heatmap)
+        start += length

@@ -1,0 +1,139 @@
+"""The tree shows the method: rooms, their layers, no circle, one file per name."""
+
+import ast
+from collections import Counter
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import colocam
+
+PACKAGE = Path(colocam.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+SERVES_A_USER = {"video", "boxes", "maps", "temporal", "inference", "drawing", "export", "review", "models", "cams"}
+MEASURES = {"metrics", "evaluation"}
+FORBIDDEN = {
+    **{room: {"training", "lab", "cli", "evaluation", "metrics", "report"} for room in SERVES_A_USER},
+    **{room: {"report", "review", "training", "lab", "cli"} for room in MEASURES},
+    "utils": {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"utils"},
+    "config": {
+        "video",
+        "data",
+        "models",
+        "cams",
+        "losses",
+        "training",
+        "inference",
+        "evaluation",
+        "report",
+        "lab",
+        "cli",
+    },
+    "video": {"data", "config", "models", "cams", "inference", "training", "evaluation", "report", "lab", "cli"},
+    "affinity": {"losses", "models", "cams", "data", "training", "lab", "cli"},
+    "losses": {"training", "models", "cams", "data", "inference", "evaluation", "report", "lab", "cli"},
+    "data": {"models", "cams", "training", "inference", "evaluation", "report", "export", "review", "lab", "cli"},
+    "training": {"inference", "evaluation", "report", "review", "export", "lab", "cli"},
+    "report": {"training", "lab", "cli"},
+    "lab": {"cli"},
+}
+
+
+def name_of(path: Path) -> str:
+    parts = ("colocam", *path.relative_to(PACKAGE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in FILES}
+
+
+def room_of(module: str) -> str:
+    return [*module.split("."), "colocam"][1]
+
+
+def imports_of(path: Path) -> set[str]:
+    """Modules of colocam that a file imports, anywhere in it but for type checkers alone."""
+    found: set[str] = set()
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped = {
+        id(node)
+        for guard in ast.walk(tree)
+        if isinstance(guard, ast.If) and "TYPE_CHECKING" in ast.dump(guard.test)
+        for node in ast.walk(guard)
+    }
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name in MODULES}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "") in MODULES:
+            inside = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
+            found |= inside or {node.module}
+    return found - {name_of(path)}
+
+
+GRAPH = {module: imports_of(path) for module, path in MODULES.items()}
+
+
+def parents_of(module: str) -> set[str]:
+    parts = module.split(".")
+    return {".".join(parts[:end]) for end in range(1, len(parts))}
+
+
+def test_no_import_circle():
+    """Also counts packages: importing ``a.b`` first runs ``a/__init__.py``."""
+    graph = {
+        module: others.union(*(parents_of(other) for other in others)) - parents_of(module) - {module}
+        for module, others in GRAPH.items()
+    }
+    TopologicalSorter(graph).prepare()  # raises CycleError with the circle in it
+
+
+def test_layers():
+    wrong = [
+        f"{module} imports {other}"
+        for module, others in GRAPH.items()
+        for other in sorted(others)
+        if room_of(other) in FORBIDDEN.get(room_of(module), set())
+    ]
+    assert wrong == []
+
+
+def test_only_the_command_line_imports_the_laboratory():
+    rooms = {room_of(module) for module, others in GRAPH.items() if any(room_of(other) == "lab" for other in others)}
+    assert rooms <= {"lab", "cli"}
+
+
+def test_studies_do_not_import_benchmarks():
+    wrong = {
+        module: found
+        for module, others in GRAPH.items()
+        if module.startswith("colocam.lab.study") and (found := {one for one in others if ".lab.bench" in one})
+    }
+    assert wrong == {}
+
+
+def test_no_two_files_of_one_name():
+    names = Counter(path.name for path in FILES if path.name != "__init__.py")
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_at_most_five_modules_at_the_top():
+    top = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
+    assert top <= {"types", "errors", "run"}
+
+
+def test_no_file_is_longer_than_400_lines():
+    assert [path.name for path in FILES if len(path.read_text(encoding="utf-8").splitlines()) > 400] == []
+
+
+def test_every_module_and_class_has_a_docstring():
+    missing = [
+        f"{name_of(path)}.{getattr(node, 'name', '')}"
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Module | ast.ClassDef)
+        and not getattr(node, "name", "").startswith("_")
+        and not ast.get_docstring(node)
+    ]
+    assert missing == []

@@ -1,0 +1,177 @@
+"""The documentation against the repository: links, files, commands, options, settings and imports that it names."""
+
+import ast
+import importlib
+import re
+import shlex
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import typer
+
+from colocam.cli import app
+from colocam.config import load_config
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+STUDY_PAGES = {
+    page for page in PAGES if "studies" in page.parts and page.parent.name != "studies"
+}  # written by commands
+WRITTEN = [page for page in PAGES if page not in STUDY_PAGES]
+CLI = typer.main.get_command(app)
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`([^`\n]+)`")
+PENDING = {"score", "export-model"} | {  # commands and names that the pages use before the package has them
+    *("CAMS", "Cam", "CamInputs", "LOSSES", "Loss", "StepTensors", "Term", "METHODS", "Method"),
+    *("FORMATS", "Format", "LabelSet", "DATASETS", "Dataset", "Index"),
+}
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def prose(text: str) -> str:
+    return FENCE.sub("", text)
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", prose(page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_relative_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", INLINE.sub("", prose(page.read_text(encoding="utf-8")))):
+        if re.match(r"https?://", target):
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=name_of)
+def test_named_source_files_exist(page):
+    text = page.read_text(encoding="utf-8")
+    folders = (ROOT, ROOT / "src" / "colocam", ROOT / "tests")
+    for name in re.findall(r"`([a-z][\w./-]*/[\w.-]+\.(?:py|yaml))`", text) + re.findall(r"\bscripts/\w+\.py", text):
+        assert any((folder / name).is_file() for folder in folders), name
+
+
+def test_every_page_is_linked_from_another_one():
+    linked = {
+        (page.parent / target.partition("#")[0]).resolve()
+        for page in PAGES
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    }
+    assert [name_of(page) for page in PAGES[1:] if page not in linked] == []
+
+
+def test_pages_named_in_the_source_exist():
+    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.yaml"), *(ROOT / "scripts").glob("*.py")]
+    named = {name for path in files for name in re.findall(r"docs/[\w/-]+\.md", path.read_text(encoding="utf-8"))}
+    assert named
+    assert sorted(name for name in named if not (ROOT / name).is_file()) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "most"), [("README.md", 150), ("docs/guide/*.md", 80), ("docs/guide/extend/*.md", 40)]
+)
+def test_pages_are_short(pattern, most):
+    assert {name_of(page): n for page in ROOT.glob(pattern) if (n := len(page.read_text().splitlines())) > most} == {}
+
+
+class Line(NamedTuple):
+    """One call of colocam as a page prints it."""
+
+    page: str
+    arguments: tuple[str, ...]
+    complete: bool
+    """In a block to copy; a call within a sentence, or with an ellipsis, may leave out arguments."""
+
+
+def calls(text: str) -> list[tuple[str, ...]]:
+    """The arguments of each call of colocam in shell text."""
+    text = re.sub(r"\$\w+", "0", text.replace("\\\n", " "))  # a variable of a loop
+    tokens = shlex.shlex(text, posix=True, punctuation_chars=True)
+    tokens.whitespace_split, tokens.whitespace = True, " \t"
+    found: list[list[str]] = []
+    current: list[str] | None = None
+    for token in tokens:
+        if token == "colocam":
+            found.append(current := [])
+        elif token == "\n" or set(token) <= set(";|&()<>"):
+            current = None
+        elif current is not None:
+            current.append(token)
+    return [tuple(call) for call in found]
+
+
+def lines() -> list[Line]:
+    found = []
+    for page in WRITTEN:
+        text = page.read_text(encoding="utf-8")
+        for language, block in FENCE.findall(text):
+            for part in block.replace("\\\n", " ").splitlines() if language == "" else ():
+                if re.match(r"\s*(\$ |cat .*\| |)colocam |\s*for ", part):
+                    found += [Line(name_of(page), call, "…" not in part) for call in calls(part.removeprefix("$ "))]
+        for code in INLINE.findall(prose(text)):
+            if code.startswith("colocam "):
+                found += [Line(name_of(page), call, complete=False) for call in calls(code)]
+    return list(dict.fromkeys(found))
+
+
+LINES = lines()
+
+
+def command_of(line: Line) -> tuple[Any, list[str]]:
+    command, rest = CLI, list(line.arguments)
+    while hasattr(command, "get_command") and rest and not rest[0].startswith("-"):
+        name = rest.pop(0)
+        found = command.get_command(None, name)
+        if found is None and name in {*PENDING, "mine"}:  # the data set of an extension
+            pytest.skip(f"colocam has no command {name}")
+        assert found is not None, f"colocam has no command {name}"
+        command = found
+    return command, rest
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: f"{line.page}: {' '.join(line.arguments)}")
+def test_commands_and_options_exist(line):
+    command, rest = command_of(line)
+    if line.complete:
+        command.make_context("colocam", rest)  # raises what the shell would print
+        return
+    options = {name for param in command.params for name in (*param.opts, *param.secondary_opts)} | {"--help"}
+    assert [word for word in rest if re.match(r"--?[a-z]", word) and word not in options] == []
+
+
+def test_every_command_is_documented():
+    documented = {line.arguments[0] for line in LINES if line.arguments}
+    assert sorted(set(CLI.commands) - documented) == []
+
+
+def settings() -> list[str]:
+    """What the pages give to ``--set``; notes also tell of settings that are gone, and extensions add their own."""
+    pages = [page for page in WRITTEN if not name_of(page).startswith(("docs/notes", "docs/guide/extend"))]
+    given = re.findall(
+        r"--set (?:'([^']+)'|\"([^\"]+)\"|([^\s`)]+))", "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    )
+    return [setting for setting in sorted({"".join(one) for one in given}) if not re.search("…|mine", setting)]
+
+
+@pytest.mark.parametrize("setting", settings())
+def test_settings_are_valid(setting):
+    load_config("resnet50", None, [setting])
+
+
+@pytest.mark.parametrize("page", [page for page in WRITTEN if "```python" in page.read_text()], ids=name_of)
+def test_python_examples_compile_and_their_imports_exist(page):
+    for language, block in FENCE.findall(page.read_text(encoding="utf-8")):
+        if language == "python":
+            for node in ast.walk(ast.parse(block)):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("colocam"):
+                    module = importlib.import_module(node.module)
+                    assert [a.name for a in node.names if a.name not in PENDING and not hasattr(module, a.name)] == []
