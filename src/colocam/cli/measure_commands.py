@@ -21,7 +21,7 @@ def bench(
     """Measure the speed of a part beside its alternatives."""
     if name not in BENCHMARKS:
         raise ColocamError(f"no benchmark '{name}'{suggest(name, BENCHMARKS)}")
-    from colocam.run import choose_device
+    from colocam.utils.device import choose_device
 
     import_module(f"colocam.lab.bench.bench_{name}").run(str(choose_device(device)), json)
 
