@@ -1,4 +1,4 @@
-"""From maps to boxes: 8-bit levels, Otsu's threshold, the published box at one threshold and at all, blobs."""
+"""From maps to boxes: 8-bit levels, thresholds, contours, candidate boxes, IoU, masks as text."""
 
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ __all__ = [
     "to_8bit",
 ]
 
-__getattr__, __dir__ = lazy_names(  # these need torch, which boxes of an exported model do without
+__getattr__, __dir__ = lazy_names(  # these import torch, which an exported model does not need
     __name__,
     {
         "boxes_at_levels": "colocam.boxes.levels",

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from colocam.boxes.contours import Bytes, box_of_contour, follow_contours, next_contour, scratch
 from colocam.boxes.quantize import Maps, checked_levels
-from colocam.errors import ColocamError
+from colocam.errors import ArgumentError
 from colocam.utils.jit import compiled
 
 
@@ -37,7 +37,7 @@ def largest_boxes(maps: Maps, threshold: float) -> tuple[npt.NDArray[np.float32]
 def check_threshold(threshold: float) -> None:
     """Refuse a threshold τ outside 0–1."""
     if not 0 <= threshold <= 1:
-        raise ColocamError(f"threshold must be in 0–1, got {threshold}")
+        raise ArgumentError("threshold", f"must be in 0–1, got {threshold}")
 
 
 def scale_boxes(

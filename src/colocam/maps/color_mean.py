@@ -2,7 +2,8 @@
 
 M_i = (W S)_i / (W 1)_i with W_ij = exp(-|c_i - c_j|² / 2σ²) over all pixels i, j of a sequence. This is the
 idea of eq. 4 without training: pixels of the same colour get the same activation, wherever the object moves. A map that
-covers half of an object, or covers it in half of the frames, is completed by the pixels of its colours.
+covers half of an object, or covers it in half of the frames, is completed by the pixels of its colours
+(docs/method/colour-mean.md).
 """
 
 from typing import TYPE_CHECKING

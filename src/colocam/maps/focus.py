@@ -6,7 +6,8 @@ at the resolution of the features, scaled to 0–1, and G a Gaussian,
 
     F = G A / max(G A),      S' = F ⊙ M(F ⊙ S),
 
-where M is the colour mean (:mod:`colocam.maps.color_mean`) or the identity. S' is then scaled to the maximum of S.
+where M is the colour mean (:mod:`colocam.maps.color_mean`) or the identity. S' is then scaled to the maximum of S
+(docs/method/focus.md).
 """
 
 from collections.abc import Callable
