@@ -21,6 +21,7 @@ from colocam.models.model_file import load_model
 from colocam.types import Levels
 from colocam.utils.cuda_graphs import RecordedPass
 from colocam.utils.device import choose_device
+from colocam.utils.progress import say
 
 ROWS = {"cpu": 16, "cuda": 128}
 """Frames of one pass."""
@@ -104,8 +105,6 @@ class TorchNetwork:
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
-            from colocam.utils.progress import say  # noqa: PLC0415 - needs rich, which a network does not
-
             self._records = False
             say(f"the network is launched layer by layer, recording it failed: {first_line(error)}")
 
