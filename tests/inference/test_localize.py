@@ -267,7 +267,7 @@ def test_options_of_the_command(trained, film, tmp_path, colocam):
         assert outcome.code == 0, outcome.err
         assert numbers_of(out / "film.csv") == numbers
     wrong = colocam("localize", trained, film, "-o", out, "--every", "2", "--fps", "3")
-    assert wrong.error == "error: --fps and every cannot be used together: give one of them"
+    assert wrong.error == "error: --fps and --every cannot be used together: give one of them"
     assert "--frames must be A:B" in colocam("localize", trained, film, "-o", out, "--frames", "3").error
     assert "--format nonsense: " in colocam("localize", trained, film, "-o", out, "--format", "nonsense").error
 

@@ -129,7 +129,7 @@ def test_a_clock_that_is_set_back_starts_anew():
         ({"fps": -2.0}, "fps must be more than 0 frames per second, got -2"),
         ({"fps": float("nan")}, "fps .*, got nan"),
         ({"fps": float("inf")}, "fps .*, got inf"),
-        ({"fps": 2.0, "every": 3}, "fps and every cannot be used together"),
+        ({"fps": 2.0, "every": 3}, "fps and `every` cannot be used together"),
         ({"start": 3.0, "end": 3.0}, "end must be after the start at 3 s, got 3 s"),
         ({"frames": (5, 5)}, "frames must be A:B with 0 ≤ A < B, or A: or :B, got 5:5"),
         ({"frames": (-5, None)}, "frames must be .*, got -5:"),

@@ -66,7 +66,7 @@ def localize(
     ] = ":",
     no_video: Annotated[bool, typer.Option("--no-video", help="Write only the localisation tables.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Recompute existing results.")] = False,
-    input_format: Annotated[
+    format: Annotated[  # noqa: A002 - FFmpeg's word
         str | None, typer.Option("--format", help="FFmpeg's name of the input format, e.g. v4l2 for a camera.")
     ] = None,
     batch: Annotated[
@@ -88,7 +88,7 @@ def localize(
         out,
         Writing(table, not no_video, choice),
         overwrite=overwrite,
-        format=input_format,
+        format=format,
         device=device,
         batch=batch,
         masks=masks,

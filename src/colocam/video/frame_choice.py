@@ -60,7 +60,7 @@ class FrameChoice:
         if self.fps is not None and not (isfinite(self.fps) and self.fps > 0):
             raise ArgumentError("fps", f"must be more than 0 frames per second, got {self.fps:g}")
         if self.fps is not None and self.every != 1:
-            raise ArgumentError("fps", "and every cannot be used together: give one of them")
+            raise ArgumentError("fps", "and `every` cannot be used together: give one of them")
         if self.start is not None and self.end is not None and not self.start < self.end:
             raise ArgumentError("end", f"must be after the start at {self.start:g} s, got {self.end:g} s")
         first, stop = self.frames
