@@ -164,7 +164,7 @@ def test_rows_of_a_pass_by_mode(trained, video, live, smooth, rows):
 def test_a_network_of_wrong_shapes_is_refused(trained, video):
     localizer = Localizer.load(trained)
     localizer.network = Changed(localizer.network, lambda _, output: output._replace(peaks=output.peaks[:, :2]))
-    with pytest.raises(ColocamError, match=r"the network's peaks must have the shape \(16, 3\), got \(16, 2\)"):
+    with pytest.raises(ColocamError, match=r"the network's peaks must have the shape \(32, 3\), got \(32, 2\)"):
         list(localizer(video))
 
 

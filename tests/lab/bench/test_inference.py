@@ -22,7 +22,7 @@ def test_all_of_it_is_measured_printed_and_written(tiny, tmp_path, capsys):
     result = inference.run("cpu", tmp_path / "inference.json", {"tiny": load_config(overrides=list(tiny))}, frames=20)
     assert json.loads((tmp_path / "inference.json").read_text(encoding="utf-8")) == result
     (row,) = result["cases"]
-    assert (row["name"], row["size"], row["batch"]) == ("tiny", 32, 16)
+    assert (row["name"], row["size"], row["batch"]) == ("tiny", 32, 32)
     assert row["ratio"] == pytest.approx(row["boxes_per_s"] / row["plain_loop_per_s"])
     assert set(row["parts_ms"]) == {"decode", "resize", "copy", "network", "boxes", "write"}
     rates = (
@@ -53,8 +53,8 @@ def test_the_boxes_are_those_of_a_blob_and_the_plain_loop_sees_every_frame(tiny,
     inference.run("cpu", None, {"tiny": load_config(overrides=list(tiny))}, frames=20)
     assert len(boxes) == 4 * 5  # warm, then three times a quarter of the frames
     streams = [count for count in pictures if count != 1]
-    assert set(streams) == {16}  # passes have a fixed number of rows
-    assert len(streams) >= 24 + 3 * 4 * 2  # the network alone, then three streams of two passes, warm and three times
+    assert set(streams) == {32}  # passes have a fixed number of rows
+    assert len(streams) >= 24 + 3 * 4  # the network alone, then three streams of one pass, warm and three times
     assert pictures.count(1) == 6  # one frame, warm and timed
 
 
