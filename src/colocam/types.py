@@ -1,4 +1,4 @@
-"""The few values that cross rooms."""
+"""Types that are shared by several packages."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +32,7 @@ class VideoFrame:
     """One decoded frame.
 
     Attributes:
-        index: number of the frame in its file, from 0.
+        index: index of the frame in its file, from 0.
         pts: presentation time in seconds, as the file states it (it need not start at 0).
         image: (H, W, 3) uint8 RGB, as displayed.
     """
@@ -50,11 +50,11 @@ class Clip:
         name: unique and stable in its catalogue, e.g. ``cat/video-03``.
         tag: the class that the whole video carries.
         split: train, val or test; clips of one video never fall into different splits.
-        path: a video file, or a folder of frames.
+        path: a video file, or a folder of images.
         video: the video this clip was cut from (equal to ``name`` for a whole video).
         start: first second of the clip in its file.
         end: second where the clip ends (exclusive), None for the end of the file.
-        frames: the picture files in order where the clip is a folder of frames, empty for a video file.
+        frames: the image files in order where the clip is a folder of images, empty for a video file.
     """
 
     name: str
@@ -69,21 +69,21 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class Localization:
-    """What colocam says about one frame.
+    """The result for one frame, or for one object in it.
 
     Attributes:
         frame: index of the frame in its video, from 0.
         pts: presentation time in seconds.
-        tag: what the shot shows, as far as it is known, or the most probable class of a frame that stands alone.
+        tag: class of the shot; without smoothing, the most probable class of the frame.
         probability: probability of ``tag`` in this frame, 0–1.
-        box: where the object is, in pixels of the original video; None where the map has no foreground.
+        box: box of the object in pixels of the original video; None without an object.
         score: mean foreground probability inside the box, 0–1; 0 without a box.
         heatmap: (h, w) float32, foreground probability at the model's resolution.
-        track: number of the object within its video, None where objects are not followed.
-        presence: probability that the tagged object is in this frame, 0–1; None where nobody asked.
-        margin: how much better the box explains the map than any elsewhere, −1–1; None without a box or for one of
-            several objects.
-        mask: (H, W) bool in pixels of the original video, the object's outline; None where nobody asked or no box is.
+        track: index of the object within its video; None without tracking.
+        presence: probability that the tagged object is in this frame, 0–1; None if the model has no calibration.
+        margin: score of the box minus the best score of a box elsewhere, −1–1; None without a box or for one of several
+            objects.
+        mask: (H, W) bool in pixels of the original video, the object's outline; None if not asked for or without a box.
     """
 
     frame: int

@@ -230,7 +230,7 @@ def test_a_folder_without_one_good_picture(tmp_path):
     frames = pictures(tmp_path / "p", [(16, 16)] * 2)
     for path in frames:
         path.write_text("no")
-    with pytest.raises(UnreadableError, match="not one of its 2 pictures"):
+    with pytest.raises(UnreadableError, match="none of its 2 images"):
         list(clip_frames(Clip("p", "cat", "train", tmp_path / "p", "p", frames=frames)))
     assert read_picture(tmp_path / "gone.png") is None
 

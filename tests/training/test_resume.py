@@ -163,7 +163,7 @@ def test_sigint_is_answered_with_one_line_and_the_same_command_goes_on(processes
     code, err = processes(command(run), run, round(share * events), signal.SIGINT)
     assert code == 130
     *_, request, last, _ = err.splitlines()
-    assert request == "stopping after this step and saving; once more to stop at once"
+    assert request == "stopping after this step and saving; press Ctrl-C again to stop at once"
     assert last.startswith("stopped in ")
     assert last.endswith(f": run the same command again to continue {run}")
     assert "Traceback" not in err

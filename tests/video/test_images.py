@@ -50,7 +50,7 @@ def test_a_damaged_picture_is_left_out_and_keeps_its_number(tmp_path, write_pict
     assert [(frame.index, number_of(frame.image)) for frame in decode(folder)] == [(0, 0), (2, 2)]
     for name in ("0.png", "2.png"):
         (folder / name).write_bytes(b"")
-    with pytest.raises(UnreadableError, match="not one of its 3 pictures can be decoded"):
+    with pytest.raises(UnreadableError, match="none of its 3 images can be decoded"):
         list(decode(folder))
 
 
@@ -59,7 +59,7 @@ def test_pictures_of_two_sizes_are_no_video(tmp_path, write_pictures):
     cv2.imwrite(str(folder / "2.png"), np.zeros((10, 20, 3), np.uint8))
     with pytest.raises(UnreadableError) as raised:
         list(decode(folder))
-    assert str(raised.value).startswith(f"{folder / '2.png'} is 20×10, pictures before it 64×48: ")
+    assert str(raised.value).startswith(f"{folder / '2.png'} is 20×10, the images before it are 64×48: ")
 
 
 def test_the_camera_was_turned(tmp_path):

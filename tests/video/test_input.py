@@ -49,8 +49,8 @@ def test_a_format_of_ffmpeg_is_used():
 @pytest.mark.parametrize(
     ("address", "kind", "told"),
     [
-        ("x", "nonsense", "--format nonsense: FFmpeg knows no such format"),
-        ("no-such-filter=", "lavfi", "cannot read no-such-filter=: not as --format lavfi"),
+        ("x", "nonsense", "format nonsense: FFmpeg knows no such format"),
+        ("no-such-filter=", "lavfi", "cannot read no-such-filter=: not as format lavfi"),
         ("foo://bar", None, "cannot read foo://bar: "),
         ("/dev/null", None, "cannot read /dev/null: "),
         ("/dev/video99", None, "cannot read /dev/video99: there is no such file"),

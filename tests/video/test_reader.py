@@ -280,9 +280,9 @@ def test_a_chunk_of_impossible_length(tmp_path, make_video):
 def test_cut_before_the_first_frame(tmp_path, make_video):
     data = make_video(tmp_path / "a.mp4", noise(40), container={"movflags": "+faststart"}).read_bytes()
     (tmp_path / "a.mp4").write_bytes(data[: data.index(b"mdat") + 10])
-    with pytest.raises(UnreadableError, match="not one frame"):
+    with pytest.raises(UnreadableError, match="no frame can be decoded"):
         list(decode(tmp_path / "a.mp4"))
-    with pytest.raises(UnreadableError, match="not one frame"):
+    with pytest.raises(UnreadableError, match="no frame can be decoded"):
         probe(tmp_path / "a.mp4")
 
 
@@ -331,5 +331,5 @@ def test_files_that_are_no_videos(tmp_path, content, reason):
 def test_missing_file_and_folder(tmp_path):
     with pytest.raises(ColocamError, match=r"gone\.mp4: there is no such file"):
         probe(tmp_path / "gone.mp4")
-    with pytest.raises(ColocamError, match="it is a folder without a picture"):
+    with pytest.raises(ColocamError, match="it is a folder without images"):
         next(decode(tmp_path))

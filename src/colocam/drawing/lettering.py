@@ -1,7 +1,7 @@
-"""Text drawn into pictures: every character has a glyph, whatever script a tag is written in.
+"""Draw text on images, in any script.
 
-DejaVu Sans comes with matplotlib, so it is always there; where it lacks a glyph, a font of the system is used, and
-where none has it, the character is spelt as its code point. An empty "tofu" square is never drawn.
+The font is DejaVu Sans, which comes with matplotlib. Where it lacks a glyph, a font of the system is used; where no
+font has the glyph, the code point of the character is written. An empty box is never drawn.
 """
 
 import unicodedata
@@ -65,7 +65,7 @@ def _spell(character: str) -> str:
 
 
 def drawable(text: str) -> tuple[str, Path]:
-    """Give ``text`` in characters that one font can draw, and that font's file.
+    """Return ``text`` in characters that one font can draw, and the file of that font.
 
     Line breaks and control characters become spaces; invisible format characters are dropped.
     """
@@ -114,7 +114,7 @@ def shorten(text: str, size: int, width: int) -> str:
 def text_mask(text: str, size: int) -> npt.NDArray[np.uint8]:
     """Draw one line of ``text``: ink coverage 0–255, shape (line_height(size), text_width(text, size)).
 
-    Frames of a video say much the same, so the last ones are kept; nobody may write on them.
+    Masks are cached, since frames of a video have similar labels; they are read-only.
     """
     line, font = drawable(text)
     height, width = line_height(size), max(1, text_width(text, size))

@@ -1,4 +1,4 @@
-"""A localization drawn on its frame: heat-map, predicted box in red, true boxes in green, label strip."""
+"""Draw a localization on its frame: heat-map, predicted box in red, true boxes in green, label."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,7 @@ def blend_heatmap(image: Image, heatmap: npt.NDArray[np.floating]) -> Image:
     """Lay ``heatmap`` (h, w), 0–1, over ``image`` (H, W, 3); the map is resized to the image, NaN counts as 0."""
     height, width = image.shape[:2]
     levels = np.round(255 * np.clip(np.nan_to_num(heatmap, nan=0.0), 0, 1)).astype(np.uint8)
-    # Looking colours up is slow next to resizing them, and above this size nobody sees the difference.
+    # Looking colours up is slow compared with resizing them, and above this size the difference is not visible.
     small = min(1.0, _LOOKUP_SIDE / max(height, width))
     levels = _resize(levels, max(1, round(width * small)), max(1, round(height * small))).astype(np.uint8)
     colours = _resize(cv2.applyColorMap(levels, HEAT_COLOURS[:, None, :]), width, height)
@@ -47,15 +47,15 @@ def draw_localization(
     truth: Sequence[Box] = (),
     label: Sequence[str] = (),
 ) -> Image:
-    """Draw what is known about one frame on a copy of it.
+    """Draw heat-map, boxes and label on a copy of a frame.
 
     Args:
         image: (H, W, 3) RGB.
         heatmap: (h, w), 0–1, of any size; None for none.
         box: predicted box in pixels of ``image``, drawn red; None for none.
         truth: true boxes in pixels of ``image``, drawn green.
-        label: parts of the label, e.g. ``("cat", "93 %", "box 0.81")``; on one line where they fit, else below each
-            other, cut with an ellipsis where even one is too wide. The strip never leaves the picture.
+        label: parts of the label, e.g. ``("cat", "93 %", "box 0.81")``, on one line if they fit, else on several; a
+            part that is too wide is shortened with an ellipsis. The label stays inside the image.
     """
     canvas = image.copy() if heatmap is None else blend_heatmap(image, heatmap)
     for true_box in truth:
@@ -68,7 +68,7 @@ def draw_localization(
 
 
 def draw_objects(image: Image, first: Localization, *others: Localization) -> Image:
-    """Draw the objects of one frame (H, W, 3); of several each carries its number and its score."""
+    """Draw the objects of one frame (H, W, 3); each of several objects is labelled with its track and score."""
     numbers = [_number(one) for one in (first, *others)]
     label = (*label_of(first)[:2], numbers[0]) if others else label_of(first)
     canvas = draw_localization(image, first.heatmap, first.box, label=label)
@@ -80,7 +80,7 @@ def draw_objects(image: Image, first: Localization, *others: Localization) -> Im
 
 
 def label_of(localization: Localization) -> tuple[str, str, str]:
-    """Parts of the label of one frame: the class, its probability, and the box's score."""
+    """Parts of the label of one frame: class, its probability, and score of the box."""
     found = f"box {localization.score:.2f}" if localization.box else "no box"
     return localization.tag, f"{100 * localization.probability:.0f} %", found
 
@@ -101,7 +101,7 @@ def _line_width(canvas: Image) -> int:
 
 
 def _corners(canvas: Image, box: Box) -> tuple[int, int, int, int]:
-    """Corner pixels of ``box``, inside the picture."""
+    """Corner pixels of ``box``, clipped to the image."""
     height, width = canvas.shape[:2]
     x1, y1, x2, y2 = (round(float(value)) for value in box)
     return (
@@ -113,7 +113,7 @@ def _corners(canvas: Image, box: Box) -> tuple[int, int, int, int]:
 
 
 def _outline(canvas: Image, box: Box, colour: Colour) -> None:
-    """Frame ``box`` from its corner pixels inwards, with a dark pixel on both sides so that it shows on any ground."""
+    """Draw ``box`` from its corner pixels inwards, with a dark line on both sides for contrast to any background."""
     x1, y1, x2, y2 = _corners(canvas, box)
     width = _line_width(canvas)
     inside = canvas[y1 : y2 + 1, x1 : x2 + 1]
@@ -129,7 +129,7 @@ def _border(area: Image, width: int, colour: Colour) -> None:
 
 
 def _strip(canvas: Image, label: Sequence[str], box: Box | None) -> None:
-    """Write ``label`` where it hides least of the box; it takes at most two fifths of the picture's height."""
+    """Write ``label`` where it hides least of the box; it covers at most 40 % of the image's height."""
     height, width = canvas.shape[:2]
     size = max(10, round(6 + 0.022 * min(height, width)))
     pad, gap, line = max(2, size // 5), round(0.7 * size), line_height(size)
@@ -154,7 +154,7 @@ def _strip(canvas: Image, label: Sequence[str], box: Box | None) -> None:
 
 
 def _row(y1: int, y2: int, strip: int, height: int) -> int:
-    """Top row of the strip: right above the box, right below it, else the edge of the picture that hides less."""
+    """Top row of the label: above the box, below it, else the edge of the image where it hides less of the box."""
     if y1 >= strip:
         return y1 - strip
     if y2 + 1 + strip <= height:
@@ -166,7 +166,7 @@ def _row(y1: int, y2: int, strip: int, height: int) -> int:
 def _lines(parts: Sequence[str], size: int, gap: int, width: int) -> list[list[npt.NDArray[np.uint8]]]:
     """Draw ``parts`` and set them in as few lines of at most ``width`` pixels as their order allows.
 
-    Each part is drawn on its own: a tag written from right to left must not reorder the numbers beside it.
+    Each part is drawn by itself, so that a tag written from right to left does not reorder the numbers beside it.
     """
     lines: list[list[npt.NDArray[np.uint8]]] = []
     used = 0

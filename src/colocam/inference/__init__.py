@@ -1,4 +1,4 @@
-"""From a video file to boxes: the use of a trained model."""
+"""Inference: from a video file to boxes, with a trained model."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AnnotatedVideo", "LocalizationTable", "Localizer"]
 
-__getattr__, __dir__ = lazy_names(  # boxes of frames in memory need no writer of videos
+__getattr__, __dir__ = lazy_names(  # frames in memory need no video writer
     __name__,
     {
         "AnnotatedVideo": "colocam.inference.sinks",

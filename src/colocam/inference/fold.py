@@ -1,4 +1,4 @@
-"""The same function in fewer passes over memory: batch norms within convolutions, one map where two were."""
+"""Fold batch norms into convolutions, and the decoder's two output maps into one, for faster inference."""
 
 import copy
 from typing import Any, TypeVar
@@ -14,13 +14,13 @@ M = TypeVar("M", bound=nn.Module)
 
 @torch.no_grad()
 def fold_batch_norms(net: M, frames: Tensor) -> M:
-    """A copy of ``net``, for evaluation, in which γ (W∗x − μ) / σ + β is one convolution.
+    """A copy of ``net`` in evaluation mode, in which γ (W∗x − μ) / σ + β is one convolution.
 
-    Which convolution a batch norm follows is seen in a pass over ``frames``; one whose input comes from elsewhere, or
-    that follows a convolution used twice, stays as it is.
+    A pass over ``frames`` finds the convolution before each batch norm. A batch norm with another input, or after a
+    convolution that is used twice, is kept.
     """
     net = copy.deepcopy(net).eval()
-    made: dict[int, tuple[str, Tensor]] = {}  # the tensors are held: a freed one's id may be given to another
+    made: dict[int, tuple[str, Tensor]] = {}  # holds the tensors: the id of a freed tensor may be reused
     calls: list[str] = []
     pairs: list[tuple[str, str]] = []
 
@@ -62,7 +62,7 @@ def fold_batch_norms(net: M, frames: Tensor) -> M:
 
 @torch.no_grad()
 def fold_two_maps(net: LocalizerNet) -> None:
-    """Make the decoder's head give one map, the difference d of its two: the softmax of two values is σ(d)."""
+    """Make the decoder's head compute one map, the difference d of its two: the softmax of two values is σ(d)."""
     head = net.decoder.head
     one = nn.Conv2d(head.in_channels, 1, head.kernel_size, padding=head.padding)  # type: ignore[arg-type]
     assert head.bias is not None

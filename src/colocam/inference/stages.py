@@ -19,8 +19,7 @@ from colocam.boxes.instance_boxes import instance_boxes
 from colocam.boxes.quantize import to_8bit
 from colocam.config import ColorMean
 from colocam.inference.network import HostOutput, Network, NetworkOutput, PostProcessing, checked, postprocess_arrays
-from colocam.maps.windows import WINDOW, window_starts
-from colocam.temporal.cuts import CutFinder, Histograms, colour_histograms
+from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, colour_histograms, window_starts
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import Float32Array, Levels, VideoFrame
 from colocam.utils.device import cores

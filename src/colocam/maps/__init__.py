@@ -1,1 +1,1 @@
-"""From network output to the map that boxes are read from: mapper, colour mean, focus."""
+"""From network output to the maps that boxes are read from: colour mean, focus, and maps of whole data sets."""

@@ -1,8 +1,9 @@
-"""The colour mean: what maps say on average about each colour of a shot, wherever it is.
+"""The colour mean: the mean of the maps over all pixels of similar colour, in one frame or in a window of frames.
 
-M_i = (W S)_i / (W 1)_i with W_ij = exp(-|c_i - c_j|² / 2σ²) over all pixels i, j of a sequence. It is the idea of
-eq. 4, the same colour lights up the same way wherever the object moved, without training: a map that found half of an
-object, or found it in half of the frames, is completed by the pixels of its colours (docs/method/colour-mean.md).
+M_i = (W S)_i / (W 1)_i with W_ij = exp(-|c_i - c_j|² / 2σ²) over all pixels i, j of a sequence. This is the
+idea of eq. 4 without training: pixels of the same colour get the same activation, wherever the object moves. A map that
+covers half of an object, or covers it in half of the frames, is completed by the pixels of its colours
+(docs/method/colour-mean.md).
 """
 
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 SHARE = 2 / 3
-"""Share of the colour mean in the map; the rest is the map itself, which knows where."""
+"""Share of the colour mean in the result; the rest is the map itself, which has the position."""
 SIGMA = 15.0
 """σ in colour levels, as in eq. 4."""
 TOLERANCE = 5e-3
@@ -43,7 +44,7 @@ def with_color_mean(frames: "Tensor", maps: "Tensor", sequences: "Tensor") -> "T
     groups = int(sequences.max()) + 1 if len(sequences) else 0
     with torch.autocast(maps.device.type, enabled=False):
         s = maps.float().flatten(1)
-        # S - ½ in place of S: the error of the product is relative to what it sums
+        # S − ½ instead of S: the error of the product is relative to the sum of absolute values
         values = torch.stack([torch.ones_like(s), s - 0.5], dim=1)
         gaussian = engine.Gaussian(SIGMA, TOLERANCE)
         mass, tilt = engine.product(frames.flatten(2), values, sequences.to(s.device), groups, gaussian).unbind(1)
@@ -51,12 +52,12 @@ def with_color_mean(frames: "Tensor", maps: "Tensor", sequences: "Tensor") -> "T
 
 
 def arrays_with_color_mean(
-    pictures: npt.NDArray[np.uint8], maps: Float32Array | npt.NDArray[np.uint8], sequences: npt.NDArray[np.int64]
+    frames: npt.NDArray[np.uint8], maps: Float32Array | npt.NDArray[np.uint8], sequences: npt.NDArray[np.int64]
 ) -> Float32Array:
     """Twin of :func:`with_color_mean` without torch.
 
     Args:
-        pictures: (B, H, W, 3) RGB.
+        frames: (B, H, W, 3) RGB.
         maps: (B, H, W) in 0–1, or their 8-bit levels.
         sequences: (B,) ids.
     """
@@ -69,7 +70,7 @@ def arrays_with_color_mean(
         s = maps[mine].reshape(int(mine.sum()), -1)
         s = s / np.float32(255) if s.dtype == np.uint8 else s
         values = np.stack([np.ones_like(s), s - np.float32(0.5)], axis=1)
-        rgb = pictures[mine].reshape(len(s), -1, 3).transpose(0, 2, 1).astype(np.float32, order="C")
+        rgb = frames[mine].reshape(len(s), -1, 3).transpose(0, 2, 1).astype(np.float32, order="C")
         colors = ColorSequence(rgb, anywhere, basis, cores())
         product = np.empty_like(values)
         colors.product(colors.spectrum(values), product)

@@ -1,13 +1,13 @@
-"""Focus: a decoder's map drawn towards the tagged class.
+"""Focus: weight a decoder's map by the region of the tagged class.
 
-A decoder learns one foreground for all classes, so it also lights up what merely looks like an object: a hand beside
-the bird, the bridge behind the motorbike. The frozen classifier knows better which of these is the class, and coarsely
-where. With A the class's LayerCAM at the resolution of the features, scaled to 0–1, and G a Gaussian,
+A decoder learns one foreground for all classes, so it also activates on other objects: a hand beside the bird, the
+bridge behind the motorbike. The frozen classifier knows coarsely where the class is. With A the LayerCAM of the class
+at the resolution of the features, scaled to 0–1, and G a Gaussian,
 
     F = G A / max(G A),      S' = F ⊙ M(F ⊙ S),
 
-where M completes a map by colour (:mod:`colocam.maps.color_mean`), or is the identity; S' is then scaled back to the
-maximum that S had (docs/method/focus.md).
+where M is the colour mean (:mod:`colocam.maps.color_mean`) or the identity. S' is then scaled to the maximum of S
+(docs/method/focus.md).
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 WIDTH = 1 / 14
-"""σ of G in sides of the frame: two places of 28 × 28 features."""
+"""σ of G relative to the side of the frame: two cells of 28 × 28 features."""
 
 
 def focus_of(activations: "Tensor", size: tuple[int, int]) -> "Tensor":
@@ -37,7 +37,7 @@ def focus_of(activations: "Tensor", size: tuple[int, int]) -> "Tensor":
         size: height and width of the maps.
 
     Returns:
-        (B, *size) in 0–1, 1 at the maximum; all 1 where A is constant, for then it does not say where.
+        (B, *size) in 0–1, 1 at the maximum; all 1 where A is constant and has no position.
     """
     import torch  # noqa: PLC0415 - a tensor brings torch along, an array need not
     import torch.nn.functional as F  # noqa: PLC0415
@@ -88,12 +88,12 @@ def of_classes(activations: "Tensor", classes: "Tensor") -> "Tensor":
 
 
 def classes_of(logits: "Tensor", sequences: "Tensor", tag: int | None) -> "Tensor":
-    """(B,) class that each frame is focused on: ``tag``, or the likeliest one of all frames of its sequence.
+    """(B,) class that each frame is focused on: ``tag``, or the class with the largest sum of logits in its sequence.
 
     Args:
         logits: (B, K).
         sequences: (B,) int64 ids from 0, in host memory.
-        tag: what the video is known to show.
+        tag: index of the class that the video shows; None: unknown.
     """
     import torch  # noqa: PLC0415
 
@@ -115,7 +115,7 @@ def array_classes_of(logits: Float32Array, sequences: npt.NDArray[np.int64], tag
 
 @lru_cache(maxsize=16)
 def _gaussian_on(device: "torch.device", side: int) -> "Tensor":
-    """The same on a device, copied once: a copy from the host waits for all that the device has to do before it."""
+    """The same on a device, cached: a copy from the host would wait for all earlier work of the device."""
     import torch  # noqa: PLC0415
 
     return torch.from_numpy(_gaussian(side)).to(device)
@@ -123,7 +123,7 @@ def _gaussian_on(device: "torch.device", side: int) -> "Tensor":
 
 @cache
 def _gaussian(side: int) -> Float32Array:
-    """G along one axis, (side, side): each row a mean, so that a map does not fade towards the frame's edge."""
+    """G along one axis, (side, side); rows sum to 1, so that a map does not fade towards the edge of the frame."""
     at = np.arange(side) / side
     weights = np.exp(-((at[:, None] - at) ** 2) / (2 * WIDTH**2))
     means: Float32Array = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)

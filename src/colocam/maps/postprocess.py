@@ -1,4 +1,4 @@
-"""From a network's maps to those that boxes are read from: completed by colour, focused on a class, both or neither."""
+"""Post-processing of a network's maps: colour mean, focus on a class, both or neither."""
 
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def finish(frames: "Tensor", maps: "Tensor", sequences: "Tensor | None", activations: "Tensor | None") -> "Tensor":
-    """Finished maps (B, H, W) in 0–1.
+    """Post-processed maps (B, H, W) in 0–1.
 
     Args:
         frames: (B, 3, H, W) RGB in 0–255.
         maps: (B, H, W) in 0–1.
-        sequences: (B,) ids of frames that share their colours (:mod:`colocam.maps.color_mean`); None: no colour mean.
+        sequences: (B,) ids; frames of one id share a colour mean, see :mod:`colocam.maps.color_mean`; None: none.
         activations: (B, h, w) LayerCAM of each frame's class (:mod:`colocam.maps.focus`); None: no focus.
     """
 
@@ -32,18 +32,18 @@ def finish(frames: "Tensor", maps: "Tensor", sequences: "Tensor | None", activat
 
 
 def arrays_finish(
-    pictures: npt.NDArray[np.uint8],
+    frames: npt.NDArray[np.uint8],
     maps: Float32Array | npt.NDArray[np.uint8],
     sequences: npt.NDArray[np.int64] | None,
     activations: Float32Array | None,
 ) -> Float32Array | npt.NDArray[np.uint8]:
-    """Twin of :func:`finish` without torch; pictures are (B, H, W, 3), and maps may come in 8-bit levels."""
+    """Twin of :func:`finish` without torch; frames are (B, H, W, 3), and maps may be 8-bit levels."""
     if sequences is None and activations is None:
         return maps
     s: Float32Array = np.divide(maps, 255 if maps.dtype == np.uint8 else 1, dtype=np.float32)
 
     def complete(drawn: Float32Array) -> Float32Array:
-        return drawn if sequences is None else arrays_with_color_mean(pictures, drawn, sequences)
+        return drawn if sequences is None else arrays_with_color_mean(frames, drawn, sequences)
 
     if activations is None:
         return complete(s)

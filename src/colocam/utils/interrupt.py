@@ -1,4 +1,4 @@
-"""Ctrl-C as a request: the step in flight ends, the run is saved, then the program stops."""
+"""Stop on Ctrl-C after the current step, when the run is saved."""
 
 import signal
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ _requested = False
 
 @contextmanager
 def graceful_stop() -> Iterator[None]:
-    """Within this block SIGINT and SIGTERM only set a flag; a second one stops at once. Files stay whole either way.
+    """Within this block SIGINT and SIGTERM set a flag; a second signal stops at once. Files stay whole either way.
 
-    The request ends with the block: what the program does next starts unasked.
+    The flag is cleared at the end of the block.
     """
-    global _requested  # noqa: PLW0603 - a signal handler has no other way to speak
+    global _requested  # noqa: PLW0603 - set by a signal handler
     try:
         previous = {number: signal.signal(number, _on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread: signals cannot be caught there, and stay with whoever can
+    except ValueError:  # not the main thread, where signals cannot be caught
         yield
         return
     try:
@@ -37,7 +37,7 @@ def stop_requested() -> bool:
 
 
 def raise_if_stopped(what: str) -> None:
-    """End work that keeps no state of its own, once the user asked to stop."""
+    """Raise if the user asked to stop; for work that saves nothing."""
     if _requested:
         raise InterruptedRunError(f"stopped in {what}")
 
@@ -47,4 +47,4 @@ def _on_signal(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - 
     if _requested:
         raise KeyboardInterrupt
     _requested = True
-    say("stopping after this step and saving; once more to stop at once")
+    say("stopping after this step and saving; press Ctrl-C again to stop at once")

@@ -1,4 +1,4 @@
-"""Functions as machine code, for loops over pixels that no array operation has."""
+"""Compile functions with Numba, for loops over pixels that no array operation covers."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -9,5 +9,5 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """Machine code that runs without the interpreter's lock, kept on disk for the next process."""
+    """Compile a function; it runs without the interpreter's lock and is cached on disk."""
     return cast("Function", njit(nogil=True, cache=True)(function))

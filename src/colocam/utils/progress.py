@@ -1,4 +1,4 @@
-"""Progress for long work: a bar with rate and time left on a terminal, plain lines elsewhere."""
+"""Progress of long work: a bar with rate and remaining time on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -16,13 +16,13 @@ Advance = Callable[..., None]
 
 
 def say(text: str) -> None:
-    """Print one line for the person at the terminal (stderr: stdout is for results)."""
+    """Print one line on stderr; stdout is for results."""
     print(text, file=sys.stderr, flush=True)
 
 
 @contextmanager
 def progress(title: str, total: int, *, unit: str = "it", done: int = 0) -> Iterator[Advance]:
-    """Show how far ``title`` has come; an interrupted run before has ``done`` so many of ``total`` (0: unknown)."""
+    """Show the progress of ``title``; ``done`` of ``total`` (0: unknown) were finished by an earlier run."""
     if sys.stderr.isatty():
         with _bar(title, total, unit, done) as advance:
             yield advance
@@ -59,7 +59,7 @@ def _bar(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
 
 @dataclass
 class _Lines:
-    """One plain line now and then, for logs and pipes."""
+    """One plain line every few seconds, for logs and pipes."""
 
     title: str
     total: int

@@ -1,4 +1,4 @@
-"""What is known of the video that a table of boxes was made from: ``new.video.json`` beside ``new.csv``."""
+"""Description of the video of a localisation table: ``new.video.json`` beside ``new.csv``."""
 
 import json
 from collections.abc import Sequence
@@ -15,16 +15,16 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class SourceVideo:
-    """A video, as those who label it need to know it.
+    """What label formats need to know of a video.
 
     Attributes:
-        path: the file, or the folder of pictures, where it was when it was read.
+        path: the file or folder of images, as it was read.
         width: pixels, as displayed.
         height: pixels, as displayed.
         fps: average frame rate.
         frames: number of frames.
         duration: seconds.
-        pictures: names of the files that are its frames, where it is a folder of pictures.
+        pictures: names of the image files, where it is a folder of images.
     """
 
     path: Path
@@ -42,7 +42,7 @@ class SourceVideo:
 
 
 def describe(path: Path, info: VideoInfo, frames: int, pictures: Sequence[Path] = ()) -> SourceVideo:
-    """Describe a video by what it says of itself, the number of frames that were counted, and its files, if several."""
+    """Describe a video by its header, the number of frames that were counted, and its image files, if any."""
     fps = info.fps or DEFAULT_FPS
     duration = info.duration or float(frames / fps)
     return SourceVideo(path.absolute(), info.width, info.height, fps, frames, duration, picture_names(pictures))
@@ -54,7 +54,7 @@ def picture_names(pictures: Sequence[Path]) -> tuple[str, ...]:
 
 
 def probe_source(path: Path) -> SourceVideo:
-    """Describe a video by decoding it once: headers are often wrong about the number of frames."""
+    """Describe a video by decoding it once, since the frame count of a header is often wrong."""
     with VideoReader(path) as video:
         for _ in video.frames():
             pass
@@ -62,12 +62,12 @@ def probe_source(path: Path) -> SourceVideo:
 
 
 def source_path(table: Path) -> Path:
-    """Where the description of the video of a table lies."""
+    """Path of the description that belongs to a localisation table."""
     return table.with_name(f"{table.stem}.video.json")
 
 
 def write_source(table: Path, source: SourceVideo, made: str | None = None) -> Path:
-    """Write the description beside its table, with a digest of what the table was made of."""
+    """Write the description beside its table; ``made`` is the fingerprint of model, video and settings."""
     target = source_path(table)
     path = utf8(str(source.path))
     numbers = {"width": source.width, "height": source.height, "fps": str(source.fps), "frames": source.frames}
@@ -78,7 +78,7 @@ def write_source(table: Path, source: SourceVideo, made: str | None = None) -> P
 
 
 def read_made(table: Path) -> str | None:
-    """The digest of what a table was made of, None where nothing says it."""
+    """The fingerprint of the model, video and settings of a table; None if unknown."""
     try:
         made = json.loads(source_path(table).read_text(encoding="utf-8"))["made"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -87,7 +87,7 @@ def read_made(table: Path) -> str | None:
 
 
 def read_source(table: Path) -> SourceVideo:
-    """Read the description that lies beside a table."""
+    """Read the description beside a localisation table."""
     path = source_path(table)
     try:
         card = json.loads(path.read_text(encoding="utf-8"))

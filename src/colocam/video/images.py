@@ -1,4 +1,4 @@
-"""Pictures as the frames of a video: a folder of them, in natural order, is one."""
+"""Image files as the frames of a video: a folder of images, in natural order, is a video."""
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -15,26 +15,26 @@ from colocam.video.input import UnreadableError
 
 
 def folder_frames(folder: Path, rate: Fraction) -> tuple[tuple[Path, ...], Iterator[VideoFrame]]:
-    """The picture files of a folder, and they themselves as frames, ``rate`` a second.
+    """The image files of a folder, and their frames, ``rate`` per second.
 
-    All have one size, since boxes are in the pixels of a video.
+    All images must have one size, since boxes are in pixels of the video.
 
     Raises:
-        UnreadableError: there is none, not one can be read, or one has another size than the first.
+        UnreadableError: the folder has no image, no image can be read, or an image differs in size from the first.
     """
     paths = images_of(folder)
     if not paths:
-        raise UnreadableError(f"cannot read {folder}: it is a folder without a picture, not a video file")
+        raise UnreadableError(f"cannot read {folder}: it is a folder without images, not a video file")
     return paths, _of_one_size(paths, picture_frames(paths, rate))
 
 
 def picture_frames(paths: Sequence[Path], rate: Fraction = Fraction(1)) -> Iterator[VideoFrame]:
-    """Yield picture files as frames: ``index`` is the place in ``paths``, ``pts`` that of ``rate`` pictures a second.
+    """Yield image files as frames: ``index`` is the index in ``paths``, ``pts`` is ``index`` / ``rate``.
 
-    Pictures that cannot be read are left out and keep their index. Sizes may differ from frame to frame.
+    Images that cannot be read are skipped, so their index is missing. Sizes may differ.
 
     Raises:
-        UnreadableError: not one picture can be read.
+        UnreadableError: no image can be read.
     """
     found = False
     for index, path in enumerate(paths):
@@ -43,13 +43,13 @@ def picture_frames(paths: Sequence[Path], rate: Fraction = Fraction(1)) -> Itera
             found = True
             yield VideoFrame(index, float(index / rate), image)
     if not found:
-        raise UnreadableError(f"cannot read {paths[0].parent}: not one of its {len(paths)} pictures can be decoded")
+        raise UnreadableError(f"cannot read {paths[0].parent}: none of its {len(paths)} images can be decoded")
 
 
 def read_picture(path: Path) -> Image | None:
-    """(H, W, 3) uint8 RGB with EXIF orientation applied, None if the file is no whole picture."""
+    """(H, W, 3) uint8 RGB with EXIF orientation applied, None if the file is not a complete image."""
     try:
-        data = np.fromfile(path, np.uint8)  # OpenCV itself opens no non-Latin names on some systems
+        data = np.fromfile(path, np.uint8)  # on some systems OpenCV cannot open non-Latin names
         bgr = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
     except (OSError, cv2.error):
         return None
@@ -57,7 +57,7 @@ def read_picture(path: Path) -> Image | None:
 
 
 def picture_size(path: Path) -> tuple[int, int] | None:
-    """(width, height) as :func:`read_picture` gives it, from the file's header alone; None if it is no picture."""
+    """(width, height) as :func:`read_picture` gives it, from the file's header; None if it is not an image."""
     header = _header(path)
     if header is None:
         return None
@@ -66,13 +66,13 @@ def picture_size(path: Path) -> tuple[int, int] | None:
 
 
 def is_upright(path: Path) -> bool:
-    """Whether a picture looks the same to those who do not read its EXIF orientation."""
+    """Whether an image looks the same to a reader that ignores its EXIF orientation."""
     header = _header(path)
     return header is not None and header[2] == 1
 
 
 def _header(path: Path) -> tuple[int, int, int] | None:
-    """Width and height as stored, and EXIF orientation; None if it is no picture."""
+    """Width and height as stored, and EXIF orientation; None if it is not an image."""
     try:
         with PIL.Image.open(path) as picture:
             return *picture.size, picture.getexif().get(PIL.ExifTags.Base.Orientation, 1)
@@ -87,7 +87,7 @@ def _of_one_size(paths: Sequence[Path], frames: Iterator[VideoFrame]) -> Iterato
         size = size or (width, height)
         if (width, height) != size:
             raise UnreadableError(
-                f"{paths[frame.index]} is {width}×{height}, pictures before it {size[0]}×{size[1]}: "
-                "a folder of pictures is one video, and its frames have one size"
+                f"{paths[frame.index]} is {width}×{height}, the images before it are {size[0]}×{size[1]}: "
+                "the images of a folder are the frames of one video and must have one size"
             )
         yield frame

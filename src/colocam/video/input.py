@@ -1,4 +1,4 @@
-"""Where frames come from: whatever FFmpeg opens (a file, a pipe, a camera, an address), or a folder of pictures."""
+"""Sources of frames: everything that FFmpeg opens (a file, a pipe, a camera, an address), or a folder of images."""
 
 import re
 import stat
@@ -14,28 +14,28 @@ from av.container import InputContainer
 from av.stream import Disposition
 from av.video.stream import VideoStream
 
-from colocam.errors import ColocamError
+from colocam.errors import ArgumentError, ColocamError
 
 STDIN = "-"
 LIVE_SCHEMES = frozenset({"rtsp", "rtsps", "rtmp", "rtmps", "rtp", "udp", "srt"})
 DEVICES = frozenset({"v4l2", "video4linux2", "dshow", "vfwcap", "avfoundation", "x11grab", "gdigrab", "kmsgrab"})
 """FFmpeg's names of cameras and screens."""
 PATIENCE = 30.0
-"""Seconds without data after which what comes over a network is over."""
+"""Seconds without data after which a network stream ends."""
 
 
 class UnreadableError(ColocamError):
-    """A file that holds no frame we can read; those who read many files may leave it out and go on."""
+    """A source without a readable frame; a caller that reads many files may skip it."""
 
 
 @dataclass(frozen=True, slots=True)
 class VideoInput:
-    """Where frames come from.
+    """A source of frames.
 
     Attributes:
-        address: the path of a file or of a folder of pictures, ``-`` for what is piped in, ``rtsp://…`` and the like,
-            or what a device is called.
-        format: how FFmpeg is to read it, e.g. ``v4l2`` for a camera under Linux; None where it finds out by itself.
+        address: path of a file or of a folder of images, ``-`` for the standard input, an address such as ``rtsp://…``,
+            or the name of a device.
+        format: FFmpeg's name of the input format, e.g. ``v4l2`` for a camera on Linux; None: FFmpeg detects it.
     """
 
     address: str
@@ -43,7 +43,7 @@ class VideoInput:
 
     @property
     def path(self) -> Path | None:
-        """The path, None where the address is no path."""
+        """The path, or None if the address is not a path."""
         if self.address == STDIN or "://" in self.address:
             return None
         path = Path(self.address)
@@ -51,24 +51,24 @@ class VideoInput:
 
     @property
     def is_stored(self) -> bool:
-        """Whether it is a file, or a folder of pictures, that can be read again and again."""
+        """Whether it is a file or a folder of images, which can be read more than once."""
         return self.path is not None and (self.path.is_file() or self.path.is_dir())
 
     @property
     def live(self) -> bool:
-        """Whether its frames come as they are taken, for as long as somebody listens."""
+        """Whether it delivers frames in real time, without an end."""
         if self.format in DEVICES or urlsplit(self.address).scheme.lower() in LIVE_SCHEMES:
             return True
         return self.path is not None and self.path.is_char_device()
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """Name for error messages."""
         return "the standard input" if self.address == STDIN else self.address
 
     @property
     def stem(self) -> str:
-        """What files made of it are called, without an ending."""
+        """Name of the result files, without an ending."""
         if self.address == STDIN:
             return "stdin"
         if self.path is not None:
@@ -80,22 +80,22 @@ class VideoInput:
 
 @contextmanager
 def open_input(source: Path | VideoInput, threads: int) -> Iterator[tuple[InputContainer, VideoStream]]:
-    """Open the first video track that is not a cover picture.
+    """Open the first video track that is not a cover image.
 
     Args:
         source: what to open.
-        threads: of the decoder, 0 for one per core; a live source has one, since more would each hold a frame back.
+        threads: decoder threads, 0 for one per core; a live source uses one, since each further thread delays a frame.
     """
     source = VideoInput(str(source)) if isinstance(source, Path) else source
     address, kind = _address_and_format(source)
     try:
         container = av.open(address, format=kind, timeout=PATIENCE if "://" in address else None)
     except av.FFmpegError as error:
-        why = "not a whole video file" if source.format is None else f"not as --format {source.format}"
+        why = "not a whole video file" if source.format is None else f"not as format {source.format}"
         piped = "; an mp4 with its index at the end must be given as a file" if source.address == STDIN else ""
         raise UnreadableError(f"cannot read {source.name}: {why} ({error.strerror}{piped})") from error
     except ValueError as error:
-        raise ColocamError(f"--format {source.format}: FFmpeg knows no such format (a camera: v4l2)") from error
+        raise ArgumentError("format", f"{source.format}: FFmpeg knows no such format (a camera: v4l2)") from error
     with container:
         streams = [one for one in container.streams.video if not one.disposition & Disposition.attached_pic]
         if not streams:
@@ -107,7 +107,7 @@ def open_input(source: Path | VideoInput, threads: int) -> Iterator[tuple[InputC
 
 
 def _address_and_format(source: VideoInput) -> tuple[str, str | None]:
-    """What FFmpeg is told; what is certainly no video is refused."""
+    """Address and format for FFmpeg; refuses what cannot be a video."""
     if source.address == STDIN:
         if sys.stdin is not None and sys.stdin.isatty():
             raise ColocamError("'-' is a video from a pipe: cat VIDEO | colocam localize RUN - -o OUT")

@@ -1,4 +1,4 @@
-"""Frames of videos with their exact presentation times."""
+"""Read the frames of videos with their exact presentation times."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -37,12 +37,12 @@ __all__ = [
 ]
 
 DEFAULT_FPS = Fraction(25)
-"""For files that state no frame rate, and for folders of pictures, which state none."""
+"""Frame rate of files that state none, and of folders of images."""
 
 
 @dataclass(frozen=True, slots=True)
 class VideoInfo:
-    """What a file says about itself.
+    """What the header of a file states.
 
     Attributes:
         width: pixels, as displayed (rotation metadata applied).
@@ -58,25 +58,25 @@ class VideoInfo:
 
 
 class VideoReader:
-    """A video that is opened once, as a pipe or a camera can be, and read once; a context manager.
+    """A video that is opened and read once, as a pipe or a camera must be; a context manager.
 
     Any pixel format becomes 8-bit RGB (transparent pixels over black), rotation and mirroring metadata are applied,
-    and every frame has the size of the first one. Damaged frames are left out.
+    and every frame has the size of the first one. Damaged frames are skipped.
 
     Args:
-        source: a file, a folder of pictures, or whatever else FFmpeg reads.
+        source: a file, a folder of images, or another source that FFmpeg reads.
         threads: decoder threads, 0 for one per core.
 
     Attributes:
-        info: what the video says about itself; known when it is open.
+        info: what the header states; known when the video is open.
         start: presentation time of its first frame.
-        count: number of the last frame that was read, plus one.
+        count: index of the last frame that was read, plus one.
         total: number of frames that the container states, 0 where it states none.
-        pictures: the files that are its frames, by their numbers, where it is a folder of pictures.
+        pictures: the image files by their index, where it is a folder of images.
         ended: whether all of it was read.
 
     Raises:
-        UnreadableError: it cannot be read or not one frame of it decodes.
+        UnreadableError: it cannot be read, or no frame can be decoded.
     """
 
     def __init__(self, source: Path | VideoInput, *, threads: int = 0) -> None:
@@ -92,9 +92,7 @@ class VideoReader:
             opened = self._pictures(path) if path is not None and path.is_dir() else self._container(stack)
             first = next(opened.frames, None)
             if first is None:
-                raise UnreadableError(
-                    f"cannot read {self.source.name}: not one frame of it can be decoded (damaged or cut off)"
-                )
+                raise UnreadableError(f"cannot read {self.source.name}: no frame can be decoded (damaged or truncated)")
             height, width = first.image().shape[:2]
             self.info = VideoInfo(width, height, opened.fps, opened.duration)
             self.start, self.total, self.pictures = first.pts, opened.total, opened.pictures
@@ -105,7 +103,7 @@ class VideoReader:
     def frames(self, choice: FrameChoice = ALL) -> Iterator[VideoFrame]:
         """Yield the chosen frames in order of presentation.
 
-        The others are decoded too, since only so is ``index`` exact in every container, but they are not converted.
+        The other frames are decoded too, which makes ``index`` exact in every container, but not converted to RGB.
         """
         size = (self.info.width, self.info.height)
         for one in choice(self._counted()):
@@ -115,7 +113,7 @@ class VideoReader:
             yield VideoFrame(one.index, one.pts, image)
 
     def estimate(self, choice: FrameChoice = ALL) -> int:
-        """About how many frames :meth:`frames` will yield, by the header alone; 0 where it does not say."""
+        """Estimate from the header how many frames :meth:`frames` will yield; 0 for unknown."""
         seconds, rate = self.info.duration or 0.0, self.info.fps or DEFAULT_FPS
         return choice.estimate(self.total or ceil(seconds * rate), float(rate))
 
@@ -149,7 +147,7 @@ class VideoReader:
 
 @dataclass(frozen=True, slots=True)
 class _Decoded:
-    """A frame that is not converted yet."""
+    """A frame that is not converted to RGB yet."""
 
     index: int
     pts: float
@@ -158,7 +156,7 @@ class _Decoded:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """What a video says of itself, see :class:`VideoReader` and :class:`VideoInfo`, and its frames."""
+    """An open video, see :class:`VideoReader` and :class:`VideoInfo`."""
 
     fps: Fraction | None
     duration: float | None
@@ -168,13 +166,13 @@ class _Opened:
 
 
 def probe(path: Path) -> VideoInfo:
-    """Read size, frame rate and duration; the first frame is decoded, so a file that passes can be decoded."""
+    """Read size, frame rate and duration; also decodes the first frame, to check that the file can be decoded."""
     with VideoReader(path, threads=1) as video:
         return video.info
 
 
 def estimate_frames(path: Path, *, start: float = 0.0, end: float | None = None) -> int:
-    """About how many frames :func:`decode` will yield, by the file's header alone; 0 where it does not say."""
+    """Estimate from the header how many frames :func:`decode` will yield; 0 for unknown."""
     with open_input(path, 1) as (container, stream):
         duration = _duration(container, stream)
         rate = stream.average_rate or stream.guessed_rate or DEFAULT_FPS
@@ -195,14 +193,14 @@ def decode(
     """Yield the frames of a video in order of presentation, see :class:`VideoReader`.
 
     Args:
-        source: a file, a folder of pictures, or whatever else FFmpeg reads.
+        source: a file, a folder of images, or another source that FFmpeg reads.
         start: first second (pts) to yield; 0 means from the first frame, whatever its time.
         end: second (pts) to stop at (exclusive), None for the end of the file.
         choice: which frames to yield, in place of ``start`` and ``end``.
         threads: decoder threads, 0 for one per core.
 
     Raises:
-        UnreadableError: it cannot be read or not one frame of it decodes.
+        UnreadableError: it cannot be read, or no frame can be decoded.
     """
     if choice is None and end is not None and end <= start:
         return
@@ -222,7 +220,7 @@ def _duration(container: InputContainer, stream: VideoStream) -> float | None:
 
 
 def _decode_packets(container: InputContainer, stream: VideoStream) -> Iterator[av.VideoFrame]:
-    """Yield every frame that decodes; damage costs the packets it hit, not the rest of the file."""
+    """Yield every frame that can be decoded; damaged packets are skipped."""
     for packet in _packets(container, stream):
         try:
             frames = stream.codec_context.decode(packet)
@@ -232,17 +230,17 @@ def _decode_packets(container: InputContainer, stream: VideoStream) -> Iterator[
 
 
 def _packets(container: InputContainer, stream: VideoStream) -> Iterator["av.Packet[VideoStream] | None"]:
-    """Yield packets as far as the file can be read, then None: the decoder still holds frames."""
+    """Yield packets as far as the file can be read, then None, which flushes the decoder."""
     with suppress(av.FFmpegError):
         yield from container.demux(stream)
     yield None
 
 
 class _Upright:
-    """Turns decoded frames into (H, W, 3) RGB as they are to be shown.
+    """Converts decoded frames to (H, W, 3) RGB with the display rotation applied.
 
-    The display matrix of a frame is read when its angle is seen for the first time: PyAV's list of side data holds its
-    frame and the frame holds the list, so that decoded pictures would pile up until Python looks for such cycles.
+    The display matrix is read once per rotation angle: PyAV's list of side data and its frame refer to each other, so
+    reading it for every frame would keep decoded frames in memory until Python's cycle collector runs.
     """
 
     def __init__(self) -> None:
@@ -273,7 +271,7 @@ def _to_rgb(frame: av.VideoFrame, reformatter: VideoReformatter) -> Image:
 
 
 def _display_matrix(frame: av.VideoFrame) -> tuple[int, int, int, int] | None:
-    """Signs of a stored pixel's way to the screen: (x, y) is shown at (a·x + c·y, b·x + d·y), a … d near 0 or ±1."""
+    """Display matrix: a stored pixel (x, y) is shown at (a·x + c·y, b·x + d·y); a … d are scaled 0 or ±1."""
     try:
         matrix = cast("SideData | None", frame.side_data.get("DISPLAYMATRIX"))
     except ValueError:  # PyAV cannot list kinds of side data newer than itself (EXIF for one), only give the angle

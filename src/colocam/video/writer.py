@@ -1,4 +1,4 @@
-"""H.264 that browsers play."""
+"""Write H.264 videos that browsers play."""
 
 from contextlib import ExitStack
 from fractions import Fraction
@@ -69,11 +69,11 @@ class VideoWriter:
 
         Args:
             image: (height, width, 3) uint8 RGB.
-            pts: when it is shown, in seconds; None for the next moment of a constant frame rate.
+            pts: presentation time in seconds; None: the next time of a constant frame rate.
         """
         if image.shape != (self.height, self.width, 3):
             raise ColocamError(
-                f"{self.path}: a frame of shape {image.shape} in a video of {self.width}×{self.height}: resize it first"
+                f"{self.path}: image must be ({self.height}, {self.width}, 3), got {image.shape}: resize it first"
             )
         if self.height % 2 or self.width % 2:
             image = np.pad(image, ((0, self.height % 2), (0, self.width % 2), (0, 0)), mode="edge")

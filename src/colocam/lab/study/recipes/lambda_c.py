@@ -40,8 +40,8 @@ def read(lab: Lab, results: Results) -> Findings:
 
 STUDY = Study(
     "lambda",
-    "How heavy may the adaptive colour term be?",
+    "Which weight should the adaptive colour term have?",
     cells,
     read,
-    ("0.3 and 0.5 are below the paper's range 1 … 16, too large for other data (docs/method/colour-term.md).",),
+    ("0.3 and 0.5 are below the paper's 1 … 16: on other data these are too large (docs/method/colour-term.md).",),
 )
