@@ -258,7 +258,7 @@ def test_a_disk_too_small_for_the_frames(train, two_tags, monkeypatch):
         (["--set", "localizer.epoch=3"], "did you mean 'localizer.epochs'?"),
         (["--set", "localizer.epochs=many"], "'localizer.epochs'"),
         (["--set", "frames.crop=64"], "frames.crop (64) must not exceed frames.resize (36)"),
-        (["--set", "localizer"], "write it as key.subkey=value"),
+        (["--set", "localizer"], "--set localizer: write it as key.subkey=value"),
         (["--preset", "papr"], "did you mean 'paper'?"),
         (["--config", "no.yaml"], "no configuration file at no.yaml"),
         (["--device", "toaster"], "--device must be cpu or cuda, got toaster"),

@@ -164,7 +164,7 @@ def test_unknown_keys_are_refused_with_the_nearest_name(override, suggestion):
 )
 def test_wrong_types_and_impossible_values_are_refused(override, key, value):
     text = refusal(override)
-    assert text.startswith(f"--set {override}")
+    assert text.startswith(f"`overrides` {override}")
     assert key in text
     assert text.endswith(f"not {value}")
 
@@ -201,7 +201,7 @@ def test_malformed_overrides_say_how_to_write_one(override):
     "override", ["seed=[1", "seed={2020-01-01: 1}", "backbone.args=&a {b: *a}", "seed=!!python/name:os.system"]
 )
 def test_values_that_yaml_cannot_mean_are_refused(override):
-    assert refusal(override).startswith(f"--set {override}")
+    assert refusal(override).startswith(f"`overrides` {override}")
 
 
 def test_unknown_preset():

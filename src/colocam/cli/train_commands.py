@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from colocam.cli.shared_options import Boxes, ConfigFile, Device, Frames, Overrides, Preset
+from colocam.cli.shared_options import ConfigFile, Device, Frames, Overrides, Preset
 from colocam.utils.progress import say
 
 
@@ -31,7 +31,12 @@ def train(
     preset: Preset = "cpu",
     config: ConfigFile = None,
     overrides: Overrides = None,
-    boxes: Boxes = None,
+    boxes: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV or parquet of true boxes, optional: those of validation videos choose epochs and threshold."
+        ),
+    ] = None,
     frames: Frames = None,
     device: Device = None,
     test_boxes: Annotated[

@@ -1,7 +1,7 @@
 """Read a :class:`Config` from YAML and write it.
 
-Presets are YAML files in ``presets/``. A user's file or ``--set a.b=c`` changes single keys of a preset. Unknown keys,
-wrong types and impossible values are refused with the nearest valid name.
+Presets are YAML files in ``presets/``. A user's file or an override ``a.b=c`` changes single keys of a preset. Unknown
+keys, wrong types and impossible values are refused with the nearest valid name.
 """
 
 import json
@@ -59,7 +59,7 @@ def load_config(preset: str = "cpu", file: Path | None = None, overrides: Sequen
         changes = merge(changes, _parse_override(override))
     values = _lay_over(values, changes)
     # validate all overrides at once: two of them may be valid only together
-    return validate(values, f"--set {' '.join(overrides)}" if overrides else origin)
+    return validate(values, f"`overrides` {' '.join(overrides)}" if overrides else origin)
 
 
 def read_config(path: Path) -> Config:
@@ -138,8 +138,8 @@ def _without_removed(values: Mapping[str, Any], origin: str) -> dict[str, Any]:
 def _parse_override(override: str) -> dict[str, Any]:
     key, separator, value = override.partition("=")
     if not separator or not key:
-        raise ColocamError(f"--set {override}: write it as key.subkey=value")
-    nested: Any = parse_value(value, f"--set {override}")
+        raise ColocamError(f"`overrides` {override}: write it as key.subkey=value")
+    nested: Any = parse_value(value, f"`overrides` {override}")
     for part in reversed(key.strip().split(".")):
         nested = {part: nested}
     assert isinstance(nested, dict)
