@@ -4,7 +4,7 @@ Sizes at 224 × 224 and ten classes. The U-Net has the channels 256, 128, 64, 32
 maps; the head of a transformer has four of them. Nothing is downloaded or allocated.
 """
 
-import sys
+import argparse
 
 import torch
 
@@ -34,4 +34,7 @@ def main(overrides: list[str], names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main([word for word in sys.argv[1:] if "=" in word], [word for word in sys.argv[1:] if "=" not in word])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="+", metavar="KEY=VALUE | NAME")
+    given = parser.parse_args().words
+    main([word for word in given if "=" in word], [word for word in given if "=" not in word])

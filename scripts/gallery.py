@@ -3,15 +3,15 @@
 One row of frames per class: the typical case that the evaluation selects by a rule. No frame is selected by hand.
 """
 
+import argparse
 import json
-import sys
 from pathlib import Path
 
 import cv2
 import numpy as np
 
 from colocam.drawing.overlay import draw_localization
-from colocam.report.evaluation_rows import method_title, ordered_methods
+from colocam.evaluation.titles import method_title, ordered_methods
 from colocam.types import Box
 
 SIDE = 192
@@ -54,4 +54,8 @@ def _join(pictures: list[np.ndarray], axis: int, gap: int = GAP) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("out", type=Path)
+    arguments = parser.parse_args()
+    main(arguments.run, arguments.out)

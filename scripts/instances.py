@@ -5,8 +5,8 @@ videos with one object. Localises objects with and without tracks, and prints th
 found. The boxes stay in OUT as CSV files for ``colocam score``.
 """
 
+import argparse
 import csv
-import sys
 from pathlib import Path
 
 from colocam import Localizer
@@ -35,4 +35,9 @@ def main(run: Path, out: Path, objects: int = 2) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("objects", type=int, nargs="?", default=2)
+    arguments = parser.parse_args()
+    main(arguments.run, arguments.out, arguments.objects)

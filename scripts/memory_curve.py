@@ -5,6 +5,7 @@ annotated video and the table, as in ``colocam localize``. The model is small an
 memory. Prints and plots the peak of the resident memory after each number of frames. Linux only.
 """
 
+import argparse
 import resource
 import subprocess
 import sys
@@ -113,7 +114,7 @@ def main(target: Path, count: int) -> None:
     figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
     highest = 0.0
     for name in CURVES:
-        command = [sys.executable, __file__, "--curve", name, str(count)]
+        command = [sys.executable, __file__, str(target), str(count), "--curve", name]
         told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout  # noqa: S603
         print(name, told, sep="\n", flush=True)
         done, mb = zip(*([float(word) for word in line.split()] for line in told.splitlines()), strict=True)
@@ -126,7 +127,12 @@ def main(target: Path, count: int) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--curve":
-        CURVES[sys.argv[2]](int(sys.argv[3]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("frames", type=int, nargs="?", default=32_000)
+    parser.add_argument("--curve", choices=list(CURVES), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.curve:
+        CURVES[arguments.curve](arguments.frames)
     else:
-        main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 32_000)
+        main(arguments.out, arguments.frames)

@@ -7,52 +7,35 @@ frame before → after, share of the frames with the object that lose their box,
 a hidden box is a miss) before → after.
 """
 
-import sys
+import argparse
 from itertools import product
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from colocam import Localizer
+from colocam.boxes.iou import iou
 from colocam.data.truth import read_truth
-from colocam.inference.network import Network
-from colocam.metrics import average_precision, calibration_error, inclusive_iou
+from colocam.inference.runtimes import open_network
+from colocam.metrics import average_precision, calibration_error
 from colocam.run import open_run
-from colocam.types import Float32Array
-
-
-class Remembered:
-    """A network that sees each batch once, however often it is shown."""
-
-    def __init__(self, network: Network) -> None:
-        self.network = network
-        self.seen: dict[bytes, tuple[Float32Array, Float32Array, Float32Array]] = {}
-
-    def __call__(self, pictures: npt.NDArray[np.uint8], /) -> tuple[Float32Array, Float32Array, Float32Array]:
-        """See :class:`colocam.inference.network.Network`."""
-        key = pictures.tobytes()
-        if key not in self.seen:
-            self.seen[key] = self.network(pictures)
-        return self.seen[key]
 
 
 def main(folder: Path, boxes: Path, split: str = "test") -> None:
     """Print one line per way of smoothing."""
     run, truth = open_run(folder, "cpu"), read_truth(boxes)
     clips = [clip for clip in run.catalogue.clips if clip.split == split]
-    network = Remembered(Localizer.load(folder, "cpu").network)
+    network, card = open_network(folder, "cpu")
     for smooth, told in product(("none", "online", "offline"), (False, True)):
         presence, there, boxed, hit, tags, named = [], [], [], [], [], []
         for clip in clips:
-            localizer = Localizer.load(folder, "cpu", smooth=smooth, tag=clip.tag if told else None)
-            localizer.network = network
+            localizer = Localizer(network, card, smooth=smooth, tag=clip.tag if told else None)
             for found in localizer(clip.path):
                 true = truth.boxes(clip.name, found.frame)
                 presence.append(found.presence)
                 there.append(bool(true))
                 boxed.append(found.box is not None)
-                right = true and found.box and inclusive_iou(np.array([found.box]), np.array(true)).max() >= 0.5
+                right = true and found.box and iou(np.array(found.box), np.array(true), inclusive=True).max() >= 0.5
                 hit.append(bool(right))
                 tags.append(clip.tag)
                 named.append(found.tag == clip.tag)
@@ -75,4 +58,9 @@ def main(folder: Path, boxes: Path, split: str = "test") -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("boxes", type=Path)
+    parser.add_argument("split", nargs="?", default="test")
+    arguments = parser.parse_args()
+    main(arguments.run, arguments.boxes, arguments.split)

@@ -8,14 +8,14 @@ queue, the order by doubt alone, frames at even distances, random frames (mean o
 order.
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
 
 from colocam import Localizer
+from colocam.boxes.iou import iou
 from colocam.data.truth import read_truth
-from colocam.metrics.hits import inclusive_iou
 from colocam.review.doubt import Rows, doubts, signs
 from colocam.review.queue import queue
 from colocam.review.run_review import rows_of
@@ -34,7 +34,7 @@ def main(folder: Path, boxes: Path, split: str = "test") -> None:
         parts.append(rows_of(number, found))
         for one in found:
             true = truth.boxes(clip.name, one.frame)
-            hit = one.box is not None and true and inclusive_iou(np.array([one.box]), np.array(true)).max() >= 0.5
+            hit = one.box is not None and true and iou(np.array(one.box), np.array(true), inclusive=True).max() >= 0.5
             wrong.append(not hit if true else one.box is not None)
     rows = Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     error, doubt = np.array(wrong), doubts(signs(rows))
@@ -78,4 +78,9 @@ def tell(name: str, shares: list[tuple[float, float]]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("boxes", type=Path)
+    parser.add_argument("split", nargs="?", default="test")
+    arguments = parser.parse_args()
+    main(arguments.run, arguments.boxes, arguments.split)

@@ -5,18 +5,18 @@ the boxes of all clips of a split (default: val), in pixels of the original vide
 first row gives the same numbers for the true boxes: the part that is motion.
 """
 
-import sys
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from colocam import Localizer
+from colocam.boxes.iou import iou
 from colocam.data.clip_frames import clip_frames
 from colocam.data.truth import read_truth
 from colocam.inference.runtimes import open_network
 from colocam.metrics import steadiness
-from colocam.metrics.hits import inclusive_iou
 from colocam.run import open_run
 
 NOWHERE = (np.nan,) * 4
@@ -39,7 +39,7 @@ def main(folder: Path, boxes: Path, split: str = "val", device: str = "cpu") -> 
             for f in found:
                 true = truth.boxes(clip.name, f.frame)
                 if true:
-                    hit = f.box is not None and inclusive_iou(np.array([f.box]), np.array(true)).max() >= 0.5
+                    hit = f.box is not None and iou(np.array(f.box), np.array(true), inclusive=True).max() >= 0.5
                     right[clip.tag].append(bool(hit))
         tell(smooth, 100 * float(np.mean([np.mean(hits) for hits in right.values() if hits])), tracks)
 
@@ -55,4 +55,10 @@ def tell(what: str, corloc: float, tracks: Sequence[Sequence[Sequence[float]]]) 
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("boxes", type=Path)
+    parser.add_argument("split", nargs="?", default="val")
+    parser.add_argument("device", nargs="?", default="cpu")
+    arguments = parser.parse_args()
+    main(arguments.run, arguments.boxes, arguments.split, arguments.device)

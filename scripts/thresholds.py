@@ -4,7 +4,7 @@ For each method: CorLoc (mean over classes, percent) on validation and test fram
 frames and at three thresholds that need no box: the mean of the validation maps, Otsu's threshold of them, one half.
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -38,4 +38,8 @@ def main(folder: Path, boxes: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("boxes", type=Path)
+    arguments = parser.parse_args()
+    main(arguments.run, arguments.boxes)

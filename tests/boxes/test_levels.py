@@ -141,6 +141,6 @@ def test_no_frames_and_bad_maps():
 
 def test_interpreted_code_agrees_with_compiled(monkeypatch):
     """The same source run by Python, so that a fault of the compiler cannot hide."""
-    for name in ("_sweep", "_fill_holes", "_largest_components", "_note", "_add_level", "_first_of_tied"):
+    for name in ("_sweep", "_fill_holes", "_largest_components", "_write", "_add_level", "_first_of_tied"):
         monkeypatch.setattr(levels, name, getattr(levels, name).py_func)
     check(noise(12, 14, 6), rings(), np.full((5, 6), 3, np.uint8))

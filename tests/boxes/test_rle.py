@@ -65,7 +65,7 @@ def test_any_text_is_a_mask_or_an_error_of_one_line(text, height, width):
 
 def test_a_mask_of_another_picture():
     text = rle.encode(np.ones((4, 5), bool))
-    with pytest.raises(ColocamError, match="not one of a picture of 6×4"):
+    with pytest.raises(ColocamError, match="does not fit an image of 6×4"):
         rle.decode(text, 4, 6)
     with pytest.raises(ColocamError, match="run lengths"):
         rle.expand("P")  # says that more follows

@@ -41,14 +41,14 @@ def test_parquet(tmp_path):
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ("a,,1,1,2,2,", "row 2: a row needs a clip and a frame number"),
-        ("a,0.5,1,1,2,2,", "row 2: a row needs a clip and a frame number"),
-        (",0,1,1,2,2,", "row 2: a row needs a clip and a frame number"),
+        ("a,,1,1,2,2,", "row 2: clip must be named and frame must be an index"),
+        ("a,0.5,1,1,2,2,", "row 2: clip must be named and frame must be an index"),
+        (",0,1,1,2,2,", "row 2: clip must be named and frame must be an index"),
         ("a,0,1,1,2,,", "row 2: a box needs x1 < x2"),
         ("a,0,2,1,1,2,", "row 2: a box needs x1 < x2"),
         ("a,0,one,1,1,2,", "row 2: x1 is 'one', which is not a number"),
         ("a,0,1,1,2,2,high", "row 2: score is 'high'"),
-        ("a,0,1,1,2,2,\na,0,1,1,2,2,", "row 3: a second box of this frame needs a score"),
+        ("a,0,1,1,2,2,\na,0,1,1,2,2,", "row 3: the frame has several boxes, so each needs a score"),
     ],
 )
 def test_malformed_tables(tmp_path, row, told):
@@ -71,26 +71,26 @@ def test_files_of_maps(tmp_path):
         ("dog", 7): tmp_path / "dog/7.png",
     }
     (tmp_path / "dog" / "007.npy").touch()
-    with pytest.raises(ColocamError, match="another file is of the same frame"):
+    with pytest.raises(ColocamError, match="is of the same frame: delete one"):
         map_files(tmp_path)
     (tmp_path / "dog" / "007.npy").rename(tmp_path / "dog" / "seven.npy")
-    with pytest.raises(ColocamError, match=r"the name must be the frame's number, such as 12\.npy"):
+    with pytest.raises(ColocamError, match=r"the file name must be the index of the frame, such as 12\.npy"):
         map_files(tmp_path)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ColocamError, match="there is no <clip>/<frame>"):
+    with pytest.raises(ColocamError, match="has no file <clip>/<frame>"):
         map_files(tmp_path / "empty")
 
 
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        (np.ones((2, 3, 4), np.uint8), r"not uint8 of shape \(2, 3, 4\)"),
-        (np.ones((2, 3), np.int64), "not int64"),
+        (np.ones((2, 3, 4), np.uint8), r"got uint8 of shape \(2, 3, 4\)"),
+        (np.ones((2, 3), np.int64), "got int64"),
         (np.ones((0, 3), np.uint8), r"shape \(0, 3\)"),
-        (np.full((2, 3), 1.5), "must lie in 0–1"),
-        (np.full((2, 3), -0.1), "must lie in 0–1"),
-        (np.full((2, 3), np.nan), "must lie in 0–1"),
-        (np.array([{}], dtype=object), "not a whole .npy array"),
+        (np.full((2, 3), 1.5), "must be in 0–1"),
+        (np.full((2, 3), -0.1), "must be in 0–1"),
+        (np.full((2, 3), np.nan), "must be in 0–1"),
+        (np.array([{}], dtype=object), "not a complete .npy array"),
     ],
 )
 def test_what_is_no_map(tmp_path, values, told):
@@ -103,7 +103,7 @@ def test_what_is_no_map(tmp_path, values, told):
 @pytest.mark.parametrize("content", [b"", b"something else"])
 def test_broken_maps(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(ColocamError, match=rf"{name}: not a whole") as raised:
+    with pytest.raises(ColocamError, match=rf"{name}: not a complete") as raised:
         read_map(tmp_path / name)
     assert "\n" not in str(raised.value)
 
@@ -140,9 +140,9 @@ def test_a_manifest_says_the_rest(collection):
 @pytest.mark.parametrize(
     ("header", "rows", "told"),
     [
-        ("", ["a,0,1,1,1,2,2"], "which class has each clip?"),
-        (",tag", ["a,0,1,1,1,2,2,"], "row 2: needs a tag"),
-        (",tag,split", ["a,0,1,1,1,2,2,cat,later"], "row 2: needs a tag, and as split train, val or test"),
+        ("", ["a,0,1,1,1,2,2"], "has no column tag: add it"),
+        (",tag", ["a,0,1,1,1,2,2,"], "row 2: tag must not be empty"),
+        (",tag,split", ["a,0,1,1,1,2,2,cat,later"], "row 2: .* and split must be train, val or test"),
         (",tag", ["a,0,1,1,1,2,2,cat", "a,1,1,1,1,2,2,dog"], "row 3: the clip 'a' has another tag"),
         (",tag,width,height", ["a,0,1,1,1,2,2,cat,wide,3"], "row 2: width is 'wide'"),
     ],

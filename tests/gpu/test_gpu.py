@@ -32,8 +32,8 @@ from colocam.config import load_config
 from colocam.data.samples import spread_samples
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
 from colocam.inference.torch_network import TorchNetwork
-from colocam.lab.bench.bench_train import CLASSES, _cached_clips, _smooth_cams
 from colocam.lab.measuring.synthetic_frames import make_frames
+from colocam.lab.measuring.training_step import CLASSES, _cached_clips, _smooth_cams
 from colocam.losses import CoLocLoss, CRFLoss, Term
 from colocam.maps.color_mean import arrays_with_color_mean, with_color_mean
 from colocam.models import Classifier, LocalizerNet, foreground

@@ -20,6 +20,7 @@ from colocam.inference import Localizer
 from colocam.inference.jobs import find_jobs, fingerprint, refuse_overwriting
 from colocam.inference.localize import Writing, localize_file, localize_videos
 from colocam.video.frame_choice import FrameChoice
+from colocam.video.input import VideoInput
 from colocam.video.reader import VideoReader, decode, probe
 
 
@@ -75,7 +76,7 @@ def test_the_folder_of_pictures_one_is_in(tmp_path, monkeypatch):
     (job,) = find_jobs(["."], tmp_path / "out")
     assert job.file("csv") == tmp_path / "out" / "tom.csv"
     refuse_overwriting([job], "mp4")
-    with pytest.raises(ColocamError, match=r"tom\.mp4 would lie among the pictures: choose another output folder"):
+    with pytest.raises(ColocamError, match=r"tom\.mp4 would be among the images: choose another output folder"):
         refuse_overwriting(find_jobs(["."], tmp_path / "tom"), "mp4")
 
 
@@ -88,7 +89,7 @@ def test_one_name_twice(tmp_path):
     touch(tmp_path, "x/a.mp4", "x/a.mkv", "y/a.mp4")
     first = find_jobs([tmp_path / "x"], tmp_path / "out")
     assert [job.file("csv").name for job in first] == ["a.mkv.csv", "a.mp4.csv"]
-    with pytest.raises(ColocamError, match=r"x/a\.mp4 and .*y/a\.mp4 have one name: give the folder that holds both"):
+    with pytest.raises(ColocamError, match=r"x/a\.mp4 and .*y/a\.mp4 have the same name: give the folder"):
         find_jobs([tmp_path / "x" / "a.mp4", tmp_path / "y" / "a.mp4"], tmp_path / "out")
     together = find_jobs([tmp_path], tmp_path / "out")
     assert [job.target.relative_to(tmp_path / "out").as_posix() for job in together] == ["x/a.mkv", "x/a.mp4", "y/a"]
@@ -107,18 +108,39 @@ def test_no_video_is_overwritten_by_the_result_of_another(tmp_path):
     refuse_overwriting(find_jobs([tmp_path / "a.mkv"], tmp_path), "mp4")
 
 
-def test_a_fingerprint_knows_model_video_and_settings(tmp_path):
-    touch(tmp_path, "run/model.json", "run/model.safetensors", "a.mp4", "b.mp4")
-    first, second = (job.source for job in find_jobs([tmp_path / "a.mp4", tmp_path / "b.mp4"], tmp_path))
-    made = fingerprint(tmp_path / "run", first, {"smooth": "none"})
-    assert made == fingerprint(tmp_path / "run", first, {"smooth": "none"})
-    others = [fingerprint(tmp_path / "run", second, {"smooth": "none"}), fingerprint(tmp_path / "run", first, {})]
+def test_a_fingerprint_knows_the_content_of_model_and_video_and_the_settings(tmp_path):
+    touch(tmp_path, "run/model.json", "run/model.safetensors", "a.mp4")
+    (source,) = (job.source for job in find_jobs([tmp_path / "a.mp4"], tmp_path))
+    made = fingerprint(tmp_path / "run", source, {"smooth": "none"})
+    assert made == fingerprint(tmp_path / "run", source, {"smooth": "none"})
+    others = [fingerprint(tmp_path / "run", source, {})]
     (tmp_path / "a.mp4").write_bytes(b"another film")
-    others.append(fingerprint(tmp_path / "run", first, {"smooth": "none"}))
+    others.append(fingerprint(tmp_path / "run", source, {"smooth": "none"}))
     (tmp_path / "run" / "model.json").write_bytes(b"another model")
-    others.append(fingerprint(tmp_path / "run", first, {"smooth": "none"}))
-    assert len({made, *others}) == 5
+    others.append(fingerprint(tmp_path / "run", source, {"smooth": "none"}))
+    assert len({made, *others}) == 4
     assert fingerprint(tmp_path / "run", find_jobs(["-"], tmp_path)[0].source, {}) is None
+
+
+def test_moved_files_have_the_same_fingerprint_and_replaced_ones_another(tmp_path):
+    """Of the same size and time, with one byte changed at the start, within a block or at the end."""
+    content = np.random.default_rng(0).integers(0, 256, 6_000_000).astype(np.uint8)
+    run, film = tmp_path / "run", tmp_path / "film.mp4"
+    touch(tmp_path, "run/model.json")
+    content.tofile(film)
+    os.utime(film, (1, 1))
+    made = fingerprint(run, VideoInput(str(film)), {})
+    (tmp_path / "elsewhere").mkdir()
+    other_run, other_film = tmp_path / "elsewhere" / "run", tmp_path / "elsewhere" / "renamed.mp4"
+    shutil.copytree(run, other_run)
+    shutil.copy(film, other_film)
+    assert fingerprint(other_run, VideoInput(str(other_film)), {}) == made
+    for at in (0, 3_100_000, 5_999_999):
+        changed = content.copy()
+        changed[at] += 1
+        changed.tofile(film)
+        os.utime(film, (1, 1))
+        assert fingerprint(run, VideoInput(str(film)), {}) != made
 
 
 # what is written
@@ -155,7 +177,7 @@ def test_pictures_give_what_their_video_gives(trained, tmp_path, make_video, squ
     assert [one.box for one in Localizer.load(trained)(folder)] == [one.box for one in Localizer.load(trained)(film)]
     command = ("localize", trained, folder, "-o", tmp_path / "again")
     assert colocam(*command).code == 0
-    assert "b.csv is there, of the same video" in colocam(*command).err
+    assert "b.csv exists for the same video" in colocam(*command).err
     assert colocam("export", second.table, "--to", "coco", "--images", "-o", tmp_path / "coco").code == 0
     assert {path.name for path in (tmp_path / "coco" / "images").iterdir()} == {f"{n}.png" for n in range(12)}
 
@@ -174,7 +196,7 @@ def test_a_part_of_a_video(trained, film, tmp_path):
 def test_a_range_without_a_frame(trained, film, tmp_path):
     with pytest.raises(ColocamError) as error:
         localize_file(trained, film, tmp_path / "out", choice=FrameChoice(start=60.0))
-    assert str(error.value) == f"{film}: no frame from second 60; its 20 frames begin at second 0"
+    assert str(error.value) == f"{film} has no frame from second 60; its 20 frames begin at second 0"
     assert names_in(tmp_path / "out") == []
 
 
@@ -212,18 +234,22 @@ def test_several_videos_and_the_same_command_again(trained, film, tmp_path, make
     assert first.code == 1
     assert first.err.count("warning: cannot read ") == 1
     assert "broken.avi: not a whole video file" in first.err
-    assert first.err.endswith("error: 1 of 3 videos could not be read, see the warnings; the others are done\n")
+    assert first.err.endswith("error: 1 of 3 videos cannot be read, see the warnings; the others are done\n")
     assert names_in(out) == ["deep/owl.csv", "deep/owl.video.json", "film.csv", "film.video.json"]
     (films / "broken.avi").unlink()
     (out / "deep" / "owl.csv").write_text("edited", encoding="utf-8")
     again = colocam(*command)
     assert again.code == 0
-    assert again.err.count("left (--overwrite: made anew)") == 2
+    assert again.err.count("kept (--overwrite recomputes it)") == 2
     assert (out / "deep" / "owl.csv").read_text(encoding="utf-8") == "edited"
     assert colocam(*command, "--overwrite").err.count("wrote ") == 2
     assert numbers_of(out / "deep" / "owl.csv") == list(range(6))
     (out / "film.csv").unlink()
     assert colocam(*command).err.count("wrote ") == 1
+    assert colocam(*command, "--batch", "3").err.count("wrote ") == 0  # boxes do not depend on it
+    shutil.move(films, films.with_name("moved"))
+    command[2] = films.with_name("moved")
+    assert colocam(*command).err.count("wrote ") == 0
     other = colocam(*command, "--every", "2")
     assert other.err.count("wrote ") == 2
     assert numbers_of(out / "film.csv") == list(range(0, 20, 2))
@@ -242,7 +268,7 @@ def test_options_of_the_command(trained, film, tmp_path, colocam):
         assert numbers_of(out / "film.csv") == numbers
     wrong = colocam("localize", trained, film, "-o", out, "--every", "2", "--fps", "3")
     assert wrong.error == "error: --fps and every cannot be used together: give one of them"
-    assert "--frames 3: write A:B" in colocam("localize", trained, film, "-o", out, "--frames", "3").error
+    assert "--frames must be A:B" in colocam("localize", trained, film, "-o", out, "--frames", "3").error
     assert "--format nonsense: " in colocam("localize", trained, film, "-o", out, "--format", "nonsense").error
 
 
@@ -307,7 +333,7 @@ def test_what_never_ends_is_kept_when_it_is_stopped(trained, tmp_path, monkeypat
 
 
 def test_an_interrupt_while_writing_leaves_neither_files_nor_threads(trained, film, tmp_path, monkeypatch):
-    Localizer.load(trained).network(np.zeros((2, 32, 32, 3), np.uint8))  # the networks' threads stay
+    Localizer.load(trained).network.submit(np.zeros((2, 32, 32, 3), np.uint8)).result()  # the networks' threads stay
     threads = set(threading.enumerate())
 
     def interrupted(*_arguments):

@@ -6,7 +6,8 @@ import torch
 
 from colocam.boxes import to_8bit
 from colocam.errors import ColocamError
-from colocam.inference.network import NetworkOutput, PostProcessing, checked, completed, postprocess
+from colocam.inference.network import NetworkOutput, PostProcessing, checked, completed
+from colocam.inference.stages import postprocess
 
 FRAMES = np.zeros((2, 8, 8, 3), np.uint8)
 FRAMES[:, :, :4, 0], FRAMES[:, :, 4:, 2] = 200, 200  # left half red, right half blue

@@ -109,7 +109,7 @@ def test_signs_and_doubts_are_always_in_0_to_1(listed):
 def test_reasons_in_words():
     none = dict.fromkeys(WEIGHTS, 0.0)
     assert reason(none | {"faint": 0.8, "jump": 0.1}, box=True) == "little heat inside the box"
-    assert reason(none | {"jump": 0.9, "rival": 1.0}, box=True) == "another place looks as likely; the box jumps"
-    assert reason(none, box=True) == "nothing in particular"
-    assert reason(none | {"classifier": 0.9}, box=False) == "no box, but the classifier sees it"
-    assert reason(none | {"jump": 1.0}, box=False) == "no box here, but before and after"
+    assert reason(none | {"jump": 0.9, "rival": 1.0}, box=True) == "another region is as likely; the box jumps"
+    assert reason(none, box=True) == "no single reason"
+    assert reason(none | {"classifier": 0.9}, box=False) == "no box, but the classifier finds the object"
+    assert reason(none | {"jump": 1.0}, box=False) == "no box, but boxes before and after"

@@ -109,8 +109,8 @@ def test_the_command_on_tables(colocam, trained, two, tmp_path, monkeypatch, mak
     assert colocam("review", *two).code == 0
     assert len(read(tmp_path / "review.csv")) == 4
     assert "there is no such file" in colocam("review", tmp_path / "none.csv").error
-    assert "--share 0.0: give a part of the frames" in colocam("review", *two, "--share", "0").error
-    assert "--apart -1.0: give seconds" in colocam("review", *two, "--apart", "-1").error
+    assert "--share must be above 0 and at most 1, got 0.0" in colocam("review", *two, "--share", "0").error
+    assert "--apart must be 0 seconds or more, got -1.0" in colocam("review", *two, "--apart", "-1").error
     assert "give either tables or one run folder" in colocam("review", trained, two[0]).error
     assert "--split must be one of" in colocam("review", trained, "--split", "tset").error
 

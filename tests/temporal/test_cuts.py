@@ -74,7 +74,7 @@ def test_still_and_empty_videos_have_none():
     assert cuts_of([dark]) == []
     assert cuts_of([dark, bright]) == [1]
     assert find_cuts(np.zeros((0, 48), np.float32)).shape == (0,)
-    with pytest.raises(ColocamError, match="the look-ahead must be 0 or more frames, not -1"):
+    with pytest.raises(ColocamError, match="ahead must be 0 or more frames, got -1"):
         find_cuts(np.zeros((1, 48), np.float32), -1)
 
 

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from colocam.temporal import presence
-from colocam.temporal.presence import APPEAR, LIMIT, SHARE, VANISH, Calibration, Presence, calibrate, clip_presence
+from colocam.temporal.presence import APPEAR, LIMIT, SHARE, VANISH, Calibration, Presence, calibrate
 
 PLAIN = Calibration(1.0, 0.0)
 RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # however busy the machine is
@@ -63,7 +63,8 @@ def test_without_a_lag_no_later_frame_counts(peaks, data):
 def test_a_whole_clip_at_once(peaks, lag, slope, offset):
     calibration = Calibration(slope, offset)
     alone = [one[1] for one in peaks]
-    found = clip_presence(np.array(alone), calibration, lag)
+    model = Presence(calibration, lag)
+    found = np.array([p for peak in alone for p in model.push(np.array([peak]))] + model.finish())
     assert found == pytest.approx(presences(Presence(calibration, lag, 1), peaks), abs=1e-12)
     scaled = [slope * one + offset for one in alone]
     assert found[0] == pytest.approx(enumerated([SHARE * np.clip(e, -LIMIT, LIMIT) for e in scaled[: lag + 1]], 0))

@@ -1,13 +1,11 @@
-"""From maps to boxes: 8-bit levels, Otsu's threshold, the published box at one threshold and at all, blobs, tracks."""
+"""From maps to boxes: 8-bit levels, thresholds, contours, candidate boxes, IoU, masks as text."""
 
 from typing import TYPE_CHECKING
 
 from colocam.boxes.candidates import Candidates, candidate_boxes
-from colocam.boxes.extract import largest_boxes
+from colocam.boxes.extract import largest_boxes, scale_boxes
 from colocam.boxes.instance_boxes import instance_boxes
 from colocam.boxes.quantize import to_8bit
-from colocam.boxes.scale import scale_boxes
-from colocam.temporal.path import BestPath, best_path, smooth_box
 from colocam.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -15,9 +13,7 @@ if TYPE_CHECKING:
     from colocam.boxes.otsu import level_histogram, otsu_levels, otsu_of_histogram
 
 __all__ = [
-    "BestPath",
     "Candidates",
-    "best_path",
     "boxes_at_levels",
     "candidate_boxes",
     "instance_boxes",
@@ -26,11 +22,10 @@ __all__ = [
     "otsu_levels",
     "otsu_of_histogram",
     "scale_boxes",
-    "smooth_box",
     "to_8bit",
 ]
 
-__getattr__, __dir__ = lazy_names(  # these need torch, which boxes of an exported model do without
+__getattr__, __dir__ = lazy_names(  # these import torch, which an exported model does not need
     __name__,
     {
         "boxes_at_levels": "colocam.boxes.levels",

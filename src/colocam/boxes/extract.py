@@ -1,6 +1,7 @@
 """The published box rule: bounding rectangle of the largest contour of the thresholded 8-bit map."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import cv2
 import numpy as np
@@ -8,7 +9,7 @@ import numpy.typing as npt
 
 from colocam.boxes.contours import Bytes, box_of_contour, follow_contours, next_contour, scratch
 from colocam.boxes.quantize import Maps, checked_levels
-from colocam.errors import ColocamError
+from colocam.errors import ArgumentError
 from colocam.utils.jit import compiled
 
 
@@ -36,7 +37,17 @@ def largest_boxes(maps: Maps, threshold: float) -> tuple[npt.NDArray[np.float32]
 def check_threshold(threshold: float) -> None:
     """Refuse a threshold τ outside 0–1."""
     if not 0 <= threshold <= 1:
-        raise ColocamError(f"threshold must be in 0–1, got {threshold}")
+        raise ArgumentError("threshold", f"must be in 0–1, got {threshold}")
+
+
+def scale_boxes(
+    boxes: npt.NDArray[np.floating] | npt.NDArray[np.integer[Any]],
+    from_size: tuple[int, int],
+    to_size: tuple[int, int],
+) -> npt.NDArray[np.float32]:
+    """Scale boxes (..., 4) x1, y1, x2, y2 from a frame of (width, height) to another; each axis by its own factor."""
+    x, y = to_size[0] / from_size[0], to_size[1] / from_size[1]
+    return (np.asarray(boxes, np.float64) * (x, y, x, y)).astype(np.float32)
 
 
 @compiled

@@ -49,9 +49,9 @@ def _blobs(level: Bytes, threshold: float, least: float, space: Scratch) -> Floa
     outer = outer[np.argsort(-space.areas[outer], kind="mergesort")]
     boxes = np.empty((blobs, 4))
     kept = 0
-    for at in outer:
-        if kept == 0 or space.areas[at] >= max(2 * least, LEAST_SHARE * space.areas[outer[0]]):
-            x1, y1, x2, y2 = box_of_contour(space.table[at], *level.shape)
+    for blob in outer:
+        if kept == 0 or space.areas[blob] >= max(2 * least, LEAST_SHARE * space.areas[outer[0]]):
+            x1, y1, x2, y2 = box_of_contour(space.table[blob], *level.shape)
             boxes[kept] = np.array([x1, y1, x2, y2], np.float64)
             kept += 1
     return boxes[:kept].copy()

@@ -1,8 +1,8 @@
-"""Masks as text: the compressed run lengths of COCO, as pycocotools writes them.
+"""Masks as text: COCO's compressed run lengths, as pycocotools writes them.
 
 A mask is read column by column as runs of 0, 1, 0, …; from the third run on, a run is stored as its difference from
-the run two before it. Each number is cut into groups of 5 bits, lowest first, bit 6 says that more follow, and 48 is
-added to make a printable character.
+the run two before it. Each number is split into groups of 5 bits, lowest first; bit 6 is set if more follow, and 48
+is added to make a printable character.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ def encode(mask: npt.NDArray[np.bool_]) -> str:
     """Compressed run lengths of a mask (H, W)."""
     pixels = np.asarray(mask, bool).ravel(order="F")
     changes = np.flatnonzero(pixels[1:] != pixels[:-1]) + 1
-    first = [0] if pixels.size and pixels[0] else []  # runs begin with background, if need be an empty one
+    first = [0] if pixels.size and pixels[0] else []  # runs begin with background, which may be empty
     edges = np.concatenate([first, [0], changes, [pixels.size]]).astype(np.int64)
     return compress(edges[1:] - edges[:-1])
 
@@ -36,10 +36,10 @@ def area(text: str, height: int, width: int) -> int:
 
 
 def checked_counts(text: str, height: int, width: int) -> npt.NDArray[np.int64]:
-    """Run lengths of a text, which must fill a picture of this size exactly."""
+    """Run lengths of a text, which must add up to an image of this size."""
     counts = expand(text)
     if (counts < 0).any() or counts.sum() != height * width:
-        raise ColocamError(f"the mask {text[:20]!r}… is not one of a picture of {width}×{height}")
+        raise ColocamError(f"the mask {text[:20]!r}… does not fit an image of {width}×{height} pixels")
     return counts
 
 
@@ -47,7 +47,7 @@ def compress(counts: npt.NDArray[np.int64]) -> str:
     """Text of run lengths."""
     steps = counts.copy()
     steps[3:] -= counts[1:-2]
-    rest = steps[:, None] >> (5 * np.arange(_GROUPS))  # what is left before each group
+    rest = steps[:, None] >> (5 * np.arange(_GROUPS))  # remaining bits before each group
     groups, after = rest & 0x1F, rest >> 5
     more = np.where(groups & 0x10, after != -1, after != 0)
     needed = np.cumprod(np.pad(more[:, :-1], ((0, 0), (1, 0)), constant_values=True), axis=1).astype(bool)

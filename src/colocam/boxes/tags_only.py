@@ -1,4 +1,4 @@
-"""The choice that needs no box: a threshold from the maps alone."""
+"""The threshold ``tags-only``: chosen from the maps alone, without any box."""
 
 import numpy as np
 import numpy.typing as npt
@@ -12,16 +12,16 @@ UNDECIDED = 0.5
 
 
 def tags_only_threshold(maps: npt.NDArray[np.uint8]) -> float:
-    """τ = mean of many maps (N, H, W), each relative to its maximum: foreground is what is brighter than the average.
+    """τ = mean of many maps (N, H, W), each relative to its maximum: foreground is above the average.
 
-    One map may have no clear foreground; over all frames of a data set it stands out. Otsu's threshold, which the seeds
-    use, is too high for boxes: it leaves out the faint parts of an object (docs/tags-only.md).
+    Otsu's threshold, which the seeds use, is too high for boxes: it excludes the weak parts of an object
+    (docs/method/tags-only.md).
     """
     return threshold_of_levels(level_histogram(torch.from_numpy(maps), relative=True).sum(0))
 
 
 def threshold_of_levels(counts: Tensor) -> float:
-    """``tags_only_threshold`` of the pixels (256,) of many maps at each level relative to their map's maximum."""
+    """``tags_only_threshold`` from a histogram (256,) of levels relative to the maximum of each map."""
     if (counts > 0).sum() < 2:
         return UNDECIDED
     pixels = counts.double()

@@ -1,4 +1,4 @@
-"""Use a trained model: boxes in new videos."""
+"""``colocam localize``: find objects in videos with a trained model."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,53 +10,74 @@ from colocam.utils.progress import say
 
 
 def localize(
-    run: Annotated[Path, typer.Argument(help="Run folder with a trained model, or an ONNX file made of it.")],
+    run: Annotated[Path, typer.Argument(help="Run folder of a trained model, or an ONNX file made from it.")],
     videos: Annotated[
         list[str],
         typer.Argument(
-            help="Videos, folders of pictures, folders of either; - for the standard input; rtsp://…; /dev/video0."
+            help="Video files, folders of images, or folders of both; - for the standard input; rtsp://…; /dev/video0."
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the annotated videos and the tables.")],
-    table: Annotated[str, typer.Option(help="Format of the table: csv or parquet.")] = "csv",
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder for the annotated videos and the localisation tables.")
+    ],
+    table: Annotated[str, typer.Option(help="Format of the localisation table: csv or parquet.")] = "csv",
     *,
     masks: Annotated[
-        bool, typer.Option("--masks", help="Also write the object's outline, as a column 'mask'.")
+        bool, typer.Option("--masks", help="Also write the outline of the object, in the column 'mask'.")
     ] = False,
     smooth: Annotated[
-        str, typer.Option(help="Steady boxes: offline (looks ahead), online (does not) or none.")
+        str, typer.Option(help="Smooth boxes over time: offline (with look-ahead), online (past frames only) or none.")
     ] = "offline",
-    tag: Annotated[str | None, typer.Option(help="What the videos show, where you know it.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Class that the videos show, if you know it.")] = None,
     presence: Annotated[
-        float | None, typer.Option(help="No box where the object is there with a lower probability, e.g. 0.5.")
+        float | None, typer.Option(help="Write no box where the probability of presence is below this value, e.g. 0.5.")
     ] = None,
     instances: Annotated[
-        bool, typer.Option("--instances", help="A box, a track and a row for every object, not for one per frame.")
+        bool,
+        typer.Option(
+            "--instances", help="Write a box, a track and a row for every object, instead of one object per frame."
+        ),
     ] = False,
     threshold: Annotated[
-        float | None, typer.Option(help="Share of the map's maximum from which it is foreground; else the model's own.")
+        float | None,
+        typer.Option(help="Foreground threshold relative to the map's maximum, 0–1; default: stored with the model."),
     ] = None,
     color_mean: Annotated[
-        str | None, typer.Option(help="Complete the maps by colour: off, frame or clip; else as the model was trained.")
+        str | None, typer.Option(help="Complete maps by colour: off, frame or clip; default: as the model was trained.")
     ] = None,
     focus: Annotated[
         bool | None,
-        typer.Option("--focus/--no-focus", help="Draw the maps towards the tag; else as the model was trained."),
+        typer.Option(
+            "--focus/--no-focus", help="Restrict maps to the class of the video; default: as the model was trained."
+        ),
     ] = None,
-    every: Annotated[int, typer.Option(help="Look at one frame of so many.")] = 1,
-    fps: Annotated[float | None, typer.Option(help="Look at so many frames a second, those nearest in time.")] = None,
-    start: Annotated[float | None, typer.Option("--from", help="Begin at this second, as 'pts' counts.")] = None,
-    end: Annotated[float | None, typer.Option("--to", help="Stop before this second, as 'pts' counts.")] = None,
-    frames: Annotated[str, typer.Option(help="Look at the frames A:B, from A (0 is the first) up to B.")] = ":",
-    no_video: Annotated[bool, typer.Option("--no-video", help="Write the tables alone.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Also do again what is done already.")] = False,
+    every: Annotated[int, typer.Option(help="Process every N-th frame.")] = 1,
+    fps: Annotated[
+        float | None, typer.Option(help="Process this many frames per second, those nearest in time.")
+    ] = None,
+    start: Annotated[
+        float | None, typer.Option("--from", help="Start at this presentation time in seconds (column 'pts').")
+    ] = None,
+    end: Annotated[
+        float | None, typer.Option("--to", help="Stop before this presentation time in seconds (column 'pts').")
+    ] = None,
+    frames: Annotated[
+        str, typer.Option(help="Process the frames with index A to B−1, written A:B; the first frame is 0.")
+    ] = ":",
+    no_video: Annotated[bool, typer.Option("--no-video", help="Write only the localisation tables.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Recompute existing results.")] = False,
     input_format: Annotated[
-        str | None, typer.Option("--format", help="How FFmpeg is to read the input, e.g. v4l2 for a camera.")
+        str | None, typer.Option("--format", help="FFmpeg's name of the input format, e.g. v4l2 for a camera.")
     ] = None,
-    batch: Annotated[int | None, typer.Option(help="Frames at once; without it what suits the device.")] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            help="New frames per network pass at most. Boxes do not depend on it; small values give results earlier."
+        ),
+    ] = None,
     device: Device = None,
 ) -> None:
-    """Write an annotated mp4 and a table with one row per frame of each video."""
+    """Write an annotated mp4 and a localisation table, one row per frame, for each video."""
     from colocam.inference.localize import Writing, localize_videos
     from colocam.video.frame_choice import FrameChoice, parse_frames
 

@@ -1,1 +1,1 @@
-"""A run, or anybody's predictions, measured against true boxes."""
+"""Evaluate a run, or predictions of any program, against true boxes."""

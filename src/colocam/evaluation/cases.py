@@ -1,4 +1,4 @@
-"""Examples for the gallery, by rule: for each class the best, the typical and the worst frame, and empty ones."""
+"""Examples for the report, chosen by rule: the best, median and worst frame of each class, and empty frames."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,16 +16,16 @@ from colocam.types import Levels
 from colocam.utils.files import atomic_path
 
 EMPTY_CASES = 4
-"""Frames without the object that the gallery shows."""
+"""Number of frames without the object among the examples."""
 
 
 def choose_cases(
     overlaps: npt.NDArray[np.float64], classes: npt.NDArray[np.int64], clips: npt.NDArray[np.int64]
 ) -> list[tuple[int, str]]:
-    """Frame number and group of each example.
+    """Index and group of each example.
 
     Args:
-        overlaps: (N,) IoU of the method the gallery is about; nan where the object is absent.
+        overlaps: (N,) IoU of the main method; NaN where the object is absent.
         classes: (N,) class of each frame.
         clips: (N,) clip of each frame; one clip gives at most one empty example.
     """
@@ -44,7 +44,7 @@ def choose_cases(
     chosen += [(int(empty[i]), "empty") for i in np.sort(first)[:EMPTY_CASES]]
     order = {"best": 0, "typical": 1, "worst": 2, "empty": 3}
     unique: dict[int, str] = {}
-    for frame, group in chosen:  # a frame that is best and worst of its class at once is shown once
+    for frame, group in chosen:  # the best frame of a class may also be its worst
         unique.setdefault(frame, group)
     return sorted(unique.items(), key=lambda case: order[case[1]])
 
@@ -59,7 +59,7 @@ def save_cases(
     tags: Sequence[str],
     chosen: Sequence[tuple[int, str]] | None = None,
 ) -> None:
-    """Write the examples' frames, maps, boxes and overlaps; the last method in ``maps`` decides which are chosen.
+    """Write frames, maps, boxes and overlaps of the examples; the last method in ``maps`` decides which are chosen.
 
     Args:
         path: the .npz file; read it without pickle.
@@ -69,7 +69,7 @@ def save_cases(
         thresholds: method → τ of the drawn box.
         predicted: most probable tag of each frame and its probability.
         tags: names of the classes.
-        chosen: number and group of the frames to show, where another rule than ``choose_cases`` chose them.
+        chosen: index and group of the frames; None: by ``choose_cases``.
     """
     boxes, found, overlaps = {}, {}, {}
     present = np.array([len(frame) > 0 for frame in true_boxes], dtype=bool)
@@ -78,11 +78,11 @@ def save_cases(
         overlaps[method] = np.full(len(levels), np.nan)
         right = best_overlaps(boxes[method][present][:, None], [b for b in true_boxes if len(b)])[:, 0]
         overlaps[method][present] = np.where(found[method][present], right, 0.0)
-    validator = list(maps)[-1]
-    size = maps[validator].shape[1]
+    main = list(maps)[-1]
+    size = maps[main].shape[1]
     cases = chosen
     if cases is None:
-        cases = choose_cases(overlaps[validator], samples.classes.numpy(), samples.indices.clips.numpy())
+        cases = choose_cases(overlaps[main], samples.classes.numpy(), samples.indices.clips.numpy())
     at = [frame for frame, _ in cases]
     indices = BatchIndices(samples.indices.clips[at], samples.indices.frames[at], samples.indices.sequences[at])
     images = whole(read_frames(samples.clips, indices), size).round().byte().permute(0, 2, 3, 1).numpy()

@@ -1,4 +1,4 @@
-"""Labelled frames without a run: true boxes with the tag, video and split of their clip, and the size of the frame."""
+"""Labelled frames outside a run: true boxes with tag, video and split of their clip, and the frame size."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class LabelledFrame:
 
     Attributes:
         clip: name of the clip.
-        frame: number of the frame in it.
+        frame: index of the frame in it.
         boxes: (k, 4) float64, k ≥ 1, in pixels of the frame.
     """
 
@@ -38,11 +38,11 @@ class LabelledFrame:
 
 @dataclass(frozen=True)
 class LabelledClips:
-    """The clips that a table of true boxes is about.
+    """The clips of a table of true boxes.
 
     Attributes:
         truth: the boxes.
-        clips: what is known of each clip.
+        clips: tag, video, split and files of each clip.
         tags: the classes, sorted.
         source: the table, for errors.
     """
@@ -64,20 +64,20 @@ class LabelledClips:
         ]
 
     def size(self, clip: str, frame: int) -> Size:
-        """Size of a frame: from the table's own columns, else from the clip's pictures or video."""
+        """Size of a frame: from the columns of the table, else from the images or the video of the clip."""
         if (clip, frame) not in self._sizes:
             found = _size_of(self.clips[clip], frame)
             if found is None:
                 raise ColocamError(
                     f"{self.source}: the size of frame {frame} of {clip!r} is not known: add the columns width and "
-                    "height, or give the frames with --manifest"
+                    "height, or give a manifest of the videos"
                 )
             self._sizes[clip, frame] = found
         return self._sizes[clip, frame]
 
 
 def read_labelled(boxes: Path, manifest: Path | None, split: Split) -> LabelledClips:
-    """Read true boxes (see :func:`read_truth`) and what is known of their clips.
+    """Read true boxes (see :func:`read_truth`) and the properties of their clips.
 
     Args:
         boxes: the table. Its optional columns tag (or class), video, split, width and height make a manifest
@@ -103,16 +103,16 @@ def read_labelled(boxes: Path, manifest: Path | None, split: Split) -> LabelledC
 def _clips_of_rows(table: Path, rows: list[Row], split: Split) -> dict[str, Clip]:
     column = next((name for name in ("tag", "class") if name in rows[0]), None)
     if column is None:
-        raise ColocamError(f"{table}: which class has each clip? give --manifest, or add a column tag to the table")
+        raise ColocamError(f"{table} has no column tag: add it, or give a manifest with the tags of the clips")
     clips: dict[str, Clip] = {}
     for line, row in enumerate(rows, start=2):
         named = SPLIT_NAMES.get(row.get("split") or split)
         if not row[column] or named is None:
-            raise ColocamError(f"{table}, row {line}: needs a {column}, and as split train, val or test")
+            raise ColocamError(f"{table}, row {line}: {column} must not be empty, and split must be train, val or test")
         clip = Clip(row["clip"], row[column], named, table.parent, row.get("video") or row["clip"])
         if clips.setdefault(clip.name, clip) != clip:
             raise ColocamError(
-                f"{table}, row {line}: the clip {clip.name!r} has another tag, video or split further up"
+                f"{table}, row {line}: the clip {clip.name!r} has another tag, video or split in an earlier row"
             )
     return clips
 

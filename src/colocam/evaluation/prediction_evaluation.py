@@ -13,7 +13,7 @@ from colocam.boxes import boxes_at_levels, level_histogram
 from colocam.boxes.iou import iou
 from colocam.boxes.quantize import checked_levels
 from colocam.boxes.tags_only import threshold_of_levels
-from colocam.errors import ColocamError
+from colocam.errors import ArgumentError, ColocamError
 from colocam.evaluation.labelled import LabelledClips, LabelledFrame, read_labelled
 from colocam.evaluation.prediction_files import Map, PredictedBox, map_files, read_boxes, read_map, read_mask
 from colocam.evaluation.result import EvaluatedData, PredictionEvaluation
@@ -81,12 +81,12 @@ def evaluate_predictions(
     )
     if predictions.is_dir():
         if size is not None:
-            raise ColocamError("size is for predicted boxes: maps are compared in their own pixels")
+            raise ArgumentError("size", "is for predicted boxes: maps are compared in their own pixels")
         files = map_files(predictions)
         data = replace(data, missing=_missing(wanted, set(files), predictions, split))
         return _maps(labelled, frames, files, data, None if masks is None else map_files(Path(masks)))
     if masks is not None:
-        raise ColocamError("masks are for predicted maps: give a folder of maps as predictions")
+        raise ArgumentError("masks", "are for predicted maps: give a folder of maps as predictions")
     table = read_boxes(predictions)
     data = replace(data, missing=_missing(wanted, set(table), predictions, split))
     return _boxes(labelled, frames, table, data, size)
@@ -126,11 +126,11 @@ def _boxes(
         tags = ["" if one is None else one.tag for one in first]
         top1 = np.array([tag == labelled.clips[frame.clip].tag for tag, frame in zip(tags, frames, strict=True)])
     # One box per frame leaves no threshold to choose: all protocols are equal.
-    found = corloc(hits[V2_OVERLAPS.index(0.5)], about, [0.0], tags_only=0.0, top1=top1)["tags-only"]
+    scores = corloc(hits[V2_OVERLAPS.index(0.5)], about, [0.0], tags_only=0.0, top1=top1)["tags-only"]
     return PredictionEvaluation(
         data=data,
         max_box_acc=max_box_acc(hits),
-        boxes=replace(found, threshold=None),
+        boxes=replace(scores, threshold=None),
         classification=None if top1 is None else accuracy(top1, about),
         instances=_instances(predicted, true),
     )
@@ -198,7 +198,7 @@ def _overlaps(
                 pixels = counts if pixels is None else pixels + counts
             advance()
     if masks is not None and pixels is None:
-        raise ColocamError("masks has no mask of an evaluated frame: check the clip names")
+        raise ArgumentError("masks", "has no mask of an evaluated frame: check the clip names")
     return overlaps, maxima, np.zeros((2, 1), np.int64) if pixels is None else pixels
 
 

@@ -1,4 +1,4 @@
-"""Someone else's predictions as files: a table of boxes, or a folder of maps ``<clip>/<frame>.npy`` or ``.png``."""
+"""Predictions as files: a table of boxes, or a folder of maps ``<clip>/<frame>.npy`` or ``.png``."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ CORNERS = ("x1", "y1", "x2", "y2")
 
 @dataclass(frozen=True, slots=True)
 class PredictedBox:
-    """What a table says about a frame: its box, None for none, and the predicted tag, "" where it does not say."""
+    """A predicted box of a frame, None for no box, and the predicted tag, "" where the table has none."""
 
     box: Box | None
     tag: str
@@ -30,7 +30,7 @@ class PredictedBox:
 def read_boxes(table: Path) -> dict[tuple[str, int], list[PredictedBox]]:
     """Read a CSV or parquet table: clip, frame, x1, y1, x2, y2, optionally tag (or class) and score.
 
-    Of several boxes of a frame the one with the highest score comes first, the first of equals. Empty corners: no box.
+    Boxes of a frame are sorted by score, highest first; equal scores keep their order. Empty corners mean no box.
     """
     found: dict[tuple[str, int], list[tuple[float, PredictedBox]]] = {}
     rows = read_rows(table, required=("clip", "frame", *CORNERS))
@@ -38,31 +38,31 @@ def read_boxes(table: Path) -> dict[tuple[str, int], list[PredictedBox]]:
         where = f"{table}, row {line}"
         frame = number(row, "frame", where)
         if frame is None or frame < 0 or frame != int(frame) or not row["clip"]:
-            raise ColocamError(f"{where}: a row needs a clip and a frame number from 0, not {row['frame']!r}")
+            raise ColocamError(f"{where}: clip must be named and frame must be an index from 0, got {row['frame']!r}")
         key, score = (row["clip"], int(frame)), number(row, "score", where)
         corners = [number(row, name, where) for name in CORNERS]
         box = None if all(corner is None for corner in corners) else box_of_corners(corners, where)
         if key in found and score is None:
-            raise ColocamError(f"{where}: a second box of this frame needs a score, so that one can be chosen")
+            raise ColocamError(f"{where}: the frame has several boxes, so each needs a score")
         predicted = PredictedBox(box, row.get("tag") or row.get("class", ""))
         found.setdefault(key, []).append((-np.inf if score is None else score, predicted))
     return {key: [predicted for _, predicted in sorted(boxes, key=lambda one: -one[0])] for key, boxes in found.items()}
 
 
 def map_files(folder: Path) -> dict[tuple[str, int], Path]:
-    """Files ``<clip>/<frame>.npy`` or ``.png`` by clip name and frame number; a clip's name may hold slashes."""
+    """Files ``<clip>/<frame>.npy`` or ``.png`` by clip name and frame index; the name of a clip may contain slashes."""
     found: dict[tuple[str, int], Path] = {}
     for path in sorted(folder.rglob("*")):
         if path.suffix.lower() not in {".npy", ".png"}:
             continue
         if not path.stem.isdecimal():
-            raise ColocamError(f"{path}: the name must be the frame's number, such as 12{path.suffix}")
+            raise ColocamError(f"{path}: the file name must be the index of the frame, such as 12{path.suffix}")
         key = path.parent.relative_to(folder).as_posix(), int(path.stem)
         if key in found:
-            raise ColocamError(f"{path}: another file is of the same frame: {found[key]}")
+            raise ColocamError(f"{path}: {found[key]} is of the same frame: delete one of them")
         found[key] = path
     if not found:
-        raise ColocamError(f"{folder}: there is no <clip>/<frame>.npy or .png in it")
+        raise ColocamError(f"{folder} has no file <clip>/<frame>.npy or .png")
     return found
 
 
@@ -75,15 +75,15 @@ def read_map(path: Path) -> Map:
         try:
             values = np.load(path, allow_pickle=False)
         except (ValueError, EOFError, OSError) as error:
-            raise ColocamError(f"{path}: not a whole .npy array ({str(error).splitlines()[0]})") from error
+            raise ColocamError(f"{path}: not a complete .npy array ({str(error).splitlines()[0]})") from error
     if not isinstance(values, np.ndarray):
-        raise ColocamError(f"{path}: not a whole picture")
+        raise ColocamError(f"{path}: not a complete image")
     if values.ndim != 2 or 0 in values.shape or (values.dtype != np.uint8 and values.dtype.kind != "f"):
         raise ColocamError(
-            f"{path}: a map is (height, width), uint8 or floats, not {values.dtype} of shape {values.shape}"
+            f"{path}: a map must be (height, width), uint8 or floats, got {values.dtype} of shape {values.shape}"
         )
     if values.dtype.kind == "f" and not ((values >= 0) & (values <= 1)).all():
-        raise ColocamError(f"{path}: a map of floats must lie in 0–1: normalise it first")
+        raise ColocamError(f"{path}: a map of floats must be in 0–1: normalise it first")
     return cast("Map", values)
 
 

@@ -1,4 +1,4 @@
-"""What one command has to do: which videos, and what the files made of each are called."""
+"""The jobs of one command: which videos, how their result files are called, and which results exist already."""
 
 import hashlib
 import json
@@ -13,13 +13,19 @@ from colocam.errors import ColocamError
 from colocam.video.image_files import IMAGE_ENDINGS, NOT_VIDEO_ENDINGS, images_of, natural_key
 from colocam.video.input import VideoInput
 
+BLOCK, BLOCKS = 2**18, 16
+"""A video is known by its size and the content of 16 blocks of 256 KiB, evenly spread from its first to its last byte.
+
+A video of at most 4 MiB is read whole. Reading all of a long film would take as long as decoding a part of it.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """One video and where its results go.
 
     Attributes:
-        source: the video, maybe a folder of pictures.
+        source: the video, possibly a folder of images.
         target: folder and name of the results, without an ending.
     """
 
@@ -27,15 +33,15 @@ class Job:
     target: Path
 
     def file(self, ending: str) -> Path:
-        """A file made of this video."""
+        """Path of a result file."""
         return self.target.with_name(f"{self.target.name}.{ending}")
 
 
 def find_jobs(videos: Sequence[str | Path], out: Path, *, format: str | None = None) -> list[Job]:  # noqa: A002
-    """The videos that were named, in order; of a folder all in it and below it, with its own folders in ``out``.
+    """Jobs for the named videos, in order; a folder stands for all videos in and below it.
 
-    A folder that holds pictures and no video file is a video itself. Videos that differ in their ending alone keep it
-    in the names of their results.
+    Results keep the folders' structure in ``out``. A folder that holds images and no video file is a video itself.
+    Videos whose names differ only in their ending keep it in the names of their results.
     """
     jobs: list[Job] = []
     for video in videos:
@@ -52,30 +58,50 @@ def find_jobs(videos: Sequence[str | Path], out: Path, *, format: str | None = N
     twice = [target for target, count in Counter(job.target for job in jobs).items() if count > 1]
     if twice:
         both = [job.source.name for job in jobs if job.target == twice[0]]
-        raise ColocamError(f"{both[0]} and {both[1]} have one name: give the folder that holds both, or two commands")
+        raise ColocamError(
+            f"{both[0]} and {both[1]} have the same name: give the folder that holds both, or use two commands"
+        )
     return jobs
 
 
 def refuse_overwriting(jobs: Sequence[Job], ending: str) -> None:
-    """Stop before a result takes the place of a video, or lies among pictures, which would then be none any more."""
+    """Refuse results that would overwrite a video, or be written among the images of one."""
     videos = {job.source.path.resolve() for job in jobs if job.source.path is not None}
     for job in jobs:
         result = job.file(ending).resolve()
         if result in videos:
             raise ColocamError(f"{job.file(ending)} would overwrite the video itself: choose another output folder")
         if result.parent in videos:
-            raise ColocamError(f"{job.file(ending)} would lie among the pictures: choose another output folder")
+            raise ColocamError(f"{job.file(ending)} would be among the images: choose another output folder")
 
 
 def fingerprint(run: Path, source: VideoInput, settings: dict[str, Any]) -> str | None:
-    """A digest of model, video and settings, by which finished work is known again; None for what is not stored."""
+    """Digest of the content of model and video and of the settings; None for a source that is not stored.
+
+    It holds neither paths nor times, so that a moved folder is not processed again and a replaced film is.
+    """
     if not source.is_stored or source.path is None:
         return None
     model = sorted(run.glob("model.*")) if run.is_dir() else [run]
     video = images_of(source.path) if source.path.is_dir() else [source.path]
-    facts = [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in (*model, *video)]
-    text = json.dumps([str(source.path.resolve()), facts, settings], sort_keys=True, default=str)
+    contents = [[_digest(path, whole=True) for path in model], [_digest(path, whole=False) for path in video]]
+    text = json.dumps([contents, settings], sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _digest(path: Path, *, whole: bool) -> str:
+    """SHA-256 of a file's size and content, or of blocks of it, see :data:`BLOCKS`."""
+    size = path.stat().st_size
+    digest = hashlib.sha256(str(size).encode())
+    with path.open("rb") as file:
+        if whole or size <= BLOCK * BLOCKS:
+            while data := file.read(BLOCK):
+                digest.update(data)
+        else:
+            for number in range(BLOCKS):
+                file.seek(number * (size - BLOCK) // (BLOCKS - 1))
+                digest.update(file.read(BLOCK))
+    return digest.hexdigest()
 
 
 def _with_its_ending(job: Job) -> Job:
@@ -83,14 +109,14 @@ def _with_its_ending(job: Job) -> Job:
 
 
 def _videos_below(folder: Path, out: Path) -> list[Path]:
-    """Files that may be videos and folders of pictures, in natural order.
+    """Files that may be videos, and folders of images, in natural order.
 
-    Hidden ones and earlier results in ``out`` are none, nor are pictures beside videos.
+    Without hidden files, earlier results in ``out``, and images beside videos.
     """
     inside = out.resolve()
     found: list[Path] = []
-    for place, folders, files in os.walk(folder):
-        here = Path(place)
+    for parent, folders, files in os.walk(folder):
+        here = Path(parent)
         folders[:] = [one for one in folders if not one.startswith(".") and (here / one).resolve() != inside]
         endings = {name: Path(name).suffix.lower() for name in files if not name.startswith(".")}
         videos = [here / name for name, ending in endings.items() if ending not in NOT_VIDEO_ENDINGS]

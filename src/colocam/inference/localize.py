@@ -1,4 +1,4 @@
-"""Videos in, annotated videos and tables of boxes out."""
+"""From videos to annotated videos and localisation tables."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, nullcontext
@@ -22,16 +22,16 @@ from colocam.video.frame_choice import ALL, FrameChoice
 from colocam.video.reader import UnreadableError, VideoReader
 
 TABLES = ("csv", "parquet")
-WAITING = 4
-"""Frames that may wait for the writer."""
+FRAMES_AHEAD = 4
+"""Localised frames that may wait for the writer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What is read of a video and written of it.
+    """What to read from a video and what to write.
 
     Attributes:
-        table: ``csv`` or ``parquet``.
+        table: format of the localisation table, ``csv`` or ``parquet``.
         annotate: whether to write a video with the boxes drawn on it.
         choice: which frames.
     """
@@ -46,7 +46,7 @@ class Writing:
 
 
 class Written(NamedTuple):
-    """The files made of a video; no annotated one where nobody wanted it."""
+    """The files written for one video; ``video`` is None without an annotated video."""
 
     video: Path | None
     table: Path
@@ -66,18 +66,18 @@ def localize_file(
 ) -> Written:
     """Write ``OUT/<video>.mp4`` with heat-map, boxes and labels, and ``OUT/<video>.<table>``, a row per object.
 
-    ``OUT/<video>.video.json`` says what ``colocam export`` must know of the video itself.
+    ``OUT/<video>.video.json`` describes the video itself, for ``colocam export``.
 
     Args:
-        run: folder of a trained model, or an ONNX file made of it.
-        video: any file FFmpeg reads, a folder of pictures, ``-`` for the standard input, an address or a camera.
-        out: folder, made if need be.
+        run: run folder of a trained model, or an ONNX file made from it.
+        video: any file FFmpeg reads, a folder of images, ``-`` for the standard input, an address or a camera.
+        out: folder for the results, created if it does not exist.
         table: ``csv`` or ``parquet``.
         annotate: whether to write the mp4.
         choice: which frames; all by default.
-        format: how FFmpeg is to read the video, where it cannot tell.
-        device: ``cpu`` or ``cuda``; the GPU if there is one.
-        options: of the :class:`Localizer`.
+        format: FFmpeg's name of the input format; None: FFmpeg detects it.
+        device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
+        options: fields of :class:`colocam.inference.options.Options`.
     """
     writing = Writing(table, annotate, choice)
     return next(localize_videos(run, [video], out, writing, overwrite=True, format=format, device=device, **options))
@@ -94,13 +94,13 @@ def localize_videos(
     device: str | None = None,
     **options: Any,  # noqa: ANN401 - the fields of Options
 ) -> Iterator[Written]:
-    """Do the same for several videos and for all in folders, and tell of each when it is done.
+    """:func:`localize_file` for several videos and for all videos in folders; yields the files of each.
 
-    What an earlier command made of the same video with the same model and settings is left as it is, unless
-    ``overwrite``. A video that cannot be read is told and left out.
+    Results that exist for the same video, model and settings are kept, unless ``overwrite``; ``batch`` is no such
+    setting, since results do not depend on it. A video that cannot be read is skipped with a warning.
 
     Raises:
-        ColocamError: at the end, if a video was left out.
+        ColocamError: at the end, if a video was skipped.
     """
     writing, run, out = writing or Writing(), Path(run), Path(out)
     localizer = Localizer.load(run, device, **options)
@@ -111,9 +111,10 @@ def localize_videos(
     for job in jobs:
         written = Written(job.file("mp4") if writing.annotate else None, job.file(writing.table))
         try:
-            made = fingerprint(run, job.source, {**asdict(writing), "device": device, **options})
+            settings = {**asdict(writing), **asdict(localizer.options), "device": device, "batch": None}
+            made = fingerprint(run, job.source, settings)
             if not overwrite and _is_done(written, made):
-                say(f"{written.table} is there, of the same video, model and settings: left (--overwrite: made anew)")
+                say(f"{written.table} exists for the same video, model and settings: kept (--overwrite recomputes it)")
                 continue
             _localize(localizer, job, written, writing.choice, made)
         except UnreadableError as error:
@@ -124,7 +125,7 @@ def localize_videos(
         else:
             yield written
     if unread:
-        raise ColocamError(f"{unread} of {len(jobs)} videos could not be read, see the warnings; the others are done")
+        raise ColocamError(f"{unread} of {len(jobs)} videos cannot be read, see the warnings; the others are done")
 
 
 def _is_done(written: Written, made: str | None) -> bool:
@@ -133,7 +134,7 @@ def _is_done(written: Written, made: str | None) -> bool:
 
 
 def _localize(localizer: Localizer, job: Job, written: Written, choice: FrameChoice, made: str | None) -> None:
-    """One video; what never ends by itself, as a camera, ends with the first Ctrl-C, and its files are kept."""
+    """Localise in one video; the first Ctrl-C ends an endless source such as a camera and keeps its files."""
     source = job.source
     with ExitStack() as stack:
         reader = stack.enter_context(VideoReader(source))
@@ -147,11 +148,13 @@ def _localize(localizer: Localizer, job: Job, written: Written, choice: FrameCho
         advance = stack.enter_context(progress(title, reader.estimate(choice), unit="frames"))
         stack.enter_context(nullcontext() if source.is_stored else graceful_stop())
         frames = _until_stopped(reader.frames(choice))
-        found = stack.enter_context(closing(ahead(localizer.stream(frames, live=source.live), WAITING, "boxes")))
+        found = stack.enter_context(
+            closing(ahead(localizer.stream(frames, live=source.live), FRAMES_AHEAD, "localizer"))
+        )
         shift: float | None = None
         for _, told in groupby(found, key=lambda one: one[0].index):
             (frame, *_), objects = zip(*told, strict=True)
-            if shift is None:  # a stretch of a film is a film that begins at 0; a camera's clock began long ago
+            if shift is None:  # an annotated part of a video begins at 0; the clock of a camera does not
                 shift = 0.0 if choice.from_the_start and not source.live else frame.pts
             for one in objects:
                 listed.write(one)
@@ -160,7 +163,7 @@ def _localize(localizer: Localizer, job: Job, written: Written, choice: FrameCho
             advance()
         if shift is None:
             many = f"its {reader.count} frames" if reader.ended else "its frames"
-            raise UnreadableError(f"{source.name}: no frame {choice}; {many} begin at second {reader.start:g}")
+            raise UnreadableError(f"{source.name} has no frame {choice}; {many} begin at second {reader.start:g}")
     count = reader.count if reader.ended else max(reader.count, reader.total)
     described = describe(source.path or Path(source.stem), reader.info, count, reader.pictures)
     write_source(written.table, described, made)
@@ -174,7 +177,7 @@ def _until_stopped(frames: Iterable[VideoFrame]) -> Iterator[VideoFrame]:
 
 
 def _columns(localizer: Localizer) -> list[str]:
-    """The columns that a table has on demand."""
+    """The optional columns of the localisation table."""
     wanted = {
         "track": localizer.options.smooth != "none",
         "presence": True,

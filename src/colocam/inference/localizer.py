@@ -9,8 +9,7 @@ from typing import Any, Unpack
 import cv2
 import numpy as np
 
-from colocam.boxes.extract import mask_of_box
-from colocam.boxes.scale import scale_boxes
+from colocam.boxes.extract import mask_of_box, scale_boxes
 from colocam.config.card import Card
 from colocam.errors import ArgumentError, suggest
 from colocam.inference.network import Network
@@ -24,8 +23,7 @@ from colocam.inference.stages import (
     read_passes,
     submit_passes,
 )
-from colocam.maps.windows import WINDOW
-from colocam.temporal.cuts import CutFinder
+from colocam.temporal.cuts import WINDOW, CutFinder
 from colocam.temporal.path import NONE, margin
 from colocam.temporal.presence import SHARE, Calibration, Presence
 from colocam.temporal.smoothing import FrameObservation, single, steady

@@ -1,6 +1,6 @@
 """The interface between a :class:`Localizer` and the engine that runs its model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
@@ -100,20 +100,11 @@ def checked(output: NetworkOutput, rows: int, classes: int) -> NetworkOutput:
     return output
 
 
-def postprocess(parts: Sequence[NetworkOutput], how: PostProcessing) -> Callable[[], HostOutput]:
-    """Post-process the maps of B frames whose outputs come in ``parts``, where they are.
-
-    Returns:
-        A function that waits for the result.
-    """
-    if not isinstance(parts[0].maps, np.ndarray):
-        from colocam.inference.torch_network import postprocess_tensors  # noqa: PLC0415 - tensors bring torch along
-
-        return postprocess_tensors(parts, how)
+def postprocess_arrays(parts: Sequence[NetworkOutput], how: PostProcessing) -> HostOutput:
+    """Post-process the maps of B frames whose outputs come in ``parts`` of NumPy arrays."""
     logits, maps, peaks, activations, frames = (np.concatenate(part) for part in zip(*parts, strict=True))
     own = None
     if how.windows is not None:
         classes = array_classes_of(logits, how.windows, how.tag)
         own = activations[np.arange(len(classes)), classes]
-    result = HostOutput(logits, arrays_finish(frames, maps, how.colors, own), peaks)
-    return lambda: result
+    return HostOutput(logits, arrays_finish(frames, maps, how.colors, own), peaks)

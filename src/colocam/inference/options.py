@@ -26,7 +26,7 @@ class Options:
         threshold: τ relative to the maximum of each map, 0–1; None: the threshold stored with the model.
         instances: give a box for every blob above the threshold, one localization per object.
         color_mean: ``off``, ``frame`` or ``clip``; None: as the model was trained. ``clip`` shares colours within a
-            window (:mod:`colocam.maps.windows`); this needs look-ahead, so ``smooth`` other than ``offline`` makes it
+            window (:mod:`colocam.temporal.cuts`); this needs look-ahead, so ``smooth`` other than ``offline`` makes it
             ``frame``.
         focus: restrict maps to the class ``tag``, or to the class found in the window; None: as the model was trained.
     """

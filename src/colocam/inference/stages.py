@@ -18,9 +18,8 @@ from colocam.boxes.candidates import candidate_boxes
 from colocam.boxes.instance_boxes import instance_boxes
 from colocam.boxes.quantize import to_8bit
 from colocam.config import ColorMean
-from colocam.inference.network import HostOutput, Network, NetworkOutput, PostProcessing, checked, postprocess
-from colocam.maps.windows import WINDOW, window_starts
-from colocam.temporal.cuts import CutFinder, Histograms, colour_histograms
+from colocam.inference.network import HostOutput, Network, NetworkOutput, PostProcessing, checked, postprocess_arrays
+from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, colour_histograms, window_starts
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import Float32Array, Levels, VideoFrame
 from colocam.utils.device import cores
@@ -171,6 +170,20 @@ def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapS
             assert one.histograms is not None
             yield from complete(cuts.push(one.histograms))
         yield from complete(cuts.finish(), last=True)
+
+
+def postprocess(parts: list[NetworkOutput], how: PostProcessing) -> Callable[[], HostOutput]:
+    """Start to post-process the maps of B frames whose outputs come in ``parts``, on the device where they are.
+
+    Returns:
+        A function that waits for the result.
+    """
+    if isinstance(parts[0].maps, np.ndarray):
+        result = postprocess_arrays(parts, how)
+        return lambda: result
+    from colocam.inference.torch_network import postprocess_tensors  # noqa: PLC0415 - tensors bring torch along
+
+    return postprocess_tensors(parts, how)
 
 
 def find_candidates(

@@ -112,7 +112,7 @@ class TorchNetwork:
 
 @torch.no_grad()
 def postprocess_tensors(parts: Sequence[NetworkOutput], how: PostProcessing) -> Callable[[], HostOutput]:
-    """Twin of :func:`colocam.inference.network.postprocess` for tensors; maps in 8 bits stay in 8 bits."""
+    """Start :func:`colocam.inference.network.postprocess_arrays` for tensors; maps in 8 bits stay in 8 bits."""
     logits, maps, peaks, activations, frames = (torch.cat(part) for part in zip(*parts, strict=True))
     if how.colors is not None or how.windows is not None:
         # Ids stay on the host: their number is read from them, which would make the host wait for a GPU.

@@ -1,4 +1,4 @@
-"""The demonstration: from nothing to a report, on any computer."""
+"""The demo: make tagged videos, train, evaluate, localise, review and report."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,10 +19,10 @@ def run_demo(
 ) -> Path:
     """Make tagged videos in ``out``, train CoLo-CAM and F-CAM on their tags alone, evaluate, and write a report.
 
-    Returns the run folder ``out/run-<seed>``. Everything is skipped that an earlier, interrupted call has finished.
+    Returns the run folder ``out/run-<seed>``. An interrupted demo continues where it stopped.
     """
     world = make_world(out, seed=world_seed)
-    say(f"videos: {world.videos}; tags: {world.manifest}; true boxes, for the evaluation alone: {world.truth}")
+    say(f"videos: {world.videos}; tags: {world.manifest}; true boxes, used only for the evaluation: {world.truth}")
     run = out / f"run-{seed}"
     if videos_only:
         return run

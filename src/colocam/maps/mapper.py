@@ -15,9 +15,8 @@ from colocam.config import ColorMean
 from colocam.data.samples import Samples
 from colocam.maps.focus import of_classes
 from colocam.maps.postprocess import finish
-from colocam.maps.windows import window_starts
 from colocam.models import LocalizerNet, foreground
-from colocam.temporal.cuts import colour_histograms, find_cuts
+from colocam.temporal.cuts import colour_histograms, find_cuts, window_starts
 from colocam.temporal.smoothing import OFFLINE
 from colocam.types import Levels
 

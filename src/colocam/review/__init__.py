@@ -1,4 +1,4 @@
-"""Which frames should a person check? Boxes ranked by how doubtful they are; no truth, no training."""
+"""Frames to check by hand: boxes ranked by doubt, without true boxes or training."""
 
 import csv
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from colocam.errors import ColocamError
+from colocam.errors import ArgumentError, ColocamError
 from colocam.review.doubt import Rows, doubts, frames_of, reason, signs
 from colocam.review.queue import APART, queue
 from colocam.review.review_rows import read_tables
@@ -16,11 +16,11 @@ from colocam.utils.files import atomic_path
 __all__ = ["APART", "SHARE", "Doubtful", "rank", "review_tables"]
 
 SHARE = 0.05
-"""Part of the frames that a person is asked to look at."""
+"""Share of the frames to list."""
 
 
 class Doubtful(NamedTuple):
-    """A frame to look at: number of its video, frame, seconds, doubt (0–1), and why in words."""
+    """A frame to check: index of its video, index of the frame, seconds, doubt (0–1), and the reason in words."""
 
     video: int
     frame: int
@@ -32,12 +32,12 @@ class Doubtful(NamedTuple):
 def rank(rows: Rows, share: float = SHARE, apart: float = APART) -> list[Doubtful]:
     """Order the most doubtful ``share`` of the frames, see :func:`colocam.review.queue.queue`.
 
-    Of several objects in a frame the most doubtful one speaks for it.
+    Of several objects in a frame the most doubtful one counts.
     """
     found = signs(rows)
     doubt = doubts(found)
     frame, start = frames_of(rows)
-    # the most doubtful row of each frame: sorted by frame, then by doubt, the last one
+    # Sorted by frame, then by doubt, the last row of each frame is the most doubtful one.
     last = np.lexsort((doubt, frame))[np.append(start[1:], len(frame)) - 1]
     chosen = queue(doubt[last], rows.video[last], rows.pts[last], max(1, round(share * len(last))), apart)
     return [
@@ -53,13 +53,13 @@ def rank(rows: Rows, share: float = SHARE, apart: float = APART) -> list[Doubtfu
 
 
 def review_tables(tables: Sequence[str | Path], out: str | Path, *, share: float = SHARE, apart: float = APART) -> Path:
-    """Write a CSV ``video, frame, pts, doubt, reason`` with the most doubtful frames of some tables, worst first.
+    """Write a CSV ``video, frame, pts, doubt, reason`` of the most doubtful frames, most doubtful first.
 
     Args:
         tables: CSV or parquet, as ``colocam localize`` writes them, one per video.
         out: the CSV file.
-        share: part of the frames to list, over 0, at most 1.
-        apart: seconds within which a listed frame makes others less urgent; 0 for none.
+        share: share of the frames to list, above 0 and at most 1.
+        apart: seconds within which a listed frame lowers the priority of others; 0: never.
     """
     paths, out = [Path(table) for table in tables], Path(out)
     check(share, apart)
@@ -71,15 +71,15 @@ def review_tables(tables: Sequence[str | Path], out: str | Path, *, share: float
 
 
 def check(share: float, apart: float) -> None:
-    """Refuse what cannot be meant."""
+    """Refuse values out of range."""
     if not 0 < share <= 1:
-        raise ColocamError(f"--share {share}: give a part of the frames, over 0 and at most 1")
+        raise ArgumentError("share", f"must be above 0 and at most 1, got {share}")
     if not apart >= 0:
-        raise ColocamError(f"--apart {apart}: give seconds, 0 or more")
+        raise ArgumentError("apart", f"must be 0 seconds or more, got {apart}")
 
 
 def write_queue(out: Path, names: Sequence[str], frames: Sequence[Doubtful]) -> None:
-    """Write frames in their order, with the names of their videos."""
+    """Write frames in the given order, with the names of their videos."""
     with atomic_path(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("video", "frame", "pts", "doubt", "reason"))

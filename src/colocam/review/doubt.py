@@ -1,14 +1,14 @@
-"""How doubtful is a box? Four signs that need no truth, and what they say together.
+"""Doubt about a box: four signals that need no true boxes, combined into one number.
 
-| sign         | of a frame with a box                                          | of a frame without one             |
+| signal       | frame with a box                                               | frame without a box                |
 |--------------|----------------------------------------------------------------|------------------------------------|
-| `faint`      | 1 − score / usual score: little heat inside the box            | –                                  |
-| `rival`      | 1 − margin: another place explains the map as well             | –                                  |
+| `faint`      | 1 − score / usual score: low map values inside the box         | –                                  |
+| `rival`      | 1 − margin: another region explains the map as well            | –                                  |
 | `jump`       | 1 − IoU with the boxes of the frames before and after          | both of these have a box           |
-| `classifier` | 1 − presence: the map sees an object, the classifier does not  | presence: the other way round      |
+| `classifier` | 1 − presence: the classifier does not find the object          | presence: the classifier finds it  |
 
-Each sign s in 0–1 is believed by its weight w, and one is enough: doubt = 1 − Π (1 − w·s). What a table does not say
-(no presence, no margin) is no sign. Nothing here was learnt from boxes; the weights were chosen by hand.
+With signals s in 0–1 and weights w, doubt = 1 − Π (1 − w·s): one strong signal is enough. A missing column (presence,
+margin) gives no signal. Nothing here is learnt from boxes; the weights were chosen by hand.
 """
 
 from typing import NamedTuple
@@ -22,29 +22,32 @@ from colocam.types import Float64Array
 Integers = npt.NDArray[np.int64]
 
 WEIGHTS = {"faint": 1.0, "rival": 0.3, "jump": 0.3, "classifier": 0.3}
-"""How far each sign is believed; chosen on validation videos of the demo, see docs/review.md."""
+"""Weights of the signals, chosen on validation videos of the demo (docs/guide/review.md)."""
 USUAL = 0.9
-"""Quantile of all scores that counts as the score of a good box: maps of one model may be paler than another's."""
+"""Quantile of all scores that counts as the usual score of a good box; it differs between models."""
 WORDS = {
     "faint": "little heat inside the box",
-    "rival": "another place looks as likely",
+    "rival": "another region is as likely",
     "jump": "the box jumps",
-    "classifier": "the classifier hardly sees it",
+    "classifier": "the classifier does not find the object",
 }
-WORDS_WITHOUT_BOX = {"jump": "no box here, but before and after", "classifier": "no box, but the classifier sees it"}
+WORDS_WITHOUT_BOX = {
+    "jump": "no box, but boxes before and after",
+    "classifier": "no box, but the classifier finds the object",
+}
 
 
 class Rows(NamedTuple):
-    """Rows of tables, sorted by video and frame; a frame has one or several. n rows.
+    """n rows of localisation tables, sorted by video and frame; a frame has one or more rows.
 
     Attributes:
-        video: (n,) number of the video.
-        frame: (n,) number of the frame in it.
+        video: (n,) index of the video.
+        frame: (n,) index of the frame in it.
         pts: (n,) seconds.
-        box: (n, 4), not-a-number where there is none.
+        box: (n, 4), NaN where there is none.
         score: (n,) mean foreground probability inside the box, 0–1.
-        presence: (n,) probability that the object is there, 0–1, not-a-number where unknown.
-        margin: (n,) how much better the box explains the map than any other place, ≤ 1, not-a-number where unknown.
+        presence: (n,) probability that the object is present, 0–1, NaN where unknown.
+        margin: (n,) how much better the box explains the map than any other region, ≤ 1, NaN where unknown.
     """
 
     video: Integers
@@ -57,13 +60,13 @@ class Rows(NamedTuple):
 
 
 def frames_of(rows: Rows) -> tuple[Integers, Integers]:
-    """(n,) which frame each row belongs to, counted over all videos, and the first row of each frame."""
+    """(n,) index of the frame of each row, counted over all videos, and the first row of each frame."""
     new = np.append(True, (np.diff(rows.video) != 0) | (np.diff(rows.frame) != 0))
     return np.cumsum(new) - 1, np.flatnonzero(new)
 
 
 def signs(rows: Rows) -> dict[str, Float64Array]:
-    """Give each sign of each row, (n,) in 0–1."""
+    """Each signal of each row, (n,) in 0–1."""
     there = np.isfinite(rows.box[:, 0])
     usual = float(np.quantile(rows.score[there], USUAL)) if there.any() else 1.0
     faint = 1 - rows.score / max(usual, 1e-9)
@@ -84,18 +87,18 @@ def doubts(found: dict[str, Float64Array]) -> Float64Array:
 
 
 def reason(found: dict[str, float], *, box: bool) -> str:
-    """Say in words what speaks most against a row, and what speaks at least half as much."""
+    """The strongest signal of a row in words, and a second one if it is at least half as strong."""
     words = WORDS if box else WORDS_WITHOUT_BOX
     weighted = {name: WEIGHTS[name] * sign for name, sign in found.items() if name in words}
     most = max(weighted.values())
     said = sorted((name for name in weighted if weighted[name] >= max(most / 2, 0.05)), key=lambda n: -weighted[n])
-    return "; ".join(words[name] for name in said[:2]) or "nothing in particular"
+    return "; ".join(words[name] for name in said[:2]) or "no single reason"
 
 
 def jumps(rows: Rows) -> Float64Array:
-    """(n,) 1 − mean IoU with the best box of the listed frame before and of that after it, as far as there are any.
+    """(n,) 1 − mean IoU with the best box of the previous and of the next listed frame, where they exist.
 
-    Of a frame without a box: 1 if both have one, else 0.
+    For a frame without a box: 1 if both have one, else 0.
     """
     at, start = frames_of(rows)
     size = np.diff(np.append(start, len(rows.frame)))
@@ -107,8 +110,8 @@ def jumps(rows: Rows) -> Float64Array:
         other = np.where(known, other, at)
         known &= rows.video[start[other]] == rows.video
         best = np.zeros(len(at))
-        for place in range(int(size.max(initial=0))):
-            partner = start[other] + np.minimum(place, size[other] - 1)
+        for i in range(int(size.max(initial=0))):
+            partner = start[other] + np.minimum(i, size[other] - 1)
             overlap = iou(rows.box, rows.box[partner])
             best = np.maximum(best, np.where(there, overlap, there[partner]))
         overlaps.append(np.where(known, best, np.nan))

@@ -1,4 +1,4 @@
-"""In which order should a person look at frames: the most doubtful first, but not its neighbours right after it."""
+"""Order of the frames to check: by doubt, which counts less near frames that are already listed."""
 
 from heapq import heapify, heappop, heappush
 from math import exp
@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 APART = 0.5
-"""Seconds: who has looked at a frame learns less from others within this time of it."""
+"""Seconds within which a listed frame lowers the priority of others."""
 LESS = 0.5
-"""Part of its doubt that the nearest neighbour of a chosen frame loses."""
+"""Share of its doubt that a frame loses right beside a listed one."""
 
 
 def queue(
@@ -19,37 +19,37 @@ def queue(
     most: int,
     apart: float = APART,
 ) -> list[int]:
-    """Order at most ``most`` frames by doubt, which counts less near those already chosen.
+    """Order at most ``most`` frames by doubt, reduced near frames that are already chosen.
 
-    The factor is 1 − ``LESS`` · exp(−½ (Δt / apart)²), Δt being the time to the nearest chosen frame of its video: a
-    doubtful stretch is seen here and there before it is seen frame by frame.
+    The factor is 1 − ``LESS`` · exp(−½ (Δt / apart)²), where Δt is the time to the nearest chosen frame of the video.
+    So a doubtful part of a video is sampled sparsely first.
 
     Args:
         doubt: (n,) of frames sorted by video and time.
         video: (n,).
         pts: (n,) seconds, rising within a video.
-        most: how many to order.
+        most: number of frames to return.
         apart: seconds; 0 orders by doubt alone.
 
     Returns:
-        Places of the chosen frames; of equal doubts the earlier comes first.
+        Indices of the chosen frames; of equal doubts the earlier frame comes first.
     """
     whole = doubt.astype(np.float64).tolist()
     left = whole.copy()
     videos, times = video.tolist(), pts.tolist()
-    heap = [(-value, place) for place, value in enumerate(left)]
+    heap = [(-value, at) for at, value in enumerate(left)]
     heapify(heap)
     chosen: list[int] = []
     while heap and len(chosen) < most:
-        value, place = heappop(heap)
-        if -value > left[place]:  # lessened since it was put there
-            heappush(heap, (-left[place], place))
+        value, at = heappop(heap)
+        if -value > left[at]:  # reduced since it was pushed
+            heappush(heap, (-left[at], at))
             continue
-        chosen.append(place)
+        chosen.append(at)
         for step in (-1, 1):
-            other = place + step
-            while 0 <= other < len(left) and videos[other] == videos[place]:
-                away = abs(times[other] - times[place])
+            other = at + step
+            while 0 <= other < len(left) and videos[other] == videos[at]:
+                away = abs(times[other] - times[at])
                 if away > 4 * apart:
                     break
                 if apart:

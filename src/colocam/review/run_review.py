@@ -1,4 +1,4 @@
-"""The review of a trained run: the most doubtful frames of its held-out videos, with pictures for the report."""
+"""Review of a trained run: the most doubtful frames of its held-out videos, with images for the report."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from colocam.utils.progress import progress
 from colocam.video.reader import VideoFrame
 
 PICTURES = 12
-"""Frames that the report shows."""
+"""Number of frames in the report."""
 NO_BOX = (np.nan,) * 4
 
 
@@ -33,8 +33,8 @@ def review_run(
 ) -> Path:
     """Localise in the videos of a split, write the queue and, for the report, ``RUN/review.npz``.
 
-    No true box is needed. Frames are those of the run's frame cache. Gives the path of the queue: ``out``, else
-    ``RUN/review.csv``.
+    No true box is needed. Frames are those of the run's frame cache. Returns the path of the queue: ``out``, or
+    ``RUN/review.csv`` if it is None.
     """
     check(share, apart)
     run = open_run(folder, device)
@@ -53,13 +53,13 @@ def review_run(
 
 
 def frames_of(clip: CachedClip) -> Iterator[VideoFrame]:
-    """The cached frames of a clip, as if it were decoded."""
+    """The cached frames of a clip, in the form of decoded ones."""
     for index, pts, image in zip(clip.index.tolist(), clip.pts.tolist(), clip.frames, strict=True):
         yield VideoFrame(index, pts, np.asarray(image))
 
 
 def rows_of(video: int, found: Sequence[Localization]) -> Rows:
-    """What was found in one video as rows."""
+    """The localisations of one video as rows."""
     unknown = float("nan")
     return Rows(
         video=np.full(len(found), video),
@@ -73,7 +73,7 @@ def rows_of(video: int, found: Sequence[Localization]) -> Rows:
 
 
 def _save(path: Path, localizer: Localizer, clips: Sequence[CachedClip], chosen: Sequence[Doubtful]) -> None:
-    """Write frames, maps, boxes and reasons; the few videos are looked at again, so that no map had to be kept."""
+    """Write frames, maps, boxes and reasons; the videos are processed again, so that not all maps must be kept."""
     seen = {}
     for number in sorted({one.video for one in chosen}):
         wanted = {one.frame for one in chosen if one.video == number}

@@ -1,8 +1,12 @@
-"""Cuts between shots, from the colours of the frames and roughly where they are.
+"""Shot boundaries, from colour histograms of the frames, and the windows that shots are divided into.
 
-A cut is where *every* frame just before differs from *every* frame just after, by more than frames around it differ
-from their neighbours. So a pan is no cut (its frames all differ alike), and neither is a flash, where the frames
-before and after it are the same. Without look-ahead the first frame of a flash cannot be told from a cut.
+A cut lies where *every* frame just before differs from *every* frame just after, by more than the frames around it
+differ from their neighbours. So a pan is no cut (all its frames differ by about the same), and neither is a flash (the
+frames before and after it are equal). Without look-ahead the first frame of a flash looks like a cut.
+
+A window begins at each cut and after every :data:`WINDOW` frames of a shot. The colour mean "clip" and the class that
+focus uses are computed over a window. Windows depend on the frames alone, not on batch size or device, so that the same
+video gives the same maps everywhere; and memory does not grow with the length of a shot.
 """
 
 import numpy as np
@@ -12,26 +16,28 @@ from colocam.errors import ColocamError
 from colocam.utils.jit import compiled
 
 Histograms = npt.NDArray[np.float32]
-"""(T, 192): for each quarter of the frame and each of R, G, B shares of the pixels in 16 bins; a row adds up to 1."""
+"""(T, 192): share of the pixels in 16 bins, for each quarter of the frame and each of R, G, B; a row adds up to 1."""
 
 BINS = 16
 QUARTERS = 4
-"""Upper left, upper right, lower left, lower right: two shots of one place often have the same colours elsewhere."""
+"""Upper left, upper right, lower left, lower right: two shots of one scene often differ only in the arrangement."""
 BEFORE = 3
-"""Frames before a cut that must differ from those after it."""
+"""Frames before a cut that must differ from the frames after it."""
 AROUND = 12
-"""Frames before the boundary whose changes say what is usual."""
+"""Frames before the boundary whose changes are the reference."""
 LEAST = 0.3
-"""Share of the pixels' colours that a cut changes at the least."""
+"""Least histogram distance of a cut."""
 SPREADS = 6.0
-"""How many times their spread a cut stands above the usual changes."""
+"""Least distance of a cut above the median change, in units of the median absolute deviation (MAD)."""
+WINDOW = 32
+"""Frames of a window at most."""
 
 
 def colour_histograms(frames: npt.NDArray[np.uint8]) -> Histograms:
-    """Describe frames (T, H, W, 3) by their colours.
+    """Colour histograms of frames (T, H, W, 3).
 
-    A value between the centres of two bins counts for both, in proportion, so that a slight change of light changes a
-    histogram slightly, whatever the picture.
+    A value between the centres of two bins is divided between them in proportion, so that a slight change of light
+    changes a histogram only slightly.
     """
     counts = np.zeros((len(frames), QUARTERS, 3, 256), np.int64)
     _count(np.ascontiguousarray(frames), counts)
@@ -41,7 +47,7 @@ def colour_histograms(frames: npt.NDArray[np.uint8]) -> Histograms:
 
 @compiled
 def _count(frames: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64]) -> None:
-    """Add up how often each value occurs in each quarter and channel of frames (T, H, W, 3), in (T, 4, 3, 256)."""
+    """Count the values 0–255 in each quarter and channel of frames (T, H, W, 3); adds to ``counts`` (T, 4, 3, 256)."""
     height, width = frames.shape[1:3]
     middle = width // 2
     for t in range(len(frames)):
@@ -57,12 +63,12 @@ def _count(frames: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64]) -> None
 
 
 def find_cuts(histograms: Histograms, ahead: int = 2) -> npt.NDArray[np.bool_]:
-    """Which frames begin a new shot. The first frame of all is none.
+    """Which frames begin a new shot; the first frame of the video is not marked.
 
     With d(s, t) = ½ Σ|h_s − h_t|, a cut lies before frame t if min d(t−j, t+i) over j = 1 … :data:`BEFORE` and
     i = 0 … ``ahead`` exceeds both :data:`LEAST` and median + :data:`SPREADS` · MAD of d(s−1, s) over the
-    :data:`AROUND` frames s before t and the ``ahead`` after it. A decision looks at nothing else: ``AROUND`` + 1 frames
-    back and ``ahead`` frames ahead.
+    :data:`AROUND` frames s before t and the ``ahead`` after it. So a decision depends on ``AROUND`` + 1 frames before
+    and ``ahead`` frames after it.
 
     Args:
         histograms: (T, D), rows that add up to 1.
@@ -72,7 +78,7 @@ def find_cuts(histograms: Histograms, ahead: int = 2) -> npt.NDArray[np.bool_]:
         (T,) bool.
     """
     if ahead < 0:
-        raise ColocamError(f"the look-ahead must be 0 or more frames, not {ahead}")
+        raise ColocamError(f"ahead must be 0 or more frames, got {ahead}")
     count = len(histograms)
     cuts = np.zeros(count, bool)
     steps = np.zeros(count)
@@ -81,7 +87,7 @@ def find_cuts(histograms: Histograms, ahead: int = 2) -> npt.NDArray[np.bool_]:
         before, after = histograms[max(0, t - BEFORE) : t], histograms[t : t + ahead + 1]
         apart = float(_distance(before[:, None], after[None]).min())
         around = np.concatenate([steps[max(1, t - AROUND) : t], steps[t + 1 : t + ahead + 1]])
-        cuts[t] = apart > max(LEAST, _usual(around))
+        cuts[t] = apart > max(LEAST, _bound(around))
     return cuts
 
 
@@ -116,13 +122,30 @@ class CutFinder:
         return cuts
 
 
+def window_starts(cuts: npt.NDArray[np.bool_], position: int = 0) -> tuple[npt.NDArray[np.bool_], int]:
+    """Which frames begin a window.
+
+    Args:
+        cuts: (T,) whether a frame begins a new shot.
+        position: frames of the present shot that came before these T frames; 0: a shot begins here.
+
+    Returns:
+        (T,) bool, and the position after the last frame.
+    """
+    index = np.arange(len(cuts))
+    shot = np.maximum.accumulate(np.where(cuts, index, -position)) if len(cuts) else index
+    frames_into_shot = index - shot
+    after = int(frames_into_shot[-1]) + 1 if len(cuts) else position
+    return frames_into_shot % WINDOW == 0, after
+
+
 def _distance(a: Histograms, b: Histograms) -> npt.NDArray[np.float32]:
     distance: npt.NDArray[np.float32] = 0.5 * np.abs(a - b).sum(-1)
     return distance
 
 
-def _usual(changes: npt.NDArray[np.float64]) -> float:
-    """Upper end of the usual changes; 0 where none is known."""
+def _bound(changes: npt.NDArray[np.float64]) -> float:
+    """Median + :data:`SPREADS` · MAD of the changes; 0 without any."""
     if not len(changes):
         return 0.0
     middle = float(np.median(changes))
@@ -130,7 +153,7 @@ def _usual(changes: npt.NDArray[np.float64]) -> float:
 
 
 def _bins() -> npt.NDArray[np.float64]:
-    """(256, BINS) share of each value in each bin: triangles that overlap by half and add up to 1."""
+    """(256, BINS) share of each value in each bin: overlapping triangles that add up to 1."""
     at = np.arange(256) * (BINS - 1) / 255
     shares: npt.NDArray[np.float64] = np.maximum(0, 1 - np.abs(at[:, None] - np.arange(BINS)))
     return shares

@@ -1,17 +1,16 @@
-"""One object over time: the best path through the candidates of each frame, its numbers, and steadier boxes.
+"""One object over time: the best path through the candidate boxes of all frames, and smoothing along a track.
 
-The path x_1 … x_T takes one candidate of each frame or none and maximises
+The path x_1 … x_T takes one candidate of each frame, or none, and maximises
 
-    Σ_t score(x_t) − Σ_t change(x_t, x_{t+1}),
+    Σ_t score(x_t) − Σ_t cost(x_t, x_{t+1}).
 
-where the published box, the one that the threshold was chosen for, counts ``TRUST`` more than the others, a change of
-boxes costs ``JUMP`` · (1 − IoU), to lose or to find the object costs half a jump, and across a cut nothing costs
-anything. So going through "none" is never cheaper than the jump itself, while one bad frame is.
+The published box of a frame, for which the threshold was chosen, has ``TRUST`` added to its score. A change of boxes
+costs ``JUMP`` · (1 − IoU); a change to or from "none" costs ``JUMP`` / 2; a change across a cut costs nothing. So a
+jump through "none" is never cheaper than the jump itself, but skipping one bad frame is cheaper than two jumps.
 
-A frame is decided by the best path of what is known then, and the next frame by another, which may have come a
-different way. So that two paths of about the same worth do not take turns, each of the paths that a decision is
-between, the best ones to the states of the last frame, also pays ``HOLD`` · (1 − IoU) for the way from the box given
-last.
+Each frame is decided by the best path over the frames known at that time (Viterbi with a fixed lag). The next frame is
+decided by another best path, which may disagree with earlier decisions. To keep two equally good paths from
+alternating, each path also pays ``HOLD`` · (1 − IoU) for the change from the box that was returned last.
 """
 
 from collections import deque
@@ -29,17 +28,17 @@ from colocam.utils.jit import compiled
 Integers = npt.NDArray[np.int64]
 
 NONE = -1
-"""Choice of a frame in which the object is not seen."""
+"""Choice of a frame without the object."""
 JUMP = 1.3
-"""Cost of a jump to a box without overlap, in units of the score."""
+"""Cost of a change to a box without overlap, in units of the score."""
 TRUST = 0.3
-"""What the published box, the first candidate, counts more, in the same units."""
+"""Added to the score of the published box, which is the first candidate."""
 HOLD = 0.7
-"""Cost of a jump away from the box given last, which the path itself may not have come from."""
+"""Cost of a change away from the box returned last, if it does not overlap."""
 
 
 def margin(candidates: Candidates, box: Float64Array) -> float:
-    """Best score of the candidates that a box (4,) means, IoU ≥ 0.5, less that of any other; 0 for no candidate."""
+    """Best score among the candidates with IoU ≥ 0.5 to ``box`` (4,), minus the best score among the others."""
     return _margin(candidates.boxes, candidates.scores, box)
 
 
@@ -57,7 +56,7 @@ def _margin(boxes: Float64Array, scores: Float64Array, box: Float64Array) -> flo
 
 @compiled
 def _changes(before: Float64Array, after: Float64Array, jump: float) -> Float64Array:
-    """(n + 1,) what changes cost from a box (4,) to each box (n, 4) of another frame and, last, to "none"."""
+    """(n + 1,) costs of the changes from a box (4,) to the boxes (n, 4) of another frame and, last, to "none"."""
     costs = np.full(len(after) + 1, jump / 2)
     for j in range(len(after)):
         costs[j] = jump * (1 - pair_iou(before, after[j], 0.0))
@@ -68,16 +67,16 @@ def _changes(before: Float64Array, after: Float64Array, jump: float) -> Float64A
 def _best_changes(
     before: Float64Array, totals: Float64Array, after: Float64Array, jump: float
 ) -> tuple[Float64Array, Integers]:
-    """The best way to each box (n, 4) of a frame and, last, to "none", from those of the frame before it.
+    """The best predecessor of each box of a frame and, last, of "none".
 
     Args:
-        before: (k, 4).
-        totals: (k + 1,) what the best paths to them, and to "none", are worth.
-        after: (n, 4).
-        jump: cost of a jump.
+        before: (k, 4) boxes of the frame before.
+        totals: (k + 1,) values of the best paths to these boxes and to "none".
+        after: (n, 4) boxes of the frame.
+        jump: see :data:`JUMP`.
 
     Returns:
-        (n + 1,) what the paths are worth so, without the new scores, and (n + 1,) where they come from.
+        (n + 1,) values of the best paths without the new scores, and (n + 1,) indices of the predecessors.
     """
     nothing, last = len(before), len(after)
     worth, origins = np.full(last + 1, -np.inf), np.zeros(last + 1, np.int64)
@@ -94,7 +93,7 @@ def _best_changes(
 
 
 class _Open(NamedTuple):
-    """A frame that is not decided: its boxes, where the best path to each state came from, whether a shot begins."""
+    """A frame that is not decided yet: its boxes, the predecessor of each state, and whether a shot begins."""
 
     boxes: Float64Array
     origins: Integers
@@ -102,9 +101,9 @@ class _Open(NamedTuple):
 
 
 class BestPath:
-    """The best path as frames arrive, each decided ``lag`` frames later; no more than that is kept.
+    """The best path as frames arrive; each frame is decided ``lag`` frames later, and only those frames are kept.
 
-    With a lag of 0 a decision knows the past alone; with the lag of the whole video the path is the best of all.
+    With a lag of 0 only past frames are used; with the length of the video the path is optimal over the whole video.
     """
 
     def __init__(self, lag: int, jump: float = JUMP, trust: float = TRUST, hold: float = HOLD) -> None:
@@ -115,10 +114,10 @@ class BestPath:
         self._boxes = np.zeros((0, 4))
         self._totals = np.zeros(0)
         self._open: deque[_Open] = deque()
-        self._given: Float64Array | None = None  # the box given last, since the last cut
+        self._given: Float64Array | None = None  # the box returned last, since the last cut
 
     def push(self, candidates: Candidates, *, cut: bool = False) -> list[int]:
-        """Take the next frame; give the choice for the frame ``lag`` before it, if there is one."""
+        """Add the next frame; return the choice for the frame ``lag`` before it, if there is one."""
         boxes = np.ascontiguousarray(candidates.boxes, np.float64)
         scores = np.zeros(len(candidates.scores) + 1)
         scores[:-1] = candidates.scores
@@ -142,14 +141,14 @@ class BestPath:
         return [self._give(int(ways[-1][best]))]
 
     def finish(self) -> list[int]:
-        """Give the choices for the frames that are still open, in order."""
+        """Return the choices for the frames that are not decided yet, in order."""
         if not self._open:
             return []
         best, ways = self._best()
         return [self._give(int(way[best])) for way in reversed(ways)]
 
     def _best(self) -> tuple[int, list[Integers]]:
-        """The last state of the path to take, and, back in time, the states on the best paths to each last state."""
+        """The last state of the best path, and, backwards in time, the states of the best paths to all last states."""
         ways = [np.arange(len(self._totals))]
         for frame in islice(reversed(self._open), len(self._open) - 1):
             ways.append(frame.origins[ways[-1]])
@@ -159,20 +158,12 @@ class BestPath:
         return int(totals.argmax()), ways
 
     def _give(self, state: int) -> int:
-        """Close the first open frame with a state; return the choice."""
+        """Decide the first open frame; return the choice."""
         boxes, _, cut = self._open.popleft()
         seen = state < len(boxes)
         if seen or cut:
             self._given = boxes[state] if seen else None
         return state if seen else NONE
-
-
-def best_path(frames: list[Candidates], cuts: npt.NDArray[np.bool_] | None = None, jump: float = JUMP) -> list[int]:
-    """Index of the candidate chosen in each frame, :data:`NONE` for none, over a whole video."""
-    path = BestPath(len(frames), jump)
-    for number, candidates in enumerate(frames):
-        path.push(candidates, cut=bool(cuts is not None and cuts[number]))
-    return path.finish()
 
 
 def smooth_box(
@@ -183,20 +174,19 @@ def smooth_box(
     damping: float = 0.0,
     counts: Float64Array | None = None,
 ) -> Float64Array:
-    """Box (4,) at a time, from observed boxes around it: weighted straight lines through centre and log size.
+    """Box (4,) at one time by weighted linear regression of centre and log size on time.
 
-    Weights are Gaussian in time. A straight line keeps up with steady motion, at the end of a track too, where the
-    observations are all on one side; with the same number on both sides it is their weighted mean. But there it carries
-    on every tremble, too, which ``damping`` forgoes for some of the motion: the slope is that of ridge regression, up
-    to the weighted mean.
+    Weights are Gaussian in time. A line follows steady motion, also at the end of a track, where all observations are
+    on one side; there it also extrapolates noise. ``damping`` reduces the slope, as ridge regression does; with an
+    infinite value the result is the weighted mean.
 
     Args:
-        times: (n,) of the observations, n ≥ 1.
+        times: (n,) times of the observations, n ≥ 1.
         boxes: (n, 4).
-        at: the time asked for.
+        at: the time of the result.
         width: standard deviation of the weights.
-        damping: what is added to the variance of the times, in frames²; 0 for plain least squares, infinite for means.
-        counts: (n,) what each observation counts besides, 0 or more and not all 0; None for the same.
+        damping: added to the variance of the times, in frames²; 0 for plain least squares.
+        counts: (n,) further weights, 0 or more and not all 0; None for equal weights.
     """
     return _line(times, boxes, float(at), width, damping, np.ones(len(times)) if counts is None else counts)
 
@@ -205,7 +195,7 @@ def smooth_box(
 def _line(
     times: Float64Array, boxes: Float64Array, at: float, width: float, damping: float, counts: Float64Array
 ) -> Float64Array:
-    """See :func:`smooth_box`; compiled, since so few numbers take arrays ten times as long."""
+    """See :func:`smooth_box`; compiled, which is ten times as fast as NumPy for so few numbers."""
     weights = counts * np.exp((times - at) ** 2 * (-0.5 / width**2))
     weights /= weights.sum()
     middle = (weights * (times - at)).sum()
@@ -215,9 +205,9 @@ def _line(
         spread += weights[i] * apart * apart
         for axis in range(2):
             low, high = boxes[i, axis], boxes[i, axis + 2]
-            for place, value in ((axis, (low + high) / 2), (axis + 2, np.log(max(high - low, 1.0)))):
-                level[place] += weights[i] * value
-                pull[place] += weights[i] * apart * value
+            for index, value in ((axis, (low + high) / 2), (axis + 2, np.log(max(high - low, 1.0)))):
+                level[index] += weights[i] * value
+                pull[index] += weights[i] * apart * value
     if spread > 1e-9:
         level -= pull * (middle / spread)
     half = np.exp(level[2:]) / 2

@@ -1,12 +1,12 @@
-"""Is the tagged object in the frame? From the classifier over time to a probability per frame.
+"""Presence: the probability that the tagged object is in a frame.
 
-The class activation map of a tag has a peak z, the largest value of Σ_k w_k A_k over the places of the frame. Where
-the object is, the peak is high; without it, the peak is that of the ground, and the ground is to be seen around the
-object. So the evidence a·z + b, how much more likely a frame with the object has such a peak than one without it, is
-fitted to peaks of frames against peaks of their own ground: no frame needs a label (docs/presence.md).
+The class activation map of a tag has a peak z, the maximum of Σ_k w_k A_k over the frame. The peak is high where the
+object is visible; otherwise it is a peak of the background, which is also visible around the object. So the evidence
+a·z + b, the log-likelihood ratio of such a peak with and without the object, is fitted to the peaks of frames against
+the peaks of their own background. No frame needs a label.
 
-A hidden Markov model with two states, there or not, adds up the evidence of neighbouring frames. Frames of one shot are
-alike, so the evidence of each counts by ``SHARE`` only.
+A hidden Markov model with two states, present and absent, combines the evidence of neighbouring frames. Frames of one
+shot are similar, so the evidence of each frame is multiplied by ``SHARE``.
 """
 
 from collections import deque
@@ -21,11 +21,11 @@ from colocam.types import Float64Array
 from colocam.utils.jit import compiled
 
 APPEAR, VANISH = 0.15, 0.05
-"""Probability that the object appears, or vanishes, from one frame to the next."""
+"""Transition probabilities of the object from one frame to the next: absent → present, present → absent."""
 SHARE = 0.5
-"""Part of a frame's evidence that its neighbours do not already give."""
+"""Share of a frame's evidence that is independent of its neighbours."""
 LIMIT = 12.0
-"""Evidence beyond ± this is not believed: e¹² to 1."""
+"""Bound of the evidence, in log-odds."""
 
 
 class Calibration(NamedTuple):
@@ -35,28 +35,28 @@ class Calibration(NamedTuple):
     offset: float
 
     def evidence(self, peaks: npt.NDArray[np.floating]) -> Float64Array:
-        """Log-odds that peaks of any shape are those of an object, within ± :data:`LIMIT`."""
+        """Log-odds that peaks (any shape) belong to an object, within ± :data:`LIMIT`."""
         found: Float64Array = np.minimum(np.maximum(self.slope * peaks.astype(np.float64) + self.offset, -LIMIT), LIMIT)
         return found
 
 
-def calibrate(peaks: Float64Array, ground: Float64Array) -> Calibration | None:
-    """Fit the evidence to the peaks of frames and to those of their ground, both kinds weighing the same.
+def calibrate(peaks: Float64Array, background: Float64Array) -> Calibration | None:
+    """Fit the evidence to the peaks of frames against the peaks of their background, both sets with the same weight.
 
-    Logistic regression by Newton's method on peaks in units of their spread, with targets moved a little inwards as
-    Platt has it, so that separable peaks give no infinite slope. A slope below 0 would mean that the ground looks more
-    like the tag than the object does: then no evidence remains.
+    Logistic regression by Newton's method on standardised peaks, with Platt's smoothed targets, so that separable peaks
+    give a finite slope. A negative slope would mean that the background looks more like the tag than the object does;
+    the evidence is then 0.
 
     Args:
-        peaks: (N,) of frames of videos with the tag, some of them perhaps without the object.
-        ground: (M,) of places around the object.
+        peaks: (N,) peaks of frames of videos with the tag, some of them possibly without the object.
+        background: (M,) peaks of the background around the object.
 
     Returns:
-        None where one of the two kinds is missing.
+        None where one of the two sets is empty.
     """
-    if not len(peaks) or not len(ground):
+    if not len(peaks) or not len(background):
         return None
-    values = np.concatenate([peaks, ground]).astype(np.float64)
+    values = np.concatenate([peaks, background]).astype(np.float64)
     positive = np.arange(len(values)) < len(peaks)
     middle, spread = float(values.mean()), float(values.std()) or 1.0
     slope, offset = _logistic((values - middle) / spread, positive)
@@ -84,17 +84,17 @@ def _logistic(x: Float64Array, positive: npt.NDArray[np.bool_]) -> tuple[float, 
 
 @compiled
 def later_odds(evidence: Float64Array) -> float:
-    """Log-odds that the evidence (n,) of later frames, in order, adds to the present one (the backward pass)."""
+    """Log-odds that the evidence (n,) of later frames adds to the current frame (the backward pass)."""
     odds = 0.0
     for one in evidence[::-1]:
-        e = exp(-abs(one + odds))  # large odds come as their inverse, which does not overflow
+        e = exp(-abs(one + odds))  # the smaller of the two, which cannot overflow
         there, gone = (1.0, e) if one + odds > 0 else (e, 1.0)
         odds = log(((1 - VANISH) * there + VANISH * gone) / (APPEAR * there + (1 - APPEAR) * gone))
     return odds
 
 
 class _Frame(NamedTuple):
-    """Per class: evidence of the frame, odds given the frames so far, sum of the shot's peaks so far."""
+    """Per class: evidence of the frame, log-odds given the frames so far, sum of the shot's peaks so far."""
 
     evidence: Float64Array
     odds: Float64Array
@@ -103,11 +103,11 @@ class _Frame(NamedTuple):
 
 
 class Presence:
-    """Probability of presence as frames arrive, each given ``lag`` frames later; shots are independent.
+    """Probability of presence as frames arrive, each known ``lag`` frames later; shots are independent.
 
-    Without a given tag (its index) the class with the highest peaks in the shot, as far as it is known, is followed: an
-    object that the classifier takes for something else is there all the same. ``share`` of a frame's evidence counts,
-    all of it where frames stand alone.
+    ``tag`` is the index of the class. Without it the class with the highest peaks in the shot so far is used, since an
+    object that the classifier confuses with another class is present all the same. The evidence of a frame is
+    multiplied by ``share``; 1 where each frame stands alone.
     """
 
     def __init__(self, calibration: Calibration, lag: int, tag: int | None = None, share: float = SHARE) -> None:
@@ -119,11 +119,11 @@ class Presence:
         self._waiting: deque[_Frame] = deque()
 
     def push(self, peaks: npt.NDArray[np.floating], *, cut: bool = False) -> list[float]:
-        """Take the peaks (K,) of the next frame; give the presence in the frame ``lag`` before it, if there is one."""
+        """Add the peaks (K,) of the next frame; return the presence in the frame ``lag`` before it, if there is one."""
         total = peaks.astype(np.float64)
         evidence = self.share * self.calibration.evidence(total)
         if self._last is None or cut:
-            before = np.full(len(evidence), log(APPEAR / VANISH))  # as often as in the long run
+            before = np.full(len(evidence), log(APPEAR / VANISH))  # stationary distribution
         else:
             before, total = _next(self._last.odds), total + self._last.total
         self._last = _Frame(evidence, evidence + before, total, cut)
@@ -131,7 +131,7 @@ class Presence:
         return [self._decide()] if len(self._waiting) > self.lag else []
 
     def finish(self) -> list[float]:
-        """Give the presence in the frames that are still open, in order."""
+        """Return the presence in the frames that are not decided yet, in order."""
         return [self._decide() for _ in range(len(self._waiting))]
 
     def _decide(self) -> float:
@@ -141,16 +141,9 @@ class Presence:
         return _sigmoid(float(frame.odds[tag]) + later_odds(np.array([one.evidence[tag] for one in later])))
 
 
-def clip_presence(peaks: npt.NDArray[np.floating], calibration: Calibration, lag: int = 16) -> Float64Array:
-    """Presence (T,) in all frames of one shot from the peaks (T,) of its tag."""
-    model = Presence(calibration, lag)
-    early = [p for peak in peaks for p in model.push(np.array([peak]))]
-    return np.array(early + model.finish())
-
-
 @compiled
 def _next(odds: Float64Array) -> Float64Array:
-    """Log-odds one frame later, before that frame is seen."""
+    """Predicted log-odds of the next frame."""
     p = 1 / (1 + np.exp(-odds))
     p = p * (1 - VANISH) + (1 - p) * APPEAR
     return np.log(p) - np.log1p(-p)

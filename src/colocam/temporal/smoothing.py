@@ -1,6 +1,6 @@
-"""Boxes that hold together over time, as a chain of stages over what the model sees in each frame.
+"""Steady boxes of one object over time: a chain of stages over the observations of the frames.
 
-Each stage takes frames in order and hands them on in order, some frames later where it looks ahead; none keeps more.
+Each stage is a generator over frames in order; one that looks ahead yields a frame some frames later.
 
     vote (classes) ─► choose (best path through the candidates; presence; class) ─► number ─► smooth
 """
@@ -22,23 +22,23 @@ from colocam.temporal.presence import Calibration, Presence
 from colocam.types import Float64Array, VideoFrame
 
 MEMORY = 50
-"""Frames after which a vote for a class counts only 1/e: in a long shot one thing may leave and another come."""
+"""Frames after which a vote for a class counts 1/e: in a long shot one object may leave and another appear."""
 GAP = 5
-"""Frames that a track may be out of sight; after more it is another one."""
+"""Frames for which the object of a track may be hidden; after a longer gap a new track begins."""
 REACH = 6
-"""Frames on each side that a box is smoothed over."""
+"""Frames on each side over which a box is smoothed."""
 WIDTH = 2.5
-"""Standard deviation of their weights, in frames."""
+"""Standard deviation of the weights of these frames, in frames."""
 SHARPNESS, SHARPNESS_ONLINE = 5.0, 1.25
-"""How much more a neighbour's box counts the better it explains the frame's own map: the power of its score.
+"""Exponent of the weight of a neighbour's box: its score in the frame's own map to this power.
 
-Where frames lie close together, all boxes explain the map about as well; where the object has moved on in between, only
-those that still fit do. So nothing needs to be known of the time between frames.
+Between frames that are close in time, all boxes explain the map about equally well; where the object has moved, only
+boxes that still fit do. So the time between frames need not be known.
 """
 
 
 class LookAhead(NamedTuple):
-    """Frames that each stage waits for."""
+    """Frames that each stage looks ahead."""
 
     cuts: int
     path: int
@@ -51,21 +51,21 @@ ONLINE = LookAhead(0, 0, 0)
 
 @dataclass(slots=True)
 class FrameObservation:
-    """What the model sees in a frame, and what the stages make of it.
+    """What the network found in a frame, and the results of the stages.
 
     Attributes:
         frame: the frame.
-        probabilities: (K,) of the classes.
+        probabilities: (K,) probabilities of the classes.
         heatmap: (h, w) foreground probability.
         levels: (h, w) the same in 8 bits.
-        candidates: boxes that the object may have, in map pixels.
-        peaks: (K,) of the classes' activation maps.
+        candidates: candidate boxes in map pixels.
+        peaks: (K,) maxima of the classes' activation maps.
         cut: whether a new shot begins here.
-        votes: (K,) for the classes in the shot so far.
-        tag: number of the class that the shot shows, as far as it is known; None where frames stand alone.
-        choice: which candidate is the object, ``NONE`` for none.
-        track: number of the object from 0.
-        box: (4,) in map pixels, None where the object is not seen.
+        votes: (K,) votes for the classes in the shot so far.
+        tag: index of the class of the shot, as far as it is known; None without smoothing.
+        choice: index of the chosen candidate, ``NONE`` for none.
+        track: index of the object, from 0.
+        box: (4,) in map pixels, None without the object.
         presence: probability that the tagged object is in the frame.
     """
 
@@ -85,11 +85,11 @@ class FrameObservation:
 
 
 Seen = tuple[int, FrameObservation, list[float] | None]
-"""When an observation comes, and the box chosen in it."""
+"""Time of an observation in frames, the observation, and its chosen box."""
 
 
 def single(observations: Iterable[FrameObservation], presence: Presence) -> Iterator[FrameObservation]:
-    """Take the published box of each frame, and its presence, by itself; there are no tracks."""
+    """Take the published box and the presence of each frame by itself, without tracks."""
     for observation in observations:
         (observation.presence,) = presence.push(observation.peaks, cut=True)
         if len(observation.candidates.boxes):
@@ -100,18 +100,18 @@ def single(observations: Iterable[FrameObservation], presence: Presence) -> Iter
 def steady(
     observations: Iterable[FrameObservation], ahead: LookAhead, presence: Presence
 ) -> Iterator[FrameObservation]:
-    """Choose, number and smooth the boxes; with :data:`ONLINE` a frame is handed on before the next is taken."""
+    """Choose, track and smooth boxes; with :data:`ONLINE` a frame is yielded before the next one is read."""
     voted = vote(observations, presence.calibration)
     return smooth(number(choose(voted, ahead.path, presence)), ahead.smooth)
 
 
 def vote(observations: Iterable[FrameObservation], calibration: Calibration) -> Iterator[FrameObservation]:
-    """Set ``votes``: each frame of the shot gives each class its probability, as far as its peak shows an object.
+    """Set ``votes``: each frame adds the probability of each class, weighted by the evidence for an object.
 
-    votes_k(t) = (1 − 1/M) · votes_k(t−1) + p_k(t) · σ(evidence_k(t)), M = :data:`MEMORY`. Classes of single frames take
-    turns, most of all in frames that show nothing.
+    votes_k(t) = (1 − 1/M) · votes_k(t−1) + p_k(t) · σ(evidence_k(t)), M = :data:`MEMORY`. The class of a single frame
+    is unstable, most of all in frames without the object.
     """
-    votes: Float64Array = np.zeros(1)  # as many as there are classes with the first frame
+    votes: Float64Array = np.zeros(1)  # becomes (K,) with the first frame
     for observation in observations:
         own = observation.probabilities / (1 + np.exp(-calibration.evidence(observation.peaks)))
         votes = (0 if observation.cut else 1 - 1 / MEMORY) * votes + own
@@ -120,13 +120,13 @@ def vote(observations: Iterable[FrameObservation], calibration: Calibration) -> 
 
 
 def class_of_shot(observation: FrameObservation, coming: Iterable[FrameObservation]) -> int:
-    """The class with the most votes in the shot, as far as it is known from the frames after ``observation``."""
+    """The class with the most votes in the shot, up to the last frame of ``coming`` that belongs to it."""
     *_, last = (observation, *takewhile(lambda one: not one.cut, coming))
     return int(last.votes.argmax())
 
 
 def choose(observations: Iterable[FrameObservation], lag: int, presence: Presence) -> Iterator[FrameObservation]:
-    """Set ``choice``, by the best path, ``presence`` and ``tag``; all are known ``lag`` frames later."""
+    """Set ``choice`` by the best path, ``presence`` and ``tag``; each is known ``lag`` frames later."""
     path = BestPath(lag)
     waiting: deque[FrameObservation] = deque()
 
@@ -148,9 +148,9 @@ def choose(observations: Iterable[FrameObservation], lag: int, presence: Presenc
 
 
 def number(observations: Iterable[FrameObservation]) -> Iterator[FrameObservation]:
-    """Set ``track`` and ``box`` where a candidate was chosen.
+    """Set ``track`` and ``box`` where a candidate is chosen.
 
-    A track ends at a cut, after :data:`GAP` frames out of sight, and where the next box does not overlap the last.
+    A track ends at a cut, after :data:`GAP` frames without the object, and where two consecutive boxes do not overlap.
     """
     numbers = count()
     track, last, seen = -1, None, 0
@@ -167,13 +167,13 @@ def number(observations: Iterable[FrameObservation]) -> Iterator[FrameObservatio
 
 
 def smooth(observations: Iterable[FrameObservation], ahead: int) -> Iterator[FrameObservation]:
-    """Set ``box`` to one smoothed along its track, also in short gaps of it.
+    """Smooth ``box`` along its track, and fill short gaps of the track.
 
-    Boxes around count by their time and by how well they explain the frame's own map; without look-ahead, where lines
-    would carry on every tremble, their mean is taken.
+    Boxes of neighbouring frames are weighted by time and by how well they explain the frame's own map. Without
+    look-ahead a line would extrapolate noise, so their weighted mean is taken.
 
-    With look-ahead a gap is filled if the same track goes on after it; without, the last box is held for the time that
-    a track may be out of sight.
+    With look-ahead a gap is filled if the same track continues after it; without, the last box is held for at most
+    :data:`GAP` frames.
     """
     past: deque[Seen] = deque(maxlen=REACH)
     waiting: deque[Seen] = deque()
@@ -205,7 +205,7 @@ def smooth(observations: Iterable[FrameObservation], ahead: int) -> Iterator[Fra
 
 
 def _counts(observation: FrameObservation, boxes: Float64Array, sharpness: float) -> Float64Array | None:
-    """(n,) what boxes (n, 4) count in a frame that shows the object; None where they explain nothing of its map."""
+    """(n,) weights of boxes (n, 4) by their scores in a frame's map; None where all scores are 0."""
     scores = explained(observation.levels, float(observation.candidates.thresholds[0]), boxes)
     return scores**sharpness if scores.any() else None
 
@@ -216,7 +216,7 @@ def _within(
     *,
     hold: bool,
 ) -> int | None:
-    """Which track a frame without a box belongs to, None for none; ``coming`` begins with that frame."""
+    """The track that a frame without a box belongs to, None for none; ``coming`` begins with that frame."""
     time, observation, _ = coming[0]
     before = next(((at, one.track) for at, one, box in reversed(past) if box is not None), None)
     if before is None or observation.cut or any(one.cut for at, one, _ in past if at > before[0]):

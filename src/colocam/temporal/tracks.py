@@ -1,8 +1,8 @@
-"""Several objects over time: each blob of a frame is followed for itself.
+"""Several objects over time: every blob of a frame is tracked.
 
-    vote ─► be_present (presence) ─► follow (tracks) ─► smooth_each, which hands on one observation per object
+    vote ─► set_presence (presence) ─► follow (tracks) ─► smooth_each, which yields one observation per object
 
-A track takes the blob of the next frame that overlaps its last box, so that the sum of IoUs is largest over all tracks.
+Tracks are assigned to the blobs of the next frame that overlap their last boxes, so that the sum of IoUs is maximal.
 """
 
 from collections import deque
@@ -20,16 +20,16 @@ from colocam.temporal.smoothing import GAP, REACH, FrameObservation, LookAhead, 
 from colocam.types import Float64Array
 
 WIDTH = 2.0
-"""Standard deviation of the weights that a box is smoothed with, in frames."""
+"""Standard deviation of the weights of smoothing, in frames."""
 DAMPING = 1.0
-"""Of the slope where no later frame is known, in frames²; see :func:`smooth_box`."""
+"""Damping of the slope without look-ahead, in frames²; see :func:`smooth_box`."""
 FLICKER = 1 / 4
-"""Share of the frames around, within reach and shot, that must show a track; the largest blob of a frame needs none."""
+"""Least share of the neighbouring frames of the shot that contain a track; the largest blob of a frame is exempt."""
 
 
 @dataclass(slots=True)
 class Followed:
-    """A frame with the blobs of its tracks: track → place among the observation's candidates."""
+    """A frame with the blobs of its tracks: track → index among the observation's candidates."""
 
     time: int
     observation: FrameObservation
@@ -37,11 +37,11 @@ class Followed:
 
 
 def each(observations: Iterable[FrameObservation], presence: Presence) -> Iterator[FrameObservation]:
-    """Hand on one observation per blob, each frame by itself; there are no tracks."""
+    """Yield one observation per blob, each frame by itself, without tracks."""
     for observation in observations:
         (observation.presence,) = presence.push(observation.peaks, cut=True)
         boxes = observation.candidates.boxes
-        yield from (replace(observation, choice=place, box=box) for place, box in enumerate(boxes))
+        yield from (replace(observation, choice=index, box=box) for index, box in enumerate(boxes))
         if not len(boxes):
             yield observation
 
@@ -49,13 +49,13 @@ def each(observations: Iterable[FrameObservation], presence: Presence) -> Iterat
 def steady_instances(
     observations: Iterable[FrameObservation], ahead: LookAhead, presence: Presence
 ) -> Iterator[FrameObservation]:
-    """Follow and smooth all objects; with ``ONLINE`` a frame is handed on before the next is taken."""
+    """Track and smooth all objects; with ``ONLINE`` a frame is yielded before the next one is read."""
     voted = vote(observations, presence.calibration)
-    return smooth_each(follow(be_present(voted, presence)), ahead.smooth)
+    return smooth_each(follow(set_presence(voted, presence)), ahead.smooth)
 
 
-def be_present(observations: Iterable[FrameObservation], presence: Presence) -> Iterator[FrameObservation]:
-    """Set ``presence`` and ``tag``, which are known ``presence.lag`` frames later."""
+def set_presence(observations: Iterable[FrameObservation], presence: Presence) -> Iterator[FrameObservation]:
+    """Set ``presence`` and ``tag``; both are known ``presence.lag`` frames later."""
     waiting: deque[FrameObservation] = deque()
 
     def decided(values: list[float]) -> Iterator[FrameObservation]:
@@ -71,9 +71,9 @@ def be_present(observations: Iterable[FrameObservation], presence: Presence) -> 
 
 
 def follow(observations: Iterable[FrameObservation]) -> Iterator[Followed]:
-    """Number the blobs; a track ends at a cut and after :data:`colocam.temporal.smoothing.GAP` frames out of sight."""
+    """Assign blobs to tracks; a track ends at a cut and after :data:`~colocam.temporal.smoothing.GAP` frames without it."""
     numbers = count()
-    last: dict[int, tuple[int, Float64Array]] = {}  # track → when and where it was seen last
+    last: dict[int, tuple[int, Float64Array]] = {}  # track → time and box of its last blob
     for time, observation in enumerate(observations):
         boxes = observation.candidates.boxes
         last = {} if observation.cut else {track: seen for track, seen in last.items() if time - seen[0] <= GAP + 1}
@@ -81,21 +81,21 @@ def follow(observations: Iterable[FrameObservation]) -> Iterator[Followed]:
         known = np.array([last[track][1] for track in tracks]).reshape(-1, 4)
         overlaps = iou(known[:, None], boxes[None])
         pairs = zip(*(indices.tolist() for indices in linear_sum_assignment(overlaps, maximize=True)), strict=True)
-        blobs = {tracks[row]: place for row, place in pairs if overlaps[row, place] > 0}
-        for place in sorted(set(range(len(boxes))) - set(blobs.values())):
-            blobs[next(numbers)] = place
-        last |= {track: (time, boxes[place]) for track, place in blobs.items()}
+        blobs = {tracks[row]: index for row, index in pairs if overlaps[row, index] > 0}
+        for index in sorted(set(range(len(boxes))) - set(blobs.values())):
+            blobs[next(numbers)] = index
+        last |= {track: (time, boxes[index]) for track, index in blobs.items()}
         yield Followed(time, observation, blobs)
 
 
 def smooth_each(frames: Iterable[Followed], ahead: int) -> Iterator[FrameObservation]:
     """Yield an observation per object with ``choice``, ``track`` and ``box``, smoothed along its track.
 
-    As with one object, short gaps are filled: with look-ahead where the track goes on, without it by the last box.
-    A track that hardly any frame around shows is a flicker: with look-ahead it is left out, without it is not held.
+    As with one object, short gaps are filled: with look-ahead if the track continues, without it by the last box.
+    A track in few of the neighbouring frames is a flicker: with look-ahead it is dropped, without it is not held.
     """
     past: deque[Followed] = deque(maxlen=REACH)
-    held: dict[int, Float64Array] = {}  # boxes given last, by track
+    held: dict[int, Float64Array] = {}  # boxes yielded last, by track
     waiting: deque[Followed] = deque()
     damping = 0.0 if ahead else DAMPING
 
@@ -108,8 +108,8 @@ def smooth_each(frames: Iterable[Followed], ahead: int) -> Iterator[FrameObserva
         given = {}
         for track in sorted({track for one in shot for track in one.blobs}):
             seen = [one for one in shot if track in one.blobs]
-            place = frame.blobs.get(track, NONE)
-            shown = place == 0 or len(seen) >= FLICKER * len(shot)
+            index = frame.blobs.get(track, NONE)
+            shown = index == 0 or len(seen) >= FLICKER * len(shot)
             within = seen[0].time <= frame.time <= seen[-1].time
             if within and (shown or not ahead):
                 given[track] = _smoothed(seen, track, frame.time, damping)

@@ -189,10 +189,10 @@ def test_data_are_found_or_the_remedy_named(collection, tmp_path):
     folder = open_data(str(collection.manifest.parent), None, tmp_path, smoke=True)
     assert (folder.manifest, folder.truth) == (collection.manifest, collection.truth)
     assert folder.digest == open_data(str(collection.manifest), collection.truth, tmp_path, smoke=False).digest
-    with pytest.raises(ColocamError, match="add --boxes TABLE"):
+    with pytest.raises(ColocamError, match="give a table of boxes"):
         open_data(str(collection.manifest), None, tmp_path, smoke=True)
     (tmp_path / "manifest.csv").touch()
-    with pytest.raises(ColocamError, match=r"there is no .*truth.csv: give the folder that 'colocam index' wrote"):
+    with pytest.raises(ColocamError, match=r"there is no .*truth.csv: give a folder that 'colocam index' wrote"):
         open_data(str(tmp_path), None, tmp_path, smoke=True)
     with pytest.raises(ColocamError, match="the demo world has its own"):
         open_data("demo", collection.truth, tmp_path, smoke=True)
@@ -209,4 +209,4 @@ def test_the_command_lists_runs_and_refuses(colocam, collection, smoked):
     assert "temporal" in ran.err
     assert "study temporal --data" in (out / "temporal" / "README.md").read_text(encoding="utf-8")
     assert "did you mean 'losses'?" in colocam("study", "lossses", *data).error
-    assert "--seeds 0: give at least 1" in colocam("study", "losses", "--seeds", 0, *data).error
+    assert "seeds must be 1 or more, got 0" in colocam("study", "losses", "--seeds", 0, *data).error

@@ -2,7 +2,9 @@
 
 import csv
 import json
+import shutil
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
@@ -125,6 +127,19 @@ def test_a_table_holds_what_its_cells_found(smoked, lab):
     _, result = run_cell(lab, Trained("colocam"), 0)
     for protocol in PROTOCOLS:
         assert float(row[protocol]) == result["corloc"][protocol]["average"]
+
+
+def test_results_of_version_0_1_0_are_read(lab, tmp_path):
+    """Then tags stood beside the other keys of a CorLoc."""
+    folder, result = run_cell(lab, Trained("colocam"), 0)
+    shutil.copytree(folder, tmp_path / "work" / "cells" / folder.name)
+    old = json.loads(json.dumps(result))
+    for cell in old["corloc"].values():
+        cell |= cell.pop("classes")
+    assert "bus" in old["corloc"]["tags-only"]
+    (tmp_path / "work" / "cells" / folder.name / "result.json").write_text(json.dumps(old), encoding="utf-8")
+    _, again = run_cell(replace(lab, out=tmp_path), Trained("colocam"), 0)
+    assert again == result
 
 
 def test_compare_has_all_methods_and_marks_what_is_quoted(smoked):

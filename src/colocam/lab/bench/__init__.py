@@ -1,1 +1,1 @@
-"""Measurements behind ``colocam bench NAME``: each module has ``run(device, json_path)`` and prints what it writes."""
+"""Benchmarks of ``colocam bench NAME``: each module has ``run(device, json_path)``, which prints its results."""

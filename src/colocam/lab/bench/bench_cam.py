@@ -1,4 +1,4 @@
-"""Class activation maps of a batch, by every method: one pass without gradients, beside the classifier alone."""
+"""Benchmark of the CAM methods: time of a batch, beside the classifier alone."""
 
 from pathlib import Path
 from typing import Any

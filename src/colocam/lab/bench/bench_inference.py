@@ -18,8 +18,8 @@ import torch
 from colocam.boxes import largest_boxes, to_8bit
 from colocam.config import Config, load_config
 from colocam.inference.localizer import Localizer
-from colocam.inference.network import NetworkOutput, PostProcessing, completed, postprocess
-from colocam.inference.stages import MappedFrames, find_candidates, read_passes
+from colocam.inference.network import NetworkOutput, PostProcessing, completed
+from colocam.inference.stages import MappedFrames, find_candidates, postprocess, read_passes
 from colocam.inference.torch_network import TorchNetwork
 from colocam.lab.measuring import timing
 from colocam.lab.measuring.record import conditions, headline, keep

@@ -1,1 +1,1 @@
-"""What benchmarks and studies share: clocks, synthetic frames, the record of a measurement."""
+"""Shared by benchmarks and studies: timing, synthetic frames, a training step, the record of a measurement."""

@@ -1,4 +1,4 @@
-"""What every bench says of itself, and where its numbers go."""
+"""The conditions of a benchmark, and its JSON file."""
 
 import datetime as dt
 import platform
@@ -11,7 +11,7 @@ from colocam.utils.files import write_json
 
 
 def conditions(what: str, device: torch.device) -> dict[str, Any]:
-    """What was measured, on which device, with which torch and when: the head of a bench's result."""
+    """What was measured, device, version of torch, and date: the first entries of a result."""
     return {
         "what": what,
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} CPU",
@@ -21,12 +21,12 @@ def conditions(what: str, device: torch.device) -> dict[str, Any]:
 
 
 def headline(result: dict[str, Any]) -> str:
-    """The same in one line."""
+    """The conditions in one line."""
     return f"{result['what']}; {result['device']}, torch {result['torch']}, {result['date']}"
 
 
 def keep(result: dict[str, Any], json_path: Path | None) -> dict[str, Any]:
-    """Write the result where somebody asked for it, and hand it on."""
+    """Write the result to ``json_path``, if given, and return it."""
     if json_path is not None:
         write_json(json_path, result)
     return result

@@ -1,4 +1,4 @@
-"""Frames to measure on, made on the spot: scenes with the statistics of photographs, and the worst case, noise."""
+"""Synthetic frames for measurements: scenes with the statistics of photographs, and noise, the worst case."""
 
 from typing import Literal
 
@@ -10,10 +10,10 @@ Kind = Literal["scene", "noise"]
 
 
 def make_frames(count: int, size: int, kind: Kind, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Frames (count, 3, size, size) uint8 and maps (count, size, size) float32 of one wandering blob.
+    """Frames (count, 3, size, size) uint8 and maps (count, size, size) float32 of one moving blob.
 
-    A scene is one sequence: coloured noise with amplitudes 1/f (what photographs have), a grey axis much longer than
-    the others, a coloured object that moves, and the grain of a sensor.
+    A scene is one sequence: coloured noise with amplitudes 1/f, as in photographs, mostly grey, a moving coloured
+    object, and sensor noise.
     """
     generator = torch.Generator().manual_seed(seed)
     y, x = torch.meshgrid(*[torch.linspace(0, 1, size)] * 2, indexing="ij")

@@ -1,4 +1,4 @@
-"""Each table and figure of the paper as one command, with the published numbers beside ours."""
+"""Studies: each repeats a table or figure of the paper and shows the published numbers beside ours."""
 
 from colocam.lab.study.recipes import STUDIES
 from colocam.lab.study.runner import list_studies, run_study

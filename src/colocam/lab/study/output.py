@@ -1,4 +1,4 @@
-"""What a study leaves: tables (Markdown, CSV), drawings (SVG, PNG), and a page with all of it."""
+"""Write the files of a study: tables (Markdown, CSV), figures (SVG, PNG), and an HTML page."""
 
 import shlex
 import sys
@@ -20,7 +20,7 @@ from colocam.utils.files import atomic_path, write_json, write_text
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """How a study was run: everything somebody needs to run it again."""
+    """How a study was run: all that is needed to repeat it."""
 
     command: str
     date: str
@@ -33,13 +33,13 @@ class Conditions:
 
     @classmethod
     def of(cls, study: Study, lab: Lab, seeds: int, results: Results, wanted: int) -> "Conditions":
-        """The conditions of a study as it is run in ``lab``, with dates and devices of its cells, ``wanted`` in all."""
+        """The conditions of a study in ``lab``, with dates and devices of its cells; ``wanted`` is their number."""
         typed = ["colocam", *sys.argv[1:]] if sys.argv[1:2] == ["study"] else [f"run_study({study.name!r}, …)"]
         file = [] if lab.config_file is None else [lab.config_file.name]
         changes = " ".join([*file, *(f"--set {change}" for change in lab.overrides)])
         found = [result for cell in results.found for result in results.of(cell)]
         dates, devices, versions = (
-            {str(result[key]) for result in found if key in result}  # cells of an older colocam name no torch
+            {str(result[key]) for result in found if key in result}  # cells of earlier versions have no entry for torch
             for key in ("date", "device", "torch")
         )
         last = seeds - 1 if any(cell.seeded for cell in study.cells(lab)) else 0
@@ -47,7 +47,7 @@ class Conditions:
             command=shlex.join(typed) if len(typed) > 1 else typed[0],
             date=" to ".join(sorted({min(dates), max(dates)})) if dates else "–",
             seeds=f"0–{last}" if last else "0",
-            data=lab.data.name + (" (SMOKE TEST: these numbers mean nothing)" if lab.smoke else ""),
+            data=lab.data.name + (" (SMOKE TEST: the numbers have no meaning)" if lab.smoke else ""),
             configuration=f"preset {lab.preset} {changes}".strip(),
             epochs_chosen_by="boxes of validation videos" if lab.val_boxes else "tags and maps alone",
             device=f"{' and '.join(sorted(devices)) or '–'}, torch {' and '.join(sorted(versions)) or '–'}",
@@ -77,7 +77,7 @@ def write_study(folder: Path, study: Study, findings: Findings, conditions: Cond
             paper=paper,
             conditions={key.replace("_", " "): value for key, value in asdict(conditions).items()},
             tables=[(table, cells_of(table)) for table in findings.tables],
-            # the page has the pictures themselves; markup is drawn above, by matplotlib, which escapes
+            # Groups have their images in the page. The SVG comes from matplotlib, which escapes text.
             drawings=[Markup(svg) for svg, _ in drawings] if not findings.groups else [],  # noqa: S704
             notes=remarks,
             groups=findings.groups,
@@ -112,7 +112,7 @@ def _markdown(
 
 
 def _plain(table: Table) -> list[dict[str, object]]:
-    """Rows with every seed's value."""
+    """Rows with the value of each seed."""
     return [
         {
             column: list(entry.values) if isinstance(entry, Measured) else entry

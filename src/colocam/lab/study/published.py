@@ -1,4 +1,4 @@
-"""The paper's numbers, from one file."""
+"""The published numbers, from published.yaml."""
 
 from functools import cache
 from importlib.resources import files
@@ -14,6 +14,6 @@ def _all() -> dict[str, Any]:
 
 
 def published(study: str) -> dict[str, Any]:
-    """What the paper has on a study: ``source`` (table or figure and its label), ``says``, and its numbers."""
+    """Published data of a study: ``source`` (table or figure and its label), ``says``, and the numbers."""
     found: dict[str, Any] = _all()[study]
     return found

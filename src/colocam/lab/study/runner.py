@@ -1,8 +1,8 @@
-"""Run a study: all cells of a seed, then the next seed; what is finished is never run again."""
+"""Run a study: all cells of a seed, then the next seed; finished cells are not run again."""
 
 from pathlib import Path
 
-from colocam.errors import ColocamError, InterruptedRunError, suggest
+from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, suggest
 from colocam.lab.study.cells import CannotRunError, run_cell
 from colocam.lab.study.output import Conditions, write_study
 from colocam.lab.study.published import published
@@ -15,7 +15,7 @@ from colocam.utils.progress import say
 
 
 def list_studies() -> str:
-    """All studies, one a line: name, what in the paper, the question."""
+    """All studies, one per line: name, question, table or figure of the paper."""
     width = max(map(len, STUDIES))
     return "\n".join(
         f"{study.name:{width}}  {study.title} – {published(study.name)['source']}" for study in STUDIES.values()
@@ -36,7 +36,7 @@ def run_study(
     val_boxes: bool = False,
     smoke: bool = False,
 ) -> Path:
-    """Run a study and write its tables, drawings and page; returns the folder with them.
+    """Run a study, write its tables, figures and page, and return their folder.
 
     Args:
         name: a key of ``STUDIES``.
@@ -48,17 +48,17 @@ def run_study(
         config_file: YAML file that changes keys of the preset.
         overrides: ``key=value``; the study's own changes come after them.
         device: ``cpu`` or ``cuda``; the GPU if there is one.
-        val_boxes: boxes of validation videos choose the epochs, as published; else tags and maps alone.
-        smoke: tiny sizes and few cells, to see that everything runs.
+        val_boxes: choose epochs with the boxes of validation videos, as published; else with tags and maps alone.
+        smoke: tiny sizes and few cells, to test that everything runs.
 
     Raises:
-        InterruptedRunError: stopped; what is finished is kept and written, the same command continues.
+        InterruptedRunError: stopped by the user; finished cells are kept and written, the same command continues.
     """
     if name not in STUDIES:
         raise ColocamError(f"no study '{name}'{suggest(name, list(STUDIES))}")
     count = seeds if seeds is not None else 1 if smoke else 3
     if count < 1:
-        raise ColocamError(f"--seeds {count}: give at least 1")
+        raise ArgumentError("seeds", f"must be 1 or more, got {count}")
     out = out or Path("studies") / (data_name(data) + "-smoke" * smoke)
     opened = open_data(data, boxes, out / "work" / "world", smoke=smoke)
     lab = Lab(out, opened, preset, config_file, overrides, device, val_boxes, smoke)
@@ -74,7 +74,7 @@ def run_study(
 
 
 def _run(study: Study, lab: Lab, seeds: int, results: Results) -> None:
-    """Seed by seed, so that an interrupted study has whole tables of fewer seeds."""
+    """Run seed by seed, so that an interrupted study has complete tables of fewer seeds."""
     cells = study.cells(lab)
     for seed in range(seeds):
         for number, cell in enumerate(cells, start=1):

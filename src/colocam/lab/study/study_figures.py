@@ -1,4 +1,4 @@
-"""A study's drawings: bars, lines, boxes over repetitions, and pictures; as SVG and as PNG."""
+"""Figures of a study: bars, lines, box plots and images, as SVG and PNG."""
 
 import base64
 import io
@@ -15,11 +15,11 @@ from colocam.lab.study.study_tables import Entry, Measured
 from colocam.report.gallery import Group, Picture
 
 OURS = ("#b8400a", "#3c5a86", "#12703a", "#7a4fa3")
-"""Colours of what is measured here; the report's own first."""
+"""Colours of our results; the first is that of the report."""
 PUBLISHED = ("#6b7686", "#a9b2bf", "#c9c4b5")
-"""Greys of what is copied."""
+"""Greys of published numbers."""
 STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",  # real text: smaller, and people can select it
+    "svg.fonttype": "none",  # text instead of outlines: smaller, and readers can select it
     "svg.hashsalt": "colocam",
     "text.parse_math": False,
     "font.size": 10,
@@ -28,14 +28,14 @@ STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
 }
 NAME = 0.04
-"""What a number below an axis takes of its length."""
+"""Share of the axis that a tick label takes."""
 PICTURES = 8
-"""Most rows of a drawing of pictures."""
+"""Most rows of a figure of images."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One name in the legend: an entry for each place on the x axis; None leaves a gap."""
+    """One entry of the legend, with a value for each position on the x axis; None leaves a gap."""
 
     name: str
     entries: Sequence[Entry]
@@ -69,7 +69,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Quartiles and whiskers of repetitions over numbers; published means ± deviation as points."""
+    """Box plots of repetitions over numbers; published means ± deviation as points."""
 
     x: str
     y: str
@@ -89,7 +89,7 @@ Drawing = Bars | Lines | Boxes | Pictures
 
 
 def draw(drawing: Drawing) -> tuple[str, bytes]:
-    """A drawing as SVG and as PNG; the same numbers give the same bytes."""
+    """A figure as SVG and PNG; equal numbers give equal bytes."""
     with mpl.rc_context(STYLE):
         match drawing:
             case Bars():
@@ -147,10 +147,10 @@ def _lines(lines: Lines) -> Figure:
             linestyle="none" if series.published else "--" if series.right else "-",
         )
     axes.set_xlabel(lines.x)
-    if lines.log and axes.dataLim.y1 > 0:  # nothing measured yet has no logarithm
+    if lines.log and axes.dataLim.y1 > 0:  # an empty figure has no logarithm
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")  # its own is mathematics, which is not parsed
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")  # the default needs mathtext, which is off
     axes.set_xticks(lines.places, _readable(lines.places, np.log(lines.places) if lines.log else lines.places))
     axes.minorticks_off()
     _finish(axes, lines.y)
@@ -190,7 +190,7 @@ def _boxes(boxes: Boxes) -> Figure:
 def _pictures(pictures: Pictures) -> Figure:
     each = max(1, PICTURES // max(len(pictures.groups), 1))
     cases = [
-        # Classes take turns from group to group: the first of each would be the same one throughout.
+        # Each group starts at another class; otherwise all groups would show the same one.
         (group.title, group.cases[(number + place) % len(group.cases)])
         for number, group in enumerate(pictures.groups)
         for place in range(min(each, len(group.cases)))
@@ -210,7 +210,7 @@ def _pictures(pictures: Pictures) -> Figure:
 
 
 def decode(picture: Picture) -> "np.ndarray[Any, np.dtype[np.uint8]]":
-    """The pixels (H, W, 3) behind a picture's address."""
+    """The pixels (H, W, 3) of an image in a data: address."""
     data = np.frombuffer(base64.b64decode(picture.address.partition(",")[2]), np.uint8)
     image = cv2.imdecode(data, cv2.IMREAD_COLOR)
     assert image is not None
@@ -223,7 +223,7 @@ def _coloured(series: Sequence[Series]) -> list[tuple[Series, str]]:
 
 
 def _readable(places: Sequence[float], along: Any) -> list[str]:  # noqa: ANN401 - numbers of any kind
-    """The places' names, left out where the next one to the right, ``along`` the axis, would be written over."""
+    """Tick labels; a label that would overlap the next one to the right is left out."""
     names, free = [], np.inf
     for place, x in zip(reversed(places), reversed(np.asarray(along)), strict=True):
         fits = free - x >= NAME * np.ptp(along)
@@ -235,7 +235,7 @@ def _readable(places: Sequence[float], along: Any) -> list[str]:  # noqa: ANN401
 def _numbers(
     entries: Sequence[Entry],
 ) -> tuple["np.ndarray[Any, np.dtype[np.float64]]", "np.ndarray[Any, np.dtype[np.float64]]"]:
-    """Means and deviations of a series; not-a-number where nothing is known."""
+    """Means and standard deviations of a series; NaN where unknown."""
     means = [
         entry.mean if isinstance(entry, Measured) else np.nan if isinstance(entry, str) or entry is None else entry
         for entry in entries

@@ -1,4 +1,4 @@
-"""A study's numbers as a table: Markdown to read, CSV to go on with."""
+"""Tables of a study: Markdown for reading, CSV for further use."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One number, measured once for each seed."""
+    """One number, measured once per seed."""
 
     values: tuple[float, ...]
 
@@ -26,7 +26,7 @@ class Measured:
 
 
 Entry = Measured | float | str | None
-"""What stands in a table: measured here, copied, words, or nothing."""
+"""An entry of a table: measured here, published, text, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Table:
 
     @property
     def words(self) -> tuple[bool, ...]:
-        """Which columns are read, not compared: they begin at the left."""
+        """Which columns hold text; they are aligned left."""
         return tuple(
             place == 0 or any(isinstance(entry := row[place], str) and entry[:1].isalpha() for row in self.rows)
             for place in range(len(self.columns))
@@ -66,7 +66,7 @@ class Table:
 
 
 def text(entry: Entry, digits: int = 1) -> str:
-    """An entry as a reader sees it: mean ± std where there are several seeds."""
+    """An entry as text: mean ± std for several seeds."""
     if entry is None:
         return "–"
     if isinstance(entry, str):
@@ -111,7 +111,7 @@ def to_csv(table: Table) -> str:
 
 
 def order_note(names: Sequence[str], ours: Sequence[Entry], published: Mapping[str, Sequence[Entry]]) -> list[str]:
-    """One sentence per published column: does our order of the rows agree with it? Rows without both are left out."""
+    """One sentence per published column: whether our ranking of the rows agrees; rows without both are left out."""
     notes = []
     for title, column in published.items():
         both = [
@@ -129,7 +129,7 @@ def order_note(names: Sequence[str], ours: Sequence[Entry], published: Mapping[s
 
 
 def _beyond_spread(rows: Sequence[tuple[str, Measured, float]]) -> str:
-    """Which pairs are reversed by more than both deviations together, √(a² + b²); "" with a single seed."""
+    """Pairs that are reversed by more than √(a² + b²) of their deviations a, b; "" with a single seed."""
     if any(mine.std is None for _, mine, _ in rows):
         return ""
     reversed_pairs = [

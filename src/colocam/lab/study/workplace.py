@@ -1,4 +1,4 @@
-"""Where a study's cells are run: data, configuration, folders, and what cells share."""
+"""The conditions under which the cells of a study run: data, configuration, folders, shared classifiers."""
 
 import hashlib
 import json
@@ -36,7 +36,7 @@ SMOKE = (
     "localizer.seeds.foreground=20",
     "localizer.seeds.background=20",
 )
-"""Sizes that prove that a study runs, and nothing else."""
+"""Sizes of a smoke test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,13 @@ class Lab:
     """The conditions of a study.
 
     Attributes:
-        out: folder of all studies on these data; each gets a folder with its results there.
+        out: folder of all studies on these data; each has its own folder in it.
         data: videos, tags and boxes.
         preset: configuration to start from.
         config_file: YAML file that changes keys of the preset.
         overrides: the user's ``key=value``; a cell's own come after them.
         device: ``cpu`` or ``cuda``; None for the GPU, if there is one.
-        val_boxes: boxes of validation videos choose the epochs, as published; else tags and maps alone do.
+        val_boxes: choose epochs with the boxes of validation videos, as published; else with tags and maps alone.
         smoke: tiny sizes and few cells.
     """
 
@@ -63,10 +63,10 @@ class Lab:
     val_boxes: bool = False
     smoke: bool = False
     _trained: set[Path] = field(default_factory=set, repr=False)
-    _exams: dict[Path, EvaluationSet] = field(default_factory=dict, repr=False)
+    _evaluation_sets: dict[Path, EvaluationSet] = field(default_factory=dict, repr=False)
 
     def few(self, values: Sequence[T], smoke: int = 2) -> Sequence[T]:
-        """All values of a study, or the first ones of a smoke test."""
+        """All values of a study, or the first ones in a smoke test."""
         return values[:smoke] if self.smoke else values
 
     def config(self, overrides: tuple[str, ...] = (), seed: int = 0, methods: tuple[str, ...] = ()) -> Config:
@@ -76,16 +76,16 @@ class Lab:
 
     @property
     def work(self) -> Path:
-        """What studies share and nobody reads: frames, classifiers, cells."""
+        """Intermediate files that studies share: frames, classifiers, cells."""
         return self.out / "work"
 
     @property
     def where(self) -> torch.device:
-        """Where is computed."""
+        """The device."""
         return choose_device(self.device)
 
     def identity(self, config: Config) -> dict[str, Any]:
-        """All that a trained cell's result depends on, as plain JSON."""
+        """Everything that the result of a trained cell depends on, as plain JSON."""
         return {
             "data": self.data.digest,
             "val_boxes": self.val_boxes,
@@ -93,7 +93,7 @@ class Lab:
         }
 
     def train(self, config: Config, folder: Path, classifier: Path | None = None) -> Path:
-        """Train or continue ``folder``; frames are decoded once for all."""
+        """Train or continue ``folder``; all runs share the decoded frames."""
         return train(
             self.data.manifest,
             folder,
@@ -105,7 +105,7 @@ class Lab:
         )
 
     def stage1(self, config: Config) -> Path:
-        """The run folder with the classifier and the CAMs that ``config`` begins with, trained on first use."""
+        """The run folder with the classifier and the CAMs of ``config``, trained on first use."""
         plain = stage1_config(config)
         folder = self.work / "stage1" / f"seed-{config.seed}-{digest(self.identity(plain))}"
         if folder not in self._trained:
@@ -114,14 +114,14 @@ class Lab:
         return folder
 
     def evaluation_set(self, run: Path) -> EvaluationSet:
-        """The test frames as the classifier of ``run`` sees them; the last one asked for is kept."""
-        if run not in self._exams:
-            self._exams.clear()
-            self._exams[run] = open_evaluation_set(open_run(run, self.device), self.data.truth)
-        return self._exams[run]
+        """The test frames, classified by ``run``; the last result is cached."""
+        if run not in self._evaluation_sets:
+            self._evaluation_sets.clear()
+            self._evaluation_sets[run] = open_evaluation_set(open_run(run, self.device), self.data.truth)
+        return self._evaluation_sets[run]
 
     def fewest_clips(self) -> int:
-        """Training clips of the tag that has the fewest."""
+        """Smallest number of training clips of a tag."""
         catalogue = read_catalogue(self.data.manifest, val_fraction=self.config().frames.val_fraction, seed=0)
         return min(Counter(clip.tag for clip in catalogue.of("train")).values())
 
@@ -132,15 +132,15 @@ def stage1_config(config: Config) -> Config:
 
 
 def device_name(device: torch.device) -> str:
-    """The device in words, as the benches write it."""
+    """The device in words, as benchmarks write it."""
     return str(conditions("", device)["device"])
 
 
 def digest(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
-    """A short name for ``value``: equal values, equal names."""
+    """Short hash of ``value``."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _without_clip(config: Config) -> Config:
-    """Where CLIP lies changes nothing that is not asked of CLIP."""
+    """``config`` without the path of CLIP, unless CLIP gives the seeds: it changes no other result."""
     return config if config.cam == "clip-es" else config.model_copy(update={"clip": ClipModel()})

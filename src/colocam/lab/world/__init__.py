@@ -1,4 +1,4 @@
-"""A small synthetic world of tagged videos: hard, reproducible, with its truth written apart."""
+"""Synthetic tagged videos for the demo: reproducible, with true boxes in a separate table."""
 
 from colocam.lab.world.make import World, make_world
 

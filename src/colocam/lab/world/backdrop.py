@@ -1,4 +1,4 @@
-"""Painted canvases larger than the frame: the background that the camera pans over, and what stands in front."""
+"""Background and foreground: painted canvases larger than the frame, over which the camera pans."""
 
 from collections.abc import Sequence
 

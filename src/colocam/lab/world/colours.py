@@ -1,4 +1,4 @@
-"""Colours of a video: drawn anew for each, so that no colour predicts a class."""
+"""Colours of a video, sampled for each video, so that no colour predicts a class."""
 
 from dataclasses import dataclass
 
@@ -48,7 +48,7 @@ def object_colours(rng: np.random.Generator, hue: float) -> Array:
 
 
 def draw_palette(rng: np.random.Generator, *, near: bool) -> Palette:
-    """Draw the colours of a video; with ``near`` the background is of about the object's base colour."""
+    """Sample the colours of a video; with ``near`` the background is of about the object's base colour."""
     hue = rng.uniform(0, 360)
     thing = object_colours(rng, hue)
     candidates = [

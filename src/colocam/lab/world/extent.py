@@ -1,4 +1,4 @@
-"""Where an object truly is: its box from its own mask."""
+"""The true box of an object, from its mask."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from colocam.types import Box
 COVERED = 0.4
 """Opacity from which a pixel counts as the object's; below one half, so that thin legs in motion still count."""
 MOSTLY_SEEN = 0.3
-"""Hidden share below which a person would still draw the box round the whole object."""
+"""Hidden share below which the box encloses the whole object, as an annotator would draw it."""
 FEWEST_PIXELS = 25
 SMALLEST_SHARE = 0.06
 

@@ -1,4 +1,4 @@
-"""What a thing is made of: outlines with patterns, joined at pivots so that they move against each other.
+"""Objects as figures: outlines with patterns, joined at pivots so that they move against each other.
 
 Coordinates of a figure: x to the right (the way it faces), y down, in units of its own; ``Figure.unit`` and
 ``Figure.centre`` say how large it is at rest, so that scenes can give sizes in pixels.

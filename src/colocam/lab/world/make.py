@@ -1,4 +1,4 @@
-"""A small world of tagged videos, made from a seed."""
+"""Make the demo's tagged videos from a seed."""
 
 import json
 from dataclasses import dataclass, replace
@@ -15,12 +15,12 @@ from colocam.utils.progress import progress
 from colocam.video.writer import VideoWriter
 
 FORMAT = 1
-"""Raised whenever the same arguments give other videos."""
+"""Increased whenever the same arguments give other videos."""
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Where a made world lies: the videos by tag, the manifest of tags and splits, and apart from them the truth."""
+    """Paths of a world: the videos by tag, the manifest of tags and splits, and the true boxes."""
 
     videos: Path
     manifest: Path
@@ -37,10 +37,10 @@ def make_world(
     fps: int = 12,
     objects: int = 1,
 ) -> World:
-    """Write tagged videos of six classes, with the true boxes apart; the same arguments give the same bytes.
+    """Write tagged videos of six classes and a table of true boxes; the same arguments give the same bytes.
 
-    A video follows from the seed, its class, its split and its number alone: a larger world holds the smaller one. A
-    world that is already there is left as it is, an interrupted one is finished.
+    A video depends only on the seed, its class, split and index, so a larger world contains the smaller one. An
+    existing world is not changed, an interrupted one is completed.
 
     Args:
         folder: gets ``videos/<tag>/<split>-<number>.mp4``, ``manifest.csv`` (path, tag, split, clip) and ``truth.csv``
@@ -50,7 +50,8 @@ def make_world(
         frames: per video.
         size: width and height in pixels.
         fps: frames per second.
-        objects: of the class in each video; several are smaller by their root, and have a row each in a frame's truth.
+        objects: objects of the class in each video, smaller by the square root of their number; each has its own row
+            in the table of true boxes.
     """
     recipe: dict[str, int | list[int]] = {
         "format": FORMAT,
@@ -106,11 +107,11 @@ def _check(recipe: dict[str, int | list[int]]) -> None:
     for name, smallest in least.items():
         value = recipe.get(name, smallest)
         if min(value if isinstance(value, list) else [value]) < smallest:
-            raise ColocamError(f"a world with {name} {value} cannot be made: give at least {smallest}")
+            raise ColocamError(f"{name} must be at least {smallest}, got {value}")
 
 
 def _claim(folder: Path, recipe: dict[str, int | list[int]]) -> bool:
-    """Note in ``folder`` which world it holds; True where the same one was begun there before."""
+    """Write to ``folder`` which world it holds; True if the same world was started there before."""
     note = folder / "world.json"
     with explain_os_errors(note):
         if not note.exists():

@@ -1,4 +1,4 @@
-"""How things move: smooth random paths of objects, the camera and the light. Times are in seconds."""
+"""Motion: smooth random paths of objects, camera and light. Times are in seconds."""
 
 from dataclasses import dataclass
 
@@ -89,7 +89,7 @@ def roam(
 
 
 def leave(rng: np.random.Generator, path: Path, time: Float64Array, frame: Size, *, reach: float) -> Path:
-    """The same path, but out of the picture for 20–40 % of the time; going and coming take 0.4 seconds each.
+    """The same path, but out of the frame for 20–40 % of the time; leaving and returning take 0.4 seconds each.
 
     ``reach`` is how far the thing goes from its middle, in units of its size.
     """

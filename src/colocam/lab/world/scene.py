@@ -1,4 +1,4 @@
-"""One video: its cast, its place, its camera and light, and its frames with the truth about each."""
+"""Render one video: objects, background, camera and light, with the true boxes of each frame."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,22 +23,22 @@ SIZES = (0.28, 0.88)
 CANVAS = (1.9, 1.6)
 """Width and height of the background, in frames."""
 PARALLAX = 1.5
-"""How much faster than the background the foreground passes."""
+"""Speed of the foreground relative to the background."""
 SHUTTER = 0.5
 """The share of a frame's time in which the shutter is open: the longer, the more motion blur."""
 EXPOSURES = 7
-"""Moments at which poses are known while the shutter is open."""
+"""Number of poses while the shutter is open."""
 IN_FRONT = 0.3
 """Share of the distractors that pass in front of the object."""
 FOREIGN_CONTEXT = 0.08
 """Probability that the context of another class appears."""
 SLACK = 64
-"""Each frame takes its sensor noise from a random place of a field this many pixels larger than the frame."""
+"""Each frame takes its sensor noise from a random crop of a field this many pixels larger than the frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a video is to be like.
+    """The properties of a video.
 
     Attributes:
         near: the background has about the object's colour.
@@ -238,7 +238,7 @@ def _look(canvas: Array, matrix: Float64Array, size: Size, border: int) -> Array
 
 
 def _expose(image: Array, light: Light, index: int, grain: Array, focus: float) -> Image:
-    """The picture as a camera records it: lens, light, sensor."""
+    """The image as a camera records it: lens, light, sensor."""
     image = as_float(cv2.GaussianBlur(image, (0, 0), focus))
     coded = np.clip(image * (255 * light.shade[index][..., None]) + 0.5, 0, 255).astype(np.uint8)
     levels = 255 * np.clip(np.linspace(0, 1, 256)[:, None] * light.gain[index], 0, 1) ** light.gamma

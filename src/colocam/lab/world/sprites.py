@@ -1,4 +1,4 @@
-"""Figures as pictures: painted once per video, then warped into each frame at sub-pixel accuracy."""
+"""Figures as images: painted once per video, then warped into each frame with sub-pixel accuracy."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Patterns and noise that paint the synthetic world.
+"""Patterns and noise of the synthetic videos.
 
 A pattern is a function of two coordinate arrays of one shape that gives, at each place, how much of the accent colour
 shows through the base colour: float32, 0–1. Periods are in the units of the coordinates.

@@ -1,4 +1,4 @@
-"""A constant against the adaptive weight of the colour term, over the number n of frames."""
+"""Constant and adaptive weight of the colour term against the number n of frames."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ def adaptive(n: int) -> Trained:
 
 
 def constant(n: int, weight: float) -> Trained:
-    """R_c as it is, times one small number for all n."""
+    """R_c times one small constant for all n."""
     changes = (f"localizer.frames={n}", "localizer.losses.weighting=constant", f"localizer.losses.coloc={weight:.6g}")
     return Trained("colocam", changes)
 
@@ -41,7 +41,7 @@ def cells(lab: Lab) -> Sequence[Cell]:
 
 
 def read(lab: Lab, results: Results) -> Findings:
-    """Two curves of CorLoc, and one of log₁₀|R_c| as the constant weight leaves it, on the axis on the right."""
+    """Two curves of CorLoc, and log₁₀|R_c| under the constant weight on the right axis."""
     steps, weight = lab.few(FRAMES), constant_weight(lab)
     rows = [(f"constant, n = {n}", constant(n, weight)) for n in steps]
     rows += [(f"adaptive, n = {n}", adaptive(n)) for n in steps]
@@ -78,5 +78,5 @@ STUDY = Study(
     "Is a constant weight enough?",
     cells,
     read,
-    ("The paper does not say its constant; a single frame (n = 1) has no colour term under either weight.",),
+    ("The paper does not give its constant; a single frame (n = 1) has no colour term under either weight.",),
 )

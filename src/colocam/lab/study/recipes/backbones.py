@@ -15,7 +15,7 @@ BACKBONES: dict[str, tuple[str, tuple[str, ...]]] = {
     "inception_v3": ("InceptionV3", ("localizer.decoder=[256, 128, 64, 32, 16]",)),
     "vit_small_patch16_224.dino": ("ViT-S/16 (DINO)", ("localizer.decoder=[256, 128, 64, 32]",)),
 }
-"""Name in timm → name for people, and the decoder that fits."""
+"""Name in timm → title and matching decoder."""
 SMOKE: dict[str, tuple[str, tuple[str, ...]]] = {
     "resnet10t": ("ResNet10-T", ()),
     "resnet10t, output stride 16": ("ResNet10-T, coarser", ("backbone.output_stride=16",)),
@@ -23,7 +23,7 @@ SMOKE: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def overrides(lab: Lab, name: str) -> tuple[str, ...]:
-    """What a backbone changes: its decoder, and its own weights beside those that the user named for another."""
+    """Overrides of a backbone: its decoder, and its weights file beside the one that the user gave."""
     if lab.smoke:
         return SMOKE[name][1]
     base = lab.config().backbone
@@ -49,7 +49,7 @@ def _rows(lab: Lab) -> list[tuple[str, str, Cell, Cell]]:
 
 
 def cells(lab: Lab) -> Sequence[Cell]:
-    """Stage 1 and CoLo-CAM for each backbone whose weights are there."""
+    """Stage 1 and CoLo-CAM for each backbone with weights."""
     chosen: list[Cell] = []
     for name, _, cam, trained in _rows(lab):
         if not _missing(lab, name):
@@ -80,8 +80,8 @@ def _missing(lab: Lab, name: str) -> str:
 
 STUDY = Study(
     "backbones",
-    "How much hangs on the backbone?",
+    "How much does the backbone matter?",
     cells,
     read,
-    ("With backbone.weights=FOLDER/resnet50.safetensors the others' files are looked for beside it, by timm's name.",),
+    ("With backbone.weights=FOLDER/resnet50.safetensors the other files are expected beside it, under timm's names.",),
 )

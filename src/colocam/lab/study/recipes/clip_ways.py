@@ -1,4 +1,4 @@
-"""CLIP-ES in nine ways: which class is asked for, with the list of backgrounds, refined."""
+"""CLIP-ES in nine variants: source of the class, list of backgrounds, refinement."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""CorLoc against the number n of frames that are looked at together."""
+"""CorLoc against the number n of frames in a sequence."""
 
 from collections.abc import Callable, Sequence
 
@@ -56,11 +56,11 @@ def _peak(name: str, theirs: str, make: Callable[[int], Trained], steps: Sequenc
 
 STUDY = Study(
     "frames",
-    "How many frames together?",
+    "How many frames per sequence?",
     cells,
     read,
     (
-        "An epoch has as many sequences for every n, a step batch // n of them: a larger n has more steps.",
+        "An epoch has equally many sequences for every n, a step batch // n of them: a larger n has more steps.",
         "Clips with fewer than n frames give shorter sequences.",
     ),
 )

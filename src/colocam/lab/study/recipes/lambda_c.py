@@ -40,8 +40,8 @@ def read(lab: Lab, results: Results) -> Findings:
 
 STUDY = Study(
     "lambda",
-    "How heavy may the adaptive colour term be?",
+    "Which weight should the adaptive colour term have?",
     cells,
     read,
-    ("0.3 and 0.5 lie below the paper's range 1 … 16: on other data its values are too heavy (docs/colour-term.md).",),
+    ("0.3 and 0.5 are below the paper's 1 … 16: on other data these are too large (docs/method/colour-term.md).",),
 )

@@ -17,7 +17,7 @@ LENGTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 def devices(lab: Lab) -> list[str]:
-    """The CPU, and the GPU if there is one and nobody asked for the CPU alone."""
+    """The CPU, and the GPU if there is one and the CPU was not requested."""
     return ["cpu"] if lab.device == "cpu" or not torch.cuda.is_available() else ["cpu", lab.device or "cuda"]
 
 
@@ -61,6 +61,6 @@ STUDY = Study(
     read,
     (
         "Ours: scenes with the statistics of photographs, default tolerance (0.5 % of the exact product).",
-        "The published time is of a lattice on CPU and GPU together; whether it includes the gradient is not said.",
+        "The published time is of a lattice on CPU and GPU; the paper does not say whether it includes the gradient.",
     ),
 )

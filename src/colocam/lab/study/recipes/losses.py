@@ -1,12 +1,8 @@
-"""Which loss term brings what."""
-
-from collections.abc import Sequence
+"""Contribution of each loss term."""
 
 from colocam.lab.study.cells import Cam, Cell, Trained
 from colocam.lab.study.published import published
-from colocam.lab.study.recipe import Study
-from colocam.lab.study.results import Findings, Results, corloc_findings
-from colocam.lab.study.workplace import Lab
+from colocam.lab.study.recipe import rows_study
 
 
 def _without(*terms: str) -> Trained:
@@ -23,21 +19,11 @@ ROWS: dict[str, tuple[str, Cell]] = {
 }
 
 
-def cells(lab: Lab) -> Sequence[Cell]:  # noqa: ARG001 - the same on all data
-    """One decoder per row."""
-    return [cell for _, cell in ROWS.values()]
-
-
-def read(lab: Lab, results: Results) -> Findings:  # noqa: ARG001
-    """CorLoc of each sum of terms."""
-    numbers = published("losses")["v1.0"]
-    return corloc_findings(results, list(ROWS.values()), {"published, v1.0": [numbers[key] for key in ROWS]}, "terms")
-
-
-STUDY = Study(
+STUDY = rows_study(
     "losses",
-    "Which loss term brings what?",
-    cells,
-    read,
-    ("All rows draw CoLo-CAM's seeds and finish its maps (colour mean, focus): from row to row one term changes.",),
+    "What does each loss term contribute?",
+    list(ROWS.values()),
+    {"published, v1.0": [published("losses")["v1.0"][key] for key in ROWS]},
+    ("All rows use CoLo-CAM's seeds and post-processing (colour mean, focus); only the terms change.",),
+    first="terms",
 )

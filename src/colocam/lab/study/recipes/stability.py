@@ -1,4 +1,4 @@
-"""How much a result hangs on single clips: m of each class are left out, again and again."""
+"""Dependence on single clips: m clips of each class are left out, repeatedly."""
 
 from collections.abc import Sequence
 
@@ -13,23 +13,23 @@ LEFT_OUT = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
 
 
 def without(m: int) -> Trained:
-    """CoLo-CAM without m clips of each tag; each repetition draws others."""
+    """CoLo-CAM without m clips of each tag; each repetition samples others."""
     return Trained("colocam", (f"localizer.leave_out={m}",), draws=True)
 
 
 def possible(lab: Lab) -> list[int]:
-    """Those m that leave every tag a clip."""
+    """Values of m that leave at least one clip of every tag."""
     fewest = lab.fewest_clips()
     return [m for m in lab.few(LEFT_OUT) if m < fewest]
 
 
 def cells(lab: Lab) -> Sequence[Cell]:
-    """One decoder per m and draw."""
+    """One decoder per m and sample."""
     return [without(m) for m in possible(lab)]
 
 
 def read(lab: Lab, results: Results) -> Findings:
-    """Mean ± std over the draws, and a box plot."""
+    """Mean ± std over the samples, and a box plot."""
     numbers, ms = published("stability"), lab.few(LEFT_OUT)
     columns = {
         f"published, {version}": [f"{mean:.2f} ± {std:.2f}" for mean, std in (numbers[version][m] for m in ms)]
@@ -54,11 +54,11 @@ def read(lab: Lab, results: Results) -> Findings:
 
 STUDY = Study(
     "stability",
-    "How much hangs on single clips?",
+    "How much do single clips matter?",
     cells,
     read,
     (
-        "A seed here is a draw of clips; the training's own seed is always 0. The paper draws 30 times: --seeds 30.",
-        "Clips are left out of stage 2; all draws share one classifier. The paper does not say whether its own do.",
+        "A seed here is a sample of clips; the seed of the training is always 0. The paper has 30 samples: --seeds 30.",
+        "Clips are left out of stage 2 only; all samples share one classifier. The paper does not say whether its do.",
     ),
 )

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.maps.windows import WINDOW, window_starts
+from colocam.temporal.cuts import WINDOW, window_starts
 
 
 def by_hand(cuts):

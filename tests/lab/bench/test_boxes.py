@@ -1,0 +1,37 @@
+"""All ways that are timed give the same boxes."""
+
+import json
+
+import numpy as np
+import pytest
+
+from colocam.boxes import boxes_at_levels, candidate_boxes
+from colocam.config import load_config
+from colocam.lab.bench import bench_boxes
+
+
+@pytest.mark.parametrize("maps", [bench_boxes.smooth_maps(40), bench_boxes.rough_maps(40)[:4]])
+def test_the_ways_agree(maps):
+    for ours, theirs in zip(
+        candidate_boxes(maps, bench_boxes.THRESHOLD), bench_boxes.candidates_by_opencv(maps), strict=True
+    ):
+        kept = len(ours.boxes)  # OpenCV's list is not cut
+        if kept == len(theirs.boxes):
+            np.testing.assert_array_equal(ours.boxes, theirs.boxes)
+            np.testing.assert_allclose(ours.scores, theirs.scores)
+    expected = boxes_at_levels(maps[:2])
+    np.testing.assert_array_equal(bench_boxes.levels_by_opencv(maps[:2]), expected)
+    np.testing.assert_array_equal(bench_boxes.levels_by_contours(maps[:2]), expected)
+
+
+def test_every_way_is_measured(tiny, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(bench_boxes, "BATCH", 2)
+    result = bench_boxes.run("cpu", tmp_path / "boxes.json", load_config(overrides=tiny), repeats=1)
+    assert [(case["use"], case["maps"]) for case in result["cases"]] == [
+        (use, kind) for kind in ("smooth", "rough") for use in ("localize", "evaluate")
+    ]
+    for case in result["cases"]:
+        for way, ms in case["boxes_ms"].items():
+            assert case["end_to_end_ms"][way] == pytest.approx(result["network_ms"] + ms)
+    assert json.loads((tmp_path / "boxes.json").read_text()) == result
+    assert "OpenCV" in capsys.readouterr().out

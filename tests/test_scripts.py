@@ -1,0 +1,79 @@
+"""The scripts behind numbers of the documentation: each explains itself, and those for a run work on a small one."""
+
+import json
+import runpy
+import shutil
+from pathlib import Path
+
+import pytest
+
+from colocam.evaluation.run_evaluation import evaluate
+
+SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.py"))
+WITH_HELP = [path for path in SCRIPTS if path.name != "check_machine.py"]  # runs before anything is installed
+
+
+@pytest.fixture
+def script(monkeypatch, capsys):
+    """``script(name, *arguments)`` runs a script in this process and gives what it prints."""
+
+    def run(path, *arguments):
+        monkeypatch.setattr("sys.argv", [str(path), *map(str, arguments)])
+        runpy.run_path(str(path), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
+
+
+def named(name):
+    (path,) = [path for path in SCRIPTS if path.stem == name]
+    return path
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    """A copy of the trained run whose model focuses its maps on the tag and completes them by colour."""
+    shutil.copytree(trained, tmp_path / "run")
+    path = tmp_path / "run" / "model.json"
+    card = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(card | {"focus": True, "color_mean": "clip"}), encoding="utf-8")
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("path", WITH_HELP, ids=lambda path: path.stem)
+def test_every_script_explains_itself(path, script, capsys):
+    with pytest.raises(SystemExit) as stop:
+        script(path, "--help")
+    assert stop.value.code == 0
+    assert "usage: " in capsys.readouterr().out
+
+
+def test_presence_of_a_model_with_focus(script, run, collection):
+    lines = script(named("presence"), run, collection.truth).splitlines()
+    assert [line.partition(":")[0] for line in lines if not line.startswith(" ")] == [
+        f"{smooth}, tag {told}" for smooth in ("none", "online", "offline") for told in ("not given", "given")
+    ]
+    assert sum("(3 frames)" in line for line in lines) == 18  # the first frame of each video is empty
+
+
+def test_steadiness_and_review(script, run, collection):
+    lines = script(named("steadiness"), run, collection.truth, "test").splitlines()
+    assert [line.split()[0] for line in lines] == ["truth", "none", "online", "offline"]
+    assert "CorLoc 100.0" in lines[0]
+    first, *orders = script(named("review"), run, collection.truth).splitlines()
+    assert first.startswith("15 frames, ")
+    assert [line.split()[0] for line in orders] == ["queue", "by", "random", "even", "best"]
+
+
+def test_thresholds_and_the_gallery(script, run, collection, tmp_path):
+    result = evaluate(run, collection.truth)
+    lines = script(named("thresholds"), run, collection.truth).splitlines()
+    assert len(lines) == 4 * len(result.methods)
+    script(named("gallery"), run, tmp_path / "picture.jpg")
+    assert (tmp_path / "picture.jpg").read_bytes().startswith(b"\xff\xd8")
+
+
+def test_backbones(script):
+    head, _, row = script(named("backbones"), "resnet10t").splitlines()
+    assert row.startswith("| `resnet10t` |")
+    assert head.count("|") == row.count("|")
