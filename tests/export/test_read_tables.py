@@ -108,7 +108,7 @@ def test_boxes_are_cut_at_the_edges_and_those_without_area_left_out(tmp_path, wr
         ({"class": " \t"}, "row 3: class '' is no class, but the row has a box"),
         ({"track": -3}, "row 3: track '-3' is not a track index: give a whole number from 0"),
         ({"track": 0.5}, "row 3: track '0.5' is not a track index"),
-        ({"mask": "123"}, "row 3: the mask '123'… is not one of a picture of 97×71"),
+        ({"mask": "123"}, "row 3: the mask '123'… does not fit an image of 97×71 pixels"),
         ({"mask": "a c"}, "row 3: the mask 'a c'… is not in COCO's compressed run lengths"),
     ],
 )
