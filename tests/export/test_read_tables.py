@@ -108,7 +108,7 @@ def test_boxes_are_cut_at_the_edges_and_those_without_area_left_out(tmp_path, wr
         ({"class": " \t"}, "row 3: class '' is no class, but the row has a box"),
         ({"track": -3}, "row 3: track '-3' is not a track index: give a whole number from 0"),
         ({"track": 0.5}, "row 3: track '0.5' is not a track index"),
-        ({"mask": "123"}, "row 3: the mask '123'… is not one of a picture of 97×71"),
+        ({"mask": "123"}, "row 3: the mask '123'… does not fit an image of 97×71 pixels"),
         ({"mask": "a c"}, "row 3: the mask 'a c'… is not in COCO's compressed run lengths"),
     ],
 )
@@ -151,7 +151,7 @@ def test_files_that_are_missing(tmp_path, write_table, row):
         read(tmp_path / "none.csv")
     table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4))])
     (tmp_path / "a.video.json").unlink()
-    with pytest.raises(ColocamError, match=r"a\.video\.json is missing, .* is: give --video FILE"):
+    with pytest.raises(ColocamError, match=r"a\.video\.json is missing, .*: name the video with `videos`"):
         read(table)
 
 
@@ -160,10 +160,10 @@ def test_a_description_that_is_none(tmp_path, write_table, row, change):
     table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4))])
     card = json.loads((tmp_path / "a.video.json").read_text())
     (tmp_path / "a.video.json").write_text(json.dumps(card | change))
-    with pytest.raises(ColocamError, match="does not describe a video: restore it or give --video FILE"):
+    with pytest.raises(ColocamError, match="does not describe a video: restore it, or name the video with `videos`"):
         read(table)
     (tmp_path / "a.video.json").write_text("{")
-    with pytest.raises(ColocamError, match="cannot be read: restore it or give --video FILE"):
+    with pytest.raises(ColocamError, match="cannot be read: restore it, or name the video with `videos`"):
         read(table)
 
 

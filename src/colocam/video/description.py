@@ -93,10 +93,10 @@ def read_source(table: Path) -> SourceVideo:
         card = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ColocamError(
-            f"{path} is missing, which says how large and long the video of {table.name} is: give --video FILE"
+            f"{path} is missing, which describes the video of {table.name}: name the video with `videos`"
         ) from error
     except (OSError, ValueError) as error:
-        raise ColocamError(f"{path} cannot be read: restore it or give --video FILE") from error
+        raise ColocamError(f"{path} cannot be read: restore it, or name the video with `videos`") from error
     try:
         source = SourceVideo(
             Path(str(card["path"])),
@@ -108,11 +108,11 @@ def read_source(table: Path) -> SourceVideo:
             tuple(str(name) for name in card.get("pictures", ())),
         )
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        raise ColocamError(f"{path} does not describe a video: restore it or give --video FILE") from error
+        raise ColocamError(f"{path} does not describe a video: restore it, or name the video with `videos`") from error
     sound = card.get("format") == FORMAT and min(source.width, source.height, float(source.fps), source.frames) > 0
     if source.pictures:  # they are opened and written by these names
         own = all(name == Path(name).name for name in source.pictures)
         sound = sound and own and len(source.pictures) >= source.frames
     if not sound:
-        raise ColocamError(f"{path} does not describe a video: restore it or give --video FILE")
+        raise ColocamError(f"{path} does not describe a video: restore it, or name the video with `videos`")
     return source
