@@ -135,7 +135,7 @@ def test_results_of_version_0_1_0_are_read(lab, tmp_path):
     shutil.copytree(folder, tmp_path / "work" / "cells" / folder.name)
     old = json.loads(json.dumps(result))
     for cell in old["corloc"].values():
-        cell |= cell.pop("classes")
+        cell.update(cell.pop("classes"))
     assert "bus" in old["corloc"]["tags-only"]
     (tmp_path / "work" / "cells" / folder.name / "result.json").write_text(json.dumps(old), encoding="utf-8")
     _, again = run_cell(replace(lab, out=tmp_path), Trained("colocam"), 0)
