@@ -20,8 +20,8 @@ from torch import Tensor
 from colocam.affinity import graphs
 from colocam.config import load_config
 from colocam.data.batches import BatchIndices
-from colocam.lab.bench.bench_train import both_stages
 from colocam.lab.measuring.synthetic_frames import make_frames
+from colocam.lab.measuring.training_step import both_stages
 from colocam.losses import CoLocLoss, CRFLoss
 from colocam.training.loop import Task, sgd_step
 from colocam.training.optimiser import make_sgd

@@ -1,4 +1,4 @@
-"""Pictures that products are checked on: photographs that scikit-image ships, and adversarial ones."""
+"""Images that products are checked on: photographs that scikit-image ships, and adversarial ones."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""The promise: near the exact product on photographs and on the worst pictures, at the default tolerance."""
+"""Products are near the exact ones at the default tolerance, on photographs and on adversarial images."""
 
 import importlib.util
 from pathlib import Path
@@ -18,7 +18,7 @@ ADVERSARIAL = ["constant", "noise", "between levels", "two colours", "saturated"
 ROWS = torch.randperm(224 * 224, generator=torch.Generator().manual_seed(0))[:150]
 
 
-def picture(name):
+def image_and_values(name):
     image = images.photograph(name) if name in PHOTOGRAPHS else images.adversarial(name)
     s = images.blob()
     return image.float(), torch.stack([torch.ones_like(s), s, s - 0.5], dim=-1)
@@ -26,7 +26,7 @@ def picture(name):
 
 @pytest.mark.parametrize("name", PHOTOGRAPHS + ADVERSARIAL)
 def test_color_product_is_within_half_a_percent(name):
-    image, values = picture(name)
+    image, values = image_and_values(name)
     rgb, flat = image.reshape(-1, 3), values.reshape(-1, 3)
     exact = dense_color_product(rgb, flat, rows=ROWS)
     found = color_product(rgb, flat[:, :2].float())[ROWS]
@@ -41,7 +41,7 @@ def test_color_product_is_within_half_a_percent(name):
 
 @pytest.mark.parametrize("name", PHOTOGRAPHS + ADVERSARIAL)
 def test_bilateral_product_is_within_one_percent(name):
-    image, values = picture(name)
+    image, values = image_and_values(name)
     rgb = image.permute(2, 0, 1)[None]
     exact = dense_bilateral_product(rgb, values.permute(2, 0, 1)[None], rows=ROWS)[0].T
     found = bilateral_product(rgb, values[..., :2].permute(2, 0, 1)[None].float())[0].flatten(1).T[ROWS]
@@ -54,7 +54,7 @@ def test_bilateral_product_is_within_one_percent(name):
 
 
 def test_error_falls_with_the_tolerance():
-    image, values = picture("coffee")
+    image, values = image_and_values("coffee")
     rgb, flat = image.reshape(-1, 3), values.reshape(-1, 3)[:, :2]
     exact = dense_color_product(rgb, flat, rows=ROWS)
     errors = [

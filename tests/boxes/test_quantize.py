@@ -44,13 +44,13 @@ def test_no_frames_are_no_fault():
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        (np.zeros((4, 4), np.float32), r"must have the shape \(frames, height, width\), not \(4, 4\)"),
-        (np.zeros((1, 0, 4), np.float32), r"must have the shape .*, not \(1, 0, 4\)"),
-        (np.zeros((1, 4, 4), np.int64), "must be floats in 0–1 or uint8 levels, not .*int64"),
-        (np.zeros((1, 4, 4), bool), "must be floats in 0–1 or uint8 levels, not .*bool"),
-        (np.full((1, 4, 4), 1.01), "outside 0–1 or not-a-numbers"),
-        (np.full((1, 4, 4), -0.01), "outside 0–1 or not-a-numbers"),
-        (np.full((1, 4, 4), np.nan), "outside 0–1 or not-a-numbers"),
+        (np.zeros((4, 4), np.float32), r"must have shape \(frames, height, width\), got \(4, 4\)"),
+        (np.zeros((1, 0, 4), np.float32), r"must have shape .*, got \(1, 0, 4\)"),
+        (np.zeros((1, 4, 4), np.int64), "must be floats in 0–1 or uint8 levels, got .*int64"),
+        (np.zeros((1, 4, 4), bool), "must be floats in 0–1 or uint8 levels, got .*bool"),
+        (np.full((1, 4, 4), 1.01), "must be in 0–1 without NaN"),
+        (np.full((1, 4, 4), -0.01), "must be in 0–1 without NaN"),
+        (np.full((1, 4, 4), np.nan), "must be in 0–1 without NaN"),
     ],
 )
 def test_what_is_no_map_is_refused(values, told, as_given):

@@ -426,9 +426,7 @@ def test_a_real_process_fails_in_one_line(tmp_path):
     process = colocam_process("report", tmp_path / "no run")
     assert process.returncode == 1
     assert process.stdout == ""
-    assert (
-        process.stderr == f"error: {tmp_path / 'no run'} is not a run folder: it has no config.yaml that can be read\n"
-    )
+    assert process.stderr == f"error: {tmp_path / 'no run'} is not a run folder: it has no readable config.yaml\n"
 
 
 def test_a_missing_argument_shows_the_usage():

@@ -176,7 +176,10 @@ def test_wrong_types_and_impossible_values_are_refused(override, key, value):
         ("localizer.sampler=ajacent", "did you mean 'adjacent'?"),
         ("cam=grad-cam", "did you mean 'gradcam'?"),
         ("cam=occlusion", "valid are cam, gradcam, gradcam++, smooth-gradcam++, xgradcam, layercam, clip-es"),
-        ("localizer.losses.extra={mine: 1}", "no loss 'mine': register it in colocam.losses.LOSSES first"),
+        (
+            "localizer.losses.extra={mine: 1}",
+            "'mine', which is not in colocam.losses.LOSSES: register it first",
+        ),
         ("localizer.losses.extra={crf: 1}", "losses.extra must not hold 'crf'"),
         ("localizer.losses.weighting=cut", "must be one of adaptive, constant, not 'cut'"),
         ("methods=[colocan]", "did you mean 'colocam'?"),

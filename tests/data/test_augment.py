@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from colocam.data.augment import crop, draw_crops, draw_jitter, jitter, whole
+from colocam.data.augment import crop, jitter, sample_crops, sample_jitter, whole
 from colocam.utils.randomness import generator
 
 
@@ -23,7 +23,7 @@ def test_frame_and_cam_are_cut_alike_and_as_numpy_cuts(seed, size, margin):
     rng = np.random.default_rng(seed)
     frames = rng.integers(0, 256, (batch, 3, side, side)).astype(np.uint8)
     cams = rng.random((batch, 1, side, side)).astype(np.float32)
-    crops = draw_crops(batch, side, size, generator(seed, "crop"))
+    crops = sample_crops(batch, side, size, generator(seed, "crop"))
     for pictures in (frames, cams):
         found = crop(torch.from_numpy(pictures), crops, size).numpy()
         assert found.dtype == pictures.dtype
@@ -38,13 +38,13 @@ def test_each_crop_by_hand():
 
 
 def test_crops_cover_every_place_evenly_and_flip_half():
-    crops = draw_crops(9000, 12, 10, generator(0, "crop"))
+    crops = sample_crops(9000, 12, 10, generator(0, "crop"))
     top, left, mirrored = crops.unbind(1)
     places = torch.bincount(3 * top + left, minlength=9)
     assert len(places) == 9
     assert (abs(places - 1000) < 5 * 1000**0.5).all()
     assert abs(int(mirrored.sum()) - 4500) < 5 * (9000 / 4) ** 0.5
-    assert torch.equal(crops, draw_crops(9000, 12, 10, generator(0, "crop")))
+    assert torch.equal(crops, sample_crops(9000, 12, 10, generator(0, "crop")))
 
 
 def test_whole_frames_are_shrunk_as_pillow_shrinks():
@@ -70,12 +70,12 @@ def test_no_jitter_is_no_change():
 
 @pytest.mark.parametrize("strength", [0.0, 0.1, 0.4])
 def test_factors_lie_evenly_about_one_and_follow_their_generator(strength):
-    factors = draw_jitter(1000, strength, generator(5, "j"))
+    factors = sample_jitter(1000, strength, generator(5, "j"))
     assert factors.shape == (1000, 3)
     assert abs(factors - 1).max() <= strength
     torch.testing.assert_close(factors.mean(0), torch.ones(3), rtol=0, atol=0.1 * strength)
     assert abs(factors - 1).max() >= 0.99 * strength
-    assert torch.equal(factors, draw_jitter(1000, strength, generator(5, "j")))
+    assert torch.equal(factors, sample_jitter(1000, strength, generator(5, "j")))
 
 
 def test_jitter_is_brightness_then_contrast_then_saturation():
@@ -92,8 +92,8 @@ def test_jitter_is_brightness_then_contrast_then_saturation():
 
 def test_jitter_stays_in_range_and_keeps_grey_grey():
     frames = torch.randint(256, (8, 3, 6, 6), generator=torch.Generator().manual_seed(0)).byte()
-    strong = jitter(frames, draw_jitter(8, 2.0, generator(1, "j")))
+    strong = jitter(frames, sample_jitter(8, 2.0, generator(1, "j")))
     assert float(strong.min()) >= 0
     assert float(strong.max()) <= 255
-    grey = jitter(frames[:, :1].expand(-1, 3, -1, -1), draw_jitter(8, 0.5, generator(1, "j")))
+    grey = jitter(frames[:, :1].expand(-1, 3, -1, -1), sample_jitter(8, 0.5, generator(1, "j")))
     torch.testing.assert_close(grey, grey[:, :1].expand(-1, 3, -1, -1), rtol=1e-5, atol=1e-3)

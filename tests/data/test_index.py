@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from colocam.data.catalogue import read_catalogue
-from colocam.data.index import index_of_table, write_index
-from colocam.data.truth import read_truth
+from colocam.data.index import Index, count, index_of_table, write_index
+from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
+from colocam.types import Box, Clip
 from colocam.video.images import picture_size, read_picture
 
 COLUMNS = "video,shot,frame,class,split,width,height,x1,y1,x2,y2"
@@ -109,3 +110,22 @@ def test_what_is_no_picture_has_no_size(tmp_path):
     (tmp_path / "p.jpg").write_bytes(b"nothing")
     assert picture_size(tmp_path / "p.jpg") is None
     assert picture_size(tmp_path / "missing.jpg") is None
+
+
+def test_video_files_with_times_and_absent_objects(tmp_path):
+    """An index need not be of images: parts of video files, and labelled frames without the object."""
+    film = tmp_path / "film.mp4"
+    film.touch()
+    cut = [("a", "cat", 0.0, 1.5), ("b", "dog", 1.5, None)]
+    clips = tuple(Clip(name, tag, "test", film, "film", start, end) for name, tag, start, end in cut)
+    truth = Truth({"a": {0: [], 7: [Box(1, 2, 3, 4), Box(5, 6, 7, 8)]}, "b": {40: [Box(0, 0, 9, 9)]}})
+    manifest, boxes = write_index(tmp_path, Index(clips, truth))
+    assert read_catalogue(manifest).clips == clips
+    assert read_truth(boxes) == truth
+    counts = count(Index(clips, truth))
+    assert {name: counts[f"test {name}"] for name in ("shots", "videos", "labelled frames", "boxes")} == {
+        "shots": 2,
+        "videos": 1,
+        "labelled frames": 3,
+        "boxes": 3,
+    }

@@ -95,6 +95,13 @@ def test_voc_of_a_whole_picture_is_its_first_and_last_pixel(exported, row):
     ]
 
 
+def test_the_help_says_from_where_voc_counts(colocam, monkeypatch):
+    """CVAT and Datumaro read VOC's corners as if they counted from 0, one pixel away from what the standard says."""
+    monkeypatch.setenv("COLUMNS", "100")
+    (line,) = [line for line in colocam("export", "--help").out.splitlines() if line.strip().startswith("voc ")]
+    assert "pixels count from 1 (CVAT reads from 0)" in line
+
+
 def test_voc_colours_are_those_of_voc():
     assert [colour(number) for number in (0, 1, 2, 3, 4, 8, 15, 20)] == [
         (0, 0, 0), (128, 0, 0), (0, 128, 0), (128, 128, 0), (0, 0, 128), (64, 0, 0), (192, 128, 128), (0, 64, 128),

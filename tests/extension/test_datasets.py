@@ -1,28 +1,16 @@
 """A data set that is added from outside: indexed by the command line, then trained, evaluated and reported on."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from colocam.data import DATASETS, index_dataset
 from colocam.errors import ColocamError
 
-EXTENSION = """
-import json
-from pathlib import Path
-from typing import Annotated
-from colocam.data import DATASETS, Dataset, Index, Truth
-from colocam.types import Box, Clip
-
-def read(root: Path, *, scale: Annotated[float, "Factor of the boxes."] = 1.0) -> Index:
-    clips, boxes = [], {}
-    for name, entry in json.loads((root / "labels.json").read_text()).items():
-        clips.append(Clip(name, entry["tag"], entry["split"], root / f"{name}.mp4", video=name))
-        boxes[name] = {int(k): [Box(*(scale * side for side in box))] for k, box in entry["boxes"].items()}
-    return Index(tuple(clips), Truth(boxes))
-
-DATASETS["mine"] = Dataset("my videos with labels.json", read)
-"""
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "extend" / "dataset.md"
+EXTENSION = PAGE.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+"""The code that the guide shows."""
 
 
 @pytest.fixture

@@ -12,18 +12,9 @@ from colocam.errors import ColocamError
 from colocam.export import FORMATS, Format, export
 from colocam.inference.localize import localize_file
 
-EXTENSION = """
-import json
-from colocam.export import FORMATS, Format
-
-def write(labels, folder, options):
-    for video in labels.videos:
-        rows = video.rows
-        found = [[int(rows.frame[i]), rows.tag[i], *rows.box[i].tolist()] for i in video.objects]
-        (folder / f"{video.name}.json").write_text(json.dumps(found))
-
-FORMATS["mine"] = Format("a list of boxes for each video", write)
-"""
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "extend" / "format.md"
+EXTENSION = PAGE.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+"""The code that the guide shows."""
 
 
 @pytest.fixture
@@ -47,8 +38,8 @@ def test_a_format_in_a_file_of_ones_own(table, tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "out" / "my film.json").read_text())
     lines = [line.split(",") for line in table.read_text(encoding="utf-8").splitlines()[1:]]
-    assert found == [[int(one[0]), one[2], *map(float, one[4:8])] for one in lines if one[4]]
-    assert "mine          a list of boxes for each video" in colocam_process("export", "--help", **known).stdout
+    assert found == [[one[2], *map(float, one[4:8])] for one in lines if one[4]]
+    assert "mine          a list of boxes per video" in colocam_process("export", "--help", **known).stdout
     without = colocam_process("export", table, "--to", "mine", "-o", tmp_path / "other")
     assert without.returncode == 1
     assert without.stderr.startswith("error: --to must be a label format, got 'mine'")
@@ -89,8 +80,8 @@ def test_an_extension_that_cannot_be_loaded(colocam, tmp_path, monkeypatch, cont
 
 
 def test_an_extension_may_be_a_module(colocam, tmp_path, monkeypatch):
-    (Path(tmp_path) / "my_module_of_formats.py").write_text(EXTENSION, encoding="utf-8")
+    (tmp_path / "my_module_of_formats.py").write_text(EXTENSION, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("colocam.export.FORMATS", dict(FORMATS))
     monkeypatch.setenv("COLOCAM_EXTENSIONS", "my_module_of_formats")
-    assert "a list of boxes for each video" in colocam("export", "--help").out
+    assert "a list of boxes per video" in colocam("export", "--help").out

@@ -29,16 +29,19 @@ from colocam.boxes.blobs import bounding_box, largest_blob
 from colocam.boxes.otsu import otsu_levels
 from colocam.boxes.quantize import to_8bit
 from colocam.config import load_config
+from colocam.config.card import Card
 from colocam.data.samples import spread_samples
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
+from colocam.inference.localizer import Localizer
 from colocam.inference.torch_network import TorchNetwork
-from colocam.lab.bench.bench_train import CLASSES, _cached_clips, _smooth_cams
 from colocam.lab.measuring.synthetic_frames import make_frames
+from colocam.lab.measuring.training_step import CLASSES, _cached_clips, _smooth_cams
 from colocam.losses import CoLocLoss, CRFLoss, Term
 from colocam.maps.color_mean import arrays_with_color_mean, with_color_mean
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.training import stage2
 from colocam.training.validation import Validator
+from colocam.types import VideoFrame
 from colocam.utils import cuda_graphs
 from colocam.utils.cuda_graphs import Recorded
 
@@ -538,6 +541,27 @@ def test_maps_of_the_gpu_are_those_of_the_cpu_up_to_bfloat16():
     assert levels.dtype == torch.uint8
     assert (levels.cpu().float() / 255 - maps).abs().mean() <= 0.02
     assert relative_error(found_logits, logits) <= 0.05
+
+
+def test_boxes_do_not_depend_on_the_batch():
+    config = load_config("cpu", overrides=SMALL)
+    card = Card(
+        method="colocam", tags=("a", "b", "c"), size=64, threshold=0.5, threshold_from="tags-only",
+        backbone=config.backbone, decoder=config.localizer.decoder, presence=(1.0, 0.0), color_mean="clip", focus=True,
+    )  # fmt: skip
+    first, second = images(40, 1), images(30, 2)  # a shot longer than a window, and a cut
+    moving = [np.roll(first[0], at, axis=1) for at in range(40)] + [np.roll(second[0], at, axis=0) for at in range(30)]
+    film = [VideoFrame(index, index / 25, np.ascontiguousarray(image)) for index, image in enumerate(moving)]
+
+    def boxes(batch):
+        network = TorchNetwork(localizer(), GPU, size=64)
+        stream = Localizer(network, card, batch=batch).stream(film)
+        return [(found.tag, found.probability, found.box, found.score, found.track) for _, found in stream]
+
+    expected = boxes(None)
+    assert len(expected) == 70
+    for batch in (1, 7, 32, 128):
+        assert boxes(batch) == expected, batch
 
 
 def test_the_colour_mean_is_that_of_arrays():

@@ -268,6 +268,8 @@ def test_more_than_half_of_an_epoch_stops_the_run_with_advice(tmp_path, monkeypa
     for _ in range(2):  # a second attempt ends at the same step
         with pytest.raises(ColocamError, match=says):
             train(tmp_path, broken={2, 4, 5, 7})
+        broken = {line["step"] for line in lines(tmp_path) if line["event"] == "train" and line["loss"] is None}
+        assert broken == {2, 4, 5, 7}  # the journal shows them
     assert load_checkpoint(tmp_path / "tiny", "best")[1]["epoch"] == 0
 
 

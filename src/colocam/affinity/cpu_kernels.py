@@ -1,8 +1,9 @@
-"""The product on colour cells compiled for the CPU with Numba: only cells that hold a pixel are stored and visited.
+"""The product on colour cells compiled for the CPU with Numba: only cells with a pixel are stored.
 
-Layouts: moments (cells in use, C, 4), spectra (rank_r, rank_g, C, rank_b). Every function releases the GIL and works
-for a share of the pixels, or of the planes of cells with one r, so that threads can divide the work. ``constants`` are
-(cells/256, q, scale of e, scale of f·e, 1, ½, cells - 1) in the type of the values: Python's numbers would widen it.
+Layouts: moments (cells in use, C, 4), spectra (rank_r, rank_g, C, rank_b). Every function releases the GIL and
+computes a part of the pixels, or of the planes of cells with one r, so that threads can share the work. ``constants``
+are (cells/256, q, scale of e, scale of f·e, 1, ½, cells - 1) in the type of the values: with Python's floats the
+arithmetic would be in float64.
 """
 
 from typing import Any
@@ -16,8 +17,8 @@ Array = npt.NDArray[Any]
 # Not "fast": NaN must stay NaN, and must not reach an array index.
 _MATH = {"contract", "reassoc", "nsz"}
 _jit = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=_MATH)
-# Compiled into every caller: else the process that compiles takes the code of a helper on its own, later ones that of
-# the caller's cache, which was optimised once more and rounds differently.
+# Inlined into every caller: otherwise the process that compiles uses another machine code than those that load the
+# cache, and the two round differently.
 _part = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=_MATH, forceinline=True)
 
 
@@ -27,7 +28,7 @@ def _axis(level: float, constants: Array) -> tuple[float, float]:
     half, last = constants[5], constants[6]
     position = (level + half) * constants[0]
     cell = np.floor(position)
-    # Written so that NaN ends in cell 0 and in the offset.
+    # NaN gives cell 0 and the offset NaN.
     cell = min(cell, last) if cell >= 0 else half - half
     return cell, position - cell - half
 
@@ -141,7 +142,7 @@ def slice_(
 
 @_part
 def combine(coefficients: Array, rows: Array, out: Array) -> None:
-    """Add coefficientsᵀ @ rows to ``out``: (K, A), (K, n) -> (A, n); 4 × 4 terms at a time keep vector units busy."""
+    """Add coefficientsᵀ @ rows to ``out``: (K, A), (K, n) -> (A, n); 4 × 4 terms at a time, for vector instructions."""
     terms, count = coefficients.shape
     whole, wide = terms - terms % 4, count - count % 4
     for a in range(0, wide, 4):
@@ -176,8 +177,8 @@ def combine(coefficients: Array, rows: Array, out: Array) -> None:
 def analyse(moments: Array, rows: Array, blue: Array, factor: Array, first: int, last: int, spectrum: Array) -> None:
     """Spectrum of the planes first ≤ r < last: added to ``spectrum`` (rank, rank·C·rank).
 
-    A linear function along one axis meets the constant ones along the other two. So of each row (r, g) three sums over
-    b are kept: of what is constant along r and g, linear along g, linear along r; of each plane two.
+    A linear function along one axis is multiplied by constant ones along the other two. So of each row (r, g) three
+    sums over b are kept: of what is constant along r and g, linear along g, linear along r; of each plane two.
     """
     flat, slope = factor[0], factor[1]
     cells, rank = flat.shape

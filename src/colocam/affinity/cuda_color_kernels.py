@@ -1,8 +1,8 @@
 """The product on colour cells as Triton kernels.
 
-Moments are (copies, groups, cells, cells, cells, channels, 4) float32, with two channels of values, or one: for one
-cell they are at most a 32-byte sector, and a pixel adds to, and reads from, one sector.
-Kernels on pixels give each thread one pixel at a time (block = 32·warps), so that nothing moves between threads.
+Moments are (copies, groups, cells, cells, cells, channels, 4) float32, with one or two channels of values: those of
+one cell fit into a 32-byte sector of memory, so a pixel reads and writes one sector. In kernels over pixels each thread
+computes one pixel at a time (block = 32·warps), so that no data moves between threads.
 """
 
 # A kernel is written in Triton's subset of Python, which has no type annotations.
@@ -17,7 +17,7 @@ import triton.language as tl
 def _axis(level, cells: tl.constexpr):
     """Cell of levels on one axis, and the offset from the cell's centre, -½ … ½ cells."""
     position = (level.to(tl.float32) + 0.5) * (cells / 256.0)
-    # Not beyond the outermost cells by more than half of one; a comparison keeps NaN, a minimum would not.
+    # Clamp to half a cell outside; a comparison keeps NaN, a minimum would not.
     position = tl.where(position > cells + 0.5, cells + 0.5, tl.where(position < -0.5, -0.5, position))
     cell = tl.minimum(tl.maximum(position, 0.0), cells - 0.5).to(tl.int32)
     return cell, position - cell.to(tl.float32) - 0.5
@@ -25,7 +25,7 @@ def _axis(level, cells: tl.constexpr):
 
 @triton.jit
 def _encode(rgb, channel_stride, mask, curvature, constant, linear, cells: tl.constexpr):
-    """Cell and φ of the pixels whose red levels are at ``rgb``."""
+    """Cell and φ of the pixels whose red levels are at the pointers ``rgb``."""
     r, fr = _axis(tl.load(rgb, mask, 0), cells)
     g, fg = _axis(tl.load(rgb + channel_stride, mask, 0), cells)
     b, fb = _axis(tl.load(rgb + 2 * channel_stride, mask, 0), cells)
@@ -77,8 +77,8 @@ def splat(
 ):  # fmt: skip
     """Add φ ⊗ v of every pixel to its cell. Programs: (pixels / (block·run), frames).
 
-    A lane takes ``run`` pixels in a row and adds neighbours of one cell before it touches memory: atomics to one
-    address wait for each other, and flat regions would otherwise send one for every pixel.
+    A lane takes ``run`` pixels in a row and sums neighbours of one cell before it writes: atomic additions to one
+    address are serialised, and uniform regions would otherwise need one for every pixel.
     """
     frame = tl.program_id(1)
     g = tl.load(group + frame) - first_group
@@ -145,13 +145,13 @@ def slice_(
 
 @triton.jit
 def _tf32(x):
-    """Round to the 10 bits that the matrix units read; they would cut the rest off, and the errors would add up."""
+    """Round to the 10 bits that the tensor cores read; they would truncate, and those errors would accumulate."""
     return ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
 
 
 @triton.jit
 def _split(i, stride, part: tl.constexpr):
-    """Where element i lies: runs of ``part`` elements, ``stride`` apart; one run where part is 0."""
+    """Offset of element i in runs of ``part`` elements that are ``stride`` apart; one run if part is 0."""
     if part:
         return i // part * stride + i % part
     else:

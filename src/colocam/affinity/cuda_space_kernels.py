@@ -1,8 +1,8 @@
 """The product with colour and space on rows of colour cells, as Triton kernels.
 
-Each spatial function needs moments of its own, too many to hold for every cell. So the pixels of a group are put in the
-order of their row (r, g), and a row's pixels are summed over b at once, in the matrix units: the cells themselves are
-never stored, and rows without a pixel cost nothing. Sums are (groups, cells, cells, 3, rank, R, channels), where 3 is
+Each spatial function needs its own moments, too many to store for every cell. So the pixels of a group are sorted by
+their row (r, g), and the pixels of a row are summed over b on the tensor cores: the cells themselves are never stored,
+and rows without a pixel take no time. Sums are (groups, cells, cells, 3, rank, R, channels), where 3 is
 constant, linear along r, linear along g, as in ``ColorBasis.matrices``.
 """
 
@@ -28,7 +28,7 @@ def _row(rgb, group, frame, p, mask, rgb_frame, rgb_channel, rgb_pixel, cells: t
 def count(
     rgb, group, counts, place, pixels, rgb_frame, rgb_channel, rgb_pixel, cells: tl.constexpr, block: tl.constexpr
 ):  # fmt: skip
-    """Count the pixels of each row, and number them: place (F, P) int32. Programs: (pixels / block, frames)."""
+    """Pixels of each row, and each pixel's index in its row, place (F, P). Programs: (pixels / block, frames)."""
     frame = tl.program_id(1)
     p = tl.program_id(0) * block + tl.arange(0, block)
     mask = p < pixels

@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import pad_sequence
 from colocam.affinity import engine
 from colocam.affinity.engine import Gaussian
 from colocam.errors import ColocamError
-from colocam.utils.finite import require_finite_on_cpu
+from colocam.utils.finite import require_finite
 
 
 def color_product(
@@ -36,7 +36,7 @@ def color_product(
         raise ColocamError(
             f"color_product: needs rgb (…, N, 3) and values (…, N, C), got {tuple(rgb.shape)} and {tuple(values.shape)}"
         )
-    require_finite_on_cpu("color_product", rgb=rgb, values=values)
+    require_finite("color_product", rgb=rgb, values=values)
     gaussian = Gaussian(float(sigma), float(tol))
     if sequences is not None:
         _require_indices(sequences)
@@ -78,7 +78,7 @@ def bilateral_product(
             "bilateral_product: needs rgb (B, 3, H, W) and values (B, C, H, W), "
             f"got {tuple(rgb.shape)} and {tuple(values.shape)}"
         )
-    require_finite_on_cpu("bilateral_product", rgb=rgb, values=values)
+    require_finite("bilateral_product", rgb=rgb, values=values)
     frames, (height, width) = len(rgb), rgb.shape[-2:]
     gaussian = Gaussian(float(sigma_rgb), float(tol), float(sigma_xy), (height, width))
     colors, flat, group = rgb.flatten(2), values.flatten(2), torch.arange(frames)

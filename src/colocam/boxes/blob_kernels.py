@@ -1,7 +1,8 @@
-"""Connected components by union-find as Triton kernels: two launches, exact for any shape, no word to the host.
+"""Connected components by union-find as Triton kernels: two launches, exact for any shape, without host transfers.
 
-``parent`` holds for every pixel of the batch the number of a pixel of its component that is no larger than its own; a
-root is its own parent. Two roots are united by an atomic minimum, which says whether somebody was quicker.
+``parent`` has, for every pixel of the batch, the index of a pixel of the same component that is not larger than its
+own; a root is its own parent. Two roots are united by an atomic minimum, whose result shows whether another thread
+changed the root first.
 """
 
 # A kernel is written in Triton's subset of Python, which has no type annotations.
@@ -14,7 +15,7 @@ import triton.language as tl
 
 @triton.jit
 def _root(parent, pixel):
-    """Follow the parents of each lane's pixel to the end. A parent that is read too late is still an ancestor."""
+    """Follow the parents of each lane's pixel to the root; an outdated parent is still an ancestor."""
     above = tl.load(parent + pixel)
     while tl.max((above != pixel).to(tl.int32), axis=0) > 0:
         pixel = above
@@ -24,7 +25,7 @@ def _root(parent, pixel):
 
 @triton.jit
 def unite(parent, mask, pixels, width, total, block: tl.constexpr):
-    """Unite each pixel with the one above it, once for every stretch over which two runs touch.
+    """Unite each pixel with the one above it, once for every stretch where two horizontal runs touch.
 
     On entry the parent of a pixel is the first of its horizontal run.
     """

@@ -1,4 +1,8 @@
-"""The largest blob of a mask and its bounding box, on whatever device the mask is."""
+"""The largest connected region of a mask and its bounding box, for pixel seeds, on the device of the mask.
+
+On a GPU the region is found by union-find kernels, so that the gradient-free part of a training step never waits for
+the host and can be recorded as a CUDA graph; ``colocam bench train`` compares this with OpenCV in host memory.
+"""
 
 from importlib.util import find_spec
 
@@ -13,12 +17,14 @@ _BLOCK = 256
 
 
 def largest_blob(mask: Tensor) -> Tensor:
-    """Keep the largest 4-connected component of each (B, H, W) bool mask; of equals, the first in reading order.
-
-    Union-find kernels find it on a GPU with Triton, OpenCV on the CPU.
-    """
+    """Keep the largest 4-connected region of each (B, H, W) bool mask; of equal ones, the first in reading order."""
     if mask.is_cuda and find_spec("triton") is not None:
         return _largest_on_gpu(mask)
+    return largest_blob_by_opencv(mask)
+
+
+def largest_blob_by_opencv(mask: Tensor) -> Tensor:
+    """:func:`largest_blob` in host memory, which makes the host wait for a GPU."""
     return torch.from_numpy(np.stack([_largest_on_cpu(one) for one in mask.cpu().numpy()])).to(mask.device)
 
 
@@ -47,16 +53,16 @@ def _largest_on_gpu(mask: Tensor) -> Tensor:
     mask = mask.contiguous()
     batch, height, width = mask.shape
     pixels, total = height * width, mask.numel()
-    numbers = torch.arange(total, dtype=torch.int32, device=mask.device).view_as(mask)
+    index = torch.arange(total, dtype=torch.int32, device=mask.device).view_as(mask)
     starts = mask & ~F.pad(mask, (1, 0))[..., :-1]
-    parent = torch.where(mask, torch.where(starts, numbers, 0).cummax(2).values, numbers)
+    parent = torch.where(mask, torch.where(starts, index, 0).cummax(2).values, index)
     roots = torch.empty_like(parent)
     programs = (-(-total // _BLOCK),)
     blob_kernels.unite[programs](parent, mask.view(torch.uint8), pixels, width, total, block=_BLOCK)
     blob_kernels.resolve[programs](parent, roots, total, block=_BLOCK)
     sizes = torch.zeros(total, dtype=torch.int64, device=mask.device)
     sizes.scatter_add_(0, roots.view(-1).long(), mask.view(-1).long())
-    # the largest, and of equals the first, as one number: no sort and no tie
+    # size and position in one number: the largest region wins, of equal ones the first
     ranked = sizes.view(batch, pixels) * pixels + torch.arange(pixels - 1, -1, -1, device=mask.device)
     largest = ranked.argmax(1) + torch.arange(batch, device=mask.device) * pixels
     return mask & (roots == largest[:, None, None])

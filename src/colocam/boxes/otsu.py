@@ -1,4 +1,4 @@
-"""Histograms of 8-bit maps, one by one or pooled, and Otsu's threshold."""
+"""Histograms of 8-bit maps and Otsu's threshold, for each map or for pooled maps."""
 
 import torch
 from torch import Tensor
@@ -24,8 +24,8 @@ def level_histogram(maps: Tensor, *, relative: bool = False) -> Tensor:
 
     Args:
         maps: (B, H, W), floats in 0–1 or uint8 levels.
-        relative: stretch the levels so that each map's maximum becomes 255, as thresholds relative to the maximum
-            see them; a map of zeros stays as it is.
+        relative: scale the levels so that the maximum of each map becomes 255, for thresholds relative to the maximum;
+            a map of zeros is not changed.
 
     Returns:
         (B, 256) int64 on the maps' device; rows may be summed and accumulated to pool maps.
@@ -43,14 +43,14 @@ def otsu_of_histogram(counts: Tensor) -> tuple[Tensor, Tensor]:
     """Level t that maximises the variance between the classes ``≤ t`` and ``> t``.
 
     With class weights w₀ + w₁ = 1 and means μ₀, μ₁ the variance is w₀·w₁·(μ₀ − μ₁)² = (μ·w₀ − m₀)² / (w₀·w₁), where m₀
-    is the first class's share of the mean μ. Among equals the lowest t counts.
+    is the first class's share of the mean μ. Of equal maxima the lowest t is chosen.
 
     Args:
         counts: (..., 256) pixels per level.
 
     Returns:
-        levels (...) int64 and defined (...) bool; without two different levels undefined, and then the level is that
-        of the only occupied bin (0 for no pixel at all).
+        levels (...) int64 and defined (...) bool. With fewer than two different levels there is no threshold; the level
+        is then that of the only occupied bin, or 0 without pixels.
     """
     counts = counts.double()
     total = counts.sum(-1, keepdim=True)
@@ -58,12 +58,12 @@ def otsu_of_histogram(counts: Tensor) -> tuple[Tensor, Tensor]:
     below = counts.cumsum(-1)
     above = total - below
     mass = (counts * level).cumsum(-1)
-    # Up to a constant the formula above, in whole numbers: exact to 2⁵³, so mirrored histograms tie as they should.
+    # The formula above times a constant, in whole numbers: exact to 2⁵³, so that equal variances compare as equal.
     difference = mass[..., -1:] * below - mass * total
     split = (below > 0) & (above > 0)
     between = torch.where(split, difference.square() / (below * above).clamp(min=1), -1.0)
     defined = split.any(-1)
     candidates = torch.where(defined[..., None], between == between.amax(-1, keepdim=True), counts > 0)
-    # argmax promises no order among equals, a minimum over indices does.
+    # argmax does not guarantee the first of equal maxima; a minimum over indices does.
     first = torch.where(candidates, level, 256.0).amin(-1)
     return first.where(first < 256, 0.0).long(), defined

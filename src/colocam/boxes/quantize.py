@@ -1,4 +1,4 @@
-"""Maps as 8-bit levels, the resolution at which the published protocol thresholds them; without torch for arrays."""
+"""Maps as 8-bit levels, at which the published protocol applies thresholds; arrays need no torch."""
 
 from typing import TYPE_CHECKING, TypeAlias, overload
 
@@ -23,8 +23,8 @@ def to_8bit(maps: Array) -> Levels: ...
 def to_8bit(maps: Maps) -> "Tensor | Levels":
     """Levels ⌊255·map⌋ of maps in 0–1, uint8, same shape and device; uint8 maps pass through.
 
-    Half-precision maps are widened first: 255·map has too few bits there. Values are not checked, since a look at
-    them would make a GPU wait.
+    Half-precision maps are converted to float32 first, since 255·map needs more bits. Values are not checked: on a GPU
+    that would make the host wait.
     """
     if isinstance(maps, np.ndarray):
         if maps.dtype == np.uint8:
@@ -50,10 +50,10 @@ def checked_levels(maps: Maps) -> Levels:
 
 def _check(maps: Maps, *, floating: bool) -> None:
     if maps.ndim != 3 or 0 in maps.shape[1:]:
-        raise ColocamError(f"maps must have the shape (frames, height, width), not {tuple(maps.shape)}")
+        raise ColocamError(f"maps must have shape (frames, height, width), got {tuple(maps.shape)}")
     if str(maps.dtype).removeprefix("torch.") == "uint8":
         return
     if not floating:
-        raise ColocamError(f"maps must be floats in 0–1 or uint8 levels, not {maps.dtype}")
+        raise ColocamError(f"maps must be floats in 0–1 or uint8 levels, got {maps.dtype}")
     if not bool(((maps >= 0) & (maps <= 1)).all()):
-        raise ColocamError("a map holds values outside 0–1 or not-a-numbers: normalise the maps first")
+        raise ColocamError("maps must be in 0–1 without NaN: normalise them first")

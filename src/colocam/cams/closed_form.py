@@ -1,12 +1,12 @@
 """CAM, Grad-CAM, Grad-CAM++ and LayerCAM of a classifier with average pooling and a linear head, in closed form.
 
-The classifier's logit of a class is ``y = Σ_k w_k mean(A_k) + b`` with the last feature map A, (K, h, w), and the
+The classifier's logit of a class is ``y = Σ_k w_k mean(A_k) + b`` with the last feature map A, (C, h, w), and the
 class's row w of the head. The gradient ``∂y/∂A_k = w_k / (h·w)`` is therefore known without a backward pass, and each
 map is one sum over channels.
 
-All functions take features (…, K, h, w) and one vector of channels (…, K) per map, and return (…, h, w). Leading
-dimensions broadcast: ``cam(features, weights[classes])`` maps one class per frame, ``cam(features[:, None], weights)``
-maps every class of every frame, (B, classes, h, w).
+All functions take features (B, C, h, w) and the channels' weights or gradient, (B, C), of one class per frame, and
+return (B, h, w). All but ``gradcam_pp`` also take (1, M, C), the same M classes in every frame, and return
+(B, M, h, w): ``cam(features, classifier.head.weight[None])`` is the CAM of every class.
 """
 
 import torch
@@ -19,10 +19,12 @@ def cam(features: Tensor, weights: Tensor) -> Tensor:
     Signed: positions that speak against the class are negative.
 
     Args:
-        features: A (…, K, h, w).
-        weights: w (…, K), the class's row of the head.
+        features: A (B, C, h, w).
+        weights: w (B, C) or (1, M, C), rows of the head.
     """
-    return torch.einsum("...khw,...k->...hw", features, weights)
+    if weights.dim() == 3:
+        return torch.einsum("bchw,mc->bmhw", features, weights[0])
+    return torch.einsum("bchw,bc->bhw", features, weights)
 
 
 def gradcam(features: Tensor, gradient: Tensor) -> Tensor:
@@ -32,8 +34,8 @@ def gradcam(features: Tensor, gradient: Tensor) -> Tensor:
     ``ω_k = Σ_ij A_k,ij · ∂y/∂A_k,ij / Σ_ij A_k,ij``, has the same ω and hence the same map.
 
     Args:
-        features: A (…, K, h, w).
-        gradient: ∂y/∂A_k (…, K), up to a positive factor, which scales the map.
+        features: A (B, C, h, w).
+        gradient: ∂y/∂A (B, C) or (1, M, C), up to a positive factor, which scales the map.
     """
     return cam(features, gradient).clamp(min=0)
 
@@ -42,8 +44,8 @@ def layercam(features: Tensor, gradient: Tensor) -> Tensor:
     """LayerCAM (Jiang et al., IEEE TIP 2021): ``M = ReLU( Σ_k ReLU(∂y/∂A_k) ⊙ A_k )``.
 
     Args:
-        features: A (…, K, h, w).
-        gradient: ∂y/∂A_k (…, K), up to a positive factor, which scales the map.
+        features: A (B, C, h, w).
+        gradient: ∂y/∂A (B, C) or (1, M, C), up to a positive factor, which scales the map.
     """
     return cam(features, gradient.clamp(min=0)).clamp(min=0)
 
@@ -61,9 +63,9 @@ def gradcam_pp(features: Tensor, weights: Tensor) -> Tensor:
     first derivative in the numerator of α; the second is Grad-CAM++'s.)
 
     Args:
-        features: A (…, K, h, w).
-        weights: w (…, K), the class's row of the head.
+        features: A (B, C, h, w).
+        weights: w (B, C), rows of the head.
     """
-    denominator = 2 + weights * features.mean(dim=(-2, -1))
+    denominator = 2 + weights * features.mean(dim=(2, 3))
     importance = weights.clamp(min=0) / denominator.masked_fill(denominator == 0, torch.inf)
     return cam(features, importance).clamp(min=0)

@@ -99,7 +99,9 @@ def _open_clip_es(config: "Config", tags: Sequence[str], device: torch.device) -
 
     clip = config.clip
     if clip.model is None:
-        raise ColocamError("cam: clip-es needs a checkpoint: set clip.model to a folder or a name (docs/clip-es.md)")
+        raise ColocamError(
+            "cam: clip-es needs a checkpoint: set clip.model to a folder or a name (docs/guide/clip-es.md)"
+        )
     clip_es = ClipES.load(
         clip.model,
         clip.names or tags,

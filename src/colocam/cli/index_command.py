@@ -62,7 +62,8 @@ def _parameter(one: Parameter) -> Parameter:
     """Turn texts in ``Annotated`` into help, and those that begin with ``--`` into further names of the option."""
     positional = one.default is Parameter.empty and one.kind is not Parameter.KEYWORD_ONLY
     stated = (Path if positional else str) if one.annotation is Parameter.empty else one.annotation
-    kind, *texts = get_args(stated) if hasattr(stated, "__metadata__") else (stated,)
+    kind, *metadata = get_args(stated) if hasattr(stated, "__metadata__") else (stated,)
+    texts = [text for text in metadata if isinstance(text, str)]
     names = [text for text in texts if text.startswith("--")]
     help_ = " ".join(text for text in texts if text not in names) or None
     if positional:

@@ -1,4 +1,4 @@
-"""Learn: the demonstration, and training on one's own videos."""
+"""The commands that train: ``demo`` on videos that it generates, ``train`` on the user's own."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,13 +11,15 @@ from colocam.utils.progress import say
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the videos and the run.")] = Path("demo"),
-    seed: Annotated[int, typer.Option(help="Seed of the training; the videos stay the same.")] = 0,
-    world_seed: Annotated[int, typer.Option(help="Seed of the videos; no setting was chosen on world 1.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the training; it does not change the videos.")] = 0,
+    world_seed: Annotated[
+        int, typer.Option(help="Seed of the videos. The default settings were not tuned on the videos of seed 1.")
+    ] = 1,
     *,
-    videos_only: Annotated[bool, typer.Option("--videos-only", help="Make the tagged videos and stop.")] = False,
+    videos_only: Annotated[bool, typer.Option("--videos-only", help="Generate the tagged videos and stop.")] = False,
     overrides: Overrides = None,
 ) -> None:
-    """Make a small world of tagged videos, train on its tags, evaluate, and write a report."""
+    """Generate tagged videos, train on their tags, evaluate, and write a report: a test of the whole method."""
     from colocam.lab.demo import run_demo
 
     run_demo(out, seed=seed, world_seed=world_seed, videos_only=videos_only, overrides=overrides or [])
@@ -25,7 +27,7 @@ def demo(
 
 def train(
     videos: Annotated[Path, typer.Argument(help="Folder VIDEOS/<tag>/…, or a CSV or parquet manifest.")],
-    out: Annotated[Path, typer.Option(help="Run folder; the same command continues an interrupted run.")],
+    out: Annotated[Path, typer.Option(help="Run folder. The same command continues an interrupted run.")],
     preset: Preset = "cpu",
     config: ConfigFile = None,
     overrides: Overrides = None,
@@ -33,16 +35,17 @@ def train(
     frames: Frames = None,
     device: Device = None,
     test_boxes: Annotated[
-        Path | None, typer.Option(help="Then measure on the test videos with these true boxes, and write the report.")
+        Path | None,
+        typer.Option(help="CSV file of true boxes: after training, evaluate on the test videos and write the report."),
     ] = None,
 ) -> None:
-    """Train both stages on tagged videos."""
+    """Train a model on videos with one tag each. Ctrl-C stops it; the same command continues."""
     from colocam.config import load_config
     from colocam.errors import ColocamError
     from colocam.training import train as run_training
 
     chosen = load_config(preset, config, overrides or [])
-    if test_boxes is not None and not test_boxes.is_file():  # not found out after hours
+    if test_boxes is not None and not test_boxes.is_file():  # before training, not hours later
         raise ColocamError(f"--test-boxes {test_boxes}: there is no such file")
     run = run_training(videos, out, chosen, boxes=boxes, frames=frames, device=device)
     if test_boxes is not None:

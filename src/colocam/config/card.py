@@ -1,4 +1,4 @@
-"""The card of a trained model: what must be known of it beside its weights. Read without torch."""
+"""The card of a trained model: everything besides its weights. Read without torch."""
 
 import json
 
@@ -8,22 +8,22 @@ from colocam.config import Backbone, ColorMean
 from colocam.errors import ColocamError
 
 FORMAT = 2
-"""Raised whenever a number in a card changes its meaning (2: presence is read from peaks)."""
+"""Increased whenever a value in a card changes its meaning (2: presence is computed from peaks)."""
 
 
 class Card(BaseModel):
-    """What a model is: enough to rebuild the network and to read its maps.
+    """Everything that is needed to rebuild the network and to use its maps.
 
     Attributes:
         tags: names of the classes in the order of the logits.
         size: side of the square input in pixels.
-        threshold: τ, relative to each map's maximum, that was chosen when the model was trained.
-        threshold_from: how τ was chosen: ``tags-only`` or ``validation`` boxes.
-        method: colocam, fcam or tcam.
-        presence: slope and offset that turn the peak of a class's activation map into evidence
-            (:mod:`colocam.temporal.presence`); None where nothing was calibrated.
-        color_mean: whose colours complete the maps, ``off``, ``frame`` or ``clip``; τ was chosen on such maps.
-        focus: whether they are drawn towards the class (:mod:`colocam.maps.focus`); likewise.
+        threshold: τ, relative to each map's maximum, chosen in training.
+        threshold_from: how τ was chosen: ``tags-only``, or ``validation`` for boxes of validation videos.
+        method: name in ``METHODS``.
+        presence: slope and offset of the log-odds of presence as a function of the CAM's peak
+            (:mod:`colocam.temporal.presence`); None: not calibrated.
+        color_mean: post-processing by colour, ``off``, ``frame`` or ``clip``; τ was chosen on such maps.
+        focus: post-processing by the class's CAM (:mod:`colocam.maps.focus`); τ was chosen on such maps.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -45,7 +45,7 @@ def parse_card(text: str, origin: str, remedy: str = "train again or restore the
     """Read a card from its JSON; errors name ``origin`` and the ``remedy``."""
     try:
         values = json.loads(text)
-        if (found := values["format"]) != FORMAT:  # first of all, since another format may have other keys
+        if (found := values["format"]) != FORMAT:  # first, since another format may have other keys
             raise ColocamError(
                 f"{origin} has format {found}, this colocam reads {FORMAT}: update colocam or train again"
             )

@@ -1,7 +1,8 @@
 """The configuration of a run: one :class:`Config` of typed sections. The text below each key says what it does."""
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -9,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from colocam.config.explain import explain
 from colocam.config.methods import METHODS
-from colocam.errors import suggest
+from colocam.config.registered import require_registered
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -162,18 +163,11 @@ class Losses(Section):
     @field_validator("extra")
     @classmethod
     def _registered(cls, extra: dict[str, float]) -> dict[str, float]:
-        if not extra:
-            return extra
-        from colocam.losses import LOSSES  # noqa: PLC0415 - needs torch
-
-        own = ("seeds", "crf", "size", "coloc")
+        own = {"seeds", "crf", "size", "coloc"}
         for name in extra:
             if name in own:
-                raise ValueError(f"losses.extra must not hold '{name}', which has a key or a weight of its own")
-            if name not in LOSSES:
-                known = [other for other in LOSSES if other not in own]
-                remedy = suggest(name, known) if known else ": register it in colocam.losses.LOSSES first"
-                raise ValueError(f"losses.extra: no loss '{name}'{remedy}")
+                raise ValueError(f"losses.extra must not hold '{name}', which has a weight of its own: leave it out")
+            require_registered("losses.extra", name, "LOSSES", own)
         return extra
 
 
@@ -240,17 +234,17 @@ class Config(Section):
     @field_validator("cam")
     @classmethod
     def _cam_registered(cls, cam: str) -> str:
-        from colocam.cams import CAMS  # noqa: PLC0415 - needs torch
-
-        return _registered("cam", cam, CAMS)
+        return require_registered("cam", cam, "CAMS")
 
     @model_validator(mode="after")
     def _methods_trainable(self) -> "Config":
         if len(set(self.methods)) != len(self.methods):
             raise ValueError(f"methods must be distinct, not {list(self.methods)}")
         for name in self.methods:
+            if not re.fullmatch(r"\w[\w.+-]*", name) or name in {"classifier", "frames", "report"}:
+                raise ValueError(f"methods: '{name}' cannot be a folder in the run folder: choose another name")
             try:
-                self.stage2(_registered("methods", name, METHODS))
+                self.stage2(require_registered("methods", name, "METHODS"))
             except ValidationError as error:
                 fault = explain(error, LocalizerStage)
                 raise ValueError(f"the settings of METHODS['{name}'] do not fit 'localizer': {fault}") from error
@@ -274,9 +268,3 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
         old = merged.get(key)
         merged[key] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return merged
-
-
-def _registered(key: str, name: str, registry: Iterable[str]) -> str:
-    if name not in (known := list(registry)):
-        raise ValueError(f"'{key}' names '{name}', which is not registered{suggest(name, known)}")
-    return name

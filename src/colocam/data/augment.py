@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-def draw_crops(batch: int, side: int, size: int, generator: torch.Generator) -> Tensor:
+def sample_crops(batch: int, side: int, size: int, generator: torch.Generator) -> Tensor:
     """Sample uniform crops of ``size`` from ``side`` pixels: (B, 3) int64, first row, first column, mirrored or not."""
     span = side - size + 1
     corners = torch.randint(span, (batch, 2), generator=generator)
@@ -31,7 +31,7 @@ def whole(frames: Tensor, size: int) -> Tensor:
     return F.interpolate(frames, size=(size, size), mode="bilinear", antialias=True)
 
 
-def draw_jitter(batch: int, strength: float, generator: torch.Generator) -> Tensor:
+def sample_jitter(batch: int, strength: float, generator: torch.Generator) -> Tensor:
     """Sample (B, 3) factors of brightness, contrast and saturation, uniform in 1 ± strength."""
     return 1 + strength * (2 * torch.rand((batch, 3), generator=generator) - 1)
 

@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from colocam.affinity import engine, graphs
 from colocam.errors import ColocamError
-from colocam.utils.finite import require_finite_on_cpu
+from colocam.utils.finite import require_finite
 
 
 class Weights(NamedTuple):
@@ -59,7 +59,7 @@ def weighted_energy(
         )
     if frames.requires_grad:
         raise ColocamError(f"{name}: frames must not require a gradient; pass frames.detach()")
-    require_finite_on_cpu(name, frames=frames, maps=maps)
+    require_finite(name, frames=frames, maps=maps)
     value: Tensor = _WeightedEnergy.apply(maps, frames, group, groups, gaussian, weights)
     return value
 

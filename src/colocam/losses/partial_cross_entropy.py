@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from colocam.errors import ColocamError
-from colocam.utils.finite import require_finite_on_cpu
+from colocam.utils.finite import require_finite
 
 IGNORE = 255
 
@@ -22,7 +22,7 @@ class PartialCrossEntropy(nn.Module):
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Logits (B, 2, H, W), labels (B, H, W) int64 (0 background, 1 foreground, 255 unlabelled) → scalar."""
-        require_finite_on_cpu("PartialCrossEntropy", logits=logits)
+        require_finite("PartialCrossEntropy", logits=logits)
         if labels.is_cpu and not bool(((labels == 0) | (labels == 1) | (labels == IGNORE)).all()):
             raise ColocamError(
                 f"PartialCrossEntropy: labels must be 0 (background), 1 (foreground) or {IGNORE} (unlabelled), "

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from colocam.errors import ColocamError
-from colocam.utils.finite import require_finite_on_cpu
+from colocam.utils.finite import require_finite
 
 
 def extended_log_barrier(f: Tensor, t: float) -> Tensor:
@@ -43,7 +43,7 @@ class SizeConstraint(nn.Module):
 
     def forward(self, maps: Tensor, epoch: int = 0) -> Tensor:
         """Maps (B, H, W) foreground probability, epoch from 0 → scalar."""
-        require_finite_on_cpu("SizeConstraint", maps=maps)
+        require_finite("SizeConstraint", maps=maps)
         t = min(self.start * self.growth**epoch, self.maximum)
         s = maps if maps.dtype == torch.float64 else maps.float()
         foreground = s.sum((1, 2))

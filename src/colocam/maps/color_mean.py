@@ -2,7 +2,7 @@
 
 M_i = (W S)_i / (W 1)_i with W_ij = exp(-|c_i - c_j|² / 2σ²) over all pixels i, j of a sequence. It is the idea of
 eq. 4, the same colour lights up the same way wherever the object moved, without training: a map that found half of an
-object, or found it in half of the frames, is completed by the pixels of its colours (docs/colour-mean.md).
+object, or found it in half of the frames, is completed by the pixels of its colours (docs/method/colour-mean.md).
 """
 
 from typing import TYPE_CHECKING

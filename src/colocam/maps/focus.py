@@ -7,7 +7,7 @@ where. With A the class's LayerCAM at the resolution of the features, scaled to 
     F = G A / max(G A),      S' = F ⊙ M(F ⊙ S),
 
 where M completes a map by colour (:mod:`colocam.maps.color_mean`), or is the identity; S' is then scaled back to the
-maximum that S had (docs/focus.md).
+maximum that S had (docs/method/focus.md).
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Networks without their training: classifier g, localizer f, and the file a trained model lives in."""
+"""The networks: classifier g, decoder f, both together as the localizer, and the files of a trained model."""
 
 from colocam.models.classifier import Classification, Classifier
 from colocam.models.encoder import Encoder

@@ -1,4 +1,4 @@
-"""Classifier g: encoder, global average pooling and a linear layer. Pr(k | X) = softmax(g(X))_k."""
+"""The classifier g: encoder, global average pooling and a linear layer. Pr(k | X) = softmax(g(X))_k."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,11 @@ from colocam.models.encoder import Encoder
 
 
 class Classification(NamedTuple):
-    """What one pass of the classifier yields.
+    """Output of the classifier.
 
     Attributes:
         logits: (B, K).
-        features: the encoder's maps, finest first; the last is what the CAM is read from.
+        features: the encoder's feature maps [(B, C_i, h_i, w_i)], finest first.
     """
 
     logits: Tensor
@@ -21,7 +21,7 @@ class Classification(NamedTuple):
 
 
 class Classifier(nn.Module):
-    """Frames → logits of the tags, and the features behind them."""
+    """Frames → logits of the tags, and the encoder's features."""
 
     def __init__(self, backbone: Backbone, classes: int) -> None:
         super().__init__()

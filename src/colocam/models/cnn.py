@@ -1,4 +1,4 @@
-"""Any convolutional network of timm: a feature map per scale, with strides removed for finer class activation maps."""
+"""Any convolutional network of timm: a feature map per scale, with strides removed for finer CAMs."""
 
 from itertools import cycle
 
@@ -14,7 +14,7 @@ from colocam.models.weights import load_weights, plain
 
 
 def build_cnn(backbone: Backbone) -> Trunk:
-    """Feature maps of a network, at most ``backbone.output_stride`` pixels of the frame per cell."""
+    """Build the network; its last map has ``backbone.output_stride`` frame pixels per cell."""
     stride = {} if backbone.output_stride == 32 else {"output_stride": backbone.output_stride}
     network = create(backbone, features_only=True, **stride)
     info = network.feature_info
@@ -32,7 +32,7 @@ def build_cnn(backbone: Backbone) -> Trunk:
 
 
 class ChannelsFirst(nn.Module):
-    """A network whose maps are (B, H, W, C), as Swin's are, with (B, C, H, W) in their place."""
+    """Permutes feature maps (B, H, W, C), as Swin returns them, to (B, C, H, W)."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -44,12 +44,12 @@ class ChannelsFirst(nn.Module):
 
 
 def _remove_dilation(network: nn.Module) -> None:
-    """Undo what timm puts in place of a removed stride: the published networks have none of it.
+    """Undo what timm does when it removes a stride; the published networks do not do it.
 
-    These are dilations, and, in shortcuts that average before they stride (ResNet-D), a 2×2 mean with stride 1: it
-    looks half a cell down and right, so that class activation maps would lie up and left of the object. A 2×2
-    convolution (ConvNeXt) cannot be left out; padded by one cell on all sides, and the next one by none, it is centred,
-    too: the map between them has one row and one column more.
+    timm adds dilation. In shortcuts that average before they stride (ResNet-D) it leaves a 2×2 mean with stride 1,
+    which is centred half a cell down and right of its cell, so that CAMs would be shifted up and left; it is removed. A
+    2×2 convolution (ConvNeXt) cannot be removed. One is padded by one cell on all sides and the next one by none, which
+    centres both; the map between them has one more row and column.
     """
     padding = cycle((1, 0))
     for name, module in list(network.named_modules()):
@@ -58,7 +58,7 @@ def _remove_dilation(network: nn.Module) -> None:
         elif isinstance(module, nn.Conv2d) and module.kernel_size == (2, 2) and module.stride == (1, 1):
             bias = module.bias is not None
             conv = nn.Conv2d(module.in_channels, module.out_channels, 2, padding=next(padding), bias=bias)
-            conv.load_state_dict(module.state_dict())  # a Conv2dSame would pad as it likes
+            conv.load_state_dict(module.state_dict())  # a Conv2dSame would choose its own padding
             network.set_submodule(name, conv)
         elif isinstance(module, nn.Conv2d) and module.dilation != (1, 1):
             module.padding = tuple(side // 2 for side in module.kernel_size)
@@ -66,7 +66,7 @@ def _remove_dilation(network: nn.Module) -> None:
 
 
 def move_strides(network: nn.Module, name: str) -> None:
-    """From the 3×3 convolution of each residual bottleneck to the 1×1 before it: version 1 of ResNet."""
+    """Move the stride of each residual bottleneck from its 3×3 convolution to its first 1×1 (ResNet version 1)."""
     blocks = [module for module in network.modules() if isinstance(module, Bottleneck)]
     if not blocks:
         raise ColocamError(
@@ -77,10 +77,10 @@ def move_strides(network: nn.Module, name: str) -> None:
 
 
 def _after(network: nn.Module, module: str) -> tuple[str, ...]:
-    """Names of the parameters behind those of a module, or of its parent where it has none."""
+    """Names of the parameters after those of a module, or of its parent if it has none."""
     names = [name for name, _ in network.named_parameters()]
     inside: list[int] = []
     while module and not inside:
-        inside = [place for place, name in enumerate(names) if plain(name).startswith(plain(module) + ".")]
+        inside = [index for index, name in enumerate(names) if plain(name).startswith(plain(module) + ".")]
         module = module.rpartition(".")[0]
     return tuple(names[max(inside) + 1 :]) if inside else ()

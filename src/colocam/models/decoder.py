@@ -1,4 +1,4 @@
-"""The decoder f: feature maps → two maps at the frame's resolution, background and foreground, before the softmax."""
+"""The decoder f: feature maps → logits of background and foreground at the frame's resolution."""
 
 from itertools import pairwise
 
@@ -14,21 +14,25 @@ from colocam.models.vit import Vit
 
 
 def make_decoder(encoder: Encoder, channels: tuple[int, ...]) -> "UNet | TokenHead":
-    """The decoder that suits a backbone, with ``channels`` of its blocks, deepest first."""
+    """Build the decoder that fits the encoder's backbone; ``channels`` are those of its blocks, deepest first."""
     match encoder.network:
         case Vit():
             return TokenHead(encoder.channels[-1], channels)
-        case Vgg():  # the published count has a centre, which the U-Net's library gives to VGG alone
+        case Vgg():  # the published number of parameters includes a centre block, which smp adds to VGG alone
             return UNet(encoder.channels, channels, centre=True)
         case _:
             return UNet(encoder.channels, channels)
 
 
 class UNet(nn.Module):
-    """A U-Net's expanding half on convolutional features, with a 3×3 head of two maps.
+    """The expanding half of a U-Net on convolutional features, with a 3×3 convolution to two maps.
 
-    With one block fewer than there are feature maps it ends at the finest of them, and its maps are resized: half the
-    time of a step on a CPU. With a ``centre`` the deepest features pass two more convolutions first.
+    Args:
+        encoder_channels: of the feature maps, finest first.
+        channels: of the blocks, deepest first: one per feature map, or one fewer. With one fewer, the decoder ends at
+            the resolution of the finest feature map and its output is resized, which halves the time of a step on a
+            CPU.
+        centre: the deepest features first pass two more convolutions.
     """
 
     def __init__(self, encoder_channels: list[int], channels: tuple[int, ...], *, centre: bool = False) -> None:
@@ -45,7 +49,7 @@ class UNet(nn.Module):
         self.to(memory_format=torch.channels_last)
 
     def forward(self, frames: Tensor, features: list[Tensor]) -> Tensor:
-        """Frames (B, 3, H, W), for their size alone, and features, finest first → (B, 2, H, W)."""
+        """Frames (B, 3, H, W), of which only the size is used, and features, finest first → (B, 2, H, W)."""
         logits: Tensor = self.head(self.unet([frames, *features]))
         return F.interpolate(logits, size=frames.shape[2:], mode="bilinear", align_corners=False)
 
@@ -53,8 +57,8 @@ class UNet(nn.Module):
 class TokenHead(nn.Module):
     """Localisation head of a transformer: bilinear upsampling and a 3×3 convolution, block by block.
 
-    Of n blocks the last works at the frame's resolution, the one before it at half of it, and so on: four double the
-    resolution each on patches of 14 or 16 pixels; a fifth, in front, works on the tokens' own grid.
+    The last block works at the frame's resolution, the one before it at half of it, and so on, but not below the
+    tokens' own grid: with patches of 14 or 16 pixels, four blocks double the resolution each.
     """
 
     def __init__(self, tokens: int, channels: tuple[int, ...]) -> None:
@@ -67,7 +71,7 @@ class TokenHead(nn.Module):
         self.to(memory_format=torch.channels_last)
 
     def forward(self, frames: Tensor, features: list[Tensor]) -> Tensor:
-        """Frames (B, 3, H, W), for their size alone, and tokens [(B, C, h, w)] → (B, 2, H, W)."""
+        """Frames (B, 3, H, W), of which only the size is used, and tokens [(B, C, h, w)] → (B, 2, H, W)."""
         x = features[-1]
         for halvings, block in zip(reversed(range(len(self.blocks))), self.blocks, strict=True):
             size = [max(now, side >> halvings) for now, side in zip(x.shape[2:], frames.shape[2:], strict=True)]

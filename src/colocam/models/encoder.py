@@ -1,4 +1,4 @@
-"""The encoder: frames → feature maps of the backbone that the configuration names."""
+"""The encoder: frames → feature maps of the configured backbone."""
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,7 @@ class Encoder(nn.Module):
 
     Attributes:
         channels: channels of each feature map, finest first.
-        backbone: what rebuilds this network without its initial weights, wherever timm may move its defaults.
+        backbone: settings that rebuild this network without initial weights, independent of timm's defaults.
     """
 
     def __init__(self, backbone: Backbone) -> None:
@@ -40,7 +40,7 @@ class Encoder(nn.Module):
         return features
 
     def last_stage(self) -> list[nn.Parameter]:
-        """Parameters behind the last but one map."""
+        """Parameters after the last but one feature map."""
         return [p for name, p in self.network.named_parameters() if name.startswith(self._last_stage)]
 
 

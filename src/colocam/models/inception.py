@@ -4,8 +4,8 @@ At output stride 8 and 224²: 29×29×1024 features, 25.49 M parameters with ten
 128, 64, 32, 16 on the maps of 1024, 768 (Mixed_6e), 288 (Mixed_5d), 80 (Conv2d_3b) and 64 channels (Conv2d_2b) adds
 5.70 M: together the published 31.20 M.
 
-The paddings do not show in these numbers. Here every layer of the stem is padded, and its pools cover the last row, so
-that 29 cells lie evenly over 224 pixels, the outer ones centred on the frame's edge.
+The number of parameters does not determine the paddings. Here every layer of the stem is padded and its pools include
+the last row, so that 29 cells are spread evenly over 224 pixels, with the outer cells centred on the frame's edge.
 """
 
 import torch
@@ -19,7 +19,7 @@ from colocam.models.weights import load_weights
 
 WIDTH = 1024
 SKIPS = {"Conv2d_2b_3x3": 64, "Conv2d_3b_1x1": 80, "Mixed_5d": 288, "Mixed_6e": 768}
-"""Layers whose output the decoder sees, and its channels."""
+"""Layers whose output goes to the decoder, and its channels."""
 
 
 class Inception(nn.Module):
@@ -55,7 +55,7 @@ class Inception(nn.Module):
 
 
 class Mixed6a(nn.Module):
-    """InceptionV3's block of that name, padded, with any stride."""
+    """The block Mixed_6a of InceptionV3, padded, with any stride."""
 
     def __init__(self, block: InceptionB, stride: int) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Mixed6a(nn.Module):
 
 
 def build_inception(backbone: Backbone) -> Trunk:
-    """InceptionV3 with the weights of any of its tags."""
+    """Build InceptionV3 with any of timm's weights for it."""
     if backbone.output_stride == 32:
         raise ColocamError(f"'{backbone.name}' ends at stride 16 here: set backbone.output_stride to 8 or 16")
     layers = dict(create(backbone).named_children())

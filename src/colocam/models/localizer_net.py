@@ -1,4 +1,4 @@
-"""Localizer: the frozen classifier with a decoder f on its features, S = softmax(f(X))."""
+"""The localizer: the frozen classifier and a decoder f on its features, S = softmax(f(X))."""
 
 from typing import NamedTuple
 
@@ -12,13 +12,13 @@ from colocam.models.decoder import make_decoder
 
 
 class MapsAndLogits(NamedTuple):
-    """What one pass of the localizer yields.
+    """Output of the localizer.
 
     Attributes:
         class_logits: (B, K).
-        map_logits: (B, 2, H, W): background and foreground at the frame's resolution, before the softmax.
-        peaks: (B, K), the largest value of each class's activation map; presence is read from it.
-        activations: (B, K, h, w), LayerCAM of each class at the resolution of the features; maps are focused by it.
+        map_logits: (B, 2, H, W) of background and foreground, at the frame's resolution.
+        peaks: (B, K), the maximum of each class's CAM, for presence.
+        activations: (B, K, h, w), LayerCAM of each class at the resolution of the features, times h·w, for focus.
     """
 
     class_logits: Tensor
@@ -28,7 +28,7 @@ class MapsAndLogits(NamedTuple):
 
 
 class LocalizerNet(nn.Module):
-    """Frames → class logits and map logits in one pass; only the decoder learns."""
+    """Frames → class logits and map logits in one pass; only the decoder is trained."""
 
     def __init__(self, classifier: Classifier, channels: tuple[int, ...]) -> None:
         super().__init__()
@@ -36,17 +36,17 @@ class LocalizerNet(nn.Module):
         self.decoder = make_decoder(classifier.encoder, channels)
 
     def train(self, mode: bool = True) -> "LocalizerNet":  # noqa: FBT001, FBT002 - torch's own signature
-        """Switch the decoder alone: a frozen classifier keeps its batch-norm statistics, too."""
+        """Set the mode of the decoder alone: a frozen classifier also keeps its batch-norm statistics."""
         super().train(mode)
         self.classifier.eval()
         return self
 
     def forward(self, frames: Tensor) -> MapsAndLogits:
-        """(B, 3, H, W) RGB in 0–255 → class logits (B, K), map logits (B, 2, H, W), and what the CAMs say."""
+        """(B, 3, H, W) RGB in 0–255 → class logits, map logits, and the CAMs of every class."""
         with torch.no_grad():
             logits, features = self.classifier(frames)
-            last, weights = features[-1][:, None], self.classifier.head.weight  # broadcast to every class
-            peaks, activations = cam(last, weights).amax(dim=(2, 3)), layercam(last, weights)
+            last, every_class = features[-1], self.classifier.head.weight[None]
+            peaks, activations = cam(last, every_class).amax(dim=(2, 3)), layercam(last, every_class)
         return MapsAndLogits(logits, self.decoder(frames, features), peaks, activations)
 
 
@@ -64,5 +64,5 @@ def check_frames(net: Classifier | LocalizerNet, side: int) -> None:
 
 
 def foreground(map_logits: Tensor) -> Tensor:
-    """S¹ of (B, 2, H, W) logits: softmax over two maps, which is a sigmoid of their difference. (B, H, W)."""
+    """(B, 2, H, W) logits → (B, H, W) foreground probability S¹: a softmax of two is a sigmoid of the difference."""
     return torch.sigmoid(map_logits[:, 1].float() - map_logits[:, 0].float())

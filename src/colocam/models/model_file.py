@@ -1,7 +1,7 @@
-"""A trained model on disk: ``model.safetensors`` with the weights, ``model.json`` with all else it needs.
+"""A trained model on disk: ``model.safetensors`` with the weights, ``model.json`` with its card.
 
-Kernels and matrices are stored in float16, half the bytes; statistics of batch norms, which may be large or tiny, and
-biases are not.
+Kernels and matrices are stored in float16, which halves the file; biases and the statistics of batch norms, which may
+be too large or too small for it, in float32.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Model:
 
 
 def save_model(folder: Path, model: Model) -> None:
-    """Write both files; the card comes last, so a folder with a card is whole."""
+    """Write both files, the card last: a folder with a card is complete."""
     card = folder / "model.json"
     card.unlink(missing_ok=True)
     weights = {name: _stored(value) for name, value in model.net.state_dict().items()}
@@ -39,13 +39,13 @@ def save_model(folder: Path, model: Model) -> None:
 
 
 def load_model(folder: Path) -> Model:
-    """Open a trained model on the CPU, in evaluation mode."""
+    """Read a trained model onto the CPU, in evaluation mode."""
     path = folder / "model.json"
     if not path.is_file():
         raise ColocamError(f"no trained model in {folder} (model.json is missing): finish 'colocam train' first")
     try:
         text = path.read_text(encoding="utf-8")
-    except ValueError:  # not even text
+    except ValueError:  # not UTF-8
         text = ""
     card = parse_card(text, str(path))
     backbone = card.backbone.model_copy(update={"pretrained": False, "weights": None})
@@ -59,6 +59,6 @@ def load_model(folder: Path) -> Model:
 
 
 def _stored(weight: Tensor) -> Tensor:
-    """Kernels in half precision, where it can hold them."""
+    """Kernels and matrices in float16, unless a value overflows."""
     half = weight.half()
     return half if weight.dim() > 1 and weight.is_floating_point() and bool(half.isfinite().all()) else weight

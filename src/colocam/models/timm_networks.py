@@ -1,4 +1,4 @@
-"""Networks of timm by name: built, or refused in one line."""
+"""Build networks of timm by name, with errors of one line."""
 
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -11,12 +11,13 @@ from colocam.errors import ColocamError, first_line
 
 
 class Trunk(NamedTuple):
-    """What every kind of backbone gives to the encoder.
+    """A backbone, as the encoder uses it.
 
     Attributes:
         network: normalised frames (B, 3, H, W) → feature maps [(B, C_i, H_i, W_i)], finest first.
         channels: C_i.
-        last_stage: how the names of the parameters behind the last but one map begin; they learn faster in stage 1.
+        last_stage: prefixes of the names of the parameters after the last but one map; stage 1 trains them with a
+            higher learning rate.
     """
 
     network: nn.Module
@@ -25,7 +26,7 @@ class Trunk(NamedTuple):
 
 
 def create(backbone: Backbone, **arguments: Any) -> Any:  # noqa: ANN401 - timm's networks have no common type
-    """A network of timm with ``arguments`` and the user's own; timm loads its weights unless a local file will."""
+    """Build a network of timm with ``arguments`` and ``backbone.args``; a file of weights replaces the download."""
     name, download = backbone.name, backbone.pretrained and backbone.weights is None
     arguments = {**arguments, **backbone.args}
     try:
@@ -42,7 +43,7 @@ def create(backbone: Backbone, **arguments: Any) -> Any:  # noqa: ANN401 - timm'
 
 
 def keeps_its_strides(backbone: Backbone) -> str:
-    """The error of a network whose strides cannot be removed."""
+    """Error message of a network whose strides cannot be removed."""
     return (
         f"timm's '{backbone.name}' cannot be built with backbone.output_stride {backbone.output_stride}: "
         "set it to 32, or choose a network whose strides can be removed (resnet50, convnext_tiny, …)"
@@ -50,7 +51,7 @@ def keeps_its_strides(backbone: Backbone) -> str:
 
 
 def family(name: str) -> str:
-    """The module of timm that a network comes from, e.g. ``resnet`` of resnet50.a1_in1k."""
+    """The module of timm that defines a network, e.g. ``resnet`` for resnet50.a1_in1k."""
     if not timm.is_model(name):
         near = get_close_matches(name, timm.list_models(), n=3, cutoff=0.4)
         remedy = f"did you mean {', '.join(near)}?" if near else "timm.list_models() lists all"
@@ -59,7 +60,7 @@ def family(name: str) -> str:
 
 
 def normalisation(backbone: Backbone) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and deviation of RGB in 0–1 that the network expects: the user's, or what timm states for its weights."""
+    """Mean and standard deviation of RGB in 0–1: those of the configuration, or what timm states for the network."""
     stated = timm.get_pretrained_cfg(backbone.name)
     mean, std = (stated.mean, stated.std) if stated else (None, None)
     mean, std = backbone.mean or mean, backbone.std or std
@@ -69,7 +70,7 @@ def normalisation(backbone: Backbone) -> tuple[tuple[float, ...], tuple[float, .
 
 
 def convolution(into: int, out: int) -> nn.Conv2d:
-    """A 3×3 convolution that no weights file has, drawn as He et al. propose in front of a ReLU."""
+    """A new 3×3 convolution, initialised for a following ReLU (He et al., 2015)."""
     layer = nn.Conv2d(into, out, 3, padding=1)
     nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
     assert layer.bias is not None

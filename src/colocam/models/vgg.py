@@ -1,4 +1,4 @@
-"""VGG as published for CAMs: without its last pools and fully connected layers, one more convolution to 1024 channels.
+"""VGG as published for CAMs: without its last pools and fully connected layers, plus a convolution to 1024 channels.
 
 VGG16 at output stride 8 and 224²: 28×28×1024 features, 19.44 M parameters with ten classes. A U-Net with a centre block
 and the channels 256, 128, 64 on the maps below the frame's own resolution (1024, 256 and 128 channels) adds 23.12 M:
@@ -15,13 +15,13 @@ WIDTH = 1024
 
 
 class Vgg(nn.Module):
-    """The convolutions of VGG with the pools that ``output_stride`` leaves (8: three, 16: four, 32: five)."""
+    """The convolutions of VGG with the pools that ``output_stride`` needs (8: three, 16: four, 32: five)."""
 
     def __init__(self, features: nn.Sequential, output_stride: int) -> None:
         super().__init__()
-        pools = [place for place, layer in enumerate(features) if isinstance(layer, nn.MaxPool2d)]
-        for place in pools[output_stride.bit_length() - 1 :]:
-            features[place] = nn.Identity()
+        pools = [index for index, layer in enumerate(features) if isinstance(layer, nn.MaxPool2d)]
+        for index in pools[output_stride.bit_length() - 1 :]:
+            features[index] = nn.Identity()
         self.features = features
         widths = [layer.out_channels for layer in features if isinstance(layer, nn.Conv2d)]
         self.added = nn.Sequential(convolution(widths[-1], WIDTH), nn.ReLU(inplace=True))
@@ -48,8 +48,8 @@ class Vgg(nn.Module):
 
 
 def build_vgg(backbone: Backbone) -> Trunk:
-    """Any VGG of timm, with or without batch norm."""
-    # the fully connected layers, nine tenths of VGG, are thrown away: no need to draw them where timm loads none
+    """Build any VGG of timm, with or without batch norm."""
+    # the fully connected layers, nine tenths of VGG, are removed below: initialise small ones unless weights are loaded
     narrow = {} if backbone.pretrained and backbone.weights is None else {"mlp_ratio": 1 / 4096}
     network = create(backbone, **narrow)
     for name in [name for name, _ in network.named_children() if name != "features"]:

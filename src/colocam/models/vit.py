@@ -1,6 +1,6 @@
-"""A plain vision transformer: its patch tokens as one feature map, which a localisation head turns into maps.
+"""A plain vision transformer, whose patch tokens form one feature map.
 
-The paper names it as future work. Works with the weights that need no labels (DINO, DINOv2, DINOv3) as with any other.
+The paper names it as future work. It also works with self-supervised weights (DINO, DINOv2, DINOv3).
 """
 
 from timm.models.eva import Eva
@@ -13,11 +13,11 @@ from colocam.models.timm_networks import Trunk, create
 from colocam.models.weights import load_weights
 
 FAMILIES = frozenset({"vision_transformer", "deit", "eva"})
-"""Modules of timm with plain transformers that take frames of any size."""
+"""Modules of timm with plain transformers that accept frames of any size."""
 
 
 class Vit(nn.Module):
-    """Frames → patch tokens of the last block, normed, in their places."""
+    """Frames → patch tokens of the last block after the final norm, as a feature map."""
 
     def __init__(self, vit: VisionTransformer | Eva) -> None:
         super().__init__()
@@ -37,11 +37,11 @@ class Vit(nn.Module):
 
 
 def build_vit(backbone: Backbone) -> Trunk:
-    """A transformer of timm; its patch takes the place of ``backbone.output_stride``."""
+    """Build a transformer of timm; its patch size replaces ``backbone.output_stride``."""
     vit = create(backbone, num_classes=0, dynamic_img_size=True)
-    vit.attn_pool = None  # some pool tokens by attention; here the classifier takes their mean
+    vit.attn_pool = None  # the classifier averages the tokens, also where timm pools by attention
     if backbone.weights is not None:
         load_weights(vit, backbone.weights)
-    if isinstance(vit.norm, nn.Identity):  # where timm norms the mean of the tokens, each token is normed
+    if isinstance(vit.norm, nn.Identity):  # timm normalises the mean of the tokens there; normalise each token
         vit.norm, vit.fc_norm = vit.fc_norm, vit.norm
     return Trunk(Vit(vit), [vit.embed_dim], (f"vit.blocks.{len(vit.blocks) - 1}.", "vit.norm."))

@@ -1,4 +1,4 @@
-"""Weights from a local file, opened without pickle's code and matched by name to the network that needs them."""
+"""Load weights from a local file without running pickled code, and match them to a network by name."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -14,9 +14,10 @@ _WRAPPER = re.compile(r"^(?:(?:module|model|backbone|body|\.orig\.mod)\.)+")
 
 
 def load_weights(network: nn.Module, path: Path) -> None:
-    """Give ``network`` the tensors of a .safetensors or .pth file; more of them (an ImageNet head) are left out.
+    """Load the tensors of a .safetensors or .pth file into ``network``.
 
-    Every tensor of the network must be in the file, in its shape; counters of batch norm may be missing.
+    Every tensor of the network must be in the file with the same shape, except counters of batch norms. Further tensors
+    of the file, e.g. an ImageNet head, are ignored.
     """
     tensors = read_weights(path)
     wanted = network.state_dict()
@@ -33,11 +34,10 @@ def load_weights(network: nn.Module, path: Path) -> None:
 
 
 def match_names(wanted: Iterable[str], found: Iterable[str]) -> dict[str, str]:
-    """Name in the network → name in the file, for those that are in both.
+    """Name in the network → name in the file, for names that are in both.
 
-    Names agree up to what wraps a network (``module.`` of data parallelism, ``body.`` of timm's feature extractors, …)
-    and up to the dots that timm's feature extractors turn into underscores (``stages.0`` is ``stages_0`` there).
-    A name that is the same in both stands for itself.
+    Prefixes of wrappers (``module.`` of data parallelism, ``body.`` of timm's feature extractors, …) are ignored, and
+    dots match underscores (``stages.0`` is ``stages_0`` in timm's feature extractors). Identical names match first.
     """
     exact = set(found)
     similar = {plain(name): name for name in exact}
@@ -46,12 +46,12 @@ def match_names(wanted: Iterable[str], found: Iterable[str]) -> dict[str, str]:
 
 
 def plain(name: str) -> str:
-    """A parameter's name without what wraps the network, and with dots alone."""
+    """A parameter's name without prefixes of wrappers, and with dots for underscores."""
     return _WRAPPER.sub("", name.replace("_", "."))
 
 
 def read_weights(path: Path) -> Mapping[str, Tensor]:
-    """The state dict of a file: plain, or under the key ``state_dict`` or ``model`` of a training checkpoint."""
+    """Read the state dict of a file: at the top level, or under the key ``state_dict`` or ``model``."""
     if not path.is_file():
         raise ColocamError(f"no weights at {path} (backbone.weights): give a .safetensors or .pth file")
     try:

@@ -71,7 +71,7 @@ def set_presence(observations: Iterable[FrameObservation], presence: Presence) -
 
 
 def follow(observations: Iterable[FrameObservation]) -> Iterator[Followed]:
-    """Assign blobs to tracks; a track ends at a cut and after :data:`~colocam.temporal.smoothing.GAP` frames without it."""
+    """Assign blobs to tracks; a track ends at a cut, or after ``smoothing.GAP`` frames without a blob."""
     numbers = count()
     last: dict[int, tuple[int, Float64Array]] = {}  # track → time and box of its last blob
     for time, observation in enumerate(observations):

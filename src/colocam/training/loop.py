@@ -89,8 +89,8 @@ def fit(task: Task, folder: Path, journal: Journal) -> None:
 
     def save() -> None:
         nonlocal saved_at
-        skipped.check(task.phase, state["epoch"], steps, advice)
         state.update(journal=journal.flush(), skipped=skipped.save())
+        skipped.check(task.phase, state["epoch"], steps, advice)
         weights = {f"weights.{k}": v for k, v in task.module.state_dict().items()}
         save_checkpoint(folder, "last", weights | momentum_tensors(optimiser), state)
         saved_at = time.monotonic()
@@ -114,6 +114,7 @@ def fit(task: Task, folder: Path, journal: Journal) -> None:
                 advance(note=f"epoch {epoch + 1}/{epochs}")
                 if stop_requested() or time.monotonic() - saved_at > SECONDS_BETWEEN_SAVES:
                     save()
+            journal.flush()  # an error leaves the losses of all steps to look at
             skipped.check(task.phase, epoch, steps, advice)
             _validate(task, folder, journal, state, skipped)
             skipped = SkippedSteps()

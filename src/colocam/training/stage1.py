@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from colocam.config import Config
-from colocam.data.augment import crop, draw_crops, draw_jitter, jitter
+from colocam.data.augment import crop, jitter, sample_crops, sample_jitter
 from colocam.data.batches import BatchIndices, plan_frames, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.models import Classifier
@@ -40,8 +40,8 @@ def classifier_task(config: Config, clips: Sequence[CachedClip], tags: Sequence[
         return {
             "frames": read_frames(clips, indices),
             "classes": classes[indices.clips],
-            "crops": draw_crops(len(indices.clips), config.frames.resize, config.frames.crop, rng),
-            "jitter": draw_jitter(len(indices.clips), settings.jitter, rng),
+            "crops": sample_crops(len(indices.clips), config.frames.resize, config.frames.crop, rng),
+            "jitter": sample_jitter(len(indices.clips), settings.jitter, rng),
         }
 
     def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:  # noqa: ARG001 - the loop's

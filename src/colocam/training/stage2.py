@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from colocam.cams.cam_cache import CamStore
 from colocam.config import Config, Losses
-from colocam.data.augment import crop, draw_crops
+from colocam.data.augment import crop, sample_crops
 from colocam.data.batches import BatchIndices, kept_clips, plan_sequences, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samplers import SAMPLERS
@@ -90,7 +90,7 @@ def localizer_task(
             "frames": read_frames(clips, indices),
             "cams": cams.read(indices, settings.pool),
             "sequences": indices.sequences,
-            "crops": draw_crops(len(indices.clips), resize, size, rng),
+            "crops": sample_crops(len(indices.clips), resize, size, rng),
         }
 
     def prepare(loaded: Tensors) -> tuple[Tensor, ...]:

@@ -72,6 +72,8 @@ def train(
     """
     config = config or load_config()
     loss_terms(config.localizer.losses, terms)  # refuses names that are taken
+    if taken := CAMS.keys() & set(config.methods):
+        raise ColocamError(f"methods: '{min(taken)}' is also the name of a CAM: choose another name")
     truth = read_truth(Path(boxes)) if boxes is not None else None
     catalogue = read_catalogue(Path(source), val_fraction=config.frames.val_fraction, seed=config.seed)
     # build the networks now, so that one that cannot be built or take these frames is refused before hours of training

@@ -1,4 +1,4 @@
-"""Which weights are these? For caches of what a network has computed."""
+"""Hash of a network's weights, for the keys of caches."""
 
 import hashlib
 
@@ -7,7 +7,7 @@ from torch import nn
 
 
 def content_hash(module: nn.Module) -> str:
-    """SHA-256 of a module's weights: equal weights, equal hash, wherever they are stored."""
+    """SHA-256 of a module's names and weights; the device and the memory layout do not matter."""
     digest = hashlib.sha256()
     for name, tensor in sorted(module.state_dict().items()):
         digest.update(name.encode() + str(tensor.dtype).encode() + str(tuple(tensor.shape)).encode())

@@ -23,7 +23,7 @@ from colocam.types import Float64Array
 
 DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)")
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-ROWS_AT_ONCE = 1 << 16
+ROWS_AT_ONCE = 1 << 13
 
 
 class Cells(NamedTuple):

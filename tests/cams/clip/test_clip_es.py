@@ -96,7 +96,7 @@ def test_two_equal_classes_share_the_evidence(encoder, frames):
 def test_refinement_is_that_of_the_plain_maps(checkpoint, plain, frames, tags):
     options = Refinement(layers=2, rounds=4, threshold=0.3, times=3)
     refined = ClipES.load(checkpoint, tags, refine=options)
-    attention = plain.encoder.look(frames, 2).attention
+    attention = plain.encoder.view(frames, 2).attention
     expected = refine(plain(frames, CLASSES)[:, None], attention_affinity(attention, 4), 0.3, 3)[:, 0]
     nearly(refined(frames, CLASSES), expected)
 
@@ -196,9 +196,9 @@ def test_identity_names_all_that_matters(checkpoint, tags, tiny_clip, tmp_path):
 
 
 def test_one_class_alone_has_nothing_to_be_compared_with(checkpoint):
-    with pytest.raises(ColocamError, match="give more tags or a background list"):
+    with pytest.raises(ColocamError, match="give more tags or a list of background names"):
         ClipES.load(checkpoint, ["cat"])
-    with pytest.raises(ColocamError, match="give more tags or a background list"):
+    with pytest.raises(ColocamError, match="give more tags or a list of background names"):
         ClipES.load(checkpoint, ["sky"], background=["sky"])
     assert ClipES.load(checkpoint, ["cat"], background=["sky"]).tags == ("cat",)
     with pytest.raises(ColocamError, match="give more tags"):
@@ -208,10 +208,10 @@ def test_one_class_alone_has_nothing_to_be_compared_with(checkpoint):
 @pytest.mark.parametrize("wrong", [torch.tensor([0, 1, 2, 3, 0]), torch.tensor([0, -1, 2, 1, 0])])
 def test_classes_that_do_not_exist(checkpoint, frames, tags, wrong):
     clip_es = ClipES.load(checkpoint, tags, background=BACKGROUND)  # 3 would be the first of the background
-    with pytest.raises(ColocamError, match="must lie in 0–2"):
+    with pytest.raises(ColocamError, match="must be in 0–2"):
         clip_es(frames, wrong)
 
 
 def test_one_class_per_frame(plain, frames):
-    with pytest.raises(ColocamError, match="5 frames need 5 classes"):
+    with pytest.raises(ColocamError, match="one class for each of the 5 frames"):
         plain(frames, CLASSES[:3])

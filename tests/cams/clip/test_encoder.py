@@ -47,7 +47,7 @@ def test_both_halves_make_the_whole(encoder, original, size, layers):
     std = torch.tensor([0.26862954, 0.26130258, 0.27577711]).view(3, 1, 1)
     with torch.no_grad():
         features = original.get_image_features((frames / 255 - mean) / std, interpolate_pos_encoding=True).pooler_output
-    view = encoder.look(frames, layers)
+    view = encoder.view(frames, layers)
     assert view.grid == (size[0] // 8, size[1] // 8)
     torch.testing.assert_close(
         encoder.embed(view.activations, view.class_token), F.normalize(features, dim=1), rtol=1e-4, atol=1e-5
@@ -64,15 +64,15 @@ def test_attention_is_the_mean_of_the_last_maps(checkpoint, encoder, frames, lay
         maps = model.vision_model(pixels, output_attentions=True).attentions
     assert len(maps) == 3
     expected = sum(one.mean(1)[:, 1:, 1:] for one in maps[-averaged:]) / averaged
-    torch.testing.assert_close(encoder.look(frames, layers).attention, expected, rtol=1e-4, atol=1e-6)
-    assert encoder.look(frames).attention is None
+    torch.testing.assert_close(encoder.view(frames, layers).attention, expected, rtol=1e-4, atol=1e-6)
+    assert encoder.view(frames).attention is None
 
 
 def test_sides_between_patches_are_stretched_to_the_next(encoder):
     frames = torch.randint(256, (2, 3, 25, 41), generator=torch.Generator().manual_seed(0)).float()
-    view = encoder.look(frames)
+    view = encoder.view(frames)
     assert view.grid == (4, 6)
-    stretched = encoder.look(F.interpolate(frames, size=(32, 48), mode="bilinear", align_corners=False))
+    stretched = encoder.view(F.interpolate(frames, size=(32, 48), mode="bilinear", align_corners=False))
     torch.testing.assert_close(view.activations, stretched.activations)
 
 
@@ -107,7 +107,7 @@ def test_mean_and_deviation_are_the_checkpoints(copy, encoder, frames):
     (copy / "preprocessor_config.json").write_text(json.dumps({**settings, "image_mean": [0.5, 0.4, 0.3]}))
     other = load_encoder(copy)
     assert other.mean == (0.5, 0.4, 0.3)
-    assert not torch.allclose(other.look(frames).activations, encoder.look(frames).activations)
+    assert not torch.allclose(other.view(frames).activations, encoder.view(frames).activations)
 
 
 def test_half_precision_checkpoints_are_opened_in_full(copy):

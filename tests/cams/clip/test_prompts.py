@@ -28,5 +28,5 @@ def test_sentences():
 
 @pytest.mark.parametrize("template", ["a photo", "{} and {}", ""])
 def test_a_template_has_one_place(template):
-    with pytest.raises(ColocamError, match=r"must hold '\{\}' once"):
+    with pytest.raises(ColocamError, match=r"must contain '\{\}' once"):
         fill(template, ["dog"])

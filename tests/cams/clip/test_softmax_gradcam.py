@@ -79,7 +79,7 @@ def by_hooks(encoder, frames, texts, classes):
 
 
 def test_against_finite_differences(encoder, frames, texts):
-    view = encoder.look(frames)
+    view = encoder.view(frames)
     found = softmax_gradcam(encoder, view, texts, CLASSES[None])[0]
     expected = by_differences(encoder, view, texts, CLASSES)
     assert found.shape == (5, 4, 4)
@@ -93,14 +93,14 @@ def test_against_finite_differences(encoder, frames, texts):
 def test_against_hooks_frame_by_frame(encoder, texts, size):
     frames = torch.randint(256, (4, 3, *size), generator=torch.Generator().manual_seed(2)).float()
     expected = by_hooks(encoder, frames, texts, CLASSES[:4])
-    found = softmax_gradcam(encoder, encoder.look(frames), texts, CLASSES[None, :4])[0]
+    found = softmax_gradcam(encoder, encoder.view(frames), texts, CLASSES[None, :4])[0]
     scale = expected.amax((1, 2), keepdim=True).clamp(min=1e-12)
     torch.testing.assert_close(found / scale, expected / scale, rtol=0, atol=2e-4)
     assert float(expected.max()) > 0
 
 
 def test_several_choices_share_one_forward_pass(encoder, frames, texts):
-    view = encoder.look(frames)
+    view = encoder.view(frames)
     choices = torch.stack([CLASSES, CLASSES.flip(0), torch.full((5,), 4)])
     together = softmax_gradcam(encoder, view, texts, choices)
     assert together.shape == (3, 5, 4, 4)
@@ -111,7 +111,7 @@ def test_several_choices_share_one_forward_pass(encoder, frames, texts):
 def test_certainty_does_not_round_the_direction_away(encoder, frames, texts):
     sure = copy.copy(encoder)
     sure.scale = 10 * encoder.scale
-    view = sure.look(frames)
+    view = sure.view(frames)
     activations, token = view.activations.double().requires_grad_(), view.class_token.double()
     probabilities = last_block(sure, activations, token, texts)
     best, classes = probabilities.max(1)

@@ -134,8 +134,8 @@ def test_results_of_version_0_1_0_are_read(lab, tmp_path):
     folder, result = run_cell(lab, Trained("colocam"), 0)
     shutil.copytree(folder, tmp_path / "work" / "cells" / folder.name)
     old = json.loads(json.dumps(result))
-    for cell in old["corloc"].values():
-        cell.update(cell.pop("classes"))
+    for corloc in old["corloc"].values():
+        corloc.update(corloc.pop("classes"))
     assert "bus" in old["corloc"]["tags-only"]
     (tmp_path / "work" / "cells" / folder.name / "result.json").write_text(json.dumps(old), encoding="utf-8")
     _, again = run_cell(replace(lab, out=tmp_path), Trained("colocam"), 0)

@@ -1,4 +1,4 @@
-"""CLIP-ES: class maps from CLIP and the tags' names, without a classifier of our own (extra ``clip``)."""
+"""CLIP-ES: class maps from CLIP and the names of the tags; no classifier is trained for them (extra ``clip``)."""
 
 from colocam.cams.clip.attention_affinity import Refinement
 from colocam.cams.clip.clip_es import ClipES

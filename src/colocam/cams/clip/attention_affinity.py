@@ -1,4 +1,4 @@
-"""Class-aware attention-based affinity (CAA): patches that look at each other share their evidence."""
+"""Class-aware attention-based affinity (CAA): refine maps by the attention between patches."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ from colocam.errors import ColocamError
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """How a map is refined.
+    """Parameters of the refinement.
 
     Attributes:
-        layers: how many of the last attention maps are averaged.
-        rounds: row and column normalisations of Sinkhorn's algorithm.
-        threshold: λ in 0–1; the boxes enclose what exceeds it on the normalised map.
+        layers: number of last attention maps that are averaged.
+        rounds: number of row and column normalisations (Sinkhorn).
+        threshold: λ in 0–1; boxes are drawn around the regions of the normalised map that exceed it.
         times: t, how often the affinity is applied.
     """
 
@@ -28,15 +28,15 @@ class Refinement:
 
     def __post_init__(self) -> None:
         if min(self.layers, self.rounds, self.times) < 1:
-            raise ColocamError(f"layers, rounds and times of a CLIP-ES refinement must be at least 1, not {self}")
+            raise ColocamError(f"layers, rounds and times of a CLIP-ES refinement must be at least 1, got {self}")
         if not 0 <= self.threshold < 1:
-            raise ColocamError(f"the box threshold of a CLIP-ES refinement must lie in 0–1, not {self.threshold}")
+            raise ColocamError(f"threshold of a CLIP-ES refinement must be in 0–1, got {self.threshold}")
 
 
 def attention_affinity(attention: Tensor, rounds: int) -> Tensor:
     """(B, N, N) attention → symmetric affinity A whose rows and columns sum to 1.
 
-    Sinkhorn's algorithm makes the rows and columns of D sum to 1 in turns; ``A = (D + Dᵀ)/2``.
+    Sinkhorn's algorithm alternately scales the rows and the columns of D to sum 1; ``A = (D + Dᵀ)/2``.
     """
     balanced = attention
     for _ in range(rounds):
@@ -46,10 +46,10 @@ def attention_affinity(attention: Tensor, rounds: int) -> Tensor:
 
 
 def refine(maps: Tensor, affinity: Tensor, threshold: float, times: int) -> Tensor:
-    """Spread each map's evidence along the affinity: ``M' = (B ⊙ Aᵗ) vec(M)``.
+    """Spread each map along the affinity: ``M' = (B ⊙ Aᵗ) vec(M)``.
 
-    The row vector B is 1 in the boxes around what exceeds the threshold: only evidence in there is spread, and it may
-    reach any patch. M is normalised to 0–1 first.
+    The row vector B is 1 in the boxes around the regions that exceed the threshold: values inside them are spread, to
+    any patch; values outside are dropped. M is scaled to 0–1 first.
 
     Args:
         maps: (B, K, h, w), K maps per frame.
@@ -58,7 +58,7 @@ def refine(maps: Tensor, affinity: Tensor, threshold: float, times: int) -> Tens
         times: t.
 
     Returns:
-        (B, K, h, w), ≥ 0; a constant map, which points nowhere, becomes zero.
+        (B, K, h, w), ≥ 0; a constant map becomes zero.
     """
     scaled = min_max(maps.flatten(0, 1))
     inside = region_boxes(scaled > threshold)
@@ -77,15 +77,15 @@ def region_boxes(mask: Tensor) -> Tensor:
         labels = spread
     regions = labels.flatten(1).long()
     rows, columns = (
-        place.to(mask.device).expand(batch, -1, -1).flatten(1)
-        for place in torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+        index.to(mask.device).expand(batch, -1, -1).flatten(1)
+        for index in torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
     )
 
-    def covered(place: Tensor, side: int) -> Tensor:
-        """(B, N, side): which rows or columns each region's box covers."""
-        empty = place.new_full((batch, height * width + 1), side)
-        low = empty.scatter_reduce(1, regions, place, "amin")[:, 1:, None]
-        high = (-empty).scatter_reduce(1, regions, place, "amax")[:, 1:, None]
+    def covered(index: Tensor, side: int) -> Tensor:
+        """(B, N, side): which rows or columns the box of each region covers."""
+        empty = index.new_full((batch, height * width + 1), side)
+        low = empty.scatter_reduce(1, regions, index, "amin")[:, 1:, None]
+        high = (-empty).scatter_reduce(1, regions, index, "amax")[:, 1:, None]
         line = torch.arange(side, device=mask.device)
         return ((low <= line) & (line <= high)).float()
 

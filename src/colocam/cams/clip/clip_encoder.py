@@ -1,4 +1,4 @@
-"""A CLIP with a ViT image encoder, cut in two before its last attention so that class maps need no hooks."""
+"""A CLIP with a ViT image encoder, split before its last attention so that class maps need no hooks."""
 
 import re
 from collections import deque
@@ -22,12 +22,12 @@ NEEDED = (
 
 
 class View(NamedTuple):
-    """What the image encoder sees before its last attention.
+    """State of the image encoder before its last attention.
 
     Attributes:
-        activations: (B, 1+N, C) the class token and the N = h·w patches, as the last attention reads them.
-        class_token: (B, C) the class token that the last block adds its findings to.
-        attention: (B, N, N) who looks at whom among the patches, mean over heads and layers; None unless asked for.
+        activations: (B, 1+N, C) the class token and the N = h·w patch tokens, as input of the last attention.
+        class_token: (B, C) the class token that the output of the last block is added to.
+        attention: (B, N, N) attention between patches, mean over heads and layers; None unless requested.
         grid: h, w in patches.
     """
 
@@ -38,11 +38,11 @@ class View(NamedTuple):
 
 
 class ClipEncoder:
-    """Texts and frames → unit vectors that agree where text and frame do. Frozen, in evaluation mode, float32.
+    """Encode texts and frames as unit vectors whose cosine is their similarity. Frozen, evaluation mode, float32.
 
     Attributes:
         model: ``transformers.CLIPModel``.
-        scale: the factor of the cosine that CLIP learnt; 100 in OpenAI's checkpoints.
+        scale: CLIP's learnt factor of the cosine; 100 in OpenAI's checkpoints.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ClipEncoder:
         if words.input_ids.shape[1] > limit:
             longest = sentences[int(words.attention_mask.sum(1).argmax())]
             raise ColocamError(f"'{longest}' is longer than the {limit} tokens that this CLIP reads: shorten it")
-        # a letter without a token becomes the token of the end, and CLIP would stop reading there
+        # a character without a token becomes the end token, and CLIP would ignore the rest of the sentence
         ends = ((words.input_ids == self.tokenizer.eos_token_id) & words.attention_mask.bool()).sum(1)
         if int(ends.max()) > 1:
             wrong = sentences[int(ends.argmax())]
@@ -72,35 +72,35 @@ class ClipEncoder:
         return F.normalize(self.model.get_text_features(**words).pooler_output, dim=1)
 
     @torch.no_grad()
-    def look(self, frames: Tensor, layers: int = 0) -> View:
-        """Everything before the last attention.
+    def view(self, frames: Tensor, layers: int = 0) -> View:
+        """Run the image encoder up to its last attention.
 
         Args:
-            frames: (B, 3, H, W) RGB in 0–255, any size; the position embeddings are interpolated to it. A side that
-                is no multiple of the patch is stretched to the next one.
-            layers: how many of the last attention maps to average; 0 for none.
+            frames: (B, 3, H, W) RGB in 0–255, any size; the position embeddings are interpolated to it. Sides that
+                are no multiple of the patch are resized to the next multiple.
+            layers: number of last attention maps to average; 0: none.
         """
         vision = self.model.vision_model
         pixels, grid = self._pixels(frames)
         tokens = vision.pre_layrnorm(vision.embeddings(pixels, interpolate_pos_encoding=True))
         *blocks, last = vision.encoder.layers
-        looks: deque[Tensor] = deque(maxlen=layers)
+        attentions: deque[Tensor] = deque(maxlen=layers)
         for block in blocks:
-            found, attention = block.self_attn(hidden_states=block.layer_norm1(tokens), attention_mask=None)
-            looks.append(_between_patches(attention))
-            tokens = tokens + found
+            update, attention = block.self_attn(hidden_states=block.layer_norm1(tokens), attention_mask=None)
+            attentions.append(_between_patches(attention))
+            tokens = tokens + update
             tokens = tokens + block.mlp(block.layer_norm2(tokens))
         activations = last.layer_norm1(tokens)
         if layers:
-            looks.append(_between_patches(last.self_attn(hidden_states=activations, attention_mask=None)[1]))
-        return View(activations, tokens[:, 0], torch.stack(tuple(looks)).mean(0) if layers else None, grid)
+            attentions.append(_between_patches(last.self_attn(hidden_states=activations, attention_mask=None)[1]))
+        return View(activations, tokens[:, 0], torch.stack(tuple(attentions)).mean(0) if layers else None, grid)
 
     def embed(self, activations: Tensor, class_token: Tensor) -> Tensor:
         """(B, 1+N, C), (B, C) of a :class:`View` → (B, D) unit vectors of the frames; differentiable."""
         vision = self.model.vision_model
         block = vision.encoder.layers[-1]
-        found, _ = block.self_attn(hidden_states=activations, attention_mask=None)
-        token = class_token + found[:, 0]  # the patches' own outputs are used by nobody
+        update, _ = block.self_attn(hidden_states=activations, attention_mask=None)
+        token = class_token + update[:, 0]  # the outputs of the patch tokens are not needed
         token = token + block.mlp(block.layer_norm2(token))
         return F.normalize(self.model.visual_projection(vision.post_layernorm(token)), dim=1)
 
@@ -129,7 +129,7 @@ def load_encoder(name_or_path: str | Path, device: torch.device | str = "cpu") -
         kind = CLIPConfig.get_config_dict(source)[0].get("model_type")
         if kind == "clip":
             tokenizer = CLIPTokenizer.from_pretrained(source)
-            pictures = CLIPImageProcessor.from_pretrained(source)
+            processor = CLIPImageProcessor.from_pretrained(source)
             model, report = CLIPModel.from_pretrained(
                 source, attn_implementation="eager", dtype=torch.float32, weights_only=True, output_loading_info=True
             )
@@ -138,9 +138,9 @@ def load_encoder(name_or_path: str | Path, device: torch.device | str = "cpu") -
     if kind != "clip":
         raise ColocamError(f"config.json of '{source}' has model_type '{kind}', not 'clip': {NEEDED}")
     missing = sorted(report["missing_keys"])
-    if missing:  # transformers would go on with random numbers in their place
+    if missing:  # transformers would use random weights instead
         raise ColocamError(f"'{source}' lacks the weights '{missing[0]}' and {len(missing) - 1} more: {NEEDED}")
-    return ClipEncoder(model.to(device), tokenizer, pictures.image_mean, pictures.image_std)
+    return ClipEncoder(model.to(device), tokenizer, processor.image_mean, processor.image_std)
 
 
 def _between_patches(attention: Tensor) -> Tensor:
@@ -149,7 +149,7 @@ def _between_patches(attention: Tensor) -> Tensor:
 
 
 def _source(name_or_path: str | Path) -> str:
-    """A folder as it is, or a name of the hub (also in OpenCLIP's spelling ``hf-hub:owner/name``)."""
+    """The path of a folder, or a name on the hub (also as ``hf-hub:owner/name``, as OpenCLIP writes it)."""
     path = Path(name_or_path).expanduser()
     if path.is_dir():
         return str(path)

@@ -1,4 +1,4 @@
-"""Softmax-GradCAM (Lin et al., CVPR 2023): GradCAM of a class's probability instead of its logit."""
+"""Softmax-GradCAM (Lin et al., CVPR 2023): Grad-CAM of a class's probability instead of its logit."""
 
 import torch
 import torch.nn.functional as F
@@ -8,13 +8,13 @@ from colocam.cams.clip.clip_encoder import ClipEncoder, View
 
 
 def softmax_gradcam(encoder: ClipEncoder, view: View, texts: Tensor, classes: Tensor) -> Tensor:
-    """Maps of what raises a class against all others, before normalisation.
+    """Maps of what raises the probability of a class, not normalised.
 
     With activations A before the last attention, logits ``y = scale · cos(frame, text)`` and ``p = softmax(y)``:
     ``w_k = mean over patches of ∂p_c/∂A_k``, ``M = ReLU(Σ_k w_k A_k)``.
 
-    ``p_c = σ(z_c)`` with the log-odds ``z_c = y_c − log Σ_{j≠c} exp y_j``, so ``∂p_c = σ(z_c) σ(−z_c) ∂z_c``. We
-    differentiate z: where CLIP is certain, ``1 − p_c`` is lost to rounding, and with it the direction of ∂p_c.
+    ``p_c = σ(z_c)`` with the log-odds ``z_c = y_c − log Σ_{j≠c} exp y_j``, so ``∂p_c = σ(z_c) σ(−z_c) ∂z_c``. z
+    is differentiated: where CLIP is certain, ``1 − p_c`` rounds to 0, and ∂p_c with it.
 
     Args:
         encoder: the frozen CLIP.
@@ -29,9 +29,9 @@ def softmax_gradcam(encoder: ClipEncoder, view: View, texts: Tensor, classes: Te
         activations = view.activations.detach().requires_grad_()
         logits = encoder.scale * encoder.embed(activations, view.class_token) @ texts.T
         maps = []
-        for number, chosen in enumerate(classes):
+        for index, chosen in enumerate(classes):
             odds = log_odds(logits, chosen)
-            (gradient,) = torch.autograd.grad(odds.sum(), activations, retain_graph=number + 1 < len(classes))
+            (gradient,) = torch.autograd.grad(odds.sum(), activations, retain_graph=index + 1 < len(classes))
             slope = (odds.sigmoid() * (-odds).sigmoid()).detach()
             weights = gradient[:, 1:].mean(1) * slope[:, None]
             maps.append(torch.einsum("bnc,bc->bn", activations.detach()[:, 1:], weights).clamp(min=0))

@@ -60,7 +60,7 @@ class ClipRow:
         clip = lab.config().clip
         if clip.model is None:
             raise CannotRunError(
-                "CLIP-ES was not run: it needs a checkpoint, --set clip.model=FOLDER (docs/clip-es.md)"
+                "CLIP-ES was not run: it needs a checkpoint, --set clip.model=FOLDER (docs/guide/clip-es.md)"
             )
         try:
             from colocam.cams.clip import BACKGROUND, ClipES, Refinement  # noqa: PLC0415 - an extra

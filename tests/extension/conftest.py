@@ -1,0 +1,63 @@
+"""What a user does with a run, from training to exported labels, for each thing that was added from outside."""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from colocam import evaluate, load_config, train
+from colocam.export import export
+from colocam.export.onnx_model import export_onnx
+from colocam.inference.localize import localize_file
+from colocam.report import write_report
+
+
+class Used(NamedTuple):
+    """What came out of a run."""
+
+    evaluation: dict
+    report: str
+    labels: list[dict]
+
+
+@pytest.fixture
+def fit(collection, frame_cache, tiny, tmp_path):
+    """``fit(override, …, terms=…)`` trains the tiny run and returns its folder."""
+
+    def run(*overrides, name="run", **options) -> Path:
+        config = load_config(overrides=[*tiny, *overrides])
+        return train(collection.manifest, tmp_path / name, config, frames=frame_cache, **options)
+
+    return run
+
+
+@pytest.fixture
+def use(collection, tmp_path):
+    """``use(run)`` evaluates and reports it, exports its model, and exports the labels that the model gives a video."""
+
+    def walk(run: Path, cams=None) -> Used:
+        evaluate(run, collection.truth, cams=cams)
+        page = write_report(run)
+        model = export_onnx(run, tmp_path / "model.onnx")
+        _, table = localize_file(model, collection.videos / "cat" / "test-0.mp4", tmp_path / "localized")
+        export([table], "coco", tmp_path / "labels")
+        labels = tmp_path / "labels" / "annotations" / "instances_default.json"
+        return Used(
+            json.loads((run / "evaluation.json").read_text(encoding="utf-8"))["methods"],
+            page.read_text(encoding="utf-8"),
+            json.loads(labels.read_text(encoding="utf-8"))["annotations"],
+        )
+
+    return walk
+
+
+@pytest.fixture
+def journal():
+    """``journal(run, phase, event)`` gives the lines of metrics.jsonl."""
+
+    def lines(run: Path, phase: str, event: str = "train") -> list[dict]:
+        found = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+        return [line for line in found if line["phase"] == phase and line["event"] == event]
+
+    return lines
