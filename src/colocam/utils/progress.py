@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
 SECONDS_BETWEEN_LINES = 10.0
 
 Advance = Callable[..., None]
@@ -34,6 +31,16 @@ def progress(title: str, total: int, *, unit: str = "it", done: int = 0) -> Iter
 
 @contextmanager
 def _bar(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
+    from rich.console import Console  # noqa: PLC0415 - only a terminal needs rich
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
