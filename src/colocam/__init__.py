@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from colocam.config import Config, load_config
     from colocam.errors import ColocamError
     from colocam.evaluation.prediction_evaluation import evaluate_predictions
+    from colocam.evaluation.result import Evaluation, PredictionEvaluation
     from colocam.evaluation.run_evaluation import evaluate
     from colocam.inference import Localizer
     from colocam.training import train
@@ -25,8 +26,10 @@ __all__ = [
     "Clip",
     "ColocamError",
     "Config",
+    "Evaluation",
     "Localization",
     "Localizer",
+    "PredictionEvaluation",
     "__version__",
     "evaluate",
     "evaluate_predictions",
@@ -41,8 +44,10 @@ __getattr__, __dir__ = lazy_names(  # torch is imported on first use
         "Clip": "colocam.types",
         "ColocamError": "colocam.errors",
         "Config": "colocam.config",
+        "Evaluation": "colocam.evaluation.result",
         "Localization": "colocam.types",
         "Localizer": "colocam.inference",
+        "PredictionEvaluation": "colocam.evaluation.result",
         "__version__": "colocam.utils.version",
         "evaluate": "colocam.evaluation.run_evaluation",
         "evaluate_predictions": "colocam.evaluation.prediction_evaluation",

@@ -129,8 +129,8 @@ def test_no_frames():
         (np.zeros((4, 4)), 0.5, "shape"),
         (np.zeros((1, 0, 4)), 0.5, "shape"),
         (np.zeros((1, 4, 4), np.int32), 0.5, "int32"),
-        (np.full((1, 4, 4), 1.5), 0.5, "outside 0–1"),
-        (np.full((1, 4, 4), np.nan), 0.5, "not-a-number"),
+        (np.full((1, 4, 4), 1.5), 0.5, "must be in 0–1 without NaN"),
+        (np.full((1, 4, 4), np.nan), 0.5, "must be in 0–1 without NaN"),
         (np.zeros((1, 4, 4)), 1.5, r"threshold.*1\.5"),
     ],
 )

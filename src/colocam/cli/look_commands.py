@@ -9,7 +9,7 @@ from colocam.cli.shared_options import Device, color_mean_of, split_of
 from colocam.errors import ColocamError
 from colocam.utils.progress import say
 
-TrueBoxes = Annotated[Path, typer.Option(help="Table of true boxes: clip, frame, present, x1, y1, x2, y2.")]
+TrueBoxes = Annotated[Path, typer.Option(help="CSV or parquet of true boxes: clip, frame, present, x1, y1, x2, y2.")]
 EvaluatedSplit = Annotated[str, typer.Option(help="Which videos to evaluate on: train, val or test.")]
 
 
@@ -31,8 +31,9 @@ def evaluate(
 ) -> None:
     """Evaluate runs on frames with true boxes.
 
-    Prints CorLoc under each protocol and writes RUN/evaluation.json. To evaluate boxes or maps of another program, use
-    'colocam score'.
+    Prints CorLoc under each protocol and writes RUN/evaluation.json.
+
+    For boxes or maps of another program, use 'colocam score'.
     """
     from colocam.cams import classifier_cams
     from colocam.evaluation.run_evaluation import evaluate as evaluate_run

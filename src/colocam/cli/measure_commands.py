@@ -47,7 +47,7 @@ def study(
     smoke: Annotated[bool, typer.Option("--smoke", help="Tiny sizes, to test that everything runs.")] = False,
     list_all: Annotated[bool, typer.Option("--list", help="List the studies and exit.")] = False,
 ) -> None:
-    """Repeat a table or a figure of the paper and print the published numbers beside the results."""
+    """Repeat a table or a figure of the paper, with the published numbers beside the results."""
     from colocam.lab.study import list_studies, run_study
 
     if list_all or name is None:

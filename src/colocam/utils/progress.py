@@ -31,7 +31,7 @@ def progress(title: str, total: int, *, unit: str = "it", done: int = 0) -> Iter
 
 @contextmanager
 def _bar(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
-    from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
+    from rich.console import Console  # noqa: PLC0415 - only a terminal needs rich
     from rich.progress import (  # noqa: PLC0415
         BarColumn,
         MofNCompleteColumn,

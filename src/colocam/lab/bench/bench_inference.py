@@ -1,4 +1,4 @@
-"""From frames to boxes: the network alone, all stages together, the plain loop beside them, and where the time goes."""
+"""Benchmark of inference, from decoded frames to boxes: the network, all stages, a plain loop, and each part."""
 
 import argparse
 import statistics
@@ -30,14 +30,14 @@ from colocam.types import VideoFrame
 
 TAGS = tuple(f"class {number}" for number in range(10))
 WIDTH, HEIGHT = 640, 360
-"""Of the decoded frames."""
+"""Size of the decoded frames."""
 SCENES = 64
-"""Different frames; longer videos repeat them."""
+"""Number of different frames; longer videos repeat them."""
 THRESHOLD = 0.3
 TURNS = 3
-"""Times that a stream of frames is measured."""
+"""Measurements of a stream of frames."""
 PUBLISHED = {"frames_per_s": 464.0, "latency_ms": 10.1}
-"""The paper's, on an A100 at 224²."""
+"""The paper's numbers, on an A100 at 224²."""
 
 Row = dict[str, Any]
 
@@ -47,9 +47,9 @@ def run(
 ) -> Row:
     """Measure, print, and write to ``json_path``.
 
-    On a GPU the paper's network (ResNet50, 28×28 features) and the ordinary one (stride 32), bfloat16; on a
-    CPU that of the preset ``cpu``. Weights are random; maps of one wandering blob stand in for trained ones, since the
-    time of the boxes depends on them.
+    On a GPU the paper's network (ResNet50, 28×28 features) and the one of stride 32, in bfloat16; on a CPU the network
+    of the preset ``cpu``. Weights are random, so maps of one moving blob replace the network's: the time of the boxes
+    depends on the maps.
     """
     where = torch.device(device)
     frames = frames or (4096 if where.type == "cuda" else 512)
@@ -78,7 +78,7 @@ def _configs(device: torch.device) -> dict[str, Config]:
 
 
 def _case(row: Row, name: str, config: Config, device: torch.device, frames: int) -> None:
-    """Fill and print a row, each number as soon as it is there."""
+    """Fill a row and print each number as soon as it is measured."""
     torch.manual_seed(0)
     decoder = config.stage2("colocam").decoder
     net = LocalizerNet(Classifier(config.backbone, len(TAGS)), decoder).eval()
@@ -92,7 +92,7 @@ def _case(row: Row, name: str, config: Config, device: torch.device, frames: int
         decoder=decoder,
     )
     scenes = _scenes()
-    # First of all: the threads of the stages would slow the plain loop down in the same process.
+    # Measured first: the threads of the stages would slow the plain loop down.
     plain = _plain_rate(net.to(device), device, card.size, scenes, frames)
     network = TorchNetwork(net, device, size=card.size)
     row |= {"name": name, "size": card.size, "batch": network.rows}
@@ -110,7 +110,7 @@ def _case(row: Row, name: str, config: Config, device: torch.device, frames: int
     row["parts_ms"] = {}
     for part, ms in _parts(network, stand_in, card, scenes, repeats):
         row["parts_ms"][part] = ms
-        print(f"  {part:32} {ms:9.3f} ms a frame", flush=True)
+        print(f"  {part:32} {ms:9.3f} ms per frame", flush=True)
 
 
 LINES = {
@@ -131,21 +131,21 @@ def _tell(row: Row, key: str, value: float) -> None:
 
 
 def _network_alone(network: TorchNetwork, size: int) -> float:
-    """Frames a second, without copies where there are any; as many batches under way as the stages have."""
-    pictures = _pictures(size, network.rows)
+    """Frames per second of the network; on a GPU without copies."""
+    images = _images(size, network.rows)
     if network.device.type == "cuda":
-        on_device = network.upload(pictures)
+        on_device = network.upload(images)
         return 1e3 * network.rows / timing.median_ms(lambda _: network.infer(on_device), network.device, 30)
 
     def some(_: int) -> None:
-        for future in [network.submit(pictures) for _ in range(4)]:
+        for future in [network.submit(images) for _ in range(4)]:
             future.result()
 
     return 4e3 * network.rows / timing.median_ms(some, network.device, 3)
 
 
 def _median_ms(work: Callable[[], object]) -> float:
-    """Median milliseconds of some turns after one that warms."""
+    """Median milliseconds of ``TURNS`` calls after one warm-up call."""
     times = []
     for _ in range(1 + TURNS):
         start = time.perf_counter()
@@ -155,7 +155,7 @@ def _median_ms(work: Callable[[], object]) -> float:
 
 
 class _Blobs:
-    """The network, with maps as of a trained one in place of its own."""
+    """The network, with maps as of a trained one instead of its own."""
 
     def __init__(self, network: TorchNetwork, size: int) -> None:
         self.network = network
@@ -173,8 +173,8 @@ class _Blobs:
         return answer
 
 
-def _pictures(size: int, count: int) -> npt.NDArray[np.uint8]:
-    """(count, size, size, 3), as the network gets them."""
+def _images(size: int, count: int) -> npt.NDArray[np.uint8]:
+    """Images (count, size, size, 3), the input of the network."""
     scenes = make_frames(SCENES, size, "scene")[0].permute(0, 2, 3, 1).numpy()
     return np.ascontiguousarray(scenes[np.arange(count) % SCENES])
 
@@ -192,11 +192,11 @@ def _video(scenes: list[npt.NDArray[np.uint8]], count: int) -> Iterator[VideoFra
 def _plain_loop(
     net: LocalizerNet, device: torch.device, size: int, scenes: list[npt.NDArray[np.uint8]], count: int
 ) -> None:
-    """What one writes first: eager, float32, one frame after the other, its box by the published rule."""
+    """The simplest program: eager, float32, frame by frame, the box by the published rule."""
     with torch.inference_mode():
         for frame in _video(scenes, count):
-            picture = cv2.resize(frame.image, (size, size), interpolation=cv2.INTER_AREA)
-            seen = net(torch.from_numpy(picture).permute(2, 0, 1)[None].to(device))
+            image = cv2.resize(frame.image, (size, size), interpolation=cv2.INTER_AREA)
+            seen = net(torch.from_numpy(image).permute(2, 0, 1)[None].to(device))
             seen.class_logits.softmax(1).cpu()
             largest_boxes(foreground(seen.map_logits).cpu(), THRESHOLD)
 
@@ -204,13 +204,13 @@ def _plain_loop(
 def _plain_rate(
     net: LocalizerNet, device: torch.device, size: int, scenes: list[npt.NDArray[np.uint8]], frames: int
 ) -> float:
-    """Frames a second of the plain loop, seen on few of the frames."""
+    """Frames per second of the plain loop, measured on a few frames."""
     few = max(1, min(frames // 4, SCENES))
     return 1e3 * few / _median_ms(lambda: _plain_loop(net, device, size, scenes, few))
 
 
 def _rate(localizer: Localizer, scenes: list[npt.NDArray[np.uint8]], frames: int) -> float:
-    """Frames a second from decoded frames in host memory to boxes."""
+    """Frames per second from decoded frames in host memory to boxes."""
 
     def stages() -> None:
         for _ in localizer.stream(_video(scenes, frames)):
@@ -222,7 +222,7 @@ def _rate(localizer: Localizer, scenes: list[npt.NDArray[np.uint8]], frames: int
 def _latency(
     net: LocalizerNet, device: torch.device, card: Card, scenes: list[npt.NDArray[np.uint8]], repeats: int
 ) -> float:
-    """Milliseconds from one decoded frame to its box, nothing else being under way."""
+    """Milliseconds from a single decoded frame to its box."""
     network = TorchNetwork(net, device, size=card.size)
     localizer = Localizer(_Blobs(network, card.size), card, smooth="online")
 
@@ -236,7 +236,7 @@ def _latency(
 def _parts(
     network: TorchNetwork, stand_in: _Blobs, card: Card, scenes: list[npt.NDArray[np.uint8]], repeats: int
 ) -> Iterator[tuple[str, float]]:
-    """Milliseconds a frame of each stage by itself; they overlap, so the slowest sets the pace."""
+    """Milliseconds per frame of each stage by itself; the stages overlap, so the slowest limits the rate."""
     device, rows, size = network.device, network.rows, card.size
     localizer = Localizer(stand_in, card)
     (resized,) = read_passes(_video(scenes, rows), size, rows, None, histograms=True)
@@ -257,7 +257,7 @@ def _parts(
 
 
 def _has_ffmpeg() -> bool:
-    """Whether a video can be written: a module of that name alone may be a stand-in."""
+    """Whether a video can be written; a module named av may be incomplete."""
     try:
         from colocam.video.writer import VideoWriter  # noqa: PLC0415 - what computes on frames in memory does without
 
