@@ -23,7 +23,6 @@ from colocam.affinity import (
     dense_bilateral_product,
     dense_color_product,
     engine,
-    graphs,
 )
 from colocam.boxes.blobs import bounding_box, largest_blob
 from colocam.boxes.otsu import otsu_levels
@@ -85,12 +84,6 @@ def frames_and_maps(count, size, kind):
 
 def some_rows(pixels, count=150):
     return torch.randperm(pixels, generator=torch.Generator().manual_seed(0))[:count].to(GPU)
-
-
-@contextmanager
-def affinity_graphs(enabled):
-    with mock.patch.object(graphs, "ENABLED", enabled):
-        yield
 
 
 # Products of the affinity against the exact sums in float64
@@ -212,19 +205,17 @@ def test_the_losses_never_make_the_host_wait():
     def step():
         torch.autograd.grad(losses[0](frames, maps, ids, 2) + losses[1](frames, maps), maps)
 
-    for enabled in (True, False):
-        with affinity_graphs(enabled):
-            for _ in range(6):
-                step()
-            torch.cuda.synchronize()
-            torch.cuda.set_sync_debug_mode("error")
-            try:
-                step()
-            finally:
-                torch.cuda.set_sync_debug_mode("default")
+    for _ in range(3):
+        step()
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        step()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
-# Graphs of the affinity, streams and threads
+# Streams and threads
 
 
 def loss_and_gradient(frames, maps, ids):
@@ -242,24 +233,6 @@ def assert_same(found, expected, name=""):
     """Equal but for the order of atomic additions."""
     torch.testing.assert_close(found[0], expected[0], rtol=1e-4, atol=1e-7, msg=lambda m: f"{name}: {m}")
     assert relative_error(found[1], expected[1]) <= 1e-3, name
-
-
-def test_affinity_graphs_change_no_loss():
-    """With fresh addresses, with returning ones, and with several results alive at once."""
-    sets = [inputs_of(seed) for seed in range(3)]
-    with affinity_graphs(enabled=False):
-        expected = [loss_and_gradient(*inputs) for inputs in sets]
-    graphs.clear()
-    kept, held = [], []
-    with affinity_graphs(enabled=True):
-        for turn in range(12):
-            held.append(torch.empty(1 + 997 * turn, device=GPU))  # shifts the addresses
-            index = turn % 3
-            inputs = tuple(x.clone() for x in sets[index]) if turn % 2 else sets[index]
-            kept.append((index, loss_and_gradient(*inputs)))
-    for turn, (index, found) in enumerate(kept):
-        assert_same(found, expected[index], f"call {turn}")
-    graphs.clear()
 
 
 def in_threads(*functions):
@@ -289,23 +262,20 @@ def test_losses_in_two_threads_and_streams():
     sets = [inputs_of(seed) for seed in range(4)]
     expected = [loss_and_gradient(*inputs) for inputs in sets]
     torch.cuda.synchronize()
-    for enabled in (True, False):
-        found = {0: [], 1: []}
+    found = {0: [], 1: []}
 
-        def work(thread, found=found):
-            for turn in range(16):
-                index = 2 * thread + turn % 2
-                fresh = tuple(x.clone() for x in sets[index])
-                found[thread].append((index, loss_and_gradient(*fresh)))
+    def work(thread):
+        for turn in range(16):
+            index = 2 * thread + turn % 2
+            fresh = tuple(x.clone() for x in sets[index])
+            found[thread].append((index, loss_and_gradient(*fresh)))
 
-        with affinity_graphs(enabled):
-            in_threads(lambda: work(0), lambda: work(1))
-        torch.cuda.synchronize()
-        for thread, results in found.items():
-            assert len(results) == 16
-            for index, result in results:
-                assert_same(result, expected[index], f"thread {thread}, set {index}")
-    graphs.clear()
+    in_threads(lambda: work(0), lambda: work(1))
+    torch.cuda.synchronize()
+    for thread, results in found.items():
+        assert len(results) == 16
+        for index, result in results:
+            assert_same(result, expected[index], f"thread {thread}, set {index}")
 
 
 # The recorder of CUDA graphs

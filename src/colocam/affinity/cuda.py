@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from colocam.affinity import cuda_color_kernels as kernels
-from colocam.affinity import cuda_space_kernels, graphs
+from colocam.affinity import cuda_space_kernels
 from colocam.affinity.basis import ColorBasis
 from colocam.errors import ColocamError
 
@@ -221,7 +221,6 @@ def _run(
     totals: Tensor | None,
 ) -> None:  # fmt: skip
     """Products of values (F, C, P) into ``out``, two channels at a time; with ``totals``, of 1 and the only S - ½."""
-    graphs.hold(*_matrices(basis, _precision(basis), rgb.device))
     pairs = list(zip(torch.split(values, 2, 1), torch.split(out, 2, 1), strict=True))
     with torch.cuda.device(rgb.device) if rgb.is_cuda else nullcontext():
         if psi is not None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from colocam.affinity import graphs, grid, window
+from colocam.affinity import grid, window
 from colocam.affinity.basis import MAX_CELLS, cells_for, color_basis, space_basis, space_rank
 from colocam.affinity.reference import gaussian_sum
 from colocam.errors import ColocamError
@@ -66,7 +66,6 @@ class Gaussian(NamedTuple):
             yield None
         else:
             psi = _psi(*self.size, self.sigma_xy, self.tol, like.dtype, like.device)
-            graphs.hold(psi)
             yield from torch.split(psi, min(_RANKS_AT_ONCE, self.at_once(2)))
 
     def at_once(self, others: int) -> int:
@@ -91,16 +90,10 @@ def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: G
     gaussian.check()
     if values.numel() == 0:
         return torch.zeros_like(values)
-    if replayable(rgb, values, gaussian):
-        return graphs.replay(_product, (rgb, values, group), (groups, gaussian))[0]
-    return _product(rgb, values, group, groups, gaussian)[0]
-
-
-def _product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: Gaussian) -> tuple[Tensor]:
     rgb, gaussian = _fit(rgb, gaussian)
     near, size = gaussian.window(), gaussian.size
     if near and size:
-        return (window.product(rgb, values, size, gaussian.sigma, gaussian.sigma_xy, near),)
+        return window.product(rgb, values, size, gaussian.sigma, gaussian.sigma_xy, near)
     if _too_fine(rgb, gaussian):
         parts = (_dense(rgb, values, group, gaussian.sigma, psi) for psi in gaussian.space(values))
     else:
@@ -108,10 +101,10 @@ def _product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: 
         channels = gaussian.at_once(1 if gaussian.size is None else _RANKS_AT_ONCE)
         if values.shape[1] > channels:
             few = torch.split(values, channels, dim=1)
-            return (torch.cat([_product(rgb, v, group, groups, gaussian)[0] for v in few], dim=1),)
+            return torch.cat([product(rgb, v, group, groups, gaussian) for v in few], dim=1)
         parts = (backend.product(rgb, values, group, groups, basis, psi) for psi in gaussian.space(values))
     total: Tensor = sum(parts, start=next(parts))
-    return (total,)
+    return total
 
 
 def energy(rgb: Tensor, maps: Tensor, group: Tensor, groups: int, gaussian: Gaussian) -> tuple[Tensor, Tensor]:
@@ -142,12 +135,6 @@ def energy(rgb: Tensor, maps: Tensor, group: Tensor, groups: int, gaussian: Gaus
     for other_totals, other in parts[1:]:
         totals, out = totals + other_totals, out + other
     return totals, out
-
-
-def replayable(rgb: Tensor, values: Tensor, gaussian: Gaussian) -> bool:
-    """Whether the launches can be recorded (``graphs.replay``): Triton kernels, and no step that reads the colours."""
-    kernels = values.is_cuda and values.dtype != torch.float64 and _has("triton")
-    return kernels and not (rgb.is_floating_point() and cells_for(gaussian.sigma, gaussian.tol) > MAX_CELLS)
 
 
 @cache

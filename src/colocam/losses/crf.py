@@ -1,5 +1,6 @@
 """Local consistency (eq. 2): nearby pixels of similar colour in one frame should get the same label."""
 
+import torch
 from torch import Tensor, nn
 
 from colocam.affinity import engine
@@ -12,7 +13,6 @@ class CRFLoss(nn.Module):
     r runs over background and foreground, S⁰ = 1 - S¹; c are colours, p positions. The published weight λ = 2e-9 was
     tuned with a permutohedral lattice that finds about 0.6 of this exact sum: 1.2e-9 gives the same balance here.
 
-    >>> import torch
     >>> loss = CRFLoss(sigma_rgb=15.0, sigma_xy=100.0)
     >>> frames = torch.randint(0, 256, (2, 3, 32, 32))
     >>> maps = torch.rand(2, 32, 32, requires_grad=True)
@@ -31,4 +31,5 @@ class CRFLoss(nn.Module):
     def forward(self, frames: Tensor, maps: Tensor) -> Tensor:
         """Frames (B, 3, H, W) in 0–255, maps (B, H, W) foreground probability → scalar."""
         gaussian = engine.Gaussian(self.sigma_rgb, self.tol, self.sigma_xy, (maps.shape[-2], maps.shape[-1]))
-        return weighted_energy("CRFLoss", frames, maps, None, len(maps), gaussian, Weights())
+        each_frame = torch.arange(len(maps), device=maps.device)
+        return weighted_energy("CRFLoss", frames, maps, each_frame, len(maps), gaussian, Weights())

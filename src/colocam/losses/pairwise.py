@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from colocam.affinity import engine, graphs
+from colocam.affinity import engine
 from colocam.errors import ColocamError
 from colocam.utils.finite import require_finite
 
@@ -33,7 +33,7 @@ def weighted_energy(
     name: str,
     frames: Tensor,
     maps: Tensor,
-    group: Tensor | None,
+    group: Tensor,
     groups: int,
     gaussian: engine.Gaussian,
     weights: Weights,
@@ -44,7 +44,7 @@ def weighted_energy(
         name: of the loss, for error messages.
         frames: (B, 3, H, W) in 0–255.
         maps: S¹, (B, H, W).
-        group: (B,) int64 index of the group of each frame, 0 … groups-1; None if each frame is a group.
+        group: (B,) int64 index of the group of each frame, 0 … groups-1.
         groups: number of groups.
         gaussian: the affinity W.
         weights: w.
@@ -70,16 +70,12 @@ class _WeightedEnergy(torch.autograd.Function):
         ctx: Any,  # noqa: ANN401
         maps: Tensor,
         frames: Tensor,
-        group: Tensor | None,
+        group: Tensor,
         groups: int,
         gaussian: engine.Gaussian,
         weights: Weights,
     ) -> Tensor:
-        work: graphs.Work = _frame_by_frame if group is None else _value_and_gradient
-        inputs = (maps, frames) if group is None else (maps, frames, group)
-        options = groups, gaussian, weights
-        replay = engine.replayable(frames, maps, gaussian)
-        value, gradient = graphs.replay(work, inputs, options) if replay else work(*inputs, *options)
+        value, gradient = _value_and_gradient(maps, frames, group, groups, gaussian, weights)
         ctx.save_for_backward(gradient)
         ctx.dtype = maps.dtype
         return value
@@ -89,13 +85,6 @@ class _WeightedEnergy(torch.autograd.Function):
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
         (gradient,) = ctx.saved_tensors
         return (outer * gradient).to(ctx.dtype), None, None, None, None, None
-
-
-def _frame_by_frame(
-    maps: Tensor, frames: Tensor, groups: int, gaussian: engine.Gaussian, weights: Weights
-) -> tuple[Tensor, Tensor]:
-    """:func:`_value_and_gradient` with each frame as a group."""
-    return _value_and_gradient(maps, frames, torch.arange(groups, device=maps.device), groups, gaussian, weights)
 
 
 def _value_and_gradient(

@@ -6,7 +6,7 @@
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -112,22 +112,12 @@ def record(compute: Compute, inputs: Tensors) -> Recording | None:
     return Recording(inputs, outputs, graph.replay)
 
 
-def capture(
-    call: Callable[[], Result],
-    device: torch.device,
-    *,
-    warm_up: int = WARM_UP,
-    pool: Any = None,  # noqa: ANN401
-    stream: torch.cuda.Stream | None = None,
-) -> tuple[torch.cuda.CUDAGraph, Result]:
-    """Call ``call`` ``warm_up`` times, then record one more call as a CUDA graph.
+def capture(call: Callable[[], Result], device: torch.device) -> tuple[torch.cuda.CUDAGraph, Result]:
+    """Call ``call`` ``WARM_UP`` times, then record one more call as a CUDA graph.
 
     Args:
         call: launches work on ``device`` and never waits for it.
         device: a CUDA device.
-        warm_up: calls before the recording.
-        pool: memory pool of another graph that never runs at the same time; a new one if None.
-        stream: where to record; a new stream if None. Graphs that share a pool need one stream.
 
     Returns:
         The graph, and the result of the recorded call: its tensors hold values only after ``graph.replay()``.
@@ -135,15 +125,15 @@ def capture(
     here = torch.cuda.current_stream(device)
     # A failed recording does not leave its stream; the outer block does.
     with torch.cuda.device(device), torch.cuda.stream(here):
-        side = stream or torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         side.wait_stream(here)
         with torch.cuda.stream(side):
-            for _ in range(warm_up):
+            for _ in range(WARM_UP):
                 call()
         here.wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         # thread_local: other threads may allocate memory and wait for results meanwhile
-        with _capturing, torch.cuda.graph(graph, pool=pool, stream=side, capture_error_mode="thread_local"):
+        with _capturing, torch.cuda.graph(graph, stream=side, capture_error_mode="thread_local"):
             result = call()
         here.wait_stream(side)
     return graph, result
