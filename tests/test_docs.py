@@ -22,10 +22,6 @@ WRITTEN = [page for page in PAGES if page not in STUDY_PAGES]
 CLI = typer.main.get_command(app)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`\n]+)`")
-PENDING = {"score", "export-model"} | {  # commands and names that the pages use before the package has them
-    *("CAMS", "Cam", "CamInputs", "LOSSES", "Loss", "StepTensors", "Term", "METHODS", "Method"),
-    *("FORMATS", "Format", "LabelSet", "DATASETS", "Dataset", "Index"),
-}
 
 
 def name_of(page: Path) -> str:
@@ -131,8 +127,8 @@ def command_of(line: Line) -> tuple[Any, list[str]]:
     while hasattr(command, "get_command") and rest and not rest[0].startswith("-"):
         name = rest.pop(0)
         found = command.get_command(None, name)
-        if found is None and name in {*PENDING, "mine"}:  # the data set of an extension
-            pytest.skip(f"colocam has no command {name}")
+        if found is None and name == "mine":
+            pytest.skip("the data set of an extension")
         assert found is not None, f"colocam has no command {name}"
         command = found
     return command, rest
@@ -174,4 +170,4 @@ def test_python_examples_compile_and_their_imports_exist(page):
             for node in ast.walk(ast.parse(block)):
                 if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("colocam"):
                     module = importlib.import_module(node.module)
-                    assert [a.name for a in node.names if a.name not in PENDING and not hasattr(module, a.name)] == []
+                    assert [a.name for a in node.names if not hasattr(module, a.name)] == []

@@ -196,6 +196,13 @@ def test_nan_in_the_input_makes_the_result_nan():
     assert color_product(frames.flatten(2).transpose(1, 2), maps.flatten(1)[..., None]).isnan().any()
 
 
+def test_products_are_the_same_in_every_run():
+    frames, maps = (x.to(GPU) for x in make_frames(32, 224, "scene"))
+    colors, values = frames.flatten(2).transpose(1, 2).reshape(1, -1, 3), maps.reshape(1, -1, 1)
+    first = color_product(colors, values)
+    assert all(torch.equal(color_product(colors, values), first) for _ in range(5))
+
+
 def test_the_losses_never_make_the_host_wait():
     frames, maps = (x.to(GPU) for x in make_frames(4, 64, "scene"))
     maps.requires_grad_()

@@ -61,19 +61,29 @@ class _Cells:
         self.rgb, self.group, self.first, self.groups, self.basis = rgb, group, first, groups, basis
         share = rgb.shape[0] * rgb.shape[2] // groups
         self.copies = min(max(share // _PIXELS_PER_COPY, 1), _MAX_COPIES)
-        self.moments = torch.zeros(self.copies, groups * basis.cells**3 * 8, device=rgb.device)
         self.channels = 2
 
-    def splat(self, values: Tensor, *, ones: bool) -> None:
-        """Add the pixels' values (F, 1 or 2, P); with ``ones``, 1 and values - ½."""
+    def splat(self, values: Tensor, *, ones: bool, fixed: bool) -> None:
+        """Sum the moments of the pixels' values (F, 1 or 2, P); with ``ones``, of 1 and values - ½.
+
+        With ``fixed`` the sum is the same in every run: it is computed in 64-bit fixed point.
+        """
         frames, _, pixels = self.rgb.shape
+        units = _units(values, self.rgb) if fixed else values
+        self.moments = torch.zeros(
+            self.copies, self.groups * self.basis.cells**3 * 8,
+            dtype=torch.int64 if fixed else torch.float32, device=values.device,
+        )  # fmt: skip
         kernels.splat[-(-pixels // (_THREADS * _SPLAT_RUN)), frames](
-            self.rgb, values, self.group, self.moments,
+            self.rgb, values, self.group, self.moments, units,
             pixels, *self.rgb.stride(), *values.stride(), values.shape[1] > 1,
             self.first, self.groups, self.basis.curvature, *self.basis.scale,
-            cells=self.basis.cells, copies=self.copies, ones=ones,
+            cells=self.basis.cells, copies=self.copies, ones=ones, fixed=fixed,
             block=_THREADS, run=_SPLAT_RUN, num_warps=_THREADS // 32,
         )  # fmt: skip
+        if fixed:
+            self.moments = (self.moments.sum(0, keepdim=True).double() / units.double()).float()
+            self.copies = 1
 
     def mix(self, totals: Tensor | None) -> None:
         """Apply the kernel between cells, as ``grid.mix`` does.
@@ -186,6 +196,14 @@ class _Rows:
         )  # fmt: skip
 
 
+def _units(values: Tensor, rgb: Tensor) -> Tensor:
+    """(1,) power of two that maps the values to at most 2³⁰: 2³² of them fit into 64 bits. NaN for NaN or infinity."""
+    largest = values.abs().amax().float()
+    if rgb.is_floating_point():
+        largest = largest + 0 * rgb.amax()
+    return torch.exp2(30 - (largest + 0 * largest).clamp(min=2.0**-60).log2().ceil())[None]
+
+
 def _at_once(workspace: int, group_bytes: int, cells: int) -> int:
     """Groups per launch: limited by the workspace, and by the third axis of the launch grid, groups · cells."""
     return max(1, min(workspace // group_bytes, 65535 // cells))
@@ -232,7 +250,8 @@ def _run(
         for first in range(0, groups, at_once):
             for v, target in pairs:
                 cells = _Cells(rgb, group, first, min(at_once, groups - first), basis)
-                cells.splat(v, ones=totals is not None)
+                # The gradients of training may round differently from run to run, the maps of a video must not.
+                cells.splat(v, ones=totals is not None, fixed=totals is None)
                 cells.mix(None if totals is None else totals[first:])
                 cells.slice_(target)
 

@@ -1,8 +1,9 @@
 """The product on colour cells as Triton kernels.
 
 Moments are (copies, groups, cells, cells, cells, channels, 4) float32, with one or two channels of values: those of
-one cell fit into a 32-byte sector of memory, so a pixel reads and writes one sector. In kernels over pixels each thread
-computes one pixel at a time (block = 32·warps), so that no data moves between threads.
+one cell fit into a 32-byte sector of memory, so a pixel reads and writes one sector. ``splat`` can also sum them in
+64-bit fixed point: the sum of integers does not depend on the order of atomic additions, which changes from run to run.
+In kernels over pixels each thread computes one pixel at a time (block = 32·warps): no data moves between threads.
 """
 
 # A kernel is written in Triton's subset of Python, which has no type annotations.
@@ -60,22 +61,25 @@ def _values(values, channel_stride, second, mask, ones: tl.constexpr):
 
 
 @triton.jit
-def _flush(moments, cell, mask, e0, r0, g0, b0, e1, r1, g1, b1):
-    """Add moments to the cells of the lanes in ``mask``."""
+def _flush(moments, unit, cell, mask, e0, r0, g0, b0, e1, r1, g1, b1, fixed: tl.constexpr):
+    """Add moments to the cells of the lanes in ``mask``; with ``fixed`` as integers, multiplied by ``unit``."""
     at = moments + (cell.to(tl.int64) * 8)[:, None] + tl.arange(0, 4)[None, :]
-    tl.atomic_add(at, _pack(e0, r0, g0, b0), mask[:, None], sem="relaxed")
-    tl.atomic_add(at + 4, _pack(e1, r1, g1, b1), mask[:, None], sem="relaxed")
+    first, second = _pack(e0, r0, g0, b0), _pack(e1, r1, g1, b1)
+    if fixed:
+        first, second = (first * unit).to(tl.int64), (second * unit).to(tl.int64)
+    tl.atomic_add(at, first, mask[:, None], sem="relaxed")
+    tl.atomic_add(at + 4, second, mask[:, None], sem="relaxed")
 
 
 @triton.jit(do_not_specialize=["first_group", "groups", "second"])
 def splat(
-    rgb, values, group, moments,
+    rgb, values, group, moments, units,
     pixels, rgb_frame, rgb_channel, rgb_pixel, values_frame, values_channel, values_pixel, second,
     first_group, groups, curvature, constant, linear,
-    cells: tl.constexpr, copies: tl.constexpr, ones: tl.constexpr,
+    cells: tl.constexpr, copies: tl.constexpr, ones: tl.constexpr, fixed: tl.constexpr,
     block: tl.constexpr, run: tl.constexpr,
 ):  # fmt: skip
-    """Add φ ⊗ v of every pixel to its cell. Programs: (pixels / (block·run), frames).
+    """Add φ ⊗ v of every pixel to its cell; with ``fixed`` in units of 1 / units[0]. Programs: (pixels / …, frames).
 
     A lane takes ``run`` pixels in a row and sums neighbours of one cell before it writes: atomic additions to one
     address are serialised, and uniform regions would otherwise need one for every pixel.
@@ -90,6 +94,7 @@ def splat(
     rgb += frame.to(tl.int64) * rgb_frame
     values += frame.to(tl.int64) * values_frame
     start = (tl.program_id(0) * block + tl.arange(0, block)) * run
+    unit = tl.load(units) if fixed else 1.0
 
     zero = tl.zeros((block,), tl.float32)
     e0, e1, r0, r1, g0, g1, b0, b1 = zero, zero, zero, zero, zero, zero, zero, zero
@@ -101,13 +106,13 @@ def splat(
         v0, v1 = _values(values + p * values_pixel, values_channel, second, mask, ones)
         new = tl.where(mask, new, -1)
         same = new == cell
-        _flush(moments, cell, (cell >= 0) & (new != cell), e0, r0, g0, b0, e1, r1, g1, b1)
+        _flush(moments, unit, cell, (cell >= 0) & (new != cell), e0, r0, g0, b0, e1, r1, g1, b1, fixed)
         e0, e1 = tl.where(same, e0, 0) + e * v0, tl.where(same, e1, 0) + e * v1
         r0, r1 = tl.where(same, r0, 0) + fr * v0, tl.where(same, r1, 0) + fr * v1
         g0, g1 = tl.where(same, g0, 0) + fg * v0, tl.where(same, g1, 0) + fg * v1
         b0, b1 = tl.where(same, b0, 0) + fb * v0, tl.where(same, b1, 0) + fb * v1
         cell = new
-    _flush(moments, cell, cell >= 0, e0, r0, g0, b0, e1, r1, g1, b1)
+    _flush(moments, unit, cell, cell >= 0, e0, r0, g0, b0, e1, r1, g1, b1, fixed)
 
 
 @triton.jit
@@ -146,7 +151,8 @@ def slice_(
 @triton.jit
 def _tf32(x):
     """Round to the 10 bits that the tensor cores read; they would truncate, and those errors would accumulate."""
-    return ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    rounded = ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    return tl.where(x != x, x, rounded)  # noqa: PLR0124 - adding to the bits of a GPU's NaN, 0x7FFFFFFF, would make it -0
 
 
 @triton.jit

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from colocam.boxes.quantize import to_8bit
 from colocam.config.card import Card
-from colocam.errors import first_line
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
 from colocam.inference.network import HostOutput, NetworkOutput, PostProcessing, completed
 from colocam.maps.focus import classes_of, of_classes
@@ -19,9 +18,8 @@ from colocam.maps.postprocess import finish
 from colocam.models import LocalizerNet
 from colocam.models.model_file import load_model
 from colocam.types import Levels
-from colocam.utils.cuda_graphs import RecordedPass
+from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.device import choose_device
-from colocam.utils.progress import say
 
 ROWS = {"cpu": 32, "cuda": 128}
 """Frames of one pass; on a CPU 16 take up to 9 % longer per frame than 32, 8 take 17 % longer."""
@@ -54,8 +52,7 @@ class TorchNetwork:
         self.net.to(device)
         if device.type == "cuda":
             _hold_in_bfloat16(self.net)
-            self._records = True
-            self._recorded: RecordedPass | None = None
+        self._recorded: dict[int, Recorded] = {}  # by the number of rows: a live source has passes of one frame
 
     def submit(self, images: Levels, /) -> "Future[NetworkOutput]":
         """Start a pass, see :class:`colocam.inference.network.Network`; on a GPU without waiting for earlier ones."""
@@ -80,12 +77,11 @@ class TorchNetwork:
         """Output for frames (B, 3, S, S) on the device: float32, but on a GPU maps are 8-bit levels."""
         if self.device.type != "cuda":
             return NetworkOutput(*self.eager(frames), frames)
-        if self._records and (self._recorded is None or self._recorded.input.shape != frames.shape):
-            self._record(frames)
-        if self._recorded is None:
-            return NetworkOutput(*self.eager(frames), frames)
+        rows = len(frames)
+        if rows not in self._recorded:
+            self._recorded[rows] = Recorded(lambda tensors: self.eager(tensors["frames"]), rows, self.device)
         # The next pass overwrites the recorded outputs; a window may need them longer.
-        logits, maps, peaks, activations = (part.clone() for part in self._recorded.replay(frames))
+        logits, maps, peaks, activations = (part.clone() for part in self._recorded[rows]({"frames": frames}))
         return NetworkOutput(logits, maps, peaks, activations, frames)
 
     def eager(self, frames: Tensor) -> Outputs:
@@ -96,17 +92,6 @@ class TorchNetwork:
         if self.device.type == "cuda":
             maps = to_8bit(maps)
         return seen.class_logits.float(), maps, seen.peaks.float(), seen.activations.float()
-
-    def _record(self, frames: Tensor) -> None:
-        """Record a CUDA graph for passes of this shape; a network that cannot be recorded is launched each time."""
-        self._recorded = None  # frees its memory
-        try:
-            self._recorded = RecordedPass(self.eager, frames)
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
-            self._records = False
-            say(f"the network is launched layer by layer, recording it failed: {first_line(error)}")
 
 
 @torch.no_grad()

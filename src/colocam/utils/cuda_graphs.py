@@ -78,24 +78,6 @@ class Recorded:
         return tuple(output[:rows] for output in self._recording.outputs)
 
 
-class RecordedPass:
-    """``run`` on batches of the shape of ``example``, recorded; each replay overwrites the outputs of the last.
-
-    Attributes:
-        input: the batch that the next replay reads.
-    """
-
-    def __init__(self, run: Callable[[Tensor], tuple[Tensor, ...]], example: Tensor) -> None:
-        self.input = example.clone()
-        self._graph, self._outputs = capture(lambda: run(self.input), example.device)
-
-    def replay(self, batch: Tensor) -> tuple[Tensor, ...]:
-        """Run on a batch."""
-        self.input.copy_(batch)
-        self._graph.replay()
-        return self._outputs
-
-
 def record(compute: Compute, inputs: Tensors) -> Recording | None:
     """Record ``compute`` on CUDA tensors; None, after a message, if that is impossible."""
     device = next(iter(inputs.values())).device
