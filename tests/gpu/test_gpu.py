@@ -438,13 +438,13 @@ def test_recorded_and_plain_training_steps_are_equal():
         assert torch.equal(tensors[1], expected[1]), f"labels of step {number}"
         # Features are bfloat16, and another number of rows may round them differently.
         difference = (tensors[2] - expected[2]).abs()
-        assert difference.mean() <= 1e-2, (number, difference.mean())
-        assert difference.max() <= 0.2, (number, difference.max())
+        assert difference.mean() <= 5e-3, (number, difference.mean())
+        assert difference.max() <= 0.1, (number, difference.max())
     for number, ((terms, slopes), (other, others)) in enumerate(zip(plain, recorded_found, strict=True)):
         assert set(terms) == {"seeds", "crf", "size", "coloc", "note"}
         for name, value in terms.items():
-            assert abs(other[name] - value) <= 0.03 * abs(value) + 1e-6, (number, name, value, other[name])
-        assert cosine(others, slopes) >= 0.97, number
+            assert abs(other[name] - value) <= 0.02 * abs(value) + 1e-6, (number, name, value, other[name])
+        assert cosine(others, slopes) >= 0.98, number
 
 
 # Inference
@@ -506,7 +506,7 @@ def test_recorded_inference_equals_eager():
         for one, other in zip(found, expected, strict=True):
             if other.dtype == torch.uint8:
                 difference = (one.int() - other.int()).abs()
-                assert difference.max() <= 4, count
+                assert difference.max() <= 1, count
                 assert (difference == 0).float().mean() >= 0.99, count
             else:
                 assert relative_error(one, other) <= 1e-2, count
@@ -518,8 +518,8 @@ def test_maps_of_the_gpu_are_those_of_the_cpu_up_to_bfloat16():
     logits, maps, *_ = on_cpu.infer(on_cpu.upload(images(6)))
     found_logits, levels, *_ = on_gpu.infer(on_gpu.upload(images(6)))
     assert levels.dtype == torch.uint8
-    assert (levels.cpu().float() / 255 - maps).abs().mean() <= 0.05
-    assert relative_error(found_logits, logits) <= 0.1
+    assert (levels.cpu().float() / 255 - maps).abs().mean() <= 0.02
+    assert relative_error(found_logits, logits) <= 0.05
 
 
 def test_boxes_do_not_depend_on_the_batch():

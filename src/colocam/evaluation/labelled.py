@@ -93,9 +93,8 @@ def read_labelled(boxes: Path, manifest: Path | None, split: Split) -> LabelledC
     )
     known = {
         (row["clip"], int(float(row["frame"]))): (int(width), int(height))
-        for line, row in enumerate(rows, start=2)
-        if (width := number(row, "width", f"{boxes}, row {line}"))
-        and (height := number(row, "height", f"{boxes}, row {line}"))
+        for row in rows
+        if (width := number(row, "width", row.where)) and (height := number(row, "height", row.where))
     }
     return LabelledClips(truth, clips, tuple(sorted({clip.tag for clip in clips.values()})), boxes, known)
 
@@ -105,15 +104,13 @@ def _clips_of_rows(table: Path, rows: list[Row], split: Split) -> dict[str, Clip
     if column is None:
         raise ColocamError(f"{table} has no column tag: add it, or give a manifest with the tags of the clips")
     clips: dict[str, Clip] = {}
-    for line, row in enumerate(rows, start=2):
+    for row in rows:
         named = SPLIT_NAMES.get(row.get("split") or split)
         if not row[column] or named is None:
-            raise ColocamError(f"{table}, row {line}: {column} must not be empty, and split must be train, val or test")
+            raise ColocamError(f"{row.where}: {column} must not be empty, and split must be train, val or test")
         clip = Clip(row["clip"], row[column], named, table.parent, row.get("video") or row["clip"])
         if clips.setdefault(clip.name, clip) != clip:
-            raise ColocamError(
-                f"{table}, row {line}: the clip {clip.name!r} has another tag, video or split in an earlier row"
-            )
+            raise ColocamError(f"{row.where}: the clip {clip.name!r} has another tag, video or split in an earlier row")
     return clips
 
 

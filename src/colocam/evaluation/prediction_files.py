@@ -33,9 +33,8 @@ def read_boxes(table: Path) -> dict[tuple[str, int], list[PredictedBox]]:
     Boxes of a frame are sorted by score, highest first; equal scores keep their order. Empty corners mean no box.
     """
     found: dict[tuple[str, int], list[tuple[float, PredictedBox]]] = {}
-    rows = read_rows(table, required=("clip", "frame", *CORNERS))
-    for line, row in enumerate(rows, start=2):
-        where = f"{table}, row {line}"
+    for row in read_rows(table, required=("clip", "frame", *CORNERS)):
+        where = row.where
         frame = number(row, "frame", where)
         if frame is None or frame < 0 or frame != int(frame) or not row["clip"]:
             raise ColocamError(f"{where}: clip must be named and frame must be an index from 0, got {row['frame']!r}")

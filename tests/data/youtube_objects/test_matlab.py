@@ -1,7 +1,5 @@
 """Structures of .mat files, each written by scipy and read back."""
 
-import builtins
-
 import numpy as np
 import pytest
 from scipy.io import savemat
@@ -115,19 +113,3 @@ def test_matlab_7_3(tmp_path):
         path.write_bytes(content)
         with pytest.raises(ColocamError, match=r"saved by MATLAB 7\.3 \(HDF5\).*'-v7'"):
             read_variable(path, "x")
-
-
-def test_without_scipy(tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *args, **options):
-        if name.startswith("scipy"):
-            raise ImportError(name)
-        return real(name, *args, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ColocamError, match=r"needs scipy: pip install 'colocam\[youtube-objects\]'"):
-        read_variable(tmp_path / "x.mat", "x")
-    monkeypatch.undo()
-    with pytest.raises(ColocamError, match="there is no such file"):
-        read_variable(tmp_path / "x.mat", "x")

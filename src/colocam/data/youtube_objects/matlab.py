@@ -17,10 +17,8 @@ Corners = npt.NDArray[np.float64]
 
 def read_variable(path: Path, name: str) -> Values:
     """Read one variable of a file."""
-    try:
-        from scipy.io import loadmat  # noqa: PLC0415 - only those who index an archive need it
-    except ImportError as error:
-        raise ColocamError("reading .mat files needs scipy: pip install 'colocam[youtube-objects]'") from error
+    from scipy.io import loadmat  # noqa: PLC0415 - only those who index an archive need it
+
     if not path.is_file():
         raise ColocamError(f"cannot read {path}: there is no such file")
     if path.open("rb").read(8) == b"\x89HDF\r\n\x1a\n":
