@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from colocam.cli.shared_options import Device, color_mean_of, split_of
+from colocam.cli.shared_options import Boxes, Device, color_mean_of, split_of
 from colocam.errors import ColocamError
 from colocam.utils.progress import say
 
@@ -15,8 +15,22 @@ EvaluatedSplit = Annotated[str, typer.Option(help="Which videos to evaluate on: 
 
 def evaluate(
     runs: Annotated[list[Path], typer.Argument(help="Run folders; for several, the mean ± std is printed.")],
-    boxes: TrueBoxes,
-    split: EvaluatedSplit = "test",
+    boxes: Boxes = None,
+    dense: Annotated[
+        Path | None,
+        typer.Option(
+            help="Localise in whole shots as 'localize' does and compare: table of frames with boxes, or index folder."
+        ),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Which videos to evaluate on: train, val or test. Default: test, with --dense all but train."
+        ),
+    ] = None,
+    smooth: Annotated[
+        str, typer.Option(help="With --dense, smooth boxes over time: offline, online or none.")
+    ] = "offline",
     cams: Annotated[
         str | None,
         typer.Option(help="CAM methods, e.g. cam,layercam, or all. Default: the one that gave the seeds."),
@@ -31,23 +45,40 @@ def evaluate(
 ) -> None:
     """Evaluate runs on frames with true boxes.
 
-    Prints CorLoc under each protocol and writes RUN/evaluation.json.
+    With --boxes, prints CorLoc under each protocol and writes RUN/evaluation.json.
+
+    With --dense, runs from file to box with smoothing, without and with the tag, and writes RUN/dense.json.
 
     For boxes or maps of another program, use 'colocam score'.
     """
-    from colocam.cams import classifier_cams
-    from colocam.evaluation.run_evaluation import evaluate as evaluate_run
-    from colocam.report.console import print_evaluations
-
-    chosen = split_of(split)
+    if boxes is None and dense is None:
+        raise ColocamError("evaluate needs true boxes: give --boxes TABLE, or --dense MANIFEST for whole shots")
+    chosen = None if split is None else split_of(split)
     mode = None if color_mean is None else color_mean_of(color_mean)
-    named = None if cams is None else classifier_cams() if cams == "all" else [name.strip() for name in cams.split(",")]
-    print_evaluations(
-        [
-            evaluate_run(run, boxes, split=chosen, cams=named, color_mean=mode, focus=focus, device=device)
-            for run in runs
-        ]
-    )
+    if boxes is not None:
+        from colocam.cams import classifier_cams
+        from colocam.evaluation.run_evaluation import evaluate as evaluate_run
+        from colocam.report.console import print_evaluations
+
+        named = None
+        if cams is not None:
+            named = classifier_cams() if cams == "all" else [name.strip() for name in cams.split(",")]
+        print_evaluations(
+            [
+                evaluate_run(
+                    run, boxes, split=chosen or "test", cams=named, color_mean=mode, focus=focus, device=device
+                )
+                for run in runs
+            ]
+        )
+    if dense is not None:
+        from colocam.evaluation.dense import evaluate_dense
+        from colocam.report.dense_table import print_dense
+
+        for run in runs:
+            print_dense(
+                evaluate_dense(run, dense, split=chosen, device=device, smooth=smooth, color_mean=mode, focus=focus)
+            )
 
 
 def score(

@@ -137,7 +137,7 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - any part of a result
         return {name: plain(entry) for name, entry in named if entry is not None}
     if isinstance(value, Mapping):
         return {key: plain(entry) for key, entry in value.items()}
-    return list(value) if isinstance(value, tuple) else value
+    return [plain(entry) for entry in value] if isinstance(value, tuple) else value
 
 
 def current_corloc(cell: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,222 @@
+"""Evaluate a run as users run it: from the files of whole shots to smoothed boxes, with and without the tag."""
+
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from colocam.config.card import Card
+from colocam.data.clip_frames import clip_frames
+from colocam.data.index import index_of_table
+from colocam.data.manifest import read_manifest
+from colocam.data.truth import Truth, read_truth
+from colocam.errors import ColocamError
+from colocam.evaluation.dense_cases import DenseCase, Example, save_dense_cases
+from colocam.evaluation.dense_result import DenseEvaluation, DenseRow
+from colocam.inference.localizer import Localizer
+from colocam.inference.network import Network
+from colocam.inference.options import make_options
+from colocam.inference.runtimes import open_network
+from colocam.metrics.dense_scores import (
+    ShotMeasurements,
+    best_ious,
+    count_switches,
+    mean_or_none,
+    mean_scores,
+    neighbour_changes,
+    pool,
+    score_shot,
+)
+from colocam.types import Box, Clip, Float64Array, Split
+from colocam.utils.files import write_json
+from colocam.utils.progress import progress, say
+from colocam.utils.tables import read_rows
+
+WARM_UP = 8
+"""Frames that are localised before the time is measured: compiling and the first allocations are not counted."""
+WORST = 3
+"""Number of shots of which the report shows a frame."""
+
+
+def evaluate_dense(
+    run: str | Path,
+    manifest: str | Path,
+    *,
+    split: Split | None = None,
+    shots: Sequence[str] | None = None,
+    device: str | None = None,
+    **options: Any,  # noqa: ANN401 - the fields of Options
+) -> DenseEvaluation:
+    """Localise in every frame of shots with true boxes, as ``colocam localize`` does, and compare with these boxes.
+
+    Each shot is processed without its tag and with it. Shots whose tag the model does not know are left out. Writes
+    ``dense.json`` and ``dense.npz`` (frames for the report) into the run folder.
+
+    Args:
+        run: run folder.
+        manifest: a table of frames with one row per box, as :func:`colocam.data.index.index_of_table` reads it; or a
+            folder with ``manifest.csv`` and ``truth.csv``, as ``colocam index`` writes it.
+        split: which shots; None for all shots with true boxes but those of the split train.
+        shots: names of the shots to use; None for all.
+        device: ``cpu`` or ``cuda``; None for the GPU, if there is one.
+        options: fields of :class:`colocam.inference.options.Options` other than the tag, e.g. ``smooth="online"``.
+    """
+    run = Path(run)
+    smooth = make_options(**options).smooth
+    if run.is_file():
+        raise ColocamError(f"{run} is a file: give a run folder, because the result is written into it")
+    network, card = open_network(run, device)
+    clips, truth = read_shots(Path(manifest), split)
+    chosen = clips if shots is None else [clip for clip in clips if clip.name in shots]
+    known = [clip for clip in chosen if clip.tag in card.tags]
+    unknown = {
+        tag: tuple(clip.name for clip in chosen if clip.tag == tag)
+        for tag in sorted({clip.tag for clip in chosen} - {*card.tags})
+    }
+    if unknown:
+        names = "; ".join(f"{tag}: {', '.join(left_out)}" for tag, left_out in unknown.items())
+        say(f"note: {len(chosen) - len(known)} of {len(chosen)} shots have a tag unknown to the model: {names}")
+    if not known:
+        raise ColocamError(
+            f"{manifest}: no shot with true boxes has a tag of the model: it knows {', '.join(card.tags)}"
+        )
+    _warm_up(Localizer(network, card, **options), known[0])
+    measured = []
+    with progress("dense shots", len(known), unit="shots") as advance:
+        for clip in known:
+            measured.append(_measure(network, card, clip, truth, options))
+            advance(note=clip.name)
+    rows = tuple(_row(shot.clip.name, [shot], shot.clip.tag) for shot in measured)
+    result = DenseEvaluation(
+        manifest=str(manifest),
+        smooth=smooth,
+        shots=rows,
+        over_shots=_over_shots(rows),
+        over_frames=_row("all frames", measured),
+        unknown=unknown,
+    )
+    write_json(run / "dense.json", result.to_json())
+    worst_first = sorted(measured, key=lambda shot: float(shot.without_tag.overlaps.mean()))
+    save_dense_cases(run / "dense.npz", [shot.worst for shot in worst_first if shot.worst is not None][:WORST])
+    return result
+
+
+def read_shots(manifest: Path, split: Split | None = None) -> tuple[list[Clip], Truth]:
+    """Shots with at least one true box, and the true boxes; see :func:`evaluate_dense`."""
+    table = manifest / "manifest.csv" if manifest.is_dir() else manifest
+    if {"frame", "x1"} <= read_rows(table)[0].keys():
+        index = index_of_table(table)
+        clips, truth, has_split = list(index.clips), index.truth, True
+    else:
+        boxes = table.with_name("truth.csv")
+        if not boxes.is_file():
+            raise ColocamError(f"{table} has no true boxes: give a table of frames with boxes, or add {boxes}")
+        (clips, has_split), truth = read_manifest(table), read_truth(boxes)
+    asked = [
+        clip for clip in clips if not has_split or (clip.split != "train" if split is None else clip.split == split)
+    ]
+    boxed = [clip for clip in asked if any(truth.frames.get(clip.name, {}).values())]
+    if not boxed:
+        raise ColocamError(
+            f"{table}: no shot of {' or '.join(sorted(splits))} has a true box: check the clip names and the split"
+        )
+    return boxed, truth
+
+
+class _Found(NamedTuple):
+    """Class and box of one frame."""
+
+    tag: str
+    box: Box | None
+
+
+class _Shot(NamedTuple):
+    """The measurements of one shot; ``worst`` is None where no frame of the film has a true box."""
+
+    clip: Clip
+    without_tag: ShotMeasurements
+    with_tag: ShotMeasurements
+    true_changes: Float64Array
+    worst: DenseCase | None
+
+
+def _measure(network: Network, card: Card, clip: Clip, truth: Truth, options: dict[str, Any]) -> _Shot:
+    true = {frame: boxes for frame, boxes in truth.frames[clip.name].items() if boxes}
+    found, seconds, worst = _localize(Localizer(network, card, **options), clip, true)
+    shown = {worst.found.frame: true[worst.found.frame]} if worst else {}
+    told, seconds_told, same = _localize(Localizer(network, card, **{**options, "tag": clip.tag}), clip, shown)
+    return _Shot(
+        clip,
+        _compare(found, true, seconds, clip.tag),
+        _compare(told, true, seconds_told, None),
+        neighbour_changes(true),
+        DenseCase(clip, true[worst.found.frame], worst, same) if worst and same else None,
+    )
+
+
+def _localize(
+    localizer: Localizer, clip: Clip, shown: dict[int, list[Box]]
+) -> tuple[dict[int, _Found], float, Example | None]:
+    """Class and box of each frame by its index, the seconds that it took, and the worst frame of those in ``shown``."""
+    found: dict[int, _Found] = {}
+    worst: Example | None = None
+    began = time.perf_counter()
+    with closing(localizer.stream(clip_frames(clip))) as stream:
+        for frame, one in stream:
+            found[one.frame] = _Found(one.tag, one.box)
+            if one.frame in shown:
+                overlap = float(best_ious({0: one.box}, {0: shown[one.frame]})[0])
+                if worst is None or overlap < worst.overlap:
+                    worst = Example(frame.image, one, overlap)
+    return found, time.perf_counter() - began, worst
+
+
+def _compare(found: dict[int, _Found], true: dict[int, list[Box]], seconds: float, tag: str | None) -> ShotMeasurements:
+    """Compare with the true boxes and, where the tag was not given, with the true class ``tag``."""
+    frames = sorted(found)
+    named = [frame in found and found[frame].tag == tag for frame in sorted(true)]
+    return ShotMeasurements(
+        overlaps=best_ious({frame: one.box for frame, one in found.items()}, true),
+        changes=neighbour_changes({frame: [one.box] if one.box else [] for frame, one in found.items()}),
+        class_right=None if tag is None else np.array(named, bool),
+        switches=count_switches([found[frame].tag for frame in frames]),
+        frames=len(frames),
+        seconds=seconds,
+    )
+
+
+def _row(name: str, shots: Sequence[_Shot], tag: str | None = None) -> DenseRow:
+    """One shot, or the frames of several shots together."""
+    free, told = (pool([shot.without_tag for shot in shots]), pool([shot.with_tag for shot in shots]))
+    changes = np.concatenate([shot.true_changes for shot in shots])
+    return DenseRow(
+        name=name,
+        frames=free.frames,
+        boxed_frames=len(free.overlaps),
+        without_tag=score_shot(free),
+        with_tag=score_shot(told),
+        true_jitter=mean_or_none(changes.tolist()),
+        tag=tag,
+    )
+
+
+def _over_shots(rows: Sequence[DenseRow]) -> DenseRow:
+    """The mean over shots, each with the same weight."""
+    return DenseRow(
+        name="mean of shots",
+        frames=sum(row.frames for row in rows),
+        boxed_frames=sum(row.boxed_frames for row in rows),
+        without_tag=mean_scores([row.without_tag for row in rows]),
+        with_tag=mean_scores([row.with_tag for row in rows]),
+        true_jitter=mean_or_none([row.true_jitter for row in rows]),
+    )
+
+
+def _warm_up(localizer: Localizer, clip: Clip) -> None:
+    with closing(localizer.stream(islice(clip_frames(clip), WARM_UP))) as stream:
+        for _ in stream:
+            pass

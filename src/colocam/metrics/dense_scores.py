@@ -1,0 +1,131 @@
+"""Scores of boxes in every frame of a shot: overlap, class, jitter and speed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.boxes.iou import iou
+from colocam.types import Box, Float64Array
+
+RIGHT = 0.5
+"""IoU from which a box is right."""
+
+
+class ShotMeasurements(NamedTuple):
+    """What was measured in the frames of one shot, or of several shots together.
+
+    Attributes:
+        overlaps: (n,) IoU with the best true box, for each frame with a true box; 0 without a predicted box.
+        changes: (p,) 1 − IoU of the boxes of two neighbouring frames.
+        class_right: (n,) whether the class is right, for each frame with a true box; None if the tag was given.
+        switches: number of neighbouring frames with different classes.
+        frames: number of frames that were processed.
+        seconds: time from the file to the boxes.
+    """
+
+    overlaps: Float64Array
+    changes: Float64Array
+    class_right: npt.NDArray[np.bool_] | None
+    switches: int
+    frames: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class DenseScores:
+    """Scores of a shot, or means of several shots.
+
+    Attributes:
+        corloc: percent of the frames with a true box whose predicted box has an IoU of at least 0.5.
+        mean_iou: mean IoU over the same frames, 0–1.
+        frames_per_second: from the file to the boxes.
+        jitter: mean of 1 − IoU of the boxes of neighbouring frames; None without such a pair.
+        class_right: percent of the frames with a true box whose class is right; None if the tag was given.
+        switches: changes of the class from frame to frame; None if the tag was given.
+    """
+
+    corloc: float
+    mean_iou: float
+    frames_per_second: float
+    jitter: float | None = None
+    class_right: float | None = None
+    switches: float | None = None
+
+
+def best_ious(found: Mapping[int, Box | None], true: Mapping[int, Sequence[Box]]) -> Float64Array:
+    """IoU of the predicted box with the best true box, for each frame with a true box in order of its index.
+
+    Corners are pixels that belong to the box. A frame without a predicted box has an IoU of 0.
+    """
+    overlaps = [
+        0.0 if box is None else float(iou(np.array(box), np.array(boxes), inclusive=True).max())
+        for box, boxes in ((found.get(frame), boxes) for frame, boxes in sorted(true.items()) if boxes)
+    ]
+    return np.array(overlaps, np.float64)
+
+
+def neighbour_changes(boxes: Mapping[int, Sequence[Box]]) -> Float64Array:
+    """1 − IoU of the boxes of the frames i and i + 1, for each such pair of frames that both have boxes.
+
+    Where there are several boxes, it is the mean over the boxes of the later frame, each with its best IoU.
+    """
+    seen = sorted(frame for frame, found in boxes.items() if found)
+    changes = [
+        1 - float(iou(np.array(boxes[b])[:, None], np.array(boxes[a])[None], inclusive=True).max(1).mean())
+        for a, b in pairwise(seen)
+        if b == a + 1
+    ]
+    return np.array(changes, np.float64)
+
+
+def count_switches(tags: Sequence[str]) -> int:
+    """Number of neighbouring frames with different classes."""
+    return sum(a != b for a, b in pairwise(tags))
+
+
+def score_shot(measured: ShotMeasurements) -> DenseScores:
+    """Scores of measurements with at least one true box."""
+    named = measured.class_right
+    return DenseScores(
+        corloc=100 * float((measured.overlaps >= RIGHT).mean()),
+        mean_iou=float(measured.overlaps.mean()),
+        jitter=mean_or_none(measured.changes.tolist()),
+        class_right=None if named is None else 100 * float(named.mean()),
+        switches=None if named is None else measured.switches,
+        frames_per_second=measured.frames / max(measured.seconds, 1e-9),
+    )
+
+
+def pool(shots: Sequence[ShotMeasurements]) -> ShotMeasurements:
+    """The measurements of several shots as those of one; no pair of frames is formed between shots."""
+    named = [shot.class_right for shot in shots if shot.class_right is not None]
+    return ShotMeasurements(
+        overlaps=np.concatenate([shot.overlaps for shot in shots]),
+        changes=np.concatenate([shot.changes for shot in shots]),
+        class_right=np.concatenate(named) if named else None,
+        switches=sum(shot.switches for shot in shots),
+        frames=sum(shot.frames for shot in shots),
+        seconds=sum(shot.seconds for shot in shots),
+    )
+
+
+def mean_scores(shots: Sequence[DenseScores]) -> DenseScores:
+    """Mean of each score over shots; a shot without a value is left out of that mean."""
+    return DenseScores(
+        corloc=float(np.mean([shot.corloc for shot in shots])),
+        mean_iou=float(np.mean([shot.mean_iou for shot in shots])),
+        jitter=mean_or_none([shot.jitter for shot in shots]),
+        class_right=mean_or_none([shot.class_right for shot in shots]),
+        switches=mean_or_none([shot.switches for shot in shots]),
+        frames_per_second=float(np.mean([shot.frames_per_second for shot in shots])),
+    )
+
+
+def mean_or_none(values: Sequence[float | None]) -> float | None:
+    """Mean of the known values; None without any."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
