@@ -1,21 +1,23 @@
-"""``colocam evaluate RUN --dense MANIFEST``: films and images, numbers counted again from the tables of ``localize``."""
+"""``colocam evaluate RUN --dense MANIFEST``: films and images, numbers counted from ``localize``'s tables."""
 
 import csv
 import json
 import shutil
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 
 from colocam.data.index import Index, write_index
 from colocam.data.manifest import read_manifest
 from colocam.data.truth import read_truth
+from colocam.errors import ColocamError
 from colocam.evaluation.dense import evaluate_dense
 from colocam.evaluation.dense_result import read_dense
 from colocam.inference.localize import localize_file
 from colocam.report import write_report
 from colocam.video.reader import decode
-from colocam.video.writer import VideoWriter
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def table_of(path: Path):
     """Class and box of each frame of a localisation table."""
     with path.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    return [(row["tag"], tuple(float(row[name]) for name in ("x1", "y1", "x2", "y2"))) for row in rows]
+    return [(row["class"], tuple(float(row[name]) for name in ("x1", "y1", "x2", "y2"))) for row in rows]
 
 
 @pytest.mark.parametrize("smooth", ["offline", "none"])
@@ -56,9 +58,7 @@ def test_films_give_what_localize_writes(run, index, collection, tmp_path, coloc
     for shot in result["shots"]:
         for key, tag in (("without_tag", None), ("with_tag", shot["tag"])):
             film = collection.videos / f"{shot['name']}.mp4"
-            written = localize_file(
-                run, film, tmp_path / key, annotate=False, device="cpu", smooth=smooth, tag=tag
-            )
+            written = localize_file(run, film, tmp_path / key, annotate=False, device="cpu", smooth=smooth, tag=tag)
             rows = table_of(written.table)
             overlaps = [inclusive_iou(rows[i][1], truth.boxes(shot["name"], i)[0]) for i in range(1, 5)]
             changes = [1 - inclusive_iou(rows[i][1], rows[i + 1][1]) for i in range(4)]
@@ -86,9 +86,100 @@ def frames_table(collection, folder, tags):
         for frame in decode(collection.videos / f"{film}.mp4"):
             image = f"frames/{film}/{frame.index}.png"
             (folder / image).parent.mkdir(parents=True, exist_ok=True)
-            with VideoWriterImage(folder / image) as write:
-                write(frame.image)
+            cv2.imwrite(str(folder / image), frame.image[..., ::-1])
             (box,) = truth.boxes(film, frame.index) or [("", "", "", "")]
             lines.append(",".join(map(str, (film, film, image, tag, "val", 48, 40, *box))))
     (folder / "manifest.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder / "manifest.csv"
+
+
+def scores_of(row):
+    """What does not depend on the time that it took."""
+    return [
+        (scores.corloc, scores.mean_iou, scores.jitter, scores.class_right, scores.switches)
+        for scores in (row.without_tag, row.with_tag)
+    ]
+
+
+def test_images_give_the_same_as_their_film(run, collection, index, tmp_path):
+    films = {"cat/test-0": "cat", "owl/test-0": "owl"}
+    images = evaluate_dense(run, frames_table(collection, tmp_path / "images", films), device="cpu")
+    stored = read_dense(run / "dense.json")
+    assert stored == images
+    whole = evaluate_dense(run, index, shots=[*films], device="cpu")
+    assert [row.name for row in images.shots] == [row.name for row in whole.shots] == [*films]
+    assert [scores_of(row) for row in images.rows] == [scores_of(row) for row in whole.rows]
+    assert [row.true_jitter for row in images.rows] == [row.true_jitter for row in whole.rows]
+
+
+def test_without_a_split_all_shots_outside_train(run, index):
+    result = evaluate_dense(run, index / "manifest.csv", device="cpu", smooth="none")
+    assert [row.name for row in result.shots] == [
+        f"{tag}/{split}-0" for tag in ("bus", "cat", "owl") for split in ("test", "val")
+    ]
+
+
+def test_shots_of_unknown_tags_are_left_out_and_named(run, collection, tmp_path, colocam):
+    table = frames_table(collection, tmp_path / "images", {"cat/test-0": "cat", "owl/test-0": "flamingo"})
+    outcome = colocam("evaluate", run, "--dense", table, "--device", "cpu")
+    assert outcome.code == 0, outcome.err
+    assert "1 of 2 shots have a tag unknown to the model: flamingo: owl/test-0" in outcome.err
+    assert "flamingo: owl/test-0" in outcome.out
+    result = read_dense(run / "dense.json")
+    assert result is not None
+    assert result.unknown == {"flamingo": ("owl/test-0",)}
+    assert [row.name for row in result.shots] == ["cat/test-0"]
+    only_unknown = frames_table(collection, tmp_path / "others", {"owl/test-0": "flamingo"})
+    error = colocam("evaluate", run, "--dense", only_unknown, "--device", "cpu").error
+    assert "no shot with true boxes has a tag of the model: it knows bus, cat, owl" in error
+
+
+def test_the_report_shows_the_shots_and_the_worst_frames(run, index):
+    evaluate_dense(run, index, device="cpu", smooth="none")
+    page = write_report(run).read_text(encoding="utf-8")
+    section = page[page.index('<section id="dense"') :].partition("</section>")[0]
+    assert section.count('<th scope="row">') == 8
+    assert section.count("<img") == 3 * 3
+    (run / "dense.json").unlink()
+    assert 'id="dense"' not in write_report(run).read_text(encoding="utf-8")
+
+
+def test_the_worst_frames_are_those_with_the_lowest_iou(run, index, collection, tmp_path):
+    evaluate_dense(run, index, device="cpu", split="val")
+    with np.load(run / "dense.npz") as archive:
+        meta, stored = json.loads(str(archive["meta"])), archive["iou__without the tag"]
+    assert {case["clip"] for case in meta} == {"bus/val-0", "cat/val-0", "owl/val-0"}
+    for case, overlap in zip(meta, stored, strict=True):
+        film = collection.videos / f"{case['clip']}.mp4"
+        rows = table_of(localize_file(run, film, tmp_path / "out", annotate=False, device="cpu").table)
+        boxes = {i: read_truth(collection.truth).boxes(case["clip"], i) for i in range(1, 5)}
+        ious = {i: inclusive_iou(rows[i][1], box) for i, (box,) in boxes.items()}
+        assert ious[case["frame"]] == pytest.approx(min(ious.values()), abs=1e-3)
+        assert overlap == pytest.approx(min(ious.values()), abs=1e-3)
+
+
+def test_what_cannot_be_evaluated_gives_one_line(run, index, collection, tmp_path, colocam):
+    def error(*arguments):
+        return colocam("evaluate", run, "--device", "cpu", *arguments).error
+
+    assert "give --boxes TABLE, or --dense MANIFEST" in error()
+    assert "nowhere.csv" in error("--dense", tmp_path / "nowhere.csv")
+    assert "smooth" in error("--dense", index, "--smooth", "ofline")
+    table = frames_table(collection, tmp_path / "images", {"cat/test-0": "cat"})
+    whole = frames_table(collection, tmp_path / "whole", {"cat/test-0": "cat"})
+    (tmp_path / "images" / "frames" / "cat/test-0" / "3.png").unlink()
+    assert "3.png" in error("--dense", table)
+    assert "no shot of train has a true box" in error("--dense", whole, "--split", "train")
+    (index / "truth.csv").unlink()
+    assert "has no true boxes" in error("--dense", index)
+    assert not (run / "dense.json").exists()
+
+
+def test_a_damaged_result_is_refused(run, index, colocam):
+    evaluate_dense(run, index, device="cpu", split="test", smooth="none")
+    (run / "dense.json").write_text("{", encoding="utf-8")
+    assert "dense.json is not valid JSON" in colocam("report", run).error
+    (run / "dense.json").write_text('{"format": 1}', encoding="utf-8")
+    assert "evaluate the run again" in colocam("report", run).error
+    with pytest.raises(ColocamError, match="is a file: give a run folder"):
+        evaluate_dense(run / "config.yaml", index)

@@ -116,9 +116,8 @@ def read_shots(manifest: Path, split: Split | None = None) -> tuple[list[Clip], 
         if not boxes.is_file():
             raise ColocamError(f"{table} has no true boxes: give a table of frames with boxes, or add {boxes}")
         (clips, has_split), truth = read_manifest(table), read_truth(boxes)
-    asked = [
-        clip for clip in clips if not has_split or (clip.split != "train" if split is None else clip.split == split)
-    ]
+    splits = {split} if split else {"val", "test"} if has_split else {"train"}
+    asked = [clip for clip in clips if clip.split in splits]
     boxed = [clip for clip in asked if any(truth.frames.get(clip.name, {}).values())]
     if not boxed:
         raise ColocamError(

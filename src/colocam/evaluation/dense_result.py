@@ -56,6 +56,11 @@ class DenseEvaluation:
     over_frames: DenseRow
     unknown: Mapping[str, tuple[str, ...]]
 
+    @property
+    def rows(self) -> tuple[DenseRow, ...]:
+        """The shots, then their mean, then the mean over all frames."""
+        return (*self.shots, self.over_shots, self.over_frames)
+
     def to_json(self) -> dict[str, Any]:
         """The result as plain JSON; unknown values are left out."""
         return {"format": 1, **plain(self)}

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from colocam.config import load_config
+from colocam.evaluation.dense import evaluate_dense
 from colocam.evaluation.run_evaluation import evaluate
 from colocam.inference.localize import localize_file
 from colocam.lab.world import make_world
+from colocam.lab.world.classes import CLASSES
 from colocam.report import write_report
 from colocam.report.console import print_evaluations
+from colocam.report.dense_table import print_dense
 from colocam.review.run_review import review_run
 from colocam.training import train
 from colocam.utils.progress import say
@@ -29,6 +32,7 @@ def run_demo(
     config = load_config("cpu", overrides=[f"seed={seed}", "methods=[colocam, fcam]", *overrides])
     train(world.manifest, run, config, frames=out / "frames")
     print_evaluations([evaluate(run, world.truth)])
+    print_dense(evaluate_dense(run, out, split="test", shots=[f"{tag}/test-00" for tag in CLASSES]))
     example = min(world.videos.rglob("test-*.mp4"))
     annotated, table = localize_file(run, example, run / "localized")
     review_run(run)

@@ -30,6 +30,7 @@ _GROUPS = {
     "typical": ("Typical cases", "Frames around the median overlap."),
     "worst": ("Worst cases", "Frames where the boxes fit worst: read these first."),
     "empty": ("Empty frames", "The video carries the tag, but the object is not in these frames: any box is false."),
+    "dense": ("Worst shots", "The worst frame of each of the shots with the lowest mean IoU without the tag."),
 }
 
 

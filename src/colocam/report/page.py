@@ -9,9 +9,11 @@ from matplotlib.colors import to_hex
 
 from colocam.drawing.overlay import HEAT_COLOURS, PREDICTED, TRUE
 from colocam.errors import ColocamError
+from colocam.evaluation.dense_result import read_dense
 from colocam.evaluation.result import read_evaluation
 from colocam.evaluation.training_log import read_metrics
 from colocam.report.curves import training_curves
+from colocam.report.dense_table import COLUMNS, dense_cells, dense_title
 from colocam.report.doubtful import doubtful
 from colocam.report.evaluation_rows import (
     Estimate,
@@ -47,6 +49,7 @@ def render(run: Path) -> str:
     protocols = protocols_of(evaluation) if evaluation else []
     classification = evaluation.classification if evaluation else None
     metrics, cases, review = run / "metrics.jsonl", run / "cases.npz", run / "review.npz"
+    dense, dense_cases = read_dense(run / "dense.json"), run / "dense.npz"
     templates = environment("report")
     templates.filters["points"] = _points
     return templates.get_template("page.html").render(
@@ -60,6 +63,11 @@ def render(run: Path) -> str:
         summary=dict(_flatten(evaluation.data.to_json())) if evaluation else {},
         phases=training_curves(read_metrics(metrics)) if metrics.exists() else [],
         groups=gallery(cases) if cases.exists() else [],
+        dense=dense,
+        dense_title=dense_title(dense) if dense else "",
+        dense_columns=COLUMNS,
+        dense_cells=dense_cells,
+        dense_groups=gallery(dense_cases) if dense and dense_cases.exists() else [],
         doubtful=doubtful(review) if review.exists() else [],
         instances=instance_rows(evaluation) if evaluation else [],
         environment=dict(_flatten(_read_json(run / "environment.json"))),
