@@ -119,6 +119,19 @@ def test_without_a_split_all_shots_outside_train(run, index):
     ]
 
 
+def test_several_runs_give_mean_and_standard_deviation(run, index, tmp_path, colocam):
+    other = shutil.copytree(run, tmp_path / "other")
+    card = json.loads((other / "model.json").read_text(encoding="utf-8"))
+    (other / "model.json").write_text(json.dumps(card | {"threshold": 0.9}), encoding="utf-8")
+    outcome = colocam("evaluate", run, other, "--dense", index, "--split", "test", "--smooth", "none")
+    assert outcome.code == 0, outcome.err
+    means = [read_dense(folder / "dense.json").over_frames.with_tag.mean_iou for folder in (run, other)]
+    assert means[0] != means[1]
+    spread = f"{50 * sum(means):.1f} ± {100 * abs(means[0] - means[1]) / 2**0.5:.1f}"  # std of two values
+    (line,) = [line for line in outcome.out.splitlines() if "IoU in percent with tag" in line]
+    assert line.count(spread) >= 1
+
+
 def test_shots_of_unknown_tags_are_left_out_and_named(run, collection, tmp_path, colocam):
     table = frames_table(collection, tmp_path / "images", {"cat/test-0": "cat", "owl/test-0": "flamingo"})
     outcome = colocam("evaluate", run, "--dense", table, "--device", "cpu")
@@ -183,3 +196,6 @@ def test_a_damaged_result_is_refused(run, index, colocam):
     assert "evaluate the run again" in colocam("report", run).error
     with pytest.raises(ColocamError, match="is a file: give a run folder"):
         evaluate_dense(run / "config.yaml", index)
+    for options in ({"tag": "cat"}, {"instances": True}):
+        with pytest.raises(ColocamError, match="neither tag nor instances"):
+            evaluate_dense(run, index, **options)

@@ -75,10 +75,12 @@ def evaluate(
         from colocam.evaluation.dense import evaluate_dense
         from colocam.report.dense_table import print_dense
 
-        for run in runs:
-            print_dense(
+        print_dense(
+            [
                 evaluate_dense(run, dense, split=chosen, device=device, smooth=smooth, color_mean=mode, focus=focus)
-            )
+                for run in runs
+            ]
+        )
 
 
 def score(

@@ -63,10 +63,12 @@ def evaluate_dense(
         split: which shots; None for all shots with true boxes but those of the split train.
         shots: names of the shots to use; None for all.
         device: ``cpu`` or ``cuda``; None for the GPU, if there is one.
-        options: fields of :class:`colocam.inference.options.Options` other than the tag, e.g. ``smooth="online"``.
+        options: fields of :class:`colocam.inference.options.Options` but tag and instances, e.g. ``smooth="online"``.
     """
     run = Path(run)
-    smooth = make_options(**options).smooth
+    asked = make_options(**options)
+    if asked.tag is not None or asked.instances:
+        raise ColocamError("evaluate_dense takes neither tag nor instances: it gives the tags itself, one box a frame")
     if run.is_file():
         raise ColocamError(f"{run} is a file: give a run folder, because the result is written into it")
     network, card = open_network(run, device)
@@ -93,7 +95,7 @@ def evaluate_dense(
     rows = tuple(_row(shot.clip.name, [shot], shot.clip.tag) for shot in measured)
     result = DenseEvaluation(
         manifest=str(manifest),
-        smooth=smooth,
+        smooth=asked.smooth,
         shots=rows,
         over_shots=_over_shots(rows),
         over_frames=_row("all frames", measured),

@@ -32,7 +32,7 @@ def run_demo(
     config = load_config("cpu", overrides=[f"seed={seed}", "methods=[colocam, fcam]", *overrides])
     train(world.manifest, run, config, frames=out / "frames")
     print_evaluations([evaluate(run, world.truth)])
-    print_dense(evaluate_dense(run, out, split="test", shots=[f"{tag}/test-00" for tag in CLASSES]))
+    print_dense([evaluate_dense(run, out, split="test", shots=[f"{tag}/test-00" for tag in CLASSES])])
     example = min(world.videos.rglob("test-*.mp4"))
     annotated, table = localize_file(run, example, run / "localized")
     review_run(run)

@@ -1,8 +1,11 @@
 """The evaluation of dense shots as a table, in the terminal and in the report."""
 
+from collections.abc import Callable, Sequence
+
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from colocam.evaluation.dense_result import DenseEvaluation, DenseRow
 
@@ -37,11 +40,38 @@ def dense_title(result: DenseEvaluation) -> str:
     ) + (f"; left out, because the model does not know the tag: {'; '.join(left_out)}" if left_out else "")
 
 
-def print_dense(result: DenseEvaluation) -> None:
-    """Print one row per shot, then the mean of the shots and the mean over all frames."""
+def print_dense(results: Sequence[DenseEvaluation]) -> None:
+    """Print for each run one row per shot, the mean of the shots and the mean over all frames; then mean ± std."""
     console = Console()
+    for result in results:
+        _print_shots(console, result)
+    if len(results) > 1:
+        console.print(f"mean ± std of {len(results)} runs")
+        table = Table("", "mean of shots", "all frames")
+        for name, value in _MEASURES.items():
+            over_shots = [value(result.over_shots) for result in results]
+            table.add_row(name, _spread(over_shots), _spread([value(result.over_frames) for result in results]))
+        console.print(table)
+
+
+_MEASURES: dict[str, Callable[[DenseRow], float | None]] = {
+    "class right": lambda row: row.without_tag.class_right,
+    "CorLoc": lambda row: row.without_tag.corloc,
+    "CorLoc with tag": lambda row: row.with_tag.corloc,
+    "IoU in percent": lambda row: 100 * row.without_tag.mean_iou,
+    "IoU in percent with tag": lambda row: 100 * row.with_tag.mean_iou,
+}
+
+
+def _spread(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{np.mean(known):.1f} ± {np.std(known, ddof=1):.1f}" if len(known) > 1 else "–"
+
+
+def _print_shots(console: Console, result: DenseEvaluation) -> None:
     console.print(escape(dense_title(result)), soft_wrap=True)
-    table = Table("", *(column.replace(" ", "\n") for column in COLUMNS), padding=(0, 0))
+    headers = (column.replace(" ", "\n").replace("/", "\n/") for column in COLUMNS)
+    table = Table(Column("", overflow="fold"), *headers, padding=(0, 0))
     for row in result.shots:
         table.add_row(escape(row.name), *dense_cells(row))
     table.add_section()
