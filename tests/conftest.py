@@ -1,5 +1,6 @@
 """Fixtures of all rooms: real video files, small and quick to make, and a small model trained on some."""
 
+import os
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -72,6 +73,12 @@ def numbered_fixture():
 @pytest.fixture(name="number_of")
 def number_of_fixture():
     return number_of
+
+
+@pytest.fixture(scope="session")
+def uncovered() -> dict[str, str]:
+    """The environment without coverage, for processes whose code it cannot see or which it makes several times slower."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def test_the_boxes_are_those_of_a_blob_and_the_plain_loop_sees_every_frame(tiny,
     assert pictures.count(1) == 6  # one frame, warm and timed
 
 
-def test_without_ffmpeg_its_stages_are_left_out():
+def test_without_ffmpeg_its_stages_are_left_out(uncovered):
     """On a machine without PyAV: the module is imported, and files are not measured."""
     code = (
         "import sys; sys.modules['av'] = None\n"
@@ -66,7 +66,7 @@ def test_without_ffmpeg_its_stages_are_left_out():
         "assert not inference._has_ffmpeg()\n"
         "print([name for name in ('av', 'pyarrow', 'rich') if sys.modules.get(name)])"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    told = subprocess.run([sys.executable, "-c", code], env=uncovered, capture_output=True, text=True, check=True)
     assert told.stdout == "[]\n"
 
 
@@ -77,7 +77,7 @@ def test_networks_of_a_gpu():
     assert strides == [8, 32]
 
 
-def test_a_stand_in_for_pyav_is_no_ffmpeg():
+def test_a_stand_in_for_pyav_is_no_ffmpeg(uncovered):
     code = (
         "import sys\n"
         "from unittest.mock import MagicMock\n"
@@ -86,7 +86,7 @@ def test_a_stand_in_for_pyav_is_no_ffmpeg():
         "from colocam.lab.bench import bench_inference as inference\n"
         "print(inference._has_ffmpeg())"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    told = subprocess.run([sys.executable, "-c", code], env=uncovered, capture_output=True, text=True, check=True)
     assert told.stdout == "False\n"
 
 
