@@ -77,7 +77,7 @@ def number_of_fixture():
 
 @pytest.fixture(scope="session")
 def uncovered() -> dict[str, str]:
-    """The environment without coverage, for processes whose code it cannot see or which it makes several times slower."""
+    """The environment without coverage, for processes that it cannot look into or makes several times slower."""
     return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
 
 
