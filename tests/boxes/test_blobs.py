@@ -90,9 +90,9 @@ def test_bounding_box_is_the_smallest_that_holds_the_mask(mask):
 
 
 @pytest.mark.skipif(INTERPRETED, reason="it is what runs here")
-def test_the_kernels_in_the_interpreter(uncovered):
+def test_the_kernels_in_the_interpreter():
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
-    environment = {**uncovered, "TRITON_INTERPRET": "1"}
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:]
     assert "passed" in done.stdout
