@@ -14,7 +14,7 @@ from colocam.config.card import Card
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
 from colocam.inference.network import HostOutput, NetworkOutput, PostProcessing, completed
 from colocam.maps.focus import classes_of, of_classes
-from colocam.maps.postprocess import finish
+from colocam.maps.postprocess import postprocess
 from colocam.models import LocalizerNet
 from colocam.models.model_file import load_model
 from colocam.types import Levels
@@ -106,7 +106,7 @@ def postprocess_tensors(parts: Sequence[NetworkOutput], how: PostProcessing) -> 
             windows = torch.from_numpy(how.windows)
             own = of_classes(activations, classes_of(logits, windows, how.tag))
         levels = maps.dtype == torch.uint8
-        finished = finish(frames, maps.float() / 255 if levels else maps, colors, own)
+        finished = postprocess(frames, maps.float() / 255 if levels else maps, colors, own)
         maps = to_8bit(finished) if levels else finished
     return _download(logits, maps, peaks)
 

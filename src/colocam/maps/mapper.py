@@ -14,7 +14,7 @@ from colocam.cams import full_size
 from colocam.config import ColorMean
 from colocam.data.samples import Samples
 from colocam.maps.focus import of_classes
-from colocam.maps.postprocess import finish
+from colocam.maps.postprocess import postprocess
 from colocam.models import LocalizerNet, foreground
 from colocam.temporal.cuts import colour_histograms, find_cuts, window_starts
 from colocam.temporal.smoothing import OFFLINE
@@ -59,7 +59,7 @@ def map_batches(mapper: Mapper, samples: Samples, size: int, device: torch.devic
         frames, classes = samples.read(part, size, device)
         maps, activations = mapper.draw(frames, classes)
         sequences = {"off": None, "frame": torch.arange(len(maps)), "clip": windows}[mapper.color_mean]
-        yield to_8bit(finish(frames, maps, sequences, activations)).cpu().numpy()
+        yield to_8bit(postprocess(frames, maps, sequences, activations)).cpu().numpy()
 
 
 def _batches(samples: Samples, *, windows: bool) -> Iterator[tuple[slice, Tensor]]:

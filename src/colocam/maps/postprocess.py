@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def finish(frames: "Tensor", maps: "Tensor", sequences: "Tensor | None", activations: "Tensor | None") -> "Tensor":
+def postprocess(frames: "Tensor", maps: "Tensor", sequences: "Tensor | None", activations: "Tensor | None") -> "Tensor":
     """Post-processed maps (B, H, W) in 0–1.
 
     Args:
@@ -31,13 +31,13 @@ def finish(frames: "Tensor", maps: "Tensor", sequences: "Tensor | None", activat
     return focused(maps, focus_of(activations, (maps.shape[1], maps.shape[2])), complete)
 
 
-def arrays_finish(
+def arrays_postprocess(
     frames: npt.NDArray[np.uint8],
     maps: Float32Array | npt.NDArray[np.uint8],
     sequences: npt.NDArray[np.int64] | None,
     activations: Float32Array | None,
 ) -> Float32Array | npt.NDArray[np.uint8]:
-    """Twin of :func:`finish` without torch; frames are (B, H, W, 3), and maps may be 8-bit levels."""
+    """Twin of :func:`postprocess` without torch; frames are (B, H, W, 3), and maps may be 8-bit levels."""
     if sequences is None and activations is None:
         return maps
     s: Float32Array = np.divide(maps, 255 if maps.dtype == np.uint8 else 1, dtype=np.float32)
