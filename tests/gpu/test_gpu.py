@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from batch_norms import unsettle
 from colocam.affinity import (
     bilateral_product,
     color_product,
@@ -454,18 +455,7 @@ def localizer():
     """A network of random weights whose batch norms have statistics and weights of their own, as after training."""
     torch.manual_seed(0)
     config = load_config("cpu", overrides=SMALL)
-    net = LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder)
-    generator = torch.Generator().manual_seed(1)
-    for module in net.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            for tensor, low, high in (
-                (module.running_mean, -0.5, 0.5),
-                (module.running_var, 0.5, 2.0),
-                (module.weight.data, 0.5, 1.5),
-                (module.bias.data, -0.5, 0.5),
-            ):
-                tensor.copy_(torch.rand(tensor.shape, generator=generator) * (high - low) + low)
-    return net.eval()
+    return unsettle(LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder))
 
 
 def images(count, seed=0):

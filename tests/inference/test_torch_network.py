@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from batch_norms import unsettle
 from colocam.config import load_config
 from colocam.inference import torch_network
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
@@ -18,25 +19,10 @@ CPU = torch.device("cpu")
 SIDE = 64
 
 
-def moved(net):
-    """Batch norms with statistics and weights of their own, as after training; in float64 for exact comparison."""
-    generator = torch.Generator().manual_seed(1)
-    for module in net.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            for tensor, low, high in (
-                (module.running_mean, -0.5, 0.5),
-                (module.running_var, 0.5, 2.0),
-                (module.weight.data, 0.5, 1.5),
-                (module.bias.data, -0.5, 0.5),
-            ):
-                tensor.copy_(torch.rand(tensor.shape, generator=generator) * (high - low) + low)
-    return net.eval()
-
-
 def network(*overrides, preset="cpu"):
     torch.manual_seed(0)
     config = load_config(preset, overrides=list(overrides))
-    return moved(LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder))
+    return unsettle(LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder))
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +61,7 @@ def test_only_norms_behind_a_convolution_used_once_are_folded():
             x = self.second(self.twice(self.first(self.twice(x))))
             return self.last(torch.relu(self.third(self.once(x))))
 
-    net, x = moved(Odd()), torch.rand(2, 3, 8, 8)
+    net, x = unsettle(Odd()), torch.rand(2, 3, 8, 8)
     folded = fold_batch_norms(net, x)
     kinds = [type(getattr(folded, name)).__name__ for name in ("first", "second", "third", "last")]
     assert kinds == ["BatchNorm2d", "BatchNorm2d", "Identity", "BatchNorm2d"]
