@@ -15,7 +15,7 @@ from colocam.lab.study.cells import Cam, Cell, Result, Trained, run_cell
 from colocam.lab.study.failures import RULES, examples, find_failures
 from colocam.lab.study.recipe import Study
 from colocam.lab.study.results import Findings, Results
-from colocam.lab.study.study_figures import Pictures
+from colocam.lab.study.study_figures import Images
 from colocam.lab.study.study_tables import Table
 from colocam.lab.study.workplace import Lab
 from colocam.metrics import best_overlaps
@@ -109,7 +109,7 @@ def read(lab: Lab, results: Results) -> Findings:  # noqa: ARG001
         "the threshold tags-only"
     )
     table = Table("table", title, ("failure", "rule", "frames"), rows, digits=0)
-    return Findings([table], [Pictures(tuple(groups))], (), groups)
+    return Findings([table], [Images(tuple(groups))], (), groups)
 
 
 STUDY = Study(
