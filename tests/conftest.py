@@ -59,13 +59,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @contextmanager
 def untraced() -> Iterator[None]:
     """Pause coverage: it makes Numba's compiler and PyTorch's exporter twice as slow."""
-    traced = Coverage.current()
-    if traced is not None:
+    stopped = []
+    while (traced := Coverage.current()) is not None:  # pytest-cov starts two in a worker
         traced.stop()
+        stopped.append(traced)
     try:
         yield
     finally:
-        if traced is not None:
+        for traced in reversed(stopped):
             traced.start()
 
 
