@@ -28,7 +28,7 @@ settings.load_profile("steady")
 # while the other worker runs the second, which does not need it.
 LONGEST = (
     "cli/test_cli.py",
-    "affinity/test_kernels.py",
+    "test_triton_interpreter.py",
     "affinity/test_products.py",
     "affinity/test_accuracy.py",
     "training/test_resume.py",
