@@ -212,9 +212,9 @@ def _images(images: Images) -> Figure:
 def decode(image: CaseImage) -> "np.ndarray[Any, np.dtype[np.uint8]]":
     """The pixels (H, W, 3) of an image in a data: address."""
     data = np.frombuffer(base64.b64decode(image.address.partition(",")[2]), np.uint8)
-    image = cv2.imdecode(data, cv2.IMREAD_COLOR)
-    assert image is not None
-    return np.asarray(image[..., ::-1], np.uint8)
+    pixels = cv2.imdecode(data, cv2.IMREAD_COLOR)
+    assert pixels is not None
+    return np.asarray(pixels[..., ::-1], np.uint8)
 
 
 def _coloured(series: Sequence[Series]) -> list[tuple[Series, str]]:
