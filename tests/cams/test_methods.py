@@ -16,7 +16,7 @@ METHODS = classifier_cams()
 
 def formula(method):
     """The method as a function of the last features (B, K, h, w) and the head's rows (B, K) alone."""
-    return lambda features, weights: CAMS[method].maps(CamInputs(None, [features], None, None, weights, None))
+    return lambda features, weights: CAMS[method].maps(CamInputs(None, [features], None, weights, None))
 
 
 def pictures(count, side=32, seed=0):
