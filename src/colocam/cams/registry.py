@@ -37,8 +37,9 @@ class CamInputs(NamedTuple):
             frame: in any case the head gives A the logit ``w · mean(A) + b``.
         classes: (B,) int64, the class to map in each frame.
         weights: (B, C) the head's row of each frame's class in float32; C is the channels of the last feature map.
-        classifier: in evaluation mode; call it for further passes, ``classifier(frames)`` → logits and features. For
-            gradients, use ``torch.enable_grad()``.
+        classifier: in evaluation mode, for further passes: ``classifier.logits(frames)``; for gradients with respect to
+            feature maps, ``features = classifier.encoder(frames)`` and ``classifier.read(features[-1])`` → logits,
+            within ``torch.enable_grad()``.
     """
 
     frames: Tensor

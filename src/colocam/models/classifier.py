@@ -51,7 +51,11 @@ class Classifier(nn.Module):
         small = self.class_frames(frames)
         if features is None or small is not frames:
             features = self.encoder(small)
-        logits: Tensor = self.head(self.pooled(features[-1]))
+        return self.read(features[-1])
+
+    def read(self, last: Tensor) -> Tensor:
+        """Logits (B, K) of a last feature map (B, C, h, w) of any size."""
+        logits: Tensor = self.head(self.pooled(last))
         return logits
 
     def class_frames(self, frames: Tensor) -> Tensor:
