@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -76,7 +77,7 @@ class Classifier(nn.Module):
         """
         if not self.normalise:
             return values
-        norms = last.mean(dim=(2, 3)).norm(dim=1).clamp(min=1e-12)
+        norms = torch.linalg.vector_norm(last.mean(dim=(2, 3)), dim=1).clamp(min=1e-12)
         return values / norms.view(-1, *[1] * (values.dim() - 1))
 
 
