@@ -11,13 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from colocam.config import Config
+from colocam.config import Backbone, Config
 from colocam.data.augment import blur, jitter, resized_crop, sample_blurs, sample_jitter, sample_resized_crops, whole
 from colocam.data.batches import BatchIndices, evenly, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samplers import central
 from colocam.data.samples import Samples, chosen_samples
 from colocam.models import Classifier, make_classifier
+from colocam.models.timm_networks import family
 from colocam.training.journal import Journal
 from colocam.training.logistic_regression import fit_logistic
 from colocam.training.validation import Validator
@@ -28,6 +29,8 @@ from colocam.utils.prefetch import Tensors, prefetch
 from colocam.utils.progress import Advance, progress, say
 from colocam.utils.randomness import generator
 
+EXTENDED = frozenset({"vgg", "inception_v3"})
+"""Modules of timm whose networks get new convolutions for CAMs."""
 BATCH = 64
 """Frames of one pass."""
 AREA, ASPECT = (0.3, 1.0), 0.4
@@ -56,8 +59,7 @@ def fit_frozen(
         return
     journal.rewind(0)
     device = validator.device
-    if not config.backbone.pretrained and config.backbone.weights is None:
-        say("warning: classifier.fit is logistic, but the encoder has random weights: set backbone.weights, or use sgd")
+    _warn(config.backbone)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         classifier = make_classifier(config, config.backbone, len(tags)).to(device).eval()
@@ -114,6 +116,14 @@ def balance(samples: Samples, count: int) -> Tensor:
     weights = groups.bincount()[groups].double().rsqrt()
     sums = samples.classes.bincount(weights, minlength=count)
     return weights / sums[samples.classes]
+
+
+def _warn(backbone: Backbone) -> None:
+    """Print a line where weights of the encoder are random and would stay so."""
+    if not backbone.pretrained and backbone.weights is None:
+        say("warning: classifier.fit is logistic, but the encoder has random weights: set backbone.weights, or use sgd")
+    elif family(backbone.name) in EXTENDED:
+        say(f"warning: classifier.fit is logistic, but new convolutions of '{backbone.name}' stay random: use sgd")
 
 
 def _training_frames(config: Config, clips: Sequence[CachedClip], tags: Sequence[str]) -> Samples:
