@@ -77,7 +77,7 @@ class Classifier(nn.Module):
         """
         if not self.normalise:
             return values
-        norms = torch.linalg.vector_norm(last.mean(dim=(2, 3)), dim=1).clamp(min=1e-12)
+        norms: Tensor = torch.linalg.vector_norm(last.mean(dim=(2, 3)), dim=1).clamp(min=1e-12)
         return values / norms.view(-1, *[1] * (values.dim() - 1))
 
 
