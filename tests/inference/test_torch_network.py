@@ -11,7 +11,7 @@ from torch import nn
 from colocam.config import load_config
 from colocam.inference import torch_network
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
-from colocam.inference.torch_network import TorchNetwork
+from colocam.inference.torch_network import TorchNetwork, rows_of
 from colocam.models import Classifier, LocalizerNet, foreground
 
 CPU = torch.device("cpu")
@@ -128,6 +128,12 @@ def test_answers_are_those_of_the_trained_network(small, count):
     np.testing.assert_allclose(activations, seen.activations.numpy(), atol=1e-4)
     np.testing.assert_array_equal(frames.permute(0, 2, 3, 1).numpy(), pictures)
     assert {logits.dtype, maps.dtype, peaks.dtype, activations.dtype} == {torch.float32}
+
+
+def test_a_pass_of_larger_frames_has_no_more_pixels():
+    cuda = torch.device("cuda")
+    assert [rows_of(cuda, size) for size in (96, 224, 448, 10_000)] == [128, 128, 32, 1]
+    assert [rows_of(CPU, size) for size in (96, 224, 320, 448)] == [32, 32, 15, 8]
 
 
 def test_pictures_are_not_copied_on_a_cpu(small):

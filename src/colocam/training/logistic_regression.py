@@ -38,9 +38,8 @@ def fit_logistic(
         W (K, C) and b (K,) in float64.
     """
     share = weights.double() / weights.double().sum()
-    x = features.double()
-    mean = share @ x
-    x = x - mean
+    mean = (share.to(features.dtype) @ features).double()
+    x = features - mean  # in float64, without a further copy
     w = torch.zeros(count, x.shape[1], dtype=torch.float64, device=x.device, requires_grad=True)
     b = torch.zeros(count, dtype=torch.float64, device=x.device, requires_grad=True)
     optimiser = torch.optim.LBFGS(
