@@ -63,7 +63,9 @@ class Classifier(nn.Module):
         """The frames at the size that the class is read at: means over squares of pixels."""
         if self.size is None or frames.shape[-1] == self.size:
             return frames
-        return F.avg_pool2d(frames.to(self.head.weight.dtype), frames.shape[-1] // self.size)
+        # in float32 also where the weights are bfloat16, which has eight bits: a mean of pixels needs more
+        floats = frames if frames.is_floating_point() else frames.float()
+        return F.avg_pool2d(floats, frames.shape[-1] // self.size)
 
     def pooled(self, last: Tensor) -> Tensor:
         """The input of the head, (B, C), from the last feature map (B, C, h, w)."""
