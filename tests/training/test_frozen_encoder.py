@@ -134,6 +134,21 @@ def test_a_stopped_fit_ends_as_one_that_was_not(run, config, collection, frame_c
     assert files(tmp_path / "run") == files(run)
 
 
+def test_features_of_other_frames_are_computed_again(run, config, collection, frame_cache, monkeypatch, tmp_path):
+    """A view that an earlier start kept, before a video could be read again."""
+
+    def stop(*_):
+        raise InterruptedRunError("stopped")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(frozen_encoder, "fit_logistic", stop)
+        with pytest.raises(InterruptedRunError):
+            train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+    np.save(tmp_path / "run" / "classifier" / "view-1.npy", np.zeros((3, 8), np.float32))
+    train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+    assert files(tmp_path / "run") == files(run)
+
+
 def test_a_finished_fit_is_not_repeated_and_can_be_shared(run, config, collection, frame_cache, monkeypatch, tmp_path):
     before = files(run)
     monkeypatch.setattr(frozen_encoder, "make_classifier", None)

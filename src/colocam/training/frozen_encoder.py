@@ -23,7 +23,7 @@ from colocam.training.journal import Journal
 from colocam.training.logistic_regression import fit_logistic
 from colocam.training.validation import Validator
 from colocam.utils.checkpoint import load_checkpoint, save_checkpoint
-from colocam.utils.files import atomic_path
+from colocam.utils.files import write_array
 from colocam.utils.interrupt import raise_if_stopped
 from colocam.utils.prefetch import Tensors, prefetch
 from colocam.utils.progress import Advance, progress, say
@@ -64,17 +64,8 @@ def fit_frozen(
         torch.manual_seed(config.seed)
         classifier = make_classifier(config, config.backbone, len(tags)).to(device).eval()
     samples = _training_frames(config, clips, tags)
-    views = range(config.classifier.views)
-    paths = [folder / f"view-{view}.npy" for view in views]
-    with progress("classifier, features", len(views) * len(samples), unit="frames") as advance:
-        for view, path in zip(views, paths, strict=True):
-            if path.is_file():
-                advance(len(samples))
-                continue
-            features = _features(classifier, samples, view, config, device, advance)
-            with atomic_path(path) as temporary, temporary.open("wb") as file:
-                np.save(file, features.cpu().numpy())
-    features = torch.cat([torch.from_numpy(np.load(path)) for path in paths]).to(device)
+    views = [folder / f"view-{view}.npy" for view in range(config.classifier.views)]
+    features = _all_features(classifier, samples, views, config, device)
     steps = 0
 
     def report(step: int, loss: float, gradient: float) -> None:
@@ -100,8 +91,8 @@ def fit_frozen(
     journal.add("classifier", "val", 0, steps, **result.scores, **result.values)
     kept = {"epoch": 0, "step": steps, "score": result.scores["best"], **result.values}
     save_checkpoint(folder, "best", classifier.state_dict(), kept)
-    for path in paths:
-        path.unlink()
+    for view in views:
+        view.unlink()
     save_checkpoint(folder, "last", {}, {"epoch": 1, "step": steps, "journal": journal.flush()})
 
 
@@ -135,8 +126,24 @@ def _training_frames(config: Config, clips: Sequence[CachedClip], tags: Sequence
     return chosen_samples(clips, tags, chosen)
 
 
+def _all_features(
+    classifier: Classifier, samples: Samples, views: Sequence[Path], config: Config, device: torch.device
+) -> Tensor:
+    """(V·N, C) pooled features of all frames, view by view; ``views`` are the files that keep those of each."""
+    parts = []
+    with progress("classifier, features", len(views) * len(samples), unit="frames") as advance:
+        for view, path in enumerate(views):
+            if path.is_file() and len(stored := np.load(path)) == len(samples):
+                advance(len(samples))
+            else:
+                stored = _view_features(classifier, samples, view, config, device, advance).cpu().numpy()
+                write_array(path, stored)
+            parts.append(torch.from_numpy(stored))
+    return torch.cat(parts).to(device)
+
+
 @torch.no_grad()
-def _features(
+def _view_features(
     classifier: Classifier, samples: Samples, view: int, config: Config, device: torch.device, advance: Advance
 ) -> Tensor:
     """(N, C) pooled features of one view of all frames; view 0 is the frame as it is classified later."""
