@@ -40,6 +40,7 @@ from colocam.losses import CoLocLoss, CRFLoss, Term
 from colocam.maps.color_mean import arrays_with_color_mean, with_color_mean
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.training import stage2
+from colocam.training.logistic_regression import fit_logistic
 from colocam.training.validation import Validator
 from colocam.types import VideoFrame
 from colocam.utils import cuda_graphs
@@ -451,11 +452,11 @@ def test_recorded_and_plain_training_steps_are_equal():
 # Inference
 
 
-def localizer():
+def localizer(**reading):
     """A network of random weights whose batch norms have statistics and weights of their own, as after training."""
     torch.manual_seed(0)
     config = load_config("cpu", overrides=SMALL)
-    return unsettle(LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder))
+    return unsettle(LocalizerNet(Classifier(config.backbone, 3, **reading), config.localizer.decoder))
 
 
 def images(count, seed=0):
@@ -510,6 +511,30 @@ def test_maps_of_the_gpu_are_those_of_the_cpu_up_to_bfloat16():
     assert levels.dtype == torch.uint8
     assert (levels.cpu().float() / 255 - maps).abs().mean() <= 0.02
     assert relative_error(found_logits, logits) <= 0.05
+
+
+def test_a_class_read_at_half_the_size_is_recorded_and_equals_the_cpu():
+    net = localizer(size=32, normalise=True)
+    on_cpu, on_gpu = TorchNetwork(net, CPU, size=64), TorchNetwork(net, GPU, size=64)
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in on_gpu.net.modules())
+    expected = on_cpu.infer(on_cpu.upload(images(6)))
+    for _ in range(2):
+        logits, levels, peaks, activations, _ = on_gpu.infer(on_gpu.upload(images(6)))
+        assert (levels.cpu().float() / 255 - expected.maps).abs().mean() <= 0.02
+        assert relative_error(logits, expected.logits) <= 0.05
+        assert relative_error(peaks, expected.peaks) <= 0.05
+        assert relative_error(activations, expected.activations) <= 0.05
+
+
+def test_the_logistic_regression_of_the_gpu_is_that_of_the_cpu():
+    rng = torch.Generator().manual_seed(0)
+    classes = torch.arange(300) % 3
+    features = torch.randn(300, 8, generator=rng) + torch.randn(3, 8, generator=rng)[classes]
+    given = features, classes, torch.rand(300, generator=rng)
+    expected = fit_logistic(*given, 3, 1e-2)
+    found = fit_logistic(*(part.to(GPU) for part in given), 3, 1e-2)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one.cpu(), other, rtol=0, atol=1e-4)
 
 
 def test_boxes_do_not_depend_on_the_batch():

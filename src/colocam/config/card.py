@@ -24,6 +24,8 @@ class Card(BaseModel):
             (:mod:`colocam.temporal.presence`); None: not calibrated.
         color_mean: post-processing by colour, ``off``, ``frame`` or ``clip``; τ was chosen on such maps.
         focus: post-processing by the class's CAM (:mod:`colocam.maps.focus`); τ was chosen on such maps.
+        class_size: side in pixels that the class is read at; None: ``size``.
+        normalise: the head takes pooled features of Euclidean norm 1.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -39,6 +41,8 @@ class Card(BaseModel):
     presence: tuple[float, float] | None = None
     color_mean: ColorMean = "off"
     focus: bool = False
+    class_size: int | None = None
+    normalise: bool = False
 
 
 def parse_card(text: str, origin: str, remedy: str = "train again or restore the file") -> Card:

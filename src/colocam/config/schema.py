@@ -94,18 +94,34 @@ COLOR_MEANS: tuple[ColorMean, ...] = get_args(ColorMean)
 class ClassifierStage(Optimisation):
     """Stage 1: train the classifier of the tags on single frames."""
 
+    fit: Literal["sgd", "logistic"] = "sgd"
+    """sgd: train all layers, as published; logistic: keep the encoder as loaded, and fit the linear head alone to its
+    pooled features of norm 1 by logistic regression (docs/method/classifier.md). The latter reads size, penalty, views,
+    frames_per_clip and window of this section."""
+    size: Count | None = None
+    """Side in pixels that the class is read at, which must divide frames.crop; null: frames.crop. Maps always have the
+    resolution of frames.crop."""
+    penalty: Positive = 1e-4
+    """logistic: λ of the penalty λ/2 ‖W‖² on the head's weights, beside the mean cross-entropy."""
+    views: Count = 4
+    """logistic: images of each frame, the frame itself and random crops with changed colours and blur."""
     epochs: Count = 100
     batch: Count = 32
     lr: Positive = 1e-3
     head_lr_factor: Positive = 10.0
     """Learning rate of the last encoder block and the linear head, relative to the rest."""
     frames_per_clip: Count = 1
-    """Random frames of each clip per epoch."""
+    """sgd: random frames of each clip per epoch; logistic: evenly spaced frames of each clip, at most."""
     window: Fraction = 0.6
     """Central part of the clip that frames are sampled from; the ends of a shot are often blurred or empty."""
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
     jitter: NonNegative = 0.0
     """Random brightness, contrast and saturation by up to this factor."""
+
+    @property
+    def passes(self) -> int:
+        """Epochs after which stage 1 is finished: a logistic regression is one."""
+        return 1 if self.fit == "logistic" else self.epochs
 
 
 class Seeds(Section):
@@ -235,6 +251,15 @@ class Config(Section):
     @classmethod
     def _cam_registered(cls, cam: str) -> str:
         return require_registered("cam", cam, "CAMS")
+
+    @model_validator(mode="after")
+    def _size_divides(self) -> "Config":
+        size, crop = self.classifier.size, self.frames.crop
+        if size is not None and crop % size:
+            raise ValueError(
+                f"classifier.size ({size}) must divide frames.crop ({crop}): choose {crop}, {crop // 2}, … or null"
+            )
+        return self
 
     @model_validator(mode="after")
     def _methods_trainable(self) -> "Config":

@@ -210,7 +210,7 @@ def _classify(run: Run, samples: Samples) -> tuple[npt.NDArray[np.float32], list
     classifier, tags = run.classifier(), run.catalogue.tags
     parts, chosen = [], []
     for frames, _ in samples.batches(run.config.frames.crop, run.device):
-        logits = classifier(frames).logits
+        logits = classifier.logits(frames)
         parts.append(logits.float().cpu().numpy())
         best = logits.softmax(1).max(1)
         chosen += [(tags[c], p) for c, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)]

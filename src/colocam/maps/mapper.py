@@ -46,8 +46,8 @@ def decoder_mapper(net: LocalizerNet, color_mean: ColorMean, *, focus: bool) -> 
     """The foreground of a decoder, focused on the class if asked."""
 
     def draw(frames: Tensor, classes: Tensor) -> tuple[Tensor, Tensor | None]:
-        seen = net(frames)
-        return foreground(seen.map_logits), of_classes(seen.activations, classes) if focus else None
+        map_logits, activations = net.maps(frames)
+        return foreground(map_logits), of_classes(activations, classes) if focus else None
 
     return Mapper(draw, color_mean)
 

@@ -18,7 +18,8 @@ class MapsAndLogits(NamedTuple):
         class_logits: (B, K).
         map_logits: (B, 2, H, W) of background and foreground, at the frame's resolution.
         peaks: (B, K), the maximum of each class's CAM, for presence.
-        activations: (B, K, h, w), LayerCAM of each class at the resolution of the features, times h·w, for focus.
+        activations: (B, K, h, w), LayerCAM of each class at the resolution of the features, up to a positive factor
+            of each frame, for focus.
     """
 
     class_logits: Tensor
@@ -46,8 +47,16 @@ class LocalizerNet(nn.Module):
         with torch.no_grad():
             logits, features = self.classifier(frames)
             last, every_class = features[-1], self.classifier.head.weight[None]
-            peaks, activations = cam(last, every_class).amax(dim=(2, 3)), layercam(last, every_class)
+            peaks = self.classifier.scaled(cam(last, every_class).amax(dim=(2, 3)), last)
+            activations = layercam(last, every_class)
         return MapsAndLogits(logits, self.decoder(frames, features), peaks, activations)
+
+    def maps(self, frames: Tensor) -> tuple[Tensor, Tensor]:
+        """Map logits and activations alone, which saves the pass that reads the class at another size."""
+        with torch.no_grad():
+            features = self.classifier.encoder(frames)
+            activations = layercam(features[-1], self.classifier.head.weight[None])
+        return self.decoder(frames, features), activations
 
 
 def check_frames(net: Classifier | LocalizerNet, side: int) -> None:
@@ -57,9 +66,9 @@ def check_frames(net: Classifier | LocalizerNet, side: int) -> None:
         with torch.inference_mode():
             net.eval()(torch.zeros(1, 3, side, side))
     except (AssertionError, RuntimeError, ValueError) as error:
-        name = classifier.encoder.backbone.name
+        name, also = classifier.encoder.backbone.name, "" if classifier.size is None else ", classifier.size"
         raise ColocamError(
-            f"'{name}' cannot take frames of {side}×{side} pixels (frames.crop): {first_line(error)}"
+            f"'{name}' cannot take frames of {side}×{side} pixels (frames.crop{also}): {first_line(error)}"
         ) from error
 
 

@@ -12,7 +12,7 @@ from colocam.data.samples import labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.losses import Term
-from colocam.models import Classifier, LocalizerNet
+from colocam.models import LocalizerNet, make_classifier
 from colocam.models.localizer_net import check_frames
 from colocam.models.model_file import Card, Model, save_model
 from colocam.run import Run, create_run, untrained
@@ -20,7 +20,7 @@ from colocam.temporal.presence import Calibration
 from colocam.training.journal import Journal
 from colocam.training.loop import fit
 from colocam.training.share import take_over
-from colocam.training.stage1 import classifier_task
+from colocam.training.stage1 import train_classifier
 from colocam.training.stage2 import localizer_task, loss_terms
 from colocam.training.validation import Validator
 from colocam.utils.checkpoint import load_checkpoint
@@ -77,7 +77,7 @@ def train(
     truth = read_truth(Path(boxes)) if boxes is not None else None
     catalogue = read_catalogue(Path(source), val_fraction=config.frames.val_fraction, seed=config.seed)
     # build the networks now, so that one that cannot be built or take these frames is refused before hours of training
-    net = Classifier(untrained(config), len(catalogue.tags))
+    net = make_classifier(config, untrained(config), len(catalogue.tags))
     check_frames(net, config.frames.crop)
     for method in config.methods:
         check_frames(LocalizerNet(net, config.stage2(method).decoder), config.frames.crop)
@@ -101,7 +101,7 @@ def _train(run: Run, truth: Truth | None, terms: Sequence[Term]) -> None:
     validator = _validator(run, [clip for clip in clips if clip.clip.split == "val"], truth)
     journal = Journal(run.folder / "metrics.jsonl")
     tags, size, stage1 = run.catalogue.tags, run.config.frames.crop, run.folder / "classifier"
-    fit(classifier_task(run.config, training, tags, validator), stage1, journal)
+    train_classifier(run.config, training, tags, validator, stage1, journal)
     (source,) = run.sources(run.config.cam)
     cams = open_cams(source, training, tags, size, stage1 / "cams.npy", run.device)
     presence = validator.presence(run.classifier())
@@ -147,5 +147,7 @@ def _save_model(run: Run, method: str, chosen_from: str, presence: Calibration |
         presence=presence,
         color_mean=settings.color_mean,
         focus=settings.focus,
+        class_size=run.config.classifier.size,
+        normalise=net.classifier.normalise,
     )
     save_model(run.model_folder(method), Model(net, card))

@@ -51,7 +51,7 @@ class Validator:
     @torch.inference_mode()
     def classifier(self, classifier: Classifier) -> Validation:
         """Scores of a classifier: ``best``, minus its cross-entropy; with boxes also ``cam``, CorLoc of its CAMs."""
-        logits = torch.cat([classifier(frames).logits.float().cpu() for frames, _ in self._batches()])
+        logits = torch.cat([classifier.logits(frames).float().cpu() for frames, _ in self._batches()])
         classes = self.samples.classes
         loss = float(F.cross_entropy(logits, classes))
         accuracy = float((logits.argmax(1) == classes).float().mean())

@@ -28,7 +28,7 @@ from colocam.config import Config, load_config
 from colocam.lab.measuring import timing
 from colocam.lab.measuring.record import conditions, headline, keep
 from colocam.lab.measuring.synthetic_frames import make_frames
-from colocam.models import Classifier, LocalizerNet
+from colocam.models import LocalizerNet, make_classifier
 from colocam.types import Levels
 from colocam.utils.jit import compiled
 
@@ -88,7 +88,7 @@ def _alone(way: Callable[[Levels], object], maps: Levels, _: int) -> None:
 
 def _network_ms(config: Config, where: torch.device, repeats: int) -> float:
     """Milliseconds per frame of the network alone."""
-    net = LocalizerNet(Classifier(config.backbone, CLASSES), config.localizer.decoder).to(where).eval()
+    net = LocalizerNet(make_classifier(config, config.backbone, CLASSES), config.localizer.decoder).to(where).eval()
     frames = make_frames(BATCH, config.frames.crop, "scene")[0].to(where)
 
     def infer(_: int) -> None:

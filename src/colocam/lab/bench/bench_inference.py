@@ -24,7 +24,7 @@ from colocam.inference.torch_network import TorchNetwork
 from colocam.lab.measuring import timing
 from colocam.lab.measuring.record import conditions, headline, keep
 from colocam.lab.measuring.synthetic_frames import make_frames
-from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.models import LocalizerNet, foreground, make_classifier
 from colocam.models.model_file import Card
 from colocam.types import VideoFrame
 
@@ -81,7 +81,7 @@ def _case(row: Row, name: str, config: Config, device: torch.device, frames: int
     """Fill a row and print each number as soon as it is measured."""
     torch.manual_seed(0)
     decoder = config.stage2("colocam").decoder
-    net = LocalizerNet(Classifier(config.backbone, len(TAGS)), decoder).eval()
+    net = LocalizerNet(make_classifier(config, config.backbone, len(TAGS)), decoder).eval()
     card = Card(
         method="colocam",
         tags=TAGS,

@@ -1,4 +1,4 @@
-"""Benchmark of a training step: a step of stage 2 and its parts, and a step of stage 1."""
+"""Benchmark of a training step: a step of stage 2 and its parts, and a step of stage 1, where it has steps."""
 
 from collections.abc import Callable
 from functools import partial
@@ -41,7 +41,7 @@ def run(
             "published_step_ms": PUBLISHED_MS,
             **whole_step(stage2, where, steps),
             "parts_ms": _parts(stage2, config, classifier, where),
-            "stage1": whole_step(stage1, where, steps),
+            "stage1": whole_step(stage1, where, steps) if stage1 else None,
         }
     if where.type == "cuda":
         result["step_ms_seeds_by_opencv"] = _step_with_opencv(config, where, steps)
@@ -49,8 +49,11 @@ def run(
     _print_step(result)
     for name, ms in result["parts_ms"].items():
         print(f"  {name:16} {ms:.2f} ms")
-    print(f"stage 1, {config.classifier.batch} frames a step")
-    _print_step(result["stage1"])
+    if result["stage1"]:
+        print(f"stage 1, {config.classifier.batch} frames a step")
+        _print_step(result["stage1"])
+    else:
+        print("stage 1 is a logistic regression (classifier.fit) and has no steps")
     return keep(result, json_path)
 
 
@@ -84,7 +87,7 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
     net = LocalizerNet(classifier, settings.decoder).to(device).train()
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     with torch.no_grad(), half():
-        features = classifier(frames).features
+        features = classifier.encoder(frames)
     logits = torch.zeros(len(frames), 2, size, size, device=device, requires_grad=True)
     maps = foreground(logits).detach().requires_grad_()
     inputs = StepTensors(frames, maps, logits, labels, loaded["sequences"], indices.count, epoch=0)
@@ -92,7 +95,7 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
 
     def encoder(_: int) -> None:
         with torch.no_grad(), half():
-            classifier(frames)
+            classifier.encoder(frames)
 
     def decoder(_: int) -> None:
         with half():

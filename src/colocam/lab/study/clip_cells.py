@@ -81,7 +81,7 @@ class ClipRow:
         classifier = evaluation_set.run.classifier()
 
         def maps(frames: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
-            return clip_es(frames, classes if self.label_from == "given" else classifier(frames).logits.argmax(1))
+            return clip_es(frames, classes if self.label_from == "given" else classifier.logits(frames).argmax(1))
 
         result: Result = {"corloc": plain(measure(evaluation_set, cam_mapper(maps, size)).corloc)}
         if self.label_from == "given":
