@@ -233,7 +233,7 @@ def test_the_class_may_be_read_at_any_size_that_divides_the_frames(size):
 
 
 def test_another_size_of_the_class_is_refused_with_both_sizes():
-    for overrides in (("classifier.size=300",), ("frames.crop=400",), ("classifier.size=500",)):
+    for overrides in (("classifier.size=300",), ("frames.crop=400", "frames.map_size=null"), ("classifier.size=500",)):
         text = refusal(*overrides, preset="resnet50")
         assert "classifier.size (" in text
         assert "must divide frames.crop (" in text

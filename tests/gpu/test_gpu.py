@@ -404,7 +404,7 @@ def stage2_task(folder, recorded, seen):
     torch.manual_seed(0)
     classifier = Classifier(config.backbone, len(CLASSES)).to(GPU).eval()
     cams = _smooth_cams(classifier, clips, config, GPU)
-    validator = Validator(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, GPU)
+    validator = Validator(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames, GPU)
 
     def note(step):
         seen.append([x.detach().clone() for x in (step.frames, step.labels, step.maps)])

@@ -25,6 +25,7 @@ class Card(BaseModel):
         color_mean: post-processing by colour, ``off``, ``frame`` or ``clip``; τ was chosen on such maps.
         focus: post-processing by the class's CAM (:mod:`colocam.maps.focus`); τ was chosen on such maps.
         class_size: side in pixels that the class is read at; None: ``size``.
+        map_size: side of the heat maps in pixels; None: ``size``.
         normalise: the head takes pooled features of Euclidean norm 1.
     """
 
@@ -42,6 +43,7 @@ class Card(BaseModel):
     color_mean: ColorMean = "off"
     focus: bool = False
     class_size: int | None = None
+    map_size: int | None = None
     normalise: bool = False
 
 

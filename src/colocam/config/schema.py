@@ -31,6 +31,9 @@ class Frames(Section):
     """Side of the cached frame."""
     crop: Count = 224
     """Side of the random training crop, and of the whole frame at test time."""
+    map_size: Count | None = None
+    """Side of the heat maps, which must divide crop; null: crop. Losses, colours, boxes and the decoder's output have
+    this side; the encoder reads frames of side crop."""
     per_clip: Count | None = None
     """Maximum number of cached frames of a clip, chosen at a regular stride; null: all frames."""
     per_val_clip: Count = 8
@@ -42,7 +45,17 @@ class Frames(Section):
     def _crop_fits(self) -> "Frames":
         if self.crop > self.resize:
             raise ValueError(f"frames.crop ({self.crop}) must not exceed frames.resize ({self.resize})")
+        if self.crop % self.map_side:
+            raise ValueError(
+                f"frames.map_size ({self.map_size}) must divide frames.crop ({self.crop}): "
+                f"choose {self.crop}, {self.crop // 2}, … or null"
+            )
         return self
+
+    @property
+    def map_side(self) -> int:
+        """Side of the heat maps in pixels."""
+        return self.map_size or self.crop
 
 
 class Backbone(Section):
@@ -99,8 +112,7 @@ class ClassifierStage(Optimisation):
     pooled features of norm 1 by logistic regression (docs/method/classifier.md). The latter reads size, penalty, views,
     frames_per_clip and window of this section."""
     size: Count | None = None
-    """Side in pixels that the class is read at, which must divide frames.crop; null: frames.crop. Maps always have the
-    resolution of frames.crop."""
+    """Side in pixels that the class is read at, which must divide frames.crop; null: frames.crop."""
     penalty: Positive = 1e-4
     """logistic: λ of the penalty λ/2 ‖W‖² on the head's weights, beside the mean cross-entropy."""
     views: Count = 4

@@ -64,7 +64,7 @@ def save_cases(
     Args:
         path: the .npz file; read it without pickle.
         samples: N evaluated frames.
-        true_boxes: (k, 4) of each frame in model pixels.
+        true_boxes: (k, 4) of each frame in pixels of the maps.
         maps: method → (N, S, S) in 8 bits.
         thresholds: method → τ of the drawn box.
         predicted: most probable tag of each frame and its probability.

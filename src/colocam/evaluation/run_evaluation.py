@@ -178,14 +178,14 @@ def labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) 
     """Labelled frames of a split, at most ``per_clip`` of a clip; of validation clips only those with a box."""
     tags = run.catalogue.tags
     samples = labelled_samples(run.clips(split), tags, truth, per_clip, present=split == "val")
-    return Labelled(samples, scaled_boxes(samples, truth, run.config.frames.crop), tags)
+    return Labelled(samples, scaled_boxes(samples, truth, run.config.frames.map_side), tags)
 
 
 def methods_of_run(run: Run, cams: Sequence[str], *, focus: bool | None = None) -> dict[str, Mapper]:
     """The methods of a run by name: CAMs, the source of the seeds first, then the trained methods."""
     own_first = sorted(cams, key=lambda cam: cam != run.config.cam)
     sources = zip(own_first, run.sources(*own_first), strict=True)
-    mappers: dict[str, Mapper] = {cam: cam_mapper(source.maps, run.config.frames.crop) for cam, source in sources}
+    mappers: dict[str, Mapper] = {cam: cam_mapper(source.maps, run.config.frames.map_side) for cam, source in sources}
     for method in reversed(run.config.methods):
         model = load_model(run.model_folder(method))
         focused = model.card.focus if focus is None else focus
@@ -195,8 +195,8 @@ def methods_of_run(run: Run, cams: Sequence[str], *, focus: bool | None = None) 
 
 def maps_of(run: Run, mapper: Mapper, samples: Samples) -> Levels:
     """Maps of a method on all samples, in 8 bits."""
-    size = run.config.frames.crop
-    parts = [np.zeros((0, size, size), np.uint8)]
+    size, side = run.config.frames.crop, run.config.frames.map_side
+    parts = [np.zeros((0, side, side), np.uint8)]
     with progress("maps", len(samples), unit="frames") as advance:
         for levels in map_batches(mapper, samples, size, run.device):
             parts.append(levels)

@@ -28,7 +28,7 @@ class Mapper(NamedTuple):
     """Computes the maps of a method.
 
     Attributes:
-        draw: frames (B, 3, S, S) in 0–255, classes (B,) → maps (B, S, S) in 0–1, and LayerCAMs of these classes
+        draw: frames (B, 3, S, S) in 0–255, classes (B,) → maps (B, M, M) in 0–1, and LayerCAMs of these classes
             (B, h, w) to focus them by, or None.
         color_mean: which frames complete each other's maps by colour; ``clip`` means a window.
     """
@@ -38,7 +38,7 @@ class Mapper(NamedTuple):
 
 
 def cam_mapper(maps: Callable[[Tensor, Tensor], Tensor], size: int) -> Mapper:
-    """Class activation maps (B, h, w) at full size."""
+    """Class activation maps (B, h, w), resized to ``size``."""
     return Mapper(lambda frames, classes: (full_size(maps(frames, classes), size), None))
 
 

@@ -10,6 +10,11 @@ from colocam.config import Backbone, Config
 from colocam.models.encoder import Encoder
 
 
+def at_side(images: Tensor, side: int) -> Tensor:
+    """Average (B, C, H, H) float images down to (B, C, side, side): means over squares of pixels; side divides H."""
+    return images if images.shape[-1] == side else F.avg_pool2d(images, images.shape[-1] // side)
+
+
 class Classification(NamedTuple):
     """Output of the classifier.
 
@@ -65,7 +70,7 @@ class Classifier(nn.Module):
             return frames
         # in float32 also where the weights are bfloat16, which has eight bits: a mean of pixels needs more
         floats = frames if frames.is_floating_point() else frames.float()
-        return F.avg_pool2d(floats, frames.shape[-1] // self.size)
+        return at_side(floats, self.size)
 
     def pooled(self, last: Tensor) -> Tensor:
         """The input of the head, (B, C), from the last feature map (B, C, h, w)."""

@@ -50,7 +50,7 @@ def load_model(folder: Path) -> Model:
     card = parse_card(text, str(path))
     backbone = card.backbone.model_copy(update={"pretrained": False, "weights": None})
     classifier = Classifier(backbone, len(card.tags), size=card.class_size, normalise=card.normalise)
-    net = LocalizerNet(classifier, card.decoder)
+    net = LocalizerNet(classifier, card.decoder, map_size=card.map_size)
     weights = folder / "model.safetensors"
     try:
         net.load_state_dict(load_file(weights))

@@ -17,6 +17,7 @@ from colocam.lab.measuring.record import conditions, headline, keep
 from colocam.lab.measuring.training_step import both_stages, default_steps, whole_step
 from colocam.losses import StepTensors
 from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.models.classifier import at_side
 from colocam.training import seeds
 from colocam.training.loop import Task
 from colocam.training.seeds import sample_seeds, seed_noise
@@ -75,22 +76,22 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
 
     In training, reading and copying overlap with the other parts.
     """
-    settings, size = config.stage2("colocam"), config.frames.crop
+    settings, size, side = config.stage2("colocam"), config.frames.crop, config.frames.map_side
     indices = task.plan(0)[0]
     host = task.load(indices, 0)
     loaded = {name: tensor.to(device) for name, tensor in host.items()}
     frames = crop(loaded["frames"], loaded["crops"], size).float()
     full = F.interpolate(loaded["cams"][:, None], size=config.frames.resize, mode="bilinear", align_corners=False)
-    cams = crop(full, loaded["crops"], size)[:, 0]
+    cams = at_side(crop(full, loaded["crops"], size), side)[:, 0]
     noise = seed_noise(cams.shape, torch.Generator(device).manual_seed(0))
     labels = sample_seeds(cams, settings.seeds, *noise)
-    net = LocalizerNet(classifier, settings.decoder).to(device).train()
+    net = LocalizerNet(classifier, settings.decoder, map_size=config.frames.map_size).to(device).train()
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     with torch.no_grad(), half():
         features = classifier.encoder(frames)
-    logits = torch.zeros(len(frames), 2, size, size, device=device, requires_grad=True)
+    logits = torch.zeros(len(frames), 2, side, side, device=device, requires_grad=True)
     maps = foreground(logits).detach().requires_grad_()
-    inputs = StepTensors(frames, maps, logits, labels, loaded["sequences"], indices.count, epoch=0)
+    inputs = StepTensors(at_side(frames, side), maps, logits, labels, loaded["sequences"], indices.count, epoch=0)
     terms = {term.name: term.module for term in loss_terms(settings.losses)}
 
     def encoder(_: int) -> None:
@@ -99,7 +100,7 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
 
     def decoder(_: int) -> None:
         with half():
-            out = net.decoder(frames, features)
+            out = net.decode(frames, features)
         out.float().square().mean().backward()
 
     parts: dict[str, Callable[[int], object]] = {

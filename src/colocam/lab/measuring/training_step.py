@@ -51,7 +51,7 @@ def both_stages(config: Config, device: torch.device) -> Iterator[tuple[Task | N
         clips = _cached_clips(Path(folder), config.frames.resize)
         classifier = make_classifier(config, config.backbone, len(CLASSES)).to(device).eval()
         cams = _smooth_cams(classifier, clips, config, device)
-        validator = Validator(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, device)
+        validator = Validator(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames, device)
         sgd = config.classifier.fit == "sgd"
         stage1 = classifier_task(config, clips, CLASSES, validator) if sgd else None
         stage2 = localizer_task(config, "colocam", classifier, clips, cams, validator)

@@ -151,7 +151,7 @@ class Network:
     def __init__(self, config: Config, device: torch.device) -> None:
         self.size, self.device = config.frames.crop, device
         classifier = make_classifier(config, untrained(config), CLASSES)
-        self.net = LocalizerNet(classifier, config.localizer.decoder).to(device).eval()
+        self.net = LocalizerNet(classifier, config.localizer.decoder, map_size=config.frames.map_size).to(device).eval()
 
     def milliseconds(self, kind: str, batch: int, repeats: int) -> float:
         """Median time of ``batch`` frames."""
