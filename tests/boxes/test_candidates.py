@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from colocam.boxes import candidate_boxes, largest_boxes
-from colocam.boxes.candidates import FACTORS, LEAST_AREA, MOST, at_own_threshold, explained
+from colocam.boxes.candidates import FACTORS, LEAST_AREA, MOST, eligible, explained
 from colocam.boxes.extract import contour_box, mask_of_box
 from colocam.errors import ColocamError
 
@@ -143,7 +143,7 @@ def test_candidates_are_those_of_opencv_in_its_order(level, threshold):
 )
 def test_those_at_the_own_threshold_are_the_ones_of_that_alone(level, threshold):
     (found,) = candidate_boxes(level[None], threshold)
-    kept = at_own_threshold(found)
+    kept = eligible(found)
     for one, wanted, every in zip(kept, with_opencv(level, threshold, (1.0,)), found, strict=True):
         np.testing.assert_array_equal(one, wanted)
         np.testing.assert_array_equal(one, every[: len(one)])

@@ -80,7 +80,7 @@ def test_a_convolution_that_always_feeds_the_same_norm_is_folded_however_often_i
             x = self.norm(self.conv(x)) + self.norm(self.conv(x[..., ::2, ::2])).mean()
             return self.one(self.shared(x)) + self.other(self.shared(2 * x))
 
-    net, x = moved(Again()), torch.rand(2, 3, 8, 8)
+    net, x = unsettle(Again()), torch.rand(2, 3, 8, 8)
     folded = fold_batch_norms(net, x)
     assert [type(one) for one in (folded.norm, folded.one, folded.other)] == [nn.Identity, *[nn.BatchNorm2d] * 2]
     with torch.no_grad():
@@ -89,7 +89,7 @@ def test_a_convolution_that_always_feeds_the_same_norm_is_folded_however_often_i
 
 def test_a_network_that_reads_the_class_at_another_size_is_folded_and_says_the_same(tiny):
     config = load_config(overrides=tiny)
-    net = moved(LocalizerNet(Classifier(config.backbone, 3, size=SIDE // 2, normalise=True), (8, 8, 8, 8)))
+    net = unsettle(LocalizerNet(Classifier(config.backbone, 3, size=SIDE // 2, normalise=True), (8, 8, 8, 8)))
     images = np.random.default_rng(0).integers(0, 256, (3, SIDE, SIDE, 3)).astype(np.uint8)
     network = TorchNetwork(net, CPU, size=SIDE)
     assert norms(network.net) == 0

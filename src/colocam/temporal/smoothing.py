@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.candidates import Candidates, at_own_threshold, explained
+from colocam.boxes.candidates import Candidates, eligible, explained
 from colocam.boxes.iou import pair_iou
 from colocam.temporal.path import NONE, BestPath, smooth_box
 from colocam.temporal.presence import Calibration, Presence
@@ -142,7 +142,7 @@ def choose(observations: Iterable[FrameObservation], lag: int, presence: Presenc
 
     for observation in observations:
         waiting.append(observation)
-        choices = path.push(at_own_threshold(observation.candidates), cut=observation.cut)
+        choices = path.push(eligible(observation.candidates), cut=observation.cut)
         yield from decided(choices, presence.push(observation.peaks, cut=observation.cut))
     yield from decided(path.finish(), presence.finish())
 
