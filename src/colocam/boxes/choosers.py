@@ -38,5 +38,5 @@ CHOOSERS: dict[str, Chooser] = {
 def find_chooser(name: str) -> Chooser:
     """The chooser of that name."""
     if name not in CHOOSERS:
-        raise ArgumentError("chooser", f"{name}{suggest(name, CHOOSERS)}")
+        raise ArgumentError("chooser", f"{name}{suggest(name, list(CHOOSERS))}")
     return CHOOSERS[name]

@@ -41,6 +41,9 @@ def evaluate(
     focus: Annotated[
         bool | None, typer.Option("--focus/--no-focus", help="Focus decoder maps on the tag. Default: as trained.")
     ] = None,
+    chooser: Annotated[
+        str | None, typer.Option(help="Rule that chooses the box among a map's contours. Default: as trained.")
+    ] = None,
     device: Device = None,
 ) -> None:
     """Evaluate runs on frames with true boxes.
@@ -66,7 +69,14 @@ def evaluate(
         print_evaluations(
             [
                 evaluate_run(
-                    run, boxes, split=chosen or "test", cams=named, color_mean=mode, focus=focus, device=device
+                    run,
+                    boxes,
+                    split=chosen or "test",
+                    cams=named,
+                    color_mean=mode,
+                    focus=focus,
+                    chooser=chooser,
+                    device=device,
                 )
                 for run in runs
             ]
@@ -77,7 +87,16 @@ def evaluate(
 
         print_dense(
             [
-                evaluate_dense(run, dense, split=chosen, device=device, smooth=smooth, color_mean=mode, focus=focus)
+                evaluate_dense(
+                    run,
+                    dense,
+                    split=chosen,
+                    device=device,
+                    smooth=smooth,
+                    color_mean=mode,
+                    focus=focus,
+                    chooser=chooser,
+                )
                 for run in runs
             ]
         )

@@ -230,6 +230,16 @@ class LocalizerStage(Optimisation):
     focus: bool = False
     """Post-processing of the trained decoder's maps: weight them by the class's CAM (docs/method/focus.md); not used in
     training."""
+    chooser: str = "largest"
+    """Name in :data:`colocam.boxes.CHOOSERS`: which of a map's contours is the object (docs/method/choosers.md)."""
+    threshold: Fraction | None = None
+    """τ of the boxes relative to each map's maximum, where no boxes of validation videos choose it; null: the mean of
+    the validation maps (docs/method/tags-only.md)."""
+
+    @field_validator("chooser")
+    @classmethod
+    def _chooser_registered(cls, chooser: str) -> str:
+        return require_registered("localizer.chooser", chooser, "CHOOSERS")
 
 
 class ClipModel(Section):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from colocam.boxes.choosers import CHOOSERS, find_chooser
 from colocam.boxes.tags_only import tags_only_threshold
 from colocam.cams import find_cam
 from colocam.config import ColorMean
@@ -19,9 +21,11 @@ from colocam.evaluation.cases import save_cases
 from colocam.evaluation.result import EvaluatedData, Evaluation
 from colocam.maps.mapper import Mapper, cam_mapper, decoder_mapper, map_batches
 from colocam.metrics import CorLoc, Frames, accuracy, box_hits, corloc, instances_of_maps, top_k
-from colocam.metrics.hits import PUBLISHED_THRESHOLDS
+from colocam.metrics.dense_scores import RIGHT
+from colocam.metrics.hits import PUBLISHED_THRESHOLDS, best_overlaps
 from colocam.models.model_file import load_model
 from colocam.run import Run, open_run
+from colocam.temporal.shot_boxes import boxes_of_shots
 from colocam.types import Levels, Split
 from colocam.utils.files import write_json
 from colocam.utils.progress import progress
@@ -29,7 +33,7 @@ from colocam.utils.progress import progress
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Labelled frames with their true boxes (k, 4) in model pixels; k = 0 where the object is absent."""
+    """Labelled frames with their true boxes (k, 4) in map pixels; k = 0 where the object is absent."""
 
     samples: Samples
     boxes: list[Boxes]
@@ -59,6 +63,7 @@ def evaluate(
     cams: Sequence[str] | None = None,
     color_mean: ColorMean | None = None,
     focus: bool | None = None,
+    chooser: str | None = None,
     device: str | None = None,
 ) -> Evaluation:
     """Evaluate the CAMs of the classifier and every trained method of a run on frames with true boxes.
@@ -73,17 +78,21 @@ def evaluate(
         color_mean: overrides the colour-mean mode of every method; None uses the mode stored in the model card, and
             none for CAMs.
         focus: overrides whether decoder maps are focused on the tag; None uses the setting of the model card.
+        chooser: name in :data:`colocam.boxes.CHOOSERS` for every trained method; None uses that of the model card.
         device: ``cpu`` or ``cuda``; None for the GPU, if there is one.
     """
     opened = open_run(run, device)
     wanted = list(cams) if cams is not None else [opened.config.cam]
     for name in wanted:
         find_cam(name)
+    if chooser is not None:
+        find_chooser(chooser)
     evaluation_set = open_evaluation_set(opened, Path(boxes), split)
     evaluated = evaluation_set.evaluated
     found = {}
     for name, mapper in methods_of_run(opened, wanted, focus=focus).items():
         asked = mapper if color_mean is None else mapper._replace(color_mean=color_mean)
+        asked = asked if chooser is None or name in wanted else asked._replace(chooser=chooser)
         found[name] = measure(evaluation_set, asked)
     maps = {name: method.maps for name, method in found.items()}
     thresholds = {name: method.threshold for name, method in found.items()}
@@ -101,6 +110,7 @@ def evaluate(
             evaluated.boxes,
             maps,
             thresholds,
+            {name: method.chooser for name, method in found.items()},
             evaluation_set.predicted,
             evaluated.tags,
         )
@@ -146,10 +156,11 @@ def open_evaluation_set(run: Run, boxes: Path, split: Split = "test") -> Evaluat
 
 
 class MethodResult(NamedTuple):
-    """One method on the evaluated frames: 8-bit maps (N, S, S), τ of ``tags-only``, and CorLoc by protocol."""
+    """One method on the evaluated frames: 8-bit maps (N, M, M), τ of ``tags-only``, its chooser, CorLoc by protocol."""
 
     maps: Levels
     threshold: float
+    chooser: str
     corloc: dict[str, CorLoc]
 
 
@@ -157,7 +168,9 @@ def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
     """Evaluate one method under each protocol."""
     run, evaluated, validation = evaluation_set.run, evaluation_set.evaluated, evaluation_set.validation
     maps = maps_of(run, mapper, evaluated.samples)
-    threshold = tags_only_threshold(maps_of(run, mapper, evaluation_set.unlabelled))
+    threshold = mapper.threshold
+    if threshold is None:
+        threshold = tags_only_threshold(maps_of(run, mapper, evaluation_set.unlabelled))
     grid = np.append(PUBLISHED_THRESHOLDS, threshold)
     chosen_on = None
     if validation.present.any():
@@ -170,8 +183,16 @@ def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
         top1=evaluation_set.top1,
         top5=evaluation_set.top5,
         validation=chosen_on,
+        chosen=partial(_hits_of_choice, evaluated, maps, mapper.chooser) if CHOOSERS[mapper.chooser].by_shot else None,
     )
-    return MethodResult(maps, threshold, result)
+    return MethodResult(maps, threshold, mapper.chooser, result)
+
+
+def _hits_of_choice(evaluated: Labelled, maps: Levels, chooser: str, threshold: float) -> npt.NDArray[np.bool_]:
+    """(frames with the object,) whether the box that a chooser takes at τ is right."""
+    boxes, found = boxes_of_shots(maps, threshold, chooser, evaluated.samples.indices.clips.numpy())
+    true = [of_frame for of_frame in evaluated.boxes if len(of_frame)]
+    return found[evaluated.present] & (best_overlaps(boxes[evaluated.present][:, None], true)[:, 0] >= RIGHT)
 
 
 def labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) -> Labelled:
@@ -189,7 +210,13 @@ def methods_of_run(run: Run, cams: Sequence[str], *, focus: bool | None = None) 
     for method in reversed(run.config.methods):
         model = load_model(run.model_folder(method))
         focused = model.card.focus if focus is None else focus
-        mappers[method] = decoder_mapper(model.net.to(run.device), model.card.color_mean, focus=focused)
+        mappers[method] = decoder_mapper(
+            model.net.to(run.device),
+            model.card.color_mean,
+            focus=focused,
+            chooser=model.card.chooser,
+            threshold=run.config.stage2(method).threshold,
+        )
     return mappers
 
 

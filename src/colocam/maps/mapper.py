@@ -31,10 +31,14 @@ class Mapper(NamedTuple):
         draw: frames (B, 3, S, S) in 0–255, classes (B,) → maps (B, M, M) in 0–1, and LayerCAMs of these classes
             (B, h, w) to focus them by, or None.
         color_mean: which frames complete each other's maps by colour; ``clip`` means a window.
+        chooser: name in ``CHOOSERS`` of the rule that reads boxes off these maps.
+        threshold: τ where no boxes choose it; None: the mean of the validation maps.
     """
 
     draw: Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]
     color_mean: ColorMean = "off"
+    chooser: str = "largest"
+    threshold: float | None = None
 
 
 def cam_mapper(maps: Callable[[Tensor, Tensor], Tensor], size: int) -> Mapper:
@@ -42,14 +46,21 @@ def cam_mapper(maps: Callable[[Tensor, Tensor], Tensor], size: int) -> Mapper:
     return Mapper(lambda frames, classes: (full_size(maps(frames, classes), size), None))
 
 
-def decoder_mapper(net: LocalizerNet, color_mean: ColorMean, *, focus: bool) -> Mapper:
-    """The foreground of a decoder, focused on the class if asked."""
+def decoder_mapper(
+    net: LocalizerNet,
+    color_mean: ColorMean,
+    *,
+    focus: bool,
+    chooser: str = "largest",
+    threshold: float | None = None,
+) -> Mapper:
+    """The foreground of a decoder, focused on the class if asked; see :class:`Mapper`."""
 
     def draw(frames: Tensor, classes: Tensor) -> tuple[Tensor, Tensor | None]:
         map_logits, activations = net.maps(frames)
         return foreground(map_logits), of_classes(activations, classes) if focus else None
 
-    return Mapper(draw, color_mean)
+    return Mapper(draw, color_mean, chooser, threshold)
 
 
 @torch.inference_mode()

@@ -117,7 +117,14 @@ def localizer_task(
         return {term.name: term.weight * _scalar(term, tensors) for term in summands}
 
     def validate(epoch: int) -> Validation:
-        return validator.localizer(decoder_mapper(net, settings.color_mean, focus=settings.focus), epoch)
+        mapper = decoder_mapper(
+            net,
+            settings.color_mean,
+            focus=settings.focus,
+            chooser=settings.chooser,
+            threshold=settings.threshold,
+        )
+        return validator.localizer(mapper, epoch)
 
     groups = [(list(net.decoder.parameters()), 1.0)]
     return Task(method, net.decoder, groups, settings, plan, load, terms, validate)

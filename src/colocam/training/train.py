@@ -148,6 +148,7 @@ def _save_model(run: Run, method: str, chosen_from: str, presence: Calibration |
         presence=presence,
         color_mean=settings.color_mean,
         focus=settings.focus,
+        chooser=settings.chooser,
         class_size=run.config.classifier.size,
         map_size=run.config.frames.map_size,
         normalise=net.classifier.normalise,

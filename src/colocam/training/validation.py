@@ -67,11 +67,12 @@ class Validator:
         """Score of a decoder: ``best``, its CorLoc with boxes, else the epoch, so that the last epoch is kept.
 
         Without boxes, no measure of tags and maps chooses better than the last epoch (docs/method/tags-only.md). The
-        value ``threshold`` is chosen for the best CorLoc with boxes, else from the maps alone.
+        value ``threshold`` is chosen for the best CorLoc with boxes, else it is the method's own, or from the maps.
         """
         maps = self._maps(mapper)
         if self.boxes is None:
-            return Validation({"best": float(epoch)}, {"threshold": tags_only_threshold(maps)})
+            threshold = tags_only_threshold(maps) if mapper.threshold is None else mapper.threshold
+            return Validation({"best": float(epoch)}, {"threshold": threshold})
         threshold, corloc = self._choose(maps, self.boxes)
         return Validation({"best": corloc}, {"threshold": threshold, "corloc": corloc})
 

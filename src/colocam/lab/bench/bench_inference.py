@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from colocam.boxes import largest_boxes, to_8bit
+from colocam.boxes import candidate_boxes, largest_boxes, to_8bit
 from colocam.config import Config, load_config
 from colocam.inference.localizer import Localizer
 from colocam.inference.network import NetworkOutput, PostProcessing, completed
@@ -248,7 +248,7 @@ def _parts(
         "resize": lambda _: list(read_passes(_video(scenes, rows), size, rows, None, histograms=True)),
         "copy": lambda _: (network.upload(resized.images), postprocess([output], PostProcessing())()),
         "network": lambda _: network.infer(on_device),
-        "boxes": lambda _: list(find_candidates((one for one in [mapped]), card.threshold, instances=False)),
+        "boxes": lambda _: list(find_candidates((one for one in [mapped]), card.threshold, candidate_boxes)),
     }
     for name, stage in stages.items():
         yield name, timing.median_ms(stage, device, repeats) / rows

@@ -101,7 +101,7 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
     def decoder(_: int) -> None:
         with half():
             out = net.decode(frames, features)
-        out.float().square().mean().backward()
+        torch.autograd.backward(out.float().square().mean())
 
     parts: dict[str, Callable[[int], object]] = {
         "read": lambda _: task.load(indices, 0),
