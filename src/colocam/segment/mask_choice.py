@@ -1,0 +1,80 @@
+"""Which of a frame's masks is the object: the one that agrees with the heat map and with its neighbours in the shot.
+
+Mask m has the score of its soft IoU with the map s, t = min(s / 0.5, 1): Σ m·t / (Σ m + Σ t − Σ m·t). Over the frames
+of a shot the path x_1 … x_T takes one mask of each frame and maximises
+
+    Σ_t score(x_t) − JUMP Σ_t (1 − IoU(x_t, x_{t+1})), with the IoU of the masks' boxes.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.boxes.iou import iou
+from colocam.segment.segmenter import Array
+from colocam.types import Float64Array, Levels
+
+CERTAIN = 0.5
+"""Foreground probability from which a pixel counts fully."""
+JUMP = 0.5
+"""Cost of a change to a box without overlap, in units of the score."""
+
+
+def targets(levels: Levels) -> Levels:
+    """min(s / 0.5, 1) in 8 bits, for maps s in 8 bits."""
+    return np.minimum(levels / CERTAIN, 255).astype(np.uint8)
+
+
+def soft_iou(masks: Array, target: Array) -> Float64Array:
+    """Soft IoU (B, n) of masks (B, n, h, w) of bool and targets (B, h, w) in 8 bits; 0 where both are empty.
+
+    Sums are of integers, so that arrays and tensors of any device give the same numbers.
+    """
+    common = to_host((masks * target[:, None]).sum((-2, -1))).astype(np.float64)
+    area = 255 * to_host(masks.sum((-2, -1))).astype(np.float64)
+    union = area + to_host(target.sum((-2, -1))).astype(np.float64)[:, None] - common
+    return np.divide(common, union, out=np.zeros_like(common), where=union > 0)
+
+
+def extents(masks: Array) -> Float64Array:
+    """Boxes (…, 4) x1, y1, x2, y2 of masks (…, h, w) of bool, in pixels; 0, 0, 0, 0 for an empty mask."""
+    sides = []
+    for axis in (-2, -1):
+        filled = to_host(masks.any(axis))
+        first, last = filled.argmax(-1), filled.shape[-1] - filled[..., ::-1].argmax(-1)
+        some = filled.any(-1)
+        sides.append((first * some, last * some))
+    (x1, x2), (y1, y2) = sides
+    return np.stack([x1, y1, x2, y2], axis=-1).astype(np.float64)
+
+
+def best_path(
+    scores: Float64Array, boxes: Float64Array, jump: float = JUMP, before: Float64Array | None = None
+) -> npt.NDArray[np.int64]:
+    """The best mask of each frame, (T,) indices.
+
+    Args:
+        scores: (T, n) of the masks.
+        boxes: (T, n, 4) of the masks.
+        jump: see :data:`JUMP`.
+        before: (4,) box of the frame before these; None at the beginning of a shot.
+    """
+    length, count = scores.shape
+    origins = np.zeros((length, count), np.int64)
+    totals = np.zeros(count)
+    for at in range(length):
+        last = boxes[at - 1] if at else before
+        if last is not None:
+            worth = totals[:, None] - jump * (1 - iou(np.broadcast_to(last, (count, 4))[:, None], boxes[at]))
+            origins[at], totals = worth.argmax(0), worth.max(0)
+        totals = totals + scores[at]
+    path = np.zeros(length, np.int64)
+    if length:
+        path[-1] = totals.argmax()
+    for at in range(length - 1, 0, -1):
+        path[at - 1] = origins[at, path[at]]
+    return path
+
+
+def to_host(array: Array) -> npt.NDArray[np.generic]:
+    """A NumPy array of an array or tensor."""
+    return array if isinstance(array, np.ndarray) else array.cpu().numpy()
