@@ -1,6 +1,6 @@
 """The mask of each frame: agreement with the map, and the best path over a shot."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def value(path, scores, boxes, jump, before):
     total = sum(scores[at, choice] for at, choice in enumerate(path))
     chain = [boxes[at, choice] for at, choice in enumerate(path)]
     chain = chain if before is None else [before, *chain]
-    return total - jump * sum(1 - float(iou(a, b)) for a, b in zip(chain, chain[1:], strict=False))
+    return total - jump * sum(1 - float(iou(a, b)) for a, b in pairwise(chain))
 
 
 @given(

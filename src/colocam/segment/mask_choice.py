@@ -6,6 +6,8 @@ of a shot the path x_1 … x_T takes one mask of each frame and maximises
     Σ_t score(x_t) − JUMP Σ_t (1 − IoU(x_t, x_{t+1})), with the IoU of the masks' boxes.
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -75,6 +77,6 @@ def best_path(
     return path
 
 
-def to_host(array: Array) -> npt.NDArray[np.generic]:
+def to_host(array: "Array | np.generic") -> npt.NDArray[Any]:
     """A NumPy array of an array or tensor."""
-    return array if isinstance(array, np.ndarray) else array.cpu().numpy()
+    return np.asarray(array if isinstance(array, np.generic | np.ndarray) else array.cpu())

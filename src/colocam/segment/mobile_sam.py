@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import timm
 import torch
@@ -35,6 +36,10 @@ _UNUSED = re.compile(r"^image_encoder\.(head|norm_head)\.|^prompt_encoder\.mask_
 
 class MobileSamNet(nn.Module):
     """The network: image encoder with its neck, prompt encoder and mask decoder."""
+
+    encoder: Any
+    mean: Tensor
+    std: Tensor
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,7 +87,7 @@ class MobileSam:
         self.device = device
         self.side = side
         self.rows = ROWS[device.type]
-        self.net = _folded(net.eval()).to(device, memory_format=torch.channels_last)
+        self.net = _folded(net.eval()).to(device).to(memory_format=torch.channels_last)
 
     @torch.inference_mode()
     def embed(self, images: Levels, /) -> Tensor:
@@ -109,7 +114,8 @@ class MobileSam:
     def _passes(self, rows: Tensor) -> list[Tensor]:
         """Parts of ``self.rows`` rows; the last is filled with its last row."""
         missing = -len(rows) % self.rows
-        return list(torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])]).split(self.rows))
+        filled = torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])])
+        return [filled[start : start + self.rows] for start in range(0, len(filled), self.rows)]
 
 
 def open_mobile_sam(path: Path, device: torch.device) -> MobileSam:

@@ -1,7 +1,7 @@
 """Refine heat maps with a promptable segmenter: one mask for each frame of a shot, and its box."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -88,7 +88,7 @@ def _within(inside: Float64Array, cells: int) -> npt.NDArray[np.bool_]:
     return (centres < inside[:, :1])[:, None] & (centres < inside[:, 1:])[:, :, None]
 
 
-def _like(array: npt.NDArray[np.generic], example: Array) -> Array:
+def _like(array: npt.NDArray[Any], example: Array) -> Array:
     """An array where ``example`` is."""
     if isinstance(example, np.ndarray):
         return array

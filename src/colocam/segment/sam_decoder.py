@@ -4,6 +4,7 @@ Module names are those of the published checkpoints (Apache-2.0).
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +37,8 @@ class PositionEncoding(nn.Module):
         device = self.positional_encoding_gaussian_matrix.device
         y = (torch.arange(height, device=device) + 0.5) / height
         x = (torch.arange(width, device=device) + 0.5) / width
-        return self(torch.cartesian_prod(y, x).flip(-1))
+        encoded: Tensor = self(torch.cartesian_prod(y, x).flip(-1))
+        return encoded
 
 
 class PromptEncoder(nn.Module):
@@ -57,8 +59,9 @@ class PromptEncoder(nn.Module):
             labels: (…) −1 (padding) to 3, see :data:`colocam.segment.segmenter.POINT`.
             side: width and height of that input in pixels.
         """
-        kinds = torch.cat([self.not_a_point_embed.weight, *(one.weight for one in self.point_embeddings)])  # type: ignore[misc]
-        positions = self.pe_layer((points + 0.5) / side)
+        embeddings: list[Any] = [self.not_a_point_embed, *self.point_embeddings]
+        kinds = torch.cat([one.weight for one in embeddings])
+        positions: Tensor = self.pe_layer((points + 0.5) / side)
         return positions * (labels >= 0)[..., None] + kinds[labels + 1]
 
 

@@ -10,7 +10,7 @@ from colocam.types import Float32Array, Levels
 if TYPE_CHECKING:
     from torch import Tensor
 
-Array: TypeAlias = "Float32Array | Tensor"
+Array: TypeAlias = "npt.NDArray[Any] | Tensor"
 
 BACKGROUND, POINT, UPPER_LEFT, LOWER_RIGHT, PADDING = 0, 1, 2, 3, -1
 """SAM's labels of points: outside the object, inside it, the corners of a box, and no point at all."""
