@@ -31,11 +31,11 @@ class Prompts(NamedTuple):
 
 
 class Masks(NamedTuple):
-    """Three masks for each of P prompts in B frames: NumPy arrays, or tensors that stay on the segmenter's device.
+    """k masks for each of P prompts in B frames: NumPy arrays, or tensors that stay on the segmenter's device; SAM: k = 3.
 
     Attributes:
-        logits: (B, P, 3, h, w) positive on the object; they cover the segmenter's square input.
-        quality: (B, P, 3) the IoU with the true mask that the segmenter expects.
+        logits: (B, P, k, h, w) positive on the object; they cover the segmenter's square input.
+        quality: (B, P, k) the IoU with the true mask that the segmenter expects.
     """
 
     logits: Array
