@@ -31,7 +31,7 @@ class Prompts(NamedTuple):
 
 
 class Masks(NamedTuple):
-    """k masks for each of P prompts in B frames: NumPy arrays, or tensors that stay on the segmenter's device; SAM: k = 3.
+    """k masks (SAM: 3) for each of P prompts in B frames: arrays, or tensors that stay on the segmenter's device.
 
     Attributes:
         logits: (B, P, k, h, w) positive on the object; they cover the segmenter's square input.
