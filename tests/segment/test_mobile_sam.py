@@ -91,7 +91,7 @@ def test_prompts_and_masks_are_those_of_transformers(net):
     assert wanted.std() > 0.1
 
 
-def test_features_are_those_of_tiny_vit_whose_last_stage_keeps_the_resolution(net):
+def test_features_are_those_of_tiny_vit_whose_last_stage_keeps_the_resolution():
     """Folding batch norms, the layout of channels and the passes of one frame change nothing but rounding."""
     images = np.random.default_rng(3).integers(0, 256, (2, SIDE, SIDE, 3), np.uint8)
     plain = randomise(MobileSamNet())
