@@ -1,5 +1,7 @@
 """Prompts for a segmenter, read from a heat map: boxes at several thresholds, and the peak."""
 
+from collections.abc import Sequence
+
 import cv2
 import numpy as np
 
@@ -7,6 +9,7 @@ from colocam.boxes.extract import largest_boxes
 from colocam.segment.segmenter import LOWER_RIGHT, PADDING, POINT, UPPER_LEFT, Prompts
 from colocam.segment.square import Square
 from colocam.types import Float32Array, Levels
+from colocam.utils.parallel import parallel_map
 
 THRESHOLDS = (0.06, 0.117, 0.2, 0.3, 0.45)
 """τ of the boxes, relative to the maximum of the map."""
@@ -33,6 +36,9 @@ def map_prompts(levels: Levels, square: Square) -> Prompts:
 
 def peaks_of(levels: Levels) -> Float32Array:
     """(B, 2) x, y of the highest pixel of each blurred map."""
-    sigma = BLUR * levels.shape[2]
-    blurred = (cv2.GaussianBlur(level.astype(np.float32), (0, 0), sigma) for level in levels)
-    return np.array([cv2.minMaxLoc(map_)[3] for map_ in blurred], np.float32).reshape(-1, 2)
+    return np.array(parallel_map(_peak, levels), np.float32).reshape(-1, 2)
+
+
+def _peak(level: Levels) -> Sequence[int]:
+    blurred = cv2.GaussianBlur(level.astype(np.float32), (0, 0), BLUR * level.shape[1])
+    return cv2.minMaxLoc(blurred)[3]

@@ -11,6 +11,7 @@ from colocam.segment.mask_choice import JUMP, best_path, extents, soft_iou, targ
 from colocam.segment.segmenter import Array, Segmenter
 from colocam.segment.square import Square, maps_in_squares, mask_in_frame, squares
 from colocam.types import Float64Array, Image, Levels
+from colocam.utils.parallel import parallel_map
 
 
 class MaskCandidates(NamedTuple):
@@ -74,12 +75,10 @@ def refine(
     rows = np.arange(len(path))
     chosen = to_host(found.logits[rows, path]).astype(np.float32, copy=False)
     inside = found.square.inside * (chosen.shape[-1] / segmenter.side)
-    masks = (
-        mask_in_frame(logits, tuple(size), tuple(part))
-        for logits, size, part in zip(chosen, found.square.sizes.tolist(), inside.tolist(), strict=True)
-    )
-    results = zip(masks, found.scores[rows, path].tolist(), strict=True)
-    return [Refined(mask, extents(mask), score) if score and mask.any() else None for mask, score in results]
+    masks = parallel_map(mask_in_frame, chosen, found.square.sizes.tolist(), inside.tolist())
+    boxes, scores = parallel_map(extents, masks), found.scores[rows, path].tolist()
+    results = zip(masks, boxes, scores, strict=True)
+    return [Refined(mask, box, score) if score and box.any() else None for mask, box, score in results]
 
 
 def _within(inside: Float64Array, cells: int) -> npt.NDArray[np.bool_]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.types import Float32Array, Float64Array, Image, Levels
+from colocam.utils.parallel import parallel_map
 
 PADDING = (124, 116, 104)
 """ImageNet's mean colour: 0 after normalisation, as SAM pads."""
@@ -37,20 +38,22 @@ def squares(images: Sequence[Image], side: int) -> Square:
     sizes = np.array([image.shape[1::-1] for image in images]).reshape(-1, 2)
     inside = np.maximum(np.rint(sizes * (side / sizes.max(1, keepdims=True, initial=1))), 1).astype(np.int64)
     filled = np.empty((len(images), side, side, 3), np.uint8)
-    filled[:] = PADDING
-    for image, square, (width, height) in zip(images, filled, inside.tolist(), strict=True):
-        smaller = width < image.shape[1]
-        fitted = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA if smaller else cv2.INTER_LINEAR)
-        square[:height, :width] = fitted
+    parallel_map(_fit, images, filled, inside.tolist())
     return Square(filled, sizes, inside)
+
+
+def _fit(image: Image, square: Levels, inside: tuple[int, int]) -> None:
+    width, height = inside
+    way = cv2.INTER_AREA if width < image.shape[1] else cv2.INTER_LINEAR
+    cv2.resize(image, (width, height), square[:height, :width], interpolation=way)
+    square[height:] = square[:height, width:] = PADDING
 
 
 def maps_in_squares(levels: Levels, square: Square, cells: int) -> Levels:
     """Maps (B, h, w), each stretched over its frame, on a grid of (cells, cells) over the square; 0 in the padding."""
     placed = np.zeros((len(levels), cells, cells), np.uint8)
-    share = cells / square.images.shape[1]
-    for level, out, inside in zip(levels, placed, (square.inside * share).tolist(), strict=True):
-        _warp(level, out, (inside[0] / level.shape[1], inside[1] / level.shape[0]), cv2.BORDER_CONSTANT)
+    scales = square.inside * (cells / square.images.shape[1]) / levels.shape[:0:-1]
+    parallel_map(_warp, levels, placed, scales.tolist())
     return placed
 
 
@@ -69,7 +72,9 @@ def mask_in_frame(logits: Float32Array, size: tuple[int, int], inside: tuple[int
     return mask
 
 
-def _warp(source: cv2.typing.MatLike, out: cv2.typing.MatLike, scale: tuple[float, float], border: int) -> None:
+def _warp(
+    source: cv2.typing.MatLike, out: cv2.typing.MatLike, scale: tuple[float, float], border: int = cv2.BORDER_CONSTANT
+) -> None:
     """Interpolate ``source`` at the pixels of ``out``, of which ``scale`` make one of the source along x and y."""
     x, y = 1 / scale[0], 1 / scale[1]
     back = np.array([[x, 0, (x - 1) / 2], [0, y, (y - 1) / 2]])  # centres of pixels are at half numbers
