@@ -3,8 +3,10 @@
 import numpy as np
 
 from colocam.boxes import largest_boxes
-from colocam.segment.map_prompts import THRESHOLDS, map_prompts, peaks_of
+from colocam.segment.map_prompts import map_prompts, peaks_of
 from colocam.segment.square import squares
+
+THRESHOLDS = (0.06, 0.3, 0.5)
 
 
 def bump(x, y, size=64, width=6.0):
@@ -15,7 +17,7 @@ def bump(x, y, size=64, width=6.0):
 def test_boxes_of_all_thresholds_and_the_peak_in_pixels_of_the_square():
     levels = np.stack([bump(20, 40), bump(50, 10)])
     square = squares([np.zeros((90, 180, 3), np.uint8), np.zeros((100, 50, 3), np.uint8)], 256)
-    prompts = map_prompts(levels, square)
+    prompts = map_prompts(levels, square, THRESHOLDS)
     assert prompts.points.shape == (2, len(THRESHOLDS) + 1, 2, 2)
     assert prompts.labels[0].tolist() == [[2, 3]] * len(THRESHOLDS) + [[1, -1]]
     scales = np.array([[256 / 64, 128 / 64], [128 / 64, 256 / 64]])

@@ -16,9 +16,11 @@ def random_masks(seed, shape):
     return np.random.default_rng(seed).random(shape) > 0.6
 
 
-def test_targets_are_certain_from_one_half_of_the_probability():
-    levels = np.array([[0, 51, 127, 128, 255]], np.uint8)
-    assert targets(levels).tolist() == [[0, 102, 254, 255, 255]]
+@given(low=st.floats(0, 0.4), high=st.floats(0.5, 1))
+def test_targets_rise_between_two_probabilities(low, high):
+    levels = np.arange(256, dtype=np.uint8).reshape(2, 8, 16)
+    expected = np.clip((levels / 255 - low) / (high - low), 0, 1)
+    np.testing.assert_allclose(targets(levels, (low, high)) / 255, expected, atol=1.01 / 255)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy])
@@ -84,4 +86,4 @@ def test_a_shot_outvotes_one_frame():
 
 
 def test_no_frames_have_no_path():
-    assert best_path(np.zeros((0, 3)), np.zeros((0, 3, 4))).tolist() == []
+    assert best_path(np.zeros((0, 3)), np.zeros((0, 3, 4)), 0.5).tolist() == []

@@ -7,6 +7,7 @@ import torch
 from colocam.boxes.iou import iou
 from colocam.segment.mask_choice import extents
 from colocam.segment.refine import mask_candidates, refine
+from colocam.segment.refine_settings import RefineSettings
 from colocam.segment.segmenter import Masks
 
 
@@ -45,6 +46,19 @@ def test_candidates_have_boxes_in_pixels_of_their_frames(box_segmenter):
     assert (iou(best, boxes) > 0.9).all()
     assert found.boxes[:, 2].tolist() == [[0, 0, 0, 0]] * 4  # the third mask is empty
     assert (found.scores[:, 2] == 0).all()
+
+
+def test_settings_decide_how_much_of_a_faint_region_counts(box_segmenter):
+    """A faint part beside a bright one belongs to the object, or not."""
+    image, level, _ = scene((64, 64), (0.2, 0.2, 0.5, 0.6))
+    faint = level.copy()
+    faint[level.any(1)] = np.where(np.arange(56) < 50, np.maximum(faint[level.any(1)], 90), 0)
+    wide, narrow = (
+        refine(box_segmenter, [image], faint[None], settings=RefineSettings(fade=fade))[0].box
+        for fade in ((0.0, 0.3), (0.4, 0.6))
+    )
+    assert wide[2] > 50
+    assert narrow[2] < 36
 
 
 def test_tensors_give_what_arrays_give(box_segmenter):

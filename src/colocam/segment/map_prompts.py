@@ -11,26 +11,25 @@ from colocam.segment.square import Square
 from colocam.types import Float32Array, Levels
 from colocam.utils.parallel import parallel_map
 
-THRESHOLDS = (0.06, 0.117, 0.2, 0.3, 0.45)
-"""τ of the boxes, relative to the maximum of the map."""
 BLUR = 1 / 32
 """Standard deviation of the blur before the peak is read, as a share of the map's width."""
 
 
-def map_prompts(levels: Levels, square: Square) -> Prompts:
-    """Prompts for maps (B, h, w) in 8 bits: a box for each of :data:`THRESHOLDS`, then the peak of the blurred map.
+def map_prompts(levels: Levels, square: Square, thresholds: Sequence[float]) -> Prompts:
+    """Prompts for maps (B, h, w) in 8 bits: a box for each of ``thresholds``, then the peak of the blurred map.
 
     Args:
         levels: maps, each stretched over its frame.
         square: the frames, in whose squares the points are given.
+        thresholds: τ, relative to the maximum of each map.
     """
     height, width = levels.shape[1:]
     scales = (square.inside / (width, height))[:, None, None]  # (B, 1, 1, 2)
-    boxes = np.stack([largest_boxes(levels, threshold)[0] for threshold in THRESHOLDS], axis=1)
+    boxes = np.stack([largest_boxes(levels, threshold)[0] for threshold in thresholds], axis=1)
     corners = boxes.reshape(len(levels), -1, 2, 2) * scales
     peaks = ((peaks_of(levels) + 0.5)[:, None, None] * scales) - 0.5
     points = np.concatenate([corners, np.concatenate([peaks, np.zeros_like(peaks)], axis=2)], axis=1)
-    labels = np.array([(UPPER_LEFT, LOWER_RIGHT)] * len(THRESHOLDS) + [(POINT, PADDING)])
+    labels = np.array([(UPPER_LEFT, LOWER_RIGHT)] * len(thresholds) + [(POINT, PADDING)])
     return Prompts(points.astype(np.float32), np.tile(labels, (len(levels), 1, 1)))
 
 

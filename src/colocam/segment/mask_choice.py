@@ -1,9 +1,10 @@
 """Which of a frame's masks is the object: the one that agrees with the heat map and with its neighbours in the shot.
 
-Mask m has the score of its soft IoU with the map s, t = min(s / 0.5, 1): Σ m·t / (Σ m + Σ t − Σ m·t). Over the frames
-of a shot the path x_1 … x_T takes one mask of each frame and maximises
+Mask m has the score of its soft IoU with the map s: Σ m·t / (Σ m + Σ t − Σ m·t), where t rises from 0 to 1 while s
+rises from a to b (:mod:`colocam.segment.refine_settings`). Over the frames of a shot the path x_1 … x_T takes one mask
+of each frame and maximises
 
-    Σ_t score(x_t) − JUMP Σ_t (1 − IoU(x_t, x_{t+1})), with the IoU of the masks' boxes.
+    Σ_t score(x_t) − jump Σ_t (1 − IoU(x_t, x_{t+1})), with the IoU of the masks' boxes.
 """
 
 from typing import Any
@@ -15,15 +16,13 @@ from colocam.boxes.iou import iou
 from colocam.segment.segmenter import Array
 from colocam.types import Float64Array, Levels
 
-CERTAIN = 0.5
-"""Foreground probability from which a pixel counts fully."""
-JUMP = 0.5
-"""Cost of a change to a box without overlap, in units of the score."""
 
-
-def targets(levels: Levels) -> Levels:
-    """min(s / 0.5, 1) in 8 bits, for maps s in 8 bits."""
-    return np.minimum(levels / CERTAIN, 255).astype(np.uint8)
+def targets(levels: Levels, fade: tuple[float, float]) -> Levels:
+    """T = clip((s − a) / (b − a), 0, 1) in 8 bits, for maps s in 8 bits and (a, b) = ``fade``."""
+    low, high = fade
+    table = np.clip((np.arange(256) - 255 * low) / (high - low), 0, 255).astype(np.uint8)
+    faded: Levels = table[levels]
+    return faded
 
 
 def soft_iou(masks: Array, target: Array) -> Float64Array:
@@ -50,14 +49,14 @@ def extents(masks: Array) -> Float64Array:
 
 
 def best_path(
-    scores: Float64Array, boxes: Float64Array, jump: float = JUMP, before: Float64Array | None = None
+    scores: Float64Array, boxes: Float64Array, jump: float, before: Float64Array | None = None
 ) -> npt.NDArray[np.int64]:
     """The best mask of each frame, (T,) indices.
 
     Args:
         scores: (T, n) of the masks.
         boxes: (T, n, 4) of the masks.
-        jump: see :data:`JUMP`.
+        jump: cost of a change to a box without overlap.
         before: (4,) box of the frame before these; None at the beginning of a shot.
     """
     length, count = scores.shape

@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.segment.map_prompts import map_prompts
-from colocam.segment.mask_choice import JUMP, best_path, extents, soft_iou, targets, to_host
+from colocam.segment.mask_choice import best_path, extents, soft_iou, targets, to_host
+from colocam.segment.refine_settings import SETTINGS, RefineSettings
 from colocam.segment.segmenter import Array, Segmenter
 from colocam.segment.square import Square, maps_in_squares, mask_in_frame, squares
 from colocam.types import Float64Array, Image, Levels
@@ -40,13 +41,15 @@ class Refined(NamedTuple):
     score: float
 
 
-def mask_candidates(segmenter: Segmenter, images: Sequence[Image], levels: Levels) -> MaskCandidates:
+def mask_candidates(
+    segmenter: Segmenter, images: Sequence[Image], levels: Levels, settings: RefineSettings = SETTINGS
+) -> MaskCandidates:
     """All masks of B frames (H, W, 3) with heat maps (B, h, w) in 8 bits, each stretched over its frame."""
     square = squares(images, segmenter.side)
-    found = segmenter.masks(segmenter.embed(square.images), map_prompts(levels, square))
+    found = segmenter.masks(segmenter.embed(square.images), map_prompts(levels, square, settings.thresholds))
     cells = found.logits.shape[-1]
     logits = found.logits.reshape(len(images), -1, cells, cells)
-    target = maps_in_squares(targets(levels), square, cells)
+    target = maps_in_squares(targets(levels, settings.fade), square, cells)
     inside = square.inside * cells / segmenter.side
     masks = (logits > 0) * _like(_within(inside, cells), logits)[:, None]
     boxes = extents(masks) * np.tile(square.sizes / inside, 2)[:, None]
@@ -59,7 +62,7 @@ def refine(
     images: Sequence[Image],
     levels: Levels,
     before: Float64Array | None = None,
-    jump: float = JUMP,
+    settings: RefineSettings = SETTINGS,
 ) -> list[Refined | None]:
     """The best mask of each of T frames of a shot; None where the map or the mask is empty.
 
@@ -68,10 +71,10 @@ def refine(
         images: frames (H, W, 3).
         levels: (T, h, w) heat maps in 8 bits, each stretched over its frame.
         before: (4,) box of the frame before these in the same shot, in pixels of its frame.
-        jump: see :data:`colocam.segment.mask_choice.JUMP`.
+        settings: how prompts are made and masks are chosen.
     """
-    found = mask_candidates(segmenter, images, levels)
-    path = best_path(found.scores, found.boxes, jump, before)
+    found = mask_candidates(segmenter, images, levels, settings)
+    path = best_path(found.scores, found.boxes, settings.jump, before)
     rows = np.arange(len(path))
     chosen = to_host(found.logits[rows, path]).astype(np.float32, copy=False)
     inside = found.square.inside * (chosen.shape[-1] / segmenter.side)
