@@ -18,7 +18,7 @@ from colocam.types import Float64Array, Levels
 
 
 def targets(levels: Levels, fade: tuple[float, float]) -> Levels:
-    """T = clip((s − a) / (b − a), 0, 1) in 8 bits, for maps s in 8 bits and (a, b) = ``fade``."""
+    """Targets clip((s − a) / (b − a), 0, 1) in 8 bits, for maps s in 8 bits and (a, b) = ``fade``."""
     low, high = fade
     table = np.clip((np.arange(256) - 255 * low) / (high - low), 0, 255).astype(np.uint8)
     faded: Levels = table[levels]
