@@ -295,7 +295,8 @@ decoder (float[1,3,4,4] image_embeddings, float[p,2,2] point_coords, float[p,2] 
   inner = Sub (whole, eight)
   nothing = Sub (whole, many)
   low_res_masks = Concat <axis=1> (whole, inner, nothing)
-  iou_predictions = ReduceMean <axes=[2,3], keepdims=0> (low_res_masks)
+  means = ReduceMean <axes=[2,3], keepdims=0> (low_res_masks)
+  iou_predictions = Sigmoid (means)
 }"""
 
 

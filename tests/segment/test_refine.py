@@ -61,6 +61,25 @@ def test_settings_decide_how_much_of_a_faint_region_counts(box_segmenter):
     assert narrow[2] < 36
 
 
+@pytest.mark.parametrize("weight", [0.0, 0.2])
+def test_the_expected_quality_decides_between_masks_that_fit_equally(box_segmenter, weight):
+    """The left and the right half of a map; the segmenter trusts the second more, and an empty mask most of all."""
+
+    class Halves(type(box_segmenter)):
+        def masks(self, embedded, prompts):
+            found = super().masks(embedded, prompts)
+            found.logits[:] = -4
+            found.logits[:, 0, 0, 8:24, 8:16] = 4
+            found.logits[:, 1, 0, 8:24, 16:24] = 4
+            found.quality[:, 1] = 0.9
+            found.quality[:, 2] = 5
+            return found
+
+    image, level, _ = scene((64, 64), (0.25, 0.25, 0.75, 0.75))
+    (found,) = refine(Halves(), [image], level[None], settings=RefineSettings(quality=weight))
+    assert found.box[0] == (32 if weight else 16)
+
+
 def test_tensors_give_what_arrays_give(box_segmenter):
     class Tensors(type(box_segmenter)):
         def masks(self, embedded, prompts):

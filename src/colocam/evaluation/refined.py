@@ -11,6 +11,7 @@ from colocam.data.clip_frames import clip_frames
 from colocam.data.samples import Samples
 from colocam.errors import ColocamError
 from colocam.segment.refine import refine
+from colocam.segment.refine_settings import SPARSE
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW
 from colocam.types import Clip, Float64Array, Image, Levels
@@ -20,7 +21,7 @@ from colocam.utils.progress import progress
 def refined_boxes(segmenter: Segmenter, samples: Samples, maps: Levels) -> Float64Array:
     """Boxes (N, 4) of the masks of N samples in pixels of their maps, as the published rule has them; 0 without a mask.
 
-    The samples of a clip are one shot. Frames are read from the clip itself: the frame cache holds smaller ones.
+    The samples of a clip are a few frames of one shot. Frames are read from the clip: the frame cache has smaller ones.
 
     Args:
         segmenter: gives the masks.
@@ -34,7 +35,7 @@ def refined_boxes(segmenter: Segmenter, samples: Samples, maps: Levels) -> Float
             images = _images(some[0][0].clip, [index for _, index in some])
             before: Float64Array | None = None
             while window := list(islice(images, WINDOW)):
-                found_here = refine(segmenter, window, maps[row : row + len(window)], before)
+                found_here = refine(segmenter, window, maps[row : row + len(window)], before, SPARSE)
                 for image, found in zip(window, found_here, strict=True):
                     if found is not None:
                         before = found.box

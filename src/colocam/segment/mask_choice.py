@@ -1,8 +1,8 @@
 """Which of a frame's masks is the object: the one that agrees with the heat map and with its neighbours in the shot.
 
-Mask m has the score of its soft IoU with the map s: Σ m·t / (Σ m + Σ t − Σ m·t), where t rises from 0 to 1 while s
-rises from a to b (:mod:`colocam.segment.refine_settings`). Over the frames of a shot the path x_1 … x_T takes one mask
-of each frame and maximises
+The score of a mask m is its soft IoU with the map s, Σ m·t / (Σ m + Σ t − Σ m·t), where t rises from 0 to 1 while s
+rises from a to b, and to a small part its quality as the segmenter expects it (:mod:`colocam.segment.refine_settings`).
+Over the frames of a shot the path x_1 … x_T takes one mask of each frame and maximises
 
     Σ_t score(x_t) − jump Σ_t (1 − IoU(x_t, x_{t+1})), with the IoU of the masks' boxes.
 """

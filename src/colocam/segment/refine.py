@@ -74,7 +74,8 @@ def refine(
         settings: how prompts are made and masks are chosen.
     """
     found = mask_candidates(segmenter, images, levels, settings)
-    path = best_path(found.scores, found.boxes, settings.jump, before)
+    worth = np.where(found.scores > 0, found.scores + settings.quality * found.quality.clip(0, 1), 0)
+    path = best_path(worth, found.boxes, settings.jump, before)
     rows = np.arange(len(path))
     chosen = to_host(found.logits[rows, path]).astype(np.float32, copy=False)
     inside = found.square.inside * (chosen.shape[-1] / segmenter.side)
