@@ -10,7 +10,19 @@ import colocam
 PACKAGE = Path(colocam.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-SERVES_A_USER = {"video", "boxes", "maps", "temporal", "inference", "drawing", "export", "review", "models", "cams"}
+SERVES_A_USER = {
+    "video",
+    "boxes",
+    "maps",
+    "temporal",
+    "inference",
+    "drawing",
+    "export",
+    "review",
+    "models",
+    "cams",
+    "segment",
+}
 MEASURES = {"metrics", "evaluation"}
 FORBIDDEN = {
     **{room: {"training", "lab", "cli", "evaluation", "metrics", "report"} for room in SERVES_A_USER},

@@ -84,6 +84,7 @@ class Localization:
         margin: score of the box minus the best score of a box elsewhere, −1–1; None without a box or for one of several
             objects.
         mask: (H, W) bool in pixels of the original video, the object's outline; None if not asked for or without a box.
+        refined: name of the segmenter that gave mask and box; None where they come from the heat map.
     """
 
     frame: int
@@ -97,3 +98,4 @@ class Localization:
     presence: float | None = None
     margin: float | None = None
     mask: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
+    refined: str | None = None

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -201,3 +203,16 @@ def test_label_of_a_localization():
     heatmap = np.zeros((2, 2), np.float32)
     assert label_of(Localization(0, 0.0, "cat", 0.934, Box(0, 0, 1, 1), 0.806, heatmap)) == ("cat", "93 %", "box 0.81")
     assert label_of(Localization(0, 0.0, "cat", 1.0, None, 0.0, heatmap)) == ("cat", "100 %", "no box")
+
+
+def test_the_mask_of_a_segmenter_is_tinted_and_outlined_instead_of_the_heat_map():
+    image = np.full((60, 80, 3), 100, np.uint8)
+    mask = np.zeros((60, 80), bool)
+    mask[25:45, 20:50] = True
+    heat = np.ones((8, 8), np.float32)
+    found = Localization(0, 0.0, "cat", 0.9, Box(20, 25, 50, 45), 0.8, heat, mask=mask, refined="MobileSAM")
+    drawn = draw_objects(image, found)
+    inside = drawn[33:37, 30:40]
+    assert (inside[..., 2] > inside[..., 0]).all()
+    assert (drawn[55:, 60:] == 100).all()
+    assert (draw_objects(image, replace(found, refined=None))[55:, 60:] != 100).any()

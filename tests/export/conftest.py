@@ -27,6 +27,7 @@ COLUMNS = (
     "presence",
     "margin",
     "mask",
+    "refined",
 )
 TAGS = ["cat", "кошка", "猫 & co", "<dog>", 'it\'s a "bird"', "a,b; c", "#1 %d"]
 WIDTH, HEIGHT, FRAMES = 97, 71, 40

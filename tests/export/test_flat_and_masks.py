@@ -37,8 +37,8 @@ def test_columns_of_both_tables(exported, row):
         row(1, tag="猫"),
     ]
     wanted = [
-        ["clip one", 0, 0.0, "猫", 0.1, 1 / 3, 2.0, 3.0, 4.0, 0.5, 7, 0.25, 0.125, mask],
-        ["clip one", 1, 0.04, "猫", *[None] * 10],
+        ["clip one", 0, 0.0, "猫", 0.1, 1 / 3, 2.0, 3.0, 4.0, 0.5, 7, 0.25, 0.125, mask, None],
+        ["clip one", 1, 0.04, "猫", *[None] * 11],
     ]
     with exported(rows, "parquet") as (out, _):
         table = pq.read_table(out / "clip one.parquet")
@@ -48,9 +48,11 @@ def test_columns_of_both_tables(exported, row):
     assert header == table.column_names
     assert header[1:] == [
         "frame", "pts", "class", "probability", "x1", "y1", "x2", "y2", "score", "track", "presence", "margin", "mask",
+        "refined",
     ]  # fmt: skip
     read = [
-        [a, int(b), float(c), d, *(float(x) if x else None for x in rest), m or None] for a, b, c, d, *rest, m in lines
+        [a, int(b), float(c), d, *(float(x) if x else None for x in rest), m or None, r or None]
+        for a, b, c, d, *rest, m, r in lines
     ]
     assert read == wanted
 

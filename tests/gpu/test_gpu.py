@@ -39,6 +39,9 @@ from colocam.lab.measuring.training_step import CLASSES, _cached_clips, _smooth_
 from colocam.losses import CoLocLoss, CRFLoss, Term
 from colocam.maps.color_mean import arrays_with_color_mean, with_color_mean
 from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.segment.mobile_sam import MobileSam, MobileSamNet
+from colocam.segment.refine import mask_candidates, refine
+from colocam.segment.segmenter import Prompts
 from colocam.training import stage2
 from colocam.training.logistic_regression import fit_logistic
 from colocam.training.validation import Validator
@@ -556,6 +559,53 @@ def test_boxes_do_not_depend_on_the_batch():
     assert len(expected) == 70
     for batch in (1, 7, 32, 128):
         assert boxes(batch) == expected, batch
+
+
+def segmenter(device, side=256):
+    torch.manual_seed(0)
+    net = MobileSamNet()
+    nn.init.normal_(net.prompt_encoder.pe_layer.positional_encoding_gaussian_matrix)
+    return MobileSam(net, device, side=side)
+
+
+def some_prompts(count, side=256):
+    points = np.random.default_rng(0).uniform(0, side, (count, 6, 2, 2)).astype(np.float32)
+    points[:, :5].sort(axis=2)
+    return Prompts(points, np.tile([*[[2, 3]] * 5, [1, -1]], (count, 1, 1)))
+
+
+def test_a_segmenter_gives_what_it_gives_on_the_cpu():
+    frames = np.random.default_rng(1).integers(0, 256, (3, 256, 256, 3), np.uint8)
+    on_cpu, on_gpu = segmenter(CPU), segmenter(GPU)
+    expected, found = on_cpu.embed(frames), on_gpu.embed(frames)
+    assert found.is_cuda
+    assert relative_error(found, expected) <= 0.05
+    logits, quality = on_cpu.masks(expected, some_prompts(3))
+    found_logits, found_quality = on_gpu.masks(found, some_prompts(3))
+    assert found_logits.shape == (3, 6, 3, 64, 64)
+    assert found_logits.dtype == torch.float32
+    assert relative_error(found_logits, logits) <= 0.1
+    assert relative_error(found_quality, quality) <= 0.1
+
+
+def test_masks_of_a_frame_do_not_depend_on_the_frames_after_it():
+    frames = np.random.default_rng(2).integers(0, 256, (11, 256, 256, 3), np.uint8)
+    one, prompts = segmenter(GPU), some_prompts(11)
+    whole = one.masks(one.embed(frames), prompts)
+    for count in (1, 5, 8, 9):
+        part = one.masks(one.embed(frames[:count]), Prompts(prompts.points[:count], prompts.labels[:count]))
+        assert torch.equal(part.logits, whole.logits[:count]), count
+        assert torch.equal(part.quality, whole.quality[:count]), count
+
+
+def test_refined_windows_keep_their_tensors_on_the_gpu():
+    frames = [np.random.default_rng(at).integers(0, 256, (90, 160, 3), np.uint8) for at in range(10)]
+    levels = np.zeros((10, 64, 64), np.uint8)
+    levels[:, 20:44, 10:40] = 230
+    found = mask_candidates(segmenter(GPU), frames, levels)
+    assert found.logits.is_cuda
+    assert found.scores.shape == (10, 18)
+    assert len(refine(segmenter(GPU), frames, levels)) == 10
 
 
 def test_the_colour_mean_is_that_of_arrays():

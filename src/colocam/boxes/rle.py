@@ -16,11 +16,16 @@ _GROUPS = 7
 
 def encode(mask: npt.NDArray[np.bool_]) -> str:
     """Compressed run lengths of a mask (H, W)."""
-    pixels = np.asarray(mask, bool).ravel(order="F")
+    return compress(runs(np.asarray(mask, bool).ravel(order="F")))
+
+
+def runs(pixels: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Lengths of the runs of 0, 1, 0, … in pixels (n,); the first is 0 where the pixels begin with 1."""
     changes = np.flatnonzero(pixels[1:] != pixels[:-1]) + 1
-    first = [0] if pixels.size and pixels[0] else []  # runs begin with background, which may be empty
+    first = [0] if pixels.size and pixels[0] else []
     edges = np.concatenate([first, [0], changes, [pixels.size]]).astype(np.int64)
-    return compress(edges[1:] - edges[:-1])
+    lengths: npt.NDArray[np.int64] = edges[1:] - edges[:-1]
+    return lengths
 
 
 def decode(text: str, height: int, width: int) -> npt.NDArray[np.bool_]:

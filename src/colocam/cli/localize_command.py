@@ -38,6 +38,13 @@ def localize(
             "--instances", help="Write a box, a track and a row for every object, instead of one object per frame."
         ),
     ] = False,
+    refine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SEGMENTER",
+            help="Refine boxes to masks: MobileSAM as .safetensors, or a folder or pair of ONNX files of SAM or SAM 2.",
+        ),
+    ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(help="Foreground threshold relative to the map's maximum, 0–1; default: stored with the model."),
@@ -93,6 +100,7 @@ def localize(
         overwrite=overwrite,
         format=format,
         device=device,
+        refine=refine,
         batch=batch,
         masks=masks,
         smooth=smooth,

@@ -1,7 +1,7 @@
 """Evaluate, report, review."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,6 +44,10 @@ def evaluate(
     chooser: Annotated[
         str | None, typer.Option(help="Rule that chooses the box among a map's contours. Default: as trained.")
     ] = None,
+    refine: Annotated[
+        str | None,
+        typer.Option(metavar="SEGMENTER", help="Also evaluate boxes refined by a segmenter, see 'localize --refine'."),
+    ] = None,
     device: Device = None,
 ) -> None:
     """Evaluate runs on frames with true boxes.
@@ -51,6 +55,8 @@ def evaluate(
     With --boxes, prints CorLoc under each protocol and writes RUN/evaluation.json.
 
     With --dense, runs from file to box with smoothing, without and with the tag, and writes RUN/dense.json.
+
+    With --refine, the boxes of a segmenter are evaluated too, in tables of their own, and RUN/dense-refined.json.
 
     For boxes or maps of another program, use 'colocam score'.
     """
@@ -77,6 +83,7 @@ def evaluate(
                     focus=focus,
                     chooser=chooser,
                     device=device,
+                    refine=refine,
                 )
                 for run in runs
             ]
@@ -85,21 +92,12 @@ def evaluate(
         from colocam.evaluation.dense import evaluate_dense
         from colocam.report.dense_table import print_dense
 
-        print_dense(
-            [
-                evaluate_dense(
-                    run,
-                    dense,
-                    split=chosen,
-                    device=device,
-                    smooth=smooth,
-                    color_mean=mode,
-                    focus=focus,
-                    chooser=chooser,
-                )
-                for run in runs
-            ]
-        )
+        options: dict[str, Any] = {"smooth": smooth, "color_mean": mode, "focus": focus, "chooser": chooser}
+        for segmenter in (None,) if refine is None else (None, refine):
+            results = (
+                evaluate_dense(run, dense, split=chosen, device=device, refine=segmenter, **options) for run in runs
+            )
+            print_dense(list(results))
 
 
 def score(

@@ -17,6 +17,7 @@ Colour = tuple[int, int, int]
 PREDICTED: Colour = (226, 26, 42)
 TRUE: Colour = (30, 224, 84)
 PLAIN: Colour = (24, 26, 32)
+TINT: Colour = (64, 156, 255)
 _HALO: Colour = (0, 0, 0)
 _TEXT = np.float32(255)
 _LOOKUP_SIDE = 640
@@ -68,9 +69,15 @@ def draw_localization(
 
 
 def draw_objects(image: Image, first: Localization, *others: Localization) -> Image:
-    """Draw the objects of one frame (H, W, 3); each of several objects is labelled with its track and score."""
+    """Draw the objects of one frame (H, W, 3); each of several objects is labelled with its track and score.
+
+    The mask of a segmenter is outlined instead of the heat-map, which it replaces.
+    """
     numbers = [_number(one) for one in (first, *others)]
     label = (*label_of(first)[:2], numbers[0]) if others else label_of(first)
+    if first.refined and first.mask is not None:
+        image = _traced(image, first.mask)
+        return draw_localization(image, None, first.box, label=(*label, first.refined))
     canvas = draw_localization(image, first.heatmap, first.box, label=label)
     for other, number in zip(others, numbers[1:], strict=True):
         if other.box is not None:
@@ -120,6 +127,15 @@ def _outline(canvas: Image, box: Box, colour: Colour) -> None:
     _border(canvas[max(y1 - 1, 0) : y2 + 2, max(x1 - 1, 0) : x2 + 2], 1, _HALO)
     _border(inside, width + 1, _HALO)
     _border(inside, width, colour)
+
+
+def _traced(image: Image, mask: npt.NDArray[np.bool_]) -> Image:
+    """A copy of an image (H, W, 3) with the outline of a mask (H, W), and its inside tinted."""
+    canvas = image.copy()
+    canvas[mask] = (0.65 * canvas[mask] + 0.35 * np.array(TINT)).astype(np.uint8)
+    contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
+    cv2.drawContours(canvas, contours, -1, TINT, max(1, _line_width(canvas) // 2))
+    return canvas
 
 
 def _border(area: Image, width: int, colour: Colour) -> None:

@@ -9,16 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from colocam.config.card import Card
 from colocam.data.clip_frames import clip_frames
 from colocam.data.index import index_of_table
 from colocam.data.manifest import read_manifest
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.dense_cases import DenseCase, Example, save_dense_cases
-from colocam.evaluation.dense_result import DenseEvaluation, DenseRow
+from colocam.evaluation.dense_result import PLAIN, REFINED, DenseEvaluation, DenseRow
 from colocam.inference.localizer import Localizer
-from colocam.inference.network import Network
 from colocam.inference.options import make_options
 from colocam.inference.runtimes import open_network
 from colocam.metrics.dense_scores import (
@@ -31,6 +29,7 @@ from colocam.metrics.dense_scores import (
     pool,
     score_shot,
 )
+from colocam.segment.open_segmenter import load_segmenter
 from colocam.types import Box, Clip, Float64Array, Split
 from colocam.utils.files import write_json
 from colocam.utils.progress import progress, say
@@ -49,12 +48,14 @@ def evaluate_dense(
     split: Split | None = None,
     shots: Sequence[str] | None = None,
     device: str | None = None,
+    refine: str | Path | None = None,
     **options: Any,  # noqa: ANN401 - the fields of Options
 ) -> DenseEvaluation:
     """Localise in every frame of shots with true boxes, as ``colocam localize`` does, and compare with these boxes.
 
     Each shot is processed without its tag and with it. Shots whose tag the model does not know are left out. Writes
-    ``dense.json`` and ``dense.npz`` (frames for the report) into the run folder.
+    ``dense.json`` and ``dense.npz`` (frames for the report) into the run folder; with ``refine``
+    ``dense-refined.json`` and ``dense-refined.npz``.
 
     Args:
         run: run folder.
@@ -63,6 +64,8 @@ def evaluate_dense(
         split: which shots; None for all shots with true boxes but those of the split train.
         shots: names of the shots to use; None for all.
         device: ``cpu`` or ``cuda``; None for the GPU, if there is one.
+        refine: a promptable segmenter that gives the boxes, see
+            :func:`colocam.segment.open_segmenter.load_segmenter`; None: boxes learnt from tags alone.
         options: fields of :class:`colocam.inference.options.Options` but tag and instances, e.g. ``smooth="online"``.
     """
     run = Path(run)
@@ -72,6 +75,11 @@ def evaluate_dense(
     if run.is_file():
         raise ColocamError(f"{run} is a file: give a run folder, because the result is written into it")
     network, card = open_network(run, device)
+    segmenter = None if refine is None else load_segmenter(refine, device)
+
+    def localizer(tag: str | None = None) -> Localizer:
+        return Localizer(network, card, segmenter=segmenter, **{**options, "tag": tag})
+
     clips, truth = read_shots(Path(manifest), split)
     chosen = clips if shots is None else [clip for clip in clips if clip.name in shots]
     known = [clip for clip in chosen if clip.tag in card.tags]
@@ -86,11 +94,11 @@ def evaluate_dense(
         raise ColocamError(
             f"{manifest}: no shot with true boxes has a tag of the model: it knows {', '.join(card.tags)}"
         )
-    _warm_up(Localizer(network, card, **options), known[0])
+    _warm_up(localizer(), known[0])
     measured = []
     with progress("dense shots", len(known), unit="shots") as advance:
         for clip in known:
-            measured.append(_measure(network, card, clip, truth, options))
+            measured.append(_measure(localizer(), localizer(clip.tag), clip, truth))
             advance(note=clip.name)
     rows = tuple(_row(shot.clip.name, [shot], shot.clip.tag) for shot in measured)
     result = DenseEvaluation(
@@ -100,10 +108,12 @@ def evaluate_dense(
         over_shots=_over_shots(rows),
         over_frames=_row("all frames", measured),
         unknown=unknown,
+        refined=None if segmenter is None else segmenter.name,
     )
-    write_json(run / "dense.json", result.to_json())
+    name = PLAIN if segmenter is None else REFINED
+    write_json(run / f"{name}.json", result.to_json())
     worst_first = sorted(measured, key=lambda shot: float(shot.without_tag.overlaps.mean()))
-    save_dense_cases(run / "dense.npz", [shot.worst for shot in worst_first if shot.worst is not None][:WORST])
+    save_dense_cases(run / f"{name}.npz", [shot.worst for shot in worst_first if shot.worst is not None][:WORST])
     return result
 
 
@@ -145,11 +155,11 @@ class _Shot(NamedTuple):
     worst: DenseCase | None
 
 
-def _measure(network: Network, card: Card, clip: Clip, truth: Truth, options: dict[str, Any]) -> _Shot:
+def _measure(free: Localizer, tagged: Localizer, clip: Clip, truth: Truth) -> _Shot:
     true = {frame: boxes for frame, boxes in truth.frames[clip.name].items() if boxes}
-    found, seconds, worst = _localize(Localizer(network, card, **options), clip, true)
+    found, seconds, worst = _localize(free, clip, true)
     shown = {worst.found.frame: true[worst.found.frame]} if worst else {}
-    told, seconds_told, same = _localize(Localizer(network, card, **{**options, "tag": clip.tag}), clip, shown)
+    told, seconds_told, same = _localize(tagged, clip, shown)
     return _Shot(
         clip,
         _compare(found, true, seconds, clip.tag),

@@ -12,6 +12,9 @@ from colocam.errors import ColocamError
 from colocam.evaluation.result import plain
 from colocam.metrics.dense_scores import DenseScores
 
+PLAIN, REFINED = "dense", "dense-refined"
+"""Names of the files in a run folder: boxes learnt from tags alone, and boxes of a segmenter."""
+
 
 @dataclass(frozen=True, slots=True)
 class DenseRow:
@@ -47,6 +50,7 @@ class DenseEvaluation:
         over_shots: mean over shots, each with the same weight.
         over_frames: mean over the frames of all shots; the number of switches is their sum.
         unknown: tag that the model does not know → shots that were left out.
+        refined: name of the segmenter that gave the boxes; None where they come from tags alone.
     """
 
     manifest: str
@@ -55,6 +59,7 @@ class DenseEvaluation:
     over_shots: DenseRow
     over_frames: DenseRow
     unknown: Mapping[str, tuple[str, ...]]
+    refined: str | None = None
 
     @property
     def rows(self) -> tuple[DenseRow, ...]:

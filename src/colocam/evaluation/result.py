@@ -62,12 +62,14 @@ class Evaluation:
         classification: accuracy of the classifier.
         data: what was evaluated.
         instances: scores on the frames with several true boxes; None without such frames.
+        refined: segmenter → method → CorLoc of the boxes of its masks; None without a segmenter.
     """
 
     methods: Mapping[str, Mapping[str, CorLoc]]
     classification: Accuracy | None
     data: EvaluatedData
     instances: Instances | None = None
+    refined: Mapping[str, Mapping[str, CorLoc]] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The result as plain JSON; unknown values are left out."""

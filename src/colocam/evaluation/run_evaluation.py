@@ -1,7 +1,7 @@
 """Evaluate a run on frames with true boxes: all methods under all protocols."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -18,13 +18,16 @@ from colocam.data.samples import Boxes, Samples, labelled_samples, scaled_boxes,
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.cases import save_cases
+from colocam.evaluation.refined import refined_boxes
 from colocam.evaluation.result import EvaluatedData, Evaluation
 from colocam.maps.mapper import Mapper, cam_mapper, decoder_mapper, map_batches
-from colocam.metrics import CorLoc, Frames, accuracy, box_hits, corloc, instances_of_maps, top_k
+from colocam.metrics import CorLoc, Frames, accuracy, best_overlaps, box_hits, corloc, instances_of_maps, top_k
 from colocam.metrics.dense_scores import RIGHT
-from colocam.metrics.hits import PUBLISHED_THRESHOLDS, best_overlaps
+from colocam.metrics.hits import PUBLISHED_THRESHOLDS
 from colocam.models.model_file import load_model
 from colocam.run import Run, open_run
+from colocam.segment.open_segmenter import load_segmenter
+from colocam.segment.segmenter import Segmenter
 from colocam.temporal.shot_boxes import boxes_of_shots
 from colocam.types import Levels, Split
 from colocam.utils.files import write_json
@@ -65,6 +68,7 @@ def evaluate(
     focus: bool | None = None,
     chooser: str | None = None,
     device: str | None = None,
+    refine: str | Path | None = None,
 ) -> Evaluation:
     """Evaluate the CAMs of the classifier and every trained method of a run on frames with true boxes.
 
@@ -80,7 +84,10 @@ def evaluate(
         focus: overrides whether decoder maps are focused on the tag; None uses the setting of the model card.
         chooser: name in :data:`colocam.boxes.CHOOSERS` for every trained method; None uses that of the model card.
         device: ``cpu`` or ``cuda``; None for the GPU, if there is one.
+        refine: a promptable segmenter that also refines the maps of the trained methods, as a result of its own; see
+            :func:`colocam.segment.open_segmenter.load_segmenter`.
     """
+    segmenter = None if refine is None else load_segmenter(refine, device)
     opened = open_run(run, device)
     wanted = list(cams) if cams is not None else [opened.config.cam]
     for name in wanted:
@@ -101,6 +108,13 @@ def evaluate(
         classification=accuracy(evaluation_set.top1, evaluated.frames),
         data=_describe(evaluated, split),
         instances=instances_of_maps(maps, evaluated.boxes, thresholds),
+        refined=None
+        if segmenter is None
+        else {
+            segmenter.name: {
+                name: measure_refined(evaluation_set, segmenter, maps[name]) for name in opened.config.methods
+            }
+        },
     )
     write_json(opened.folder / "evaluation.json", result.to_json())
     if maps:
@@ -193,6 +207,17 @@ def _hits_of_choice(evaluated: Labelled, maps: Levels, chooser: str, threshold: 
     boxes, found = boxes_of_shots(maps, threshold, chooser, evaluated.samples.indices.clips.numpy())
     true = [of_frame for of_frame in evaluated.boxes if len(of_frame)]
     return found[evaluated.present] & (best_overlaps(boxes[evaluated.present][:, None], true)[:, 0] >= RIGHT)
+
+
+def measure_refined(evaluation_set: EvaluationSet, segmenter: Segmenter, maps: Levels) -> CorLoc:
+    """CorLoc of the boxes of a segmenter's masks, for maps (N, S, S); there is no threshold to choose."""
+    evaluated, present = evaluation_set.evaluated, evaluation_set.evaluated.present
+    boxes = refined_boxes(segmenter, evaluated.samples, maps)[present]
+    hits = best_overlaps(boxes[:, None], [true for true in evaluated.boxes if len(true)]) >= RIGHT
+    hits &= boxes.any(1, keepdims=True)
+    top1, top5 = evaluation_set.top1, evaluation_set.top5
+    found = corloc(hits, evaluated.frames, [0.0], tags_only=0.0, top1=top1, top5=top5)
+    return replace(found["tags-only"], threshold=None)
 
 
 def labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) -> Labelled:

@@ -17,6 +17,11 @@ def method_title(name: str) -> str:
     return name if entry is None else entry.title
 
 
+def refined_title(method: str, segmenter: str) -> str:
+    """Title of a method whose boxes a segmenter refined, e.g. ``CoLo-CAM + MobileSAM``."""
+    return f"{method_title(method)} + {segmenter}"
+
+
 def ordered_methods(names: Iterable[str]) -> list[str]:
     """CoLo-CAM last, the others as they come: an evaluation lists the source of the seeds first, the baseline."""
     return sorted(names, key=lambda name: name == MAIN)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from colocam.errors import ArgumentError, ColocamError, suggest
-from colocam.export import coco, cvat, flat, label_studio, masks, mot, voc, yolo
+from colocam.export import coco, cvat, cvat_masks, flat, label_studio, label_studio_masks, masks, mot, voc, yolo
 from colocam.export.labels import LabelledVideo, LabelSet, Options
 from colocam.export.read_tables import read_videos
 from colocam.utils.files import atomic_folder
@@ -39,10 +39,13 @@ class Format(NamedTuple):
 FORMATS: dict[str, Format] = {
     "coco": Format("COCO JSON, boxes and masks", coco.write, images=True),
     "yolo": Format("YOLO text files with data.yaml", yolo.write, images=True),
+    "yolo-segments": Format("the same with the outlines of masks", yolo.write_segments, images=True),
     "voc": Format("Pascal VOC XML; pixels count from 1 (CVAT reads from 0)", voc.write, images=True),
     "mot": Format("MOTChallenge, one folder per video", mot.write, images=True),
     "cvat": Format("CVAT for video 1.1, tracks with key frames", cvat.write),
+    "cvat-masks": Format("CVAT for video 1.1, masks of single frames", cvat_masks.write),
     "label-studio": Format("Label Studio tasks with predictions", label_studio.write),
+    "label-studio-masks": Format("Label Studio image tasks with masks", label_studio_masks.write, images=True),
     "csv": Format("localisation tables, checked, as CSV", flat.write_csv),
     "parquet": Format("localisation tables, checked, as parquet", flat.write_parquet),
     "masks": Format("PNG images of class numbers", masks.write, images=True),

@@ -88,4 +88,5 @@ def _attributes(video: LabelledVideo, row: int, track: int) -> dict[str, Any]:
     }
     numbers = {name: float(value) for name, value in stated.items() if not np.isnan(value)}
     score = {"score": numbers.pop("score")} if "score" in numbers else {}
-    return {**score, "attributes": {"occluded": False, "track_id": track, **numbers}}
+    refined = {"refined": video.rows.refined[row]} if video.rows.refined[row] else {}
+    return {**score, "attributes": {"occluded": False, "track_id": track, **numbers, **refined}}

@@ -21,15 +21,21 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
     for video in labels.videos:
         root = ET.Element("annotations")
         ET.SubElement(root, "version").text = "1.1"
-        root.append(_meta(labels, video))
+        root.append(meta_element(labels, video, "rectangle"))
         for track in video.tracks:
             root.append(_track(video, track, options.tolerance))
-        ET.indent(root)
-        with atomic_path(folder / f"{video.name}.xml") as temporary:
-            ET.ElementTree(root).write(temporary, encoding="utf-8", xml_declaration=True)
+        write_xml(root, folder / f"{video.name}.xml")
 
 
-def _meta(labels: LabelSet, video: LabelledVideo) -> ET.Element:
+def write_xml(root: ET.Element, path: Path) -> None:
+    """Write a document."""
+    ET.indent(root)
+    with atomic_path(path) as temporary:
+        ET.ElementTree(root).write(temporary, encoding="utf-8", xml_declaration=True)
+
+
+def meta_element(labels: LabelSet, video: LabelledVideo, shape: str) -> ET.Element:
+    """What CVAT states of a video; ``shape`` is the kind of its labels."""
     meta = ET.Element("meta")
     task = ET.SubElement(meta, "task")
     facts = {"name": video.name, "size": video.source.frames, "mode": "interpolation", "overlap": 0, "flipped": False}
@@ -39,7 +45,7 @@ def _meta(labels: LabelSet, video: LabelledVideo) -> ET.Element:
     for tag in labels.classes:
         label = ET.SubElement(listed, "label")
         ET.SubElement(label, "name").text = tag
-        ET.SubElement(label, "type").text = "rectangle"
+        ET.SubElement(label, "type").text = shape
         ET.SubElement(label, "attributes")
     size = ET.SubElement(task, "original_size")
     ET.SubElement(size, "width").text = str(video.source.width)
@@ -53,14 +59,15 @@ def _track(video: LabelledVideo, track: Track, tolerance: float) -> ET.Element:
     for rows in track.stretches:
         frames, boxes = video.rows.frame[rows], video.rows.box[rows]
         for index in sparse_keyframes(frames, boxes, tolerance).tolist():
-            element.append(_box(int(frames[index]), boxes[index], outside=False))
+            element.append(box_element(int(frames[index]), boxes[index], outside=False))
         after = int(frames[-1]) + 1
         if after < video.source.frames:
-            element.append(_box(after, boxes[-1], outside=True))
+            element.append(box_element(after, boxes[-1], outside=True))
     return element
 
 
-def _box(frame: int, box: npt.NDArray[np.float64], *, outside: bool) -> ET.Element:
+def box_element(frame: int, box: npt.NDArray[np.float64], *, outside: bool) -> ET.Element:
+    """A key frame of a track."""
     corners = {name: f"{value:.2f}" for name, value in zip(("xtl", "ytl", "xbr", "ybr"), box.tolist(), strict=True)}
     state = {"frame": str(frame), "keyframe": "1", "outside": str(int(outside)), "occluded": "0"}
     return ET.Element("box", {**state, **corners, "z_order": "0"})

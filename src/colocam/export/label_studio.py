@@ -41,9 +41,7 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
 def _configuration(labels: LabelSet, *, images: bool) -> str:
     view = ET.Element("View")
     names = {"name": "box", "toName": "image"} if images else {"name": "videoLabels", "toName": "video"}
-    listed = ET.SubElement(view, "RectangleLabels" if images else "Labels", names)
-    for index, tag in enumerate(labels.classes, start=1):
-        ET.SubElement(listed, "Label", value=tag, background="#{:02x}{:02x}{:02x}".format(*colour(index)))
+    ET.SubElement(view, "RectangleLabels" if images else "Labels", names).extend(label_elements(labels))
     if images:
         ET.SubElement(view, "Image", name="image", value="$image")
     else:
@@ -53,18 +51,32 @@ def _configuration(labels: LabelSet, *, images: bool) -> str:
     return ET.tostring(view, encoding="unicode") + "\n"
 
 
+def label_elements(labels: LabelSet) -> list[ET.Element]:
+    """The classes of a labelling configuration, each with its colour."""
+    return [
+        ET.Element("Label", value=tag, background="#{:02x}{:02x}{:02x}".format(*colour(index)))
+        for index, tag in enumerate(labels.classes, start=1)
+    ]
+
+
 def _image_tasks(video: LabelledVideo, options: Options) -> Iterator[dict[str, Any]]:
     """One task for each listed image; without a box it has an empty prediction."""
     for frame, rows in video.objects_of.items():
         url = options.url + quote(f"{video.source.file}/{video.source.pictures[frame]}")
-        prediction = {"model_version": "colocam", "result": [_rectangle(video, row) for row in rows]}
+        prediction = {"model_version": "colocam", "result": [rectangle(video, row) for row in rows]}
         yield {"data": {"image": url}, "predictions": [prediction]}
 
 
-def _rectangle(video: LabelledVideo, row: int) -> dict[str, Any]:
-    region = {"id": f"box-{row}", "from_name": "box", "to_name": "image", "type": "rectanglelabels"}
-    size = {"original_width": video.source.width, "original_height": video.source.height, "image_rotation": 0}
+def rectangle(video: LabelledVideo, row: int) -> dict[str, Any]:
+    """The box of a row as a region of its image."""
     value = {"rotation": 0, **_percent(video, video.rows.box[row]), "rectanglelabels": [video.rows.tag[row]]}
+    return image_region(video, row, "box", "rectanglelabels", value)
+
+
+def image_region(video: LabelledVideo, row: int, control: str, kind: str, value: dict[str, Any]) -> dict[str, Any]:
+    """A region of an image, made with the control of this name in the labelling configuration."""
+    region = {"id": f"{control}-{row}", "from_name": control, "to_name": "image", "type": kind}
+    size = {"original_width": video.source.width, "original_height": video.source.height, "image_rotation": 0}
     score = {} if np.isnan(video.rows.score[row]) else {"score": float(video.rows.score[row])}
     return {**region, "origin": "prediction", **score, **size, "value": value}
 

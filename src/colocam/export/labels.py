@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from colocam.errors import ColocamError
 from colocam.export.row_tracks import Track, follow
 from colocam.inference.table import TableRows
 from colocam.video.description import SourceVideo
@@ -83,6 +84,11 @@ class LabelSet:
     def class_index(self) -> dict[str, int]:
         """Index of each class in :attr:`classes`, from 0."""
         return {tag: index for index, tag in enumerate(self.classes)}
+
+    def require_masks(self) -> None:
+        """Refuse videos without any mask."""
+        if not any(any(video.rows.mask) for video in self.videos):
+            raise ColocamError("no table has a mask: run 'colocam localize' with --masks or --refine")
 
     def splits(self) -> dict[str, list[LabelledVideo]]:
         """Split by video: the last fifth, at least one of several videos, is for validation."""

@@ -16,8 +16,7 @@ from colocam.utils.files import write_text
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:
     """Write ``masks/``, ``labels.txt`` (one class per line, the first is 1) and, with images, ``images/``."""
-    if not any(any(video.rows.mask) for video in labels.videos):
-        raise ColocamError("no table has a mask: run 'colocam localize' with --masks")
+    labels.require_masks()
     if len(labels.classes) > 255:
         raise ColocamError(f"a mask image holds at most 255 classes, got {len(labels.classes)}: export fewer tables")
     palette = [channel for index in range(256) for channel in colour(index)]

@@ -1,14 +1,20 @@
-"""YOLO: one text file per image with lines ``class cx cy w h`` as shares of the image's size; empty without a box.
+"""YOLO: one text file per image, with a line for each object and numbers as shares of the image's size.
+
+A line is ``class cx cy w h`` for a box, ``class x1 y1 x2 y2 …`` for the outline of a mask.
 
 ``data.yaml`` names lists of images; the labels of ``images/train/a.jpg`` are in ``labels/train/a.txt``.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import yaml
 
+from colocam.boxes import rle
 from colocam.export.frame_images import write_images
 from colocam.export.labels import LabelledVideo, LabelSet, Options
+from colocam.export.polygons import polygon_of
 from colocam.utils.files import write_text
 
 
@@ -17,6 +23,18 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
 
     A single video serves for both training and validation.
     """
+    _write(labels, folder, options, _box)
+
+
+def write_segments(labels: LabelSet, folder: Path, options: Options) -> None:
+    """The same with the outlines of masks; a box without a mask is its own outline."""
+    labels.require_masks()
+    _write(labels, folder, options, _segment)
+
+
+def _write(
+    labels: LabelSet, folder: Path, options: Options, shape: Callable[[LabelledVideo, int], list[float]]
+) -> None:
     lists: dict[str, str] = {}
     split_of: dict[str, str] = {}
     for split, videos in labels.splits().items():
@@ -29,7 +47,8 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
         for video in videos:
             for frame in video.objects_of:
                 names.append(f"./images/{split}/{video.image_name(frame)}\n")
-                (texts / f"{video.image_stem(frame)}.txt").write_text(_lines(labels, video, frame), encoding="utf-8")
+                text = _lines(labels, video, frame, shape)
+                (texts / f"{video.image_stem(frame)}.txt").write_text(text, encoding="utf-8")
         write_text(folder / f"{split}.txt", "".join(names))
         lists[split] = f"{split}.txt"
         if options.images:
@@ -41,13 +60,28 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
     write_text(folder / "data.yaml", yaml.safe_dump(data, allow_unicode=True, sort_keys=False))
 
 
-def _lines(labels: LabelSet, video: LabelledVideo, frame: int) -> str:
-    width, height = video.source.width, video.source.height
+def _lines(
+    labels: LabelSet, video: LabelledVideo, frame: int, shape: Callable[[LabelledVideo, int], list[float]]
+) -> str:
     lines = []
     for row in video.objects_of[frame]:
-        x1, y1, x2, y2 = video.rows.box[row].tolist()
-        shares = ((x1 + x2) / 2 / width, (y1 + y2) / 2 / height, (x2 - x1) / width, (y2 - y1) / height)
-        lines.append(
-            " ".join([str(labels.class_index[video.rows.tag[row]]), *(f"{share:.8f}" for share in shares)]) + "\n"
-        )
+        words = [str(labels.class_index[video.rows.tag[row]]), *(f"{share:.8f}" for share in shape(video, row))]
+        lines.append(" ".join(words) + "\n")
     return "".join(lines)
+
+
+def _box(video: LabelledVideo, row: int) -> list[float]:
+    width, height = video.source.width, video.source.height
+    x1, y1, x2, y2 = video.rows.box[row].tolist()
+    return [(x1 + x2) / 2 / width, (y1 + y2) / 2 / height, (x2 - x1) / width, (y2 - y1) / height]
+
+
+def _segment(video: LabelledVideo, row: int) -> list[float]:
+    width, height = video.source.width, video.source.height
+    if video.rows.mask[row]:
+        points = polygon_of(rle.decode(video.rows.mask[row], height, width))
+    else:
+        x1, y1, x2, y2 = video.rows.box[row].tolist()
+        points = np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]])
+    shares: list[float] = (points / (width, height)).ravel().tolist()
+    return shares

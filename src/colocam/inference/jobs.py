@@ -75,8 +75,8 @@ def refuse_overwriting(jobs: Sequence[Job], ending: str) -> None:
             raise ColocamError(f"{job.file(ending)} would be among the images: choose another output folder")
 
 
-def fingerprint(run: Path, source: VideoInput, settings: dict[str, Any]) -> str | None:
-    """Digest of the content of model and video and of the settings; None for a source that is not stored.
+def fingerprint(run: Path, source: VideoInput, settings: dict[str, Any], segmenter: Sequence[Path] = ()) -> str | None:
+    """Digest of the content of model, video and segmenter and of the settings; None for a source that is not stored.
 
     It holds neither paths nor times, so that a moved folder is not processed again and a replaced film is.
     """
@@ -85,6 +85,8 @@ def fingerprint(run: Path, source: VideoInput, settings: dict[str, Any]) -> str 
     model = sorted(run.glob("model.*")) if run.is_dir() else [run]
     video = images_of(source.path) if source.path.is_dir() else [source.path]
     contents = [[_digest(path, whole=True) for path in model], [_digest(path, whole=False) for path in video]]
+    if segmenter:
+        contents.append([_digest(path, whole=True) for path in segmenter])
     text = json.dumps([contents, settings], sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 

@@ -12,6 +12,7 @@ from colocam.inference.jobs import Job, find_jobs, fingerprint, refuse_overwriti
 from colocam.inference.localizer import Localizer
 from colocam.inference.sinks import AnnotatedVideo
 from colocam.inference.table import LocalizationTable
+from colocam.segment.open_segmenter import segmenter_files
 from colocam.types import VideoFrame
 from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import graceful_stop, stop_requested
@@ -62,6 +63,7 @@ def localize_file(
     choice: FrameChoice = ALL,
     format: str | None = None,  # noqa: A002 - FFmpeg's word
     device: str | None = None,
+    refine: str | Path | None = None,
     **options: Any,  # noqa: ANN401 - the fields of Options
 ) -> Written:
     """Write ``OUT/<video>.mp4`` with heat-map, boxes and labels, and ``OUT/<video>.<table>``, a row per object.
@@ -77,10 +79,14 @@ def localize_file(
         choice: which frames; all by default.
         format: FFmpeg's name of the input format; None: FFmpeg detects it.
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
+        refine: a promptable segmenter, see :func:`colocam.segment.open_segmenter.load_segmenter`.
         options: fields of :class:`colocam.inference.options.Options`.
     """
     writing = Writing(table, annotate, choice)
-    return next(localize_videos(run, [video], out, writing, overwrite=True, format=format, device=device, **options))
+    videos = localize_videos(
+        run, [video], out, writing, overwrite=True, format=format, device=device, refine=refine, **options
+    )
+    return next(videos)
 
 
 def localize_videos(
@@ -92,6 +98,7 @@ def localize_videos(
     overwrite: bool = False,
     format: str | None = None,  # noqa: A002 - FFmpeg's word
     device: str | None = None,
+    refine: str | Path | None = None,
     **options: Any,  # noqa: ANN401 - the fields of Options
 ) -> Iterator[Written]:
     """:func:`localize_file` for several videos and for all videos in folders; yields the files of each.
@@ -103,7 +110,7 @@ def localize_videos(
         ColocamError: at the end, if a video was skipped.
     """
     writing, run, out = writing or Writing(), Path(run), Path(out)
-    localizer = Localizer.load(run, device, **options)
+    localizer = Localizer.load(run, device, refine=refine, **options)
     jobs = find_jobs(videos, out, format=format)
     if writing.annotate:
         refuse_overwriting(jobs, "mp4")
@@ -112,7 +119,7 @@ def localize_videos(
         written = Written(job.file("mp4") if writing.annotate else None, job.file(writing.table))
         try:
             settings = {**asdict(writing), **asdict(localizer.options), "device": device, "batch": None}
-            made = fingerprint(run, job.source, settings)
+            made = fingerprint(run, job.source, settings, () if refine is None else segmenter_files(refine))
             if not overwrite and _is_done(written, made):
                 say(f"{written.table} exists for the same video, model and settings: kept (--overwrite recomputes it)")
                 continue
@@ -182,6 +189,7 @@ def _columns(localizer: Localizer) -> list[str]:
         "track": localizer.options.smooth != "none",
         "presence": True,
         "margin": not localizer.options.instances,
-        "mask": localizer.options.masks,
+        "mask": localizer.options.masks or localizer.segmenter is not None,
+        "refined": localizer.segmenter is not None,
     }
     return [name for name, there in wanted.items() if there]

@@ -23,8 +23,12 @@ from colocam.inference.stages import (
     postprocess_frames,
     postprocess_windows,
     read_passes,
+    refine_windows,
     submit_passes,
 )
+from colocam.segment.mask_choice import extents
+from colocam.segment.open_segmenter import load_segmenter
+from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder
 from colocam.temporal.path import NONE, margin
 from colocam.temporal.presence import SHARE, Calibration, Presence
@@ -49,17 +53,30 @@ class Localizer:
     Attributes:
         network: computes class scores and maps.
         card: what is stored with the model.
+        segmenter: gives a mask for each frame, whose extent is the box; None: boxes of the heat maps.
         options: see :class:`colocam.inference.options.Options`.
     """
 
-    def __init__(self, network: Network, card: Card, **options: Any) -> None:  # noqa: ANN401 - the fields of Options
+    def __init__(
+        self,
+        network: Network,
+        card: Card,
+        *,
+        segmenter: Segmenter | None = None,
+        **options: Any,  # noqa: ANN401 - the fields of Options
+    ) -> None:
         self.network = network
         self.card = card
+        self.segmenter = segmenter
         self.options = asked = make_options(**options)
         if asked.tag is not None and asked.tag not in card.tags:
             raise ArgumentError("tag", f"{asked.tag}: the model does not know it{suggest(asked.tag, card.tags)}")
         if asked.presence is not None and card.presence is None:
             raise ArgumentError("presence", "cannot be used: this model has no calibration of presence: train again")
+        if segmenter is not None and asked.instances:
+            raise ArgumentError("refine", "gives one object a frame: leave out instances")
+        if segmenter is not None and asked.smooth != "offline":
+            raise ArgumentError("refine", f"chooses masks by the shot: it needs smooth offline, got {asked.smooth}")
         self.color_mean = asked.color_mean or card.color_mean
         self.focus = card.focus if asked.focus is None else asked.focus
         chooser = find_chooser(asked.chooser or card.chooser)
@@ -72,6 +89,8 @@ class Localizer:
         cls,
         run: str | Path,
         device: str | None = None,
+        *,
+        refine: str | Path | None = None,
         **options: Any,  # noqa: ANN401 - the fields of Options
     ) -> "Localizer":
         """Open the model of a run folder, or an ONNX file made from it; see :func:`open_network`.
@@ -79,10 +98,12 @@ class Localizer:
         Args:
             run: the folder or file.
             device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
+            refine: a promptable segmenter, see :func:`colocam.segment.open_segmenter.load_segmenter`.
             options: fields of :class:`colocam.inference.options.Options`, e.g. ``smooth="online"``.
         """
         network, card = open_network(Path(run), device)
-        return cls(network, card, **options)
+        segmenter = None if refine is None else load_segmenter(refine, device)
+        return cls(network, card, segmenter=segmenter, **options)
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -139,7 +160,9 @@ class Localizer:
             MapSettings(self.color_mean, self.focus, self._tag, len(self.tags)),
         )
         observed = find_candidates(ahead(mapped, 1, "maps"), self.threshold, self._boxes_of)
-        with closing(ahead(observed, 1, "boxes")) as batches:
+        if self.segmenter is not None:
+            observed = refine_windows(ahead(observed, 1, "boxes"), self.segmenter)
+        with closing(ahead(observed, 1, "boxes" if self.segmenter is None else "masks")) as batches:
             last = -1
             for observation in self._over_time(chain.from_iterable(batches)):
                 found = self._localization(observation)
@@ -163,7 +186,7 @@ class Localizer:
         probabilities = observation.probabilities
         seen = int(probabilities.argmax()) if observation.tag is None else observation.tag
         best = seen if self._tag is None else self._tag
-        box, score, lead, mask = None, 0.0, None, None
+        box, score, lead, mask, refined = None, 0.0, None, None, None
         shown = self.options.presence is None or observation.presence >= self.options.presence
         if observation.box is not None and shown:
             rows, columns = heat.shape
@@ -174,7 +197,10 @@ class Localizer:
             score = cv2.mean(heat[y1 : y2 + 1, x1 : x2 + 1])[0]
             box = Box(*scale_boxes(np.array(inside), (columns, rows), (width, height)).tolist())
             lead = None if self.options.instances else margin(observation.candidates, observation.box)
-            if self.options.masks and observation.choice != NONE:
+            if observation.mask is not None and observation.choice != NONE:
+                mask, box = observation.mask, Box(*extents(observation.mask).tolist())
+                refined = self.segmenter.name if self.segmenter else None
+            elif self.options.masks and observation.choice != NONE:
                 threshold = observation.candidates.thresholds[observation.choice]
                 outlined = observation.candidates.boxes[observation.choice]
                 mask = mask_of_box(observation.levels, threshold, outlined, (width, height))
@@ -190,4 +216,5 @@ class Localizer:
             presence=None if self.card.presence is None else observation.presence,
             margin=lead,
             mask=mask,
+            refined=refined,
         )

@@ -1,6 +1,5 @@
 """A model in an ONNX file, run by onnxruntime on the CPU; torch is not imported (extra ``onnx``)."""
 
-import os
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +8,7 @@ from colocam.config.card import Card, parse_card
 from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.inference.network import NetworkOutput, completed
 from colocam.types import Levels
-from colocam.utils.device import cores
+from colocam.utils.device import threads
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -55,7 +54,7 @@ def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]
         raise ColocamError(f"onnxruntime, which {path} needs, is not installed: {INSTALL}") from error
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _ERRORS_ONLY
-    options.intra_op_num_threads = _threads()
+    options.intra_op_num_threads = threads()
     try:
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its errors have no common base
@@ -66,14 +65,6 @@ def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]
     card = parse_card(text, str(path), again)
     _check(session, card, path, again)
     return OnnxNetwork(session), card
-
-
-def _threads() -> int:
-    """As many threads as torch uses; by default onnxruntime also counts cores that this process may not use."""
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    if asked.isdecimal() and int(asked) > 0:
-        return int(asked)
-    return cores()
 
 
 def _check(session: "onnxruntime.InferenceSession", card: Card, path: Path, remedy: str) -> None:

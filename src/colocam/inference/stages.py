@@ -15,12 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.candidates import Candidates
+from colocam.boxes.extract import scale_boxes
 from colocam.boxes.quantize import to_8bit
 from colocam.config import ColorMean
 from colocam.inference.network import HostOutput, Network, NetworkOutput, PostProcessing, checked, postprocess_arrays
+from colocam.segment.refine import refine
+from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, colour_histograms, window_starts
 from colocam.temporal.smoothing import FrameObservation
-from colocam.types import Float32Array, Levels, VideoFrame
+from colocam.types import Float32Array, Float64Array, Levels, VideoFrame
 from colocam.utils.device import cores
 
 PASS_BYTES = 2**27
@@ -202,6 +205,26 @@ def find_candidates(
     with ThreadPoolExecutor(BOX_THREADS, "boxes") as pool, closing(mapped):
         for some in mapped:
             yield in_parts(pool, partial(observe, some, some.output()), list(range(len(some.frames))), BOX_THREADS)
+
+
+def refine_windows(
+    observed: Generator[list[FrameObservation], None, None], segmenter: Segmenter
+) -> Iterator[list[FrameObservation]]:
+    """Stage 5, on demand: a segmenter's mask for each frame; ``observed`` has one window in each list.
+
+    The choice of masks goes on from one window of a shot to the next.
+    """
+    before: Float64Array | None = None
+    with closing(observed):
+        for window in observed:
+            images, levels = [one.frame.image for one in window], np.stack([one.levels for one in window])
+            before = None if window[0].cut else before
+            for observation, refined in zip(window, refine(segmenter, images, levels, before), strict=True):
+                if refined is not None and len(observation.candidates.boxes):
+                    size, own = observation.frame.image.shape[1::-1], observation.levels.shape[::-1]
+                    observation.refined = scale_boxes(refined.box, size, own).astype(np.float64)
+                    observation.mask, before = refined.mask, refined.box
+            yield window
 
 
 def in_parts(pool: ThreadPoolExecutor, work: Callable[[list[S]], Iterable[T]], items: list[S], parts: int) -> list[T]:

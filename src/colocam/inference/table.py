@@ -37,9 +37,16 @@ _SCHEMA = pa.schema(
 COLUMNS: tuple[str, ...] = tuple(_SCHEMA.names)
 """Columns of every table; the box is in pixels of the original video and empty where there is none."""
 
-_OPTIONAL = {"track": pa.int64(), "presence": pa.float64(), "margin": pa.float64(), "mask": pa.string()}
+_OPTIONAL = {
+    "track": pa.int64(),
+    "presence": pa.float64(),
+    "margin": pa.float64(),
+    "mask": pa.string(),
+    "refined": pa.string(),
+}
 OPTIONAL: tuple[str, ...] = tuple(_OPTIONAL)
-"""Columns on demand: track (index of the object), presence (0–1), margin, mask (COCO's compressed run lengths)."""
+"""Columns on demand: track (index of the object), presence (0–1), margin, mask (COCO's compressed run lengths), refined
+(name of the segmenter that gave mask and box)."""
 
 BEYOND = 1.0
 """Pixels by which a box may pass the edge of the frame; it is then clipped."""
@@ -60,6 +67,7 @@ class TableRows(NamedTuple):
         presence: (n,) probability that the object is in the frame, 0–1 or NaN.
         margin: (n,) how much better the box explains the map than any other place, at most 1 or NaN.
         mask: (n,) COCO's compressed run lengths, "" where there is no mask.
+        refined: (n,) name of the segmenter that gave mask and box, "" where there was none.
     """
 
     frame: npt.NDArray[np.int64]
@@ -72,6 +80,7 @@ class TableRows(NamedTuple):
     presence: Float64Array
     margin: Float64Array
     mask: list[str]
+    refined: list[str]
 
 
 def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequence[str] = ()) -> TableRows:
@@ -100,7 +109,7 @@ def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequen
     there = ~np.isnan(box[:, 0])
     if "class" in cells.columns:
         cells.refuse("class", there & np.array([not one for one in tag]), "is no class, but the row has a box")
-    mask = _masks(cells, there, video)
+    mask, refined = _masks(cells, there, video), cells.text("refined")
     order = np.argsort(frame, kind="stable")
     numbers = {name: cells.floats(name)[order] for name in ("pts", "probability", "score", "presence", "margin")}
     return TableRows(
@@ -109,6 +118,7 @@ def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequen
         box=box[order],
         track=_indices(cells, "track")[order],
         mask=[mask[row] for row in order],
+        refined=[plain(refined[row]) for row in order],
         **numbers,
     )
 
@@ -210,7 +220,7 @@ class LocalizationTable:
         """Append rows that were read from a table."""
         track = [None if index < 0 else index for index in rows.track.tolist()]
         optional = {"track": track, "presence": _filled(rows.presence), "margin": _filled(rows.margin)}
-        optional["mask"] = [text or None for text in rows.mask]
+        optional |= {name: [text or None for text in getattr(rows, name)] for name in ("mask", "refined")}
         corners = [_filled(corner) for corner in rows.box.T]
         base = [rows.frame.tolist(), _filled(rows.pts), rows.tag, _filled(rows.probability), *corners]
         for row in zip(*base, _filled(rows.score), *(optional[name] for name in self._extra), strict=True):
@@ -247,6 +257,8 @@ def _optional(localization: Localization, name: str) -> int | float | str | None
     value = getattr(localization, name)
     if value is None:
         return None
+    if name == "refined":
+        return str(value)
     return rle.encode(value) if name == "mask" else int(value) if name == "track" else float(value)
 
 

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from colocam.evaluation.result import Evaluation, PredictionEvaluation
-from colocam.evaluation.titles import method_title, ordered_methods
+from colocam.evaluation.titles import method_title, ordered_methods, refined_title
 from colocam.metrics import PROTOCOLS, Accuracy, Average, CorLoc, Instances
 
 ROW_NAME, COLUMN = 24, 19
@@ -30,6 +30,7 @@ def print_evaluations(evaluations: Sequence[Evaluation]) -> None:
     abreast = max(3, (console.width - ROW_NAME) // COLUMN)
     for start in range(0, len(methods), abreast):
         console.print(_table(evaluations, methods[start : start + abreast]))
+    _print_refined(console, evaluations)
     console.print(f"classification accuracy: {_cell(run.classification for run in evaluations)}")
     instances = [run.instances for run in evaluations if run.instances is not None]
     if len(instances) == len(evaluations):
@@ -49,6 +50,22 @@ def _table(evaluations: Sequence[Evaluation], methods: Sequence[str]) -> Table:
         means = (_mean(cell.classes[name] for cell in cells[method]) for method in methods)
         table.add_row(f"tags-only, {escape(name)}", *means)
     return table
+
+
+def _print_refined(console: Console, evaluations: Sequence[Evaluation]) -> None:
+    """Print CorLoc of the boxes of a segmenter's masks, apart from what tags alone give."""
+    for segmenter, methods in (evaluations[0].refined or {}).items():
+        runs = [run.refined[segmenter] for run in evaluations if run.refined and segmenter in run.refined]
+        if len(runs) < len(evaluations):
+            continue
+        console.print(f"refined by {escape(segmenter)}: more than tags alone, but without any true box", soft_wrap=True)
+        shown = [method for method in ordered_methods(methods) if all(method in run for run in runs)]
+        table = Table("", *(escape(refined_title(method, segmenter)) for method in shown))
+        table.add_row("CorLoc", *(_cell(run[method] for run in runs) for method in shown))
+        table.add_row("top-1", *(_cell(run[method].top1 for run in runs) for method in shown), end_section=True)
+        for name in runs[0][shown[0]].classes:
+            table.add_row(escape(name), *(_mean(run[method].classes[name] for run in runs) for method in shown))
+        console.print(table)
 
 
 def print_predictions(result: PredictionEvaluation) -> None:

@@ -34,7 +34,8 @@ def dense_title(result: DenseEvaluation) -> str:
     """What was measured, and what was left out, in one line."""
     left_out = [f"{tag}: {', '.join(shots)}" for tag, shots in result.unknown.items()]
     return (
-        f"{result.over_frames.frames} frames of {len(result.shots)} whole shots, from file to box, "
+        (f"refined by {result.refined}: " if result.refined else "")
+        + f"{result.over_frames.frames} frames of {len(result.shots)} whole shots, from file to box, "
         f"smoothing {result.smooth}; CorLoc and class in percent of the {result.over_frames.boxed_frames} frames with "
         "true boxes"
     ) + (f"; left out, because the model does not know the tag: {'; '.join(left_out)}" if left_out else "")

@@ -1,10 +1,10 @@
 """An evaluation as rows for the page: protocols, methods, classes, each number with its interval."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from colocam.evaluation.result import Evaluation
-from colocam.evaluation.titles import method_title, ordered_methods
+from colocam.evaluation.titles import method_title, ordered_methods, refined_title
 from colocam.metrics import PROTOCOLS, Accuracy, Average, CorLoc
 
 
@@ -72,6 +72,15 @@ def instance_rows(evaluation: Evaluation) -> list[tuple[str, str, list[str]]]:
             precision = scores.precision["mean"] if scores.precision else None
             rows.append((method_title(method), way, [str(Estimate(value)) for value in (*recalls, precision)]))
     return rows
+
+
+def refined_rows(evaluation: Evaluation) -> list[Result]:
+    """Methods whose boxes a segmenter refined; no protocol, since there is no threshold to choose."""
+    return [
+        replace(_result(method, cell), title=refined_title(method, segmenter))
+        for segmenter, methods in (evaluation.refined or {}).items()
+        for method, cell in methods.items()
+    ]
 
 
 def gain(results: Sequence[Result]) -> float | None:

@@ -9,7 +9,7 @@ from matplotlib.colors import to_hex
 
 from colocam.drawing.overlay import HEAT_COLOURS, PREDICTED, TRUE
 from colocam.errors import ColocamError
-from colocam.evaluation.dense_result import read_dense
+from colocam.evaluation.dense_result import PLAIN, REFINED, read_dense
 from colocam.evaluation.result import read_evaluation
 from colocam.evaluation.training_log import read_metrics
 from colocam.report.curves import training_curves
@@ -23,6 +23,7 @@ from colocam.report.evaluation_rows import (
     gain,
     instance_rows,
     protocols_of,
+    refined_rows,
 )
 from colocam.report.gallery import gallery
 from colocam.report.template import environment
@@ -49,7 +50,6 @@ def render(run: Path) -> str:
     protocols = protocols_of(evaluation) if evaluation else []
     classification = evaluation.classification if evaluation else None
     metrics, cases, review = run / "metrics.jsonl", run / "cases.npz", run / "review.npz"
-    dense, dense_cases = read_dense(run / "dense.json"), run / "dense.npz"
     templates = environment("report")
     templates.filters["points"] = _points
     return templates.get_template("page.html").render(
@@ -63,11 +63,10 @@ def render(run: Path) -> str:
         summary=dict(_flatten(evaluation.data.to_json())) if evaluation else {},
         phases=training_curves(read_metrics(metrics)) if metrics.exists() else [],
         groups=gallery(cases) if cases.exists() else [],
-        dense=dense,
-        dense_title=dense_title(dense) if dense else "",
+        dense=list(_dense_parts(run)),
         dense_columns=COLUMNS,
         dense_cells=dense_cells,
-        dense_groups=gallery(dense_cases) if dense and dense_cases.exists() else [],
+        refined=refined_rows(evaluation) if evaluation else [],
         doubtful=doubtful(review) if review.exists() else [],
         instances=instance_rows(evaluation) if evaluation else [],
         environment=dict(_flatten(_read_json(run / "environment.json"))),
@@ -76,6 +75,15 @@ def render(run: Path) -> str:
         red=f"rgb{PREDICTED}",
         green=f"rgb{TRUE}",
     )
+
+
+def _dense_parts(run: Path) -> Iterator[dict[str, Any]]:
+    """The evaluations of whole shots: with tags alone, and refined by a segmenter."""
+    for name in (PLAIN, REFINED):
+        result, cases = read_dense(run / f"{name}.json"), run / f"{name}.npz"
+        if result is not None:
+            groups = gallery(cases) if cases.exists() else []
+            yield {"id": name, "title": dense_title(result), "result": result, "groups": groups}
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -67,6 +67,8 @@ class FrameObservation:
         track: index of the object, from 0.
         box: (4,) in map pixels, None without the object.
         presence: probability that the tagged object is in the frame.
+        refined: (4,) box of the mask that a segmenter gave, in map pixels; it then is the only box to choose.
+        mask: (H, W) that mask, in pixels of the frame.
     """
 
     frame: VideoFrame
@@ -82,6 +84,16 @@ class FrameObservation:
     track: int | None = None
     box: Float64Array | None = None
     presence: float = 1.0
+    refined: Float64Array | None = None
+    mask: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
+
+    @property
+    def choices(self) -> Candidates:
+        """The boxes that the path may choose from: the refined one, or those found at the model's own threshold."""
+        if self.refined is None:
+            return eligible(self.candidates)
+        scores = explained(self.levels, float(self.candidates.thresholds[0]), self.refined[None])
+        return Candidates(self.refined[None], scores, self.candidates.thresholds[:1])
 
 
 Seen = tuple[int, FrameObservation, list[float] | None]
@@ -142,7 +154,7 @@ def choose(observations: Iterable[FrameObservation], lag: int, presence: Presenc
 
     for observation in observations:
         waiting.append(observation)
-        choices = path.push(eligible(observation.candidates), cut=observation.cut)
+        choices = path.push(observation.choices, cut=observation.cut)
         yield from decided(choices, presence.push(observation.peaks, cut=observation.cut))
     yield from decided(path.finish(), presence.finish())
 
@@ -158,7 +170,9 @@ def number(observations: Iterable[FrameObservation]) -> Iterator[FrameObservatio
         if observation.cut:
             last = None
         if observation.choice != NONE:
-            box = observation.candidates.boxes[observation.choice]
+            box = observation.refined
+            if box is None:
+                box = observation.candidates.boxes[observation.choice]
             if last is None or time - seen > GAP + 1 or pair_iou(last, box, 0.0) == 0:
                 track = next(numbers)
             observation.track, observation.box = track, box

@@ -16,6 +16,12 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def threads() -> int:
+    """As many threads as torch uses; by default onnxruntime also counts cores that this process may not use."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return int(asked) if asked.isdecimal() and int(asked) > 0 else cores()
+
+
 def choose_device(name: str | None) -> "torch.device":
     """The device ``cpu``, ``cuda`` or ``cuda:<index>``; without a name the GPU, if there is one."""
     import torch  # noqa: PLC0415 - counting cores needs no torch

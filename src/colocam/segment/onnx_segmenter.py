@@ -1,0 +1,152 @@
+"""SAM, MobileSAM or SAM 2 as a pair of ONNX files, run by onnxruntime on the CPU without torch (extra ``onnx``).
+
+Inputs are recognised by name, type and shape, as the usual exporters write them:
+
+- The encoder has one image: (1, 3, S, S) float, normalised; or (H, W, 3) or uint8, in 0–255.
+- The decoder has ``point_coords`` (P, n, 2), ``point_labels`` (P, n), ``mask_input`` (P, 1, h, w), ``has_mask_input``
+  (1), and ``orig_im_size`` (2) if it resizes masks. Its other inputs are outputs of the encoder.
+- It gives ``low_res_masks`` or ``masks`` (P, k, h, w) and ``iou_predictions`` (P, k), k = 1, 3 or 4.
+"""
+
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.errors import ColocamError, first_line
+from colocam.segment.segmenter import Masks, Prompts
+from colocam.types import Float32Array, Levels
+from colocam.utils.device import threads
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+SIDE = 1024
+"""Width and height of the input where the encoder does not state them."""
+CELLS = 256
+"""Width and height of ``mask_input`` where the decoder does not state them."""
+PROMPT_INPUTS = ("point_coords", "point_labels", "mask_input", "has_mask_input", "orig_im_size")
+MEAN = np.array([123.675, 116.28, 103.53], np.float32)
+STD = np.array([58.395, 57.12, 57.375], np.float32)
+
+_ERRORS_ONLY = 3
+_TYPES = {"float": np.float32, "float16": np.float16, "uint8": np.uint8, "int32": np.int32, "int64": np.int64}
+
+
+class OnnxSegmenter:
+    """An encoder and a decoder, see :class:`colocam.segment.segmenter.Segmenter`; one image at a time."""
+
+    def __init__(
+        self, encoder: "onnxruntime.InferenceSession", decoder: "onnxruntime.InferenceSession", name: str
+    ) -> None:
+        self.encoder = encoder
+        self.decoder = decoder
+        self.name = name
+        (self._image,) = encoder.get_inputs()
+        self._asked = {one.name: one for one in decoder.get_inputs()}
+        self._features = [name for name in self._asked if name not in PROMPT_INPUTS]
+        given = [one.name for one in decoder.get_outputs()]
+        self._outputs = ["low_res_masks" if "low_res_masks" in given else "masks", "iou_predictions"]
+        sides = [side for side in self._image.shape if isinstance(side, int) and side > 3]
+        self.side = max(sides, default=SIDE)
+
+    def embed(self, images: Levels, /) -> list[dict[str, npt.NDArray[Any]]]:
+        """The decoder's inputs of each image (S, S, 3)."""
+        names = [one.name for one in self.encoder.get_outputs()]
+        # A single output may have another name in the decoder.
+        called = self._features if len(names) == len(self._features) == 1 else names
+        found = (self.encoder.run(names, {self._image.name: self._input(image)}) for image in images)
+        return [dict(zip(called, outputs, strict=True)) for outputs in found]
+
+    def masks(self, embedded: list[dict[str, npt.NDArray[Any]]], prompts: Prompts, /) -> Masks:
+        """One to three masks for each prompt, as the decoder has them."""
+        frames = zip(embedded, *prompts, strict=True)
+        parts = [self._decode(features, points, labels) for features, points, labels in frames]
+        logits, quality = (np.stack(part) for part in zip(*parts, strict=True))
+        return Masks(logits, quality)
+
+    def _input(self, image: Levels) -> npt.NDArray[Any]:
+        shape, kind = self._image.shape, _type(self._image)
+        raw = len(shape) == 3 or kind == np.uint8
+        values = image if raw else (image - MEAN) / STD
+        if shape.index(3) < len(shape) - 1:
+            values = values.transpose(2, 0, 1)
+        return np.ascontiguousarray(values.reshape(*(1,) * (len(shape) - 3), *values.shape), kind)
+
+    def _decode(
+        self, features: dict[str, npt.NDArray[Any]], points: Float32Array, labels: npt.NDArray[np.int64]
+    ) -> tuple[Float32Array, Float32Array]:
+        """Logits (P, k, h, w) and qualities (P, k) for the prompts of one image."""
+        at_once = 1 if isinstance(self._asked["point_coords"].shape[0], int) else len(points)
+        parts = []
+        for start in range(0, len(points), at_once):
+            own = slice(start, start + at_once)
+            sides = [side if isinstance(side, int) else CELLS for side in self._mask_shape()]
+            values: dict[str, npt.NDArray[Any]] = {
+                "point_coords": points[own],
+                "point_labels": labels[own],
+                "mask_input": np.zeros((at_once, 1, *sides)),
+                "has_mask_input": np.zeros(1),
+                "orig_im_size": np.array([self.side, self.side]),
+            }
+            asked = {name: value for name, value in values.items() if name in self._asked}
+            typed = {name: value.astype(_type(self._asked[name])) for name, value in asked.items()}
+            parts.append(self.decoder.run(self._outputs, typed | {name: features[name] for name in self._features}))
+        logits, quality = (np.concatenate(part).astype(np.float32) for part in zip(*parts, strict=True))
+        first = int(quality.shape[1] == 4)  # of four masks the first is meant for several points
+        return logits[:, first:], quality[:, first:]
+
+    def _mask_shape(self) -> list[Any]:
+        return list(self._asked["mask_input"].shape[-2:]) if "mask_input" in self._asked else [CELLS, CELLS]
+
+
+def open_onnx_segmenter(*paths: Path) -> OnnxSegmenter:
+    """Open an encoder and a decoder, in any order."""
+    sessions = [_session(path) for path in paths]
+    asked = [{one.name for one in session.get_inputs()} for session in sessions]
+    decoders = [index for index, names in enumerate(asked) if {"point_coords", "point_labels"} <= names]
+    names = f"{paths[0]} and {paths[1]}"
+    if len(decoders) != 1:
+        raise ColocamError(f"{names} are no encoder and decoder of SAM: one of them must have the input point_coords")
+    decoder, encoder = sessions[decoders[0]], sessions[1 - decoders[0]]
+    _check(encoder, decoder, names)
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(*(path.stem for path in paths), strict=False))
+    shared = "".join(letter for letter, _ in same).strip("._- ")
+    plain = "SAM 2" if any(name.startswith("high_res") for name in asked[decoders[0]]) else "SAM"
+    return OnnxSegmenter(encoder, decoder, shared or plain)
+
+
+def _check(encoder: "onnxruntime.InferenceSession", decoder: "onnxruntime.InferenceSession", names: str) -> None:
+    """Refuse a pair that does not fit together, before the first frame."""
+    images = encoder.get_inputs()
+    if len(images) != 1 or 3 not in images[0].shape or len(images[0].shape) not in {3, 4}:
+        shapes = ", ".join(f"{one.name} {one.shape}" for one in images)
+        raise ColocamError(f"{names}: the encoder must have one input, an image of 3 channels, got {shapes}")
+    given = {one.name for one in decoder.get_outputs()}
+    if "iou_predictions" not in given or not given & {"masks", "low_res_masks"}:
+        raise ColocamError(f"{names}: the decoder must give masks and iou_predictions, got {', '.join(sorted(given))}")
+    made = [one.name for one in encoder.get_outputs()]
+    wanted = [one.name for one in decoder.get_inputs() if one.name not in PROMPT_INPUTS]
+    missing = [name for name in wanted if name not in made]
+    if missing and not len(made) == len(wanted) == 1:
+        raise ColocamError(f"{names} do not belong together: the decoder needs {missing[0]}, which the encoder lacks")
+
+
+def _session(path: Path) -> "onnxruntime.InferenceSession":
+    try:
+        import onnxruntime  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise ColocamError(f"onnxruntime, which {path} needs, is not installed: pip install 'colocam[onnx]'") from error
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _ERRORS_ONLY
+    options.intra_op_num_threads = threads()
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its errors have no common base
+        raise ColocamError(f"onnxruntime cannot open the segmenter {path}: {first_line(error)}") from error
+
+
+def _type(value: "onnxruntime.NodeArg") -> Any:  # noqa: ANN401 - a NumPy type
+    return _TYPES[value.type.removeprefix("tensor(").removesuffix(")")]

@@ -1,0 +1,118 @@
+"""Evaluation with a segmenter: results of their own, beside those of tags alone, counted by hand."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from colocam.data.index import Index, write_index
+from colocam.data.manifest import read_manifest
+from colocam.data.truth import read_truth
+from colocam.errors import ColocamError
+from colocam.evaluation.refined import refined_boxes
+from colocam.evaluation.result import read_evaluation
+from colocam.evaluation.run_evaluation import evaluate, maps_of, methods_of_run, open_evaluation_set
+from colocam.inference.localize import localize_file
+from colocam.inference.table import read_table
+from colocam.report import write_report
+from colocam.run import open_run
+from colocam.segment.open_segmenter import load_segmenter
+from colocam.segment.refine import refine
+from colocam.segment.refine_settings import SPARSE
+from colocam.video.reader import decode
+
+TAGS = ["bus", "cat", "owl"]
+
+
+def inclusive_iou(a, b):
+    left, top, right, bottom = max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])
+    common = max(right - left + 1, 0) * max(bottom - top + 1, 0)
+    areas = [(box[2] - box[0] + 1) * (box[3] - box[1] + 1) for box in (a, b)]
+    return common / (sum(areas) - common)
+
+
+@pytest.fixture(scope="module")
+def evaluated(trained, collection, box_segmenter_files, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("refined") / "run"
+    shutil.copytree(trained, folder)
+    return folder, evaluate(folder, collection.truth, refine=box_segmenter_files, device="cpu")
+
+
+def test_boxes_of_labelled_frames_against_a_count_by_hand(evaluated, collection, box_segmenter_files):
+    """Frames are read from the films at their own size, 48×40, and the labelled frames of a clip are a shot."""
+    folder, result = evaluated
+    opened = open_run(folder, "cpu")
+    chosen = open_evaluation_set(opened, collection.truth)
+    levels = maps_of(opened, methods_of_run(opened, [])["colocam"], chosen.evaluated.samples)
+    segmenter, truth = load_segmenter(box_segmenter_files), read_truth(collection.truth)
+    hits = {}
+    for clip, tag in enumerate(TAGS):
+        images = [frame.image for frame in decode(collection.videos / tag / "test-0.mp4")]
+        own = slice(5 * clip, 5 * clip + 5)
+        for frame, one in enumerate(refine(segmenter, images, levels[own], settings=SPARSE)):
+            for true in truth.boxes(f"{tag}/test-0", frame):
+                box = np.minimum(one.box / (48, 40, 48, 40) * 32, 31)
+                scaled = [int(side * 32 / whole) for side, whole in zip(true, (48, 40, 48, 40), strict=True)]
+                hits.setdefault(tag, []).append(inclusive_iou(box, scaled) >= 0.5)
+    found = result.refined["boxes"]["colocam"]
+    assert {tag: 100 * np.mean(one) for tag, one in hits.items()} == pytest.approx(dict(found.classes))
+    assert found.average == pytest.approx(100 * np.mean([np.mean(one) for one in hits.values()]))
+    assert found.threshold is None
+    boxes = refined_boxes(segmenter, chosen.evaluated.samples, levels)
+    assert boxes.shape == (15, 4)
+    assert boxes.max() <= 31
+
+
+def test_results_of_tags_alone_stay_as_they_are(evaluated, trained, collection, tmp_path):
+    folder, result = evaluated
+    plain = evaluate(shutil.copytree(trained, tmp_path / "plain"), collection.truth, device="cpu")
+    assert plain.refined is None
+    assert plain.methods == result.methods
+    assert list(result.refined) == ["boxes"]
+    assert list(result.refined["boxes"]) == ["colocam", "fcam"]
+    assert read_evaluation(folder / "evaluation.json") == result
+
+
+@pytest.fixture
+def index(collection, tmp_path):
+    """The collection's films as an index folder."""
+    clips, _ = read_manifest(collection.manifest)
+    write_index(tmp_path / "index", Index(tuple(clips), read_truth(collection.truth)))
+    return tmp_path / "index"
+
+
+def test_the_command_prints_and_reports_both(trained, collection, index, tmp_path, colocam, box_segmenter_files):
+    run = shutil.copytree(trained, tmp_path / "run")
+    outcome = colocam(
+        *("evaluate", run, "--boxes", collection.truth, "--dense", index, "--split", "test", "--device", "cpu"),
+        *("--refine", box_segmenter_files),
+    )
+    assert outcome.code == 0, outcome.err
+    assert "CoLo-CAM + boxes" in outcome.out
+    assert outcome.out.count("15 frames of 3 whole shots") == 2
+    assert "refined by boxes: 15 frames" in outcome.out
+    plain, refined = (json.loads((run / f"{name}.json").read_text()) for name in ("dense", "dense-refined"))
+    assert "refined" not in plain
+    assert refined["refined"] == "boxes"
+    film = collection.videos / "cat" / "test-0.mp4"
+    options = {"annotate": False, "device": "cpu", "refine": box_segmenter_files}
+    rows = read_table(localize_file(run, film, tmp_path / "tables", **options).table)
+    truth = read_truth(collection.truth)
+    overlaps = [inclusive_iou(rows.box[at], truth.boxes("cat/test-0", at)[0]) for at in range(1, 5)]
+    shot = next(one for one in refined["shots"] if one["name"] == "cat/test-0")
+    assert shot["without_tag"]["mean_iou"] == pytest.approx(np.mean(overlaps), abs=1e-3)
+    html = write_report(run).read_text(encoding="utf-8")
+    assert "CoLo-CAM + boxes" in html
+    assert "Whole shots, as users run it, refined by boxes" in html
+    assert html.count("Whole shots, as users run it<") == 1
+
+
+def test_frames_that_are_gone(trained, collection, box_segmenter_files):
+    """The frame cache has frames of a film that is now shorter."""
+    samples = open_evaluation_set(open_run(trained, "cpu"), collection.truth).evaluated.samples
+    first, *others = samples.clips
+    shorter = replace(samples, clips=[replace(first, clip=replace(first.clip, end=0.1)), *others])
+    with pytest.raises(ColocamError, match="2 frames of bus/test-0 cannot be read any more"):
+        refined_boxes(load_segmenter(box_segmenter_files), shorter, np.full((15, 32, 32), 200, np.uint8))

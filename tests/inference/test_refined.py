@@ -1,0 +1,106 @@
+"""Localisation with a segmenter: its masks, their boxes, and the tables made of them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from colocam.boxes import rle
+from colocam.errors import ColocamError
+from colocam.export import export
+from colocam.inference import Localizer
+from colocam.inference.localize import localize_file
+from colocam.inference.table import read_table
+from colocam.segment.mask_choice import extents
+from colocam.segment.open_segmenter import load_segmenter
+from colocam.segment.refine import refine
+from colocam.video.reader import decode
+
+STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
+MODELS = {"torch": STORED / "run", "onnx": STORED / "model.onnx"}
+SHOTS = [40, 13]
+
+
+@pytest.fixture
+def film(tmp_path, make_video, square_video):
+    """Two shots of different colours; the first is longer than a window."""
+    cat, owl = (square_video(tag, n, n)[0] for tag, n in zip(("cat", "owl"), SHOTS, strict=True))
+    return make_video(tmp_path / "film.mkv", [*cat, *(255 - frame for frame in owl)], codec="ffv1", pix_fmt="bgr0")
+
+
+@pytest.mark.parametrize("engine", MODELS)
+def test_the_table_of_a_refined_film_does_not_depend_on_the_batch(film, tmp_path, engine, box_segmenter_files):
+    options = {"annotate": False, "refine": box_segmenter_files}
+    usual = localize_file(MODELS[engine], film, tmp_path / "usual", **options).table.read_bytes()
+    for batch in (1, 7, 128):
+        table = localize_file(MODELS[engine], film, tmp_path / str(batch), batch=batch, **options).table
+        assert table.read_bytes() == usual
+
+
+def test_boxes_are_extents_of_the_masks_of_each_shot(film, box_segmenter_files):
+    """Against the same maps, refined by hand window by window."""
+    localizer = Localizer.load(STORED / "run", "cpu", refine=box_segmenter_files)
+    found = list(localizer(film))
+    assert len(found) == sum(SHOTS)
+    levels = np.stack([(255 * one.heatmap).astype(np.uint8) for one in found])
+    images = [frame.image for frame in decode(film)]
+    segmenter, expected, before = load_segmenter(box_segmenter_files), [], None
+    for start, end in ((0, 32), (32, 40), (40, 53)):
+        before = None if start == 40 else before
+        expected += refine(segmenter, images[start:end], levels[start:end], before)
+        before = next(one.box for one in reversed(expected) if one is not None)
+    for one, wanted in zip(found, expected, strict=True):
+        assert one.refined == "boxes"
+        assert (one.mask == wanted.mask).all()
+        assert list(one.box) == extents(one.mask).tolist() == wanted.box.tolist()
+        assert one.track is not None
+    assert len({one.track for one in found[:40]} & {one.track for one in found[40:]}) == 0
+
+
+def test_masks_reach_the_table_and_the_labels(film, tmp_path, box_segmenter_files):
+    table = localize_file(
+        STORED / "run", film, tmp_path, annotate=False, refine=box_segmenter_files, device="cpu"
+    ).table
+    rows = read_table(table)
+    there = ~np.isnan(rows.box[:, 0])
+    assert there.all()
+    assert set(rows.refined) == {"boxes"}
+    height, width = next(iter(decode(film))).image.shape[:2]
+    for text, box in zip(rows.mask, rows.box, strict=True):
+        assert extents(rle.decode(text, height, width)).tolist() == box.tolist()
+    again = export([table], "csv", tmp_path / "csv")
+    assert read_table(again / "film.csv").refined == rows.refined
+
+
+def test_a_plain_table_has_no_column_for_segmenters(film, tmp_path):
+    table = localize_file(STORED / "run", film, tmp_path, annotate=False).table
+    assert b"refined" not in table.read_bytes()
+    assert set(read_table(table).refined) == {""}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"instances": True}, "refine gives one object a frame: leave out instances"),
+        ({"smooth": "online"}, "refine chooses masks by the shot: it needs smooth offline, got online"),
+        ({"smooth": "none"}, "refine chooses masks by the shot: it needs smooth offline, got none"),
+    ],
+)
+def test_modes_that_a_segmenter_does_not_fit(box_segmenter_files, options, message):
+    with pytest.raises(ColocamError, match=message):
+        Localizer.load(STORED / "run", "cpu", refine=box_segmenter_files, **options)
+
+
+def test_the_command_refines_once_for_the_same_segmenter(film, tmp_path, colocam, box_segmenter_files):
+    def run(*more):
+        return colocam("localize", STORED / "run", film, "-o", tmp_path / "out", "--no-video", "--device", "cpu", *more)
+
+    assert run("--refine", box_segmenter_files).code == 0
+    first = (tmp_path / "out" / "film.csv").read_bytes()
+    assert "kept" in run("--refine", box_segmenter_files).err
+    assert "kept" not in run().err
+    assert (tmp_path / "out" / "film.csv").read_bytes() != first
+    failed = run("--refine", tmp_path / "nothing.safetensors")
+    assert failed.code == 1
+    assert "no segmenter at" in failed.err
+    assert "--refine gives one object a frame" in run("--refine", box_segmenter_files, "--instances").err

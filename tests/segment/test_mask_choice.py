@@ -1,0 +1,89 @@
+"""The mask of each frame: agreement with the map, and the best path over a shot."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colocam.boxes.iou import iou
+from colocam.segment.mask_choice import best_path, extents, soft_iou, targets
+
+
+def random_masks(seed, shape):
+    return np.random.default_rng(seed).random(shape) > 0.6
+
+
+@given(low=st.floats(0, 0.4), high=st.floats(0.5, 1))
+def test_targets_rise_between_two_probabilities(low, high):
+    levels = np.arange(256, dtype=np.uint8).reshape(2, 8, 16)
+    expected = np.clip((levels / 255 - low) / (high - low), 0, 1)
+    np.testing.assert_allclose(targets(levels, (low, high)) / 255, expected, atol=1.01 / 255)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy])
+def test_soft_iou_is_the_quotient_of_minimum_and_maximum(kind):
+    masks, target = random_masks(0, (3, 5, 6, 7)), np.random.default_rng(1).integers(0, 256, (3, 6, 7), np.uint8)
+    soft = target / 255.0
+    expected = [
+        [np.minimum(mask, own).sum() / np.maximum(mask, own).sum() for mask in some]
+        for some, own in zip(masks, soft, strict=True)
+    ]
+    np.testing.assert_allclose(soft_iou(kind(masks), kind(target)), expected, rtol=1e-12)
+
+
+def test_soft_iou_of_two_empty_masks_is_zero():
+    assert soft_iou(np.zeros((1, 2, 4, 4), bool), np.zeros((1, 4, 4), np.uint8)).tolist() == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy])
+def test_extents_enclose_every_pixel(kind):
+    masks = random_masks(2, (4, 3, 9, 8)) & random_masks(3, (4, 3, 9, 8)) & random_masks(4, (4, 3, 9, 8))
+    masks[1, 2] = False
+    found = extents(kind(masks))
+    for index in np.ndindex(4, 3):
+        rows, columns = np.nonzero(masks[index])
+        some = len(rows) > 0
+        expected = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1] if some else [0, 0, 0, 0]
+        assert found[index].tolist() == expected
+
+
+def value(path, scores, boxes, jump, before):
+    total = sum(scores[at, choice] for at, choice in enumerate(path))
+    chain = [boxes[at, choice] for at, choice in enumerate(path)]
+    chain = chain if before is None else [before, *chain]
+    return total - jump * sum(1 - float(iou(a, b)) for a, b in pairwise(chain))
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    length=st.integers(1, 4),
+    count=st.integers(1, 4),
+    jump=st.sampled_from([0.0, 0.3, 2.0]),
+    continued=st.booleans(),
+)
+def test_best_path_is_the_best_of_all_paths(seed, length, count, jump, continued):
+    random = np.random.default_rng(seed)
+    scores = random.random((length, count))
+    corners = random.random((length * count + 1, 2, 2)) * 10
+    boxes = np.sort(corners, axis=1).reshape(-1, 4)
+    before, boxes = boxes[-1] if continued else None, boxes[:-1].reshape(length, count, 4)
+    found = best_path(scores, boxes, jump, before)
+    best = max(value(path, scores, boxes, jump, before) for path in product(range(count), repeat=length))
+    assert value(found, scores, boxes, jump, before) == pytest.approx(best)
+
+
+def test_a_shot_outvotes_one_frame():
+    """The part of an object that agrees best with one frame's map is not chosen there alone."""
+    whole, part = np.array([0.0, 0, 10, 10]), np.array([0.0, 0, 4, 4])
+    boxes = np.tile(np.stack([whole, part]), (5, 1, 1))
+    scores = np.tile([0.7, 0.5], (5, 1))
+    scores[2] = 0.6, 0.75
+    assert best_path(scores, boxes, jump=0.5).tolist() == [0] * 5
+    assert best_path(scores, boxes, jump=0.0).tolist() == [0, 0, 1, 0, 0]
+
+
+def test_no_frames_have_no_path():
+    assert best_path(np.zeros((0, 3)), np.zeros((0, 3, 4)), 0.5).tolist() == []

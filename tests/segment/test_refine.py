@@ -1,0 +1,131 @@
+"""From heat maps to one mask for each frame."""
+
+import numpy as np
+import pytest
+import torch
+
+from colocam.boxes.iou import iou
+from colocam.segment.mask_choice import extents
+from colocam.segment.refine import mask_candidates, refine
+from colocam.segment.refine_settings import RefineSettings
+from colocam.segment.segmenter import Masks
+
+
+def scene(size, shares):
+    """A frame of (width, height), a map of 56 × 56 that is certain inside a box, and that box in the frame."""
+    corners = np.rint(np.array(shares) * 56)
+    x1, y1, x2, y2 = corners.astype(int)
+    level = np.zeros((56, 56), np.uint8)
+    level[y1:y2, x1:x2] = 255
+    return np.zeros((*size[::-1], 3), np.uint8), level, corners / 56 * np.tile(size, 2)
+
+
+def scenes(count=4):
+    lefts = [0.1 + 0.05 * at for at in range(count)]
+    sizes = [(120, 70) if at % 2 else (60, 90) for at in range(count)]
+    found = [scene(size, (left, 0.2, left + 0.5, 0.8)) for size, left in zip(sizes, lefts, strict=True)]
+    images, levels, boxes = zip(*found, strict=True)
+    return list(images), np.stack(levels), np.stack(boxes)
+
+
+def test_the_mask_that_fills_the_map_is_chosen_in_frames_of_any_size(box_segmenter):
+    images, levels, boxes = scenes()
+    found = refine(box_segmenter, images, levels)
+    for one, image, box in zip(found, images, boxes, strict=True):
+        assert one.mask.shape == image.shape[:2]
+        assert one.box.tolist() == extents(one.mask).tolist()
+        assert float(iou(one.box, box)) > 0.85  # a cell of the masks is up to 4 pixels wide
+        assert one.score > 0.85
+
+
+def test_candidates_have_boxes_in_pixels_of_their_frames(box_segmenter):
+    images, levels, boxes = scenes()
+    found = mask_candidates(box_segmenter, images, levels)
+    assert found.scores.shape == found.quality.shape == (4, 18)
+    best = found.boxes[np.arange(4), found.scores.argmax(1)]
+    assert (iou(best, boxes) > 0.9).all()
+    assert found.boxes[:, 2].tolist() == [[0, 0, 0, 0]] * 4  # the third mask is empty
+    assert (found.scores[:, 2] == 0).all()
+
+
+def test_settings_decide_how_much_of_a_faint_region_counts(box_segmenter):
+    """A faint part beside a bright one belongs to the object, or not."""
+    image, level, _ = scene((64, 64), (0.2, 0.2, 0.5, 0.6))
+    faint = level.copy()
+    faint[level.any(1)] = np.where(np.arange(56) < 50, np.maximum(faint[level.any(1)], 90), 0)
+    wide, narrow = (
+        refine(box_segmenter, [image], faint[None], settings=RefineSettings(fade=fade))[0].box
+        for fade in ((0.0, 0.3), (0.4, 0.6))
+    )
+    assert wide[2] > 50
+    assert narrow[2] < 36
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.2])
+def test_the_expected_quality_decides_between_masks_that_fit_equally(box_segmenter, weight):
+    """The left and the right half of a map; the segmenter trusts the second more, and an empty mask most of all."""
+
+    class Halves(type(box_segmenter)):
+        def masks(self, embedded, prompts):
+            found = super().masks(embedded, prompts)
+            found.logits[:] = -4
+            found.logits[:, 0, 0, 8:24, 8:16] = 4
+            found.logits[:, 1, 0, 8:24, 16:24] = 4
+            found.quality[:, 1] = 0.9
+            found.quality[:, 2] = 5
+            return found
+
+    image, level, _ = scene((64, 64), (0.25, 0.25, 0.75, 0.75))
+    (found,) = refine(Halves(), [image], level[None], settings=RefineSettings(quality=weight))
+    assert found.box[0] == (32 if weight else 16)
+
+
+def test_tensors_give_what_arrays_give(box_segmenter):
+    class Tensors(type(box_segmenter)):
+        def masks(self, embedded, prompts):
+            return Masks(*(torch.from_numpy(part) for part in super().masks(embedded, prompts)))
+
+    images, levels, _ = scenes()
+    for one, other in zip(refine(box_segmenter, images, levels), refine(Tensors(), images, levels), strict=True):
+        assert (one.mask == other.mask).all()
+        assert one.score == other.score
+
+
+def test_an_empty_map_has_no_mask(box_segmenter):
+    images, levels, _ = scenes(2)
+    levels[1] = 0
+    first, second = refine(box_segmenter, images, levels)
+    assert first is not None
+    assert second is None
+
+
+@pytest.mark.parametrize("before", [None, np.array([0.0, 0, 10, 10])])
+def test_a_shot_goes_on_from_the_box_before(box_segmenter, before):
+    """Two places explain the map equally well; the frame before decides between them."""
+    level = np.zeros((1, 56, 56), np.uint8)
+    level[0, 4:20, 4:20] = level[0, 36:52, 36:52] = 255
+    level[0, 36:52, 36:53] = 255
+
+    class Places(type(box_segmenter)):
+        def masks(self, embedded, prompts):
+            found = super().masks(embedded, prompts)
+            found.logits[:] = -4
+            found.logits[:, 0, 0, 2:11, 2:11] = 4
+            found.logits[:, 1, 0, 21:30, 21:30] = 4
+            return found
+
+    (found,) = refine(Places(), [np.zeros((56, 56, 3), np.uint8)], level, before)
+    assert (found.box[0] < 28) == (before is not None)
+
+
+def test_masks_do_not_reach_into_the_padding(box_segmenter):
+    class Everything(type(box_segmenter)):
+        def masks(self, embedded, prompts):
+            found = super().masks(embedded, prompts)
+            found.logits[:] = 4
+            return found
+
+    image, level, _ = scene((80, 40), (0, 0, 1, 1))
+    found = mask_candidates(Everything(), [image], level[None])
+    assert found.boxes[0, 0].tolist() == [0, 0, 80, 40]
+    assert found.scores[0, 0] > 0.95
