@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.segment.map_prompts import map_prompts
-from colocam.segment.mask_choice import best_path, extents, soft_iou, targets, to_host
+from colocam.segment.mask_choice import best_path, extents, mask_scores, soft_iou, stability, targets, to_host
 from colocam.segment.refine_settings import SETTINGS, RefineSettings
 from colocam.segment.segmenter import Array, Segmenter
 from colocam.segment.square import Square, maps_in_squares, mask_in_frame, squares
@@ -20,15 +20,17 @@ class MaskCandidates(NamedTuple):
 
     Attributes:
         logits: (B, n, h, w) over the squares, where the segmenter left them.
-        scores: (B, n) soft IoU with the heat map.
+        overlaps: (B, n) soft IoU with the heat map.
         quality: (B, n) the IoU with the true mask that the segmenter expects.
+        stability: (B, n) see :func:`colocam.segment.mask_choice.stability`.
         boxes: (B, n, 4) extents of the masks in pixels of their frames.
         square: the frames.
     """
 
     logits: Array
-    scores: Float64Array
+    overlaps: Float64Array
     quality: Float64Array
+    stability: Float64Array
     boxes: Float64Array
     square: Square
 
@@ -38,7 +40,7 @@ class Refined(NamedTuple):
 
     mask: npt.NDArray[np.bool_]
     box: Float64Array
-    score: float
+    overlap: float
 
 
 def mask_candidates(
@@ -54,7 +56,8 @@ def mask_candidates(
     masks = (logits > 0) * _like(_within(inside, cells), logits)[:, None]
     boxes = extents(masks) * np.tile(square.sizes / inside, 2)[:, None]
     quality = to_host(found.quality).reshape(len(images), -1).astype(np.float64)
-    return MaskCandidates(logits, soft_iou(masks, _like(target, logits)), quality, boxes, square)
+    overlaps = soft_iou(masks, _like(target, logits))
+    return MaskCandidates(logits, overlaps, quality, stability(logits), boxes, square)
 
 
 def refine(
@@ -74,15 +77,15 @@ def refine(
         settings: how prompts are made and masks are chosen.
     """
     found = mask_candidates(segmenter, images, levels, settings)
-    worth = np.where(found.scores > 0, found.scores + settings.quality * found.quality.clip(0, 1), 0)
-    path = best_path(worth, found.boxes, settings.jump, before)
+    scores = mask_scores(found.overlaps, found.quality, found.stability, settings.quality)
+    path = best_path(scores, found.boxes, settings.jump, before)
     rows = np.arange(len(path))
     chosen = to_host(found.logits[rows, path]).astype(np.float32, copy=False)
     inside = found.square.inside * (chosen.shape[-1] / segmenter.side)
     masks = parallel_map(mask_in_frame, chosen, found.square.sizes.tolist(), inside.tolist())
-    boxes, scores = parallel_map(extents, masks), found.scores[rows, path].tolist()
-    results = zip(masks, boxes, scores, strict=True)
-    return [Refined(mask, box, score) if score and box.any() else None for mask, box, score in results]
+    boxes, overlaps = parallel_map(extents, masks), found.overlaps[rows, path].tolist()
+    results = zip(masks, boxes, overlaps, strict=True)
+    return [Refined(mask, box, overlap) if overlap and box.any() else None for mask, box, overlap in results]
 
 
 def _within(inside: Float64Array, cells: int) -> npt.NDArray[np.bool_]:
