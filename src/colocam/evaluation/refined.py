@@ -11,7 +11,6 @@ from colocam.data.clip_frames import clip_frames
 from colocam.data.samples import Samples
 from colocam.errors import ColocamError
 from colocam.segment.refine import refine
-from colocam.segment.refine_settings import SPARSE
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW
 from colocam.types import Clip, Float64Array, Image, Levels
@@ -35,7 +34,7 @@ def refined_boxes(segmenter: Segmenter, samples: Samples, maps: Levels) -> Float
             images = _images(some[0][0].clip, [index for _, index in some])
             before: Float64Array | None = None
             while window := list(islice(images, WINDOW)):
-                found_here = refine(segmenter, window, maps[row : row + len(window)], before, SPARSE)
+                found_here = refine(segmenter, window, maps[row : row + len(window)], before)
                 for image, found in zip(window, found_here, strict=True):
                     if found is not None:
                         before = found.box

@@ -17,9 +17,7 @@ class RefineSettings(NamedTuple):
     thresholds: tuple[float, ...] = (0.06, 0.117, 0.2, 0.3, 0.45)
     fade: tuple[float, float] = (0.0, 0.5)
     quality: float = 0.2
-    jump: float = 0.5
+    jump: float = 0.25
 
 
 SETTINGS = RefineSettings()
-SPARSE = SETTINGS._replace(jump=0.25)
-"""For frames that are far apart in time: boxes differ more, and fewer frames vote for a mask."""
