@@ -20,7 +20,6 @@ from colocam.report import write_report
 from colocam.run import open_run
 from colocam.segment.open_segmenter import load_segmenter
 from colocam.segment.refine import refine
-from colocam.segment.refine_settings import SPARSE
 from colocam.video.reader import decode
 
 TAGS = ["bus", "cat", "owl"]
@@ -51,7 +50,7 @@ def test_boxes_of_labelled_frames_against_a_count_by_hand(evaluated, collection,
     for clip, tag in enumerate(TAGS):
         images = [frame.image for frame in decode(collection.videos / tag / "test-0.mp4")]
         own = slice(5 * clip, 5 * clip + 5)
-        for frame, one in enumerate(refine(segmenter, images, levels[own], settings=SPARSE)):
+        for frame, one in enumerate(refine(segmenter, images, levels[own])):
             for true in truth.boxes(f"{tag}/test-0", frame):
                 box = np.minimum(one.box / (48, 40, 48, 40) * 32, 31)
                 scaled = [int(side * 32 / whole) for side, whole in zip(true, (48, 40, 48, 40), strict=True)]
