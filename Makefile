@@ -22,7 +22,8 @@ demo: install  ## make tagged videos, train both stages on the tags, evaluate, w
 	$(BIN)/colocam demo --out demo
 
 test: install  ## run the tests with coverage
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope --cov=colocam --cov-report=term --cov-fail-under=93
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -p tests.preload -n 2 --dist loadscope --no-loadscope-reorder \
+		--cov=colocam --cov-report=term --cov-fail-under=93
 
 lint: install  ## check format, lint rules and types
 	$(BIN)/ruff format --check src tests scripts

@@ -1,7 +1,10 @@
 """Fixtures of all rooms: real video files, small and quick to make, and a small model trained on some."""
 
+import fcntl
 import os
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -9,6 +12,7 @@ from typing import NamedTuple, Protocol
 import av
 import numpy as np
 import pytest
+from coverage import Coverage
 from hypothesis import HealthCheck, settings
 
 from colocam.cli import main
@@ -19,6 +23,51 @@ from colocam.config import load_config
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("steady", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("steady")
+
+# The longest modules first, so that no worker is left with one at the end. The first of all builds the shared run
+# while the other worker runs the second, which does not need it.
+LONGEST = (
+    "cli/test_cli.py",
+    "test_triton_interpreter.py",
+    "affinity/test_products.py",
+    "affinity/test_accuracy.py",
+    "training/test_resume.py",
+    "lab/study/test_studies.py",
+    "inference/test_localizer.py",
+    "lab/study/test_runner.py",
+    "export/test_onnx_model.py",
+    "inference/test_onnx_network.py",
+    "evaluation/test_run_evaluation.py",
+    "extension/test_methods.py",
+    "extension/test_cams.py",
+    "extension/test_losses.py",
+    "training/test_train.py",
+    "models/test_backbones.py",
+    "evaluation/test_dense.py",
+    "report/test_page.py",
+    "lab/bench/test_inference.py",
+    "lab/test_demo.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the modules by how long they take."""
+    places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(LONGEST)))
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Pause coverage: it makes Numba's compiler and PyTorch's exporter twice as slow."""
+    stopped = []
+    while (traced := Coverage.current()) is not None:  # pytest-cov starts two in a worker
+        traced.stop()
+        stopped.append(traced)
+    try:
+        yield
+    finally:
+        for traced in reversed(stopped):
+            traced.start()
 
 
 class MakeVideo(Protocol):
@@ -73,12 +122,6 @@ def numbered_fixture():
 @pytest.fixture(name="number_of")
 def number_of_fixture():
     return number_of
-
-
-@pytest.fixture(scope="session")
-def uncovered() -> dict[str, str]:
-    """The environment without coverage, for processes that it cannot look into or makes several times slower."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
 
 
 @pytest.fixture
@@ -228,38 +271,85 @@ def tiny() -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="session")
-def tiny_sets() -> list[str]:
+def tiny_sets(training) -> list[str]:  # noqa: ARG001 - the compiled functions are in Numba's cache then
     """The same for the command line."""
     return [word for override in TINY for word in ("--set", override)]
 
 
+@pytest.fixture(name="untraced", scope="session")
+def untraced_fixture():
+    return untraced
+
+
 @pytest.fixture(scope="session")
-def collection(tmp_path_factory) -> Collection:
+def shared(tmp_path_factory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """``shared(name, build)`` is a folder for all workers; the first that asks for it calls ``build(folder)``.
+
+    Read only. What coverage would see in ``build`` is not counted.
+    """
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+
+    def get(name: str, build: Callable[[Path], object]) -> Path:
+        folder, built = root / name, root / f"{name}-built"
+        with (root / f"{name}-lock").open("w") as lock, untraced():
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not built.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                build(folder)
+                built.touch()
+        return folder
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def collection(shared) -> Collection:
     """Three tags with 2 training, 1 validation and 1 test video each; read only."""
-    return make_collection(tmp_path_factory.mktemp("collection"), {"train": 2, "val": 1, "test": 1})
+    folder = shared("collection", lambda folder: make_collection(folder, {"train": 2, "val": 1, "test": 1}))
+    return Collection(folder / "videos", folder / "manifest.csv", folder / "truth.csv")
 
 
-@pytest.fixture(scope="session")
-def frame_cache(tmp_path_factory) -> Path:
-    """The collection's decoded frames, shared by all runs."""
-    return tmp_path_factory.mktemp("frames")
-
-
-@pytest.fixture(scope="session")
-def trained(tmp_path_factory, collection, frame_cache) -> Path:
-    """A run with CoLo-CAM and F-CAM, trained on the collection's tags alone; read only."""
-    from colocam.training import train  # noqa: PLC0415 - torch only for those who need it
+def train_tiny(folder: Path, collection: Collection) -> None:
+    """Train, then evaluate and localize, so that the compiled functions are in Numba's cache for all workers."""
+    from colocam import evaluate  # noqa: PLC0415 - torch only for those who need it
+    from colocam.inference.localize import localize_file  # noqa: PLC0415
+    from colocam.training import train  # noqa: PLC0415
 
     config = load_config(overrides=[*TINY, "methods=[colocam, fcam]"])
-    return train(collection.manifest, tmp_path_factory.mktemp("trained") / "run", config, frames=frame_cache)
+    run = train(collection.manifest, folder / "run", config, frames=folder / "frames")
+    shutil.copytree(run, folder / "warm")
+    evaluate(folder / "warm", collection.truth)
+    for options in ({"color_mean": "clip", "focus": True}, {"smooth": "online"}, {"instances": True}):
+        localize_file(run, collection.videos / "cat" / "test-0.mp4", folder / "warm" / "localized", **options)
 
 
 @pytest.fixture(scope="session")
-def onnx_file(tmp_path_factory, trained) -> Path:
+def training(shared, collection) -> Path:
+    """Folder with the frames and the run of a training."""
+    return shared("training", lambda folder: train_tiny(folder, collection))
+
+
+@pytest.fixture(scope="session")
+def frame_cache(training) -> Path:
+    """The collection's decoded frames, shared by all runs."""
+    return training / "frames"
+
+
+@pytest.fixture(scope="session")
+def trained(training, tmp_path_factory) -> Path:
+    """A run with CoLo-CAM and F-CAM, trained on the collection's tags alone; read only."""
+    return shutil.copytree(training / "run", tmp_path_factory.mktemp("trained") / "run")
+
+
+@pytest.fixture(scope="session")
+def onnx_file(trained, shared) -> Path:
     """The model of that run as an ONNX file; read only."""
     from colocam.export.onnx_model import export_onnx  # noqa: PLC0415
 
-    return export_onnx(trained, tmp_path_factory.mktemp("exported") / "model.onnx")
+    return shared("exported", lambda folder: export_onnx(trained, folder / "model.onnx")) / "model.onnx"
 
 
 BOX_ENCODER = """<ir_version: 9, opset_import: ["" : 17]>

@@ -17,7 +17,7 @@ from colocam.data.catalogue import Catalogue
 from colocam.data.frame_cache import cache_frames
 from colocam.errors import ColocamError
 from colocam.losses import Term
-from colocam.models import Classifier
+from colocam.models import Classifier, make_classifier
 from colocam.types import Clip, Split
 from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.device import choose_device
@@ -61,7 +61,7 @@ class Run:
         saved = load_checkpoint(self.folder / "classifier", name) or load_checkpoint(self.folder / "classifier", "best")
         if saved is None:
             raise ColocamError(f"no trained classifier in {self.folder}: finish 'colocam train' first")
-        classifier = Classifier(untrained(self.config), len(self.catalogue.tags))
+        classifier = make_classifier(self.config, untrained(self.config), len(self.catalogue.tags))
         classifier.load_state_dict(saved[0])
         return classifier.to(self.device).eval()
 

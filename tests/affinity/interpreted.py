@@ -1,4 +1,4 @@
-"""The Triton kernels on the CPU, in Triton's interpreter: run by test_kernels.py in a process of its own."""
+"""The Triton kernels on the CPU, in Triton's interpreter: run by tests/test_triton_interpreter.py."""
 
 import pytest
 import torch

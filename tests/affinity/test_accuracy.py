@@ -1,6 +1,7 @@
 """Products are near the exact ones at the default tolerance, on photographs and on adversarial images."""
 
 import importlib.util
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ ADVERSARIAL = ["constant", "noise", "between levels", "two colours", "saturated"
 ROWS = torch.randperm(224 * 224, generator=torch.Generator().manual_seed(0))[:150]
 
 
+@cache
 def image_and_values(name):
     image = images.photograph(name) if name in PHOTOGRAPHS else images.adversarial(name)
     s = images.blob()

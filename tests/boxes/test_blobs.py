@@ -1,12 +1,9 @@
 """Blobs against SciPy, whichever way they are found: by OpenCV, or by the GPU's kernels in Triton's interpreter.
 
-Triton reads TRITON_INTERPRET when it is first imported, which another test may have done: the last test runs this file
-again in a process of its own, where ``largest`` goes the GPU's way.
+``tests/test_triton_interpreter.py`` runs this file again in the interpreter, where ``largest`` goes the GPU's way.
 """
 
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -87,12 +84,3 @@ def test_bounding_box_is_the_smallest_that_holds_the_mask(mask):
             rows, columns = np.nonzero(one)
             expected[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1] = True
         assert (box == expected).all()
-
-
-@pytest.mark.skipif(INTERPRETED, reason="it is what runs here")
-def test_the_kernels_in_the_interpreter(uncovered):
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]
-    environment = {**uncovered, "TRITON_INTERPRET": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-4000:]
-    assert "passed" in done.stdout

@@ -226,6 +226,31 @@ def test_files_that_are_no_configuration(tmp_path):
         assert str(file) in text
 
 
+@pytest.mark.parametrize("size", ["null", "448", "224", "112"])
+def test_the_class_may_be_read_at_any_size_that_divides_the_frames(size):
+    config = load_config("resnet50", None, [f"classifier.size={size}"])
+    assert (config.classifier.fit, config.frames.crop) == ("logistic", 448)
+
+
+def test_another_size_of_the_class_is_refused_with_both_sizes():
+    for overrides in (("classifier.size=300",), ("frames.crop=400", "frames.map_size=null"), ("classifier.size=500",)):
+        text = refusal(*overrides, preset="resnet50")
+        assert "classifier.size (" in text
+        assert "must divide frames.crop (" in text
+    assert "'classifier.penalty'" in refusal("classifier.penalty=0")
+    assert "'classifier.fit'" in refusal("classifier.fit=ridge")
+    assert "classifier.ema" in refusal("classifier.ema=0.9")
+
+
+def test_only_the_recipe_for_real_videos_keeps_its_encoder():
+    assert {name: load_config(name).classifier.fit for name in preset_names()} == {
+        "cpu": "sgd",
+        "paper": "sgd",
+        "resnet50": "logistic",
+    }
+    assert load_config("paper").classifier.size is None
+
+
 def test_no_code_runs_from_yaml(tmp_path):
     witness = tmp_path / "ran"
     (tmp_path / "x.yaml").write_text(f"seed: !!python/object/apply:os.mkdir ['{witness}']", encoding="utf-8")

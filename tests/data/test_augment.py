@@ -1,5 +1,6 @@
-"""Crops, flips and colour changes against numpy slicing, Pillow and plain formulas."""
+"""Crops, flips, colour changes and blur against numpy slicing, Pillow, OpenCV and plain formulas."""
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -7,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from colocam.data.augment import crop, jitter, sample_crops, sample_jitter, whole
+from colocam.data.augment import (
+    blur,
+    crop,
+    jitter,
+    resized_crop,
+    sample_blurs,
+    sample_crops,
+    sample_jitter,
+    sample_resized_crops,
+    whole,
+)
 from colocam.utils.randomness import generator
 
 
@@ -97,3 +108,57 @@ def test_jitter_stays_in_range_and_keeps_grey_grey():
     assert float(strong.max()) <= 255
     grey = jitter(frames[:, :1].expand(-1, 3, -1, -1), sample_jitter(8, 0.5, generator(1, "j")))
     torch.testing.assert_close(grey, grey[:, :1].expand(-1, 3, -1, -1), rtol=1e-5, atol=1e-3)
+
+
+def test_rectangles_have_the_asked_area_and_aspect_and_lie_in_the_frame():
+    crops = sample_resized_crops(5000, (0.3, 1.0), 0.4, generator(0, "views"))
+    left, top, width, height, mirrored = crops.unbind(1)
+    for start, side in ((left, width), (top, height)):
+        assert start.min() >= 0
+        assert (start + side).max() <= 1 + 1e-6
+    inside = (width < 1) & (height < 1)
+    area, aspect = width * height, (width / height).log()
+    assert 0.3 * np.exp(-0.2) < area.min() < 0.31
+    assert area[inside].max() > 0.9
+    assert aspect[inside].abs().max() <= 0.4 + 1e-5
+    assert aspect[inside].min() < -0.35
+    assert aspect[inside].max() > 0.35
+    assert sorted(mirrored.unique().tolist()) == [-1, 1]
+    assert abs(float(mirrored.mean())) < 5 / 5000**0.5
+    assert torch.equal(crops, sample_resized_crops(5000, (0.3, 1.0), 0.4, generator(0, "views")))
+
+
+def test_a_rectangle_of_whole_pixels_is_that_slice():
+    frames = torch.randint(256, (3, 3, 16, 16), dtype=torch.uint8)
+    crops = torch.tensor([[0, 0, 1, 1, -1], [0.25, 0.5, 0.5, 0.5, -1], [0.25, 0.5, 0.5, 0.5, 1]])
+    assert torch.allclose(resized_crop(frames[:1], crops[:1], 16), frames[:1].float(), atol=1e-3)
+    plain, mirrored = resized_crop(frames[1:2].expand(2, -1, -1, -1), crops[1:], 8)
+    assert torch.allclose(plain, frames[1, :, 8:, 4:12].float(), atol=1e-3)
+    assert torch.allclose(mirrored, plain.flip(-1), atol=1e-3)
+
+
+def test_rectangles_are_resized_as_opencv_resizes():
+    frames = torch.randint(256, (1, 3, 24, 24), generator=generator(0, "frames"), dtype=torch.uint8)
+    found = resized_crop(frames, torch.tensor([[0.25, 0.0, 0.5, 0.75, -1.0]]), 18)[0].permute(1, 2, 0).numpy()
+    part = frames[0, :, 0:18, 6:18].permute(1, 2, 0).float().numpy()
+    expected = cv2.resize(part, (18, 18), interpolation=cv2.INTER_LINEAR)
+    np.testing.assert_allclose(found[1:-1, 1:-1], expected[1:-1, 1:-1], atol=0.05)
+
+
+def test_blur_is_that_of_opencv_and_none_where_sigma_is_zero():
+    frames = 255 * torch.rand((3, 3, 40, 40), generator=generator(1, "frames"))
+    sigmas = torch.tensor([0.0, 0.03, 0.045])
+    found = blur(frames, sigmas, 0.045).permute(0, 2, 3, 1).numpy()
+    np.testing.assert_allclose(found[0], frames[0].permute(1, 2, 0), atol=1e-3)
+    for index in (1, 2):
+        image, sigma = frames[index].permute(1, 2, 0).numpy(), 40 * float(sigmas[index])
+        expected = cv2.GaussianBlur(image, (13, 13), sigma, borderType=cv2.BORDER_REFLECT_101)
+        np.testing.assert_allclose(found[index], expected, atol=0.01)
+
+
+def test_half_of_the_blurs_are_none_and_the_others_even():
+    sigmas = sample_blurs(4000, 0.02, generator(2, "blur"))
+    assert abs(int((sigmas == 0).sum()) - 2000) < 5 * 1000**0.5
+    others = sigmas[sigmas > 0]
+    assert 0.0199 < others.max() <= 0.02
+    assert float(others.mean()) == pytest.approx(0.01, abs=0.0005)

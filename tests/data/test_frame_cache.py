@@ -18,7 +18,7 @@ from colocam.data.clip_frames import clip_frames, resize_square
 from colocam.data.frame_cache import cache_frames
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.types import Clip
-from colocam.video.images import read_picture
+from colocam.video.images import read_image
 from colocam.video.reader import UnreadableError, decode
 
 
@@ -232,7 +232,7 @@ def test_a_folder_without_one_good_picture(tmp_path):
         path.write_text("no")
     with pytest.raises(UnreadableError, match="none of its 2 images"):
         list(clip_frames(Clip("p", "cat", "train", tmp_path / "p", "p", frames=frames)))
-    assert read_picture(tmp_path / "gone.png") is None
+    assert read_image(tmp_path / "gone.png") is None
 
 
 @pytest.mark.parametrize(("width", "height"), [(8, 8), (4, 32), (32, 4), (64, 48), (1, 1), (8, 100), (3, 7)])

@@ -11,7 +11,7 @@ from colocam.data.index import Index, count, index_of_table, write_index
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.types import Box, Clip
-from colocam.video.images import picture_size, read_picture
+from colocam.video.images import image_size, read_image
 
 COLUMNS = "video,shot,frame,class,split,width,height,x1,y1,x2,y2"
 
@@ -102,14 +102,14 @@ def test_the_size_of_a_picture_is_that_of_its_pixels(tmp_path, orientation):
         exif[0x0112] = orientation
     path = tmp_path / "p.jpg"
     Image.new("RGB", (30, 20)).save(path, exif=exif)
-    height, width = read_picture(path).shape[:2]
-    assert picture_size(path) == (width, height)
+    height, width = read_image(path).shape[:2]
+    assert image_size(path) == (width, height)
 
 
 def test_what_is_no_picture_has_no_size(tmp_path):
     (tmp_path / "p.jpg").write_bytes(b"nothing")
-    assert picture_size(tmp_path / "p.jpg") is None
-    assert picture_size(tmp_path / "missing.jpg") is None
+    assert image_size(tmp_path / "p.jpg") is None
+    assert image_size(tmp_path / "missing.jpg") is None
 
 
 def test_video_files_with_times_and_absent_objects(tmp_path):

@@ -70,7 +70,9 @@ def saved(tmp_path):
     predicted = [(TAGS[i // 4], 0.5 + i / 20) for i in range(6)]
     maps = {"layercam": poor, "colocam": good}
     path = tmp_path / "run" / "cases.npz"
-    save_cases(path, samples, true, maps, {"layercam": 0.5, "colocam": 0.3}, predicted, TAGS)
+    save_cases(
+        path, samples, true, maps, {"layercam": 0.5, "colocam": 0.3}, dict.fromkeys(maps, "largest"), predicted, TAGS
+    )
     with np.load(path, allow_pickle=False) as file:
         return dict(file), pictures, maps
 

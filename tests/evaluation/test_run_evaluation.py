@@ -18,7 +18,7 @@ from colocam.errors import ColocamError
 from colocam.evaluation.result import EvaluatedData, read_evaluation
 from colocam.evaluation.run_evaluation import evaluate, maps_of, methods_of_run, open_evaluation_set
 from colocam.maps.color_mean import with_color_mean
-from colocam.maps.postprocess import finish
+from colocam.maps.postprocess import postprocess
 from colocam.models.model_file import load_model
 from colocam.report import write_report
 from colocam.report.console import print_evaluations
@@ -385,7 +385,7 @@ def test_maps_of_decoders_may_be_focused_on_the_tag(run, collection):
         with torch.inference_mode():
             cams = extract("layercam", classifier, frames, classes)
             torch.testing.assert_close(min_max(draw(frames, classes)[1]), min_max(cams), atol=1e-4, rtol=1e-4)
-            parts.append(to_8bit(finish(frames, as_is(frames, classes)[0], None, cams)).numpy())
+            parts.append(to_8bit(postprocess(frames, as_is(frames, classes)[0], None, cams)).numpy())
     grid = np.array([found.methods[method]["tags-only"].threshold])
     hits = evaluation_set.evaluated.hits(np.concatenate(parts), grid)
     means = evaluation_set.evaluated.frames.class_means(hits)[:, 0]

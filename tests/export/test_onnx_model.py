@@ -14,7 +14,8 @@ import colocam as package
 from colocam.errors import ColocamError
 from colocam.export import onnx_model
 from colocam.export.onnx_model import export_onnx
-from colocam.models.model_file import load_model
+from colocam.models import Classifier, LocalizerNet
+from colocam.models.model_file import Model, load_model, save_model
 
 SIDE = 32
 OUTPUTS = ["logits", "probabilities", "maps", "peaks", "activations", "threshold"]
@@ -68,6 +69,24 @@ def test_any_number_of_frames_gives_what_pytorch_gives(session, trained, square_
     assert got["maps"].shape == (count, SIDE, SIDE)
     if count > 2:
         assert np.ptp(got["logits"], axis=0).min() > 1e-3  # frames differ, so do answers
+
+
+def test_the_class_is_read_at_its_own_size_in_the_file_too(tmp_path, trained, square_video):
+    run, side = load_model(trained), 2 * SIDE
+    torch.manual_seed(0)
+    net = LocalizerNet(Classifier(run.card.backbone, 3, size=SIDE, normalise=True), run.card.decoder).eval()
+    card = run.card.model_copy(update={"size": side, "class_size": SIDE, "normalise": True})
+    save_model(tmp_path, Model(net, card))
+    session = onnxruntime.InferenceSession(export_onnx(tmp_path, tmp_path / "model.onnx"))
+    for count in (1, 4):
+        frames = pictures(count, square_video).repeat(2, axis=1).repeat(2, axis=2)
+        got = session.run(["logits", "maps", "peaks", "activations"], {"frames": frames})
+        with torch.inference_mode():
+            logits, map_logits, peaks, activations = load_model(tmp_path).net(
+                torch.from_numpy(frames.transpose(0, 3, 1, 2))
+            )
+        for one, other in zip(got, (logits, map_logits.softmax(1)[:, 1], peaks, activations), strict=True):
+            np.testing.assert_allclose(one, other.numpy(), rtol=0, atol=1e-4)
 
 
 def test_the_threshold_and_the_whole_card_are_in_the_file(session, trained):

@@ -8,7 +8,6 @@ import pytest
 
 from colocam import evaluate, load_config, train
 from colocam.export import export
-from colocam.export.onnx_model import export_onnx
 from colocam.inference.localize import localize_file
 from colocam.report import write_report
 
@@ -34,13 +33,12 @@ def fit(collection, frame_cache, tiny, tmp_path):
 
 @pytest.fixture
 def use(collection, tmp_path):
-    """``use(run)`` evaluates and reports it, exports its model, and exports the labels that the model gives a video."""
+    """``use(run)`` evaluates and reports it and exports the labels that it, or its ``model``, gives a video."""
 
-    def walk(run: Path, cams=None) -> Used:
-        evaluate(run, collection.truth, cams=cams)
+    def walk(run: Path, model: Path | None = None) -> Used:
+        evaluate(run, collection.truth)
         page = write_report(run)
-        model = export_onnx(run, tmp_path / "model.onnx")
-        _, table = localize_file(model, collection.videos / "cat" / "test-0.mp4", tmp_path / "localized")
+        _, table = localize_file(model or run, collection.videos / "cat" / "test-0.mp4", tmp_path / "localized")
         export([table], "coco", tmp_path / "labels")
         labels = tmp_path / "labels" / "annotations" / "instances_default.json"
         return Used(

@@ -26,7 +26,7 @@ def score_cam(seen: CamInputs) -> torch.Tensor:
     scores = []
     for channel in features.unbind(1):
         mask = F.interpolate(min_max(channel)[:, None], size=size, mode="bilinear")
-        logits = seen.classifier(seen.frames * mask).logits
+        logits = seen.classifier.logits(seen.frames * mask)
         scores.append(logits.gather(1, seen.classes[:, None])[:, 0])
     return gradcam(features, torch.stack(scores, dim=1).softmax(dim=1))
 
@@ -34,8 +34,8 @@ def score_cam(seen: CamInputs) -> torch.Tensor:
 def autograd_cam(seen: CamInputs) -> torch.Tensor:
     """LayerCAM of an earlier layer, whose gradient only autograd knows."""
     with torch.enable_grad():
-        logits, features = seen.classifier(seen.frames.clone().requires_grad_())
-        score = logits.gather(1, seen.classes[:, None]).sum()
+        features = seen.classifier.encoder(seen.frames.clone().requires_grad_())
+        score = seen.classifier.read(features[-1]).gather(1, seen.classes[:, None]).sum()
         (gradient,) = torch.autograd.grad(score, features[-2])
     return (gradient.clamp(min=0) * features[-2]).sum(1).clamp(min=0)
 

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from batch_norms import unsettle
 from colocam.affinity import (
     bilateral_product,
     color_product,
@@ -42,6 +43,7 @@ from colocam.segment.mobile_sam import MobileSam, MobileSamNet
 from colocam.segment.refine import mask_candidates, refine
 from colocam.segment.segmenter import Prompts
 from colocam.training import stage2
+from colocam.training.logistic_regression import fit_logistic
 from colocam.training.validation import Validator
 from colocam.types import VideoFrame
 from colocam.utils import cuda_graphs
@@ -405,7 +407,7 @@ def stage2_task(folder, recorded, seen):
     torch.manual_seed(0)
     classifier = Classifier(config.backbone, len(CLASSES)).to(GPU).eval()
     cams = _smooth_cams(classifier, clips, config, GPU)
-    validator = Validator(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, GPU)
+    validator = Validator(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames, GPU)
 
     def note(step):
         seen.append([x.detach().clone() for x in (step.frames, step.labels, step.maps)])
@@ -453,22 +455,11 @@ def test_recorded_and_plain_training_steps_are_equal():
 # Inference
 
 
-def localizer():
+def localizer(**reading):
     """A network of random weights whose batch norms have statistics and weights of their own, as after training."""
     torch.manual_seed(0)
     config = load_config("cpu", overrides=SMALL)
-    net = LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder)
-    generator = torch.Generator().manual_seed(1)
-    for module in net.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            for tensor, low, high in (
-                (module.running_mean, -0.5, 0.5),
-                (module.running_var, 0.5, 2.0),
-                (module.weight.data, 0.5, 1.5),
-                (module.bias.data, -0.5, 0.5),
-            ):
-                tensor.copy_(torch.rand(tensor.shape, generator=generator) * (high - low) + low)
-    return net.eval()
+    return unsettle(LocalizerNet(Classifier(config.backbone, 3, **reading), config.localizer.decoder))
 
 
 def images(count, seed=0):
@@ -523,6 +514,30 @@ def test_maps_of_the_gpu_are_those_of_the_cpu_up_to_bfloat16():
     assert levels.dtype == torch.uint8
     assert (levels.cpu().float() / 255 - maps).abs().mean() <= 0.02
     assert relative_error(found_logits, logits) <= 0.05
+
+
+def test_a_class_read_at_half_the_size_is_recorded_and_equals_the_cpu():
+    net = localizer(size=32, normalise=True)
+    on_cpu, on_gpu = TorchNetwork(net, CPU, size=64), TorchNetwork(net, GPU, size=64)
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in on_gpu.net.modules())
+    expected = on_cpu.infer(on_cpu.upload(images(6)))
+    for _ in range(2):
+        logits, levels, peaks, activations, _ = on_gpu.infer(on_gpu.upload(images(6)))
+        assert (levels.cpu().float() / 255 - expected.maps).abs().mean() <= 0.02
+        assert relative_error(logits, expected.logits) <= 0.05
+        assert relative_error(peaks, expected.peaks) <= 0.05
+        assert relative_error(activations, expected.activations) <= 0.05
+
+
+def test_the_logistic_regression_of_the_gpu_is_that_of_the_cpu():
+    rng = torch.Generator().manual_seed(0)
+    classes = torch.arange(300) % 3
+    features = torch.randn(300, 8, generator=rng) + torch.randn(3, 8, generator=rng)[classes]
+    given = features, classes, torch.rand(300, generator=rng)
+    expected = fit_logistic(*given, 3, 1e-2)
+    found = fit_logistic(*(part.to(GPU) for part in given), 3, 1e-2)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one.cpu(), other, rtol=0, atol=1e-4)
 
 
 def test_boxes_do_not_depend_on_the_batch():
@@ -589,7 +604,7 @@ def test_refined_windows_keep_their_tensors_on_the_gpu():
     levels[:, 20:44, 10:40] = 230
     found = mask_candidates(segmenter(GPU), frames, levels)
     assert found.logits.is_cuda
-    assert found.overlaps.shape == (10, 18)
+    assert found.scores.shape == (10, 18)
     assert len(refine(segmenter(GPU), frames, levels)) == 10
 
 

@@ -12,6 +12,7 @@ import sys, threading
 from pathlib import Path
 import colocam
 from colocam.inference import Localizer
+from colocam.models import model_file  # the profile would slow down the imports of torch and timm
 
 package, entered = str(Path(colocam.__file__).parent), set()
 

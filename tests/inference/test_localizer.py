@@ -24,7 +24,7 @@ from colocam.inference.localize import localize_file
 from colocam.inference.network import completed
 from colocam.inference.stages import heat_of
 from colocam.maps.color_mean import arrays_with_color_mean
-from colocam.maps.postprocess import finish
+from colocam.maps.postprocess import postprocess
 from colocam.metrics import steadiness
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.model_file import load_model
@@ -607,7 +607,7 @@ def test_maps_are_focused_on_the_tag_or_on_what_the_shot_shows(trained, video, s
         best = (together if smooth == "offline" else seen.class_logits).argmax(1)
         classes = best if number is None else torch.full_like(best, number)
         cams = extract("layercam", net.classifier, frames, classes)
-        want = finish(frames, foreground(seen.map_logits), None, cams).numpy()
+        want = postprocess(frames, foreground(seen.map_logits), None, cams).numpy()
     if smooth == "offline":  # heat-maps themselves are made steady then
         assert np.abs(heat - want).mean() < 0.05
     else:

@@ -17,9 +17,9 @@ from colocam.video.reader import decode
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
 MODELS = {"torch": STORED / "run", "onnx": STORED / "model.onnx"}
-SHOTS = [40, 13, 9]
+SHOTS = [34, 9, 5]
 """Longer than a window; a cut inside a pass of 8 or 16 frames; a short end."""
-WINDOWS = [32, 8, 13, 9]
+WINDOWS = [32, 2, 9, 5]
 
 
 @pytest.fixture

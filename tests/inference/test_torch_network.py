@@ -8,35 +8,21 @@ import pytest
 import torch
 from torch import nn
 
+from batch_norms import unsettle
 from colocam.config import load_config
 from colocam.inference import torch_network
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
-from colocam.inference.torch_network import TorchNetwork
+from colocam.inference.torch_network import TorchNetwork, rows_of
 from colocam.models import Classifier, LocalizerNet, foreground
 
 CPU = torch.device("cpu")
 SIDE = 64
 
 
-def moved(net):
-    """Batch norms with statistics and weights of their own, as after training; in float64 for exact comparison."""
-    generator = torch.Generator().manual_seed(1)
-    for module in net.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            for tensor, low, high in (
-                (module.running_mean, -0.5, 0.5),
-                (module.running_var, 0.5, 2.0),
-                (module.weight.data, 0.5, 1.5),
-                (module.bias.data, -0.5, 0.5),
-            ):
-                tensor.copy_(torch.rand(tensor.shape, generator=generator) * (high - low) + low)
-    return net.eval()
-
-
 def network(*overrides, preset="cpu"):
     torch.manual_seed(0)
     config = load_config(preset, overrides=list(overrides))
-    return moved(LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder))
+    return unsettle(LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder))
 
 
 @pytest.fixture(scope="module")
@@ -75,12 +61,45 @@ def test_only_norms_behind_a_convolution_used_once_are_folded():
             x = self.second(self.twice(self.first(self.twice(x))))
             return self.last(torch.relu(self.third(self.once(x))))
 
-    net, x = moved(Odd()), torch.rand(2, 3, 8, 8)
+    net, x = unsettle(Odd()), torch.rand(2, 3, 8, 8)
     folded = fold_batch_norms(net, x)
     kinds = [type(getattr(folded, name)).__name__ for name in ("first", "second", "third", "last")]
     assert kinds == ["BatchNorm2d", "BatchNorm2d", "Identity", "BatchNorm2d"]
     with torch.no_grad():
         torch.testing.assert_close(folded(x), net(x), rtol=1e-4, atol=1e-5)
+
+
+def test_a_convolution_that_always_feeds_the_same_norm_is_folded_however_often_it_is_used():
+    class Again(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(3, 3, 3, padding=1), nn.BatchNorm2d(3)
+            self.shared, self.one, self.other = nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3), nn.BatchNorm2d(3)
+
+        def forward(self, x):
+            x = self.norm(self.conv(x)) + self.norm(self.conv(x[..., ::2, ::2])).mean()
+            return self.one(self.shared(x)) + self.other(self.shared(2 * x))
+
+    net, x = unsettle(Again()), torch.rand(2, 3, 8, 8)
+    folded = fold_batch_norms(net, x)
+    assert [type(one) for one in (folded.norm, folded.one, folded.other)] == [nn.Identity, *[nn.BatchNorm2d] * 2]
+    with torch.no_grad():
+        torch.testing.assert_close(folded(x), net(x), rtol=1e-4, atol=1e-5)
+
+
+def test_a_network_that_reads_the_class_at_another_size_is_folded_and_says_the_same(tiny):
+    config = load_config(overrides=tiny)
+    net = unsettle(LocalizerNet(Classifier(config.backbone, 3, size=SIDE // 2, normalise=True), (8, 8, 8, 8)))
+    images = np.random.default_rng(0).integers(0, 256, (3, SIDE, SIDE, 3)).astype(np.uint8)
+    network = TorchNetwork(net, CPU, size=SIDE)
+    assert norms(network.net) == 0
+    logits, maps, peaks, activations, _ = network.submit(images).result()
+    with torch.no_grad():
+        seen = net(torch.from_numpy(images).permute(0, 3, 1, 2))
+    np.testing.assert_allclose(logits, seen.class_logits.numpy(), atol=1e-4)
+    np.testing.assert_allclose(maps, foreground(seen.map_logits).numpy(), atol=1e-5)
+    np.testing.assert_allclose(peaks, seen.peaks.numpy(), atol=1e-4)
+    np.testing.assert_allclose(activations, seen.activations.numpy(), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("count", [1, 5])
@@ -95,6 +114,12 @@ def test_answers_are_those_of_the_trained_network(small, count):
     np.testing.assert_allclose(activations, seen.activations.numpy(), atol=1e-4)
     np.testing.assert_array_equal(frames.permute(0, 2, 3, 1).numpy(), pictures)
     assert {logits.dtype, maps.dtype, peaks.dtype, activations.dtype} == {torch.float32}
+
+
+def test_a_pass_of_larger_frames_has_no_more_pixels():
+    cuda = torch.device("cuda")
+    assert [rows_of(cuda, size) for size in (96, 224, 448, 10_000)] == [128, 128, 32, 1]
+    assert [rows_of(CPU, size) for size in (96, 224, 320, 448)] == [32, 32, 15, 8]
 
 
 def test_pictures_are_not_copied_on_a_cpu(small):

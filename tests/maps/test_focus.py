@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from colocam.maps.color_mean import with_color_mean
 from colocam.maps.focus import WIDTH, array_classes_of, array_focus_of, classes_of, focus_of
-from colocam.maps.postprocess import arrays_finish, finish
+from colocam.maps.postprocess import arrays_postprocess, postprocess
 
 
 def by_hand(activation, size):
@@ -60,13 +60,13 @@ def test_the_twins_agree_and_keep_each_maps_maximum(seed, levels, colors, focus)
     given_maps = (255 * maps).astype(np.uint8) if levels else maps
     ids = np.array([0, 1, 0]) if colors else None
     activations = rng.random((3, 4, 4), np.float32) if focus else None
-    found = arrays_finish(pictures, given_maps, ids, activations)
+    found = arrays_postprocess(pictures, given_maps, ids, activations)
     if not colors and not focus:
         assert found is given_maps
         return
     tensors = [None if x is None else torch.from_numpy(x) for x in (ids, activations)]
     s = torch.from_numpy(given_maps).float() / (255 if levels else 1)
-    want = finish(torch.from_numpy(pictures).permute(0, 3, 1, 2), s, *tensors).numpy()
+    want = postprocess(torch.from_numpy(pictures).permute(0, 3, 1, 2), s, *tensors).numpy()
     np.testing.assert_allclose(found, want, atol=2e-3)
     if focus:
         np.testing.assert_allclose(want.max((1, 2)), s.amax((1, 2)).numpy(), rtol=1e-5)
@@ -79,7 +79,7 @@ def test_the_colour_mean_stands_between_the_two_products():
     ids = torch.zeros(2, dtype=torch.int64)
     focus = focus_of(activations, (14, 14))
     want = focus * with_color_mean(frames, focus * maps, ids)
-    found = finish(frames, maps, ids, activations)
+    found = postprocess(frames, maps, ids, activations)
     for one, other in zip(found, want, strict=True):
         torch.testing.assert_close(one / one.max(), other / other.max())
 
@@ -92,7 +92,7 @@ def test_of_two_things_that_are_equally_bright_the_class_stays():
     activations = torch.zeros(1, 7, 7)
     activations[:, 5, 5] = 1
     frames = torch.zeros(1, 3, 28, 28, dtype=torch.uint8)
-    found = finish(frames, maps, None, activations)[0]
+    found = postprocess(frames, maps, None, activations)[0]
     assert found[18:23, 19:24].min() > 4 * found[4:10, 3:9].max()
 
 
@@ -107,8 +107,9 @@ def test_a_shot_has_one_class_the_likeliest_of_its_frames_together(shots, tag, s
 
 def test_the_twin_needs_no_torch():
     code = (
-        "import sys, numpy as np; sys.modules['torch'] = None; from colocam.maps.postprocess import arrays_finish; "
-        "print(arrays_finish(np.zeros((1, 8, 8, 3), np.uint8), np.ones((1, 8, 8), np.float32), np.zeros(1, np.int64), "
+        "import sys, numpy as np; sys.modules['torch'] = None; "
+        "from colocam.maps.postprocess import arrays_postprocess as f; "
+        "print(f(np.zeros((1, 8, 8, 3), np.uint8), np.ones((1, 8, 8), np.float32), np.zeros(1, np.int64), "
         "np.ones((1, 4, 4), np.float32)).shape)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "(1, 8, 8)"

@@ -21,7 +21,7 @@ def near(pixel, colour, tolerance=60):
 
 
 def pictures(groups):
-    return [picture for group in groups for case in group.cases for picture in case.pictures]
+    return [picture for group in groups for case in group.cases for picture in case.images]
 
 
 def test_groups_come_in_order_with_every_method_side_by_side(finished):
@@ -30,14 +30,14 @@ def test_groups_come_in_order_with_every_method_side_by_side(finished):
     for group in groups:
         assert len(group.cases) == 3
         for case in group.cases:
-            assert [picture.title for picture in case.pictures] == ["Frame", "LayerCAM", "F-CAM", "CoLo-CAM"]
+            assert [picture.title for picture in case.images] == ["Frame", "LayerCAM", "F-CAM", "CoLo-CAM"]
 
 
 def test_pictures_decode_and_show_boxes_at_their_places(finished):
     arrays = np.load(finished / "cases.npz")
     case = gallery(finished / "cases.npz")[0].cases[0]
     scale = room.EDGE / arrays["images"].shape[1]
-    frame, *methods = [decode(picture.address) for picture in case.pictures]
+    frame, *methods = [decode(picture.address) for picture in case.images]
     assert frame.shape == (room.EDGE, room.EDGE, 3)
     x1, y1, x2, y2 = np.round(arrays["truth"][0, 0] * scale).astype(int)
     assert near(frame[(y1 + y2) // 2, x1 + 1], room_colours()["true"])
@@ -59,7 +59,7 @@ def test_verdicts_state_the_overlap(finished):
     i = 0
     for group in groups:
         for case in group.cases:
-            for method, picture in zip(("layercam", "fcam", "colocam"), case.pictures[1:], strict=True):
+            for method, picture in zip(("layercam", "fcam", "colocam"), case.images[1:], strict=True):
                 overlap = arrays[f"iou__{method}"][i]
                 if group.name == "empty":
                     assert picture.right is (method == "colocam")
@@ -86,13 +86,13 @@ def rewrite(path, **changes):
 def test_wide_frames_keep_their_shape(run):
     path = run / "cases.npz"
     rewrite(path, images=np.zeros((4, 60, 120, 3), np.uint8))
-    assert decode(gallery(path)[0].cases[0].pictures[0].address).shape == (room.EDGE // 2, room.EDGE, 3)
+    assert decode(gallery(path)[0].cases[0].images[0].address).shape == (room.EDGE // 2, room.EDGE, 3)
 
 
 def test_large_frames_are_shrunk(run):
     path = run / "cases.npz"
     rewrite(path, images=np.zeros((4, 448, 448, 3), np.uint8))
-    assert decode(gallery(path)[0].cases[0].pictures[0].address).shape == (room.EDGE, room.EDGE, 3)
+    assert decode(gallery(path)[0].cases[0].images[0].address).shape == (room.EDGE, room.EDGE, 3)
 
 
 def test_unknown_groups_and_methods_are_shown(run):
@@ -105,12 +105,12 @@ def test_unknown_groups_and_methods_are_shown(run):
     groups = gallery(path)
     assert groups[-1].title == "odd ones"
     assert groups[-1].cases[0].probability is None
-    titles = [picture.title for picture in groups[0].cases[0].pictures]
+    titles = [picture.title for picture in groups[0].cases[0].images]
     assert titles == ["Frame", "LayerCAM", "F-CAM", "attention", "CoLo-CAM"]
 
 
 def bytes_of(groups):
-    return sum(len(picture.address) for group in groups for case in group.cases for picture in case.pictures)
+    return sum(len(picture.address) for group in groups for case in group.cases for picture in case.images)
 
 
 def test_sharpness_gives_way_before_weight(run, monkeypatch):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.boxes.iou import iou
-from colocam.segment.mask_choice import best_path, extents, mask_scores, soft_iou, stability, targets
+from colocam.segment.mask_choice import best_path, extents, soft_iou, stability, targets
 
 
 def random_masks(seed, shape):
@@ -44,12 +44,6 @@ def test_stability_is_the_iou_of_a_stricter_and_a_laxer_mask(kind):
     logits[1, 2] = -4
     expected = [[(one > 1).sum() / max((one > -1).sum(), 1) for one in some] for some in logits]
     np.testing.assert_allclose(stability(kind(logits)), expected)
-
-
-def test_scores_prefer_masks_that_fit_are_trusted_and_are_stable():
-    overlaps, quality = np.array([[0.5, 0.5, 0.5, 0.0]]), np.array([[0.5, 1.5, 0.5, 1.0]])
-    stable = np.array([[1.0, 1.0, 0.5, 1.0]])
-    assert mask_scores(overlaps, quality, stable, 0.2)[0] == pytest.approx([0.6, 0.7, 0.3, 0.0])
 
 
 @pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy])

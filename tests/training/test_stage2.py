@@ -24,7 +24,7 @@ def parts(tiny, tmp_path_factory):
     clips = _cached_clips(tmp_path_factory.mktemp("clips"), config.frames.resize)[:12]
     torch.manual_seed(0)
     classifier = Classifier(config.backbone, len(CLASSES)).eval()
-    validator = Validator(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, CPU)
+    validator = Validator(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames, CPU)
     return config, classifier, clips, _smooth_cams(classifier, clips, config, CPU), validator
 
 

@@ -18,6 +18,7 @@ from colocam.data.augment import whole
 from colocam.errors import ColocamError
 from colocam.evaluation.run_evaluation import evaluate
 from colocam.inference import Localizer
+from colocam.models import Encoder
 from colocam.run import open_run
 from colocam.training import train
 from colocam.video.reader import decode
@@ -212,3 +213,21 @@ def test_something_is_learnt(fit, collection):
     result = evaluate(run, collection.truth)
     assert result.classification.accuracy >= 90
     assert result.methods["fcam"]["oracle-global"].average >= 25
+
+
+def test_sgd_trains_the_class_at_the_size_that_it_is_read_at(collection, frame_cache, tiny, tmp_path, monkeypatch):
+    sides = []
+    plain = Encoder.forward
+
+    def noted(encoder, frames):
+        if encoder.training:
+            sides.append(frames.shape[-1])
+        return plain(encoder, frames)
+
+    monkeypatch.setattr(Encoder, "forward", noted)
+    config = load_config(overrides=[*tiny, "classifier.size=16", "methods=[]"])
+    run = train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+    assert set(sides) == {16}
+    classifier = open_run(run).classifier()
+    assert (classifier.size, classifier.normalise) == (16, False)
+    assert np.load(run / "classifier" / "cams.npy").shape[1:] == (4, 4)  # of the frames' 32 pixels

@@ -13,6 +13,7 @@ from colocam.boxes.iou import iou
 from colocam.boxes.tags_only import tags_only_threshold
 from colocam.cams import extract, full_size
 from colocam.config import load_config
+from colocam.config.schema import Frames
 from colocam.data.cache_entry import ROW, CachedClip
 from colocam.data.samples import spread_samples
 from colocam.maps.mapper import decoder_mapper
@@ -22,6 +23,7 @@ from colocam.training.validation import LEAST_BACKGROUND, THRESHOLDS, Validator,
 from colocam.types import Clip
 
 TAGS, SIZE, CPU = ("cat", "dog"), 32, torch.device("cpu")
+SIZES = Frames(resize=SIZE, crop=SIZE)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +78,7 @@ def true_boxes(maps):
 def test_classifier_without_boxes(net, samples, frames):
     with torch.no_grad():
         logits = net.classifier(frames).logits
-    found = Validator(samples, None, TAGS, SIZE, CPU).classifier(net.classifier)
+    found = Validator(samples, None, TAGS, SIZES, CPU).classifier(net.classifier)
     loss = float(F.cross_entropy(logits, samples.classes))
     assert found.scores == {"best": pytest.approx(-loss, rel=1e-5)}
     assert found.values["loss"] == pytest.approx(loss, rel=1e-5)
@@ -88,7 +90,7 @@ def test_classifier_without_boxes(net, samples, frames):
 def test_classifier_with_boxes_is_also_judged_by_its_cams(net, samples, frames, method):
     maps = levels(full_size(extract(method, net.classifier, frames, samples.classes), SIZE))
     boxes = true_boxes(maps)
-    found = Validator(samples, boxes, TAGS, SIZE, CPU, method).classifier(net.classifier)
+    found = Validator(samples, boxes, TAGS, SIZES, CPU, method).classifier(net.classifier)
     by_hand = corloc_by_hand(maps, boxes, samples.classes.numpy())
     assert found.scores["cam"] == pytest.approx(by_hand.max())
     assert found.values["corloc"] == found.scores["cam"]
@@ -97,7 +99,7 @@ def test_classifier_with_boxes_is_also_judged_by_its_cams(net, samples, frames, 
 
 
 def test_localizer_without_boxes_takes_the_last_epoch_and_the_maps_own_threshold(net, samples, frames):
-    validator = Validator(samples, None, TAGS, SIZE, CPU)
+    validator = Validator(samples, None, TAGS, SIZES, CPU)
     with torch.no_grad():
         maps = levels(foreground(net(frames).map_logits))
     for epoch in (0, 7):
@@ -110,7 +112,7 @@ def test_localizer_with_boxes_takes_the_middle_of_the_best_thresholds(net, sampl
     with torch.no_grad():
         maps = levels(foreground(net(frames).map_logits))
     boxes = true_boxes(maps)
-    found = Validator(samples, boxes, TAGS, SIZE, CPU).localizer(decoder_mapper(net, "off", focus=False), 2)
+    found = Validator(samples, boxes, TAGS, SIZES, CPU).localizer(decoder_mapper(net, "off", focus=False), 2)
     by_hand = corloc_by_hand(maps, boxes, samples.classes.numpy())
     best = THRESHOLDS[by_hand >= by_hand.max() - 1e-9]
     assert found.scores == {"best": pytest.approx(by_hand.max())}
@@ -166,7 +168,7 @@ def test_a_constant_map_has_no_background():
 def test_presence_is_calibrated_on_peaks_against_the_background_of_the_same_frames(net, samples, frames):
     maps = extract("cam", net.classifier, frames, samples.classes)
     peaks, background = (part.numpy() for part in background_peaks(maps))
-    found = Validator(samples, None, TAGS, SIZE, CPU).presence(net.classifier)
+    found = Validator(samples, None, TAGS, SIZES, CPU).presence(net.classifier)
     assert found == pytest.approx(calibrate(peaks, background[np.isfinite(background)]), rel=1e-4, abs=1e-6)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.utils.files import atomic_folder, atomic_path, explain_os_errors, write_json, write_text
+from colocam.utils.files import atomic_folder, atomic_path, explain_os_errors, write_array, write_json, write_text
 
 
 def names(folder):
@@ -199,3 +199,14 @@ def test_a_folder_that_cannot_take_its_name_gives_the_old_one_back(tmp_path, mon
         fill(target, ["c.txt"])
     assert names(target) == [".mark", "a.txt", "sub"]
     assert names(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize(
+    "array", [np.arange(6).reshape(2, 3), np.ones((3, 4), np.float16).T, np.zeros((0, 5), np.float32)]
+)
+def test_arrays_are_read_by_numpy(tmp_path, array):
+    write_array(tmp_path / "folder" / "a.npy", array)
+    found = np.load(tmp_path / "folder" / "a.npy", allow_pickle=False)
+    assert found.dtype == array.dtype
+    np.testing.assert_array_equal(found, array)
+    assert [path.name for path in (tmp_path / "folder").iterdir()] == ["a.npy"]

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from colocam.boxes.candidates import Candidates, candidate_boxes
+from colocam.boxes.choosers import CHOOSERS, Chooser
 from colocam.boxes.extract import largest_boxes, scale_boxes
 from colocam.boxes.instance_boxes import instance_boxes
 from colocam.boxes.quantize import to_8bit
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
     from colocam.boxes.otsu import level_histogram, otsu_levels, otsu_of_histogram
 
 __all__ = [
+    "CHOOSERS",
     "Candidates",
+    "Chooser",
     "boxes_at_levels",
     "candidate_boxes",
     "instance_boxes",

@@ -31,17 +31,19 @@ ONE = 1 << 32
 
 
 class Candidates(NamedTuple):
-    """The k candidate boxes of one frame, the published box first; k = 0 without foreground.
+    """The k candidate boxes of one frame, the chosen box first; k = 0 without foreground.
 
     Attributes:
         boxes: (k, 4) x1, y1, x2, y2 in map pixels.
         scores: (k,) how well the box explains the map, 0–1.
         thresholds: (k,) τ at which the box was found.
+        eligible: number of leading candidates that a path may take; None: those found at the first one's threshold.
     """
 
     boxes: Float64Array
     scores: Float64Array
     thresholds: Float64Array
+    eligible: int | None = None
 
 
 def candidate_boxes(maps: Maps, threshold: float) -> list[Candidates]:
@@ -61,10 +63,12 @@ def candidate_boxes(maps: Maps, threshold: float) -> list[Candidates]:
     return [Candidates(b[:count], s[:count], t[:count]) for b, s, t, count in found]
 
 
-def at_own_threshold(candidates: Candidates) -> Candidates:
-    """The candidates found at the model's own threshold; they come first, so indices stay valid."""
-    thresholds = candidates.thresholds.tolist()  # Python numbers are faster than short arrays
-    count = sum(one == thresholds[0] for one in thresholds)
+def eligible(candidates: Candidates) -> Candidates:
+    """The candidates that a path may take; they come first, so indices stay valid."""
+    count = candidates.eligible
+    if count is None:
+        thresholds = candidates.thresholds.tolist()  # Python numbers are faster than short arrays
+        count = sum(one == thresholds[0] for one in thresholds)
     return Candidates(candidates.boxes[:count], candidates.scores[:count], candidates.thresholds[:count])
 
 

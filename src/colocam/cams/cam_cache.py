@@ -13,7 +13,7 @@ from colocam.cams.registry import CamSource
 from colocam.data.batches import BatchIndices
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samples import spread_samples
-from colocam.utils.files import atomic_path, write_json
+from colocam.utils.files import write_array, write_json
 from colocam.utils.interrupt import raise_if_stopped
 from colocam.utils.progress import progress
 
@@ -72,10 +72,6 @@ def open_cams(
                 parts.append(min_max(source.maps(frames, classes)).half().cpu().numpy())
                 advance(len(frames))
                 raise_if_stopped("class activation maps")
-        cams = np.concatenate(parts)
-        with atomic_path(path) as temporary, temporary.open("wb") as file:
-            # np.save bypasses Python's file object, so that a full disk can go unnoticed
-            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(cams))
-            file.write(cams.data)
+        write_array(path, np.concatenate(parts))
         write_json(described, key)
     return CamStore(np.load(path, mmap_mode="r"), lengths)

@@ -32,20 +32,26 @@ class CamInputs(NamedTuple):
 
     Attributes:
         frames: (B, 3, H, W) RGB in 0–255.
-        features: the encoder's feature maps [(B, C_i, h_i, w_i)] in float32, finest first.
-        logits: (B, classes) of the classifier.
+        features: the encoder's feature maps [(B, C_i, h_i, w_i)] in float32, finest first. Where the classifier
+            normalises pooled features, the last map A is divided by the norm of its mean, a positive factor of each
+            frame: in any case the head gives A the logit ``w · mean(A) + b``.
         classes: (B,) int64, the class to map in each frame.
         weights: (B, C) the head's row of each frame's class in float32; C is the channels of the last feature map.
-        classifier: in evaluation mode; call it for further passes, ``classifier(frames)`` → logits and features. For
-            gradients, use ``torch.enable_grad()``.
+        classifier: in evaluation mode, for further passes: ``classifier.logits(frames)``; for gradients with respect to
+            feature maps, ``features = classifier.encoder(frames)`` and ``classifier.read(features[-1])`` → logits,
+            within ``torch.enable_grad()``.
     """
 
     frames: Tensor
     features: list[Tensor]
-    logits: Tensor
     classes: Tensor
     weights: Tensor
     classifier: "Classifier"
+
+    @property
+    def logits(self) -> Tensor:
+        """(B, classes) of the classifier; a further pass where it reads the class at another size."""
+        return self.classifier.logits(self.frames, self.features)
 
     @property
     def gradient(self) -> Tensor:
@@ -178,10 +184,11 @@ def extract(name: str, classifier: "Classifier", frames: Tensor, classes: Tensor
     # inference mode would forbid gradients to a CAM that needs some
     with torch.inference_mode(mode=False), torch.no_grad(), _evaluation_mode(classifier):
         frames, classes = (x.clone() if x.is_inference() else x for x in (frames, classes))
-        logits, features = classifier(frames)
+        features = classifier.encoder(frames)
         with torch.autocast(frames.device.type, enabled=False):  # sums over channels lose digits in half precision
             weights = classifier.head.weight[classes].float()
-            seen = CamInputs(frames, [part.float() for part in features], logits, classes, weights, classifier)
+            *finer, last = (part.float() for part in features)
+            seen = CamInputs(frames, [*finer, classifier.scaled(last, last)], classes, weights, classifier)
             maps = entry.maps(seen).detach()
     if maps.dim() != 3 or len(maps) != len(frames):
         raise ColocamError(f"the CAM '{name}' must return ({len(frames)}, h, w) maps, got {tuple(maps.shape)}")

@@ -58,6 +58,9 @@ def localize(
             "--focus/--no-focus", help="Restrict maps to the class of the video; default: as the model was trained."
         ),
     ] = None,
+    chooser: Annotated[
+        str | None, typer.Option(help="Rule that chooses the box among a map's contours; default: that of the model.")
+    ] = None,
     every: Annotated[int, typer.Option(help="Process every N-th frame.")] = 1,
     fps: Annotated[
         float | None, typer.Option(help="Process this many frames per second, those nearest in time.")
@@ -107,5 +110,6 @@ def localize(
         threshold=threshold,
         color_mean=color_mean,
         focus=focus,
+        chooser=chooser,
     ):
         say(f"wrote {' and '.join(str(path) for path in written if path is not None)}")

@@ -41,6 +41,9 @@ def evaluate(
     focus: Annotated[
         bool | None, typer.Option("--focus/--no-focus", help="Focus decoder maps on the tag. Default: as trained.")
     ] = None,
+    chooser: Annotated[
+        str | None, typer.Option(help="Rule that chooses the box among a map's contours. Default: as trained.")
+    ] = None,
     refine: Annotated[
         str | None,
         typer.Option(metavar="SEGMENTER", help="Also evaluate boxes refined by a segmenter, see 'localize --refine'."),
@@ -78,6 +81,7 @@ def evaluate(
                     cams=named,
                     color_mean=mode,
                     focus=focus,
+                    chooser=chooser,
                     device=device,
                     refine=refine,
                 )
@@ -88,7 +92,7 @@ def evaluate(
         from colocam.evaluation.dense import evaluate_dense
         from colocam.report.dense_table import print_dense
 
-        options: dict[str, Any] = {"smooth": smooth, "color_mean": mode, "focus": focus}
+        options: dict[str, Any] = {"smooth": smooth, "color_mean": mode, "focus": focus, "chooser": chooser}
         for segmenter in (None,) if refine is None else (None, refine):
             results = (
                 evaluate_dense(run, dense, split=chosen, device=device, refine=segmenter, **options) for run in runs

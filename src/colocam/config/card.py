@@ -24,6 +24,10 @@ class Card(BaseModel):
             (:mod:`colocam.temporal.presence`); None: not calibrated.
         color_mean: post-processing by colour, ``off``, ``frame`` or ``clip``; τ was chosen on such maps.
         focus: post-processing by the class's CAM (:mod:`colocam.maps.focus`); τ was chosen on such maps.
+        chooser: name in :data:`colocam.boxes.CHOOSERS`.
+        class_size: side in pixels that the class is read at; None: ``size``.
+        map_size: side of the heat maps in pixels; None: ``size``.
+        normalise: the head takes pooled features of Euclidean norm 1.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -39,6 +43,10 @@ class Card(BaseModel):
     presence: tuple[float, float] | None = None
     color_mean: ColorMean = "off"
     focus: bool = False
+    chooser: str = "largest"
+    class_size: int | None = None
+    map_size: int | None = None
+    normalise: bool = False
 
 
 def parse_card(text: str, origin: str, remedy: str = "train again or restore the file") -> Card:

@@ -28,8 +28,10 @@ _PUBLISHED = {
     "seeds": {"region": "mask", "blobs": "all", "foreground": 1, "background": 1},
     "color_mean": "off",
     "focus": False,
+    "chooser": "largest",
+    "threshold": None,
 }
-"""F-CAM and TCAM as published: one seed of each kind per frame, and maps without post-processing."""
+"""F-CAM and TCAM as published: one seed of each kind per frame, maps without post-processing, the largest contour."""
 
 METHODS: dict[str, Method] = {
     "colocam": Method("CoLo-CAM", {}),

@@ -1,7 +1,7 @@
 """Check the names in a configuration against the registries that define them.
 
-A configuration names CAMs and losses, but this package does not depend on theirs, which need torch: a registry is
-imported when a name of it is checked.
+A configuration names CAMs, choosers and losses, but this package does not depend on theirs, some of which need torch: a
+registry is imported when a name of it is checked.
 """
 
 from collections.abc import Collection, Mapping
@@ -9,7 +9,12 @@ from importlib import import_module
 
 from colocam.errors import suggest
 
-HOMES = {"CAMS": "colocam.cams", "LOSSES": "colocam.losses", "METHODS": "colocam.config.methods"}
+HOMES = {
+    "CAMS": "colocam.cams",
+    "CHOOSERS": "colocam.boxes",
+    "LOSSES": "colocam.losses",
+    "METHODS": "colocam.config.methods",
+}
 """Registry → the module that defines it."""
 
 

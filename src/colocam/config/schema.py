@@ -31,6 +31,9 @@ class Frames(Section):
     """Side of the cached frame."""
     crop: Count = 224
     """Side of the random training crop, and of the whole frame at test time."""
+    map_size: Count | None = None
+    """Side of the heat maps, which must divide crop; null: crop. Losses, colours, boxes and the decoder's output have
+    this side; the encoder reads frames of side crop."""
     per_clip: Count | None = None
     """Maximum number of cached frames of a clip, chosen at a regular stride; null: all frames."""
     per_val_clip: Count = 8
@@ -42,7 +45,17 @@ class Frames(Section):
     def _crop_fits(self) -> "Frames":
         if self.crop > self.resize:
             raise ValueError(f"frames.crop ({self.crop}) must not exceed frames.resize ({self.resize})")
+        if self.crop % self.map_side:
+            raise ValueError(
+                f"frames.map_size ({self.map_size}) must divide frames.crop ({self.crop}): "
+                f"choose {self.crop}, {self.crop // 2}, … or null"
+            )
         return self
+
+    @property
+    def map_side(self) -> int:
+        """Side of the heat maps in pixels."""
+        return self.map_size or self.crop
 
 
 class Backbone(Section):
@@ -94,18 +107,33 @@ COLOR_MEANS: tuple[ColorMean, ...] = get_args(ColorMean)
 class ClassifierStage(Optimisation):
     """Stage 1: train the classifier of the tags on single frames."""
 
+    fit: Literal["sgd", "logistic"] = "sgd"
+    """sgd: train all layers, as published; logistic: keep the encoder as loaded, and fit the linear head alone to its
+    pooled features of norm 1 by logistic regression (docs/method/classifier.md). The latter reads size, penalty, views,
+    frames_per_clip and window of this section."""
+    size: Count | None = None
+    """Side in pixels that the class is read at, which must divide frames.crop; null: frames.crop."""
+    penalty: Positive = 1e-4
+    """logistic: λ of the penalty λ/2 ‖W‖² on the head's weights, beside the mean cross-entropy."""
+    views: Count = 4
+    """logistic: images of each frame, the frame itself and random crops with changed colours and blur."""
     epochs: Count = 100
     batch: Count = 32
     lr: Positive = 1e-3
     head_lr_factor: Positive = 10.0
     """Learning rate of the last encoder block and the linear head, relative to the rest."""
     frames_per_clip: Count = 1
-    """Random frames of each clip per epoch."""
+    """sgd: random frames of each clip per epoch; logistic: evenly spaced frames of each clip, at most."""
     window: Fraction = 0.6
     """Central part of the clip that frames are sampled from; the ends of a shot are often blurred or empty."""
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
     jitter: NonNegative = 0.0
     """Random brightness, contrast and saturation by up to this factor."""
+
+    @property
+    def passes(self) -> int:
+        """Epochs after which stage 1 is finished: a logistic regression is one."""
+        return 1 if self.fit == "logistic" else self.epochs
 
 
 class Seeds(Section):
@@ -202,6 +230,16 @@ class LocalizerStage(Optimisation):
     focus: bool = False
     """Post-processing of the trained decoder's maps: weight them by the class's CAM (docs/method/focus.md); not used in
     training."""
+    chooser: str = "largest"
+    """Name in :data:`colocam.boxes.CHOOSERS`: which of a map's contours is the object (docs/method/choosers.md)."""
+    threshold: Fraction | None = None
+    """τ of the boxes relative to each map's maximum, where no boxes of validation videos choose it; null: the mean of
+    the validation maps (docs/method/tags-only.md)."""
+
+    @field_validator("chooser")
+    @classmethod
+    def _chooser_registered(cls, chooser: str) -> str:
+        return require_registered("localizer.chooser", chooser, "CHOOSERS")
 
 
 class ClipModel(Section):
@@ -235,6 +273,15 @@ class Config(Section):
     @classmethod
     def _cam_registered(cls, cam: str) -> str:
         return require_registered("cam", cam, "CAMS")
+
+    @model_validator(mode="after")
+    def _size_divides(self) -> "Config":
+        size, crop = self.classifier.size, self.frames.crop
+        if size is not None and crop % size:
+            raise ValueError(
+                f"classifier.size ({size}) must divide frames.crop ({crop}): choose {crop}, {crop // 2}, … or null"
+            )
+        return self
 
     @model_validator(mode="after")
     def _methods_trainable(self) -> "Config":

@@ -1,4 +1,6 @@
-"""Random crops, flips and colour changes of whole batches, on the batch's device."""
+"""Random crops, flips, colour changes and blur of whole batches, on the batch's device."""
+
+import math
 
 import torch
 import torch.nn.functional as F
@@ -43,3 +45,44 @@ def jitter(frames: Tensor, factors: Tensor) -> Tensor:
     frames = (frames - (mean := frames.mean(dim=(1, 2, 3), keepdim=True))) * contrast + mean
     frames = (frames - (grey := frames.mean(dim=1, keepdim=True))) * saturation + grey
     return frames.clamp(0, 255)
+
+
+def sample_resized_crops(batch: int, area: tuple[float, float], aspect: float, generator: torch.Generator) -> Tensor:
+    """Sample rectangles of a frame: (B, 5) left, top, width and height in 0–1, and 1 for mirrored or −1.
+
+    The share of the frame's area is uniform in ``area``, the logarithm of the aspect ratio in ± ``aspect``; a
+    rectangle that is too long is cut.
+    """
+    least, most = area
+    shares, ratios, *corners = torch.rand((4, batch), generator=generator)
+    shares, ratios = least + (most - least) * shares, torch.exp(aspect * (ratios - 0.5))
+    sides = [(shares.sqrt() * ratios).clamp(max=1), (shares.sqrt() / ratios).clamp(max=1)]
+    starts = [corner * (1 - side) for corner, side in zip(corners, sides, strict=True)]
+    mirrored = 2 * torch.randint(2, (batch,), generator=generator) - 1
+    return torch.stack([*starts, *sides, mirrored], dim=1)
+
+
+def resized_crop(frames: Tensor, crops: Tensor, size: int) -> Tensor:
+    """Cut (B, 3, R, R) frames to the (B, 5) rectangles of :func:`sample_resized_crops`: (B, 3, size, size), 0–255."""
+    left, top, width, height, mirrored = crops.unbind(1)
+    none = torch.zeros_like(left)
+    rows = [-mirrored * width, none, 2 * left + width - 1, none, height, 2 * top + height - 1]
+    grid = F.affine_grid(torch.stack(rows, dim=1).view(-1, 2, 3), [len(frames), 3, size, size], align_corners=False)
+    return F.grid_sample(frames.float(), grid, mode="bilinear", padding_mode="border", align_corners=False)
+
+
+def sample_blurs(batch: int, most: float, generator: torch.Generator) -> Tensor:
+    """Sample (B,) σ of a blur: 0 for half of the frames, uniform up to ``most`` for the others."""
+    return most * (2 * torch.rand(batch, generator=generator) - 1).clamp(min=0)
+
+
+def blur(frames: Tensor, sigmas: Tensor, most: float) -> Tensor:
+    """Blur (B, C, H, W) frames by Gaussians of (B,) σ ≤ ``most``, relative to the side W; edges are mirrored."""
+    batch, channels, height, width = frames.shape
+    radius = min(math.ceil(3 * most * width), min(height, width) - 1)
+    steps = torch.arange(-radius, radius + 1, device=frames.device) / width
+    kernels = torch.exp(-(steps**2) / (2 * sigmas[:, None].clamp(min=1e-6) ** 2))
+    kernels = (kernels / kernels.sum(1, keepdim=True)).repeat_interleave(channels, dim=0)[:, None, None]
+    padded = F.pad(frames, [radius] * 4, mode="reflect").flatten(0, 1)[None]
+    across = F.conv2d(padded, kernels, groups=batch * channels)
+    return F.conv2d(across, kernels.transpose(2, 3), groups=batch * channels).view_as(frames)

@@ -32,6 +32,10 @@ class BatchIndices:
         """Number of sequences."""
         return int(self.sequences[-1]) + 1
 
+    def part(self, rows: slice) -> "BatchIndices":
+        """Some of the frames."""
+        return BatchIndices(self.clips[rows], self.frames[rows], self.sequences[rows])
+
 
 def plan_frames(
     lengths: Sequence[int], *, per_clip: int, batch: int, window: float, seed: int, epoch: int

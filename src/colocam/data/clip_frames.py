@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import cv2
 
 from colocam.types import Clip, Image, VideoFrame
-from colocam.video.images import picture_frames
+from colocam.video.images import image_frames
 from colocam.video.reader import decode
 
 
 def clip_frames(clip: Clip, *, threads: int = 0) -> Iterator[VideoFrame]:
     """Yield the clip's frames in order; ``threads`` as in :func:`decode`."""
     if clip.frames:
-        return picture_frames(clip.frames)
+        return image_frames(clip.frames)
     return decode(clip.path, start=clip.start, end=clip.end, threads=threads)
 
 

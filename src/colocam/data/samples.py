@@ -42,8 +42,7 @@ class Samples:
 
     def read(self, part: slice, size: int, device: torch.device) -> tuple[Tensor, Tensor]:
         """Frames (B, 3, size, size) in 0–255 and classes (B,) of some samples, on the device."""
-        indices = BatchIndices(self.indices.clips[part], self.indices.frames[part], self.indices.sequences[part])
-        frames = read_frames(self.clips, indices).to(device)
+        frames = read_frames(self.clips, self.indices.part(part)).to(device)
         return whole(frames, size), self.classes[part].to(device)
 
     def where(self) -> list[tuple[CachedClip, int]]:
@@ -54,7 +53,7 @@ class Samples:
 
 def spread_samples(clips: Sequence[CachedClip], tags: Sequence[str], per_clip: int) -> Samples:
     """At most ``per_clip`` frames of each clip, evenly spread."""
-    return _samples(clips, tags, [evenly(len(clip), per_clip) for clip in clips])
+    return chosen_samples(clips, tags, [evenly(len(clip), per_clip) for clip in clips])
 
 
 def labelled_samples(
@@ -72,7 +71,7 @@ def labelled_samples(
         wanted = [frame for frame in truth.labelled(name) if truth.boxes(name, frame) or not present]
         labelled = np.flatnonzero(np.isin(clip.index, wanted)).tolist()
         chosen.append([labelled[i] for i in evenly(len(labelled), per_clip or len(labelled))])
-    return _samples(clips, tags, chosen)
+    return chosen_samples(clips, tags, chosen)
 
 
 def scaled_boxes(samples: Samples, truth: Truth, size: int) -> list[Boxes]:
@@ -85,7 +84,8 @@ def scaled_boxes(samples: Samples, truth: Truth, size: int) -> list[Boxes]:
     return scaled
 
 
-def _samples(clips: Sequence[CachedClip], tags: Sequence[str], frames: list[list[int]]) -> Samples:
+def chosen_samples(clips: Sequence[CachedClip], tags: Sequence[str], frames: Sequence[Sequence[int]]) -> Samples:
+    """The frames of each clip whose indices in it are given."""
     sizes = torch.tensor([len(chosen) for chosen in frames], dtype=torch.int64)
     clip = torch.arange(len(clips)).repeat_interleave(sizes)
     classes = torch.tensor([tags.index(one.clip.tag) for one in clips], dtype=torch.int64)[clip]

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes import largest_boxes
 from colocam.data.augment import whole
 from colocam.data.batches import BatchIndices, read_frames
 from colocam.data.samples import Boxes, Samples
 from colocam.metrics import best_overlaps
+from colocam.temporal.shot_boxes import boxes_of_shots
 from colocam.types import Levels
 from colocam.utils.files import atomic_path
 
@@ -55,6 +55,7 @@ def save_cases(
     true_boxes: Sequence[Boxes],
     maps: Mapping[str, Levels],
     thresholds: Mapping[str, float],
+    choosers: Mapping[str, str],
     predicted: Sequence[tuple[str, float]],
     tags: Sequence[str],
     chosen: Sequence[tuple[int, str]] | None = None,
@@ -64,9 +65,10 @@ def save_cases(
     Args:
         path: the .npz file; read it without pickle.
         samples: N evaluated frames.
-        true_boxes: (k, 4) of each frame in model pixels.
+        true_boxes: (k, 4) of each frame in pixels of the maps.
         maps: method → (N, S, S) in 8 bits.
         thresholds: method → τ of the drawn box.
+        choosers: method → name of the rule that chose it.
         predicted: most probable tag of each frame and its probability.
         tags: names of the classes.
         chosen: index and group of the frames; None: by ``choose_cases``.
@@ -74,7 +76,8 @@ def save_cases(
     boxes, found, overlaps = {}, {}, {}
     present = np.array([len(frame) > 0 for frame in true_boxes], dtype=bool)
     for method, levels in maps.items():
-        boxes[method], found[method] = largest_boxes(levels, thresholds[method])
+        clips = samples.indices.clips.numpy()
+        boxes[method], found[method] = boxes_of_shots(levels, thresholds[method], choosers[method], clips)
         overlaps[method] = np.full(len(levels), np.nan)
         right = best_overlaps(boxes[method][present][:, None], [b for b in true_boxes if len(b)])[:, 0]
         overlaps[method][present] = np.where(found[method][present], right, 0.0)

@@ -14,7 +14,7 @@ from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.types import Clip, Split
 from colocam.utils.tables import Row, number, read_rows
-from colocam.video.images import picture_size
+from colocam.video.images import image_size
 from colocam.video.reader import probe
 
 Size = tuple[int, int]
@@ -116,7 +116,7 @@ def _clips_of_rows(table: Path, rows: list[Row], split: Split) -> dict[str, Clip
 
 def _size_of(clip: Clip, frame: int) -> Size | None:
     if clip.frames:
-        return picture_size(clip.frames[frame]) if frame < len(clip.frames) else None
+        return image_size(clip.frames[frame]) if frame < len(clip.frames) else None
     return _video_size(clip.path) if clip.path.is_file() else None
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from colocam.boxes.choosers import CHOOSERS, find_chooser
 from colocam.boxes.tags_only import tags_only_threshold
 from colocam.cams import find_cam
 from colocam.config import ColorMean
@@ -20,11 +22,13 @@ from colocam.evaluation.refined import refined_boxes
 from colocam.evaluation.result import EvaluatedData, Evaluation
 from colocam.maps.mapper import Mapper, cam_mapper, decoder_mapper, map_batches
 from colocam.metrics import CorLoc, Frames, accuracy, best_overlaps, box_hits, corloc, instances_of_maps, top_k
+from colocam.metrics.dense_scores import RIGHT
 from colocam.metrics.hits import PUBLISHED_THRESHOLDS
 from colocam.models.model_file import load_model
 from colocam.run import Run, open_run
 from colocam.segment.open_segmenter import load_segmenter
 from colocam.segment.segmenter import Segmenter
+from colocam.temporal.shot_boxes import boxes_of_shots
 from colocam.types import Levels, Split
 from colocam.utils.files import write_json
 from colocam.utils.progress import progress
@@ -32,7 +36,7 @@ from colocam.utils.progress import progress
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Labelled frames with their true boxes (k, 4) in model pixels; k = 0 where the object is absent."""
+    """Labelled frames with their true boxes (k, 4) in map pixels; k = 0 where the object is absent."""
 
     samples: Samples
     boxes: list[Boxes]
@@ -62,6 +66,7 @@ def evaluate(
     cams: Sequence[str] | None = None,
     color_mean: ColorMean | None = None,
     focus: bool | None = None,
+    chooser: str | None = None,
     device: str | None = None,
     refine: str | Path | None = None,
 ) -> Evaluation:
@@ -77,6 +82,7 @@ def evaluate(
         color_mean: overrides the colour-mean mode of every method; None uses the mode stored in the model card, and
             none for CAMs.
         focus: overrides whether decoder maps are focused on the tag; None uses the setting of the model card.
+        chooser: name in :data:`colocam.boxes.CHOOSERS` for every trained method; None uses that of the model card.
         device: ``cpu`` or ``cuda``; None for the GPU, if there is one.
         refine: a promptable segmenter that also refines the maps of the trained methods, as a result of its own; see
             :func:`colocam.segment.open_segmenter.load_segmenter`.
@@ -86,11 +92,14 @@ def evaluate(
     wanted = list(cams) if cams is not None else [opened.config.cam]
     for name in wanted:
         find_cam(name)
+    if chooser is not None:
+        find_chooser(chooser)
     evaluation_set = open_evaluation_set(opened, Path(boxes), split)
     evaluated = evaluation_set.evaluated
     found = {}
     for name, mapper in methods_of_run(opened, wanted, focus=focus).items():
         asked = mapper if color_mean is None else mapper._replace(color_mean=color_mean)
+        asked = asked if chooser is None or name in wanted else asked._replace(chooser=chooser)
         found[name] = measure(evaluation_set, asked)
     maps = {name: method.maps for name, method in found.items()}
     thresholds = {name: method.threshold for name, method in found.items()}
@@ -115,6 +124,7 @@ def evaluate(
             evaluated.boxes,
             maps,
             thresholds,
+            {name: method.chooser for name, method in found.items()},
             evaluation_set.predicted,
             evaluated.tags,
         )
@@ -160,10 +170,11 @@ def open_evaluation_set(run: Run, boxes: Path, split: Split = "test") -> Evaluat
 
 
 class MethodResult(NamedTuple):
-    """One method on the evaluated frames: 8-bit maps (N, S, S), τ of ``tags-only``, and CorLoc by protocol."""
+    """One method on the evaluated frames: 8-bit maps (N, M, M), τ of ``tags-only``, its chooser, CorLoc by protocol."""
 
     maps: Levels
     threshold: float
+    chooser: str
     corloc: dict[str, CorLoc]
 
 
@@ -171,7 +182,9 @@ def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
     """Evaluate one method under each protocol."""
     run, evaluated, validation = evaluation_set.run, evaluation_set.evaluated, evaluation_set.validation
     maps = maps_of(run, mapper, evaluated.samples)
-    threshold = tags_only_threshold(maps_of(run, mapper, evaluation_set.unlabelled))
+    threshold = mapper.threshold
+    if threshold is None:
+        threshold = tags_only_threshold(maps_of(run, mapper, evaluation_set.unlabelled))
     grid = np.append(PUBLISHED_THRESHOLDS, threshold)
     chosen_on = None
     if validation.present.any():
@@ -184,15 +197,23 @@ def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
         top1=evaluation_set.top1,
         top5=evaluation_set.top5,
         validation=chosen_on,
+        chosen=partial(_hits_of_choice, evaluated, maps, mapper.chooser) if CHOOSERS[mapper.chooser].by_shot else None,
     )
-    return MethodResult(maps, threshold, result)
+    return MethodResult(maps, threshold, mapper.chooser, result)
+
+
+def _hits_of_choice(evaluated: Labelled, maps: Levels, chooser: str, threshold: float) -> npt.NDArray[np.bool_]:
+    """(frames with the object,) whether the box that a chooser takes at τ is right."""
+    boxes, found = boxes_of_shots(maps, threshold, chooser, evaluated.samples.indices.clips.numpy())
+    true = [of_frame for of_frame in evaluated.boxes if len(of_frame)]
+    return found[evaluated.present] & (best_overlaps(boxes[evaluated.present][:, None], true)[:, 0] >= RIGHT)
 
 
 def measure_refined(evaluation_set: EvaluationSet, segmenter: Segmenter, maps: Levels) -> CorLoc:
     """CorLoc of the boxes of a segmenter's masks, for maps (N, S, S); there is no threshold to choose."""
     evaluated, present = evaluation_set.evaluated, evaluation_set.evaluated.present
     boxes = refined_boxes(segmenter, evaluated.samples, maps)[present]
-    hits = best_overlaps(boxes[:, None], [true for true in evaluated.boxes if len(true)]) >= 0.5
+    hits = best_overlaps(boxes[:, None], [true for true in evaluated.boxes if len(true)]) >= RIGHT
     hits &= boxes.any(1, keepdims=True)
     top1, top5 = evaluation_set.top1, evaluation_set.top5
     found = corloc(hits, evaluated.frames, [0.0], tags_only=0.0, top1=top1, top5=top5)
@@ -203,25 +224,31 @@ def labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) 
     """Labelled frames of a split, at most ``per_clip`` of a clip; of validation clips only those with a box."""
     tags = run.catalogue.tags
     samples = labelled_samples(run.clips(split), tags, truth, per_clip, present=split == "val")
-    return Labelled(samples, scaled_boxes(samples, truth, run.config.frames.crop), tags)
+    return Labelled(samples, scaled_boxes(samples, truth, run.config.frames.map_side), tags)
 
 
 def methods_of_run(run: Run, cams: Sequence[str], *, focus: bool | None = None) -> dict[str, Mapper]:
     """The methods of a run by name: CAMs, the source of the seeds first, then the trained methods."""
     own_first = sorted(cams, key=lambda cam: cam != run.config.cam)
     sources = zip(own_first, run.sources(*own_first), strict=True)
-    mappers: dict[str, Mapper] = {cam: cam_mapper(source.maps, run.config.frames.crop) for cam, source in sources}
+    mappers: dict[str, Mapper] = {cam: cam_mapper(source.maps, run.config.frames.map_side) for cam, source in sources}
     for method in reversed(run.config.methods):
         model = load_model(run.model_folder(method))
         focused = model.card.focus if focus is None else focus
-        mappers[method] = decoder_mapper(model.net.to(run.device), model.card.color_mean, focus=focused)
+        mappers[method] = decoder_mapper(
+            model.net.to(run.device),
+            model.card.color_mean,
+            focus=focused,
+            chooser=model.card.chooser,
+            threshold=run.config.stage2(method).threshold,
+        )
     return mappers
 
 
 def maps_of(run: Run, mapper: Mapper, samples: Samples) -> Levels:
     """Maps of a method on all samples, in 8 bits."""
-    size = run.config.frames.crop
-    parts = [np.zeros((0, size, size), np.uint8)]
+    size, side = run.config.frames.crop, run.config.frames.map_side
+    parts = [np.zeros((0, side, side), np.uint8)]
     with progress("maps", len(samples), unit="frames") as advance:
         for levels in map_batches(mapper, samples, size, run.device):
             parts.append(levels)
@@ -235,7 +262,7 @@ def _classify(run: Run, samples: Samples) -> tuple[npt.NDArray[np.float32], list
     classifier, tags = run.classifier(), run.catalogue.tags
     parts, chosen = [], []
     for frames, _ in samples.batches(run.config.frames.crop, run.device):
-        logits = classifier(frames).logits
+        logits = classifier.logits(frames)
         parts.append(logits.float().cpu().numpy())
         best = logits.softmax(1).max(1)
         chosen += [(tags[c], p) for c, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)]

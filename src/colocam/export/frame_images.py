@@ -10,7 +10,7 @@ from colocam.errors import ArgumentError, ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.types import VideoFrame
 from colocam.utils.progress import progress
-from colocam.video.images import is_upright, read_picture
+from colocam.video.images import is_upright, read_image
 from colocam.video.reader import decode
 
 QUALITY = 95
@@ -56,7 +56,7 @@ def _frames(video: LabelledVideo) -> Iterator[VideoFrame]:
         return
     for frame in video.listed.tolist():
         path = video.source.path / video.source.pictures[frame]
-        image = read_picture(path)
+        image = read_image(path)
         if image is None:
             raise ColocamError(f"{path} cannot be read, but {video.name} lists it: name the folder with `videos`")
         yield VideoFrame(frame, 0.0, image)

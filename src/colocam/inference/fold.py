@@ -1,6 +1,7 @@
 """Fold batch norms into convolutions, and the decoder's two output maps into one, for faster inference."""
 
 import copy
+from collections import Counter
 from typing import Any, TypeVar
 
 import torch
@@ -16,8 +17,8 @@ M = TypeVar("M", bound=nn.Module)
 def fold_batch_norms(net: M, frames: Tensor) -> M:
     """A copy of ``net`` in evaluation mode, in which γ (W∗x − μ) / σ + β is one convolution.
 
-    A pass over ``frames`` finds the convolution before each batch norm. A batch norm with another input, or after a
-    convolution that is used twice, is kept.
+    A pass over ``frames`` finds the convolution before each batch norm. A batch norm that also has another input, or
+    whose convolution also has another use, is kept.
     """
     net = copy.deepcopy(net).eval()
     made: dict[int, tuple[str, Tensor]] = {}  # holds the tensors: the id of a freed tensor may be reused
@@ -50,8 +51,8 @@ def fold_batch_norms(net: M, frames: Tensor) -> M:
     net(frames)
     for hook in hooks:
         hook.remove()
-    for convolution, norm in pairs:
-        if calls.count(convolution) == calls.count(norm) == 1:
+    for (convolution, norm), times in Counter(pairs).items():
+        if calls.count(convolution) == calls.count(norm) == times:
             conv, bn = net.get_submodule(convolution), net.get_submodule(norm)
             assert isinstance(conv, nn.Conv2d)
             assert isinstance(bn, nn.BatchNorm2d)

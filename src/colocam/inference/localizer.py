@@ -9,7 +9,9 @@ from typing import Any, Unpack
 import cv2
 import numpy as np
 
+from colocam.boxes.choosers import find_chooser
 from colocam.boxes.extract import mask_of_box, scale_boxes
+from colocam.boxes.instance_boxes import instance_boxes
 from colocam.config.card import Card
 from colocam.errors import ArgumentError, suggest
 from colocam.inference.network import Network
@@ -77,6 +79,8 @@ class Localizer:
             raise ArgumentError("refine", f"chooses masks by the shot: it needs smooth offline, got {asked.smooth}")
         self.color_mean = asked.color_mean or card.color_mean
         self.focus = card.focus if asked.focus is None else asked.focus
+        chooser = find_chooser(asked.chooser or card.chooser)
+        self._boxes_of = instance_boxes if asked.instances else chooser.candidates
         self.threshold = card.threshold if asked.threshold is None else asked.threshold
         self._tag = None if asked.tag is None else card.tags.index(asked.tag)
 
@@ -155,7 +159,7 @@ class Localizer:
             CutFinder(look_ahead.cuts if look_ahead else 0),
             MapSettings(self.color_mean, self.focus, self._tag, len(self.tags)),
         )
-        observed = find_candidates(ahead(mapped, 1, "maps"), self.threshold, instances=self.options.instances)
+        observed = find_candidates(ahead(mapped, 1, "maps"), self.threshold, self._boxes_of)
         if self.segmenter is not None:
             observed = refine_windows(ahead(observed, 1, "boxes"), self.segmenter)
         with closing(ahead(observed, 1, "boxes" if self.segmenter is None else "masks")) as batches:
@@ -197,10 +201,9 @@ class Localizer:
                 mask, box = observation.mask, Box(*extents(observation.mask).tolist())
                 refined = self.segmenter.name if self.segmenter else None
             elif self.options.masks and observation.choice != NONE:
-                found, _, thresholds = observation.candidates
-                mask = mask_of_box(
-                    observation.levels, thresholds[observation.choice], found[observation.choice], (width, height)
-                )
+                threshold = observation.candidates.thresholds[observation.choice]
+                outlined = observation.candidates.boxes[observation.choice]
+                mask = mask_of_box(observation.levels, threshold, outlined, (width, height))
         return Localization(
             frame=frame.index,
             pts=frame.pts,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from colocam.errors import ColocamError
 from colocam.maps.focus import array_classes_of
-from colocam.maps.postprocess import arrays_finish
+from colocam.maps.postprocess import arrays_postprocess
 from colocam.types import Float32Array, Levels
 
 if TYPE_CHECKING:
@@ -107,4 +107,4 @@ def postprocess_arrays(parts: Sequence[NetworkOutput], how: PostProcessing) -> H
     if how.windows is not None:
         classes = array_classes_of(logits, how.windows, how.tag)
         own = activations[np.arange(len(classes)), classes]
-    return HostOutput(logits, arrays_finish(frames, maps, how.colors, own), peaks)
+    return HostOutput(logits, arrays_postprocess(frames, maps, how.colors, own), peaks)

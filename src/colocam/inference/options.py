@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
+from colocam.boxes.choosers import find_chooser
 from colocam.config import COLOR_MEANS, ColorMean
 from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.temporal.smoothing import OFFLINE, ONLINE, LookAhead
@@ -28,6 +29,7 @@ class Options:
         color_mean: ``off``, ``frame`` or ``clip``; None: as the model was trained. ``clip`` shares colours within a
             window (:mod:`colocam.temporal.cuts`); this needs look-ahead, so ``smooth`` other than ``offline`` makes it
             ``frame``.
+        chooser: name in :data:`colocam.boxes.CHOOSERS`, which contour of a map is the object; None: that of the model.
         focus: restrict maps to the class ``tag``, or to the class found in the window; None: as the model was trained.
     """
 
@@ -40,6 +42,7 @@ class Options:
     instances: bool = False
     color_mean: ColorMean | None = None
     focus: bool | None = None
+    chooser: str | None = None
 
     def __post_init__(self) -> None:
         if self.batch is not None and self.batch < 1:
@@ -50,6 +53,8 @@ class Options:
             raise ArgumentError("threshold", f"must be in 0–1, got {self.threshold}")
         if self.smooth not in LOOK_AHEAD:
             raise ArgumentError("smooth", f"{self.smooth}{suggest(self.smooth, get_args(Smooth))}")
+        if self.chooser is not None:
+            find_chooser(self.chooser)
         if self.color_mean is not None and self.color_mean not in COLOR_MEANS:
             raise ArgumentError("color_mean", f"{self.color_mean}{suggest(self.color_mean, COLOR_MEANS)}")
 

@@ -14,9 +14,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.candidates import candidate_boxes
+from colocam.boxes.candidates import Candidates
 from colocam.boxes.extract import scale_boxes
-from colocam.boxes.instance_boxes import instance_boxes
 from colocam.boxes.quantize import to_8bit
 from colocam.config import ColorMean
 from colocam.inference.network import HostOutput, Network, NetworkOutput, PostProcessing, checked, postprocess_arrays
@@ -190,10 +189,11 @@ def postprocess(parts: list[NetworkOutput], how: PostProcessing) -> Callable[[],
 
 
 def find_candidates(
-    mapped: Generator[MappedFrames, None, None], threshold: float, *, instances: bool
+    mapped: Generator[MappedFrames, None, None],
+    threshold: float,
+    boxes_of: Callable[[Levels, float], list[Candidates]],
 ) -> Iterator[list[FrameObservation]]:
     """Stage 4: the candidate boxes of each frame, and all that :mod:`colocam.temporal` reads."""
-    boxes_of = instance_boxes if instances else candidate_boxes
 
     def observe(some: MappedFrames, output: HostOutput, part: list[int]) -> list[FrameObservation]:
         own = slice(part[0], part[-1] + 1)

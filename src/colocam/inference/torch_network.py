@@ -14,7 +14,7 @@ from colocam.config.card import Card
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
 from colocam.inference.network import HostOutput, NetworkOutput, PostProcessing, completed
 from colocam.maps.focus import classes_of, of_classes
-from colocam.maps.postprocess import finish
+from colocam.maps.postprocess import postprocess
 from colocam.models import LocalizerNet
 from colocam.models.model_file import load_model
 from colocam.types import Levels
@@ -22,12 +22,17 @@ from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.device import choose_device
 
 ROWS = {"cpu": 32, "cuda": 128}
-"""Frames of one pass; on a CPU 16 take up to 9 % longer per frame than 32, 8 take 17 % longer."""
+"""Frames of one pass, of up to 224²; on a CPU 16 take up to 9 % longer per frame than 32, 8 take 17 % longer."""
 SIDE_BY_SIDE = 2
 """Passes that a CPU computes at the same time, each with its share of the threads: threads that share one pass wait for
 each other after every layer."""
 
 Outputs = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+def rows_of(device: torch.device, size: int) -> int:
+    """Frames of one pass that suit a device: of larger frames fewer, so that a pass takes no more memory."""
+    return max(1, ROWS[device.type] * 224**2 // max(size, 224) ** 2)
 
 
 class TorchNetwork:
@@ -45,7 +50,7 @@ class TorchNetwork:
     def __init__(self, net: LocalizerNet, device: torch.device, *, size: int) -> None:
         """``net`` is copied; ``size`` is the S of its frames."""
         self.device = device
-        self.rows = ROWS[device.type]
+        self.rows = rows_of(device, size)
         home = next(net.parameters()).device
         self.net = fold_batch_norms(net, torch.zeros(1, 3, size, size, dtype=torch.uint8, device=home))
         fold_two_maps(self.net)
@@ -106,7 +111,7 @@ def postprocess_tensors(parts: Sequence[NetworkOutput], how: PostProcessing) -> 
             windows = torch.from_numpy(how.windows)
             own = of_classes(activations, classes_of(logits, windows, how.tag))
         levels = maps.dtype == torch.uint8
-        finished = finish(frames, maps.float() / 255 if levels else maps, colors, own)
+        finished = postprocess(frames, maps.float() / 255 if levels else maps, colors, own)
         maps = to_8bit(finished) if levels else finished
     return _download(logits, maps, peaks)
 

@@ -14,7 +14,7 @@ from colocam.cams import full_size
 from colocam.config import ColorMean
 from colocam.data.samples import Samples
 from colocam.maps.focus import of_classes
-from colocam.maps.postprocess import finish
+from colocam.maps.postprocess import postprocess
 from colocam.models import LocalizerNet, foreground
 from colocam.temporal.cuts import colour_histograms, find_cuts, window_starts
 from colocam.temporal.smoothing import OFFLINE
@@ -28,28 +28,39 @@ class Mapper(NamedTuple):
     """Computes the maps of a method.
 
     Attributes:
-        draw: frames (B, 3, S, S) in 0–255, classes (B,) → maps (B, S, S) in 0–1, and LayerCAMs of these classes
+        draw: frames (B, 3, S, S) in 0–255, classes (B,) → maps (B, M, M) in 0–1, and LayerCAMs of these classes
             (B, h, w) to focus them by, or None.
         color_mean: which frames complete each other's maps by colour; ``clip`` means a window.
+        chooser: name in ``CHOOSERS`` of the rule that reads boxes off these maps.
+        threshold: τ where no boxes choose it; None: the mean of the validation maps.
     """
 
     draw: Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]
     color_mean: ColorMean = "off"
+    chooser: str = "largest"
+    threshold: float | None = None
 
 
 def cam_mapper(maps: Callable[[Tensor, Tensor], Tensor], size: int) -> Mapper:
-    """Class activation maps (B, h, w) at full size."""
+    """Class activation maps (B, h, w), resized to ``size``."""
     return Mapper(lambda frames, classes: (full_size(maps(frames, classes), size), None))
 
 
-def decoder_mapper(net: LocalizerNet, color_mean: ColorMean, *, focus: bool) -> Mapper:
-    """The foreground of a decoder, focused on the class if asked."""
+def decoder_mapper(
+    net: LocalizerNet,
+    color_mean: ColorMean,
+    *,
+    focus: bool,
+    chooser: str = "largest",
+    threshold: float | None = None,
+) -> Mapper:
+    """The foreground of a decoder, focused on the class if asked; see :class:`Mapper`."""
 
     def draw(frames: Tensor, classes: Tensor) -> tuple[Tensor, Tensor | None]:
-        seen = net(frames)
-        return foreground(seen.map_logits), of_classes(seen.activations, classes) if focus else None
+        map_logits, activations = net.maps(frames)
+        return foreground(map_logits), of_classes(activations, classes) if focus else None
 
-    return Mapper(draw, color_mean)
+    return Mapper(draw, color_mean, chooser, threshold)
 
 
 @torch.inference_mode()
@@ -59,7 +70,7 @@ def map_batches(mapper: Mapper, samples: Samples, size: int, device: torch.devic
         frames, classes = samples.read(part, size, device)
         maps, activations = mapper.draw(frames, classes)
         sequences = {"off": None, "frame": torch.arange(len(maps)), "clip": windows}[mapper.color_mean]
-        yield to_8bit(finish(frames, maps, sequences, activations)).cpu().numpy()
+        yield to_8bit(postprocess(frames, maps, sequences, activations)).cpu().numpy()
 
 
 def _batches(samples: Samples, *, windows: bool) -> Iterator[tuple[slice, Tensor]]:

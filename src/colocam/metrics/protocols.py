@@ -11,7 +11,7 @@ Intervals hold τ fixed: they describe how the number varies with other test vid
 of the threshold varies.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,7 @@ def corloc(
     top1: Hits | None = None,
     top5: Hits | None = None,
     validation: tuple[Hits, Frames] | None = None,
+    chosen: Callable[[float], Hits] | None = None,
     seed: int = 0,
 ) -> dict[str, CorLoc]:
     """CorLoc of one method under each protocol.
@@ -54,6 +55,9 @@ def corloc(
         top1: (N,) whether the class is right; None where it is not known.
         top5: (N,) whether the class is among the five most probable.
         validation: hits (M, T) on the same grid and frames of the validation split, where it has boxes.
+        chosen: τ → (N,) whether the box that the method's chooser takes is right, for ``tags-only`` and
+            ``validation``, which give what a user gets; None: ``hits``. The oracles always read ``hits``, the rule of
+            the published figures.
         seed: of the bootstrap.
 
     Returns:
@@ -65,17 +69,19 @@ def corloc(
     present = ~np.isnan(means[:, 0])
     per_class = np.zeros(len(frames.names), np.int64)
     per_class[present] = [_best(of_class, grid) for of_class in means[present]]
-    chosen = {
+    at_protocol = {
         "tags-only": np.full_like(per_class, np.argmin(abs(grid - tags_only))),
         "oracle-global": np.full_like(per_class, _best(hits.mean(0), grid)),
         "oracle-per-class": per_class,
     }
     if validation is not None:
-        chosen["validation"] = np.full_like(per_class, np.argmin(abs(grid - best_threshold(*validation, grid))))
+        at_protocol["validation"] = np.full_like(per_class, np.argmin(abs(grid - best_threshold(*validation, grid))))
     results = {}
-    for protocol in (name for name in PROTOCOLS if name in chosen):
-        at = chosen[protocol]
+    for protocol in (name for name in PROTOCOLS if name in at_protocol):
+        at = at_protocol[protocol]
         right = hits[np.arange(len(hits)), at[frames.tags]]
+        if chosen is not None and not protocol.startswith("oracle"):
+            right = chosen(float(grid[at[0]]))
         average = _average(right, frames, seed)
         results[protocol] = CorLoc(
             average=average.average,

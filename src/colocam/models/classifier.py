@@ -2,10 +2,17 @@
 
 from typing import NamedTuple
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from colocam.config import Backbone
+from colocam.config import Backbone, Config
 from colocam.models.encoder import Encoder
+
+
+def at_side(images: Tensor, side: int) -> Tensor:
+    """Average (B, C, H, H) float images down to (B, C, side, side): means over squares of pixels; side divides H."""
+    return images if images.shape[-1] == side else F.avg_pool2d(images, images.shape[-1] // side)
 
 
 class Classification(NamedTuple):
@@ -13,7 +20,7 @@ class Classification(NamedTuple):
 
     Attributes:
         logits: (B, K).
-        features: the encoder's feature maps [(B, C_i, h_i, w_i)], finest first.
+        features: the encoder's feature maps [(B, C_i, h_i, w_i)] of the whole frames, finest first.
     """
 
     logits: Tensor
@@ -21,14 +28,67 @@ class Classification(NamedTuple):
 
 
 class Classifier(nn.Module):
-    """Frames → logits of the tags, and the encoder's features."""
+    """Frames → logits of the tags, and the encoder's features.
 
-    def __init__(self, backbone: Backbone, classes: int) -> None:
+    What an object is and where it is need not be read at one size: a pretrained network knows classes best at the size
+    it was trained on, and larger frames give finer maps. The logits come from the frames averaged down to
+    ``size`` × ``size``, the features from the frames as they are.
+
+    Args:
+        backbone: the encoder.
+        classes: K.
+        size: side in pixels that the class is read at; it divides the side of the frames. None: that of the frames.
+        normalise: divide the pooled features by their Euclidean norm.
+    """
+
+    def __init__(self, backbone: Backbone, classes: int, *, size: int | None = None, normalise: bool = False) -> None:
         super().__init__()
         self.encoder = Encoder(backbone)
         self.head = nn.Linear(self.encoder.channels[-1], classes)
+        self.size, self.normalise = size, normalise
 
     def forward(self, frames: Tensor) -> Classification:
         """(B, 3, H, W) RGB in 0–255 → logits (B, K) and features."""
         features = self.encoder(frames)
-        return Classification(self.head(features[-1].mean(dim=(2, 3))), features)
+        return Classification(self.logits(frames, features), features)
+
+    def logits(self, frames: Tensor, features: list[Tensor] | None = None) -> Tensor:
+        """(B, K) of (B, 3, H, W) frames; their ``features`` save a pass where the class is read at their size."""
+        small = self.class_frames(frames)
+        if features is None or small is not frames:
+            features = self.encoder(small)
+        return self.read(features[-1])
+
+    def read(self, last: Tensor) -> Tensor:
+        """Logits (B, K) of a last feature map (B, C, h, w) of any size."""
+        logits: Tensor = self.head(self.pooled(last))
+        return logits
+
+    def class_frames(self, frames: Tensor) -> Tensor:
+        """The frames at the size that the class is read at: means over squares of pixels."""
+        if self.size is None or frames.shape[-1] == self.size:
+            return frames
+        # in float32 also where the weights are bfloat16, which has eight bits: a mean of pixels needs more
+        floats = frames if frames.is_floating_point() else frames.float()
+        return at_side(floats, self.size)
+
+    def pooled(self, last: Tensor) -> Tensor:
+        """The input of the head, (B, C), from the last feature map (B, C, h, w)."""
+        mean = last.mean(dim=(2, 3))
+        return F.normalize(mean, dim=1) if self.normalise else mean
+
+    def scaled(self, values: Tensor, last: Tensor) -> Tensor:
+        """``values`` (B, …) divided by the norm of each frame's pooled features, where the head takes these so.
+
+        For the last feature map itself, A = ``scaled(last, last)``, the head's logits are ``W mean(A) + b``.
+        """
+        if not self.normalise:
+            return values
+        norms: Tensor = torch.linalg.vector_norm(last.mean(dim=(2, 3)), dim=1).clamp(min=1e-12)
+        return values / norms.view(-1, *[1] * (values.dim() - 1))
+
+
+def make_classifier(config: Config, backbone: Backbone, classes: int) -> Classifier:
+    """The classifier of a configuration; ``backbone`` is ``config.backbone``, or the same without initial weights."""
+    settings = config.classifier
+    return Classifier(backbone, classes, size=settings.size, normalise=settings.fit == "logistic")

@@ -1,4 +1,4 @@
-"""The decoder f: feature maps → logits of background and foreground at the frame's resolution."""
+"""The decoder f: feature maps → logits of background and foreground at the resolution of the maps."""
 
 from itertools import pairwise
 

@@ -16,9 +16,10 @@ class MapsAndLogits(NamedTuple):
 
     Attributes:
         class_logits: (B, K).
-        map_logits: (B, 2, H, W) of background and foreground, at the frame's resolution.
+        map_logits: (B, 2, M, M) of background and foreground; M is the side of the maps.
         peaks: (B, K), the maximum of each class's CAM, for presence.
-        activations: (B, K, h, w), LayerCAM of each class at the resolution of the features, times h·w, for focus.
+        activations: (B, K, h, w), LayerCAM of each class at the resolution of the features, up to a positive factor
+            of each frame, for focus.
     """
 
     class_logits: Tensor
@@ -28,10 +29,17 @@ class MapsAndLogits(NamedTuple):
 
 
 class LocalizerNet(nn.Module):
-    """Frames → class logits and map logits in one pass; only the decoder is trained."""
+    """Frames → class logits and map logits in one pass; only the decoder is trained.
 
-    def __init__(self, classifier: Classifier, channels: tuple[int, ...]) -> None:
+    Args:
+        classifier: g, with the encoder.
+        channels: of the decoder's blocks, deepest first.
+        map_size: side of the maps in pixels; it divides the side of the frames. None: that of the frames.
+    """
+
+    def __init__(self, classifier: Classifier, channels: tuple[int, ...], *, map_size: int | None = None) -> None:
         super().__init__()
+        self.map_size = map_size
         self.classifier = classifier.requires_grad_(requires_grad=False).eval()
         self.decoder = make_decoder(classifier.encoder, channels)
 
@@ -46,8 +54,22 @@ class LocalizerNet(nn.Module):
         with torch.no_grad():
             logits, features = self.classifier(frames)
             last, every_class = features[-1], self.classifier.head.weight[None]
-            peaks, activations = cam(last, every_class).amax(dim=(2, 3)), layercam(last, every_class)
-        return MapsAndLogits(logits, self.decoder(frames, features), peaks, activations)
+            peaks = self.classifier.scaled(cam(last, every_class).amax(dim=(2, 3)), last)
+            activations = layercam(last, every_class)
+        return MapsAndLogits(logits, self.decode(frames, features), peaks, activations)
+
+    def decode(self, frames: Tensor, features: list[Tensor]) -> Tensor:
+        """Map logits (B, 2, M, M) of frames (B, 3, H, W), of which only the size is read, and their features."""
+        step = 1 if self.map_size is None else frames.shape[-1] // self.map_size
+        map_logits: Tensor = self.decoder(frames[:, :, ::step, ::step], features)
+        return map_logits
+
+    def maps(self, frames: Tensor) -> tuple[Tensor, Tensor]:
+        """Map logits and activations alone, which saves the pass that reads the class at another size."""
+        with torch.no_grad():
+            features = self.classifier.encoder(frames)
+            activations = layercam(features[-1], self.classifier.head.weight[None])
+        return self.decode(frames, features), activations
 
 
 def check_frames(net: Classifier | LocalizerNet, side: int) -> None:
@@ -57,12 +79,12 @@ def check_frames(net: Classifier | LocalizerNet, side: int) -> None:
         with torch.inference_mode():
             net.eval()(torch.zeros(1, 3, side, side))
     except (AssertionError, RuntimeError, ValueError) as error:
-        name = classifier.encoder.backbone.name
+        name, also = classifier.encoder.backbone.name, "" if classifier.size is None else ", classifier.size"
         raise ColocamError(
-            f"'{name}' cannot take frames of {side}×{side} pixels (frames.crop): {first_line(error)}"
+            f"'{name}' cannot take frames of {side}×{side} pixels (frames.crop{also}): {first_line(error)}"
         ) from error
 
 
 def foreground(map_logits: Tensor) -> Tensor:
-    """(B, 2, H, W) logits → (B, H, W) foreground probability S¹: a softmax of two is a sigmoid of the difference."""
+    """(B, 2, M, M) logits → (B, M, M) foreground probability S¹: a softmax of two is a sigmoid of the difference."""
     return torch.sigmoid(map_logits[:, 1].float() - map_logits[:, 0].float())

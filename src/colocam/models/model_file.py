@@ -49,7 +49,8 @@ def load_model(folder: Path) -> Model:
         text = ""
     card = parse_card(text, str(path))
     backbone = card.backbone.model_copy(update={"pretrained": False, "weights": None})
-    net = LocalizerNet(Classifier(backbone, len(card.tags)), card.decoder)
+    classifier = Classifier(backbone, len(card.tags), size=card.class_size, normalise=card.normalise)
+    net = LocalizerNet(classifier, card.decoder, map_size=card.map_size)
     weights = folder / "model.safetensors"
     try:
         net.load_state_dict(load_file(weights))

@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 
 from colocam.drawing.overlay import draw_localization
-from colocam.report.gallery import EDGE, Case, Picture, address, box_of_row, enlarge, read_pictures
+from colocam.report.gallery import EDGE, Case, CaseImage, address, box_of_row, enlarge, read_images
 
 QUALITY = 80
 
 
 def doubtful(path: Path) -> list[Case]:
     """Draw the frames stored in ``path``, in their order."""
-    arrays, meta = read_pictures(path, "run 'colocam review' again")
+    arrays, meta = read_images(path, "run 'colocam review' again")
     cases = []
     for i, told in enumerate(meta):
         image, scale = enlarge(arrays["images"][i], EDGE)
@@ -21,10 +21,10 @@ def doubtful(path: Path) -> list[Case]:
         where = f"frame {told['frame']} of {told['clip']}"
         drawn = address(draw_localization(image, heat, box), QUALITY)
         doubt = f"doubt {float(told['doubt']):.2f}: {told['reason']}"
-        pictures = (
-            Picture("Frame", address(image, QUALITY), where),
-            Picture("Map and box", drawn, f"{where}: {doubt}", doubt, right=False),
+        images = (
+            CaseImage("Frame", address(image, QUALITY), where),
+            CaseImage("Map and box", drawn, f"{where}: {doubt}", doubt, right=False),
         )
         probability, predicted = float(told["probability"]), str(told["predicted"])
-        cases.append(Case(str(told["tag"]), str(told["clip"]), int(told["frame"]), predicted, probability, pictures))
+        cases.append(Case(str(told["tag"]), str(told["clip"]), int(told["frame"]), predicted, probability, images))
     return cases

@@ -35,7 +35,7 @@ _GROUPS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class CaseImage:
     """One image: title, address (data:…), description, and the verdict below it."""
 
     title: str
@@ -54,7 +54,7 @@ class Case:
     frame: int
     predicted: str
     probability: float | None
-    pictures: tuple[Picture, ...]
+    images: tuple[CaseImage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Group:
 
 def gallery(path: Path) -> list[Group]:
     """Draw the cases stored in ``path`` (cases.npz), smaller and more compressed where they would exceed ``BUDGET``."""
-    arrays, meta = read_pictures(path)
+    arrays, meta = read_images(path)
     methods = ordered_methods([name.removeprefix("heatmaps__") for name in arrays if name.startswith("heatmaps__")])
     order = [*_GROUPS, *sorted({str(entry["group"]) for entry in meta} - _GROUPS.keys())]
     for edge, quality in ((EDGE, 88), (EDGE, 75), (EDGE * 3 // 4, 70), (EDGE // 2, 60), (EDGE // 4, 50)):
@@ -89,10 +89,10 @@ def gallery(path: Path) -> list[Group]:
 
 
 def _bytes(groups: Sequence[Group]) -> int:
-    return sum(len(picture.address) for group in groups for case in group.cases for picture in case.pictures)
+    return sum(len(image.address) for group in groups for case in group.cases for image in case.images)
 
 
-def read_pictures(
+def read_images(
     path: Path, remedy: str = "evaluate the run again"
 ) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, Any]]]:
     """Arrays of an .npz file, all of one length, and the entry of its ``meta`` for each row."""
@@ -116,8 +116,8 @@ def _case(
     tag = str(meta["tag"])
     where = f"frame {meta['frame']} of {meta['clip']}"
     seen = "with the true box in green" if truth else "without the object"
-    pictures = [
-        Picture("Frame", address(draw_localization(image, truth=truth), quality), f"{tag}: {where}, {seen}", tag)
+    images = [
+        CaseImage("Frame", address(draw_localization(image, truth=truth), quality), f"{tag}: {where}, {seen}", tag)
     ]
     for method in methods:
         box = box_of_row(arrays[f"boxes__{method}"], scale)
@@ -125,7 +125,7 @@ def _case(
         verdict, right = _verdict(box, float(arrays[f"iou__{method}"]), empty=not truth)
         drawn = address(draw_localization(image, heatmap, box, truth=truth), quality)
         title = method_title(method)
-        pictures.append(Picture(title, drawn, f"{title} on {where}: {verdict}", verdict, right))
+        images.append(CaseImage(title, drawn, f"{title} on {where}: {verdict}", verdict, right))
     probability = meta.get("probability")
     return Case(
         tag=tag,
@@ -133,7 +133,7 @@ def _case(
         frame=int(meta["frame"]),
         predicted=str(meta["predicted"]),
         probability=None if probability is None else float(probability),
-        pictures=tuple(pictures),
+        images=tuple(images),
     )
 
 

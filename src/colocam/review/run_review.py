@@ -17,7 +17,7 @@ from colocam.utils.files import atomic_path
 from colocam.utils.progress import progress
 from colocam.video.reader import VideoFrame
 
-PICTURES = 12
+MOST_IMAGES = 12
 """Number of frames in the report."""
 NO_BOX = (np.nan,) * 4
 
@@ -48,7 +48,7 @@ def review_run(
     ranked = rank(Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True))), share, apart)
     queue = run.folder / "review.csv" if out is None else Path(out)
     write_queue(queue, [clip.clip.name for clip in clips], ranked)
-    _save(run.folder / "review.npz", localizer, clips, ranked[:PICTURES])
+    _save(run.folder / "review.npz", localizer, clips, ranked[:MOST_IMAGES])
     return queue
 
 

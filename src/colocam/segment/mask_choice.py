@@ -1,8 +1,7 @@
 """Which of a frame's masks is the object: the one that agrees with the heat map and with its neighbours in the shot.
 
-The score of a mask is (soft IoU + w · quality) · stability. The soft IoU of mask m with map s is
-Σ m·t / (Σ m + Σ t − Σ m·t), where t rises from 0 to 1 while s rises from a to b. The quality is what the segmenter
-expects. The stability is low for ragged masks of a background (:mod:`colocam.segment.refine_settings` has w, a and b).
+The soft IoU of a mask m with the map s is Σ m·t / (Σ m + Σ t − Σ m·t), where t rises from 0 to 1 while s rises from a
+to b; :func:`colocam.segment.refine.mask_scores` makes a score of it.
 Over the frames of a shot the path x_1 … x_T takes one mask of each frame and maximises
 
     Σ_t score(x_t) − jump Σ_t (1 − IoU(x_t, x_{t+1})), with the IoU of the masks' boxes.
@@ -41,12 +40,6 @@ def stability(logits: Array) -> Float64Array:
     """(B, n) IoU of the masks of logits (B, n, h, w) at two thresholds, 1 and −1, as SAM defines it; 0 if empty."""
     small, large = (to_host((logits > limit).sum((-2, -1))).astype(np.float64) for limit in (1, -1))
     return small / np.maximum(large, 1)
-
-
-def mask_scores(overlaps: Float64Array, quality: Float64Array, stable: Float64Array, weight: float) -> Float64Array:
-    """Scores (B, n) of masks, see above; ``weight`` is w. A mask that does not overlap the map has the score 0."""
-    scores: Float64Array = np.where(overlaps > 0, (overlaps + weight * quality.clip(0, 1)) * stable, 0)
-    return scores
 
 
 def extents(masks: Array) -> Float64Array:

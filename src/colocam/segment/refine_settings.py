@@ -10,14 +10,18 @@ class RefineSettings(NamedTuple):
         thresholds: τ of the boxes that are prompts, relative to the maximum of the map.
         fade: foreground probabilities below which a pixel does not count in the comparison with masks, and from which
             it counts fully.
-        quality: weight of the segmenter's own expectation of a mask's quality beside the soft IoU with the map.
+        quality: exponent of the segmenter's own expectation of a mask's quality, a factor of the soft IoU.
+        stability: exponent of a mask's stability, a factor of its score.
+        agreement: weight of the agreement with the other masks of the frame.
         jump: cost of a change to a box without overlap from one frame to the next, in units of the score.
     """
 
     thresholds: tuple[float, ...] = (0.06, 0.117, 0.2, 0.3, 0.45)
     fade: tuple[float, float] = (0.0, 0.5)
-    quality: float = 0.2
-    jump: float = 0.25
+    quality: float = 2.0
+    stability: float = 1.0
+    agreement: float = 2.0
+    jump: float = 0.1
 
 
 SETTINGS = RefineSettings()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.candidates import Candidates, at_own_threshold, explained
+from colocam.boxes.candidates import Candidates, eligible, explained
 from colocam.boxes.iou import pair_iou
 from colocam.temporal.path import NONE, BestPath, smooth_box
 from colocam.temporal.presence import Calibration, Presence
@@ -91,7 +91,7 @@ class FrameObservation:
     def choices(self) -> Candidates:
         """The boxes that the path may choose from: the refined one, or those found at the model's own threshold."""
         if self.refined is None:
-            return at_own_threshold(self.candidates)
+            return eligible(self.candidates)
         scores = explained(self.levels, float(self.candidates.thresholds[0]), self.refined[None])
         return Candidates(self.refined[None], scores, self.candidates.thresholds[:1])
 

@@ -24,7 +24,7 @@ def take_over(run: Run, other: Path) -> None:
         return
     donor = open_run(other)
     saved = load_checkpoint(other / "classifier", "last")
-    if saved is None or saved[1]["epoch"] < donor.config.classifier.epochs:
+    if saved is None or saved[1]["epoch"] < donor.config.classifier.passes:
         raise ColocamError(f"{other} has no finished classifier: finish 'colocam train' there first")
     if (changed := config_difference(donor.config.stage1(), run.config.stage1())) is not None:
         raise ColocamError(

@@ -1,6 +1,7 @@
 """Stage 1: train the classifier g on single frames, min −log Pr(y | X)."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -10,11 +11,31 @@ from colocam.config import Config
 from colocam.data.augment import crop, jitter, sample_crops, sample_jitter
 from colocam.data.batches import BatchIndices, plan_frames, read_frames
 from colocam.data.cache_entry import CachedClip
-from colocam.models import Classifier
-from colocam.training.loop import Task, Validation
+from colocam.models import make_classifier
+from colocam.training.frozen_encoder import fit_frozen
+from colocam.training.journal import Journal
+from colocam.training.loop import Task, Validation, fit
 from colocam.training.validation import Validator
 from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
+
+
+def train_classifier(
+    config: Config,
+    clips: Sequence[CachedClip],
+    tags: Sequence[str],
+    validator: Validator,
+    folder: Path,
+    journal: Journal,
+) -> None:
+    """Train the classifier in the way of ``config.classifier.fit``, or continue; a finished one is left as it is.
+
+    Writes the checkpoints ``folder/last`` and ``folder/best``, and with SGD and boxes ``folder/cam``.
+    """
+    if config.classifier.fit == "logistic":
+        fit_frozen(config, clips, tags, validator, folder, journal)
+    else:
+        fit(classifier_task(config, clips, tags, validator), folder, journal)
 
 
 def classifier_task(config: Config, clips: Sequence[CachedClip], tags: Sequence[str], validator: Validator) -> Task:
@@ -22,7 +43,7 @@ def classifier_task(config: Config, clips: Sequence[CachedClip], tags: Sequence[
     settings, device = config.classifier, validator.device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        classifier = Classifier(config.backbone, len(tags)).to(device)
+        classifier = make_classifier(config, config.backbone, len(tags)).to(device)
     classes = torch.tensor([tags.index(clip.clip.tag) for clip in clips])
 
     def plan(epoch: int) -> list[BatchIndices]:
@@ -47,7 +68,7 @@ def classifier_task(config: Config, clips: Sequence[CachedClip], tags: Sequence[
     def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:  # noqa: ARG001 - the loop's
         frames = jitter(crop(loaded["frames"], loaded["crops"], config.frames.crop), loaded["jitter"])
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            logits = classifier(frames).logits.float()
+            logits = classifier.logits(frames).float()
         loss = F.cross_entropy(logits, loaded["classes"], label_smoothing=settings.label_smoothing)
         return {"cross_entropy": loss}
 

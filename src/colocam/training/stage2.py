@@ -18,6 +18,7 @@ from colocam.errors import ColocamError
 from colocam.losses import LOSSES, StepTensors, Term
 from colocam.maps.mapper import decoder_mapper
 from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.models.classifier import at_side
 from colocam.training.loop import Task, Validation
 from colocam.training.seeds import sample_seeds, seed_noise
 from colocam.training.validation import Validator
@@ -62,8 +63,8 @@ def localizer_task(
     settings, device = config.stage2(method), validator.device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        net = LocalizerNet(classifier, settings.decoder).to(device)
-    resize, size = config.frames.resize, config.frames.crop
+        net = LocalizerNet(classifier, settings.decoder, map_size=config.frames.map_size).to(device)
+    resize, size, side = config.frames.resize, config.frames.crop, config.frames.map_side
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     kept = kept_clips([clip.clip.tag for clip in clips], settings.leave_out, settings.leave_out_draw)
     summands = loss_terms(settings.losses, added)
@@ -94,18 +95,21 @@ def localizer_task(
         }
 
     def prepare(loaded: Tensors) -> tuple[Tensor, ...]:
-        """Cropped frames, seeds and encoder features: what needs no gradient, for each frame by itself."""
+        """Frames and seeds at the size of the maps, and encoder features of the cropped frames.
+
+        All of it needs no gradient and is computed for each frame by itself.
+        """
         frames = crop(loaded["frames"], loaded["crops"], size).float()
         full = F.interpolate(loaded["cams"][:, None], size=resize, mode="bilinear", align_corners=False)
-        cropped = crop(full, loaded["crops"], size)[:, 0]
+        cropped = at_side(crop(full, loaded["crops"], size), side)[:, 0]
         labels = sample_seeds(cropped, settings.seeds, loaded["foreground"], loaded["background"])
         with half():
-            return frames, labels, *classifier.encoder(frames)
+            return at_side(frames, side), labels, *classifier.encoder(frames)
 
     prepared = Recorded(prepare, max(settings.batch // settings.frames, 1) * settings.frames, device)
 
     def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
-        noise = seed_noise((len(indices.clips), size, size), generator(config.seed, "seeds", step, device=device))
+        noise = seed_noise((len(indices.clips), side, side), generator(config.seed, "seeds", step, device=device))
         frames, labels, *features = prepared(loaded | {"foreground": noise[0], "background": noise[1]})
         with half():
             logits = net.decoder(frames, features).float()
@@ -113,7 +117,14 @@ def localizer_task(
         return {term.name: term.weight * _scalar(term, tensors) for term in summands}
 
     def validate(epoch: int) -> Validation:
-        return validator.localizer(decoder_mapper(net, settings.color_mean, focus=settings.focus), epoch)
+        mapper = decoder_mapper(
+            net,
+            settings.color_mean,
+            focus=settings.focus,
+            chooser=settings.chooser,
+            threshold=settings.threshold,
+        )
+        return validator.localizer(mapper, epoch)
 
     groups = [(list(net.decoder.parameters()), 1.0)]
     return Task(method, net.decoder, groups, settings, plan, load, terms, validate)

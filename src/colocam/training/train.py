@@ -12,7 +12,7 @@ from colocam.data.samples import labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.losses import Term
-from colocam.models import Classifier, LocalizerNet
+from colocam.models import LocalizerNet, make_classifier
 from colocam.models.localizer_net import check_frames
 from colocam.models.model_file import Card, Model, save_model
 from colocam.run import Run, create_run, untrained
@@ -20,7 +20,7 @@ from colocam.temporal.presence import Calibration
 from colocam.training.journal import Journal
 from colocam.training.loop import fit
 from colocam.training.share import take_over
-from colocam.training.stage1 import classifier_task
+from colocam.training.stage1 import train_classifier
 from colocam.training.stage2 import localizer_task, loss_terms
 from colocam.training.validation import Validator
 from colocam.utils.checkpoint import load_checkpoint
@@ -77,10 +77,11 @@ def train(
     truth = read_truth(Path(boxes)) if boxes is not None else None
     catalogue = read_catalogue(Path(source), val_fraction=config.frames.val_fraction, seed=config.seed)
     # build the networks now, so that one that cannot be built or take these frames is refused before hours of training
-    net = Classifier(untrained(config), len(catalogue.tags))
+    net = make_classifier(config, untrained(config), len(catalogue.tags))
     check_frames(net, config.frames.crop)
     for method in config.methods:
-        check_frames(LocalizerNet(net, config.stage2(method).decoder), config.frames.crop)
+        decoder, map_size = config.stage2(method).decoder, config.frames.map_size
+        check_frames(LocalizerNet(net, decoder, map_size=map_size), config.frames.crop)
     cache = Path(frames) if frames else Path(out) / "frames"
     run = create_run(Path(out), config, catalogue, frames=cache, device=device, boxes=truth is not None, terms=terms)
     if classifier is not None:
@@ -101,7 +102,7 @@ def _train(run: Run, truth: Truth | None, terms: Sequence[Term]) -> None:
     validator = _validator(run, [clip for clip in clips if clip.clip.split == "val"], truth)
     journal = Journal(run.folder / "metrics.jsonl")
     tags, size, stage1 = run.catalogue.tags, run.config.frames.crop, run.folder / "classifier"
-    fit(classifier_task(run.config, training, tags, validator), stage1, journal)
+    train_classifier(run.config, training, tags, validator, stage1, journal)
     (source,) = run.sources(run.config.cam)
     cams = open_cams(source, training, tags, size, stage1 / "cams.npy", run.device)
     presence = validator.presence(run.classifier())
@@ -115,17 +116,17 @@ def _validator(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Va
     """The validation frames: those with a box, or without boxes frames that are evenly spaced in each clip."""
     if not clips:
         raise ColocamError("no validation video: the manifest's split column must name 'val' for some, or be left out")
-    tags, per_clip, size = run.catalogue.tags, run.config.frames.per_val_clip, run.config.frames.crop
-    device = run.device
+    tags, sizes, device = run.catalogue.tags, run.config.frames, run.device
+    per_clip = sizes.per_val_clip
     cam = run.config.cam if isinstance(CAMS[run.config.cam], Cam) else "layercam"  # a map of the classifier itself
     if truth is None:
-        return Validator(spread_samples(clips, tags, per_clip), None, tags, size, device, cam)
+        return Validator(spread_samples(clips, tags, per_clip), None, tags, sizes, device, cam)
     samples = labelled_samples(clips, tags, truth, per_clip, present=True)
     if len(samples) == 0:
         raise ColocamError(
             "the boxes belong to no frame of a validation video: check the clip names, or leave the boxes out"
         )
-    return Validator(samples, scaled_boxes(samples, truth, size), tags, size, device, cam)
+    return Validator(samples, scaled_boxes(samples, truth, sizes.map_side), tags, sizes, device, cam)
 
 
 def _save_model(run: Run, method: str, chosen_from: str, presence: Calibration | None) -> None:
@@ -134,7 +135,7 @@ def _save_model(run: Run, method: str, chosen_from: str, presence: Calibration |
     assert saved is not None
     decoder, state = saved
     settings = run.config.stage2(method)
-    net = LocalizerNet(run.classifier().cpu(), settings.decoder)
+    net = LocalizerNet(run.classifier().cpu(), settings.decoder, map_size=run.config.frames.map_size)
     net.decoder.load_state_dict(decoder)
     card = Card(
         method=method,
@@ -147,5 +148,9 @@ def _save_model(run: Run, method: str, chosen_from: str, presence: Calibration |
         presence=presence,
         color_mean=settings.color_mean,
         focus=settings.focus,
+        chooser=settings.chooser,
+        class_size=run.config.classifier.size,
+        map_size=run.config.frames.map_size,
+        normalise=net.classifier.normalise,
     )
     save_model(run.model_folder(method), Model(net, card))

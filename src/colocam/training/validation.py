@@ -13,6 +13,7 @@ from colocam.boxes import to_8bit
 from colocam.boxes.otsu import otsu_levels
 from colocam.boxes.tags_only import tags_only_threshold
 from colocam.cams import extract, min_max
+from colocam.config.schema import Frames as FrameSizes
 from colocam.data.samples import Boxes, Samples
 from colocam.maps.mapper import Mapper, cam_mapper, map_batches
 from colocam.metrics import Frames, best_threshold, box_hits
@@ -34,9 +35,9 @@ class Validator:
 
     Attributes:
         samples: validation frames.
-        boxes: true boxes of each frame in pixels of the model's input, at least one each; None: there are no boxes.
+        boxes: true boxes of each frame in pixels of the maps, at least one each; None: there are no boxes.
         tags: names of the classes in the order of the logits.
-        size: side of the model's input in pixels.
+        sizes: sides of the model's input and of its maps.
         device: the model's device.
         cam: name in ``CAMS``: with boxes, classifiers are also measured by these maps.
     """
@@ -44,20 +45,20 @@ class Validator:
     samples: Samples
     boxes: list[Boxes] | None
     tags: tuple[str, ...]
-    size: int
+    sizes: FrameSizes
     device: torch.device
     cam: str = "layercam"
 
     @torch.inference_mode()
     def classifier(self, classifier: Classifier) -> Validation:
         """Scores of a classifier: ``best``, minus its cross-entropy; with boxes also ``cam``, CorLoc of its CAMs."""
-        logits = torch.cat([classifier(frames).logits.float().cpu() for frames, _ in self._batches()])
+        logits = torch.cat([classifier.logits(frames).float().cpu() for frames, _ in self._batches()])
         classes = self.samples.classes
         loss = float(F.cross_entropy(logits, classes))
         accuracy = float((logits.argmax(1) == classes).float().mean())
         if self.boxes is None:
             return Validation({"best": -loss}, {"loss": loss, "accuracy": accuracy})
-        maps = self._maps(cam_mapper(partial(extract, self.cam, classifier), self.size))
+        maps = self._maps(cam_mapper(partial(extract, self.cam, classifier), self.sizes.map_side))
         _, corloc = self._choose(maps, self.boxes)
         return Validation({"best": -loss, "cam": corloc}, {"loss": loss, "accuracy": accuracy, "corloc": corloc})
 
@@ -66,11 +67,12 @@ class Validator:
         """Score of a decoder: ``best``, its CorLoc with boxes, else the epoch, so that the last epoch is kept.
 
         Without boxes, no measure of tags and maps chooses better than the last epoch (docs/method/tags-only.md). The
-        value ``threshold`` is chosen for the best CorLoc with boxes, else from the maps alone.
+        value ``threshold`` is chosen for the best CorLoc with boxes, else it is the method's own, or from the maps.
         """
         maps = self._maps(mapper)
         if self.boxes is None:
-            return Validation({"best": float(epoch)}, {"threshold": tags_only_threshold(maps)})
+            threshold = tags_only_threshold(maps) if mapper.threshold is None else mapper.threshold
+            return Validation({"best": float(epoch)}, {"threshold": threshold})
         threshold, corloc = self._choose(maps, self.boxes)
         return Validation({"best": corloc}, {"threshold": threshold, "corloc": corloc})
 
@@ -92,10 +94,10 @@ class Validator:
         return best_threshold(hits, frames, THRESHOLDS), 100 * float(means.max())
 
     def _maps(self, mapper: Mapper) -> Levels:
-        return np.concatenate(list(map_batches(mapper, self.samples, self.size, self.device)))
+        return np.concatenate(list(map_batches(mapper, self.samples, self.sizes.crop, self.device)))
 
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        return self.samples.batches(self.size, self.device)
+        return self.samples.batches(self.sizes.crop, self.device)
 
 
 def background_peaks(cams: Tensor) -> tuple[Tensor, Tensor]:

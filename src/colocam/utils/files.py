@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 from unicodedata import category
 
+import numpy as np
+import numpy.typing as npt
+
 from colocam.errors import ColocamError
 
 _BREAKS = {"Cc", "Zl", "Zp"}  # control characters and separators of lines
@@ -121,6 +124,15 @@ def write_text(target: Path, text: str) -> None:
 def write_json(target: Path, value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
     """Write ``value`` as indented JSON, atomically; NaN and infinity are refused, since they are not JSON."""
     write_text(target, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_array(target: Path, array: npt.NDArray[Any]) -> None:
+    """Write an array as an ``.npy`` file, atomically."""
+    with atomic_path(target) as temporary, temporary.open("wb") as file:
+        # np.save bypasses Python's file object, so that a full disk can go unnoticed
+        array = np.ascontiguousarray(array)
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+        file.write(array.data)
 
 
 def plain(text: str) -> str:

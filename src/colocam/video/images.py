@@ -25,10 +25,10 @@ def folder_frames(folder: Path, rate: Fraction) -> tuple[tuple[Path, ...], Itera
     paths = images_of(folder)
     if not paths:
         raise UnreadableError(f"cannot read {folder}: it is a folder without images, not a video file")
-    return paths, _of_one_size(paths, picture_frames(paths, rate))
+    return paths, _of_one_size(paths, image_frames(paths, rate))
 
 
-def picture_frames(paths: Sequence[Path], rate: Fraction = Fraction(1)) -> Iterator[VideoFrame]:
+def image_frames(paths: Sequence[Path], rate: Fraction = Fraction(1)) -> Iterator[VideoFrame]:
     """Yield image files as frames: ``index`` is the index in ``paths``, ``pts`` is ``index`` / ``rate``.
 
     Images that cannot be read are skipped, so their index is missing. Sizes may differ.
@@ -38,7 +38,7 @@ def picture_frames(paths: Sequence[Path], rate: Fraction = Fraction(1)) -> Itera
     """
     found = False
     for index, path in enumerate(paths):
-        image = read_picture(path)
+        image = read_image(path)
         if image is not None:
             found = True
             yield VideoFrame(index, float(index / rate), image)
@@ -46,7 +46,7 @@ def picture_frames(paths: Sequence[Path], rate: Fraction = Fraction(1)) -> Itera
         raise UnreadableError(f"cannot read {paths[0].parent}: none of its {len(paths)} images can be decoded")
 
 
-def read_picture(path: Path) -> Image | None:
+def read_image(path: Path) -> Image | None:
     """(H, W, 3) uint8 RGB with EXIF orientation applied, None if the file is not a complete image."""
     try:
         data = np.fromfile(path, np.uint8)  # on some systems OpenCV cannot open non-Latin names
@@ -56,8 +56,8 @@ def read_picture(path: Path) -> Image | None:
     return None if bgr is None else np.ascontiguousarray(bgr[..., ::-1], dtype=np.uint8)
 
 
-def picture_size(path: Path) -> tuple[int, int] | None:
-    """(width, height) as :func:`read_picture` gives it, from the file's header; None if it is not an image."""
+def image_size(path: Path) -> tuple[int, int] | None:
+    """(width, height) as :func:`read_image` gives it, from the file's header; None if it is not an image."""
     header = _header(path)
     if header is None:
         return None
@@ -74,8 +74,8 @@ def is_upright(path: Path) -> bool:
 def _header(path: Path) -> tuple[int, int, int] | None:
     """Width and height as stored, and EXIF orientation; None if it is not an image."""
     try:
-        with PIL.Image.open(path) as picture:
-            return *picture.size, picture.getexif().get(PIL.ExifTags.Base.Orientation, 1)
+        with PIL.Image.open(path) as image:
+            return *image.size, image.getexif().get(PIL.ExifTags.Base.Orientation, 1)
     except OSError:
         return None
 

@@ -40,9 +40,9 @@ def tiny_clip_fixture():
 
 
 @pytest.fixture(scope="session")
-def checkpoint(tmp_path_factory):
+def checkpoint(shared):
     """Folder of the small CLIP; read only."""
-    return tiny_clip(tmp_path_factory.mktemp("clip"))
+    return shared("clip", tiny_clip)
 
 
 @pytest.fixture(scope="session")

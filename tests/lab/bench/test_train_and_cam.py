@@ -43,6 +43,12 @@ def test_a_step_is_measured_whole_and_in_parts(config, tmp_path, capsys, monkeyp
     assert out.count("step_ms") == 2
 
 
+def test_a_logistic_regression_has_no_steps(config, capsys):
+    frozen = config.model_copy(update={"classifier": config.classifier.model_copy(update={"fit": "logistic"})})
+    assert train.run("cpu", None, frozen, steps=1)["stage1"] is None
+    assert "stage 1 is a logistic regression" in capsys.readouterr().out
+
+
 def test_every_cam_method_is_measured_beside_the_classifier(config, tmp_path, capsys):
     result = cam.run("cpu", tmp_path / "cam.json", config)
     assert list(result["batch_ms"]) == ["classifier alone", *classifier_cams()]

@@ -7,9 +7,9 @@ import cv2
 import numpy as np
 import pytest
 
-from colocam.lab.study.study_figures import Bars, Boxes, Lines, Pictures, Series, decode, draw
+from colocam.lab.study.study_figures import Bars, Boxes, Images, Lines, Series, decode, draw
 from colocam.lab.study.study_tables import Measured
-from colocam.report.gallery import Case, Group, Picture, address
+from colocam.report.gallery import Case, CaseImage, Group, address
 
 OURS = Series("ours", (Measured((60.0, 62.0)), None, Measured((70.0,))))
 THEIRS = Series("theirs & others", (80.0, "in words", None), published=True)
@@ -71,30 +71,30 @@ def test_a_bar_is_as_high_as_its_mean():
 
 def group(count):
     image = np.full((12, 16, 3), (200, 30, 40), np.uint8)
-    picture = Picture("CoLo-CAM", address(image, 95), "", "IoU 0.90", right=True)
+    picture = CaseImage("CoLo-CAM", address(image, 95), "", "IoU 0.90", right=True)
     case = Case("cat", "cat/0", 3, "cat", 0.9, (picture, picture))
     return Group("best", "Best cases", "", (case,) * count)
 
 
 def test_pictures_stand_in_rows():
-    svg, png = draw(Pictures((group(1), group(9))))
+    svg, png = draw(Images((group(1), group(9))))
     assert sum("Best cases: cat" in said for said in texts(svg)) == 5
     assert "CoLo-CAM, IoU 0.90" in texts(svg)
     assert (abs(pixels(png).astype(int) - (40, 30, 200)).max(2) < 12).mean() > 0.1
-    assert "no example" in texts(draw(Pictures(()))[0])
+    assert "no example" in texts(draw(Images(()))[0])
 
 
 def test_classes_take_turns_in_a_drawing_of_pictures():
     one = group(1).cases[0]
     cases = tuple(replace(one, tag=tag) for tag in ("ant", "bee", "cat"))
     groups = tuple(replace(group(1), title=title, cases=cases) for title in ("best", "typical", "worst"))
-    said = texts(draw(Pictures(groups))[0])
+    said = texts(draw(Images(groups))[0])
     assert [line for line in said if ": " in line] == [
         *("best: ant", "best: bee", "typical: bee", "typical: cat", "worst: cat", "worst: ant"),
     ]
 
 
 def test_a_picture_is_read_back():
-    found = decode(group(1).cases[0].pictures[0])
+    found = decode(group(1).cases[0].images[0])
     assert found.shape == (12, 16, 3)
     assert abs(found.astype(int) - (200, 30, 40)).max() < 12

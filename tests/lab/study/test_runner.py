@@ -13,7 +13,8 @@ from colocam.lab.study.clip_cells import ClipRow
 from colocam.lab.study.recipes import backbones
 from colocam.lab.study.study_data import open_data
 from colocam.lab.study.workplace import Lab
-from colocam.run import open_run
+from colocam.models import LocalizerNet, make_classifier
+from colocam.run import open_run, untrained
 
 
 @pytest.fixture
@@ -183,6 +184,15 @@ def test_weights_of_other_backbones_lie_beside(lab, tmp_path):
     plain = Lab(lab.out, lab.data, preset="paper", device="cpu")
     names = [cell.config(plain, 0).backbone.name for cell in backbones.cells(plain) if isinstance(cell, Trained)]
     assert names == list(backbones.BACKBONES)
+
+
+@pytest.mark.parametrize("preset", ["paper", "resnet50"])
+@pytest.mark.parametrize("name", backbones.BACKBONES)
+def test_every_backbone_can_be_built_from_every_recipe_for_real_videos(lab, preset, name):
+    real = Lab(lab.out, lab.data, preset=preset, device="cpu")
+    config = real.config(backbones.overrides(real, name))
+    LocalizerNet(make_classifier(config, untrained(config), 2), config.localizer.decoder)
+    assert name.startswith(("resnet", "vit")) or config.classifier.fit == "sgd"
 
 
 def test_data_are_found_or_the_remedy_named(collection, tmp_path):

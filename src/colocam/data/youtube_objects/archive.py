@@ -13,7 +13,7 @@ from colocam.data.youtube_objects.v1 import is_v1, read_v1
 from colocam.data.youtube_objects.v2 import is_v2, read_v2
 from colocam.errors import ArgumentError, ColocamError
 from colocam.types import Box, Clip
-from colocam.video.images import picture_size
+from colocam.video.images import image_size
 
 FIRST_PIXEL: dict[Version, int] = {"1.0": 0, "2.2": 1}
 _COUNTED = "train shots", "train videos", "val frames", "val boxes", "val videos", "test frames", "test boxes"
@@ -110,7 +110,7 @@ def _labelled(shot: Shot, first: int, notes: Notes) -> tuple[dict[Path, list[Box
     for frame, corners in shot.labels.items():
         if not len(corners):
             notes.add("labels without a box left out", frame)
-        elif (size := picture_size(frame)) is None:
+        elif (size := image_size(frame)) is None:
             notes.add("labelled frames left out, which are no readable image", frame)
         elif usable := correct_boxes(corners, size, frame, notes, first=first, drawn_on=shot.drawn_on.get(frame)):
             boxes[frame], sizes[frame] = usable, size

@@ -28,7 +28,7 @@ from colocam.config import Config, load_config
 from colocam.lab.measuring import timing
 from colocam.lab.measuring.record import conditions, headline, keep
 from colocam.lab.measuring.synthetic_frames import make_frames
-from colocam.models import Classifier, LocalizerNet
+from colocam.models import LocalizerNet, make_classifier
 from colocam.types import Levels
 from colocam.utils.jit import compiled
 
@@ -43,7 +43,7 @@ def run(device: str = "cpu", json_path: Path | None = None, config: Config | Non
     """Measure, print, and write to ``json_path``: the preset ``paper`` on a GPU, ``cpu`` on a CPU, random weights."""
     where = torch.device(device)
     config = config or load_config("paper" if where.type == "cuda" else "cpu", None, ["backbone.pretrained=false"])
-    size = config.frames.crop
+    size = config.frames.map_side
     result: Row = {**conditions(f"frames of {size}² to boxes, {BATCH} at once", where), "cases": []}
     print(headline(result))
     network = _network_ms(config, where, repeats)
@@ -88,7 +88,8 @@ def _alone(way: Callable[[Levels], object], maps: Levels, _: int) -> None:
 
 def _network_ms(config: Config, where: torch.device, repeats: int) -> float:
     """Milliseconds per frame of the network alone."""
-    net = LocalizerNet(Classifier(config.backbone, CLASSES), config.localizer.decoder).to(where).eval()
+    classifier = make_classifier(config, config.backbone, CLASSES)
+    net = LocalizerNet(classifier, config.localizer.decoder, map_size=config.frames.map_size).to(where).eval()
     frames = make_frames(BATCH, config.frames.crop, "scene")[0].to(where)
 
     def infer(_: int) -> None:

@@ -10,7 +10,7 @@ from colocam.config import Config, load_config
 from colocam.lab.measuring import timing
 from colocam.lab.measuring.record import conditions, headline, keep
 from colocam.lab.measuring.synthetic_frames import make_frames
-from colocam.models import Classifier
+from colocam.models import make_classifier
 
 CLASSES = 10
 
@@ -21,7 +21,7 @@ def run(device: str = "cpu", json_path: Path | None = None, config: Config | Non
     preset = "paper" if where.type == "cuda" else "cpu"
     config = config or load_config(preset, overrides=["backbone.pretrained=false"])
     batch, size = config.localizer.batch, config.frames.crop
-    classifier = Classifier(config.backbone, CLASSES).to(where).eval()
+    classifier = make_classifier(config, config.backbone, CLASSES).to(where).eval()
     frames = make_frames(batch, size, "scene")[0].to(where)
     classes = torch.arange(batch, device=where) % CLASSES
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from colocam.boxes import largest_boxes, to_8bit
+from colocam.boxes import candidate_boxes, largest_boxes, to_8bit
 from colocam.config import Config, load_config
 from colocam.inference.localizer import Localizer
 from colocam.inference.network import NetworkOutput, PostProcessing, completed
@@ -24,7 +24,7 @@ from colocam.inference.torch_network import TorchNetwork
 from colocam.lab.measuring import timing
 from colocam.lab.measuring.record import conditions, headline, keep
 from colocam.lab.measuring.synthetic_frames import make_frames
-from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.models import LocalizerNet, foreground, make_classifier
 from colocam.models.model_file import Card
 from colocam.types import VideoFrame
 
@@ -81,7 +81,7 @@ def _case(row: Row, name: str, config: Config, device: torch.device, frames: int
     """Fill a row and print each number as soon as it is measured."""
     torch.manual_seed(0)
     decoder = config.stage2("colocam").decoder
-    net = LocalizerNet(Classifier(config.backbone, len(TAGS)), decoder).eval()
+    net = LocalizerNet(make_classifier(config, config.backbone, len(TAGS)), decoder).eval()
     card = Card(
         method="colocam",
         tags=TAGS,
@@ -248,7 +248,7 @@ def _parts(
         "resize": lambda _: list(read_passes(_video(scenes, rows), size, rows, None, histograms=True)),
         "copy": lambda _: (network.upload(resized.images), postprocess([output], PostProcessing())()),
         "network": lambda _: network.infer(on_device),
-        "boxes": lambda _: list(find_candidates((one for one in [mapped]), card.threshold, instances=False)),
+        "boxes": lambda _: list(find_candidates((one for one in [mapped]), card.threshold, candidate_boxes)),
     }
     for name, stage in stages.items():
         yield name, timing.median_ms(stage, device, repeats) / rows

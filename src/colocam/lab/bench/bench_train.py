@@ -1,4 +1,4 @@
-"""Benchmark of a training step: a step of stage 2 and its parts, and a step of stage 1."""
+"""Benchmark of a training step: a step of stage 2 and its parts, and a step of stage 1, where it has steps."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +17,7 @@ from colocam.lab.measuring.record import conditions, headline, keep
 from colocam.lab.measuring.training_step import both_stages, default_steps, whole_step
 from colocam.losses import StepTensors
 from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.models.classifier import at_side
 from colocam.training import seeds
 from colocam.training.loop import Task
 from colocam.training.seeds import sample_seeds, seed_noise
@@ -41,7 +42,7 @@ def run(
             "published_step_ms": PUBLISHED_MS,
             **whole_step(stage2, where, steps),
             "parts_ms": _parts(stage2, config, classifier, where),
-            "stage1": whole_step(stage1, where, steps),
+            "stage1": whole_step(stage1, where, steps) if stage1 else None,
         }
     if where.type == "cuda":
         result["step_ms_seeds_by_opencv"] = _step_with_opencv(config, where, steps)
@@ -49,8 +50,11 @@ def run(
     _print_step(result)
     for name, ms in result["parts_ms"].items():
         print(f"  {name:16} {ms:.2f} ms")
-    print(f"stage 1, {config.classifier.batch} frames a step")
-    _print_step(result["stage1"])
+    if result["stage1"]:
+        print(f"stage 1, {config.classifier.batch} frames a step")
+        _print_step(result["stage1"])
+    else:
+        print("stage 1 is a logistic regression (classifier.fit) and has no steps")
     return keep(result, json_path)
 
 
@@ -72,32 +76,32 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
 
     In training, reading and copying overlap with the other parts.
     """
-    settings, size = config.stage2("colocam"), config.frames.crop
+    settings, size, side = config.stage2("colocam"), config.frames.crop, config.frames.map_side
     indices = task.plan(0)[0]
     host = task.load(indices, 0)
     loaded = {name: tensor.to(device) for name, tensor in host.items()}
     frames = crop(loaded["frames"], loaded["crops"], size).float()
     full = F.interpolate(loaded["cams"][:, None], size=config.frames.resize, mode="bilinear", align_corners=False)
-    cams = crop(full, loaded["crops"], size)[:, 0]
+    cams = at_side(crop(full, loaded["crops"], size), side)[:, 0]
     noise = seed_noise(cams.shape, torch.Generator(device).manual_seed(0))
     labels = sample_seeds(cams, settings.seeds, *noise)
-    net = LocalizerNet(classifier, settings.decoder).to(device).train()
+    net = LocalizerNet(classifier, settings.decoder, map_size=config.frames.map_size).to(device).train()
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     with torch.no_grad(), half():
-        features = classifier(frames).features
-    logits = torch.zeros(len(frames), 2, size, size, device=device, requires_grad=True)
+        features = classifier.encoder(frames)
+    logits = torch.zeros(len(frames), 2, side, side, device=device, requires_grad=True)
     maps = foreground(logits).detach().requires_grad_()
-    inputs = StepTensors(frames, maps, logits, labels, loaded["sequences"], indices.count, epoch=0)
+    inputs = StepTensors(at_side(frames, side), maps, logits, labels, loaded["sequences"], indices.count, epoch=0)
     terms = {term.name: term.module for term in loss_terms(settings.losses)}
 
     def encoder(_: int) -> None:
         with torch.no_grad(), half():
-            classifier(frames)
+            classifier.encoder(frames)
 
     def decoder(_: int) -> None:
         with half():
-            out = net.decoder(frames, features)
-        out.float().square().mean().backward()
+            out = net.decode(frames, features)
+        torch.autograd.backward(out.float().square().mean())
 
     parts: dict[str, Callable[[int], object]] = {
         "read": lambda _: task.load(indices, 0),

@@ -19,7 +19,7 @@ from colocam.data.batches import BatchIndices
 from colocam.data.cache_entry import ROW, CachedClip
 from colocam.data.samples import spread_samples
 from colocam.lab.measuring.synthetic_frames import make_frames
-from colocam.models import Classifier
+from colocam.models import Classifier, make_classifier
 from colocam.training.loop import Task, sgd_step
 from colocam.training.optimiser import make_sgd
 from colocam.training.stage1 import classifier_task
@@ -42,14 +42,18 @@ def default_steps(device: torch.device) -> int:
 
 
 @contextmanager
-def both_stages(config: Config, device: torch.device) -> Iterator[tuple[Task, Task, Classifier]]:
-    """Tasks of stage 1 and stage 2 (CoLo-CAM) and the classifier of stage 2, over clips in a temporary frame cache."""
+def both_stages(config: Config, device: torch.device) -> Iterator[tuple[Task | None, Task, Classifier]]:
+    """Tasks of stage 1 and stage 2 (CoLo-CAM) and the classifier of stage 2, over clips in a temporary frame cache.
+
+    A stage 1 by logistic regression has no steps: None.
+    """
     with TemporaryDirectory() as folder:
         clips = _cached_clips(Path(folder), config.frames.resize)
-        classifier = Classifier(config.backbone, len(CLASSES)).to(device).eval()
+        classifier = make_classifier(config, config.backbone, len(CLASSES)).to(device).eval()
         cams = _smooth_cams(classifier, clips, config, device)
-        validator = Validator(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames.crop, device)
-        stage1 = classifier_task(config, clips, CLASSES, validator)
+        validator = Validator(spread_samples(clips[:1], CLASSES, 1), None, CLASSES, config.frames, device)
+        sgd = config.classifier.fit == "sgd"
+        stage1 = classifier_task(config, clips, CLASSES, validator) if sgd else None
         stage2 = localizer_task(config, "colocam", classifier, clips, cams, validator)
         yield stage1, stage2, classifier
 
@@ -71,7 +75,7 @@ def _smooth_cams(classifier: Classifier, clips: list[CachedClip], config: Config
     """CAMs of one moving blob at the resolution of the features."""
     side = config.frames.crop
     with torch.inference_mode():
-        cells = classifier(torch.zeros(1, 3, side, side, device=device)).features[-1].shape[-1]
+        cells = classifier.encoder(torch.zeros(1, 3, side, side, device=device))[-1].shape[-1]
     maps = F.adaptive_avg_pool2d(make_frames(LENGTH, side, "noise")[1], cells).half().numpy()
     return CamStore(np.tile(maps, (len(clips), 1, 1)), [len(clip) for clip in clips])
 

@@ -67,7 +67,8 @@ class ClipRow:
         except ImportError as error:
             raise CannotRunError("CLIP-ES was not run: it needs pip install 'colocam[clip]'") from error
         evaluation_set = lab.evaluation_set(lab.stage1(lab.config((), seed)))
-        tags, size = evaluation_set.run.catalogue.tags, evaluation_set.run.config.frames.crop
+        tags, sizes = evaluation_set.run.catalogue.tags, evaluation_set.run.config.frames
+        size, side = sizes.crop, sizes.map_side
         clip_es = ClipES.load(
             clip.model,
             clip.names or tags,
@@ -76,14 +77,14 @@ class ClipRow:
             device=evaluation_set.run.device,
         )
         if self.label_from == "average":
-            constant = [measure(evaluation_set, _constant(clip_es, c, size)).corloc for c in range(len(tags))]
+            constant = [measure(evaluation_set, _constant(clip_es, c, side)).corloc for c in range(len(tags))]
             return {"corloc": _mean_over(constant)}
         classifier = evaluation_set.run.classifier()
 
         def maps(frames: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
-            return clip_es(frames, classes if self.label_from == "given" else classifier(frames).logits.argmax(1))
+            return clip_es(frames, classes if self.label_from == "given" else classifier.logits(frames).argmax(1))
 
-        result: Result = {"corloc": plain(measure(evaluation_set, cam_mapper(maps, size)).corloc)}
+        result: Result = {"corloc": plain(measure(evaluation_set, cam_mapper(maps, side)).corloc)}
         if self.label_from == "given":
             frames, classes = next(evaluation_set.evaluated.samples.batches(size, evaluation_set.run.device, batch=1))
             repeats = 3 if lab.smoke else 20

@@ -13,10 +13,10 @@ from colocam.inference.torch_network import TorchNetwork
 from colocam.lab.measuring import timing
 from colocam.lab.measuring.synthetic_frames import make_frames
 from colocam.lab.measuring.training_step import both_stages, default_steps, whole_step
-from colocam.lab.study.cells import Result
+from colocam.lab.study.cells import CannotRunError, Result
 from colocam.lab.study.workplace import Lab, device_name
 from colocam.losses import CoLocLoss
-from colocam.models import Classifier, LocalizerNet
+from colocam.models import LocalizerNet, make_classifier
 from colocam.run import untrained
 from colocam.utils.device import choose_device
 from colocam.utils.progress import say
@@ -100,6 +100,10 @@ class Cost:
         plain = config.model_copy(update={"backbone": untrained(config)})
         with both_stages(plain, device) as (stage1, stage2, _):
             task = stage2 if self.method == "colocam" else stage1
+            if task is None:
+                raise CannotRunError(
+                    f"{self.label} was not measured: a logistic regression has no steps; give --set classifier.fit=sgd"
+                )
             steps = 2 if smoke else default_steps(device)
             return float(whole_step(task, device, steps)["step_ms"])
 
@@ -146,7 +150,8 @@ class Network:
 
     def __init__(self, config: Config, device: torch.device) -> None:
         self.size, self.device = config.frames.crop, device
-        self.net = LocalizerNet(Classifier(untrained(config), CLASSES), config.localizer.decoder).to(device).eval()
+        classifier = make_classifier(config, untrained(config), CLASSES)
+        self.net = LocalizerNet(classifier, config.localizer.decoder, map_size=config.frames.map_size).to(device).eval()
 
     def milliseconds(self, kind: str, batch: int, repeats: int) -> float:
         """Median time of ``batch`` frames."""

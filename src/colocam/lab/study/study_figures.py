@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from colocam.lab.study.study_tables import Entry, Measured
-from colocam.report.gallery import Group, Picture
+from colocam.report.gallery import CaseImage, Group
 
 OURS = ("#b8400a", "#3c5a86", "#12703a", "#7a4fa3")
 """Colours of our results; the first is that of the report."""
@@ -29,7 +29,7 @@ STYLE: dict[Any, Any] = {
 }
 NAME = 0.04
 """Share of the axis that a tick label takes."""
-PICTURES = 8
+MOST_IMAGES = 8
 """Most rows of a figure of images."""
 
 
@@ -79,13 +79,13 @@ class Boxes:
 
 
 @dataclass(frozen=True, slots=True)
-class Pictures:
+class Images:
     """The first examples of each group, a row each."""
 
     groups: tuple[Group, ...]
 
 
-Drawing = Bars | Lines | Boxes | Pictures
+Drawing = Bars | Lines | Boxes | Images
 
 
 def draw(drawing: Drawing) -> tuple[str, bytes]:
@@ -98,8 +98,8 @@ def draw(drawing: Drawing) -> tuple[str, bytes]:
                 figure = _lines(drawing)
             case Boxes():
                 figure = _boxes(drawing)
-            case Pictures():
-                figure = _pictures(drawing)
+            case Images():
+                figure = _images(drawing)
         svg, png = io.StringIO(), io.BytesIO()
         figure.savefig(
             svg, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")), facecolor="white"
@@ -187,34 +187,34 @@ def _boxes(boxes: Boxes) -> Figure:
     return figure
 
 
-def _pictures(pictures: Pictures) -> Figure:
-    each = max(1, PICTURES // max(len(pictures.groups), 1))
+def _images(images: Images) -> Figure:
+    each = max(1, MOST_IMAGES // max(len(images.groups), 1))
     cases = [
         # Each group starts at another class; otherwise all groups would show the same one.
         (group.title, group.cases[(number + place) % len(group.cases)])
-        for number, group in enumerate(pictures.groups)
+        for number, group in enumerate(images.groups)
         for place in range(min(each, len(group.cases)))
-    ][:PICTURES]
-    columns = max((len(case.pictures) for _, case in cases), default=1)
+    ][:MOST_IMAGES]
+    columns = max((len(case.images) for _, case in cases), default=1)
     figure = Figure(figsize=(2.1 * columns, 2.3 * max(len(cases), 1)))
     figure.subplots_adjust(0.01, 0.01, 0.99, 0.97, wspace=0.04, hspace=0.14)
     if not cases:
         figure.text(0.5, 0.5, "no example", ha="center")
     for row, (title, case) in enumerate(cases):
-        for column, picture in enumerate(case.pictures):
+        for column, image in enumerate(case.images):
             axes = figure.add_subplot(len(cases), columns, row * columns + column + 1)
-            axes.imshow(decode(picture))
+            axes.imshow(decode(image))
             axes.set_axis_off()
-            axes.set_title(f"{title}: {case.tag}" if column == 0 else f"{picture.title}, {picture.verdict}", fontsize=7)
+            axes.set_title(f"{title}: {case.tag}" if column == 0 else f"{image.title}, {image.verdict}", fontsize=7)
     return figure
 
 
-def decode(picture: Picture) -> "np.ndarray[Any, np.dtype[np.uint8]]":
+def decode(image: CaseImage) -> "np.ndarray[Any, np.dtype[np.uint8]]":
     """The pixels (H, W, 3) of an image in a data: address."""
-    data = np.frombuffer(base64.b64decode(picture.address.partition(",")[2]), np.uint8)
-    image = cv2.imdecode(data, cv2.IMREAD_COLOR)
-    assert image is not None
-    return np.asarray(image[..., ::-1], np.uint8)
+    data = np.frombuffer(base64.b64decode(image.address.partition(",")[2]), np.uint8)
+    pixels = cv2.imdecode(data, cv2.IMREAD_COLOR)
+    assert pixels is not None
+    return np.asarray(pixels[..., ::-1], np.uint8)
 
 
 def _coloured(series: Sequence[Series]) -> list[tuple[Series, str]]:

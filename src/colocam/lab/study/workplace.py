@@ -29,6 +29,7 @@ SMOKE = (
     "classifier.epochs=1",
     "classifier.batch=4",
     "classifier.frames_per_clip=2",
+    "classifier.size=null",
     "localizer.epochs=1",
     "localizer.batch=6",
     "localizer.frames=3",

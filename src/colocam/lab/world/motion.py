@@ -48,7 +48,7 @@ class Style:
     Attributes:
         share: of the videos.
         interval: seconds from one place to the next.
-        crossing: every second place lies outside the picture, to the left or right.
+        crossing: every second place lies outside the frame, to the left or right.
     """
 
     share: float
@@ -138,7 +138,7 @@ def pan(rng: np.random.Generator, time: Float64Array, frame: Size, canvas: Size)
 
 @dataclass(frozen=True, slots=True)
 class Light:
-    """Brightness of a video: per-frame gain per channel (t, 3), one gamma, and a shade (t, h, w) over the picture."""
+    """Brightness of a video: per-frame gain per channel (t, 3), one gamma, and a shade (t, h, w) over the frame."""
 
     gain: Float64Array
     gamma: float

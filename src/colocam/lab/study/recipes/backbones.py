@@ -9,10 +9,12 @@ from colocam.lab.study.recipe import Study
 from colocam.lab.study.results import Findings, Results, corloc_findings
 from colocam.lab.study.workplace import Lab
 
+TRAINED = ("backbone.output_stride=8", "classifier.fit=sgd")
+"""As published: their new convolutions must be trained, and they have the feature maps of this stride."""
 BACKBONES: dict[str, tuple[str, tuple[str, ...]]] = {
     "resnet50": ("ResNet50", ("localizer.decoder=[256, 128, 64, 32, 16]",)),
-    "vgg16": ("VGG16", ("localizer.decoder=[256, 128, 64]",)),
-    "inception_v3": ("InceptionV3", ("localizer.decoder=[256, 128, 64, 32, 16]",)),
+    "vgg16": ("VGG16", (*TRAINED, "localizer.decoder=[256, 128, 64]")),
+    "inception_v3": ("InceptionV3", (*TRAINED, "localizer.decoder=[256, 128, 64, 32, 16]")),
     "vit_small_patch16_224.dino": ("ViT-S/16 (DINO)", ("localizer.decoder=[256, 128, 64, 32]",)),
 }
 """Name in timm → title and matching decoder."""

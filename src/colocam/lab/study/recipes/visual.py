@@ -7,21 +7,20 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes import largest_boxes
 from colocam.data.samples import Boxes
 from colocam.evaluation.cases import choose_cases, save_cases
-from colocam.evaluation.run_evaluation import EvaluationSet, measure, methods_of_run
+from colocam.evaluation.run_evaluation import EvaluationSet, MethodResult, measure, methods_of_run
 from colocam.lab.study.cells import Cam, Cell, Result, Trained, run_cell
 from colocam.lab.study.failures import RULES, examples, find_failures
 from colocam.lab.study.recipe import Study
 from colocam.lab.study.results import Findings, Results
-from colocam.lab.study.study_figures import Pictures
+from colocam.lab.study.study_figures import Images
 from colocam.lab.study.study_tables import Table
 from colocam.lab.study.workplace import Lab
 from colocam.metrics import best_overlaps
 from colocam.report.gallery import gallery
 from colocam.run import open_run
-from colocam.types import Levels
+from colocam.temporal.shot_boxes import boxes_of_shots
 
 CAM, TRAINED = Cam("layercam"), (Trained("tcam"), Trained("colocam"))
 
@@ -52,8 +51,8 @@ class Examples:
         maps = {name: method.maps for name, method in found.items()}
         thresholds = {name: method.threshold for name, method in found.items()}
         samples, true = evaluation_set.evaluated.samples, evaluation_set.evaluated.boxes
-        boxes, ious = _boxes(evaluation_set, maps["colocam"], thresholds["colocam"])
-        _, cam_ious = _boxes(evaluation_set, maps[CAM.name], thresholds[CAM.name])
+        boxes, ious = _boxes(evaluation_set, found["colocam"])
+        _, cam_ious = _boxes(evaluation_set, found[CAM.name])
         clips = samples.indices.clips.numpy()
         failures = find_failures(boxes, ious, cam_ious, true, clips)
         chosen = [case for case in choose_cases(ious, samples.classes.numpy(), clips) if case[1] != "empty"]
@@ -64,6 +63,7 @@ class Examples:
             true,
             maps,
             thresholds,
+            {name: method.chooser for name, method in found.items()},
             evaluation_set.predicted,
             evaluation_set.evaluated.tags,
             chosen=chosen,
@@ -77,13 +77,14 @@ class Examples:
 
 
 def _boxes(
-    evaluation_set: EvaluationSet, maps: Levels, threshold: float
+    evaluation_set: EvaluationSet, method: MethodResult
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """(N, 4) boxes, NaN where there is none, and (N,) IoU, NaN without the object."""
     true: list[Boxes] = evaluation_set.evaluated.boxes
     present = evaluation_set.evaluated.present
-    boxes, found = largest_boxes(maps, threshold)
-    ious = np.full(len(maps), np.nan)
+    clips = evaluation_set.evaluated.samples.indices.clips.numpy()
+    boxes, found = boxes_of_shots(method.maps, method.threshold, method.chooser, clips)
+    ious = np.full(len(boxes), np.nan)
     overlaps = best_overlaps(boxes[present][:, None], [frame for frame in true if len(frame)])[:, 0]
     ious[present] = np.where(found[present], overlaps, 0.0)
     return np.where(found[:, None], boxes, np.nan).astype(np.float64), ious
@@ -109,7 +110,7 @@ def read(lab: Lab, results: Results) -> Findings:  # noqa: ARG001
         "the threshold tags-only"
     )
     table = Table("table", title, ("failure", "rule", "frames"), rows, digits=0)
-    return Findings([table], [Pictures(tuple(groups))], (), groups)
+    return Findings([table], [Images(tuple(groups))], (), groups)
 
 
 STUDY = Study(

@@ -1,0 +1,168 @@
+"""The classifier reads the class at its own size, and its head may take pooled features of norm 1."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from colocam.cams import classifier_cams, extract, min_max
+from colocam.config import load_config
+from colocam.config.card import Card
+from colocam.models import Classifier, LocalizerNet
+from colocam.models.model_file import Model, load_model, save_model
+
+SIDE, SIZE = 96, 32
+
+
+@pytest.fixture(scope="module")
+def config(tiny):
+    return load_config(overrides=tiny)
+
+
+@pytest.fixture
+def make(config):
+    """``make(size=…, normalise=…)``: always the same weights."""
+
+    def classifier(**settings):
+        torch.manual_seed(3)
+        made = Classifier(config.backbone, 4, **settings)
+        for part in made.modules():
+            if isinstance(part, torch.nn.BatchNorm2d):
+                part.running_mean.uniform_(-0.2, 0.2)
+                part.running_var.uniform_(0.5, 2)
+        return made.eval()
+
+    return classifier
+
+
+@pytest.fixture
+def frames():
+    return torch.randint(0, 256, (3, 3, SIDE, SIDE), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+
+
+def passes(module):
+    """A list that grows with every call of the module: the sides of its frames."""
+    sides = []
+    module.register_forward_hook(lambda _, inputs, __: sides.append(inputs[0].shape[-1]))
+    return sides
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
+def test_the_class_is_that_of_the_frame_averaged_down(make, frames, normalise, dtype):
+    small = F.interpolate(frames.double(), size=(SIZE, SIZE), mode="area").float()
+    with torch.no_grad():
+        found = make(size=SIZE, normalise=normalise)(frames.to(dtype))
+        expected = make(normalise=normalise)
+        torch.testing.assert_close(found.logits, expected(small).logits, rtol=1e-4, atol=1e-4)
+        assert not torch.allclose(found.logits, expected(frames).logits, atol=1e-3)
+        for one, two in zip(found.features, expected.encoder(frames), strict=True):
+            assert torch.equal(one, two)
+
+
+def test_means_of_pixels_are_exact_whatever_the_weights_are_held_in(make, frames):
+    classifier = make(size=SIZE)
+    classifier.head.bfloat16()  # as on a GPU
+    expected = frames.double().unflatten(3, (SIZE, 3)).unflatten(2, (SIZE, 3)).mean((3, 5))
+    torch.testing.assert_close(classifier.class_frames(frames).double(), expected, rtol=0, atol=1e-4)
+
+
+@torch.no_grad()
+def test_another_pass_only_where_the_class_is_read_at_another_size(make, frames):
+    classifier = make(size=SIZE)
+    net = LocalizerNet(classifier, (8, 8, 8, 8)).eval()
+    sides = passes(classifier.encoder)
+    seen = net(frames)
+    assert sides == [SIDE, SIZE]
+    map_logits, activations = net.maps(frames)
+    assert torch.equal(map_logits, seen.map_logits)
+    assert torch.equal(activations, seen.activations)
+    assert sides[2:] == [SIDE]
+    assert torch.equal(classifier.logits(frames), seen.class_logits)
+    assert sides[3:] == [SIZE]
+    classifier(frames[..., :SIZE, :SIZE])
+    assert sides[4:] == [SIZE]
+    for method in classifier_cams():
+        del sides[:]
+        extract(method, classifier, frames.float(), torch.zeros(3, dtype=torch.int64))
+        assert sides == [SIDE]
+
+
+@torch.no_grad()
+def test_the_head_takes_features_of_norm_one(make, frames):
+    classifier = make(normalise=True)
+    last = classifier.encoder(frames)[-1]
+    mean = last.double().mean((2, 3))
+    weight, bias = classifier.head.weight.double(), classifier.head.bias.double()
+    expected = (mean / mean.square().sum(1, keepdim=True).sqrt()) @ weight.T + bias
+    torch.testing.assert_close(classifier(frames).logits.double(), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(classifier.read(7 * last), classifier.read(last))
+    assert classifier.read(torch.zeros_like(last)).isfinite().all()
+    assert classifier.scaled(torch.zeros_like(last), torch.zeros_like(last)).isfinite().all()
+
+
+@pytest.mark.parametrize("method", [name for name in classifier_cams() if "++" not in name])
+def test_the_norm_changes_no_map_but_its_scale(make, frames, method):
+    classes = torch.tensor([0, 3, 1])
+    plain, unit = make(), make(size=SIZE, normalise=True)
+    one, two = (extract(method, classifier, frames.float(), classes) for classifier in (plain, unit))
+    assert two.shape[-1] == SIDE // 8
+    torch.testing.assert_close(min_max(one), min_max(two), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["cam", "gradcam", "layercam", "gradcam++"])
+def test_maps_are_the_definitions_by_autograd_at_the_size_of_the_frames(make, frames, method):
+    """The logit of the head on the large features, with the norm held constant."""
+    classes, classifier = torch.tensor([0, 3, 1]), make(size=SIZE, normalise=True)
+    last = classifier.encoder(frames)[-1].detach().double().requires_grad_()
+    norm = last.mean((2, 3)).norm(dim=1, keepdim=True).detach()
+    head = copy.deepcopy(classifier.head).double()
+    score = head(last.mean((2, 3)) / norm).gather(1, classes[:, None])
+    (gradient,) = torch.autograd.grad(score.sum(), last)
+    expected = {
+        "cam": lambda: (gradient * last).sum(1) * last[0, 0].numel(),
+        "gradcam": lambda: (gradient.mean((2, 3), keepdim=True) * last).sum(1).clamp(min=0),
+        "layercam": lambda: (gradient.clamp(min=0) * last).sum(1).clamp(min=0),
+        "gradcam++": lambda: _gradcam_pp(last, gradient),
+    }[method]()
+    found = extract(method, classifier, frames.float(), classes)
+    torch.testing.assert_close(found.double(), expected.detach(), rtol=1e-4, atol=1e-6)
+
+
+def _gradcam_pp(last, gradient):
+    """α = g² / (2g² + g³ Σ A), ω = Σ α ReLU(g)."""
+    alpha = gradient**2 / (2 * gradient**2 + gradient**3 * last.sum((2, 3), keepdim=True))
+    weights = (alpha * gradient.clamp(min=0)).sum((2, 3), keepdim=True)
+    return (weights * last).sum(1).clamp(min=0)
+
+
+@torch.no_grad()
+def test_peaks_are_those_of_the_cam_that_presence_is_calibrated_on(make, frames):
+    net = LocalizerNet(make(size=SIZE, normalise=True), (8, 8, 8, 8)).eval()
+    peaks = net(frames).peaks
+    for number in range(4):
+        cams = extract("cam", net.classifier, frames.float(), torch.full((3,), number))
+        torch.testing.assert_close(peaks[:, number], cams.amax((1, 2)), rtol=1e-5, atol=1e-6)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("settings", [{}, {"size": SIZE}, {"size": SIZE, "normalise": True}])
+def test_a_stored_model_reads_the_class_as_before(make, frames, config, tmp_path, settings):
+    net = LocalizerNet(make(**settings), (8, 8, 8, 8)).eval()
+    card = Card(
+        method="colocam",
+        tags=("a", "b", "c", "d"),
+        size=SIDE,
+        threshold=0.5,
+        threshold_from="tags-only",
+        backbone=config.backbone,
+        decoder=(8, 8, 8, 8),
+        class_size=settings.get("size"),
+        normalise=settings.get("normalise", False),
+    )
+    save_model(tmp_path, Model(net, card))
+    loaded = load_model(tmp_path)
+    assert loaded.card == card
+    for one, two in zip(net(frames), loaded.net(frames), strict=True):
+        torch.testing.assert_close(one, two, rtol=2e-2, atol=2e-2)  # kernels are stored in float16
