@@ -604,7 +604,7 @@ def test_refined_windows_keep_their_tensors_on_the_gpu():
     levels[:, 20:44, 10:40] = 230
     found = mask_candidates(segmenter(GPU), frames, levels)
     assert found.logits.is_cuda
-    assert found.scores.shape == (10, 18)
+    assert found.overlaps.shape == (10, 18)
     assert len(refine(segmenter(GPU), frames, levels)) == 10
 
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.boxes.iou import iou
-from colocam.segment.mask_choice import best_path, extents, soft_iou, stability, targets
+from colocam.segment.mask_choice import best_path, extents, mask_scores, soft_iou, targets
+from colocam.segment.refine_settings import RefineSettings
 
 
 def random_masks(seed, shape):
@@ -38,12 +39,14 @@ def test_soft_iou_of_two_empty_masks_is_zero():
     assert soft_iou(np.zeros((1, 2, 4, 4), bool), np.zeros((1, 4, 4), np.uint8)).tolist() == [[0.0, 0.0]]
 
 
-@pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy])
-def test_stability_is_the_iou_of_a_stricter_and_a_laxer_mask(kind):
-    logits = np.random.default_rng(5).normal(0, 2, (2, 3, 6, 7)).astype(np.float32)
-    logits[1, 2] = -4
-    expected = [[(one > 1).sum() / max((one > -1).sum(), 1) for one in some] for some in logits]
-    np.testing.assert_allclose(stability(kind(logits)), expected)
+def test_scores_prefer_masks_that_fit_are_trusted_and_agree_with_others():
+    one, half, away = [0, 0, 10, 10], [0, 0, 10, 5], [50, 50, 60, 60]
+    boxes = np.array([[one, one, half, away]], float)
+    overlaps, quality = np.array([[0.5, 0.5, 0.5, 0.0]]), np.array([[0.5, 1.5, 0.5, 1.0]])
+    settings = RefineSettings(quality=2.0, agreement=2.0)
+    agreement = [2.5 / 4, 2.5 / 4, 2 / 4, 1 / 4]
+    expected = [(0.125 + 2 * agreement[0]) / 3, (0.5 + 2 * agreement[1]) / 3, (0.125 + 2 * agreement[2]) / 3, 0.0]
+    assert mask_scores(overlaps, quality, boxes, settings)[0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy])

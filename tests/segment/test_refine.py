@@ -6,7 +6,7 @@ import torch
 
 from colocam.boxes.iou import iou
 from colocam.segment.mask_choice import extents
-from colocam.segment.refine import MaskCandidates, mask_candidates, mask_scores, refine
+from colocam.segment.refine import mask_candidates, refine
 from colocam.segment.refine_settings import RefineSettings
 from colocam.segment.segmenter import Masks
 
@@ -35,17 +35,17 @@ def test_the_mask_that_fills_the_map_is_chosen_in_frames_of_any_size(box_segment
         assert one.mask.shape == image.shape[:2]
         assert one.box.tolist() == extents(one.mask).tolist()
         assert float(iou(one.box, box)) > 0.85  # a cell of the masks is up to 4 pixels wide
-        assert one.score > 0.85
+        assert one.overlap > 0.85
 
 
 def test_candidates_have_boxes_in_pixels_of_their_frames(box_segmenter):
     images, levels, boxes = scenes()
     found = mask_candidates(box_segmenter, images, levels)
-    assert found.scores.shape == found.quality.shape == (4, 18)
-    best = found.boxes[np.arange(4), found.scores.argmax(1)]
+    assert found.overlaps.shape == found.quality.shape == (4, 18)
+    best = found.boxes[np.arange(4), found.overlaps.argmax(1)]
     assert (iou(best, boxes) > 0.9).all()
     assert found.boxes[:, 2].tolist() == [[0, 0, 0, 0]] * 4  # the third mask is empty
-    assert (found.scores[:, 2] == 0).all()
+    assert (found.overlaps[:, 2] == 0).all()
 
 
 def test_settings_decide_how_much_of_a_faint_region_counts(box_segmenter):
@@ -80,20 +80,6 @@ def test_the_expected_quality_decides_between_masks_that_fit_equally(box_segment
     assert found.box[0] == (32 if weight else 16)
 
 
-def test_scores_of_masks_against_the_formula():
-    random = np.random.default_rng(0)
-    scores, quality, stable = random.random((2, 5)), random.uniform(0, 1.1, (2, 5)), random.random((2, 5))
-    scores[1, 3] = 0
-    boxes = np.sort(random.random((2, 5, 2, 2)) * 50, axis=2).reshape(2, 5, 4)
-    found = MaskCandidates(None, scores, quality, stable, boxes, None)
-    given = mask_scores(found, RefineSettings(quality=1.5, stability=0.5, agreement=0.7))
-    for frame, mask in np.ndindex(2, 5):
-        others = [float(iou(boxes[frame, mask], boxes[frame, other])) for other in range(5)]
-        fit = scores[frame, mask] * min(quality[frame, mask], 1) ** 1.5
-        wanted = (fit + 0.7 * sum(others) / 5) / 1.7 * stable[frame, mask] ** 0.5
-        assert given[frame, mask] == pytest.approx(wanted if scores[frame, mask] else 0)
-
-
 def test_tensors_give_what_arrays_give(box_segmenter):
     class Tensors(type(box_segmenter)):
         def masks(self, embedded, prompts):
@@ -102,7 +88,7 @@ def test_tensors_give_what_arrays_give(box_segmenter):
     images, levels, _ = scenes()
     for one, other in zip(refine(box_segmenter, images, levels), refine(Tensors(), images, levels), strict=True):
         assert (one.mask == other.mask).all()
-        assert one.score == other.score
+        assert one.overlap == other.overlap
 
 
 def test_an_empty_map_has_no_mask(box_segmenter):
@@ -142,4 +128,4 @@ def test_masks_do_not_reach_into_the_padding(box_segmenter):
     image, level, _ = scene((80, 40), (0, 0, 1, 1))
     found = mask_candidates(Everything(), [image], level[None])
     assert found.boxes[0, 0].tolist() == [0, 0, 80, 40]
-    assert found.scores[0, 0] > 0.95
+    assert found.overlaps[0, 0] > 0.95

@@ -1,7 +1,7 @@
 """Which of a frame's masks is the object: the one that agrees with the heat map and with its neighbours in the shot.
 
 The soft IoU of a mask m with the map s is Σ m·t / (Σ m + Σ t − Σ m·t), where t rises from 0 to 1 while s rises from a
-to b; :func:`colocam.segment.refine.mask_scores` makes a score of it.
+to b. :func:`mask_scores` makes a score of it, of what the segmenter expects, and of the masks' agreement.
 Over the frames of a shot the path x_1 … x_T takes one mask of each frame and maximises
 
     Σ_t score(x_t) − jump Σ_t (1 − IoU(x_t, x_{t+1})), with the IoU of the masks' boxes.
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.iou import iou
+from colocam.segment.refine_settings import RefineSettings
 from colocam.segment.segmenter import Array
 from colocam.types import Float64Array, Levels
 
@@ -36,10 +37,23 @@ def soft_iou(masks: Array, target: Array) -> Float64Array:
     return np.divide(common, union, out=np.zeros_like(common), where=union > 0)
 
 
-def stability(logits: Array) -> Float64Array:
-    """(B, n) IoU of the masks of logits (B, n, h, w) at two thresholds, 1 and −1, as SAM defines it; 0 if empty."""
-    small, large = (to_host((logits > limit).sum((-2, -1))).astype(np.float64) for limit in (1, -1))
-    return small / np.maximum(large, 1)
+def mask_scores(
+    overlaps: Float64Array, quality: Float64Array, boxes: Float64Array, settings: RefineSettings
+) -> Float64Array:
+    """Scores (B, n) of masks in 0–1, (s qᵃ + λ m) / (1 + λ); 0 for masks that share nothing with the heat map.
+
+    The mean m of the IoU of a mask's box with the boxes of all masks of the frame is their agreement: prompts of
+    different kinds that find the same object give the same mask.
+
+    Args:
+        overlaps: s (B, n), the soft IoU with the heat map.
+        quality: q (B, n) the IoU with the true mask that the segmenter expects.
+        boxes: (B, n, 4) extents of the masks.
+        settings: a and λ.
+    """
+    agreement = iou(boxes[:, :, None], boxes[:, None]).mean(2)
+    fit = overlaps * quality.clip(0, 1) ** settings.quality
+    return np.where(overlaps > 0, (fit + settings.agreement * agreement) / (1 + settings.agreement), 0)
 
 
 def extents(masks: Array) -> Float64Array:

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.iou import iou
 from colocam.segment.map_prompts import map_prompts
-from colocam.segment.mask_choice import best_path, extents, soft_iou, stability, targets, to_host
+from colocam.segment.mask_choice import best_path, extents, mask_scores, soft_iou, targets, to_host
 from colocam.segment.refine_settings import SETTINGS, RefineSettings
 from colocam.segment.segmenter import Array, Segmenter
 from colocam.segment.square import Square, maps_in_squares, mask_in_frame, squares
@@ -21,17 +20,15 @@ class MaskCandidates(NamedTuple):
 
     Attributes:
         logits: (B, n, h, w) over the squares, where the segmenter left them.
-        scores: (B, n) soft IoU with the heat map.
+        overlaps: (B, n) soft IoU with the heat map.
         quality: (B, n) the IoU with the true mask that the segmenter expects.
-        stability: (B, n) see :func:`colocam.segment.mask_choice.stability`.
         boxes: (B, n, 4) extents of the masks in pixels of their frames.
         square: the frames.
     """
 
     logits: Array
-    scores: Float64Array
+    overlaps: Float64Array
     quality: Float64Array
-    stability: Float64Array
     boxes: Float64Array
     square: Square
 
@@ -41,7 +38,7 @@ class Refined(NamedTuple):
 
     mask: npt.NDArray[np.bool_]
     box: Float64Array
-    score: float
+    overlap: float
 
 
 def mask_candidates(
@@ -57,21 +54,7 @@ def mask_candidates(
     masks = (logits > 0) * _like(_within(inside, cells), logits)[:, None]
     boxes = extents(masks) * np.tile(square.sizes / inside, 2)[:, None]
     quality = to_host(found.quality).reshape(len(images), -1).astype(np.float64)
-    scores = soft_iou(masks, _like(target, logits))
-    return MaskCandidates(logits, scores, quality, stability(logits), boxes, square)
-
-
-def mask_scores(found: MaskCandidates, settings: RefineSettings = SETTINGS) -> Float64Array:
-    """Scores (B, n) of the masks, 0–1; 0 for masks that share nothing with the heat map.
-
-    uᵇ (s qᵃ + λ m) / (1 + λ), with the soft IoU s, the expected quality q, the stability u, and m the mean IoU of the
-    mask's box with the boxes of all masks of the frame: prompts of many kinds that find the same object agree. Ragged
-    masks of a background are not stable.
-    """
-    fit = found.scores * found.quality.clip(0, 1) ** settings.quality
-    agreement = iou(found.boxes[:, :, None], found.boxes[:, None]).mean(2)
-    worth = (fit + settings.agreement * agreement) / (1 + settings.agreement)
-    return np.where(found.scores > 0, worth * found.stability**settings.stability, 0)
+    return MaskCandidates(logits, soft_iou(masks, _like(target, logits)), quality, boxes, square)
 
 
 def refine(
@@ -91,14 +74,15 @@ def refine(
         settings: how prompts are made and masks are chosen.
     """
     found = mask_candidates(segmenter, images, levels, settings)
-    path = best_path(mask_scores(found, settings), found.boxes, settings.jump, before)
+    scores = mask_scores(found.overlaps, found.quality, found.boxes, settings)
+    path = best_path(scores, found.boxes, settings.jump, before)
     rows = np.arange(len(path))
     chosen = to_host(found.logits[rows, path]).astype(np.float32, copy=False)
     inside = found.square.inside * (chosen.shape[-1] / segmenter.side)
     masks = parallel_map(mask_in_frame, chosen, found.square.sizes.tolist(), inside.tolist())
-    boxes, scores = parallel_map(extents, masks), found.scores[rows, path].tolist()
-    results = zip(masks, boxes, scores, strict=True)
-    return [Refined(mask, box, score) if score and box.any() else None for mask, box, score in results]
+    boxes, overlaps = parallel_map(extents, masks), found.overlaps[rows, path].tolist()
+    results = zip(masks, boxes, overlaps, strict=True)
+    return [Refined(mask, box, overlap) if overlap and box.any() else None for mask, box, overlap in results]
 
 
 def _within(inside: Float64Array, cells: int) -> npt.NDArray[np.bool_]:

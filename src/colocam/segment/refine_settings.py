@@ -11,7 +11,6 @@ class RefineSettings(NamedTuple):
         fade: foreground probabilities below which a pixel does not count in the comparison with masks, and from which
             it counts fully.
         quality: exponent of the segmenter's own expectation of a mask's quality, a factor of the soft IoU.
-        stability: exponent of a mask's stability, a factor of its score.
         agreement: weight of the agreement with the other masks of the frame.
         jump: cost of a change to a box without overlap from one frame to the next, in units of the score.
     """
@@ -19,7 +18,6 @@ class RefineSettings(NamedTuple):
     thresholds: tuple[float, ...] = (0.06, 0.117, 0.2, 0.3, 0.45)
     fade: tuple[float, float] = (0.0, 0.5)
     quality: float = 2.0
-    stability: float = 1.0
     agreement: float = 2.0
     jump: float = 0.1
 
