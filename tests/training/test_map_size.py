@@ -1,0 +1,86 @@
+"""Maps that are smaller than the encoder's frames: network, colours, training, evaluation, localisation, ONNX."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from colocam import Localizer, evaluate, load_config, train
+from colocam.boxes import scale_boxes
+from colocam.errors import ColocamError
+from colocam.export.onnx_model import export_onnx
+from colocam.maps.color_mean import with_color_mean
+from colocam.maps.postprocess import arrays_postprocess, postprocess
+from colocam.models import Classifier, LocalizerNet
+
+SIDE = 32
+
+
+@pytest.fixture(scope="module")
+def run(collection, frame_cache, tiny, tmp_path_factory):
+    config = load_config(overrides=[*tiny, "frames.map_size=16", "localizer.color_mean=clip", "localizer.focus=true"])
+    assert config.frames.crop == SIDE
+    return train(collection.manifest, tmp_path_factory.mktemp("maps") / "run", config, frames=frame_cache)
+
+
+def test_a_decoder_that_ends_at_the_map_size_gives_what_is_otherwise_enlarged(tiny):
+    config = load_config(overrides=tiny)
+    torch.manual_seed(0)
+    classifier = Classifier(config.backbone, 3)
+    small = LocalizerNet(classifier, config.localizer.decoder, map_size=SIDE // 2).eval()
+    large = LocalizerNet(classifier, config.localizer.decoder).eval()
+    large.load_state_dict(small.state_dict())
+    frames = torch.randint(0, 256, (2, 3, SIDE, SIDE)).float()
+    with torch.no_grad():
+        found, whole = small(frames), large(frames)
+    assert found.map_logits.shape == (2, 2, SIDE // 2, SIDE // 2)
+    torch.testing.assert_close(found.class_logits, whole.class_logits)
+    own = F.interpolate(found.map_logits, size=SIDE, mode="bilinear", align_corners=False)
+    if len(config.localizer.decoder) < len(classifier.encoder.channels):  # it ends at the finest features, SIDE / 2
+        torch.testing.assert_close(own, whole.map_logits, rtol=1e-4, atol=1e-4)
+
+
+def test_colours_are_means_of_squares_in_both_twins():
+    rng = np.random.default_rng(0)
+    frames = rng.integers(0, 256, (3, 16, 16, 3)).astype(np.uint8)
+    maps = rng.random((3, 8, 8), np.float32)
+    sequences = np.zeros(3, np.int64)
+    means = frames.reshape(3, 8, 2, 8, 2, 3).astype(np.int64).sum((2, 4))
+    colours = torch.from_numpy((means + 2) // 4).permute(0, 3, 1, 2).float()  # rounded half up
+    expected = with_color_mean(colours, torch.from_numpy(maps), torch.zeros(3, dtype=torch.int64))
+    tensors = torch.from_numpy(frames).permute(0, 3, 1, 2)
+    found = postprocess(tensors, torch.from_numpy(maps), torch.zeros(3, dtype=torch.int64), None)
+    torch.testing.assert_close(found, expected)
+    np.testing.assert_allclose(arrays_postprocess(frames, maps, sequences, None), expected.numpy(), atol=1e-4)
+
+
+def test_boxes_of_small_maps_are_in_pixels_of_the_video(run, collection):
+    video = collection.videos / "cat" / "test-0.mp4"
+    localizer = Localizer.load(run, "cpu", smooth="none")
+    assert localizer.card.map_size == 16
+    for found in localizer(video):
+        assert found.heatmap.shape == (16, 16)
+        assert found.box is not None
+        x1, y1, x2, y2 = (int(side) for side in scale_boxes(np.array(found.box), (48, 40), (16, 16)).round())
+        peak = np.unravel_index(found.heatmap.argmax(), (16, 16))
+        # with the largest contour the box lies on the foreground, and its edges on the map's cells
+        assert (found.heatmap[y1 : y2 + 1, x1 : x2 + 1] > localizer.threshold * found.heatmap[peak]).any()
+        assert 0 <= x1 < x2 <= 15
+        assert 0 <= y1 < y2 <= 15
+
+
+def test_evaluation_and_onnx_agree_with_it(run, collection, tmp_path):
+    result = evaluate(run, collection.truth)
+    assert 0 <= result.methods["colocam"]["tags-only"].average <= 100
+    model = export_onnx(run, tmp_path / "small-maps.onnx")
+    video = collection.videos / "owl" / "test-0.mp4"
+    pairs = zip(Localizer.load(run, "cpu")(video), Localizer.load(model)(video), strict=True)
+    for ours, theirs in pairs:
+        assert theirs.heatmap.shape == (16, 16)
+        np.testing.assert_allclose(ours.heatmap, theirs.heatmap, atol=2e-3)
+        assert list(ours.box) == pytest.approx(list(theirs.box), abs=0.1)
+
+
+def test_a_size_that_does_not_divide_the_crop_is_refused():
+    with pytest.raises(ColocamError, match=r"frames.map_size \(20\) must divide frames.crop \(32\)"):
+        load_config(overrides=["frames.resize=36", "frames.crop=32", "frames.map_size=20"])
