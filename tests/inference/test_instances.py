@@ -119,7 +119,8 @@ def test_masks_are_those_of_the_own_blob(video, card):
 def test_to_every_label_format(colocam, trained, video, card, tmp_path, monkeypatch):
     """The command line: a row per object, all of them drawn, and each format takes them."""
 
-    def load(_cls, _run, _device=None, **options):
+    def load(_cls, _run, _device=None, refine=None, **options):
+        assert refine is None
         return Localizer(colour_network, card, **options)
 
     monkeypatch.setattr(Localizer, "load", classmethod(load))
