@@ -129,6 +129,10 @@ def test_a_clock_that_is_set_back_starts_anew():
         ({"fps": -2.0}, "fps must be more than 0 frames per second, got -2"),
         ({"fps": float("nan")}, "fps .*, got nan"),
         ({"fps": float("inf")}, "fps .*, got inf"),
+        ({"fps": 1e308}, r"fps must be at most 1000000 frames per second, got 1e\+308"),
+        ({"start": float("nan")}, "start must be a finite number of seconds, got nan"),
+        ({"end": float("nan")}, "end must be a finite number of seconds, got nan"),
+        ({"end": float("inf")}, "end must be a finite number of seconds, got inf"),
         ({"fps": 2.0, "every": 3}, "fps and `every` cannot be used together"),
         ({"start": 3.0, "end": 3.0}, "end must be after the start at 3 s, got 3 s"),
         ({"frames": (5, 5)}, "frames must be A:B with 0 ≤ A < B, or A: or :B, got 5:5"),
@@ -159,3 +163,9 @@ def test_estimates_are_near_the_count(choice):
     assert chosen.estimate(250, 25.0) == pytest.approx(len(list(chosen(frames))), abs=1)
     assert FrameChoice(every=2).estimate(0, 25.0) == 0
     assert FrameChoice(end=4.0).estimate(0, 25.0) == 100
+
+
+@pytest.mark.parametrize("text", ["9" * 5000 + ":", ":" + "9" * 5000])
+def test_thousands_of_digits_are_refused(text):
+    with pytest.raises(ColocamError, match=r"^frames must be A:B with at most 18 digits each, got [:9]{18}…$"):
+        parse_frames(text)

@@ -23,6 +23,9 @@ class Timed(Protocol):
 
 
 T = TypeVar("T", bound=Timed)
+MAX_FPS = 1_000_000
+DIGITS = 18
+"""Longest index of a frame; Python refuses to convert thousands of digits."""
 
 
 class Chosen(TypedDict, total=False):
@@ -59,8 +62,13 @@ class FrameChoice:
             raise ArgumentError("every", f"must be 1 or more frames, got {self.every}")
         if self.fps is not None and not (isfinite(self.fps) and self.fps > 0):
             raise ArgumentError("fps", f"must be more than 0 frames per second, got {self.fps:g}")
+        if self.fps is not None and self.fps > MAX_FPS:
+            raise ArgumentError("fps", f"must be at most {MAX_FPS} frames per second, got {self.fps:g}")
         if self.fps is not None and self.every != 1:
             raise ArgumentError("fps", "and `every` cannot be used together: give one of them")
+        for name, seconds in (("start", self.start), ("end", self.end)):
+            if seconds is not None and not isfinite(seconds):
+                raise ArgumentError(name, f"must be a finite number of seconds, got {seconds:g}")
         if self.start is not None and self.end is not None and not self.start < self.end:
             raise ArgumentError("end", f"must be after the start at {self.start:g} s, got {self.end:g} s")
         first, stop = self.frames
@@ -115,6 +123,8 @@ def parse_frames(text: str) -> tuple[int | None, int | None]:
     parts = text.split(":")
     if len(parts) != 2 or not all(part == "" or (part.isascii() and part.isdigit()) for part in parts):
         raise ArgumentError("frames", f"must be A:B, the frames from A up to but not including B, got {text}")
+    if max(map(len, parts)) > DIGITS:
+        raise ArgumentError("frames", f"must be A:B with at most {DIGITS} digits each, got {text[:DIGITS]}…")
     first, stop = (int(part) if part else None for part in parts)
     return first, stop
 
