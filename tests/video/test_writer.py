@@ -90,6 +90,30 @@ def test_times_that_stand_still_or_run_back_lose_no_frame(tmp_path, numbered, nu
     assert [frame.pts for frame in frames] == pytest.approx([0.0, 0.5, 0.5, 0.5, 1.0], abs=1e-4)
 
 
+def test_long_gaps_are_shortened_and_told(tmp_path, numbered, number_of, capsys):
+    """mp4 holds the time between two frames in 31 bits of 1/90,000 s: a frame per day does not fit."""
+    day = 86_400.0
+    times = [0.0, day, day + 0.5, 3 * day, 3 * day + 1, *(2e9 * number for number in range(1, 56))]
+    path = write(tmp_path / "a.mp4", numbered(60), times=times)
+    frames = list(decode(path))
+    assert [number_of(frame.image) for frame in frames] == list(range(60))
+    gap = 2**31 / 6 / 90_000
+    found = np.diff([frame.pts for frame in frames])
+    assert found == pytest.approx([gap, 0.5, gap, 1, *[gap] * 55], abs=1e-3)
+    assert capsys.readouterr().err == f"warning: {path}: long gaps between frames are shortened to 3977 s\n"
+
+
+def test_a_start_beyond_all_limits(tmp_path, numbered):
+    assert len(list(decode(write(tmp_path / "a.mp4", numbered(3), times=[1e18, 1e18 + 512, 1e18 + 1024])))) == 3
+
+
+@pytest.mark.parametrize("fps", [Fraction(1, 2003), Fraction(1, 2**32 - 1), Fraction(2**32 - 1), Fraction(10**9, 7)])
+def test_absurd_rates(tmp_path, numbered, fps):
+    path = write(tmp_path / "a.mp4", numbered(5), fps, times=[0.0, 1.0, 2.0, 3.0, 4.0])
+    assert [frame.pts for frame in decode(path)] == pytest.approx([0.0, 1.0, 2.0, 3.0, 4.0], abs=1e-3)
+    assert len(list(decode(write(tmp_path / "b.mp4", numbered(5), fps)))) == 5
+
+
 @pytest.mark.parametrize("size", [(63, 48), (64, 47), (33, 35), (1, 1)])
 def test_odd_sizes_repeat_the_last_row_and_column(tmp_path, size):
     width, height = size

@@ -15,14 +15,21 @@ from av.video.stream import VideoStream
 from colocam.errors import ColocamError
 from colocam.types import Image
 from colocam.utils.files import atomic_path
+from colocam.utils.progress import say
 from colocam.video.reader import DEFAULT_FPS
+
+MIN_FPS, MAX_FPS = Fraction(1, 1001), Fraction(1000)
+"""Stated frame rates outside this range are set to its nearest end; frames keep their own times."""
+MAX_GAP = (2**31 - 1) // 6
+"""Most ticks between two frames. mp4 holds the offset of a B-frame in 31 bits, which may span six frames."""
 
 
 class VideoWriter:
     """H.264 in mp4 (yuv420p, BT.709, index in front) as a context manager.
 
     The file appears under its name when the block ends without an error, never before. An odd width or height is
-    made even by repeating the last column or row, as 4:2:0 needs. Equal frames give equal bytes.
+    made even by repeating the last column or row, as 4:2:0 needs. Equal frames give equal bytes. A gap between two
+    frames is at most :data:`MAX_GAP` ticks, about an hour, since mp4 cannot hold longer ones.
 
     Example:
         >>> with VideoWriter(Path("out.mp4"), 64, 48, fps=25) as video:  # doctest: +SKIP
@@ -33,9 +40,10 @@ class VideoWriter:
         self.path = path
         self.width = width
         self.height = height
-        self.fps = Fraction(fps or DEFAULT_FPS).limit_denominator(1001)
+        self.fps = min(max(Fraction(fps or DEFAULT_FPS), MIN_FPS), MAX_FPS).limit_denominator(1001)
         self._tick = -1
         self._count = 0
+        self._shortened = 0
         self._reformatter = VideoReformatter()
         self._stack = ExitStack()
 
@@ -85,7 +93,13 @@ class VideoWriter:
         base = self._stream.codec_context.time_base
         time = self._count / self.fps if pts is None else Fraction(pts)
         # Two frames of one time, or times that run backwards, would be refused by the container.
-        self._tick = max(round(time / base), self._tick + 1)
+        tick = max(round(time / base) - self._shortened, self._tick + 1)
+        if (excess := tick - self._tick - MAX_GAP) > 0:
+            if not self._shortened:
+                say(f"warning: {self.path}: long gaps between frames are shortened to {float(MAX_GAP * base):.0f} s")
+            self._shortened += excess
+            tick -= excess
+        self._tick = tick
         frame.pts, frame.time_base = self._tick, base
         self._count += 1
         self._container.mux(self._stream.encode(frame))
