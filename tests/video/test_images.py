@@ -1,5 +1,8 @@
 """Folders of pictures as videos: order, times, damage, sizes."""
 
+import struct
+import zlib
+
 import cv2
 import numpy as np
 import PIL.Image
@@ -7,6 +10,7 @@ import pytest
 
 from colocam.video.description import probe_source
 from colocam.video.frame_choice import FrameChoice
+from colocam.video.images import image_size, is_upright
 from colocam.video.input import UnreadableError
 from colocam.video.reader import VideoReader, decode, probe
 
@@ -73,3 +77,25 @@ def test_the_camera_was_turned(tmp_path):
     assert frame.image.shape == (20, 10, 3)
     assert frame.image[:5, 5:].min() == 255
     assert frame.image[:5, :5].max() == 0
+
+
+def png_header(width, height):
+    """The beginning of a PNG file of one bit per pixel."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(999)))
+
+
+@pytest.mark.parametrize("side", [12_000, 60_000])
+def test_an_image_of_too_many_pixels_costs_one_image(tmp_path, write_pictures, capsys, side):
+    folder = write_pictures(tmp_path / "a", ["0.png", "1.png", "2.png"])
+    (folder / "1.png").write_bytes(png_header(side, side))
+    assert [frame.index for frame in decode(folder)] == [0, 2]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"warning: cannot read {folder / '1.png'}: ")
+    assert line.endswith(": scale it down")
+    assert image_size(folder / "1.png") is None
+    assert not is_upright(folder / "1.png")

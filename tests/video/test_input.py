@@ -12,7 +12,7 @@ import pytest
 from colocam.errors import ColocamError
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.input import UnreadableError, VideoInput
-from colocam.video.reader import VideoReader, decode
+from colocam.video.reader import VideoReader, decode, estimate_frames, probe
 
 PATTERN = "testsrc=size=64x48:rate=25:duration=1"
 
@@ -74,6 +74,88 @@ def test_a_named_pipe(tmp_path, make_video, number_of):
     writer.join()
     assert found == list(range(12))
     assert not VideoInput(str(pipe)).is_stored
+
+
+@pytest.fixture
+def unknown_codec(tmp_path, make_video):
+    """A whole mp4 whose codec FFmpeg does not know."""
+    film = make_video(tmp_path / "unknown.mp4", 5)
+    film.write_bytes(film.read_bytes().replace(b"avc1", b"zzzz"))
+    return film
+
+
+def test_an_unknown_codec_is_named(unknown_codec):
+    for read in (probe, estimate_frames, lambda path: list(decode(path))):
+        with pytest.raises(UnreadableError, match=r"unknown\.mp4: FFmpeg has no decoder for its codec: convert it"):
+            read(unknown_codec)
+
+
+def test_image2_is_no_traceback(tmp_path, make_video):
+    film = make_video(tmp_path / "film.mp4", 5)
+    with pytest.raises(UnreadableError, match=r"film\.mp4"):
+        list(decode(VideoInput(str(film), "image2")))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "format"),
+    [
+        ("loop.m3u8", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nloop.m3u8\n", "hls"),
+        ("list.m3u8", "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfilm.ts\n#EXT-X-ENDLIST\n", "hls"),
+        ("list.txt", "ffconcat version 1.0\nfile film.ts\n", "concat"),
+        ("list.sdp", "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 9 RTP/AVP 96\n", "sdp"),
+    ],
+)
+def test_a_stored_playlist_is_refused(tmp_path, make_video, name, text, format):  # noqa: A002 - FFmpeg's word
+    make_video(tmp_path / "film.ts", 5)
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UnreadableError, match=f"it is a playlist, .* set `format` to {format} if you trust it"):
+        list(decode(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "format"),
+    [
+        ("list.m3u8", "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfilm.ts\n#EXT-X-ENDLIST\n", "hls"),
+        ("list.txt", "ffconcat version 1.0\nfile film.ts\n", "concat"),
+    ],
+)
+def test_a_playlist_is_read_when_its_format_is_given(tmp_path, make_video, name, text, format):  # noqa: A002
+    make_video(tmp_path / "film.ts", 5)
+    (tmp_path / name).write_text(text)
+    assert len(list(decode(VideoInput(str(tmp_path / name), format)))) == 5
+
+
+def test_what_must_be_stored_is_no_pipe(tmp_path):
+    """A pipe without a writer would block for ever."""
+    os.mkfifo(tmp_path / "pipe.mp4")
+    with pytest.raises(UnreadableError, match=r"pipe\.mp4: it is a pipe or a device: name it by itself"):
+        list(decode(VideoInput(str(tmp_path / "pipe.mp4"), must_be_stored=True)))
+    with pytest.raises(UnreadableError, match=r"pipe\.mp4: it is a pipe or a device"):
+        estimate_frames(tmp_path / "pipe.mp4")
+
+
+def test_links_in_a_circle_and_names_too_long(tmp_path):
+    (tmp_path / "loop.mp4").symlink_to("loop.mp4")
+    for path, told in ((tmp_path / "loop.mp4", "symbolic links"), (tmp_path / ("a" * 300), "too long")):
+        source = VideoInput(str(path))
+        assert (source.stem, source.is_stored, source.is_folder, source.live) == (path.stem, False, False, False)
+        with pytest.raises(UnreadableError, match=told):
+            list(decode(source))
+
+
+def test_too_many_pixels_are_refused_by_the_header(tmp_path):
+    (tmp_path / "large.y4m").write_bytes(b"YUV4MPEG2 W14000 H14000 F25:1 Ip A1:1 C420\nFRAME\n" + bytes(9999))
+    with pytest.raises(UnreadableError, match=r"large\.y4m: 14000×14000 pixels, the limit is 134 million: scale it"):
+        probe(tmp_path / "large.y4m")
+
+
+def test_frames_that_become_too_large_are_skipped(tmp_path, make_video, monkeypatch):
+    small = make_video(tmp_path / "small.h264", 5, size=(64, 48)).read_bytes()
+    large = make_video(tmp_path / "large.h264", 5, size=(96, 80)).read_bytes()
+    (tmp_path / "film.h264").write_bytes(small + large)
+    assert len(list(decode(tmp_path / "film.h264"))) == 10
+    monkeypatch.setattr("colocam.video.input.MAX_PIXELS", 64 * 48)
+    assert 1 <= len(list(decode(tmp_path / "film.h264"))) <= 5  # the decoder loses those it still holds
 
 
 READ = """

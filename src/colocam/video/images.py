@@ -1,6 +1,8 @@
 """Image files as the frames of a video: a folder of images, in natural order, is a video."""
 
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,8 +12,13 @@ import PIL.ExifTags
 import PIL.Image
 
 from colocam.types import Image, VideoFrame
+from colocam.utils.progress import say
 from colocam.video.image_files import images_of
-from colocam.video.input import UnreadableError
+from colocam.video.input import UnreadableError, check_pixels
+
+_DAMAGED = (OSError, ValueError, SyntaxError)
+"""What Pillow raises for a file that is not an image, or whose header is damaged."""
+warnings.filterwarnings("ignore", category=PIL.Image.DecompressionBombWarning)  # MAX_PIXELS is the limit here
 
 
 def folder_frames(folder: Path, rate: Fraction) -> tuple[tuple[Path, ...], Iterator[VideoFrame]]:
@@ -31,14 +38,18 @@ def folder_frames(folder: Path, rate: Fraction) -> tuple[tuple[Path, ...], Itera
 def image_frames(paths: Sequence[Path], rate: Fraction = Fraction(1)) -> Iterator[VideoFrame]:
     """Yield image files as frames: ``index`` is the index in ``paths``, ``pts`` is ``index`` / ``rate``.
 
-    Images that cannot be read are skipped, so their index is missing. Sizes may differ.
+    Images that cannot be read or are too large are skipped, so their index is missing. Sizes may differ.
 
     Raises:
         UnreadableError: no image can be read.
     """
     found = False
     for index, path in enumerate(paths):
-        image = read_image(path)
+        try:
+            image = read_image(path)
+        except UnreadableError as error:
+            say(f"warning: {error}")
+            continue
         if image is not None:
             found = True
             yield VideoFrame(index, float(index / rate), image)
@@ -47,7 +58,13 @@ def image_frames(paths: Sequence[Path], rate: Fraction = Fraction(1)) -> Iterato
 
 
 def read_image(path: Path) -> Image | None:
-    """(H, W, 3) uint8 RGB with EXIF orientation applied, None if the file is not a complete image."""
+    """(H, W, 3) uint8 RGB with EXIF orientation applied, None if the file is not a complete image.
+
+    Raises:
+        UnreadableError: its header states more than :data:`colocam.video.input.MAX_PIXELS`.
+    """
+    with suppress(*_DAMAGED), _open_header(path):
+        pass
     try:
         data = np.fromfile(path, np.uint8)  # on some systems OpenCV cannot open non-Latin names
         bgr = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
@@ -57,7 +74,7 @@ def read_image(path: Path) -> Image | None:
 
 
 def image_size(path: Path) -> tuple[int, int] | None:
-    """(width, height) as :func:`read_image` gives it, from the file's header; None if it is not an image."""
+    """(width, height) as :func:`read_image` gives it, from the file's header; None if it is not a readable image."""
     header = _header(path)
     if header is None:
         return None
@@ -71,12 +88,23 @@ def is_upright(path: Path) -> bool:
     return header is not None and header[2] == 1
 
 
+@contextmanager
+def _open_header(path: Path) -> Iterator[PIL.Image.Image]:
+    try:
+        image = PIL.Image.open(path)
+    except PIL.Image.DecompressionBombError as error:  # of more pixels than MAX_PIXELS
+        raise UnreadableError(f"cannot read {path}: {error}: scale it down") from error
+    with image:
+        check_pixels(str(path), *image.size)
+        yield image
+
+
 def _header(path: Path) -> tuple[int, int, int] | None:
     """Width and height as stored, and EXIF orientation; None if it is not an image."""
     try:
-        with PIL.Image.open(path) as image:
+        with _open_header(path) as image:  # finding its orientation decodes a PNG file
             return *image.size, image.getexif().get(PIL.ExifTags.Base.Orientation, 1)
-    except OSError:
+    except (*_DAMAGED, UnreadableError):
         return None
 
 

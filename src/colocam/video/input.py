@@ -15,17 +15,28 @@ from av.stream import Disposition
 from av.video.stream import VideoStream
 
 from colocam.errors import ArgumentError, ColocamError
+from colocam.video.playlists import other_formats, playlist_format
 
 STDIN = "-"
 LIVE_SCHEMES = frozenset({"rtsp", "rtsps", "rtmp", "rtmps", "rtp", "udp", "srt"})
 DEVICES = frozenset({"v4l2", "video4linux2", "dshow", "vfwcap", "avfoundation", "x11grab", "gdigrab", "kmsgrab"})
 """FFmpeg's names of cameras and screens."""
 PATIENCE = 30.0
-"""Seconds without data after which a network stream ends."""
+"""Seconds without data after which a network stream ends, and after which a stored file must be open."""
+MAX_PIXELS = 2**27
+"""Most pixels of a frame, 16,384 × 8,192; as RGB it takes 0.4 GB."""
 
 
 class UnreadableError(ColocamError):
     """A source without a readable frame; a caller that reads many files may skip it."""
+
+
+def check_pixels(name: str, width: int, height: int) -> None:
+    """Refuse frames of more than :data:`MAX_PIXELS`, as the header states them, before memory is taken for one."""
+    if width * height > MAX_PIXELS:
+        raise UnreadableError(
+            f"cannot read {name}: {width}×{height} pixels, the limit is {MAX_PIXELS / 1e6:.0f} million: scale it down"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +46,15 @@ class VideoInput:
     Attributes:
         address: path of a file or of a folder of images, ``-`` for the standard input, an address such as ``rtsp://…``,
             or the name of a device.
-        format: FFmpeg's name of the input format, e.g. ``v4l2`` for a camera on Linux; None: FFmpeg detects it.
+        format: FFmpeg's name of the input format, e.g. ``v4l2`` for a camera on Linux; None: FFmpeg detects it, but a
+            playlist in a file is refused.
+        must_be_stored: refuse pipes and devices, as for what a walk through folders finds: a pipe without a writer
+            would block the other videos for ever.
     """
 
     address: str
     format: str | None = None
+    must_be_stored: bool = False
 
     @property
     def path(self) -> Path | None:
@@ -47,19 +62,24 @@ class VideoInput:
         if self.address == STDIN or "://" in self.address:
             return None
         path = Path(self.address)
-        return None if self.format is not None and not path.exists() else path
+        return None if self.format is not None and not _mode(path) else path
 
     @property
     def is_stored(self) -> bool:
         """Whether it is a file or a folder of images, which can be read more than once."""
-        return self.path is not None and (self.path.is_file() or self.path.is_dir())
+        return self.is_folder or (self.path is not None and stat.S_ISREG(_mode(self.path)))
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder; never an error, unlike ``Path.is_dir`` for a name that is too long."""
+        return self.path is not None and stat.S_ISDIR(_mode(self.path))
 
     @property
     def live(self) -> bool:
         """Whether it delivers frames in real time, without an end."""
         if self.format in DEVICES or urlsplit(self.address).scheme.lower() in LIVE_SCHEMES:
             return True
-        return self.path is not None and self.path.is_char_device()
+        return self.path is not None and stat.S_ISCHR(_mode(self.path))
 
     @property
     def name(self) -> str:
@@ -72,7 +92,7 @@ class VideoInput:
         if self.address == STDIN:
             return "stdin"
         if self.path is not None:
-            return (self.path.resolve().name or "pictures") if self.path.is_dir() else self.path.stem
+            return (self.path.resolve().name or "pictures") if self.is_folder else self.path.stem
         parts = urlsplit(self.address)
         word = Path(parts.path).stem if parts.netloc else self.address
         return re.sub(r"[^\w.-]+", "_", word or parts.hostname or "").strip("_.") or "video"
@@ -88,9 +108,19 @@ def open_input(source: Path | VideoInput, threads: int) -> Iterator[tuple[InputC
     """
     source = VideoInput(str(source)) if isinstance(source, Path) else source
     address, kind = _address_and_format(source)
+    stored = source.is_stored
+    options = {"max_pixels": str(MAX_PIXELS)}
+    only = {"format_whitelist": other_formats()} if stored and kind is None else {}
+    # The timeout of reading costs the interpreter's lock at each read, which a film on a disk does not need.
+    timeout = PATIENCE if "://" in address else (PATIENCE, None) if stored else None
     try:
-        container = av.open(address, format=kind, timeout=PATIENCE if "://" in address else None)
+        container = av.open(address, format=kind, options=options, container_options=only, timeout=timeout)
     except av.FFmpegError as error:
+        if only and (playlist := playlist_format(_beginning(address))):
+            raise UnreadableError(
+                f"cannot read {source.name}: it is a playlist, which names other files: give those, or set `format` "
+                f"to {playlist} if you trust it"
+            ) from error
         why = "not a whole video file" if source.format is None else f"not as format {source.format}"
         piped = "; an mp4 with its index at the end must be given as a file" if source.address == STDIN else ""
         raise UnreadableError(f"cannot read {source.name}: {why} ({error.strerror}{piped})") from error
@@ -101,9 +131,31 @@ def open_input(source: Path | VideoInput, threads: int) -> Iterator[tuple[InputC
         if not streams:
             raise UnreadableError(f"cannot read {source.name}: it has no video track")
         stream = streams[0]
+        if stream.codec_context is None:  # PyAV's types do not say so
+            raise UnreadableError(
+                f"cannot read {source.name}: FFmpeg has no decoder for its codec: convert it to H.264 first"
+            )
+        check_pixels(source.name, stream.codec_context.width, stream.codec_context.height)
+        stream.codec_context.options = options  # frames may become larger later
         stream.codec_context.thread_count = 1 if source.live else threads
         stream.thread_type = "AUTO"
         yield container, stream
+
+
+def _mode(path: Path) -> int:
+    """Mode of what a path leads to; 0 if it leads nowhere, goes in a circle or is no valid name."""
+    try:
+        return path.stat().st_mode
+    except (OSError, ValueError):
+        return 0
+
+
+def _beginning(address: str) -> bytes:
+    try:
+        with Path(address).open("rb") as file:
+            return file.read(4096)
+    except OSError:
+        return b""
 
 
 def _address_and_format(source: VideoInput) -> tuple[str, str | None]:
@@ -122,6 +174,8 @@ def _address_and_format(source: VideoInput) -> tuple[str, str | None]:
         raise UnreadableError(f"cannot read {path}: {why}") from error
     if stat.S_ISDIR(mode.st_mode):
         raise UnreadableError(f"cannot read {path}: it is a folder, not a video file")
+    if source.must_be_stored and not stat.S_ISREG(mode.st_mode):
+        raise UnreadableError(f"cannot read {path}: it is a pipe or a device: name it by itself to read from it")
     if stat.S_ISREG(mode.st_mode) and mode.st_size == 0:
         raise UnreadableError(f"cannot read {path}: the file is empty (0 bytes)")
     camera = stat.S_ISCHR(mode.st_mode) and sys.platform == "linux"

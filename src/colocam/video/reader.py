@@ -89,7 +89,7 @@ class VideoReader:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             path = self.source.path
-            opened = self._pictures(path) if path is not None and path.is_dir() else self._container(stack)
+            opened = self._pictures(path) if path is not None and self.source.is_folder else self._container(stack)
             first = next(opened.frames, None)
             if first is None:
                 raise UnreadableError(f"cannot read {self.source.name}: no frame can be decoded (damaged or truncated)")
@@ -173,13 +173,14 @@ def probe(path: Path) -> VideoInfo:
 
 def estimate_frames(path: Path, *, start: float = 0.0, end: float | None = None) -> int:
     """Estimate from the header how many frames :func:`decode` will yield; 0 for unknown."""
-    with open_input(path, 1) as (container, stream):
+    with open_input(VideoInput(str(path), must_be_stored=True), 1) as (container, stream):
         duration = _duration(container, stream)
         rate = stream.average_rate or stream.guessed_rate or DEFAULT_FPS
+        most = path.stat().st_size  # a coded frame has at least one byte, whatever the header states
         if start <= 0 and end is None and stream.frames:
-            return stream.frames
+            return min(stream.frames, most)
         last = min(end or inf, duration or inf)
-        return 0 if last == inf else max(0, ceil((last - start) * rate))
+        return 0 if last == inf else min(max(0, ceil((last - start) * rate)), most)
 
 
 def decode(
