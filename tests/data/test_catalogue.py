@@ -1,5 +1,6 @@
 """Folders of tagged videos, and the split by video. Catalogues open no file, so empty ones do."""
 
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -129,6 +130,29 @@ def test_other_files_are_ignored_and_unknown_suffixes_are_candidates(tmp_path):
     (tmp_path / "cat/dangling.mp4").symlink_to(tmp_path / "nowhere.mp4")
     names = {clip.name for clip in read_catalogue(tmp_path).clips if clip.tag == "cat"}
     assert names == {"cat/v0", "cat/v1", "cat/video", "cat/odd", "cat/moving"}
+
+
+def test_only_files_are_videos(tmp_path, capsys):
+    """A link in a circle, a broken link and a pipe cost one line each, also where folders are expected."""
+    root = two_tags(tmp_path, 2)
+    for link in (root / "loop", root / "cat" / "loop.mp4", root / "cat" / "v9.mp4"):
+        link.symlink_to(link.name.replace("v9", "gone"))
+    os.mkfifo(root / "dog" / "pipe.mp4")
+    (root / "dog" / "linked.mp4").symlink_to("v0.mp4")
+    touch(root / "dog" / "frames", "1.jpg")
+    (root / "dog" / "frames" / "2.jpg").symlink_to("2.jpg")
+    clips = read_catalogue(root).clips
+    assert [clip.name for clip in clips] == ["cat/v0", "cat/v1", "dog/frames", "dog/linked", "dog/v0", "dog/v1"]
+    assert [path.name for path in clips[2].frames] == ["1.jpg"]
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[1] for line in lines] == [
+        f"skipped {root / name}" for name in ("cat/loop.mp4", "cat/v9.mp4", "dog/pipe.mp4")
+    ]
+
+
+def test_names_with_thousands_of_digits_have_an_order():
+    names = ["a" + "9" * 5000, "a" + "0" * 6000 + "1", "a12", "a1" + "0" * 5000]
+    assert sorted(names, key=natural_key) == [names[1], names[2], names[0], names[3]]
 
 
 def test_names_with_spaces_quotes_and_other_letters(tmp_path):

@@ -176,6 +176,25 @@ def test_hostile_files_are_skipped_named_and_counted(tmp_path, make_video, clips
     assert left_over(tmp_path / "cache") == []
 
 
+def test_a_codec_without_decoder_and_a_pipe_are_skipped(tmp_path, make_video, clips, capsys):
+    unknown = make_video(tmp_path / "unknown.mp4", 5)
+    unknown.write_bytes(unknown.read_bytes().replace(b"avc1", b"zzzz"))
+    os.mkfifo(tmp_path / "pipe.mp4")
+    bad = [clip_of(unknown), clip_of(tmp_path / "pipe.mp4")]
+    assert [entry.clip for entry in cache_frames([*bad, *clips], tmp_path / "cache", size=16)] == clips
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
+    assert "no decoder" in lines[0]
+    assert "a pipe or a device" in lines[1]
+    assert lines[2:] == ["warning: 2 of 4 clips cannot be read and are left out"]
+
+
+def test_a_header_that_states_years_does_not_fill_the_disk(tmp_path, make_video):
+    """By duration and rate alone, two frames four months apart would be 250 million frames."""
+    film = make_video(tmp_path / "long.mkv", 2, times=[0.0, 1e7])
+    (entry,) = cache_frames([clip_of(film)], tmp_path / "cache", size=256)
+    assert entry.pts.tolist() == [0.0, 1e7]
+
+
 def test_good_frames_of_a_cut_file_are_kept(tmp_path, make_video):
     noise = list(np.random.default_rng(0).integers(0, 256, (40, 48, 64, 3), np.uint8))
     path = make_video(tmp_path / "a.mp4", noise, container={"movflags": "+faststart"})

@@ -6,6 +6,7 @@ import cv2
 
 from colocam.types import Clip, Image, VideoFrame
 from colocam.video.images import image_frames
+from colocam.video.input import VideoInput
 from colocam.video.reader import decode
 
 
@@ -13,7 +14,12 @@ def clip_frames(clip: Clip, *, threads: int = 0) -> Iterator[VideoFrame]:
     """Yield the clip's frames in order; ``threads`` as in :func:`decode`."""
     if clip.frames:
         return image_frames(clip.frames)
-    return decode(clip.path, start=clip.start, end=clip.end, threads=threads)
+    return decode(stored(clip), start=clip.start, end=clip.end, threads=threads)
+
+
+def stored(clip: Clip) -> VideoInput:
+    """The file of a clip, which must not be a pipe: it is read more than once."""
+    return VideoInput(str(clip.path), must_be_stored=True)
 
 
 def resize_square(image: Image, size: int) -> Image:

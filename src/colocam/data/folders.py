@@ -7,14 +7,15 @@ from pathlib import Path
 
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Clip, Split
-from colocam.video.image_files import NOT_VIDEO_ENDINGS, ending_of, images_of, visible_entries
+from colocam.utils.progress import say
+from colocam.video.image_files import NOT_VIDEO_ENDINGS, ending_of, images_of, is_file, is_folder, visible_entries
 
 SPLIT_NAMES: dict[str, Split] = {"training": "train", "validation": "val", "valid": "val", **{s: s for s in SPLITS}}
 
 
 def read_folder(root: Path) -> tuple[list[Clip], bool]:
     """Return the clips below ``root`` and whether its folders are splits; without splits every clip is in train."""
-    folders = [entry.name for entry in visible_entries(root) if entry.is_dir()]
+    folders = [entry.name for entry in visible_entries(root) if is_folder(entry)]
     has_split = "train" in folders and all(name in SPLIT_NAMES for name in folders)
     tags: list[tuple[Path, str, Split]] = []
     for name in folders:
@@ -22,7 +23,7 @@ def read_folder(root: Path) -> tuple[list[Clip], bool]:
             tags += [
                 (root / name / e.name, f"{name}/", SPLIT_NAMES[name])
                 for e in visible_entries(root / name)
-                if e.is_dir()
+                if is_folder(e)
             ]
         else:
             tags.append((root / name, "", "train"))
@@ -46,7 +47,7 @@ def _read_tag(folder: Path, split: Split, prefix: str) -> list[Clip]:
         clip = _as_clip(entry, folder.name, split, prefix)
         if clip is not None:
             clips.append(clip)
-        elif entry.is_dir():
+        elif is_folder(entry):
             video = f"{prefix}/{entry.name}"
             shots = (_as_clip(shot, folder.name, split, video) for shot in visible_entries(Path(entry.path)))
             clips += [replace(shot, video=video) for shot in shots if shot is not None]
@@ -58,11 +59,14 @@ def _read_tag(folder: Path, split: Split, prefix: str) -> list[Clip]:
 def _as_clip(entry: os.DirEntry[str], tag: str, split: Split, prefix: str) -> Clip | None:
     """The clip of a directory entry, None if the entry is not a clip."""
     path = Path(entry.path)
-    if entry.is_dir():
+    if is_folder(entry):
         name = f"{prefix}/{entry.name}"
         images = images_of(path)
         return Clip(name, tag, split, path, video=name, frames=images) if images else None
-    if ending_of(entry) in NOT_VIDEO_ENDINGS or not entry.is_file():
+    if ending_of(entry) in NOT_VIDEO_ENDINGS:
+        return None
+    if not is_file(entry):
+        say(f"warning: skipped {path}: it is a broken link, a pipe or a device, not a file")
         return None
     name = f"{prefix}/{path.stem}"
     return Clip(name, tag, split, path, video=name)

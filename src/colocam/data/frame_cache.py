@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from colocam.data.cache_entry import CachedClip, EntryWriter, entry_key, load_entry
-from colocam.data.clip_frames import clip_frames
+from colocam.data.clip_frames import clip_frames, stored
 from colocam.errors import ColocamError
 from colocam.types import Clip
 from colocam.utils.device import cores
@@ -162,7 +162,7 @@ def _frames(clips: list[Clip], *, threads: int) -> Iterator[VideoFrame]:
         return clip_frames(clips[0], threads=threads)
     ends = [clip.end for clip in clips if clip.end is not None]
     last = max(ends) if len(ends) == len(clips) else None
-    return decode(clips[0].path, start=min(clip.start for clip in clips), end=last, threads=threads)
+    return decode(stored(clips[0]), start=min(clip.start for clip in clips), end=last, threads=threads)
 
 
 def _check_tags(clips: Sequence[Clip], readable: Sequence[CachedClip]) -> None:

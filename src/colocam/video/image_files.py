@@ -16,15 +16,15 @@ NOT_VIDEO_ENDINGS = IMAGE_ENDINGS | {
 }
 
 
-def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key that puts frame2 before frame10."""
-    parts = re.findall(r"([0-9]+)|([^0-9]+)", name)
-    return tuple((0, int(digits), digits) if digits else (1, 0, text) for digits, text in parts)
+def natural_key(name: str) -> tuple[tuple[int, int, str, str], ...]:
+    """Sort key that puts frame2 before frame10; numbers may have any length."""
+    parts = re.findall(r"(0*([0-9]+))|([^0-9]+)", name)
+    return tuple((0, len(digits), digits, whole) if digits else (1, 0, text, "") for whole, digits, text in parts)
 
 
 def images_of(folder: Path) -> tuple[Path, ...]:
     """Image files of a folder in natural order."""
-    return tuple(folder / e.name for e in visible_entries(folder) if ending_of(e) in IMAGE_ENDINGS and e.is_file())
+    return tuple(folder / e.name for e in visible_entries(folder) if ending_of(e) in IMAGE_ENDINGS and is_file(e))
 
 
 def visible_entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -34,6 +34,22 @@ def visible_entries(folder: Path) -> list[os.DirEntry[str]]:
             return sorted((e for e in entries if not e.name.startswith(".")), key=lambda entry: natural_key(entry.name))
     except OSError as error:
         raise ColocamError(f"cannot read the folder {folder}: {error.strerror}") from error
+
+
+def is_file(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a regular file or a link to one; False where a link leads in a circle."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
+
+
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a folder or a link to one; False where a link leads in a circle."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def ending_of(entry: os.DirEntry[str]) -> str:
