@@ -255,6 +255,50 @@ def test_several_videos_and_the_same_command_again(trained, film, tmp_path, make
     assert numbers_of(out / "film.csv") == list(range(0, 20, 2))
 
 
+def test_one_bad_file_costs_one_file(trained, film, tmp_path, make_video, colocam):
+    films, out = film.parent, tmp_path / "out"
+    (films / "codec.mp4").write_bytes(film.read_bytes().replace(b"avc1", b"zzzz"))
+    (films / "list.m3u8").write_text("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlist.m3u8\n", encoding="utf-8")
+    (films / "loop.mp4").symlink_to("loop.mp4")
+    os.mkfifo(films / "pipe.mp4")
+    for length in (230, 251):  # a description, or a table, is too long
+        shutil.copy(film, films / ("n" * length + ".mp4"))
+    make_video(films / "days.mkv", 3, times=[0.0, 86_400.0, 172_800.0])
+    slow = make_video(films / "slow.avi", 3, codec="mpeg4")
+    data = bytearray(slow.read_bytes())
+    scale = data.index(b"strh") + 28
+    data[scale : scale + 8] = (2**31 - 1).to_bytes(4, "little") + (1).to_bytes(4, "little")
+    slow.write_bytes(data)
+    outcome = colocam("localize", trained, films, "-o", out, "--smooth", "none", "--color-mean", "off")
+    assert outcome.code == 1
+    warnings = [line for line in outcome.err.splitlines() if line.startswith("warning: cannot")]
+    names = ["codec.mp4", "list.m3u8", "loop.mp4", "n" * 230 + ".mp4", "n" * 251 + ".mp4", "pipe.mp4"]
+    told = ["no decoder", "a playlist", "symbolic links", "rename the video", "rename the video", "a pipe or a device"]
+    assert len(warnings) == len(names)
+    for line, name, words in zip(warnings, names, told, strict=True):
+        assert f"{films / name}: " in line
+        assert words in line
+    assert outcome.err.endswith("error: 6 of 9 videos cannot be read, see the warnings; the others are done\n")
+    endings = ("csv", "mp4", "video.json")
+    assert names_in(out) == [f"{name}.{ending}" for name in ("days", "film", "slow") for ending in endings]
+    assert [float(row["pts"]) for row in rows_of(out / "days.csv")] == [0, 86_400, 172_800]
+    assert len(list(decode(out / "slow.mp4"))) == 3
+
+
+def test_one_bad_file_by_itself_is_one_error(trained, tmp_path, colocam):
+    (tmp_path / "loop.mp4").symlink_to("loop.mp4")
+    (tmp_path / "list.m3u8").write_text("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlist.m3u8\n", encoding="utf-8")
+    for name, told in (
+        ("loop.mp4", "symbolic links"),
+        ("list.m3u8", "or set --format to hls"),
+        ("a" * 300, "too long"),
+    ):
+        outcome = colocam("localize", trained, tmp_path / name, "-o", tmp_path / "out")
+        assert outcome.code == 1
+        assert told in outcome.error
+        assert outcome.err.count("\n") == 1
+
+
 def test_options_of_the_command(trained, film, tmp_path, colocam):
     out = tmp_path / "out"
     for options, numbers in (
@@ -269,6 +313,7 @@ def test_options_of_the_command(trained, film, tmp_path, colocam):
     wrong = colocam("localize", trained, film, "-o", out, "--every", "2", "--fps", "3")
     assert wrong.error == "error: --fps and --every cannot be used together: give one of them"
     assert "--frames must be A:B" in colocam("localize", trained, film, "-o", out, "--frames", "3").error
+    assert "--to must be a finite number" in colocam("localize", trained, film, "-o", out, "--to", "nan").error
     assert "--format nonsense: " in colocam("localize", trained, film, "-o", out, "--format", "nonsense").error
 
 

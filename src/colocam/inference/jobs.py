@@ -46,10 +46,10 @@ def find_jobs(videos: Sequence[str | Path], out: Path, *, format: str | None = N
     jobs: list[Job] = []
     for video in videos:
         source = VideoInput(str(video), format)
-        if source.path is None or not source.path.is_dir():
+        if source.path is None or not source.is_folder:
             jobs.append(Job(source, out / source.stem))
             continue
-        found = [VideoInput(str(path), format) for path in _videos_below(source.path, out)]
+        found = [VideoInput(str(path), format, must_be_stored=True) for path in _videos_below(source.path, out)]
         if not found:
             raise ColocamError(f"{source.path}: no video in it: name the videos, or a folder that holds them")
         jobs += [Job(one, out / Path(one.address).relative_to(source.path).parent / one.stem) for one in found]
@@ -66,9 +66,9 @@ def find_jobs(videos: Sequence[str | Path], out: Path, *, format: str | None = N
 
 def refuse_overwriting(jobs: Sequence[Job], ending: str) -> None:
     """Refuse results that would overwrite a video, or be written among the images of one."""
-    videos = {job.source.path.resolve() for job in jobs if job.source.path is not None}
+    videos = {Path(os.path.realpath(job.source.path)) for job in jobs if job.source.path is not None}
     for job in jobs:
-        result = job.file(ending).resolve()
+        result = Path(os.path.realpath(job.file(ending)))  # unlike Path.resolve, no error where links form a loop
         if result in videos:
             raise ColocamError(f"{job.file(ending)} would overwrite the video itself: choose another output folder")
         if result.parent in videos:

@@ -1,5 +1,6 @@
 """From videos to annotated videos and localisation tables."""
 
+import errno
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -18,13 +19,15 @@ from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import graceful_stop, stop_requested
 from colocam.utils.prefetch import ahead
 from colocam.utils.progress import progress, say
-from colocam.video.description import describe, picture_names, read_made, write_source
+from colocam.video.description import describe, picture_names, read_made, source_path, write_source
 from colocam.video.frame_choice import ALL, FrameChoice
 from colocam.video.reader import UnreadableError, VideoReader
 
 TABLES = ("csv", "parquet")
 FRAMES_AHEAD = 4
 """Localised frames that may wait for the writer."""
+TEMPORARY_PART = 16
+"""Most bytes that the name of a temporary file has more than that of its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,7 @@ def localize_videos(
     for job in jobs:
         written = Written(job.file("mp4") if writing.annotate else None, job.file(writing.table))
         try:
+            _refuse_long_name(job, written)
             settings = {**asdict(writing), **asdict(localizer.options), "device": device, "batch": None}
             made = fingerprint(run, job.source, settings, () if refine is None else segmenter_files(refine))
             if not overwrite and _is_done(written, made):
@@ -133,6 +137,19 @@ def localize_videos(
             yield written
     if unread:
         raise ColocamError(f"{unread} of {len(jobs)} videos cannot be read, see the warnings; the others are done")
+
+
+def _refuse_long_name(job: Job, written: Written) -> None:
+    """Refuse a video whose result files, or the temporary files they are written to, would have too long names."""
+    longest = source_path(written.table)
+    try:
+        longest.with_name("x" * TEMPORARY_PART + longest.name).exists()
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise UnreadableError(
+            f"cannot write the results of {job.source.name}: its name is too long for their names: rename the video"
+        ) from error
 
 
 def _is_done(written: Written, made: str | None) -> bool:
