@@ -260,10 +260,12 @@ def test_one_bad_file_costs_one_file(trained, film, tmp_path, make_video, coloca
     (films / "codec.mp4").write_bytes(film.read_bytes().replace(b"avc1", b"zzzz"))
     (films / "list.m3u8").write_text("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlist.m3u8\n", encoding="utf-8")
     (films / "loop.mp4").symlink_to("loop.mp4")
+    (films / "memory.mp4").symlink_to("/proc/self/mem")  # its first bytes cannot be read, also not by root
     os.mkfifo(films / "pipe.mp4")
     for length in (230, 251):  # a description, or a table, is too long
         shutil.copy(film, films / ("n" * length + ".mp4"))
     make_video(films / "days.mkv", 3, times=[0.0, 86_400.0, 172_800.0])
+    make_video(films / "wide.mkv", [np.zeros((2, 20_000, 3), np.uint8)] * 2, codec="ffv1")
     slow = make_video(films / "slow.avi", 3, codec="mpeg4")
     data = bytearray(slow.read_bytes())
     scale = data.index(b"strh") + 28
@@ -272,13 +274,20 @@ def test_one_bad_file_costs_one_file(trained, film, tmp_path, make_video, coloca
     outcome = colocam("localize", trained, films, "-o", out, "--smooth", "none", "--color-mean", "off")
     assert outcome.code == 1
     warnings = [line for line in outcome.err.splitlines() if line.startswith("warning: cannot")]
-    names = ["codec.mp4", "list.m3u8", "loop.mp4", "n" * 230 + ".mp4", "n" * 251 + ".mp4", "pipe.mp4"]
-    told = ["no decoder", "a playlist", "symbolic links", "rename the video", "rename the video", "a pipe or a device"]
-    assert len(warnings) == len(names)
-    for line, name, words in zip(warnings, names, told, strict=True):
-        assert f"{films / name}: " in line
+    told = {
+        "codec.mp4": "no decoder",
+        "list.m3u8": "a playlist",
+        "loop.mp4": "symbolic links",
+        "memory.mp4": "Input/output error",
+        "n" * 230 + ".mp4": "rename the video",
+        "n" * 251 + ".mp4": "rename the video",
+        "pipe.mp4": "a pipe or a device",
+        "wide.mp4": "16384 pixels per side",
+    }
+    for line, (name, words) in zip(warnings, told.items(), strict=True):
+        assert f"/{name}: " in line
         assert words in line
-    assert outcome.err.endswith("error: 6 of 9 videos cannot be read, see the warnings; the others are done\n")
+    assert outcome.err.endswith("error: 8 of 11 videos cannot be read, see the warnings; the others are done\n")
     endings = ("csv", "mp4", "video.json")
     assert names_in(out) == [f"{name}.{ending}" for name in ("days", "film", "slow") for ending in endings]
     assert [float(row["pts"]) for row in rows_of(out / "days.csv")] == [0, 86_400, 172_800]

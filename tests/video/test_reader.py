@@ -100,6 +100,29 @@ def test_pixel_formats_and_containers(tmp_path, make_video, name, codec, pix_fmt
     assert probe(path).width == 64
 
 
+def test_a_pixel_format_that_cannot_be_converted(tmp_path):
+    path = tmp_path / "a.nut"
+    with av.open(str(path), "w") as output:
+        stream = output.add_stream("rawvideo", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "rgb4"
+        frame = av.VideoFrame(64, 48, "rgb4")
+        frame.pts = 0
+        output.mux(stream.encode(frame))
+        output.mux(stream.encode(None))
+    with pytest.raises(
+        UnreadableError, match=r"a\.nut: FFmpeg cannot convert its pixel format rgb4 to RGB: convert it"
+    ):
+        probe(path)
+
+
+@pytest.mark.parametrize("name", ["yaf32le", "yaf32be"])
+def test_a_pixel_format_that_would_end_the_process(name):
+    from colocam.video import reader  # noqa: PLC0415
+
+    with pytest.raises(UnreadableError, match=f"film: FFmpeg cannot convert its pixel format {name} to RGB"):
+        reader._Upright("film")(av.VideoFrame(64, 48, name))
+
+
 @pytest.mark.parametrize(
     ("name", "codec", "pix_fmt"), [("a.mov", "qtrle", "argb"), ("a.mov", "png", "rgba"), ("a.apng", "apng", "rgba")]
 )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
+from colocam.video.input import VideoError
 from colocam.video.reader import decode, probe
 from colocam.video.writer import VideoWriter
 
@@ -185,4 +186,14 @@ def test_a_full_disk_is_one_clear_line(tmp_path):
     noise = np.random.default_rng(0).integers(0, 256, (100, 48, 64, 3), np.uint8)
     with pytest.raises(ColocamError, match=r"cannot write .*a\.mp4: the disk is full"):
         write(tmp_path / "a.mp4", noise)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("size", [(20_000, 2), (2, 20_000)])
+def test_more_pixels_per_side_than_h264_holds(tmp_path, size):
+    with (
+        pytest.raises(VideoError, match=r"a\.mp4: H\.264 holds at most 16384 pixels per side, got .*`no_video`"),
+        VideoWriter(tmp_path / "a.mp4", *size, 25),
+    ):
+        pass
     assert names(tmp_path) == []

@@ -21,7 +21,8 @@ from colocam.utils.prefetch import ahead
 from colocam.utils.progress import progress, say
 from colocam.video.description import describe, picture_names, read_made, source_path, write_source
 from colocam.video.frame_choice import ALL, FrameChoice
-from colocam.video.reader import UnreadableError, VideoReader
+from colocam.video.input import UnreadableError, VideoError
+from colocam.video.reader import VideoReader
 
 TABLES = ("csv", "parquet")
 FRAMES_AHEAD = 4
@@ -123,12 +124,12 @@ def localize_videos(
         try:
             _refuse_long_name(job, written)
             settings = {**asdict(writing), **asdict(localizer.options), "device": device, "batch": None}
-            made = fingerprint(run, job.source, settings, () if refine is None else segmenter_files(refine))
+            made = _fingerprint(run, job, settings, () if refine is None else segmenter_files(refine))
             if not overwrite and _is_done(written, made):
                 say(f"{written.table} exists for the same video, model and settings: kept (--overwrite recomputes it)")
                 continue
             _localize(localizer, job, written, writing.choice, made)
-        except UnreadableError as error:
+        except VideoError as error:
             if len(jobs) == 1:
                 raise
             say(f"warning: {error}")
@@ -139,6 +140,13 @@ def localize_videos(
         raise ColocamError(f"{unread} of {len(jobs)} videos cannot be read, see the warnings; the others are done")
 
 
+def _fingerprint(run: Path, job: Job, settings: dict[str, Any], segmenter: Sequence[Path]) -> str | None:
+    try:
+        return fingerprint(run, job.source, settings, segmenter)
+    except OSError as error:
+        raise UnreadableError(f"cannot read {error.filename or job.source.name}: {error.strerror}") from error
+
+
 def _refuse_long_name(job: Job, written: Written) -> None:
     """Refuse a video whose result files, or the temporary files they are written to, would have too long names."""
     longest = source_path(written.table)
@@ -147,7 +155,7 @@ def _refuse_long_name(job: Job, written: Written) -> None:
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
-        raise UnreadableError(
+        raise VideoError(
             f"cannot write the results of {job.source.name}: its name is too long for their names: rename the video"
         ) from error
 

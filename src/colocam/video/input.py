@@ -27,8 +27,12 @@ MAX_PIXELS = 2**27
 """Most pixels of a frame, 16,384 × 8,192; as RGB it takes 0.4 GB."""
 
 
-class UnreadableError(ColocamError):
-    """A source without a readable frame; a caller that reads many files may skip it."""
+class VideoError(ColocamError):
+    """What is wrong with one video; a caller that processes many videos may skip it."""
+
+
+class UnreadableError(VideoError):
+    """A source without a readable frame."""
 
 
 def check_pixels(name: str, width: int, height: int) -> None:

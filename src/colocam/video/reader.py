@@ -39,6 +39,9 @@ __all__ = [
 DEFAULT_FPS = Fraction(25)
 """Frame rate of files that state none, and of folders of images."""
 
+ABORTING = frozenset({"yaf32le", "yaf32be"})
+"""Pixel formats for which FFmpeg's conversion ends the process by a failed assertion."""
+
 
 @dataclass(frozen=True, slots=True)
 class VideoInfo:
@@ -131,7 +134,7 @@ class VideoReader:
     def _container(self, stack: ExitStack) -> "_Opened":
         container, stream = stack.enter_context(open_input(self.source, self.threads))
         fps = stream.average_rate or stream.guessed_rate
-        upright = _Upright()
+        upright = _Upright(self.source.name)
         frames = (
             _Decoded(index, _time(index, frame, fps or DEFAULT_FPS), partial(upright, frame))
             for index, frame in enumerate(_decode_packets(container, stream))
@@ -244,12 +247,19 @@ class _Upright:
     reading it for every frame would keep decoded frames in memory until Python's cycle collector runs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._matrices: dict[int, tuple[int, int, int, int] | None] = {}
         self._reformatter = VideoReformatter()
 
     def __call__(self, frame: av.VideoFrame) -> Image:
-        image = _to_rgb(frame, self._reformatter)
+        try:
+            image = _to_rgb(frame, self._reformatter)
+        except (av.FFmpegError, ValueError) as error:
+            raise UnreadableError(
+                f"cannot read {self._name}: FFmpeg cannot convert its pixel format {frame.format.name} to RGB: "
+                "convert it to H.264 first"
+            ) from error
         if frame.rotation not in self._matrices:
             self._matrices[frame.rotation] = _display_matrix(frame)
         matrix = self._matrices[frame.rotation]
@@ -265,6 +275,8 @@ class _Upright:
 
 def _to_rgb(frame: av.VideoFrame, reformatter: VideoReformatter) -> Image:
     """(H, W, 3) RGB of a decoded frame, as it is stored."""
+    if frame.format.name in ABORTING:
+        raise ValueError(frame.format.name)
     if frame.format.name == "pal8" or any(component.is_alpha for component in frame.format.components):
         rgba = reformatter.reformat(frame, format="rgba").to_ndarray().astype(np.uint16)
         return ((rgba[..., :3] * rgba[..., 3:] + 127) // 255).astype(np.uint8)

@@ -16,12 +16,16 @@ from colocam.errors import ColocamError
 from colocam.types import Image
 from colocam.utils.files import atomic_path
 from colocam.utils.progress import say
+from colocam.video.input import VideoError
 from colocam.video.reader import DEFAULT_FPS
 
 MIN_FPS, MAX_FPS = Fraction(1, 1001), Fraction(1000)
 """Stated frame rates outside this range are set to its nearest end; frames keep their own times."""
 MAX_GAP = (2**31 - 1) // 6
 """Most ticks between two frames. mp4 holds the offset of a B-frame in 31 bits, which may span six frames."""
+
+MAX_SIDE = 16_384
+"""Most pixels of a side that x264 encodes."""
 
 
 class VideoWriter:
@@ -48,6 +52,11 @@ class VideoWriter:
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
+        if max(self.width, self.height) > MAX_SIDE:
+            raise VideoError(
+                f"cannot write {self.path}: H.264 holds at most {MAX_SIDE} pixels per side, got {self.width}×"
+                f"{self.height}: write the localisation table only (`no_video`)"
+            )
         with ExitStack() as stack:
             temporary = stack.enter_context(atomic_path(self.path))
             options = {"movflags": "+faststart", "fflags": "+bitexact"}
