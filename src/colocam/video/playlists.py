@@ -1,5 +1,7 @@
 """Playlists: small files that name other files or addresses, or themselves, as what to read."""
 
+from functools import cache
+
 import av
 
 PLAYLISTS = frozenset({"hls", "dash", "concat", "imf", "sdp", "webm_dash_manifest", "avisynth", "vapoursynth"})
@@ -7,6 +9,7 @@ PLAYLISTS = frozenset({"hls", "dash", "concat", "imf", "sdp", "webm_dash_manifes
 _MARKS = {b"#EXTM3U": "hls", b"<MPD": "dash", b"ffconcat": "concat", b"<CompositionPlaylist": "imf", b"v=0": "sdp"}
 
 
+@cache
 def other_formats() -> str:
     """All of FFmpeg's formats except :data:`PLAYLISTS`, as FFmpeg's option ``format_whitelist`` takes them."""
     return ",".join(sorted(av.formats_available - PLAYLISTS))
