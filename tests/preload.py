@@ -1,6 +1,6 @@
 """Import large libraries in the test workers before coverage starts: tracing makes their import half as long again.
 
-``make test`` loads this file with pytest's option ``-p``, which comes before coverage.
+``make coverage`` loads this file with pytest's option ``-p``, which comes before coverage.
 """
 
 import importlib
