@@ -89,6 +89,7 @@ def png_header(width, height):
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(999)))
 
 
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")  # pytest resets the filter of the module
 @pytest.mark.parametrize("side", [12_000, 60_000])
 def test_an_image_of_too_many_pixels_costs_one_image(tmp_path, write_pictures, capsys, side):
     folder = write_pictures(tmp_path / "a", ["0.png", "1.png", "2.png"])
