@@ -1,30 +1,35 @@
 """A run folder: its configuration, environment and data, and where each trained part is stored."""
 
 import importlib.metadata
-import json
 import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 
 from colocam.cams import CamSource, open_cam
 from colocam.config import Backbone, Config, read_config, write_config
 from colocam.data.cache_entry import CachedClip
 from colocam.data.catalogue import Catalogue
 from colocam.data.frame_cache import cache_frames
-from colocam.errors import ColocamError
+from colocam.errors import ColocamError, first_line
 from colocam.losses import Term
 from colocam.models import Classifier, make_classifier
 from colocam.types import Clip, Split
 from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.device import choose_device
 from colocam.utils.files import explain_os_errors, write_json
+from colocam.utils.json_text import parse_json
 
 BEGUN = ("environment.json", "data.json")
 """Written before config.yaml, which makes the folder a run: without it, they come from an interrupted start."""
+_CLIPS = TypeAdapter(tuple[Clip, ...])
+_TAGS = TypeAdapter(tuple[str, ...])
+_TERMS = TypeAdapter(dict[str, float])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +89,25 @@ def open_run(folder: str | Path, device: str | None = None) -> Run:
         raise ColocamError(
             f"{folder} is not a run folder (config.yaml or data.json is missing): give one that 'colocam train' wrote"
         )
-    data = json.loads((folder / "data.json").read_text(encoding="utf-8"))
-    clips = tuple(
-        Clip(**{**entry, "path": Path(entry["path"]), "frames": tuple(Path(p) for p in entry["frames"])})
-        for entry in data["clips"]
-    )
-    catalogue = Catalogue(clips, tuple(data["tags"]))
-    return Run(folder, read_config(folder / "config.yaml"), catalogue, Path(data["frames"]), choose_device(device))
+    data = read_data(folder)
+    try:
+        catalogue = Catalogue(_CLIPS.validate_python(data["clips"]), _TAGS.validate_python(data["tags"]))
+        frames = Path(data["frames"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ColocamError(f"{folder / 'data.json'} is damaged: restore the file, or train again") from error
+    return Run(folder, read_config(folder / "config.yaml"), catalogue, frames, choose_device(device))
+
+
+def read_data(folder: Path) -> dict[str, Any]:
+    """What ``data.json`` of a run says about its videos."""
+    path = folder / "data.json"
+    try:
+        data = parse_json(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # also where it is not UTF-8
+        raise ColocamError(f"{path} is damaged ({first_line(error)}): restore the file, or train again") from error
+    if not isinstance(data, dict):
+        raise ColocamError(f"{path} is damaged: restore the file, or train again")
+    return data
 
 
 def create_run(
@@ -128,7 +145,7 @@ def create_run(
             raise ColocamError(
                 f"{out} holds a run of another configuration ({changed}): choose another folder or delete it"
             )
-        if json.loads((out / "data.json").read_text(encoding="utf-8")) != described:
+        if read_data(out) != described:
             raise ColocamError(f"{out} holds a run on other videos or boxes: choose another folder or delete it")
         before = _stored_terms(out / "environment.json")
         if before != (now := {term.name: term.weight for term in terms}):
@@ -167,9 +184,11 @@ def _flat(values: dict[str, object], prefix: str = "") -> list[tuple[str, object
 
 
 def _stored_terms(path: Path) -> dict[str, float]:
-    described = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    terms: dict[str, float] = described.get("terms", {})  # runs of version 0.1.0 have none
-    return terms
+    try:
+        described = parse_json(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return _TERMS.validate_python(described.get("terms", {}))  # runs of version 0.1.0 have none
+    except (ValueError, AttributeError) as error:
+        raise ColocamError(f"{path} is damaged: restore the file, or choose another folder") from error
 
 
 def _named(terms: dict[str, float]) -> str:

@@ -46,3 +46,27 @@ def test_what_is_no_card(text):
 def test_another_format_is_named_before_its_keys_are_read():
     with pytest.raises(ColocamError, match=r"^here has format 1, this colocam reads 2: update colocam"):
         parse_card('{"format": 1, "other": "keys"}', "here")
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"size": 10**400}, "'size'"),
+        ({"size": 0}, "'size'"),
+        ({"threshold": 1.5}, "'threshold'"),
+        ({"tags": []}, "'tags'"),
+        ({"decoder": [10**7]}, "'decoder.0'"),
+        ({"decoder": [8] * 17}, "'decoder'"),
+        ({"map_size": 40}, "map_size 40 does not divide size 96"),
+    ],
+)
+def test_values_without_sense_are_named(values, told):
+    text = json.dumps({**json.loads(CARD.model_dump_json()), **values})
+    with pytest.raises(ColocamError, match=rf"^here is not a colocam model card \(.*{told}.*\): do that$"):
+        parse_card(text, "here", "do that")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": 2, "threshold": NaN}', '{"format": ' + "9" * 5000 + "}"])
+def test_json_without_measure(text):
+    with pytest.raises(ColocamError, match=r"^here is not a colocam model card: do that$"):
+        parse_card(text, "here", "do that")

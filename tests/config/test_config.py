@@ -1,5 +1,6 @@
 """The configuration is strict, its errors are one line with the remedy, and what is written is read back the same."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -380,3 +381,30 @@ def test_what_stage_1_does_not_read():
     assert (kept.seed, kept.backbone, kept.classifier) == (4, config.backbone, config.classifier)
     for change in ("classifier.lr=0.5", "frames.crop=8", "cam=cam", "backbone.name=resnet18", "seed=5"):
         assert load_config("paper", overrides=[change]).stage1() != load_config("paper").stage1()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("\n".join(["a: &a [x, x]", *(f"{k}: &{k} [*{j}, *{j}]" for j, k in pairwise("abcdefghij"))]), "aliases"),
+        ("base: &b {seed: 1}\nframes: {<<: *b}", "aliases"),
+        ("seed: " + "[" * 5000 + "]" * 5000, "nested more than 20 levels deep"),
+        ("seed: " + "9" * 5000, "digits"),
+        ("classifier: {lr: .nan}", "'classifier.lr'"),
+        ("classifier: {window: .inf}", "'classifier.window'"),
+        ("classifier: {lr: 1e999}", "'classifier.lr'"),
+        ("seed: 2020-13-45", "month"),
+        ("# " + "x" * 300_000, "is longer than 262144 characters"),
+    ],
+)
+def test_yaml_of_a_stranger_is_refused_in_one_line(tmp_path, text, told):
+    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
+    message = refusal(file=tmp_path / "x.yaml")
+    assert message.startswith(str(tmp_path / "x.yaml"))
+    assert told in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("override", [".".join("a" * 5000) + "=1", "seed=" + "9" * 5000, "seed=" + "9" * 4000])
+def test_overrides_without_measure(override):
+    assert "\n" not in refusal(override)

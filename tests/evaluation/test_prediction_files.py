@@ -1,5 +1,8 @@
 """Files of predictions and the labelled frames they are about."""
 
+import zlib
+
+import cv2
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -158,3 +161,25 @@ def test_an_unknown_size(tmp_path):
     )
     with pytest.raises(ColocamError, match="the size of frame 0 of 'a' is not known: add the columns width and height"):
         labelled.size("a", 0)
+
+
+def test_a_header_that_asks_for_all_memory(tmp_path):
+    with (tmp_path / "1.npy").open("wb") as file:
+        described = {"descr": "<f4", "fortran_order": False, "shape": (10_000_000, 10_000_000)}
+        np.lib.format.write_array_header_1_0(file, described)
+    with pytest.raises(ColocamError, match=r"1\.npy: (not a complete|a map of)"):
+        read_map(tmp_path / "1.npy")
+    data = cv2.imencode(".png", np.zeros((4, 4), np.uint8))[1].tobytes()
+    header = data[12:16] + (60_000).to_bytes(4) * 2 + data[24:29]
+    large = data[:12] + header + zlib.crc32(header).to_bytes(4) + data[33:]
+    (tmp_path / "1.png").write_bytes(large)
+    with pytest.raises(ColocamError, match=r"1\.png: a map of 60000×60000 is too large"):
+        read_map(tmp_path / "1.png")
+
+
+@pytest.mark.parametrize("side", ["0.5", "-8"])
+def test_frames_have_at_least_a_pixel(tmp_path, side):
+    columns = "clip,frame,present,x1,y1,x2,y2,tag,width,height"
+    boxes = table(tmp_path / "t.csv", columns, f"a,0,1,1,1,2,2,cat,{side},8")
+    with pytest.raises(ColocamError, match="row 2: width and height must be 1 pixel or more"):
+        read_labelled(boxes, None, "test")

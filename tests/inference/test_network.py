@@ -6,11 +6,22 @@ import torch
 
 from colocam.boxes import to_8bit
 from colocam.errors import ColocamError
-from colocam.inference.network import NetworkOutput, PostProcessing, checked, completed
+from colocam.inference.network import (
+    HostOutput,
+    NetworkOutput,
+    OutputShape,
+    PostProcessing,
+    checked,
+    completed,
+    require_numbers,
+)
 from colocam.inference.stages import postprocess
 
 FRAMES = np.zeros((2, 8, 8, 3), np.uint8)
 FRAMES[:, :, :4, 0], FRAMES[:, :, 4:, 2] = 200, 200  # left half red, right half blue
+
+
+SHAPE = OutputShape(classes=3, size=8, map_size=8)
 
 
 def output(maps=None):
@@ -27,7 +38,7 @@ def as_tensors(arrays):
 @pytest.mark.parametrize("tensors", [False, True])
 def test_outputs_of_the_right_shapes_pass(tensors):
     given = as_tensors(output()) if tensors else output()
-    assert checked(given, 2, 3) is given
+    assert checked(given, 2, SHAPE) is given
     assert completed(given).result() is given
 
 
@@ -35,17 +46,48 @@ def test_outputs_of_the_right_shapes_pass(tensors):
     ("field", "shape", "wanted"),
     [
         ("logits", (2, 4), r"\(2, 3\)"),
-        ("maps", (2, 1, 8, 8), r"\(2, any, any\)"),
-        ("maps", (1, 8, 8), r"\(2, any, any\)"),
+        ("maps", (2, 1, 8, 8), r"\(2, 8, 8\)"),
+        ("maps", (1, 8, 8), r"\(2, 8, 8\)"),
+        ("maps", (2, 4, 4), r"\(2, 8, 8\)"),
+        ("maps", (2, 0, 0), r"\(2, 8, 8\)"),
+        ("maps", (2, 8), r"\(2, 8, 8\)"),
         ("peaks", (2,), r"\(2, 3\)"),
-        ("activations", (2, 4, 4), r"\(2, 3, any, any\)"),
-        ("frames", (2, 8, 8), r"\(2, any, any, any\)"),
+        ("activations", (2, 4, 4), r"\(2, 3, 1–8, 1–8\)"),
+        ("activations", (2, 3, 0, 4), r"\(2, 3, 1–8, 1–8\)"),
+        ("activations", (2, 3, 9, 4), r"\(2, 3, 1–8, 1–8\)"),
+        ("frames", (2, 8, 8), r"\(2, 8, 8, 3\)"),
     ],
 )
 def test_a_wrong_shape_is_named(field, shape, wanted):
     broken = output()._replace(**{field: np.zeros(shape, np.float32)})
     with pytest.raises(ColocamError, match=rf"^the network's {field} must have the shape {wanted}, got \({shape[0]},"):
-        checked(broken, 2, 3)
+        checked(broken, 2, SHAPE)
+
+
+@pytest.mark.parametrize("tensors", [False, True])
+@pytest.mark.parametrize("field", ["logits", "maps", "peaks", "activations"])
+def test_other_types_and_values_are_named(field, tensors):
+    values = getattr(output(), field).copy()
+    for wrong, message in [
+        (values.astype(np.float64), f"^the network's {field} must be float32.*, got float64"),
+        (np.where(values == 0, np.float32(np.nan), values), f"^the network's {field} have NaN or infinite values"),
+        (np.where(values == 0, np.float32(-np.inf), values), f"^the network's {field} have NaN or infinite values"),
+    ]:
+        broken = output()._replace(**{field: wrong})
+        with pytest.raises(ColocamError, match=message):
+            checked(as_tensors(broken) if tensors else broken, 2, SHAPE)
+
+
+def test_maps_are_probabilities():
+    with pytest.raises(ColocamError, match=r"^the network's maps must be in 0–1, got 0 to 1\.5$"):
+        checked(output(np.linspace(0, 1.5, 128, dtype=np.float32).reshape(2, 8, 8)), 2, SHAPE)
+
+
+def test_values_from_a_gpu_are_checked_on_the_host():
+    logits, maps, peaks, *_ = output()
+    assert require_numbers(HostOutput(logits, maps, peaks)).maps is maps
+    with pytest.raises(ColocamError, match="the network's peaks have NaN"):
+        require_numbers(HostOutput(logits, maps, peaks + np.float32(np.nan)))
 
 
 @pytest.mark.parametrize("tensors", [False, True])

@@ -135,6 +135,41 @@ def test_a_run_folder_may_be_called_so(trained, tmp_path):
     assert Localizer.load(folder).tags == ("bus", "cat", "owl")
 
 
+def with_output(onnx_file, target, name, *nodes):
+    """A copy of the file whose output ``name`` is computed by ``nodes`` from the old one, called ``old``."""
+    model = onnx.load(onnx_file)
+    for node in model.graph.node:
+        for names in (node.input, node.output):
+            names[:] = ["old" if one == name else one for one in names]
+    model.graph.node.extend(nodes)
+    onnx.save(model, target)
+    return target
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "message"),
+    [
+        ("maps", {"op_type": "MaxPool", "kernel_shape": [4], "strides": [4]}, "maps must have the shape"),
+        ("maps", {"op_type": "GlobalMaxPool"}, "maps must have the shape"),
+        ("maps", {"op_type": "Flatten"}, "maps must have the shape"),
+        ("maps", {"op_type": "Log"}, "maps have NaN or infinite values|maps must be in 0–1"),
+        ("peaks", {"op_type": "Transpose"}, "peaks must have the shape"),
+        (
+            "logits",
+            {"op_type": "Cast", "to": onnx.TensorProto.DOUBLE},
+            "does not compute|cannot",
+        ),
+        ("activations", {"op_type": "Flatten"}, "activations must have the shape"),
+    ],
+)
+def test_outputs_that_differ_from_the_card(onnx_file, video, tmp_path, name, how, message):
+    """Compiled code that took them would write outside its arrays."""
+    node = onnx.helper.make_node(inputs=["old"], outputs=[name], **how)
+    hostile = with_output(onnx_file, tmp_path / "hostile.onnx", name, node)
+    with pytest.raises(ColocamError, match=message):
+        list(Localizer.load(hostile, color_mean="clip", focus=True)(video))
+
+
 def damaged(onnx_file, target, damage):
     """A copy of the file with something wrong in it."""
     model = onnx.load(onnx_file)

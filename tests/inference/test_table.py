@@ -42,8 +42,14 @@ def read(path):
         with path.open(encoding="utf-8", newline="") as file:
             header, *lines = csv.reader(file)
         assert header == list(COLUMNS)
+        assert not any(line[2].startswith("=") for line in lines)  # a spreadsheet would run it
         return [
-            (int(line[0]), float(line[1]), line[2], *(float(cell) if cell else None for cell in line[3:]))
+            (
+                int(line[0]),
+                float(line[1]),
+                line[2].removeprefix("'"),
+                *(float(cell) if cell else None for cell in line[3:]),
+            )
             for line in lines
         ]
     table = pq.read_table(path)

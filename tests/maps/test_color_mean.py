@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from colocam.maps.color_mean import SHARE, SIGMA, arrays_with_color_mean, with_color_mean
+from colocam.affinity.basis import color_basis
+from colocam.affinity.cpu import ColorSequence
+from colocam.errors import ColocamError
+from colocam.maps.color_mean import SHARE, SIGMA, TOLERANCE, arrays_with_color_mean, with_color_mean
 
 
 def scene(frames, side, seed):
@@ -89,3 +92,29 @@ def test_no_torch_is_needed_for_arrays():
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("maps", "sequences"),
+    [((2, 3, 3), (2,)), ((2, 0, 0), (2,)), ((2, 12), (2,)), ((1, 12, 12), (1,)), ((2, 12, 12), (3,))],
+)
+def test_shapes_that_do_not_fit_never_reach_compiled_code(maps, sequences):
+    frames, given, ids = np.zeros((2, 12, 12, 3), np.uint8), np.zeros(maps, np.float32), np.zeros(sequences, np.int64)
+    with pytest.raises(ColocamError, match=r"^the colour mean needs frames \(B, H, W, 3\)"):
+        arrays_with_color_mean(frames, given, ids)
+    with pytest.raises(ColocamError, match=r"^the colour mean needs frames \(B, H, W, 3\)"):
+        with_color_mean(*as_tensors(frames, given, ids))
+
+
+def test_the_pixels_of_a_sequence_are_checked_at_the_door():
+    rgb, psi = np.zeros((2, 3, 9), np.float32), np.ones((1, 9), np.float32)
+    basis = color_basis(SIGMA, TOLERANCE)
+    with pytest.raises(ColocamError, match=r"^rgb must be \(F, 3, P\) and psi \(R, P\)"):
+        ColorSequence(rgb, psi[:, :4], basis, 1)
+    sequence = ColorSequence(rgb, psi, basis, 1)
+    with pytest.raises(ColocamError, match=r"^values must be \(2, C, 9\)"):
+        sequence.spectrum(np.zeros((2, 1, 4), np.float32))
+    with pytest.raises(ColocamError, match=r"^out must be \(2, C, 9\)"):
+        sequence.product(sequence.spectrum(np.zeros((2, 1, 9), np.float32)), np.zeros((1, 1, 9), np.float32))
+    with pytest.raises(ColocamError, match=r"^spectrum must have 2 channels"):
+        sequence.product(sequence.spectrum(np.zeros((2, 1, 9), np.float32)), np.zeros((2, 2, 9), np.float32))

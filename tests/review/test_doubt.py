@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.review.doubt import WEIGHTS, Rows, doubts, jumps, reason, signs
+from colocam.review.doubt import PARTNERS, WEIGHTS, Rows, doubts, jumps, reason, signs
 
 BOX = (10, 10, 30, 30)
 NONE = (np.nan,) * 4
@@ -113,3 +113,10 @@ def test_reasons_in_words():
     assert reason(none, box=True) == "no single reason"
     assert reason(none | {"classifier": 0.9}, box=False) == "no box, but the classifier finds the object"
     assert reason(none | {"jump": 1.0}, box=False) == "no box, but boxes before and after"
+
+
+def test_a_frame_of_many_boxes_is_compared_by_its_first_ones():
+    """Otherwise the time would grow with the square of the boxes in a frame."""
+    far = [moved(100)] * PARTNERS
+    assert jumps(rows(BOX, *far[1:], BOX, frame=[0, *[1] * PARTNERS]))[0] == 0
+    assert jumps(rows(BOX, *far, BOX, frame=[0, *[1] * (PARTNERS + 1)]))[0] == 1

@@ -32,6 +32,11 @@ def test_say_goes_to_stderr(capsys):
     assert capsys.readouterr() == ("", "hello\n")
 
 
+def test_names_cannot_steer_the_terminal(capsys):
+    say("error: a\nb\x1b[31m\r\u202ec\u2028ü — 猫")
+    assert capsys.readouterr().err == "error: a\\nb\\x1b[31m\\r\\u202ec\\u2028ü — 猫\n"
+
+
 def test_a_log_gets_a_line_now_and_then_and_one_at_the_end(capsys, clock):
     with progress("work", 40, unit="frames") as advance:
         for step in range(40):

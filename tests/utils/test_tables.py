@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.utils.tables import number, read_cells, read_rows
+from colocam.utils.tables import csv_cell, number, read_cells, read_rows
 
 
 def save(path, text, encoding="utf-8"):
@@ -81,3 +81,24 @@ def test_parquet_of_any_type(tmp_path):
     np.testing.assert_array_equal(cells.floats("a"), [1, np.nan])
     np.testing.assert_array_equal(cells.floats("b"), [1.5, np.nan])
     assert (cells.text("a"), cells.text("c"), cells.text("d")) == (["1", ""], ["1", "0"], ["x", "y"])
+
+
+@pytest.mark.parametrize(
+    "text", ["=cmd()", "+a", "-x", "@sum", " =1+1", "'=a", "''-b", "'plain", "-1.5", "+2e3", "-", "a=b"]
+)
+def test_a_spreadsheet_runs_no_cell_and_it_reads_back_unchanged(tmp_path, text):
+    with (tmp_path / "t.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["name", "n"], [csv_cell(text), csv_cell(-1.5)]])
+    with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
+        written = list(csv.reader(file))[1]
+    assert written[1] == "-1.5"
+    assert written[0].lstrip()[0] not in "=+-@" or float(text)
+    assert read_cells(tmp_path / "t.csv").text("name") == [text]
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_other_encodings_are_refused_in_one_line(tmp_path, encoding, end):
+    with pytest.raises(ColocamError, match="save it as 'CSV UTF-8'") as raised:
+        read_cells(save(tmp_path / "t.csv", "frame,x1\n0,1" + end, encoding))
+    assert "\n" not in str(raised.value)

@@ -4,6 +4,9 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
+import pytest
+
+from colocam.errors import ColocamError
 from colocam.video.description import describe, probe_source, read_source, source_path, write_source
 from colocam.video.reader import VideoInfo, probe
 
@@ -34,3 +37,24 @@ def test_a_video_is_counted_not_believed(tmp_path, make_video):
     source = probe_source(path)
     assert (source.width, source.height, source.frames) == (50, 38, 5)
     assert source.fps == probe(path).fps
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        *({name: value} for name in ("width", "height", "frames") for value in ("1e999", "1" + "0" * 400, "NaN", "-1")),
+        *({"fps": value} for value in ("1e999", '"1e999999999"', "NaN", "Infinity", '"25/0"', '"0"')),
+        *({"duration": value} for value in ("1e999", "NaN", "-Infinity", "1" + "0" * 400)),
+        {"pictures": r'["a\u0000.jpg"]', "frames": "1"},
+        {"pictures": r'["\ud800.jpg"]', "frames": "1"},
+        {"path": r'"a\u0000.mp4"'},
+        {"path": "[" * 100_000},
+    ],
+)
+def test_values_without_sense_are_refused_in_one_line(tmp_path, values):
+    sound = {"format": "1", "path": '"a.mp4"', "width": "8", "height": "8", "fps": '"25"', "frames": "3"}
+    text = ", ".join(f'"{name}": {value}' for name, value in (sound | {"duration": "0.12"} | values).items())
+    source_path(tmp_path / "a.csv").write_text(f"{{{text}}}", encoding="utf-8")
+    with pytest.raises(ColocamError, match=r"a\.video\.json (does not describe a video|cannot be read)") as raised:
+        read_source(tmp_path / "a.csv")
+    assert "\n" not in str(raised.value)

@@ -13,6 +13,7 @@ import numpy as np
 from colocam.affinity import cpu_kernels as compiled
 from colocam.affinity.basis import ColorBasis
 from colocam.affinity.cpu_kernels import Array
+from colocam.errors import ColocamError
 from colocam.utils.device import cores
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class ColorSequence:
     """
 
     def __init__(self, rgb: Array, psi: Array, basis: ColorBasis, threads: int) -> None:
+        if rgb.ndim != 3 or psi.ndim != 2 or rgb.shape[1:] != (3, psi.shape[1]):
+            raise ColocamError(f"rgb must be (F, 3, P) and psi (R, P), got {rgb.shape} and {psi.shape}")
         self.rgb, self.psi, self.threads = rgb, psi, threads
         cells = basis.cells
         self.factor = basis.factor.astype(psi.dtype)
@@ -65,6 +68,7 @@ class ColorSequence:
 
     def spectrum(self, values: Array) -> Array:
         """Values (F, C, P) → (rank, rank, R, C, rank), the coordinates of ψ ⊗ v in which W is the identity."""
+        self._check("values", values)
         rank, channels = self.factor.shape[2], values.shape[1]
         width = len(self.psi) * channels
 
@@ -85,7 +89,10 @@ class ColorSequence:
 
     def product(self, spectrum: Array, out: Array) -> None:
         """Write the product W·v to ``out`` (F, C, P), from the spectrum of v."""
+        self._check("out", out)
         rank, width = self.factor.shape[2], spectrum.shape[2] * spectrum.shape[3]
+        if spectrum.shape != (rank, rank, len(self.psi), out.shape[1], rank):
+            raise ColocamError(f"spectrum must have {out.shape[1]} channels and rank {rank}, got {spectrum.shape}")
         moments = np.empty((self.count, width, 4), out.dtype)
         flat = spectrum.reshape(rank, rank * width * rank)
 
@@ -99,6 +106,12 @@ class ColorSequence:
 
         _each(synthesise, self.threads)
         _each(slice_, self.threads)
+
+    def _check(self, name: str, array: Array) -> None:
+        """Refuse an array of other pixels: the compiled functions do not check their bounds."""
+        frames, _, pixels = self.rgb.shape
+        if array.ndim != 3 or (len(array), array.shape[2]) != (frames, pixels):
+            raise ColocamError(f"{name} must be ({frames}, C, {pixels}), as rgb is, got {array.shape}")
 
 
 def product(

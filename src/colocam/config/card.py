@@ -1,14 +1,22 @@
 """The card of a trained model: everything besides its weights. Read without torch."""
 
 import json
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from colocam.config import Backbone, ColorMean
+from colocam.config.schema import Side
 from colocam.errors import ColocamError
+from colocam.utils.json_text import parse_json
 
 FORMAT = 2
 """Increased whenever a value in a card changes its meaning (2: presence is computed from peaks)."""
+
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Channels = Annotated[int, Field(ge=1, le=1 << 16)]
+Tag = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
 class Card(BaseModel):
@@ -34,29 +42,43 @@ class Card(BaseModel):
 
     format: int = FORMAT
     method: str
-    tags: tuple[str, ...]
-    size: int
-    threshold: float
+    tags: Annotated[tuple[Tag, ...], Field(min_length=1)]
+    size: Side
+    threshold: Annotated[float, Field(ge=0, le=1)]
     threshold_from: str
     backbone: Backbone
-    decoder: tuple[int, ...]
-    presence: tuple[float, float] | None = None
+    decoder: Annotated[tuple[Channels, ...], Field(min_length=1, max_length=16)]
+    presence: tuple[Finite, Finite] | None = None
     color_mean: ColorMean = "off"
     focus: bool = False
     chooser: str = "largest"
-    class_size: int | None = None
-    map_size: int | None = None
+    class_size: Side | None = None
+    map_size: Side | None = None
     normalise: bool = False
+
+    @model_validator(mode="after")
+    def _sides_divide(self) -> "Card":
+        for name, side in (("class_size", self.class_size), ("map_size", self.map_size)):
+            if side is not None and self.size % side:
+                raise ValueError(f"{name} {side} does not divide size {self.size}")
+        return self
 
 
 def parse_card(text: str, origin: str, remedy: str = "train again or restore the file") -> Card:
     """Read a card from its JSON; errors name ``origin`` and the ``remedy``."""
     try:
-        values = json.loads(text)
+        values = parse_json(text)
         if (found := values["format"]) != FORMAT:  # first, since another format may have other keys
             raise ColocamError(
-                f"{origin} has format {found}, this colocam reads {FORMAT}: update colocam or train again"
+                f"{origin} has format {str(found)[:20]}, this colocam reads {FORMAT}: update colocam or train again"
             )
         return Card.model_validate_json(json.dumps(values))
+    except ValidationError as error:
+        fault = error.errors()[0]
+        if fault["type"] in {"missing", "extra_forbidden", "json_invalid"}:
+            raise ColocamError(f"{origin} is not a colocam model card: {remedy}") from error
+        key = ".".join(map(str, fault["loc"]))
+        problem = f"'{key}': {fault['msg']}, got {str(fault['input'])[:40]}" if key else fault["msg"]
+        raise ColocamError(f"{origin} is not a colocam model card ({problem}): {remedy}") from error
     except (ValueError, LookupError, TypeError) as error:
         raise ColocamError(f"{origin} is not a colocam model card: {remedy}") from error

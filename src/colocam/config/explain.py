@@ -6,6 +6,9 @@ from pydantic import BaseModel, ValidationError
 
 from colocam.errors import suggest
 
+MOST = 200
+"""Characters of a refused value that are shown."""
+
 
 def explain(error: ValidationError, section: type[BaseModel]) -> str:
     """Describe the first fault of values that ``section`` refused."""
@@ -20,10 +23,17 @@ def explain(error: ValidationError, section: type[BaseModel]) -> str:
         case "literal_error":
             choices = [c.strip().strip("'") for c in fault["ctx"]["expected"].replace(" or ", ", ").split(",")]
             given = fault["input"]
-            return f"'{key}' must be one of {', '.join(choices)}, not {given!r}{suggest(str(given), choices)}"
+            return (
+                f"'{key}' must be one of {', '.join(choices)}, not {_shown(given)}{suggest(str(given)[:MOST], choices)}"
+            )
         case _:
             message = fault["msg"][0].lower() + fault["msg"][1:]
-            return f"'{key}': {message}, not {fault['input']!r}"
+            return f"'{key}': {message}, not {_shown(fault['input'])}"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= MOST else f"{text[:MOST]}…"
 
 
 def _valid_keys(section: type[BaseModel], parents: Sequence[str]) -> list[str]:

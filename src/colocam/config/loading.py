@@ -27,6 +27,11 @@ REMOVED: dict[str, object] = {
 }
 """Keys of earlier versions, with the value at which they had no effect: configurations of older runs hold them."""
 
+LONGEST = 1 << 18
+"""Characters of a configuration at most."""
+DEEPEST = 20
+"""Levels of a configuration at most."""
+
 
 def preset_names() -> list[str]:
     """Names of the shipped presets."""
@@ -90,15 +95,35 @@ def parse_yaml(text: str, origin: str) -> dict[str, Any]:
 
 
 def parse_value(text: str, origin: str) -> Any:  # noqa: ANN401 - whatever YAML can hold
-    """Read any YAML value. ``1e-3`` is a number and ``off`` a string, as in YAML 1.2."""
+    """Read any YAML value. ``1e-3`` is a number and ``off`` a string, as in YAML 1.2.
+
+    Aliases are refused, and what is larger or deeper than any configuration: a few lines of aliases can stand for more
+    values than fit into memory.
+    """
+    if len(text) > LONGEST:
+        raise ColocamError(f"{origin} is longer than {LONGEST} characters, so it is no configuration: shorten it")
     try:
         return yaml.load(text, _Loader)  # noqa: S506 - _Loader is a SafeLoader
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # numbers with too many digits, days that do not exist
         raise ColocamError(f"{origin} is not valid YAML: {' '.join(str(error).split())}") from error
 
 
 class _Loader(yaml.SafeLoader):
     """PyYAML follows YAML 1.1: 1e-3 is a string there, and yes, no, on and off are booleans. This follows YAML 1.2."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401 - PyYAML's own
+        """Build a node, unless it is an alias or too deep."""
+        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.composer.ComposerError(None, None, "aliases (*name) are not allowed: write the value out", mark)
+        if self.depth >= DEEPEST:
+            raise yaml.composer.ComposerError(None, None, f"nested more than {DEEPEST} levels deep", mark)
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -139,8 +164,11 @@ def _parse_override(override: str) -> dict[str, Any]:
     key, separator, value = override.partition("=")
     if not separator or not key:
         raise ColocamError(f"`overrides` {override}: write it as key.subkey=value")
+    parts = key.strip().split(".")
+    if len(parts) > DEEPEST:
+        raise ColocamError(f"`overrides` {override[:80]}…: no key has more than {DEEPEST} parts")
     nested: Any = parse_value(value, f"`overrides` {override}")
-    for part in reversed(key.strip().split(".")):
+    for part in reversed(parts):
         nested = {part: nested}
     assert isinstance(nested, dict)
     return nested

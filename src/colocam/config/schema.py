@@ -16,6 +16,8 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
+Side = Annotated[int, Field(ge=1, le=2048)]
+"""Side in pixels of what a network reads; a frame of 2048² already takes 2 GB."""
 
 
 class Section(BaseModel):
@@ -29,7 +31,7 @@ class Frames(Section):
 
     resize: Count = 256
     """Side of the cached frame."""
-    crop: Count = 224
+    crop: Side = 224
     """Side of the random training crop, and of the whole frame at test time."""
     map_size: Count | None = None
     """Side of the heat maps, which must divide crop; null: crop. Losses, colours, boxes and the decoder's output have
@@ -61,7 +63,7 @@ class Frames(Section):
 class Backbone(Section):
     """The encoder: a convolutional network or a plain vision transformer of timm (docs/guide/backbones.md)."""
 
-    name: str = "resnet50"
+    name: Annotated[str, Field(max_length=200)] = "resnet50"
     """Name of the network in timm."""
     pretrained: bool = True
     """Download the weights that timm has for the network."""

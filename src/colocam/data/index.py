@@ -14,7 +14,7 @@ from colocam.data.truth import Truth, box_of_corners
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Box, Clip
 from colocam.utils.files import write_text
-from colocam.utils.tables import number, read_rows
+from colocam.utils.tables import csv_cell, number, read_rows
 from colocam.video.image_files import natural_key
 
 MANIFEST_COLUMNS = ("path", "tag", "split", "video", "clip", "pictures")
@@ -133,5 +133,5 @@ def _write_csv(path: Path, columns: tuple[str, ...], lines: list[tuple[object, .
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(lines)
+    writer.writerows([csv_cell(value) for value in line] for line in lines)
     write_text(path, text.getvalue())

@@ -1,6 +1,5 @@
 """What the evaluation of dense shots returns, and its JSON."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from colocam.errors import ColocamError
 from colocam.evaluation.result import plain
 from colocam.metrics.dense_scores import DenseScores
+from colocam.utils.json_text import parse_json
 
 PLAIN, REFINED = "dense", "dense-refined"
 """Names of the files in a run folder: boxes learnt from tags alone, and boxes of a segmenter."""
@@ -79,7 +79,7 @@ def read_dense(path: Path) -> DenseEvaluation | None:
     if not path.exists():
         return None
     try:
-        return _READER.validate_python(json.loads(path.read_text(encoding="utf-8")))
+        return _READER.validate_python(parse_json(path.read_text(encoding="utf-8")))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

@@ -91,12 +91,18 @@ def read_labelled(boxes: Path, manifest: Path | None, split: Split) -> LabelledC
         if manifest is not None
         else _clips_of_rows(boxes, rows, split)
     )
-    known = {
-        (row["clip"], int(float(row["frame"]))): (int(width), int(height))
-        for row in rows
-        if (width := number(row, "width", row.where)) and (height := number(row, "height", row.where))
-    }
+    known = {(row["clip"], int(float(row["frame"]))): size for row in rows if (size := _stated_size(row)) is not None}
     return LabelledClips(truth, clips, tuple(sorted({clip.tag for clip in clips.values()})), boxes, known)
+
+
+def _stated_size(row: Row) -> Size | None:
+    """Size of the frame in the cells width and height; None where they are empty or 0."""
+    width, height = (number(row, name, row.where) for name in ("width", "height"))
+    if not width or not height:
+        return None
+    if min(width, height) < 1:
+        raise ColocamError(f"{row.where}: width and height must be 1 pixel or more, got {width:g} and {height:g}")
+    return int(width), int(height)
 
 
 def _clips_of_rows(table: Path, rows: list[Row], split: Split) -> dict[str, Clip]:

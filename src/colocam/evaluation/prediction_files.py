@@ -9,13 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.data.truth import box_of_corners
-from colocam.errors import ColocamError
+from colocam.errors import ColocamError, first_line
 from colocam.types import Box
 from colocam.utils.tables import number, read_rows
 
 Map = npt.NDArray[np.uint8] | npt.NDArray[np.floating]
 """(H, W): uint8 levels, or floats in 0–1."""
 
+MOST_PIXELS = 1 << 26
+"""Pixels of a map at most, 8192²."""
+PNG = b"\x89PNG\r\n\x1a\n"
 CORNERS = ("x1", "y1", "x2", "y2")
 
 
@@ -67,14 +70,22 @@ def map_files(folder: Path) -> dict[tuple[str, int], Path]:
 
 def read_map(path: Path) -> Map:
     """(H, W) uint8 levels or floats in 0–1 of an ``.npy`` or an 8-bit grey ``.png``."""
-    values: Any
-    if path.suffix.lower() == ".png":
-        values = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_UNCHANGED) if path.stat().st_size else None
-    else:
-        try:
-            values = np.load(path, allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
-            raise ColocamError(f"{path}: not a complete .npy array ({str(error).splitlines()[0]})") from error
+    values: Any = None
+    try:
+        if path.suffix.lower() == ".png":
+            data = path.read_bytes()
+            if data.startswith(PNG):  # followed by the header, which begins with the width and the height
+                _check_pixels(path, (int.from_bytes(data[16:20]), int.from_bytes(data[20:24])))
+                values = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+        else:
+            # Mapped first: a header may ask for more memory than there is, but never for more than the file has.
+            mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+            if isinstance(mapped, np.ndarray) and mapped.ndim == 2:
+                _check_pixels(path, (mapped.shape[1], mapped.shape[0]))
+            values = np.array(mapped) if isinstance(mapped, np.ndarray) else mapped
+    except (ValueError, EOFError, OSError, SyntaxError, ArithmeticError, MemoryError, cv2.error) as error:
+        kind = "image" if path.suffix.lower() == ".png" else ".npy array"
+        raise ColocamError(f"{path}: not a complete {kind} ({first_line(error)})") from error
     if not isinstance(values, np.ndarray):
         raise ColocamError(f"{path}: not a complete image")
     if values.ndim != 2 or 0 in values.shape or (values.dtype != np.uint8 and values.dtype.kind != "f"):
@@ -84,6 +95,12 @@ def read_map(path: Path) -> Map:
     if values.dtype.kind == "f" and not ((values >= 0) & (values <= 1)).all():
         raise ColocamError(f"{path}: a map of floats must be in 0–1: normalise it first")
     return cast("Map", values)
+
+
+def _check_pixels(path: Path, size: tuple[int, int]) -> None:
+    width, height = size
+    if width * height > MOST_PIXELS:
+        raise ColocamError(f"{path}: a map of {width}×{height} is too large: at most {MOST_PIXELS} pixels")
 
 
 def read_mask(path: Path) -> npt.NDArray[np.int64]:

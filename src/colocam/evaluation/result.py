@@ -3,7 +3,6 @@
 Format 2 (format 1 had no number): ``methods`` → method → protocol → CorLoc, with the values per tag under ``classes``.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from colocam.errors import ColocamError
 from colocam.metrics.protocols import PROTOCOLS
 from colocam.metrics.scores import Accuracy, CorLoc, Instances
+from colocam.utils.json_text import parse_json
 
 FORMAT = 2
 """Number of the JSON layout that is written."""
@@ -81,10 +81,12 @@ class Evaluation:
         remedy = "evaluate the run again"
         if not isinstance(value, Mapping):
             raise ColocamError(f"{source} holds no JSON object: {remedy}")
-        if (number := value.get("format", 1)) not in {1, FORMAT}:
+        if (number := value.get("format", 1)) not in (1, FORMAT):  # a list, which may stand there, is in no set
             raise ColocamError(f"{source} has format {number}, but this colocam reads up to {FORMAT}: update colocam")
         try:
             return _READER.validate_python(_from_format_1(value) if number == 1 else value)
+        except (AttributeError, TypeError) as error:  # other shapes than format 1 has
+            raise ColocamError(f"{source} is not an evaluation: {remedy}") from error
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))
@@ -126,7 +128,7 @@ def read_evaluation(path: Path) -> Evaluation | None:
     if not path.exists():
         return None
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parse_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ColocamError(f"{path} is not valid JSON ({error}): evaluate the run again") from error
     return Evaluation.from_json(value, path)

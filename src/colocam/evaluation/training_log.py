@@ -12,7 +12,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             record = json.loads(line)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(record, dict) and {"phase", "event"} <= record.keys():
             records.append(record)

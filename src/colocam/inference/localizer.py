@@ -14,7 +14,7 @@ from colocam.boxes.extract import mask_of_box, scale_boxes
 from colocam.boxes.instance_boxes import instance_boxes
 from colocam.config.card import Card
 from colocam.errors import ArgumentError, suggest
-from colocam.inference.network import Network
+from colocam.inference.network import Network, OutputShape
 from colocam.inference.options import LOOK_AHEAD, make_options
 from colocam.inference.runtimes import open_network
 from colocam.inference.stages import (
@@ -77,6 +77,7 @@ class Localizer:
             raise ArgumentError("refine", "gives one object a frame: leave out instances")
         if segmenter is not None and asked.smooth != "offline":
             raise ArgumentError("refine", f"chooses masks by the shot: it needs smooth offline, got {asked.smooth}")
+        self.shape = OutputShape(len(card.tags), card.size, card.map_size or card.size)
         self.color_mean = asked.color_mean or card.color_mean
         self.focus = card.focus if asked.focus is None else asked.focus
         chooser = find_chooser(asked.chooser or card.chooser)
@@ -157,7 +158,7 @@ class Localizer:
         mapped = postprocess(
             ahead(submitted, max(1, WINDOW // rows), "network"),
             CutFinder(look_ahead.cuts if look_ahead else 0),
-            MapSettings(self.color_mean, self.focus, self._tag, len(self.tags)),
+            MapSettings(self.color_mean, self.focus, self._tag, self.shape),
         )
         observed = find_candidates(ahead(mapped, 1, "maps"), self.threshold, self._boxes_of)
         if self.segmenter is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -17,15 +18,19 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = "Float32Array | Levels | Tensor"
 
+TYPES = {"maps": ("float32", "uint8"), "frames": ("uint8",)}
+"""Types of the outputs that are not float32 alone."""
+ROUNDING = 1e-4
+
 
 class NetworkOutput(NamedTuple):
     """What a network computes for B frames: NumPy arrays, or tensors that stay on the network's device.
 
     Attributes:
         logits: (B, K) class scores before the softmax.
-        maps: (B, h, w) foreground probabilities in 0–1, or their 8-bit levels.
+        maps: (B, M, M) foreground probabilities in 0–1, or their 8-bit levels; M is the card's map_size, or size.
         peaks: (B, K) maxima of the classes' activation maps.
-        activations: (B, K, h', w') LayerCAMs of all classes.
+        activations: (B, K, h, w) LayerCAMs of all classes.
         frames: the frames, where the maps are: arrays (B, S, S, 3), tensors (B, 3, S, S).
     """
 
@@ -79,25 +84,68 @@ def completed(output: NetworkOutput) -> "Future[NetworkOutput]":
     return future
 
 
-def checked(output: NetworkOutput, rows: int, classes: int) -> NetworkOutput:
-    """The output, if its shapes fit ``rows`` frames and ``classes`` classes.
+class OutputShape(NamedTuple):
+    """What the card of a model says of its outputs.
+
+    Attributes:
+        classes: K.
+        size: S, side of the frames.
+        map_size: side of the maps.
+    """
+
+    classes: int
+    size: int
+    map_size: int
+
+
+def checked(output: NetworkOutput, rows: int, shape: OutputShape) -> NetworkOutput:
+    """The output, if it is what the card says: compiled code reads it without checking bounds.
+
+    Values of tensors on a GPU are not read here, since the host would wait; see :func:`require_numbers`.
 
     Raises:
-        ColocamError: names the field, the shape it has and the shape it must have.
+        ColocamError: names the field, what it is and what it must be.
     """
+    side = shape.map_size
     expected: dict[str, tuple[int | None, ...]] = {
-        "logits": (rows, classes),
-        "maps": (rows, None, None),
-        "peaks": (rows, classes),
-        "activations": (rows, classes, None, None),
-        "frames": (rows, None, None, None),
+        "logits": (rows, shape.classes),
+        "maps": (rows, side, side),
+        "peaks": (rows, shape.classes),
+        "activations": (rows, shape.classes, None, None),
+        "frames": (rows, shape.size, shape.size, 3),
     }
-    for name, shape in expected.items():
-        found = tuple(getattr(output, name).shape)
-        if len(found) != len(shape) or any(want not in (None, got) for want, got in zip(shape, found, strict=True)):
-            wanted = ", ".join("any" if side is None else str(side) for side in shape)
-            raise ColocamError(f"the network's {name} must have the shape ({wanted}), got {found}")
+    if not isinstance(output.frames, np.ndarray):
+        expected["frames"] = (rows, 3, shape.size, shape.size)
+    for name, wanted in expected.items():
+        part = getattr(output, name)
+        found, kind = tuple(part.shape), str(part.dtype).removeprefix("torch.")
+        fits = [
+            1 <= got <= shape.size if want is None else got == want for want, got in zip(wanted, found, strict=False)
+        ]
+        if len(found) != len(wanted) or not all(fits):
+            text = ", ".join(f"1–{shape.size}" if want is None else str(want) for want in wanted)
+            raise ColocamError(f"the network's {name} must have the shape ({text}), got {found}")
+        if kind not in (allowed := TYPES.get(name, ("float32",))):
+            raise ColocamError(f"the network's {name} must be {' or '.join(allowed)}, got {kind}")
+        if kind == "float32" and (isinstance(part, np.ndarray) or part.is_cpu):
+            _require_range(name, float(part.min()), float(part.max()))
     return output
+
+
+def require_numbers(output: HostOutput) -> HostOutput:
+    """The output, if all of its values are numbers, for outputs that were computed on a GPU."""
+    for name, part in output._asdict().items():
+        if part.size and part.dtype == np.float32:
+            _require_range(name, float(part.min()), float(part.max()))
+    return output
+
+
+def _require_range(name: str, low: float, high: float) -> None:
+    """Refuse NaN and infinity, and maps outside 0–1 by more than rounding."""
+    if not (isfinite(low) and isfinite(high)):
+        raise ColocamError(f"the network's {name} have NaN or infinite values: its weights are damaged: train again")
+    if name == "maps" and not (low >= -ROUNDING and high <= 1 + ROUNDING):
+        raise ColocamError(f"the network's maps must be in 0–1, got {low:g} to {high:g}")
 
 
 def postprocess_arrays(parts: Sequence[NetworkOutput], how: PostProcessing) -> HostOutput:

@@ -4,6 +4,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from colocam.config.card import Card, parse_card
 from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.inference.network import NetworkOutput, completed
@@ -36,7 +38,12 @@ class OnnxNetwork:
 
     def submit(self, images: Levels, /) -> "Future[NetworkOutput]":
         """Compute a pass at once."""
-        parts = self.session.run(["logits", "maps", "peaks", "activations"], {FRAMES: images})
+        try:
+            parts = self.session.run(["logits", "maps", "peaks", "activations"], {FRAMES: images})
+        except Exception as error:  # its errors have no common base
+            raise ColocamError(f"onnxruntime cannot run the model: {first_line(error)}") from error
+        if not all(isinstance(part, np.ndarray) for part in parts):
+            raise ColocamError("the outputs of the ONNX file must be arrays of numbers")
         logits, maps, peaks, activations = parts
         return completed(NetworkOutput(logits, maps, peaks, activations, images))
 

@@ -18,7 +18,16 @@ from colocam.boxes.candidates import Candidates
 from colocam.boxes.extract import scale_boxes
 from colocam.boxes.quantize import to_8bit
 from colocam.config import ColorMean
-from colocam.inference.network import HostOutput, Network, NetworkOutput, PostProcessing, checked, postprocess_arrays
+from colocam.inference.network import (
+    HostOutput,
+    Network,
+    NetworkOutput,
+    OutputShape,
+    PostProcessing,
+    checked,
+    postprocess_arrays,
+    require_numbers,
+)
 from colocam.segment.refine import refine
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, colour_histograms, window_starts
@@ -116,13 +125,13 @@ class MapSettings(NamedTuple):
         color_mean: which frames complete each other's maps by colour; ``clip`` means a window.
         focus: whether maps are focused on a class.
         tag: index of that class; None: the class that the classifier finds in the window.
-        classes: K, the number of classes.
+        shape: of the network's outputs.
     """
 
     color_mean: ColorMean
     focus: bool
     tag: int | None
-    classes: int
+    shape: OutputShape
 
     def start(self, parts: list[NetworkOutput], windows: npt.NDArray[np.int64]) -> Callable[[], HostOutput]:
         """Start to post-process B frames, of which ``windows`` (B,) are the window ids."""
@@ -137,7 +146,7 @@ def postprocess_frames(passes: SubmittedPasses, cuts: CutFinder, settings: MapSe
     """
     with closing(passes):
         for one, future in passes:
-            output = checked(future.result(), len(one.images), settings.classes)
+            output = checked(future.result(), len(one.images), settings.shape)
             wait = settings.start([output], np.arange(len(one.images)))
             found = np.zeros(len(one.frames), bool) if one.histograms is None else cuts.push(one.histograms)
             yield MappedFrames(one.frames, found, partial(_new_rows, wait, one.new))
@@ -167,7 +176,7 @@ def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapS
 
     with closing(passes):
         for one, future in passes:
-            outputs.append(_rows(checked(future.result(), len(one.images), settings.classes), one.new))
+            outputs.append(_rows(checked(future.result(), len(one.images), settings.shape), one.new))
             frames += one.frames
             assert one.histograms is not None
             yield from complete(cuts.push(one.histograms))
@@ -204,7 +213,9 @@ def find_candidates(
 
     with ThreadPoolExecutor(BOX_THREADS, "boxes") as pool, closing(mapped):
         for some in mapped:
-            yield in_parts(pool, partial(observe, some, some.output()), list(range(len(some.frames))), BOX_THREADS)
+            yield in_parts(
+                pool, partial(observe, some, require_numbers(some.output())), list(range(len(some.frames))), BOX_THREADS
+            )
 
 
 def refine_windows(

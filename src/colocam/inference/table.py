@@ -20,7 +20,7 @@ from colocam.errors import ColocamError
 from colocam.types import Float64Array, Localization
 from colocam.utils.files import atomic_path, plain, utf8
 from colocam.utils.progress import say
-from colocam.utils.tables import Cells, read_cells
+from colocam.utils.tables import Cells, csv_cell, read_cells
 from colocam.video.description import SourceVideo
 
 CORNERS = ("x1", "y1", "x2", "y2")
@@ -233,7 +233,7 @@ class LocalizationTable:
             self._flush()
 
     def _flush_csv(self) -> None:
-        self._csv.writerows(self._rows)
+        self._csv.writerows([csv_cell(value) for value in row] for row in self._rows)
         self._rows.clear()
 
     def _flush_parquet(self) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from colocam.boxes.quantize import to_8bit
 from colocam.config.card import Card
+from colocam.errors import ColocamError, first_line
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
 from colocam.inference.network import HostOutput, NetworkOutput, PostProcessing, completed
 from colocam.maps.focus import classes_of, of_classes
@@ -163,4 +164,9 @@ def _side_by_side() -> ThreadPoolExecutor:
 def open_torch(folder: Path, device: str | None = None) -> tuple[TorchNetwork, Card]:
     """Open the model of a run folder; without ``device`` on the GPU, if there is one."""
     model = load_model(folder)
-    return TorchNetwork(model.net, choose_device(device), size=model.card.size), model.card
+    chosen = choose_device(device)
+    try:
+        return TorchNetwork(model.net, chosen, size=model.card.size), model.card
+    except (RuntimeError, ValueError, AssertionError, ArithmeticError) as error:
+        side = model.card.size
+        raise ColocamError(f"{folder}: the network cannot take frames of {side}×{side}: {first_line(error)}") from error

@@ -37,5 +37,7 @@ def run_demo(
     annotated, table = localize_file(run, example, run / "localized")
     review_run(run)
     page = write_report(run)
-    say(f"annotated video: {annotated}\nboxes: {table}\nreport: {page}")
+    say(f"annotated video: {annotated}")
+    say(f"boxes: {table}")
+    say(f"report: {page}")
     return run

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.affinity.basis import color_basis
+from colocam.errors import ColocamError
 from colocam.types import Float32Array
 from colocam.utils.device import cores
 
@@ -41,6 +42,8 @@ def with_color_mean(frames: "Tensor", maps: "Tensor", sequences: "Tensor") -> "T
 
     from colocam.affinity import engine  # noqa: PLC0415
 
+    _check_shapes((len(frames), *frames.shape[2:], frames.shape[1]), maps.shape, sequences.shape)
+
     groups = int(sequences.max()) + 1 if len(sequences) else 0
     with torch.autocast(maps.device.type, enabled=False):
         s = maps.float().flatten(1)
@@ -63,6 +66,7 @@ def arrays_with_color_mean(
     """
     from colocam.affinity.cpu import ColorSequence  # noqa: PLC0415 - Numba, which not every user needs
 
+    _check_shapes(frames.shape, maps.shape, sequences.shape)
     basis, out = color_basis(SIGMA, TOLERANCE), np.empty(maps.shape, np.float32)
     anywhere = np.ones((1, out[:1].size), np.float32)
     for number in np.unique(sequences):
@@ -77,3 +81,12 @@ def arrays_with_color_mean(
         mean = np.clip(0.5 + product[:, 1] / product[:, 0], 0, 1)
         out[mine] = ((1 - SHARE) * s + SHARE * mean).reshape(-1, *maps.shape[1:])
     return out
+
+
+def _check_shapes(frames: tuple[int, ...], maps: tuple[int, ...], sequences: tuple[int, ...]) -> None:
+    """Refuse shapes that do not fit each other, since compiled code does not check its bounds."""
+    if len(maps) != 3 or frames != (*maps, 3) or sequences != maps[:1]:
+        raise ColocamError(
+            f"the colour mean needs frames (B, H, W, 3), maps (B, H, W) and sequences (B,), "
+            f"got {tuple(frames)}, {tuple(maps)} and {tuple(sequences)}"
+        )

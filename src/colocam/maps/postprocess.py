@@ -55,7 +55,7 @@ def arrays_postprocess(
 
 def _averaged(frames: "Tensor", side: int) -> "Tensor":
     """Frames (B, 3, k·H, k·W) with W = ``side``, averaged over squares to (B, 3, H, W) and rounded to 8 bits."""
-    if (factor := frames.shape[-1] // side) <= 1:
+    if (factor := frames.shape[-1] // max(side, 1)) <= 1:
         return frames
     import torch  # noqa: PLC0415 - a tensor brings torch along, an array need not
 
@@ -64,7 +64,7 @@ def _averaged(frames: "Tensor", side: int) -> "Tensor":
 
 def _averaged_arrays(frames: npt.NDArray[np.uint8], side: int) -> npt.NDArray[np.uint8]:
     """Twin of :func:`_averaged` for (B, k·H, k·W, 3)."""
-    if (factor := frames.shape[2] // side) <= 1:
+    if (factor := frames.shape[2] // max(side, 1)) <= 1:
         return frames
     size = side, frames.shape[1] // factor
     return np.stack([cv2.resize(frame, size, interpolation=cv2.INTER_AREA) for frame in frames])

@@ -5,20 +5,26 @@ be too large or too small for it, in float32.
 """
 
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
-from safetensors import SafetensorError
+import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
 from colocam.config.card import Card, parse_card
 from colocam.errors import ColocamError
+from colocam.models.backbone_arguments import check_depth
 from colocam.models.classifier import Classifier
 from colocam.models.localizer_net import LocalizerNet
 from colocam.utils.checkpoint import save_tensors
 from colocam.utils.files import write_json
 
 __all__ = ["Card", "Model", "load_model", "save_model"]
+
+MOST_COMPUTED = 1 << 26
+"""Numbers in tables that a network computes when it is built, e.g. relative positions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +45,11 @@ def save_model(folder: Path, model: Model) -> None:
 
 
 def load_model(folder: Path) -> Model:
-    """Read a trained model onto the CPU, in evaluation mode."""
-    path = folder / "model.json"
+    """Read a trained model onto the CPU, in evaluation mode.
+
+    The files may come from a stranger: nothing is allocated before the shapes of the stored weights say how much.
+    """
+    path, weights = folder / "model.json", folder / "model.safetensors"
     if not path.is_file():
         raise ColocamError(f"no trained model in {folder} (model.json is missing): finish 'colocam train' first")
     try:
@@ -48,15 +57,46 @@ def load_model(folder: Path) -> Model:
     except ValueError:  # not UTF-8
         text = ""
     card = parse_card(text, str(path))
-    backbone = card.backbone.model_copy(update={"pretrained": False, "weights": None})
-    classifier = Classifier(backbone, len(card.tags), size=card.class_size, normalise=card.normalise)
-    net = LocalizerNet(classifier, card.decoder, map_size=card.map_size)
-    weights = folder / "model.safetensors"
     try:
-        net.load_state_dict(load_file(weights))
+        _check_shapes(card, _stored_shapes(weights), path)
+        tensors = load_file(weights)
+        net = _network(card)
+        net.load_state_dict(tensors)
     except (OSError, SafetensorError, RuntimeError) as error:
         raise ColocamError(f"{weights} is missing or damaged: train again or restore the file") from error
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise ColocamError(f"{weights}: '{name}' has NaN or infinite values: train again or restore the file")
     return Model(net.eval(), card)
+
+
+def _network(card: Card) -> LocalizerNet:
+    backbone = card.backbone.model_copy(update={"pretrained": False, "weights": None})
+    classifier = Classifier(backbone, len(card.tags), size=card.class_size, normalise=card.normalise)
+    return LocalizerNet(classifier, card.decoder, map_size=card.map_size)
+
+
+def _stored_shapes(weights: Path) -> dict[str, tuple[int, ...]]:
+    """Shapes in the header of a file; the weights themselves are not read."""
+    with safe_open(weights, framework="pt") as file:
+        return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - not a dict
+
+
+def _check_shapes(card: Card, stored: dict[str, tuple[int, ...]], path: Path) -> None:
+    """Refuse a card whose network has other shapes than the stored weights; the network is built without memory."""
+    check_depth(card.backbone.args, len(stored))
+    with torch.device("meta"):
+        net = _network(card)
+    planned = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
+    wrong = next((name for name in planned | stored if planned.get(name) != stored.get(name)), None)
+    if wrong is not None:
+        raise ColocamError(
+            f"{path} does not fit model.safetensors: '{wrong}' is {planned.get(wrong, 'missing')} in the first, "
+            f"{stored.get(wrong, 'missing')} in the second: train again or restore both files"
+        )
+    tables = sum(buffer.numel() for buffer in net.buffers())  # those that are computed are not stored
+    if tables > MOST_COMPUTED + sum(map(prod, stored.values())):
+        raise ColocamError(f"{path}: the network computes tables of {tables} numbers, more than weights: train again")
 
 
 def _stored(weight: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from torch import nn
 
 from colocam.config import Backbone
 from colocam.errors import ColocamError, first_line
+from colocam.models.backbone_arguments import check_arguments
 
 
 class Trunk(NamedTuple):
@@ -26,9 +27,10 @@ class Trunk(NamedTuple):
 
 
 def create(backbone: Backbone, **arguments: Any) -> Any:  # noqa: ANN401 - timm's networks have no common type
-    """Build a network of timm with ``arguments`` and ``backbone.args``; a file of weights replaces the download."""
+    """Build a network of timm with ``backbone.args`` and ``arguments``; a file of weights replaces the download."""
     name, download = backbone.name, backbone.pretrained and backbone.weights is None
-    arguments = {**arguments, **backbone.args}
+    check_arguments(name, backbone.args)
+    arguments = {**backbone.args, **arguments}
     try:
         return timm.create_model(name, pretrained=download, **arguments)
     except OSError as error:
@@ -36,7 +38,7 @@ def create(backbone: Backbone, **arguments: Any) -> Any:  # noqa: ANN401 - timm'
             f"the weights of '{name}' could not be downloaded ({first_line(error)}): "
             "set backbone.weights to a local file, or backbone.pretrained to false"
         ) from error
-    except (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError) as error:
+    except Exception as error:  # what an argument that does not fit makes of its code
         if "output_stride" in arguments and ("output_stride" in str(error) or str(error) == ""):
             raise ColocamError(keeps_its_strides(backbone)) from error
         raise ColocamError(f"timm cannot build '{name}' with {arguments}: {first_line(error)}") from error

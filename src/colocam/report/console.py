@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from rich import markup
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from colocam.evaluation.result import Evaluation, PredictionEvaluation
 from colocam.evaluation.titles import method_title, ordered_methods, refined_title
 from colocam.metrics import PROTOCOLS, Accuracy, Average, CorLoc, Instances
+from colocam.utils.progress import printable
 
 ROW_NAME, COLUMN = 24, 19
 """Characters of the row names and of the widest column, with their lines."""
@@ -134,3 +135,8 @@ def _cell(scores: Iterable[CorLoc | Average | Accuracy | None]) -> str:
 def _mean(values: Iterable[float | None]) -> str:
     known = [value for value in values if value is not None]
     return f"{np.mean(known):.1f}" if known else "–"
+
+
+def escape(name: str) -> str:
+    """A name of unknown origin, without markup and control characters."""
+    return markup.escape(printable(name))

@@ -2,7 +2,6 @@
 
 import base64
 import io
-import json
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from colocam.drawing.overlay import Image, draw_localization
 from colocam.errors import ColocamError
 from colocam.evaluation.titles import method_title, ordered_methods
 from colocam.types import Box
+from colocam.utils.json_text import parse_json
 
 EDGE = 240
 """Longer side of an image in the gallery, in pixels."""
@@ -99,7 +99,7 @@ def read_images(
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-        meta = json.loads(str(arrays.pop("meta")))
+        meta = parse_json(str(arrays.pop("meta")))
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise ColocamError(f"{path} cannot be read ({error}): {remedy}") from error
     if any(len(array) != len(meta) for array in arrays.values()):

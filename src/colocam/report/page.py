@@ -1,6 +1,5 @@
 """One self-contained HTML page per run, without scripts or external files."""
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from colocam.report.evaluation_rows import (
 from colocam.report.gallery import gallery
 from colocam.report.template import environment
 from colocam.utils.files import write_text
+from colocam.utils.json_text import parse_json
 
 
 def write_report(run: Path) -> Path:
@@ -44,7 +44,7 @@ def render(run: Path) -> str:
     """The report of ``run`` as HTML."""
     try:
         configuration = (run / "config.yaml").read_text(encoding="utf-8")
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise ColocamError(f"{run} is not a run folder: it has no readable config.yaml") from error
     evaluation = read_evaluation(run / "evaluation.json")
     protocols = protocols_of(evaluation) if evaluation else []
@@ -91,7 +91,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parse_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ColocamError(f"{path} is not valid JSON ({error}): delete it") from error
     if not isinstance(value, dict):

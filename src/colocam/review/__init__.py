@@ -12,6 +12,7 @@ from colocam.review.doubt import Rows, doubts, frames_of, reason, signs
 from colocam.review.queue import APART, queue
 from colocam.review.review_rows import read_tables
 from colocam.utils.files import atomic_path
+from colocam.utils.tables import csv_cell
 
 __all__ = ["APART", "SHARE", "Doubtful", "rank", "review_tables"]
 
@@ -84,4 +85,4 @@ def write_queue(out: Path, names: Sequence[str], frames: Sequence[Doubtful]) -> 
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("video", "frame", "pts", "doubt", "reason"))
         for one in frames:
-            writer.writerow((names[one.video], one.frame, one.pts, f"{one.doubt:.4f}", one.reason))
+            writer.writerow((csv_cell(names[one.video]), one.frame, one.pts, f"{one.doubt:.4f}", one.reason))

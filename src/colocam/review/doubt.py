@@ -25,6 +25,8 @@ WEIGHTS = {"faint": 1.0, "rival": 0.3, "jump": 0.3, "classifier": 0.3}
 """Weights of the signals, chosen on validation videos of the demo (docs/guide/review.md)."""
 USUAL = 0.9
 """Quantile of all scores that counts as the usual score of a good box; it differs between models."""
+PARTNERS = 100
+"""Boxes of a neighbouring frame, the first ones of the table, that a box is compared with at most."""
 WORDS = {
     "faint": "little heat inside the box",
     "rival": "another region is as likely",
@@ -98,6 +100,7 @@ def reason(found: dict[str, float], *, box: bool) -> str:
 def jumps(rows: Rows) -> Float64Array:
     """(n,) 1 − mean IoU with the best box of the previous and of the next listed frame, where they exist.
 
+    Of a frame with more than :data:`PARTNERS` rows only the first ones count, so that time grows with the rows.
     For a frame without a box: 1 if both have one, else 0.
     """
     at, start = frames_of(rows)
@@ -110,7 +113,7 @@ def jumps(rows: Rows) -> Float64Array:
         other = np.where(known, other, at)
         known &= rows.video[start[other]] == rows.video
         best = np.zeros(len(at))
-        for i in range(int(size.max(initial=0))):
+        for i in range(min(int(size.max(initial=0)), PARTNERS)):
             partner = start[other] + np.minimum(i, size[other] - 1)
             overlap = iou(rows.box, rows.box[partner])
             best = np.maximum(best, np.where(there, overlap, there[partner]))

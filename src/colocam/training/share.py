@@ -1,12 +1,11 @@
 """Share stage 1 between runs that differ in stage 2 alone: its classifier, its CAMs and its lines of the journal."""
 
-import json
 import os
 import shutil
 from pathlib import Path
 
 from colocam.errors import ColocamError
-from colocam.run import Run, config_difference, open_run
+from colocam.run import Run, config_difference, open_run, read_data
 from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.files import atomic_path, explain_os_errors
 
@@ -45,8 +44,7 @@ def take_over(run: Run, other: Path) -> None:
 
 
 def _data(folder: Path) -> dict[str, object]:
-    described: dict[str, object] = json.loads((folder / "data.json").read_text(encoding="utf-8"))
-    return {key: value for key, value in described.items() if key != "frames"}
+    return {key: value for key, value in read_data(folder).items() if key != "frames"}
 
 
 def _link(source: Path, target: Path) -> None:

@@ -1,6 +1,5 @@
 """Checkpoints: a JSON file and the tensor file that it names. The JSON is renamed last, so that both always match."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ from torch import Tensor
 
 from colocam.errors import ColocamError
 from colocam.utils.files import atomic_path, write_json
+from colocam.utils.json_text import parse_json
 
 
 def save_tensors(target: Path, tensors: dict[str, Tensor]) -> None:
@@ -34,7 +34,7 @@ def load_checkpoint(folder: Path, name: str) -> tuple[dict[str, Tensor], dict[st
     if not path.is_file():
         return None
     try:
-        state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        state: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
         return load_file(folder / state["weights"]), state
     except Exception as error:
         raise ColocamError(f"{path} is damaged ({error}): delete {folder} to train this part again") from error

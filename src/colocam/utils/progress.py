@@ -5,8 +5,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from unicodedata import category
 
 SECONDS_BETWEEN_LINES = 10.0
+HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Categories of characters that change what a terminal shows: control, direction of text, half characters, lines."""
 
 Advance = Callable[..., None]
 """``advance(steps=1, note="")``: report that ``steps`` more are done, with a short remark such as the current loss."""
@@ -14,7 +17,18 @@ Advance = Callable[..., None]
 
 def say(text: str) -> None:
     """Print one line on stderr; stdout is for results."""
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def printable(text: str) -> str:
+    """``text`` in one line; control characters, which a terminal would obey, are replaced by their escapes."""
+    if text.isprintable():
+        return text
+    return "".join(_escape(one) if category(one) in HIDDEN else one for one in text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
 
 
 @contextmanager
@@ -32,6 +46,7 @@ def progress(title: str, total: int, *, unit: str = "it", done: int = 0) -> Iter
 @contextmanager
 def _bar(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
     from rich.console import Console  # noqa: PLC0415 - only a terminal needs rich
+    from rich.markup import escape  # noqa: PLC0415
     from rich.progress import (  # noqa: PLC0415
         BarColumn,
         MofNCompleteColumn,
@@ -52,12 +67,12 @@ def _bar(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=False) as bars:
-        task = bars.add_task(title, total=total or None, completed=done, note="", rate="")
+        task = bars.add_task(escape(printable(title)), total=total or None, completed=done, note="", rate="")
 
         def advance(steps: int = 1, note: str = "") -> None:
             bars.update(task, advance=steps)
             if note:
-                bars.update(task, note=note)
+                bars.update(task, note=escape(printable(note)))
             if speed := bars.tasks[task].speed:
                 bars.update(task, rate=f"{speed:.1f} {unit}/s")
 

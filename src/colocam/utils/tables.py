@@ -1,7 +1,8 @@
 """Read tables that people write and spreadsheets save: CSV and parquet, as columns of cells or as rows of text.
 
 A CSV file is UTF-8, with or without a byte-order mark, separated by commas, semicolons or tabs. Where commas do not
-separate cells, ``1,5`` is the number 1.5. Names of columns are lower-cased; empty rows are skipped.
+separate cells, ``1,5`` is the number 1.5. Names of columns are lower-cased; empty rows are skipped. Text that a
+spreadsheet would run has an apostrophe before it, see :func:`csv_cell`.
 """
 
 import csv
@@ -22,8 +23,27 @@ from colocam.errors import ColocamError, first_line
 from colocam.types import Float64Array
 
 DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)")
+FORMULA = re.compile(r"\s*'*\s*[=+\-@]")
+"""Text that a spreadsheet takes for a formula, with any number of apostrophes before it."""
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 ROWS_AT_ONCE = 1 << 13
+
+
+def csv_cell(value: object) -> object:
+    """A value as it is written into CSV: text that begins with ``=``, ``+``, ``-`` or ``@`` gets an apostrophe.
+
+    A spreadsheet would run such text as a formula. Numbers stay as they are; :func:`read_cells` takes the apostrophe
+    away.
+    """
+    if isinstance(value, str) and FORMULA.match(value) and not NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def _own_text(cell: str) -> str:
+    """The text that :func:`csv_cell` wrote."""
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 class Cells(NamedTuple):
@@ -153,7 +173,7 @@ def _lines(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the row number and the ``width`` cells of each row that is not empty."""
     for index, line in enumerate(reader, start=2):
-        cells = [cell.strip() for cell in line]
+        cells = [_own_text(cell.strip()) for cell in line]
         if not any(cells):
             continue
         if any(cells[width:]):

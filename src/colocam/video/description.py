@@ -1,16 +1,23 @@
 """Description of the video of a localisation table: ``new.video.json`` beside ``new.csv``."""
 
-import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 from pathlib import Path
 
 from colocam.errors import ColocamError
 from colocam.utils.files import utf8, write_json
+from colocam.utils.json_text import parse_json
 from colocam.video.reader import DEFAULT_FPS, VideoInfo, VideoReader
 
 FORMAT = 1
+WIDEST = 1 << 16
+"""Pixels along a side at most; no codec has more."""
+MOST_FRAMES = 1 << 32
+
+_RATE = re.compile(r"\d{1,20}([./]\d{1,20})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,7 @@ def write_source(table: Path, source: SourceVideo, made: str | None = None) -> P
 def read_made(table: Path) -> str | None:
     """The fingerprint of the model, video and settings of a table; None if unknown."""
     try:
-        made = json.loads(source_path(table).read_text(encoding="utf-8"))["made"]
+        made = parse_json(source_path(table).read_text(encoding="utf-8"))["made"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return str(made)
@@ -90,7 +97,7 @@ def read_source(table: Path) -> SourceVideo:
     """Read the description beside a localisation table."""
     path = source_path(table)
     try:
-        card = json.loads(path.read_text(encoding="utf-8"))
+        card = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ColocamError(
             f"{path} is missing, which describes the video of {table.name}: name the video with `videos`"
@@ -102,17 +109,30 @@ def read_source(table: Path) -> SourceVideo:
             Path(str(card["path"])),
             int(card["width"]),
             int(card["height"]),
-            Fraction(card["fps"]),
+            _rate(card["fps"]),
             int(card["frames"]),
             float(card["duration"]),
             tuple(str(name) for name in card.get("pictures", ())),
         )
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise ColocamError(f"{path} does not describe a video: restore it, or name the video with `videos`") from error
-    sound = card.get("format") == FORMAT and min(source.width, source.height, float(source.fps), source.frames) > 0
-    if source.pictures:  # they are opened and written by these names
-        own = all(name == Path(name).name for name in source.pictures)
-        sound = sound and own and len(source.pictures) >= source.frames
-    if not sound:
+    if card.get("format") != FORMAT or not _is_sound(source):
         raise ColocamError(f"{path} does not describe a video: restore it, or name the video with `videos`")
     return source
+
+
+def _rate(stated: object) -> Fraction:
+    """Frames per second; an exponent is refused, since its power of ten may not fit into memory."""
+    text = str(stated)
+    if not _RATE.fullmatch(text):
+        raise ValueError(f"{text[:40]} is not a frame rate")
+    return Fraction(text)
+
+
+def _is_sound(source: SourceVideo) -> bool:
+    sides = min(source.width, source.height) > 0 and max(source.width, source.height) <= WIDEST
+    counts = 0 < source.frames <= MOST_FRAMES and source.fps > 0 and 0 <= source.duration < inf
+    # Images are opened and written by these names.
+    named = all(name == Path(name).name and name == utf8(name) and "\0" not in name for name in source.pictures)
+    enough = not source.pictures or len(source.pictures) >= source.frames
+    return sides and counts and named and enough and "\0" not in str(source.path)

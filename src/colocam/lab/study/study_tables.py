@@ -7,6 +7,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from colocam.utils.tables import csv_cell
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -106,7 +108,7 @@ def to_csv(table: Table) -> str:
                 line += [entry.mean, entry.std, len(entry.values)]
             else:
                 line += [entry, None, None] if several else [entry]
-        writer.writerow(["" if value is None else value for value in line])
+        writer.writerow(["" if value is None else csv_cell(value) for value in line])
     return buffer.getvalue()
 
 

@@ -1,0 +1,108 @@
+"""A model folder of a stranger: its sizes are bounded by its weights, and damaged weights are named."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from colocam.config import Backbone
+from colocam.config.card import Card
+from colocam.errors import ColocamError
+from colocam.models import Classifier, LocalizerNet
+from colocam.models.model_file import Model, load_model, save_model
+
+BACKBONE = Backbone(name="resnet10t", pretrained=False, args={"channels": [8, 8, 8, 8]})
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from colocam.errors import ColocamError
+from colocam.models.model_file import load_model
+
+before = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (before + (1 << 30),) * 2)
+for folder in sys.argv[1:]:
+    try:
+        load_model(Path(folder))
+    except ColocamError as error:
+        print(error)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    encoder = Classifier(BACKBONE, 2).encoder
+    net = LocalizerNet(Classifier(BACKBONE, 2), (8, 8, 8, 8, 8)).eval()
+    card = Card(
+        method="colocam",
+        tags=("cat", "dog"),
+        size=64,
+        threshold=0.5,
+        threshold_from="tags-only",
+        backbone=encoder.backbone,
+        decoder=(8, 8, 8, 8, 8),
+    )
+    save_model(tmp_path, Model(net, card))
+    return tmp_path
+
+
+def change(folder, **values):
+    path = folder / "model.json"
+    card = json.loads(path.read_text())
+    card["backbone"] |= values.pop("backbone", {})
+    path.write_text(json.dumps(card | values))
+
+
+def test_there_and_back(folder):
+    stored = load_file(folder / "model.safetensors")
+    assert all(torch.equal(value, stored[name].float()) for name, value in load_model(folder).net.state_dict().items())
+
+
+@pytest.mark.parametrize("size", [0, -1, 1_000_000, 10**9])
+def test_sizes_without_sense(folder, size):
+    change(folder, size=size)
+    with pytest.raises(
+        ColocamError, match=r"model\.json is not a colocam model card \('size': .*train again"
+    ) as raised:
+        load_model(folder)
+    assert "\n" not in str(raised.value)
+
+
+def test_sizes_are_bounded_by_the_weights(folder, tmp_path):
+    """The child has one gigabyte beyond its start: a network of these sizes would need more."""
+    changes = [
+        ({"decoder": [60000] * 5}, "does not fit model.safetensors"),
+        ({"backbone": {"args": {"channels": [60000] * 4}}}, "does not fit model.safetensors"),
+        ({"backbone": {"args": {"channels": [8] * 4, "layers": [60000] * 4}}}, "asks for 240000 blocks"),
+        ({"tags": [str(tag) for tag in range(1_000_000)]}, "does not fit model.safetensors"),
+        ({"backbone": {"name": "resnet152", "args": {}}}, "does not fit model.safetensors"),
+    ]
+    folders = [tmp_path / str(index) for index in range(len(changes))]
+    for one, (values, _) in zip(folders, changes, strict=True):
+        one.mkdir()
+        for name in ("model.json", "model.safetensors"):
+            shutil.copy(folder / name, one)
+        change(one, **values)
+    command = [sys.executable, "-c", LIMITED, *map(str, folders)]
+    child = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert child.returncode == 0, child.stderr
+    for line, (_, told) in zip(child.stdout.splitlines(), changes, strict=True):
+        assert told in line
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_named(folder, value):
+    tensors = load_file(folder / "model.safetensors")
+    tensors["classifier.head.bias"][1] = value
+    save_file(tensors, folder / "model.safetensors")
+    with pytest.raises(ColocamError, match=r"model\.safetensors: 'classifier\.head\.bias' has NaN or infinite values"):
+        load_model(folder)
+
+
+def test_a_stranger_cannot_name_a_checkpoint(folder, tmp_path):
+    change(folder, backbone={"args": {"channels": [8, 8, 8, 8], "checkpoint_path": str(tmp_path / "evil.pth")}})
+    with pytest.raises(ColocamError, match=r"^backbone\.args must not hold 'checkpoint_path'"):
+        load_model(folder)
