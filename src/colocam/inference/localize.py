@@ -182,7 +182,8 @@ def _localize(
                 return False
             refuse_foreign(files, overwrite=overwrite)
             stage = outer.enter_context(temporary_folder(folder))
-        staged = Written(*(None if path is None else stage / path.name for path in written))
+        video = None if written.video is None else stage / written.video.name
+        staged = Written(video, stage / written.table.name)
         _process(localizer, reader, staged, writing.choice)
         count = reader.count if reader.ended else max(reader.count, reader.total)
         described = describe(source.path or Path(source.stem), reader.info, count, reader.pictures)
