@@ -167,7 +167,7 @@ def test_a_pipe_stays_a_pipe(tmp_path):
     pipe = tmp_path / "pipe.json"
     os.mkfifo(pipe)
     found = []
-    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)
     reader.start()
     write_json(pipe, [1])
     assert pipe.is_fifo()  # before joining: without a writer the reader would wait for ever
@@ -205,19 +205,20 @@ def test_a_device_is_written_to(tmp_path):
 
 
 def test_standard_output_goes_on_behind_what_is_there(tmp_path):
-    """/dev/stdout leads to a file here; it is appended to, and the process can print more."""
+    """As /dev/stdout, a link leads to an open file here; it is appended to, and the process can print more."""
     code = """
 from pathlib import Path
 from colocam.utils.files import write_text
-write_text(Path("/dev/stdout"), "two\\n")
+write_text(Path("stdout"), "two\\n")
 print("three")
 """
     log = tmp_path / "log"
     log.write_text("one\n")
+    (tmp_path / "stdout").symlink_to("/proc/self/fd/1")
     with log.open("a") as file:
-        subprocess.run([sys.executable, "-c", code], stdout=file, check=True)
+        subprocess.run([sys.executable, "-c", code], stdout=file, check=True, cwd=tmp_path)
     assert log.read_text() == "one\ntwo\nthree\n"
-    assert names(tmp_path) == ["log"]
+    assert names(tmp_path) == ["log", "stdout"]
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,11 @@ def _is_stream(target: Path) -> bool:
         mode = target.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return False
-    if stat.S_ISREG(mode):
-        return target.is_symlink() and target.absolute().is_relative_to("/dev")
-    return not stat.S_ISDIR(mode)
+    while stat.S_ISREG(mode) and target.is_symlink():
+        if target.absolute().parts[1] in {"dev", "proc"}:
+            return True
+        target = target.parent / target.readlink()
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 @contextmanager
