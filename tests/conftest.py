@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from colocam.cli import main
 from colocam.config import load_config
+from colocam.utils.temporary import temporary_file
 
 # A verdict must not hang on how busy the machine is, nor on a draw that nobody can repeat;
 # --hypothesis-profile=explore draws other examples every time.
@@ -416,3 +417,21 @@ def colocam(monkeypatch, capfd):
         return Outcome(int(stop.value.code or 0), *capfd.readouterr())
 
     return run
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """``full_disk(name)``: writing a file of this name says what a full disk says; ``full_disk("")`` ends that."""
+
+    def fill(full: str) -> None:
+        @contextmanager
+        def temporary(target: Path) -> Iterator[Path]:
+            with temporary_file(target) as path:
+                if target.name == full:
+                    path.unlink()
+                    path.symlink_to("/dev/full")
+                yield path
+
+        monkeypatch.setattr("colocam.utils.files.temporary_file", temporary)
+
+    return fill

@@ -200,11 +200,12 @@ def test_a_run_of_other_videos_or_boxes(colocam, trained, collection, frame_cach
 
 
 @pytest.mark.parametrize("full", ["data.json", "classifier/last-0000003.safetensors", "classifier/cams.npy"])
-def test_a_full_disk_and_then_the_same_command(colocam, collection, frame_cache, tiny_sets, trained, tmp_path, full):
-    """/dev/full in the place of a temporary file says what a full disk says."""
+def test_a_full_disk_and_then_the_same_command(
+    colocam, collection, frame_cache, tiny_sets, trained, tmp_path, full, full_disk
+):
     run, target = tmp_path / "run", tmp_path / "run" / full
     target.parent.mkdir(parents=True)
-    target.with_name(f".{target.stem}.{os.getpid()}.tmp{target.suffix}").symlink_to("/dev/full")
+    full_disk(target.name)
     command = ["train", collection.manifest, "--out", run, "--frames", frame_cache, *tiny_sets]
     command += ["--set", "methods=[colocam, fcam]"]
     if target.parent != run:  # the folder of a phase is there only in a run that has begun
@@ -215,25 +216,26 @@ def test_a_full_disk_and_then_the_same_command(colocam, collection, frame_cache,
     assert not target.exists()
     assert not (run / "model.json").exists()
     assert not list(run.rglob(".*"))
+    full_disk("")
     assert colocam(*command).code == 0
     for name in ("model.safetensors", "metrics.jsonl", "classifier/cams.npy", "fcam/model.safetensors"):
         assert (run / name).read_bytes() == (trained / name).read_bytes()
 
 
-def test_a_full_disk_for_the_results_of_an_evaluation(colocam, collection, trained, tmp_path):
+def test_a_full_disk_for_the_results_of_an_evaluation(colocam, collection, trained, tmp_path, full_disk):
     run = tmp_path / "run"
     shutil.copytree(trained, run)
-    (run / f".cases.{os.getpid()}.tmp.npz").symlink_to("/dev/full")
+    full_disk("cases.npz")
     error = colocam("evaluate", run, "--boxes", collection.truth).error
     assert f"cannot write {run / 'cases.npz'}: the disk is full" in error
     assert not (run / "cases.npz").exists()
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "csv", "parquet"])
-def test_a_full_disk_for_the_results_of_a_video(colocam, trained, tmp_path, make_video, suffix):
+def test_a_full_disk_for_the_results_of_a_video(colocam, trained, tmp_path, make_video, suffix, full_disk):
     video, out = make_video(tmp_path / "video.mp4", 12), tmp_path / "out"
     out.mkdir()
-    (out / f".video.{os.getpid()}.tmp.{suffix}").symlink_to("/dev/full")
+    full_disk(f"video.{suffix}")
     table = "parquet" if suffix == "parquet" else "csv"
     outcome = colocam("localize", trained, video, "-o", out, "--table", table)
     assert f"cannot write {out / 'video'}.{suffix}: the disk is full" in outcome.error

@@ -54,6 +54,19 @@ def test_the_worst_frames_of_several_videos_with_their_reasons(two, tmp_path):
     assert [float(one["pts"]) for one in found] == [int(one["frame"]) / 25 for one in found]
 
 
+def test_only_an_earlier_queue_is_replaced(two, tmp_path):
+    table = two[0].read_bytes()
+    (tmp_path / "link.csv").symlink_to(two[0])
+    for out in (two[0], tmp_path / "link.csv"):
+        with pytest.raises(ColocamError, match="out must be another file than the table, got "):
+            review_tables(two, out)
+    with pytest.raises(ColocamError, match=r"a film\.csv exists and is no list of frames to review: choose another"):
+        review_tables(two[1:], two[0])
+    assert two[0].read_bytes() == table
+    queue = review_tables(two, tmp_path / "queue.csv", share=0.1)
+    assert len(read(review_tables(two, queue, share=0.2))) == 16
+
+
 def test_by_doubt_alone_the_whole_stretch_comes_first(two, tmp_path):
     found = read(review_tables(two, tmp_path / "queue.csv", share=0.05, apart=0))
     assert [(one["video"], int(one["frame"])) for one in found] == [("a film", t) for t in range(10, 14)]

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from colocam.config import load_config
 from colocam.data import read_catalogue
-from colocam.errors import InterruptedRunError
+from colocam.errors import ColocamError, InterruptedRunError
 from colocam.training import loop, train
 from colocam.utils.checkpoint import load_checkpoint
 
@@ -162,8 +163,8 @@ def test_sigint_is_answered_with_one_line_and_the_same_command_goes_on(processes
     run = tmp_path / "run"
     code, err = processes(command(run), run, round(share * events), signal.SIGINT)
     assert code == 130
-    *_, request, last, _ = err.splitlines()
-    assert request == "stopping after this step and saving; press Ctrl-C again to stop at once"
+    *said, last, _ = err.splitlines()
+    assert said.count("stopping after this step and saving; press Ctrl-C again to stop at once") == 1
     assert last.startswith("stopped in ")
     assert last.endswith(f": run the same command again to continue {run}")
     assert "Traceback" not in err
@@ -190,9 +191,28 @@ def test_a_run_killed_again_and_again_between_any_two_files_ends_as_one_that_was
     code, err = processes(command(run), run)
     assert code == 0, err
     assert int(err.splitlines()[-1]) < events
-    for litter in run.rglob(".*.tmp*"):  # hidden, and no result: who is killed cannot tidy up
-        litter.unlink()
     assert_same(run, reference)
+
+
+def test_a_second_training_in_the_same_folder_is_refused(
+    tmp_path, collection, frame_cache, config, trained, monkeypatch
+):
+    """While the first one trains; it then ends as if nothing had happened."""
+    run, refused = tmp_path / "run", []
+    step = loop.sgd_step
+
+    def meanwhile(*arguments):
+        if not refused:
+            with pytest.raises(ColocamError) as error:
+                train(collection.manifest, run, config, frames=frame_cache)
+            refused.append(str(error.value))
+        return step(*arguments)
+
+    monkeypatch.setattr(loop, "sgd_step", meanwhile)
+    train(collection.manifest, run, config, frames=frame_cache)
+    ours = f"process {os.getpid()} on {socket.gethostname()}"
+    assert refused == [f"{run} is in use by {ours}: wait until it ends, or choose another folder"]
+    assert_same(run, trained)
 
 
 def test_a_real_command_in_a_real_shell(tmp_path, collection, tiny_sets):

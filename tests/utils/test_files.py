@@ -4,12 +4,19 @@ import errno
 import json
 import os
 import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.utils.files import atomic_folder, atomic_path, explain_os_errors, write_array, write_json, write_text
+from colocam.utils.files import atomic_path, explain_os_errors, write_array, write_json, write_text
+
+UMASK = os.umask(0)
+os.umask(UMASK)
 
 
 def names(folder):
@@ -41,12 +48,6 @@ def test_an_error_inside_leaves_the_old_file_and_nothing_else(tmp_path, error):
         write_half()
     assert target.read_text() == "old"
     assert names(tmp_path) == ["file.txt"]
-
-
-def test_a_body_that_writes_nothing_is_an_error_and_makes_no_file(tmp_path):
-    with pytest.raises(FileNotFoundError), atomic_path(tmp_path / "file.txt"):
-        pass
-    assert names(tmp_path) == []
 
 
 def test_the_bytes_reach_the_disk_before_the_name_does(tmp_path, monkeypatch):
@@ -129,76 +130,95 @@ def test_json_is_readable_by_anyone(tmp_path):
     assert not stat.S_ISLNK((tmp_path / "a.json").lstat().st_mode)
 
 
-# folders
+def test_two_writers_with_one_process_id_do_not_meet(tmp_path):
+    """As in two containers: each has a file of its own, and the last one stays, whole."""
+    target = tmp_path / "file.txt"
+    with atomic_path(target) as first:
+        first.write_text("first, the longer one")
+        with atomic_path(target) as second:
+            assert first != second
+            second.write_text("second")
+    assert target.read_text() == "first, the longer one"
+    assert names(tmp_path) == ["file.txt"]
 
 
-def fill(target, names=("a.txt", "sub/b.txt"), marker=".mark"):
-    with atomic_folder(target, marker) as folder:
-        for name in names:
-            write_text(folder / name, name)
-        assert folder.parent == target.parent
+def test_prepared_links_lead_nowhere(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / f".file.{os.getpid()}.tmp.txt").symlink_to(victim)
+    write_text(out / "file.txt", "x")
+    assert victim.read_text() == "mine"
+    assert not (out / "file.txt").is_symlink()
 
 
-def test_a_folder_appears_whole(tmp_path):
-    target = tmp_path / "new" / "out"
-    with atomic_folder(target, ".mark") as folder:
-        (folder / "a").write_text("x")
-        assert not target.exists()
-    assert names(target) == [".mark", "a"]
-    assert names(target.parent) == ["out"]
+def test_temporary_names_cannot_be_guessed_and_fit_any_name(tmp_path):
+    seen = set()
+    for _ in range(50):
+        with atomic_path(tmp_path / ("a" * 250 + ".txt")) as temporary:
+            temporary.write_text("x")
+            seen.add(temporary.name)
+            assert temporary.stat().st_mode & 0o777 == 0o666 & ~UMASK
+    assert len(seen) == 50
 
 
-def test_a_folder_of_ours_is_replaced_and_any_other_left_alone(tmp_path):
-    target = tmp_path / "out"
-    target.mkdir()
-    fill(target)  # an empty one
-    fill(target, ["c.txt"])
-    assert names(target) == [".mark", "c.txt"]
-    with pytest.raises(ColocamError, match="holds other files: choose another folder, or empty it"):
-        fill(target, ["d.txt"], marker=".other")
-    (target / "deep" / "er").mkdir(parents=True)
-    (target / "deep" / "er" / "mine.txt").write_text("mine")
-    with pytest.raises(ColocamError, match="holds other files"):
-        fill(target, ["d.txt"])
-    assert (target / "deep" / "er" / "mine.txt").read_text() == "mine"
-    for broken in ("", "[]", "{}", '{"files": "3"}'):
-        (target / ".mark").write_text(broken)
-        with pytest.raises(ColocamError, match="holds other files"):
-            fill(target, ["d.txt"])
-    assert names(tmp_path) == ["out"]
+def test_a_pipe_stays_a_pipe(tmp_path):
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    found = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    write_json(pipe, [1])
+    assert pipe.is_fifo()  # before joining: without a writer the reader would wait for ever
+    reader.join()
+    assert json.loads(found[0]) == [1]
+    assert names(tmp_path) == ["pipe.json"]
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_error_leaves_the_old_folder_and_nothing_else(tmp_path, error):
-    target = tmp_path / "out"
-    fill(target)
+def test_a_link_is_followed(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.txt").write_text("old")
+    (tmp_path / "a.txt").symlink_to("real/a.txt")
+    (tmp_path / "new.txt").symlink_to("real/b.txt")
+    write_text(tmp_path / "a.txt", "new")
+    write_text(tmp_path / "new.txt", "made")
+    assert (tmp_path / "a.txt").is_symlink()
+    assert (tmp_path / "real" / "a.txt").read_text() == "new"
+    assert (tmp_path / "real" / "b.txt").read_text() == "made"
+    assert names(tmp_path / "real") == ["a.txt", "b.txt"]
+    (tmp_path / "loop.txt").symlink_to("loop.txt")
+    with pytest.raises(ColocamError, match=r"cannot write .*loop\.txt: the link leads to itself"):
+        write_text(tmp_path / "loop.txt", "x")
+    assert (tmp_path / "loop.txt").is_symlink()
 
-    def half():
-        with atomic_folder(target, ".mark") as folder:
-            (folder / "half").write_text("x")
-            raise error
 
-    with pytest.raises(error):
-        half()
-    assert names(target) == [".mark", "a.txt", "sub"]
-    assert names(tmp_path) == ["out"]
+def test_a_device_is_written_to(tmp_path):
+    """Through links: replacing the device itself, as root could, would harm the machine that runs this test."""
+    (tmp_path / "null").symlink_to("/dev/null")
+    write_text(tmp_path / "null", "x")
+    assert (tmp_path / "null").readlink() == Path("/dev/null")
+    (tmp_path / "full").symlink_to("/dev/full")
+    with pytest.raises(ColocamError, match=r"cannot write .*full: the disk is full"):
+        write_text(tmp_path / "full", "x")
+    assert (tmp_path / "full").readlink() == Path("/dev/full")
 
 
-def test_a_folder_that_cannot_take_its_name_gives_the_old_one_back(tmp_path, monkeypatch):
-    target = tmp_path / "out"
-    fill(target)
-    rename = type(target).rename
-
-    def refuse(path, to):
-        if str(path).endswith(".tmp"):
-            raise OSError(errno.EACCES, "no")
-        return rename(path, to)
-
-    monkeypatch.setattr(type(target), "rename", refuse)
-    with pytest.raises(ColocamError, match="no permission"):
-        fill(target, ["c.txt"])
-    assert names(target) == [".mark", "a.txt", "sub"]
-    assert names(tmp_path) == ["out"]
+def test_standard_output_goes_on_behind_what_is_there(tmp_path):
+    """As /dev/stdout, a link leads to an open file here; it is appended to, and the process can print more."""
+    code = """
+from pathlib import Path
+from colocam.utils.files import write_text
+write_text(Path("stdout"), "two\\n")
+print("three")
+"""
+    log = tmp_path / "log"
+    log.write_text("one\n")
+    (tmp_path / "stdout").symlink_to("/proc/self/fd/1")
+    with log.open("a") as file:
+        subprocess.run([sys.executable, "-c", code], stdout=file, check=True, cwd=tmp_path)
+    assert log.read_text() == "one\ntwo\nthree\n"
+    assert names(tmp_path) == ["log", "stdout"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Written videos: what a browser needs, exact times, whole or absent."""
 
-import os
 from fractions import Fraction
 from pathlib import Path
 
@@ -180,9 +179,8 @@ def test_a_frame_of_another_size_is_refused(tmp_path, numbered):
     assert names(tmp_path) == []
 
 
-def test_a_full_disk_is_one_clear_line(tmp_path):
-    # The device that is always full stands where the writer puts its unfinished file.
-    (tmp_path / f".a.{os.getpid()}.tmp.mp4").symlink_to("/dev/full")
+def test_a_full_disk_is_one_clear_line(tmp_path, full_disk):
+    full_disk("a.mp4")
     noise = np.random.default_rng(0).integers(0, 256, (100, 48, 64, 3), np.uint8)
     with pytest.raises(ColocamError, match=r"cannot write .*a\.mp4: the disk is full"):
         write(tmp_path / "a.mp4", noise)

@@ -75,7 +75,10 @@ def localize(
         str, typer.Option(help="Process the frames with index A to B−1, written A:B; the first frame is 0.")
     ] = ":",
     no_video: Annotated[bool, typer.Option("--no-video", help="Write only the localisation tables.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Recompute existing results.")] = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Recompute existing results, and replace files that colocam did not write."),
+    ] = False,
     format: Annotated[  # noqa: A002 - FFmpeg's word
         str | None, typer.Option("--format", help="FFmpeg's name of the input format, e.g. v4l2 for a camera.")
     ] = None,

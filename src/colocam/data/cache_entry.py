@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from colocam.data.clip_frames import resize_square
 from colocam.types import Clip, VideoFrame
-from colocam.utils.files import atomic_path
+from colocam.utils.files import atomic_path, publish
 
 ROW = np.dtype([("index", np.int64), ("pts", np.float64), ("width", np.int32), ("height", np.int32)])
 
@@ -118,8 +118,7 @@ class EntryWriter:
 
     def commit(self) -> None:
         """Make the entry visible."""
-        with atomic_path(self._target.with_suffix(".rgb")) as temporary:
-            self._file.replace(temporary)
+        publish(self._file, self._target.with_suffix(".rgb"))
         with atomic_path(self._target.with_suffix(".npy")) as temporary:
             np.save(temporary, np.array(self._rows, ROW))
 

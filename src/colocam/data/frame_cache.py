@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from colocam.data.cache_entry import CachedClip, EntryWriter, entry_key, load_entry
 from colocam.data.clip_frames import clip_frames, stored
@@ -17,6 +16,7 @@ from colocam.utils.device import cores
 from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import raise_if_stopped
 from colocam.utils.progress import progress, say
+from colocam.utils.temporary import temporary_folder
 from colocam.video.reader import UnreadableError, VideoFrame, decode, estimate_frames
 
 __all__ = ["CachedClip", "cache_frames"]
@@ -132,9 +132,9 @@ def _decode_all(job: _Job, files: Files, *, done: int) -> dict[str, str]:
 
 def _decode_file(job: _Job, clips: dict[str, Clip]) -> dict[str, str]:
     """Decode one file once for all clips cut from it; return warnings by entry."""
-    with explain_os_errors(job.folder), TemporaryDirectory(prefix=".decoding-", dir=job.folder) as scratch:
+    with explain_os_errors(job.folder), temporary_folder(job.folder) as scratch:
         writers = {
-            key: EntryWriter(job.folder, key, Path(scratch), size=job.size, max_frames=job.max_frames) for key in clips
+            key: EntryWriter(job.folder, key, scratch, size=job.size, max_frames=job.max_frames) for key in clips
         }
         try:
             for frame in _frames(list(clips.values()), threads=max(1, cores() // job.workers)):

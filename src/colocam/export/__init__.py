@@ -19,7 +19,7 @@ from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.export import coco, cvat, cvat_masks, flat, label_studio, label_studio_masks, masks, mot, voc, yolo
 from colocam.export.labels import LabelledVideo, LabelSet, Options
 from colocam.export.read_tables import read_videos
-from colocam.utils.files import atomic_folder
+from colocam.utils.marked_folder import atomic_folder
 
 
 class Format(NamedTuple):
@@ -70,7 +70,7 @@ def export(
     Args:
         tables: localisation tables, CSV or parquet, one per video.
         to: one of :data:`FORMATS`.
-        out: the folder; an earlier export there is replaced, a folder with other files is refused.
+        out: the folder; an earlier export is replaced if no file of it was changed, other files are never replaced.
         videos: the video of each table, in order; by default what ``<table>.video.json`` describes.
         options: images, tolerance of key frames, prefix of URLs.
     """

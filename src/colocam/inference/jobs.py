@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from colocam.errors import ColocamError
+from colocam.inference.result_files import without_results
 from colocam.video.image_files import IMAGE_ENDINGS, NOT_VIDEO_ENDINGS, images_of, natural_key
 from colocam.video.input import VideoInput
 
@@ -64,15 +65,16 @@ def find_jobs(videos: Sequence[str | Path], out: Path, *, format: str | None = N
     return jobs
 
 
-def refuse_overwriting(jobs: Sequence[Job], ending: str) -> None:
-    """Refuse results that would overwrite a video, or be written among the images of one."""
-    videos = {Path(os.path.realpath(job.source.path)) for job in jobs if job.source.path is not None}
+def refuse_overwriting(jobs: Sequence[Job], *endings: str) -> None:
+    """Refuse results that would overwrite a video of this command, or be written among the images of one."""
+    videos = {os.path.realpath(job.source.path) for job in jobs if job.source.path is not None}
     for job in jobs:
-        result = Path(os.path.realpath(job.file(ending)))  # unlike Path.resolve, no error where links form a loop
-        if result in videos:
-            raise ColocamError(f"{job.file(ending)} would overwrite the video itself: choose another output folder")
-        if result.parent in videos:
-            raise ColocamError(f"{job.file(ending)} would be among the images: choose another output folder")
+        folder = os.path.realpath(job.target.parent)
+        for file in (job.file(ending) for ending in endings):
+            if os.path.join(folder, file.name) in videos:  # noqa: PTH118 - realpath gives text
+                raise ColocamError(f"{file} would overwrite the video itself: choose another output folder")
+            if folder in videos and file.suffix == ".mp4":  # a folder with a video in it is no folder of images
+                raise ColocamError(f"{file} would be among the images: choose another output folder")
 
 
 def fingerprint(run: Path, source: VideoInput, settings: dict[str, Any], segmenter: Sequence[Path] = ()) -> str | None:
@@ -113,14 +115,15 @@ def _with_its_ending(job: Job) -> Job:
 def _videos_below(folder: Path, out: Path) -> list[Path]:
     """Files that may be videos, and folders of images, in natural order.
 
-    Without hidden files, earlier results in ``out``, and images beside videos.
+    Without hidden files, results of this or another command, and images beside videos.
     """
     inside = out.resolve()
     found: list[Path] = []
     for parent, folders, files in os.walk(folder):
         here = Path(parent)
         folders[:] = [one for one in folders if not one.startswith(".") and (here / one).resolve() != inside]
-        endings = {name: Path(name).suffix.lower() for name in files if not name.startswith(".")}
+        visible = without_results([here / name for name in files if not name.startswith(".")])
+        endings = {path.name: path.suffix.lower() for path in visible}
         videos = [here / name for name, ending in endings.items() if ending not in NOT_VIDEO_ENDINGS]
         found += videos or ([here] if IMAGE_ENDINGS.intersection(endings.values()) else [])
     return sorted(found, key=lambda path: natural_key(str(path.relative_to(folder))))

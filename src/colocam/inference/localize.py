@@ -11,15 +11,18 @@ from typing import Any, NamedTuple
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.jobs import Job, find_jobs, fingerprint, refuse_overwriting
 from colocam.inference.localizer import Localizer
+from colocam.inference.result_files import ForeignFileError, publish_results, refuse_foreign
 from colocam.inference.sinks import AnnotatedVideo
 from colocam.inference.table import LocalizationTable
 from colocam.segment.open_segmenter import segmenter_files
 from colocam.types import VideoFrame
 from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import graceful_stop, stop_requested
+from colocam.utils.locks import locked
 from colocam.utils.prefetch import ahead
 from colocam.utils.progress import progress, say
-from colocam.video.description import describe, picture_names, read_made, source_path, write_source
+from colocam.utils.temporary import temporary_folder
+from colocam.video.description import describe, picture_names, read_made, source_path
 from colocam.video.frame_choice import ALL, FrameChoice
 from colocam.video.input import UnreadableError, VideoError
 from colocam.video.reader import VideoReader
@@ -68,6 +71,7 @@ def localize_file(
     format: str | None = None,  # noqa: A002 - FFmpeg's word
     device: str | None = None,
     refine: str | Path | None = None,
+    overwrite: bool = False,
     **options: Any,  # noqa: ANN401 - the fields of Options
 ) -> Written:
     """Write ``OUT/<video>.mp4`` with heat-map, boxes and labels, and ``OUT/<video>.<table>``, a row per object.
@@ -84,13 +88,18 @@ def localize_file(
         format: FFmpeg's name of the input format; None: FFmpeg detects it.
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
         refine: a promptable segmenter, see :func:`colocam.segment.open_segmenter.load_segmenter`.
+        overwrite: whether to replace files that this function did not write, or that were changed since.
         options: fields of :class:`colocam.inference.options.Options`.
+
+    Raises:
+        ColocamError: the video cannot be read, or a file that is not ours stands where a result must be written.
     """
-    writing = Writing(table, annotate, choice)
-    videos = localize_videos(
-        run, [video], out, writing, overwrite=True, format=format, device=device, refine=refine, **options
-    )
-    return next(videos)
+    localizer = Localizer.load(Path(run), device, refine=refine, **options)
+    jobs, writing = find_jobs([video], Path(out), format=format), Writing(table, annotate, choice)
+    refuse_overwriting(jobs, *_endings(writing))
+    made = _fingerprint(Path(run), jobs[0], localizer, writing, device, refine)
+    _localize(localizer, jobs[0], writing, made, recompute=True, overwrite=overwrite)
+    return _written(jobs[0], writing)
 
 
 def localize_videos(
@@ -108,7 +117,8 @@ def localize_videos(
     """:func:`localize_file` for several videos and for all videos in folders; yields the files of each.
 
     Results that exist for the same video, model and settings are kept, unless ``overwrite``; ``batch`` is no such
-    setting, since results do not depend on it. A video that cannot be read is skipped with a warning.
+    setting, since results do not depend on it. A file that is not ours is replaced only with ``overwrite``. A video
+    that cannot be read, or whose results would replace such a file, is skipped with a warning.
 
     Raises:
         ColocamError: at the end, if a video was skipped.
@@ -116,33 +126,38 @@ def localize_videos(
     writing, run, out = writing or Writing(), Path(run), Path(out)
     localizer = Localizer.load(run, device, refine=refine, **options)
     jobs = find_jobs(videos, out, format=format)
-    if writing.annotate:
-        refuse_overwriting(jobs, "mp4")
-    unread = 0
+    refuse_overwriting(jobs, *_endings(writing))
+    skipped: list[ColocamError] = []
     for job in jobs:
-        written = Written(job.file("mp4") if writing.annotate else None, job.file(writing.table))
         try:
-            _refuse_long_name(job, written)
-            settings = {**asdict(writing), **asdict(localizer.options), "device": device, "batch": None}
-            made = _fingerprint(run, job, settings, () if refine is None else segmenter_files(refine))
-            if not overwrite and _is_done(written, made):
-                say(f"{written.table} exists for the same video, model and settings: kept (--overwrite recomputes it)")
-                continue
-            _localize(localizer, job, written, writing.choice, made)
-        except VideoError as error:
+            _refuse_long_name(job, _written(job, writing))
+            made = _fingerprint(run, job, localizer, writing, device, refine)
+            if _localize(localizer, job, writing, made, recompute=overwrite, overwrite=overwrite):
+                yield _written(job, writing)
+        except (VideoError, ForeignFileError) as error:
             if len(jobs) == 1:
                 raise
             say(f"warning: {error}")
-            unread += 1
-        else:
-            yield written
-    if unread:
-        raise ColocamError(f"{unread} of {len(jobs)} videos cannot be read, see the warnings; the others are done")
+            skipped.append(error)
+    if skipped:
+        what = "cannot be read" if all(isinstance(one, UnreadableError) for one in skipped) else "were left out"
+        raise ColocamError(f"{len(skipped)} of {len(jobs)} videos {what}, see the warnings; the others are done")
 
 
-def _fingerprint(run: Path, job: Job, settings: dict[str, Any], segmenter: Sequence[Path]) -> str | None:
+def _endings(writing: Writing) -> tuple[str, ...]:
+    return (*(["mp4"] if writing.annotate else []), writing.table, "video.json")
+
+
+def _written(job: Job, writing: Writing) -> Written:
+    return Written(job.file("mp4") if writing.annotate else None, job.file(writing.table))
+
+
+def _fingerprint(
+    run: Path, job: Job, localizer: Localizer, writing: Writing, device: str | None, refine: str | Path | None
+) -> str | None:
+    settings = {**asdict(writing), **asdict(localizer.options), "device": device, "batch": None}
     try:
-        return fingerprint(run, job.source, settings, segmenter)
+        return fingerprint(run, job.source, settings, () if refine is None else segmenter_files(refine))
     except OSError as error:
         raise UnreadableError(f"cannot read {error.filename or job.source.name}: {error.strerror}") from error
 
@@ -162,16 +177,46 @@ def _refuse_long_name(job: Job, written: Written) -> None:
 
 def _is_done(written: Written, made: str | None) -> bool:
     files = [path for path in written if path is not None]
-    return made is not None and all(path.is_file() for path in files) and read_made(written.table) == made
+    done = made is not None and all(path.is_file() for path in files) and read_made(written.table) == made
+    if done:
+        say(f"{written.table} exists for the same video, model and settings: kept (--overwrite recomputes it)")
+    return done
 
 
-def _localize(localizer: Localizer, job: Job, written: Written, choice: FrameChoice, made: str | None) -> None:
-    """Localise in one video; the first Ctrl-C ends an endless source such as a camera and keeps its files."""
-    source = job.source
+def _localize(
+    localizer: Localizer, job: Job, writing: Writing, made: str | None, *, recompute: bool, overwrite: bool
+) -> bool:
+    """Localise in one video, if its results are not there yet; whether they were written.
+
+    The first Ctrl-C ends an endless source such as a camera and keeps its files.
+    """
+    source, written = job.source, _written(job, writing)
+    files, folder = [path for path in written if path is not None], written.table.parent
+    if not recompute and _is_done(written, made):
+        return False
+    with ExitStack() as outer:
+        reader = outer.enter_context(VideoReader(source))
+        with explain_os_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            outer.enter_context(locked(folder, job.target.name, wait=True))
+            if not recompute and _is_done(written, made):  # by the command that held the lock
+                return False
+            refuse_foreign(files, overwrite=overwrite)
+            stage = outer.enter_context(temporary_folder(folder))
+        video = None if written.video is None else stage / written.video.name
+        staged = Written(video, stage / written.table.name)
+        _process(localizer, reader, staged, writing.choice)
+        count = reader.count if reader.ended else max(reader.count, reader.total)
+        described = describe(source.path or Path(source.stem), reader.info, count, reader.pictures)
+        with explain_os_errors(folder):
+            publish_results(stage, files, described, made)
+    return True
+
+
+def _process(localizer: Localizer, reader: VideoReader, written: Written, choice: FrameChoice) -> None:
+    """Write the localisation table and the annotated video."""
+    source = reader.source
     with ExitStack() as stack:
-        reader = stack.enter_context(VideoReader(source))
-        with explain_os_errors(written.table.parent):
-            written.table.parent.mkdir(parents=True, exist_ok=True)
         listed = stack.enter_context(
             LocalizationTable(written.table, _columns(localizer), picture_names(reader.pictures))
         )
@@ -196,9 +241,6 @@ def _localize(localizer: Localizer, job: Job, written: Written, choice: FrameCho
         if shift is None:
             many = f"its {reader.count} frames" if reader.ended else "its frames"
             raise UnreadableError(f"{source.name} has no frame {choice}; {many} begin at second {reader.start:g}")
-    count = reader.count if reader.ended else max(reader.count, reader.total)
-    described = describe(source.path or Path(source.stem), reader.info, count, reader.pictures)
-    write_source(written.table, described, made)
 
 
 def _until_stopped(frames: Iterable[VideoFrame]) -> Iterator[VideoFrame]:

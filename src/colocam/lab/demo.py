@@ -34,7 +34,7 @@ def run_demo(
     print_evaluations([evaluate(run, world.truth)])
     print_dense([evaluate_dense(run, out, split="test", shots=[f"{tag}/test-00" for tag in CLASSES])])
     example = min(world.videos.rglob("test-*.mp4"))
-    annotated, table = localize_file(run, example, run / "localized")
+    annotated, table = localize_file(run, example, run / "localized", overwrite=True)
     review_run(run)
     page = write_report(run)
     say(f"annotated video: {annotated}")

@@ -18,6 +18,7 @@ __all__ = ["APART", "SHARE", "Doubtful", "rank", "review_tables"]
 
 SHARE = 0.05
 """Share of the frames to list."""
+COLUMNS = ("video", "frame", "pts", "doubt", "reason")
 
 
 class Doubtful(NamedTuple):
@@ -58,12 +59,14 @@ def review_tables(tables: Sequence[str | Path], out: str | Path, *, share: float
 
     Args:
         tables: CSV or parquet, as ``colocam localize`` writes them, one per video.
-        out: the CSV file.
+        out: the CSV file; a file that holds something else is not replaced.
         share: share of the frames to list, above 0 and at most 1.
         apart: seconds within which a listed frame lowers the priority of others; 0: never.
     """
     paths, out = [Path(table) for table in tables], Path(out)
     check(share, apart)
+    if any(path.exists() and out.exists() and path.samefile(out) for path in paths):
+        raise ArgumentError("out", f"must be another file than the table, got {out}")
     rows = read_tables(paths)
     if not len(rows.frame):
         raise ColocamError(f"{paths[0]}: the table has no rows, so there is nothing to review")
@@ -80,9 +83,12 @@ def check(share: float, apart: float) -> None:
 
 
 def write_queue(out: Path, names: Sequence[str], frames: Sequence[Doubtful]) -> None:
-    """Write frames in the given order, with the names of their videos."""
+    """Write frames in the given order, with the names of their videos; only an earlier queue is replaced."""
+    header = ",".join(COLUMNS)
+    if out.is_file() and out.stat().st_size and out.read_bytes()[: len(header)] != header.encode():
+        raise ColocamError(f"{out} exists and is no list of frames to review: choose another file, or move it away")
     with atomic_path(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("video", "frame", "pts", "doubt", "reason"))
+        writer.writerow(COLUMNS)
         for one in frames:
             writer.writerow((csv_cell(names[one.video]), one.frame, one.pts, f"{one.doubt:.4f}", one.reason))

@@ -24,7 +24,10 @@ from colocam.training.stage1 import train_classifier
 from colocam.training.stage2 import localizer_task, loss_terms
 from colocam.training.validation import Validator
 from colocam.utils.checkpoint import load_checkpoint
+from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import graceful_stop
+from colocam.utils.locks import locked
+from colocam.utils.temporary import clear_dead
 
 
 def train(
@@ -67,7 +70,8 @@ def train(
         The run folder, which ``evaluate``, ``write_report`` and ``Localizer.load`` take.
 
     Raises:
-        ColocamError: something the user can correct: a video, a file, a value, or a run folder of another run.
+        ColocamError: something the user can correct: a video, a file, a value, or a run folder of another run or of
+            one that is still being trained.
         InterruptedRunError: the run was stopped and can be continued.
     """
     config = config or load_config()
@@ -82,17 +86,23 @@ def train(
     for method in config.methods:
         decoder, map_size = config.stage2(method).decoder, config.frames.map_size
         check_frames(LocalizerNet(net, decoder, map_size=map_size), config.frames.crop)
-    cache = Path(frames) if frames else Path(out) / "frames"
-    run = create_run(Path(out), config, catalogue, frames=cache, device=device, boxes=truth is not None, terms=terms)
-    if classifier is not None:
-        take_over(run, Path(classifier))
-    try:
-        with graceful_stop():
-            _train(run, truth, terms)
-    except (InterruptedRunError, KeyboardInterrupt) as stop:
-        raise InterruptedRunError(
-            f"{str(stop) or 'stopped'}: run the same command again to continue {run.folder}"
-        ) from stop
+    out = Path(out)
+    cache = Path(frames) if frames else out / "frames"
+    with explain_os_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+    with locked(out):
+        for folder in (out, *(path for path in out.iterdir() if path.is_dir())):
+            clear_dead(folder)
+        run = create_run(out, config, catalogue, frames=cache, device=device, boxes=truth is not None, terms=terms)
+        if classifier is not None:
+            take_over(run, Path(classifier))
+        try:
+            with graceful_stop():
+                _train(run, truth, terms)
+        except (InterruptedRunError, KeyboardInterrupt) as stop:
+            raise InterruptedRunError(
+                f"{str(stop) or 'stopped'}: run the same command again to continue {run.folder}"
+            ) from stop
     return run.folder
 
 

@@ -4,9 +4,11 @@ import errno
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 from unicodedata import category
 
@@ -14,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.errors import ColocamError
+from colocam.utils.temporary import is_temporary, temporary_file
 
 _BREAKS = {"Cc", "Zl", "Zp"}  # control characters and separators of lines
 
@@ -22,74 +25,42 @@ _BREAKS = {"Cc", "Zl", "Zp"}  # control characters and separators of lines
 def atomic_path(target: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``target``; on success it becomes ``target``, on failure it is removed.
 
-    The temporary name keeps the target's ending, since many writers choose the format by it.
+    The temporary name keeps the target's ending, since many writers choose the format by it. A link is followed. A
+    device or a pipe is written to and stays what it is.
     """
-    temporary = target.with_name(f".{target.stem}.{os.getpid()}.tmp{target.suffix}")
-    try:
-        with explain_os_errors(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            yield temporary
-            with temporary.open("rb") as written:
-                os.fsync(written.fileno())
-            temporary.replace(target)
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
-
-
-@contextmanager
-def atomic_folder(target: Path, marker: str) -> Iterator[Path]:
-    """Yield a temporary folder beside ``target``; on success it becomes ``target``, on failure it is removed.
-
-    An empty ``target`` is replaced, and one that this function made and to which no file was added.
-
-    Args:
-        target: the folder to make.
-        marker: name of a file in it that marks it as made by this function and holds the number of files.
-
-    Raises:
-        ColocamError: ``target`` holds other files.
-    """
-    name = target.absolute().name
-    beside = target.absolute().parent
-    temporary, old = beside / f".{name}.{os.getpid()}.tmp", beside / f".{name}.{os.getpid()}.old"
-    _refuse_foreign(target, marker)
-    try:
-        with explain_os_errors(target):
-            temporary.mkdir(parents=True)
-            yield temporary
-            write_json(temporary / marker, {"files": _count_files(temporary) + 1})
-            if target.exists():
-                target.rename(old)
-            try:
-                temporary.rename(target)
-            except OSError:
-                with suppress(OSError):
-                    old.rename(target)
-                raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
-
-
-def _refuse_foreign(target: Path, marker: str) -> None:
     with explain_os_errors(target):
-        if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        if _is_stream(target):
+            with temporary_file(Path(gettempdir()) / target.name) as temporary:
+                yield temporary
+                # Appending: the standard output may be a file that others write to as well.
+                with temporary.open("rb") as made, os.fdopen(os.open(target, os.O_WRONLY | os.O_APPEND), "wb") as file:
+                    shutil.copyfileobj(made, file)
             return
-        if not target.is_dir():
-            raise ColocamError(
-                f"cannot write {target}: there is a file where a folder is needed: choose another folder"
-            )
-        try:
-            expected = json.loads((target / marker).read_text(encoding="utf-8"))["files"]
-        except (OSError, ValueError, KeyError, TypeError):
-            expected = None
-        if expected != _count_files(target):
-            raise ColocamError(f"{target} holds other files: choose another folder, or empty it")
+        place = Path(os.path.realpath(target)) if target.is_symlink() else target
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with temporary_file(place) as temporary:
+            yield temporary
+            publish(temporary, place)
 
 
-def _count_files(folder: Path) -> int:
-    return sum(len(files) for _, _, files in os.walk(folder))
+def publish(file: Path, target: Path) -> None:
+    """Give a whole file its final name; its bytes are on the disk before."""
+    with file.open("rb") as written:
+        os.fsync(written.fileno())
+    file.replace(target)
+
+
+def _is_stream(target: Path) -> bool:
+    """Whether a path leads to a device or a pipe, or to a file that this process has open, as /dev/stdout does."""
+    try:
+        mode = target.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    while stat.S_ISREG(mode) and target.is_symlink():
+        if target.absolute().parts[1] in {"dev", "proc"}:
+            return True
+        target = target.parent / target.readlink()
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 @contextmanager
@@ -106,12 +77,14 @@ def explain_os_errors(path: Path) -> Iterator[None]:
             errno.EPERM: "no permission to write there: choose another output folder",
             errno.ENOTDIR: "there is a file where a folder is needed: choose another output folder",
             errno.EEXIST: "there is a file where a folder is needed: choose another output folder",
+            errno.ELOOP: "the link leads to itself: choose another output",
             errno.EISDIR: "there is a folder where a file is needed: choose another output folder",
         }.get(
             errno.ENOSPC if "requested and" in str(error) else error.errno or 0
         )  # numpy reports a short write by this text alone
         if remedy is None:
             raise
+        path = path.parent.parent / path.name if is_temporary(path.parent.name) else path
         raise ColocamError(f"cannot write {path}: {remedy}") from error
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from colocam.errors import ColocamError
 from colocam.utils.files import utf8, write_json
@@ -73,12 +74,21 @@ def source_path(table: Path) -> Path:
     return table.with_name(f"{table.stem}.video.json")
 
 
-def write_source(table: Path, source: SourceVideo, made: str | None = None) -> Path:
-    """Write the description beside its table; ``made`` is the fingerprint of model, video and settings."""
+def write_source(
+    table: Path, source: SourceVideo, made: str | None = None, results: dict[str, list[str]] | None = None
+) -> Path:
+    """Write the description beside its table.
+
+    Args:
+        table: the localisation table.
+        source: the video.
+        made: fingerprint of model, video and settings.
+        results: digests that each result file may have, by its name.
+    """
     target = source_path(table)
     path = utf8(str(source.path))
     numbers = {"width": source.width, "height": source.height, "fps": str(source.fps), "frames": source.frames}
-    more = {"made": made, "pictures": list(source.pictures) or None}
+    more = {"made": made, "pictures": list(source.pictures) or None, "results": results}
     stated = {name: value for name, value in more.items() if value is not None}
     write_json(target, {"format": FORMAT, "path": path, **numbers, "duration": source.duration, **stated})
     return target
@@ -86,11 +96,30 @@ def write_source(table: Path, source: SourceVideo, made: str | None = None) -> P
 
 def read_made(table: Path) -> str | None:
     """The fingerprint of the model, video and settings of a table; None if unknown."""
+    made = _read(source_path(table)).get("made")
+    return None if made is None else str(made)
+
+
+def read_results(described: Path) -> dict[str, list[str]]:
+    """Digests of the result files that a description lists, by their names; none if it is damaged."""
+    results = _read(described).get("results")
+    if not isinstance(results, dict):
+        return {}
+    return {name: [str(one) for one in digests] for name, digests in results.items() if isinstance(digests, list)}
+
+
+def read_path(described: Path) -> str | None:
+    """Path of the video that a description is of; None if it is no description."""
+    card = _read(described)
+    return card["path"] if card.get("format") == FORMAT and isinstance(card.get("path"), str) else None
+
+
+def _read(described: Path) -> dict[str, Any]:
     try:
-        made = parse_json(source_path(table).read_text(encoding="utf-8"))["made"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return str(made)
+        card = parse_json(described.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return card if isinstance(card, dict) else {}
 
 
 def read_source(table: Path) -> SourceVideo:
