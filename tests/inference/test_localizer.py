@@ -284,7 +284,7 @@ def test_models_that_cannot_be_opened(broken, tmp_path):
     tensors = load_file(_write(tmp_path / "good.safetensors", good_weights))
     tensors.pop(min(tensors))
     save_file(tensors, weights)
-    assert complaint() == damaged
+    assert f"{card} does not fit model.safetensors: 'classifier" in complaint()
     card.write_text(good_card.replace('"format": 2', '"format": 99'), encoding="utf-8")
     assert "has format 99, this colocam reads 2" in complaint()
     for text in ("{}", "not json", good_card.replace('"tags"', '"labels"')):
