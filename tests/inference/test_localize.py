@@ -287,7 +287,7 @@ def test_one_bad_file_costs_one_file(trained, film, tmp_path, make_video, coloca
     for line, (name, words) in zip(warnings, told.items(), strict=True):
         assert f"/{name}: " in line
         assert words in line
-    assert outcome.err.endswith("error: 8 of 11 videos cannot be read, see the warnings; the others are done\n")
+    assert outcome.err.endswith("error: 8 of 11 videos were left out, see the warnings; the others are done\n")
     endings = ("csv", "mp4", "video.json")
     assert names_in(out) == [f"{name}.{ending}" for name in ("days", "film", "slow") for ending in endings]
     assert [float(row["pts"]) for row in rows_of(out / "days.csv")] == [0, 86_400, 172_800]

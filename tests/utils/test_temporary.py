@@ -83,11 +83,12 @@ def test_links_with_such_names_are_left_alone(tmp_path):
     (mine / "deep").mkdir(parents=True)
     with temporary_folder(tmp_path) as made:
         name = made.name.removesuffix("-folder")
+    twin = f"{name[:-5]}{'1' if name[-5] == '0' else '0'}.tmp"
     other = tmp_path / "other"
     other.mkdir()
     (other / name).symlink_to(mine / "deep")
-    (other / f"{name[:-5]}0.tmp").write_text("x")
-    (other / f"{name[:-5]}0.tmp-folder").symlink_to(mine)
+    (other / twin).write_text("x")
+    (other / f"{twin}-folder").symlink_to(mine)
     write_text(other / "a.txt", "x")
     assert (mine / "deep").is_dir()
     assert (other / name).is_symlink()

@@ -261,11 +261,13 @@ def _has_ffmpeg() -> bool:
     try:
         from colocam.video.writer import VideoWriter  # noqa: PLC0415 - what computes on frames in memory does without
 
-        with TemporaryDirectory() as folder, VideoWriter(Path(folder) / "film.mp4", 16, 16) as video:
-            video.write(np.zeros((16, 16, 3), np.uint8))
+        with TemporaryDirectory() as folder:
+            film = Path(folder) / "film.mp4"
+            with VideoWriter(film, 16, 16) as video:
+                video.write(np.zeros((16, 16, 3), np.uint8))
+            return film.stat().st_size > 0
     except Exception:  # noqa: BLE001 - a stand-in may fail in any way
         return False
-    return True
 
 
 def _files(localizer: Localizer, scenes: list[npt.NDArray[np.uint8]]) -> Iterator[tuple[str, float]]:
