@@ -29,7 +29,7 @@ from colocam.run import Run, open_run
 from colocam.segment.open_segmenter import load_segmenter
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.shot_boxes import boxes_of_shots
-from colocam.types import Levels, Split
+from colocam.types import Float64Array, Levels, Split
 from colocam.utils.files import write_json
 from colocam.utils.progress import progress
 
@@ -55,7 +55,16 @@ class Labelled:
 
     def hits(self, maps: Levels, thresholds: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
         """(frames with the object, T) whether the box of each map is right at each threshold."""
-        return box_hits(maps[self.present], [boxes for boxes in self.boxes if len(boxes)], thresholds)
+        return box_hits(maps[self.present], self._true, thresholds)
+
+    def right(self, boxes: Float64Array, found: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """(frames with the object,) whether the boxes (N, 4) in map pixels are right; (N,) ``found``: there is one."""
+        overlaps = best_overlaps(boxes[self.present][:, None], self._true)[:, 0]
+        return found[self.present] & (overlaps >= RIGHT)
+
+    @property
+    def _true(self) -> list[Boxes]:
+        return [boxes for boxes in self.boxes if len(boxes)]
 
 
 def evaluate(
@@ -205,16 +214,14 @@ def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
 def _hits_of_choice(evaluated: Labelled, maps: Levels, chooser: str, threshold: float) -> npt.NDArray[np.bool_]:
     """(frames with the object,) whether the box that a chooser takes at τ is right."""
     boxes, found = boxes_of_shots(maps, threshold, chooser, evaluated.samples.indices.clips.numpy())
-    true = [of_frame for of_frame in evaluated.boxes if len(of_frame)]
-    return found[evaluated.present] & (best_overlaps(boxes[evaluated.present][:, None], true)[:, 0] >= RIGHT)
+    return evaluated.right(boxes, found)
 
 
 def measure_refined(evaluation_set: EvaluationSet, segmenter: Segmenter, maps: Levels) -> CorLoc:
     """CorLoc of the boxes of a segmenter's masks, for maps (N, S, S); there is no threshold to choose."""
-    evaluated, present = evaluation_set.evaluated, evaluation_set.evaluated.present
-    boxes = refined_boxes(segmenter, evaluated.samples, maps)[present]
-    hits = best_overlaps(boxes[:, None], [true for true in evaluated.boxes if len(true)]) >= RIGHT
-    hits &= boxes.any(1, keepdims=True)
+    evaluated = evaluation_set.evaluated
+    boxes = refined_boxes(segmenter, evaluated.samples, maps)
+    hits = evaluated.right(boxes, (boxes != 0).any(axis=1))[:, None]
     top1, top5 = evaluation_set.top1, evaluation_set.top5
     found = corloc(hits, evaluated.frames, [0.0], tags_only=0.0, top1=top1, top5=top5)
     return replace(found["tags-only"], threshold=None)

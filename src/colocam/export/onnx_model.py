@@ -12,10 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from colocam.errors import ArgumentError, ColocamError, first_line
-from colocam.inference.onnx_network import CARD, FRAMES, INSTALL, OUTPUTS, open_onnx
+from colocam.inference.onnx_network import CARD, FRAMES, OUTPUTS, open_onnx
 from colocam.models import LocalizerNet, foreground
 from colocam.models.model_file import Model, load_model
 from colocam.utils.files import atomic_path
+from colocam.utils.onnx_session import INSTALL
 
 if TYPE_CHECKING:
     import onnx

@@ -10,7 +10,7 @@ from colocam.config.card import Card, parse_card
 from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.inference.network import NetworkOutput, completed
 from colocam.types import Levels
-from colocam.utils.device import threads
+from colocam.utils.onnx_session import open_session
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -24,9 +24,6 @@ CARD = "colocam.card"
 """Key of the model card among the file's metadata."""
 ROWS = 16
 """Frames of one pass."""
-INSTALL = "pip install 'colocam[onnx]'"
-
-_ERRORS_ONLY = 3
 
 
 class OnnxNetwork:
@@ -55,17 +52,7 @@ def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]
         raise ArgumentError("device", f"{device}: {path} runs on the CPU only: use cpu, or give the run folder")
     if not path.is_file():
         raise ColocamError(f"no model at {path}: {again}")
-    try:
-        import onnxruntime  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise ColocamError(f"onnxruntime, which {path} needs, is not installed: {INSTALL}") from error
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = _ERRORS_ONLY
-    options.intra_op_num_threads = threads()
-    try:
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its errors have no common base
-        raise ColocamError(f"onnxruntime cannot open {path} ({first_line(error)}): {again}") from error
+    session = open_session(path, str(path), again)
     text = session.get_modelmeta().custom_metadata_map.get(CARD)
     if text is None:
         raise ColocamError(f"{path} is not a model of colocam (it holds no model card): {again}")

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from colocam.errors import ColocamError, first_line
+from colocam.errors import ColocamError
 from colocam.segment.segmenter import Masks, Prompts
 from colocam.types import Float32Array, Levels
-from colocam.utils.device import threads
+from colocam.utils.onnx_session import open_session
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -31,7 +31,6 @@ PROMPT_INPUTS = ("point_coords", "point_labels", "mask_input", "has_mask_input",
 MEAN = np.array([123.675, 116.28, 103.53], np.float32)
 STD = np.array([58.395, 57.12, 57.375], np.float32)
 
-_ERRORS_ONLY = 3
 _TYPES = {"float": np.float32, "float16": np.float16, "uint8": np.uint8, "int32": np.int32, "int64": np.int64}
 
 
@@ -104,7 +103,7 @@ class OnnxSegmenter:
 
 def open_onnx_segmenter(*paths: Path) -> OnnxSegmenter:
     """Open an encoder and a decoder, in any order."""
-    sessions = [_session(path) for path in paths]
+    sessions = [open_session(path, f"the segmenter {path}") for path in paths]
     asked = [{one.name for one in session.get_inputs()} for session in sessions]
     decoders = [index for index, names in enumerate(asked) if {"point_coords", "point_labels"} <= names]
     names = f"{paths[0]} and {paths[1]}"
@@ -132,20 +131,6 @@ def _check(encoder: "onnxruntime.InferenceSession", decoder: "onnxruntime.Infere
     missing = [name for name in wanted if name not in made]
     if missing and not len(made) == len(wanted) == 1:
         raise ColocamError(f"{names} do not belong together: the decoder needs {missing[0]}, which the encoder lacks")
-
-
-def _session(path: Path) -> "onnxruntime.InferenceSession":
-    try:
-        import onnxruntime  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise ColocamError(f"onnxruntime, which {path} needs, is not installed: pip install 'colocam[onnx]'") from error
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = _ERRORS_ONLY
-    options.intra_op_num_threads = threads()
-    try:
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its errors have no common base
-        raise ColocamError(f"onnxruntime cannot open the segmenter {path}: {first_line(error)}") from error
 
 
 def _type(value: "onnxruntime.NodeArg") -> Any:  # noqa: ANN401 - a NumPy type

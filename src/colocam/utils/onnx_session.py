@@ -1,0 +1,30 @@
+"""Open ONNX files with onnxruntime on the CPU (extra ``onnx``)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from colocam.errors import ColocamError, first_line
+from colocam.utils.device import threads
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+INSTALL = "pip install 'colocam[onnx]'"
+
+_ERRORS_ONLY = 3
+
+
+def open_session(path: Path, what: str, remedy: str | None = None) -> "onnxruntime.InferenceSession":
+    """Open ``path``; errors call it ``what`` and end with the ``remedy``, if there is one."""
+    try:
+        import onnxruntime  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise ColocamError(f"onnxruntime, which {path} needs, is not installed: {INSTALL}") from error
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _ERRORS_ONLY
+    options.intra_op_num_threads = threads()
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its errors have no common base
+        reason = f": {first_line(error)}" if remedy is None else f" ({first_line(error)}): {remedy}"
+        raise ColocamError(f"onnxruntime cannot open {what}{reason}") from error
