@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from colocam.errors import ArgumentError, ColocamError
-from colocam.inference.jobs import Job, find_jobs, fingerprint, refuse_overwriting
+from colocam.inference.jobs import Job, find_jobs, fingerprint, refuse_overwriting, stored_videos
 from colocam.inference.localizer import Localizer
 from colocam.inference.result_files import ForeignFileError, publish_results, refuse_foreign
 from colocam.inference.sinks import AnnotatedVideo
 from colocam.inference.table import LocalizationTable
 from colocam.segment.open_segmenter import segmenter_files
 from colocam.types import VideoFrame
+from colocam.utils.file_digests import MEMORY, FileDigests
 from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import graceful_stop, stop_requested
 from colocam.utils.locks import locked
@@ -30,8 +31,6 @@ from colocam.video.reader import VideoReader
 TABLES = ("csv", "parquet")
 FRAMES_AHEAD = 4
 """Localised frames that may wait for the writer."""
-TEMPORARY_PART = 16
-"""Most bytes that the name of a temporary file has more than that of its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +95,9 @@ def localize_file(
     """
     localizer = Localizer.load(Path(run), device, refine=refine, **options)
     jobs, writing = find_jobs([video], Path(out), format=format), Writing(table, annotate, choice)
-    refuse_overwriting(jobs, *_endings(writing))
-    made = _fingerprint(Path(run), jobs[0], localizer, writing, device, refine)
+    _refuse_long_name(jobs[0], _written(jobs[0], writing))
+    refuse_overwriting(jobs[0], stored_videos(jobs), *_endings(writing))
+    made = _fingerprint(Path(run), jobs[0], localizer, writing, device, refine, FileDigests())
     _localize(localizer, jobs[0], writing, made, recompute=True, overwrite=overwrite)
     return _written(jobs[0], writing)
 
@@ -126,13 +126,17 @@ def localize_videos(
     writing, run, out = writing or Writing(), Path(run), Path(out)
     localizer = Localizer.load(run, device, refine=refine, **options)
     jobs = find_jobs(videos, out, format=format)
-    refuse_overwriting(jobs, *_endings(writing))
+    stored = stored_videos(jobs)
     skipped: list[ColocamError] = []
+    digests = FileDigests(out / MEMORY)
     for job in jobs:
         try:
             _refuse_long_name(job, _written(job, writing))
-            made = _fingerprint(run, job, localizer, writing, device, refine)
-            if _localize(localizer, job, writing, made, recompute=overwrite, overwrite=overwrite):
+            refuse_overwriting(job, stored, *_endings(writing))
+            made = _fingerprint(run, job, localizer, writing, device, refine, digests)
+            written = _localize(localizer, job, writing, made, recompute=overwrite, overwrite=overwrite)
+            digests.save()
+            if written:
                 yield _written(job, writing)
         except (VideoError, ForeignFileError) as error:
             if len(jobs) == 1:
@@ -153,26 +157,30 @@ def _written(job: Job, writing: Writing) -> Written:
 
 
 def _fingerprint(
-    run: Path, job: Job, localizer: Localizer, writing: Writing, device: str | None, refine: str | Path | None
+    run: Path,
+    job: Job,
+    localizer: Localizer,
+    writing: Writing,
+    device: str | None,
+    refine: str | Path | None,
+    digests: FileDigests,
 ) -> str | None:
     settings = {**asdict(writing), **asdict(localizer.options), "device": device, "batch": None}
     try:
-        return fingerprint(run, job.source, settings, () if refine is None else segmenter_files(refine))
+        return fingerprint(run, job.source, settings, () if refine is None else segmenter_files(refine), digests)
     except OSError as error:
         raise UnreadableError(f"cannot read {error.filename or job.source.name}: {error.strerror}") from error
 
 
 def _refuse_long_name(job: Job, written: Written) -> None:
-    """Refuse a video whose result files, or the temporary files they are written to, would have too long names."""
-    longest = source_path(written.table)
+    """Refuse a video whose result files would have too long names."""
     try:
-        longest.with_name("x" * TEMPORARY_PART + longest.name).exists()
+        source_path(written.table).lstat()
     except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
-            raise
-        raise VideoError(
-            f"cannot write the results of {job.source.name}: its name is too long for their names: rename the video"
-        ) from error
+        if error.errno == errno.ENAMETOOLONG:
+            raise VideoError(
+                f"cannot write the results of {job.source.name}: its name is too long for their names: rename the video"
+            ) from error
 
 
 def _is_done(written: Written, made: str | None) -> bool:

@@ -77,6 +77,7 @@ def explain_os_errors(path: Path) -> Iterator[None]:
             errno.EPERM: "no permission to write there: choose another output folder",
             errno.ENOTDIR: "there is a file where a folder is needed: choose another output folder",
             errno.EEXIST: "there is a file where a folder is needed: choose another output folder",
+            errno.ENAMETOOLONG: "the name is too long: choose a shorter one",
             errno.ELOOP: "the link leads to itself: choose another output",
             errno.EISDIR: "there is a folder where a file is needed: choose another output folder",
         }.get(
