@@ -45,7 +45,8 @@ def read_data(run: Path) -> RunData:
     path = run / "data.json"
     try:
         data = parse_json(path.read_text(encoding="utf-8"))
-        folders = [Path(os.path.realpath(run), folder) for folder in _TEXTS.validate_python(data.get("folders", ()))]
+        stored = _TEXTS.validate_python(data.get("folders", ()))
+        folders = [Path(os.path.normpath(Path(os.path.realpath(run), folder))) for folder in stored]
         clips = tuple(_located(clip, folders) for clip in _CLIPS.validate_python(data["clips"]))
         catalogue = Catalogue(clips, _TEXTS.validate_python(data["tags"]))
         return RunData(catalogue, bool(data.get("boxes")), _frames_folder(run, data["frames"]))
