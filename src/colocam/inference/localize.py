@@ -15,7 +15,8 @@ from colocam.inference.result_files import ForeignFileError, publish_results, re
 from colocam.inference.sinks import AnnotatedVideo
 from colocam.inference.table import LocalizationTable
 from colocam.segment.open_segmenter import segmenter_files
-from colocam.types import VideoFrame
+from colocam.temporal.cuts import WINDOW
+from colocam.types import Image, VideoFrame
 from colocam.utils.file_digests import MEMORY, FileDigests
 from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import graceful_stop, stop_requested
@@ -25,12 +26,16 @@ from colocam.utils.progress import progress, say
 from colocam.utils.temporary import temporary_folder
 from colocam.video.description import describe, picture_names, read_made, source_path
 from colocam.video.frame_choice import ALL, FrameChoice
-from colocam.video.input import UnreadableError, VideoError
-from colocam.video.reader import VideoReader
+from colocam.video.input import UnreadableError, VideoError, VideoInput
+from colocam.video.reader import VideoInfo, VideoReader
 
 TABLES = ("csv", "parquet")
 FRAMES_AHEAD = 4
 """Localised frames that may wait for the writer."""
+FRAMES_WAITING = 7 * WINDOW
+"""Frames between decoder and writer at most: windows in the stages and between them."""
+MOST_WAITING = 2**29
+"""Bytes of images that may wait for their boxes; a film with larger frames is decoded again for the writer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +238,10 @@ def _process(localizer: Localizer, reader: VideoReader, written: Written, choice
         advance = stack.enter_context(progress(title, reader.estimate(choice), unit="frames"))
         stack.enter_context(nullcontext() if source.is_stored else graceful_stop())
         frames = _until_stopped(reader.frames(choice))
-        found = stack.enter_context(
-            closing(ahead(localizer.stream(frames, live=source.live), FRAMES_AHEAD, "localizer"))
-        )
+        twice = drawn is not None and source.is_stored and _is_large(reader.info)
+        stream = localizer.stream(frames, live=source.live, images=drawn is not None and not twice)
+        found = stack.enter_context(closing(ahead(stream, FRAMES_AHEAD, "localizer")))
+        decoded = stack.enter_context(closing(ahead(_frames_again(source, choice), 1, "drawing"))) if twice else None
         shift: float | None = None
         for _, told in groupby(found, key=lambda one: one[0].index):
             (frame, *_), objects = zip(*told, strict=True)
@@ -244,11 +250,30 @@ def _process(localizer: Localizer, reader: VideoReader, written: Written, choice
             for one in objects:
                 listed.write(one)
             if drawn is not None:
-                drawn.write(frame.image, *(replace(one, pts=one.pts - shift) for one in objects))
+                image = frame.image if decoded is None else _image_of(frame, decoded, source)
+                drawn.write(image, *(replace(one, pts=one.pts - shift) for one in objects))
             advance()
         if shift is None:
             many = f"its {reader.count} frames" if reader.ended else "its frames"
             raise UnreadableError(f"{source.name} has no frame {choice}; {many} begin at second {reader.start:g}")
+
+
+def _is_large(info: VideoInfo) -> bool:
+    """Whether frames that wait for their boxes would take too much memory."""
+    return FRAMES_WAITING * info.width * info.height * 3 > MOST_WAITING
+
+
+def _frames_again(source: VideoInput, choice: FrameChoice) -> Iterator[VideoFrame]:
+    with VideoReader(source) as reader:
+        yield from reader.frames(choice)
+
+
+def _image_of(frame: VideoFrame, decoded: Iterator[VideoFrame], source: VideoInput) -> Image:
+    """The image of a frame; ``decoded`` yields it and those before it."""
+    for one in decoded:
+        if one.index == frame.index:
+            return one.image
+    raise UnreadableError(f"cannot read {source.name}: it was changed while it was read")
 
 
 def _until_stopped(frames: Iterable[VideoFrame]) -> Iterator[VideoFrame]:
