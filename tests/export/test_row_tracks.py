@@ -22,7 +22,7 @@ def test_boxes_without_tracks_are_one_object_per_class(read, row):
     video = read([row(0, BOX), row(1, BOX, "dog"), row(2, BOX), row(3), row(4, BOX)])
     assert seen(video) == [("cat", [[0], [2], [4]]), ("dog", [[1]])]
     assert [one.id for one in video.tracks] == [1, 2]
-    assert [video.track_of[at].id for at in (0, 1, 2, 4)] == [1, 2, 1, 1]
+    assert [video.track_of(at).id for at in (0, 1, 2, 4)] == [1, 2, 1, 1]
 
 
 def test_a_crowd_without_tracks_is_many_objects(read, row):

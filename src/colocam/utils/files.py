@@ -100,6 +100,33 @@ def write_json(target: Path, value: Any) -> None:  # noqa: ANN401 - whatever JSO
     write_text(target, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def stream_json(target: Path, value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+    """Write ``value`` as JSON, atomically; an iterator in it becomes a list, with a line for each item.
+
+    Iterators may be ``value`` itself, an item of an iterator, or a value of a dictionary that is one of these. Memory
+    holds one item at a time.
+    """
+    with atomic_path(target) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.writelines(_json_parts(value))
+        file.write("\n")
+
+
+def _json_parts(value: Any) -> Iterator[str]:  # noqa: ANN401
+    if isinstance(value, Iterator):
+        yield "["
+        for index, item in enumerate(value):
+            yield ",\n" if index else "\n"
+            yield from _json_parts(item)
+        yield "\n]"
+    elif isinstance(value, dict) and any(isinstance(one, Iterator) for one in value.values()):
+        for index, (key, item) in enumerate(value.items()):
+            yield f"{', ' if index else '{'}{json.dumps(key, ensure_ascii=False)}: "
+            yield from _json_parts(item)
+        yield "}"
+    else:
+        yield json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
 def write_array(target: Path, array: npt.NDArray[Any]) -> None:
     """Write an array as an ``.npy`` file, atomically."""
     with atomic_path(target) as temporary, temporary.open("wb") as file:
