@@ -13,6 +13,7 @@ from colocam.cli.command import Command
 from colocam.cli.export_command import ExportCommand, export, export_model
 from colocam.cli.extensions import VARIABLE, load_extensions
 from colocam.cli.index_command import index_app
+from colocam.cli.label_command import label
 from colocam.cli.localize_command import localize
 from colocam.cli.look_commands import evaluate, report, review, score
 from colocam.cli.measure_commands import bench, study
@@ -29,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS: list[Callable[..., None]] = [
-    *(demo, train, evaluate, score, report, localize, review),
+    *(demo, train, evaluate, score, report, localize, label, review),
     *(export, export_model, bench, study),
 ]
 for command in COMMANDS:

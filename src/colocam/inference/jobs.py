@@ -45,7 +45,7 @@ def find_jobs(videos: Sequence[str | Path], out: Path, *, format: str | None = N
         if source.path is None or not source.is_folder:
             jobs.append(Job(source, out / source.stem))
             continue
-        found = [VideoInput(str(path), format, must_be_stored=True) for path in _videos_below(source.path, out)]
+        found = [VideoInput(str(path), format, must_be_stored=True) for path in videos_below(source.path, out)]
         if not found:
             raise ColocamError(f"{source.path}: no video in it: name the videos, or a folder that holds them")
         jobs += [Job(one, out / Path(one.address).relative_to(source.path).parent / one.stem) for one in found]
@@ -113,7 +113,7 @@ def _with_its_ending(job: Job) -> Job:
     return job if job.source.path is None else Job(job.source, job.target.with_name(job.source.path.name))
 
 
-def _videos_below(folder: Path, out: Path) -> list[Path]:
+def videos_below(folder: Path, out: Path) -> list[Path]:
     """Files that may be videos, and folders of images, in natural order.
 
     Without hidden files, results of this or another command, and images beside videos.

@@ -231,7 +231,7 @@ def _process(localizer: Localizer, reader: VideoReader, written: Written, choice
     source = reader.source
     with ExitStack() as stack:
         listed = stack.enter_context(
-            LocalizationTable(written.table, _columns(localizer), picture_names(reader.pictures))
+            LocalizationTable(written.table, columns_of(localizer), picture_names(reader.pictures))
         )
         drawn = None if written.video is None else stack.enter_context(AnnotatedVideo(written.video, reader.info))
         title = f"localizing {source.path.name if source.path else source.name}"
@@ -283,7 +283,7 @@ def _until_stopped(frames: Iterable[VideoFrame]) -> Iterator[VideoFrame]:
             return
 
 
-def _columns(localizer: Localizer) -> list[str]:
+def columns_of(localizer: Localizer) -> list[str]:
     """The optional columns of the localisation table."""
     wanted = {
         "track": localizer.options.smooth != "none",
