@@ -19,7 +19,7 @@ FILMS = [Item(Film(name, Path(name))) for name in "abcdefgh"]
 class Script:
     """A pool whose workers answer an item with the messages that ``answer(item)`` gives; none: it is stuck."""
 
-    def __init__(self, answer, ready=lambda: Ready()):
+    def __init__(self, answer, ready=Ready):
         self.answer, self.ready = answer, ready
         self.now, self.told, self.given, self.ended = 0.0, deque(), [], 0
 
@@ -50,7 +50,7 @@ class Outcome:
             workers,
             Limits(seconds, retries),
             on_frames=self.count,
-            on_done=lambda item, done: self.done.append(item.name),
+            on_done=lambda item, _: self.done.append(item.name),
             on_failed=lambda item, key, reason, attempts: self.failed.update({item.film.name: (key, reason, attempts)}),
             clock=lambda: pool.now,
         )
@@ -61,7 +61,7 @@ class Outcome:
 
 
 def test_all_is_done_once():
-    pool = Script(lambda item: [Known("k"), Progress(3), Progress(2), Done("k")])
+    pool = Script(lambda _: [Known("k"), Progress(3), Progress(2), Done("k")])
     outcome = Outcome(pool)
     assert sorted(outcome.done) == list("abcdefgh")
     assert len(pool.given) == 8
@@ -86,7 +86,7 @@ def test_a_stuck_film_costs_its_limit_at_each_attempt():
 
 
 def test_progress_keeps_a_slow_film_alive():
-    pool = Script(lambda item: [])
+    pool = Script(lambda _: [])
     told = [(0, Progress(1))] * 40 + [(0, Done("k"))]
     plain = pool.wait
 
@@ -108,12 +108,12 @@ def test_an_unreadable_film_is_tried_once():
 
 def test_a_full_disk_stops_the_command():
     with pytest.raises(ColocamError, match="the disk is full"):
-        Outcome(Script(lambda item: [Stop("the disk is full")]))
+        Outcome(Script(lambda _: [Stop("the disk is full")]))
 
 
 def test_workers_that_never_start_stop_the_command():
     starts = []
-    pool = Script(lambda item: [], ready=lambda: starts.append(1) or Died("exit code 1"))
+    pool = Script(lambda _: [], ready=lambda: starts.append(1) or Died("exit code 1"))
     with pytest.raises(ColocamError, match=f"{MOST_STARTS} workers ended before .*: exit code 1"):
         Outcome(pool)
     assert len(starts) < 2 * MOST_STARTS

@@ -33,7 +33,7 @@ def test_a_table_with_tags(tmp_path):
     [
         ("path\na.mp4\na.mp4\n", "row 2: path 'a.mp4' is listed twice"),
         ("path,tag\n,cat\n", "row 2: path is empty"),
-        ("path\n", "no film in it"),
+        ("path\n", "no rows"),
         ("film\na.mp4\n", "path"),
     ],
 )

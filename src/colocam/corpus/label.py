@@ -92,6 +92,8 @@ def label_films(
         ColocamError: at the end, if films were set aside; at once, if no film can be labelled.
     """
     execution, run, labels = execution or Execution(), Path(run).absolute(), Path(out).absolute()
+    if not run.exists():
+        raise ColocamError(f"no model at {run}: give a run folder of 'colocam train', or an ONNX file made from it")
     memory = labels / "digests" / f"{re.sub(r'[^A-Za-z0-9-]', '-', socket.gethostname())}-{execution.shard}.jsonl"
     settings = LabelSettings(run, labels, memory, device, refine, choice, options)
     films = of_shard(_tagged(read_films(Path(catalogue).absolute(), labels), tag), execution.shard)
