@@ -36,4 +36,7 @@ def film_digest(film: Film, digests: FileDigests) -> str:
 
 def quick_digest(film: Film, digests: FileDigests) -> str | None:
     """Digest of the content of a film; None where it is not remembered, and too long to read it now."""
-    return digests.quick_of_files(images_of(film.path)) if film.path.is_dir() else digests.quick(film.path)
+    try:
+        return digests.quick(film.path)
+    except IsADirectoryError:
+        return digests.quick_of_files(images_of(film.path))

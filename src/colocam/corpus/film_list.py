@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from colocam.corpus.part_files import count_part, part_path
+from colocam.corpus.part_files import count_part, part_name, part_path
 from colocam.utils.files import atomic_path, utf8
 from colocam.utils.locks import locked
 
@@ -48,7 +48,7 @@ def write_film_list(labels: Path, done: Mapping[str, Labelled], gone: Iterable[s
 
 def _write(path: Path, films: Mapping[str, Labelled]) -> None:
     rows = sorted(films.items())
-    parts = [part_path(Path(), one.key).as_posix() for _, one in rows]
+    parts = [part_name(one.key) for _, one in rows]
     columns = ([name for name, _ in rows], parts, [one.frames for _, one in rows], [one.rows for _, one in rows])
     arrays = [pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)]
     with atomic_path(path) as temporary:
@@ -61,6 +61,6 @@ def _read(path: Path) -> dict[str, Labelled]:
         columns = pq.read_table(path, schema=SCHEMA).to_pydict()
     except (OSError, pa.ArrowException):
         return {}
-    keys = (Path(part).stem for part in columns["part"])
+    keys = (part.rpartition("/")[2].removesuffix(".parquet") for part in columns["part"])
     rows = map(Labelled, keys, columns["frames"], columns["rows"])
     return dict(zip(columns["film"], rows, strict=True))

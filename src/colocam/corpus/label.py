@@ -18,7 +18,7 @@ from colocam.corpus.films import Film, Shard, of_shard, read_films
 from colocam.corpus.items import Done, Item
 from colocam.corpus.labelling import LabelSettings
 from colocam.corpus.local_pool import LocalPool
-from colocam.corpus.part_files import is_whole, part_path
+from colocam.corpus.part_files import is_whole, part_name
 from colocam.corpus.ray_pool import RayPool
 from colocam.errors import ArgumentError, ColocamError
 from colocam.utils.device import cores
@@ -120,9 +120,9 @@ class _Corpus:
         self.done: dict[str, Labelled] = {}
         self.set_aside: set[str] = set()
         self.waiting: list[Film] = []
-        for film, key in zip(films, _known_keys(settings, films), strict=True):
-            failure = self._failures.by_film.get(utf8(film.name))
-            if key and is_whole(part_path(settings.labels, key)):
+        for film, (key, whole) in zip(films, _look_at(settings, films), strict=True):
+            failure = self._failures.by_film.get(utf8(film.name)) if self._failures.by_film else None
+            if whole and key:
                 self.done[film.name] = Labelled(key)
                 self._failures.remove(film.name)
             elif failure is not None and failure.key == key and not execution.retry_failed:
@@ -189,25 +189,28 @@ def _prepare(labels: Path) -> None:
             (labels / name).mkdir(parents=True, exist_ok=True)
 
 
-def _known_keys(settings: LabelSettings, films: Sequence[Film]) -> Iterator[str | None]:
-    """Keys of films; None where the film must be read first, empty where it cannot be read."""
-    model = settings.key()
+def _look_at(settings: LabelSettings, films: Sequence[Film]) -> Iterator[tuple[str | None, bool]]:
+    """The key of each film, and whether its part is there.
+
+    The key is None where the film must be read first, and empty where it cannot be read.
+    """
+    model, labels = settings.key(), str(settings.labels)
     digests = FileDigests(settings.memory, settings.memory.parent.glob("*.jsonl"))
 
-    def keys(some: Sequence[Film]) -> list[str | None]:
-        return [_known_key(model, film, digests) for film in some]
+    def look(film: Film) -> tuple[str | None, bool]:
+        try:
+            digest = quick_digest(film, digests)
+        except OSError:
+            return "", False
+        if digest is None:
+            return None, False
+        key = film_key(model, film, digest)
+        return key, is_whole(f"{labels}/{part_name(key)}")
 
     with ThreadPoolExecutor(LOOKS, "looks") as pool:
-        for some in pool.map(keys, (films[at : at + 256] for at in range(0, len(films), 256))):
-            yield from some
-
-
-def _known_key(model: str, film: Film, digests: FileDigests) -> str | None:
-    try:
-        digest = quick_digest(film, digests)
-    except OSError:
-        return ""
-    return None if digest is None else film_key(model, film, digest)
+        batches = (films[at : at + 256] for at in range(0, len(films), 256))
+        for looked in pool.map(lambda some: [look(film) for film in some], batches):
+            yield from looked
 
 
 @contextmanager

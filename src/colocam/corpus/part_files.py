@@ -14,12 +14,17 @@ LEAST = 12
 """Bytes of the smallest parquet file: the magic at both ends, and the length of the footer."""
 
 
+def part_name(key: str) -> str:
+    """Path of the part with a key in the folder of the labels."""
+    return f"parts/{key[:2]}/{key}.parquet"
+
+
 def part_path(labels: Path, key: str) -> Path:
     """Path of the part with a key."""
-    return labels / "parts" / key[:2] / f"{key}.parquet"
+    return labels / part_name(key)
 
 
-def is_whole(path: Path) -> bool:
+def is_whole(path: Path | str) -> bool:
     """Whether a file ends as a parquet file does; its last eight bytes are read, since there are many parts.
 
     A file that was truncated, emptied or filled with zeros does not.

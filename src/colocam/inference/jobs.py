@@ -124,7 +124,8 @@ def videos_below(folder: Path, out: Path) -> list[Path]:
         here = Path(parent)
         folders[:] = [one for one in folders if not one.startswith(".") and (here / one).resolve() != inside]
         visible = without_results([here / name for name in files if not name.startswith(".")])
-        endings = {path.name: path.suffix.lower() for path in visible}
-        videos = [here / name for name, ending in endings.items() if ending not in NOT_VIDEO_ENDINGS]
-        found += videos or ([here] if IMAGE_ENDINGS.intersection(endings.values()) else [])
-    return sorted(found, key=lambda path: natural_key(str(path.relative_to(folder))))
+        endings = [path.suffix.lower() for path in visible]
+        videos = [path for path, ending in zip(visible, endings, strict=True) if ending not in NOT_VIDEO_ENDINGS]
+        found += videos or ([here] if IMAGE_ENDINGS.intersection(endings) else [])
+    above = len(str(folder))
+    return sorted(found, key=lambda path: natural_key(str(path)[above:]))
