@@ -75,7 +75,7 @@ class RayPool:
 
     def __init__(self, make: MakeLabeller, address: str) -> None:
         try:
-            import ray  # type: ignore[import-not-found, unused-ignore] # noqa: PLC0415 - an extra
+            import ray  # noqa: PLC0415 - an extra
         except ModuleNotFoundError as error:
             raise ColocamError("--ray needs the package ray: pip install 'colocam[ray]'") from error
         self._ray: Any = ray
@@ -140,5 +140,11 @@ class RayPool:
                 one.answer = None
         except self._ray.exceptions.RayError as error:
             del self._workers[index]
-            told.append(Died(f"its actor or its node is gone: {first_line(error)}"))
+            told.append(Died(f"its actor or its node is gone: {_reason(error)}"))
         return told
+
+
+def _reason(error: Exception) -> str:
+    """Ray states first what it was doing, and last what an actor raised."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return lines[-1] if "creation task" in lines[0] else lines[0]
