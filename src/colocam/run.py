@@ -20,6 +20,7 @@ from colocam.data.run_data import RunData, data_difference, read_data, stored_da
 from colocam.errors import ColocamError
 from colocam.losses import Term
 from colocam.models import Classifier, make_classifier
+from colocam.models.model_file import check_shapes
 from colocam.types import Split
 from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.device import choose_device
@@ -66,8 +67,16 @@ class Run:
         saved = load_checkpoint(self.folder / "classifier", name) or load_checkpoint(self.folder / "classifier", "best")
         if saved is None:
             raise ColocamError(f"no trained classifier in {self.folder}: finish 'colocam train' first")
-        classifier = make_classifier(self.config, untrained(self.config), len(self.catalogue.tags))
-        classifier.load_state_dict(saved[0])
+        tensors, state = saved
+
+        def build() -> Classifier:
+            return make_classifier(self.config, untrained(self.config), len(self.catalogue.tags))
+
+        shapes = {key: tuple(tensor.shape) for key, tensor in tensors.items()}
+        described = str(self.folder / "config.yaml")
+        check_shapes(build, self.config.backbone.args, shapes, described, f"classifier/{state['weights']}")
+        classifier = build()
+        classifier.load_state_dict(tensors)
         return classifier.to(self.device).eval()
 
     def sources(self, *names: str) -> list[CamSource]:

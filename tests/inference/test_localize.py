@@ -318,6 +318,47 @@ def test_one_bad_file_by_itself_is_one_error(trained, tmp_path, colocam):
         assert outcome.err.count("\n") == 1
 
 
+def test_a_name_that_is_too_long_for_its_results(trained, film, tmp_path):
+    long = film.rename(film.with_name("n" * 245 + ".mp4"))
+    with pytest.raises(ColocamError, match="its name is too long for their names: rename the video"):
+        localize_file(trained, long, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_terminated_command_leaves_nothing(trained, film, tmp_path, colocam, monkeypatch):
+    def terminate(*_):
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("colocam.inference.localize.LocalizationTable.write", terminate)
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        outcome = colocam("localize", trained, film, "-o", tmp_path / "out")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (outcome.code, outcome.err.splitlines()[-1]) == (130, "stopped")
+    assert names_in(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_large_frames_are_decoded_again_with_the_same_result(trained, film, tmp_path, monkeypatch, every):
+    choice = FrameChoice(every=every)
+    localize_file(trained, film, tmp_path / "once", choice=choice)
+    monkeypatch.setattr("colocam.inference.localize.MOST_WAITING", 0)
+    localize_file(trained, film, tmp_path / "twice", choice=choice)
+    for name in ("film.csv", "film.mp4"):
+        assert (tmp_path / "once" / name).read_bytes() == (tmp_path / "twice" / name).read_bytes()
+
+
+def test_frames_whose_images_nobody_needs_take_no_memory(trained, film):
+    localizer = Localizer.load(trained)
+    with_images = list(localizer.stream(decode(film)))
+    without = list(localizer.stream(decode(film), images=False))
+    for (frame, found), (other, same) in zip(with_images, without, strict=True):
+        assert (frame.index, frame.pts, frame.image.shape) == (other.index, other.pts, other.image.shape)
+        assert other.image.strides == (0, 0, 0)
+        assert (found.box, found.score, found.tag) == (same.box, same.score, same.tag)
+
+
 def test_options_of_the_command(trained, film, tmp_path, colocam):
     out = tmp_path / "out"
     for options, numbers in (

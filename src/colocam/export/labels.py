@@ -89,7 +89,7 @@ class LabelledVideo:
 
     def track_of(self, row: int) -> Track:
         """The track of a row with a box."""
-        return self.tracks[self._track_ids[row] - 1]
+        return self.tracks[int(self._track_ids[row]) - 1]
 
     def image_name(self, frame: int) -> str:
         """File name of the image of a frame."""

@@ -179,8 +179,10 @@ def _fingerprint(
 
 def _refuse_long_name(job: Job, written: Written) -> None:
     """Refuse a video whose result files would have too long names."""
+    described = source_path(written.table)
+    folder = next(parent for parent in described.absolute().parents if parent.exists())
     try:
-        source_path(written.table).lstat()
+        (folder / described.name).lstat()
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise VideoError(

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from colocam.errors import ColocamError
 from colocam.utils.temporary import is_temporary, temporary_file
 
+MARKED = 2**16
 _BREAKS = {"Cc", "Zl", "Zp"}  # control characters and separators of lines
 
 
@@ -87,6 +88,27 @@ def explain_os_errors(path: Path) -> Iterator[None]:
             raise
         path = path.parent.parent / path.name if is_temporary(path.parent.name) else path
         raise ColocamError(f"cannot write {path}: {remedy}") from error
+
+
+def refuse_replacing(target: Path, mark: bytes, what: str) -> None:
+    """Refuse an output file that exists and was not written by colocam.
+
+    Files of one kind are known by ``mark``, bytes in their first or last :data:`MARKED` bytes. An empty file may be
+    replaced; a device or a pipe is never replaced, see :func:`atomic_path`.
+
+    Args:
+        target: the output file that the user named.
+        mark: what each file of this kind holds.
+        what: the kind, for the error.
+    """
+    if not target.is_file() or _is_stream(target):
+        return
+    with target.open("rb") as file:
+        first, size = file.read(MARKED), target.stat().st_size
+        file.seek(max(0, size - MARKED))
+        ours = mark in first or mark in file.read(MARKED)
+    if size and not ours:
+        raise ColocamError(f"{target} exists and is no {what}: choose another file, or move it away")
 
 
 def write_text(target: Path, text: str) -> None:
