@@ -16,6 +16,7 @@ SERVES_A_USER = {
     "maps",
     "temporal",
     "inference",
+    "corpus",
     "drawing",
     "export",
     "review",

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from colocam.corpus.coordinator import Coordinator, Limits
-from colocam.corpus.failures import Failures
 from colocam.corpus.film_keys import film_key, quick_digest
 from colocam.corpus.film_list import Labelled, write_film_list
 from colocam.corpus.films import Film, Shard, of_shard, read_films
@@ -20,6 +19,7 @@ from colocam.corpus.labelling import LabelSettings
 from colocam.corpus.local_pool import LocalPool
 from colocam.corpus.part_files import is_whole, part_name
 from colocam.corpus.ray_pool import RayPool
+from colocam.corpus.set_aside import Failures
 from colocam.errors import ArgumentError, ColocamError
 from colocam.utils.device import cores
 from colocam.utils.file_digests import FileDigests
