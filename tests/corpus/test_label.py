@@ -19,7 +19,7 @@ from colocam.corpus.labelling import FilmLabeller
 from colocam.corpus.local_pool import LocalPool
 from colocam.corpus.worker import attempt
 from colocam.errors import ColocamError
-from stub_labeller import StubLabels
+from stub_labels import StubLabels
 
 
 def parts_of(labels: Path) -> dict[str, bytes]:
