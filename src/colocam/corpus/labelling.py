@@ -12,7 +12,6 @@ from colocam.corpus.items import Done, FrameRange, Item, Known, Progress, Report
 from colocam.corpus.long_films import LONG, Ranges, find_ranges, is_divisible
 from colocam.corpus.part_files import count_part, durable, is_whole, part_path
 from colocam.errors import ColocamError
-from colocam.inference.localize import columns_of
 from colocam.inference.localizer import Localizer
 from colocam.inference.options import make_options
 from colocam.inference.runtimes import open_network
@@ -136,7 +135,7 @@ class FilmLabeller:
             choice = replace(choice, frames=(one.first, one.stop))
         with (
             _open(film) as reader,
-            LocalizationTable(target, columns_of(localizer), picture_names(reader.pictures)) as table,
+            LocalizationTable(target, localizer.columns, picture_names(reader.pictures)) as table,
             closing(localizer.stream(reader.frames(choice), images=False, shots=shots)) as stream,
         ):
             last = -1

@@ -233,7 +233,7 @@ def _process(localizer: Localizer, reader: VideoReader, written: Written, choice
     source = reader.source
     with ExitStack() as stack:
         listed = stack.enter_context(
-            LocalizationTable(written.table, columns_of(localizer), picture_names(reader.pictures))
+            LocalizationTable(written.table, localizer.columns, picture_names(reader.pictures))
         )
         drawn = None if written.video is None else stack.enter_context(AnnotatedVideo(written.video, reader.info))
         title = f"localizing {source.path.name if source.path else source.name}"
@@ -283,15 +283,3 @@ def _until_stopped(frames: Iterable[VideoFrame]) -> Iterator[VideoFrame]:
         yield frame
         if stop_requested():
             return
-
-
-def columns_of(localizer: Localizer) -> list[str]:
-    """The optional columns of the localisation table."""
-    wanted = {
-        "track": localizer.options.smooth != "none",
-        "presence": True,
-        "margin": not localizer.options.instances,
-        "mask": localizer.options.masks or localizer.segmenter is not None,
-        "refined": localizer.segmenter is not None,
-    }
-    return [name for name, there in wanted.items() if there]

@@ -111,6 +111,18 @@ class Localizer:
         """The classes this model knows."""
         return self.card.tags
 
+    @property
+    def columns(self) -> list[str]:
+        """The optional columns of a localisation table that this localizer fills."""
+        wanted = {
+            "track": self.options.smooth != "none",
+            "presence": True,
+            "margin": not self.options.instances,
+            "mask": self.options.masks or self.segmenter is not None,
+            "refined": self.segmenter is not None,
+        }
+        return [name for name, there in wanted.items() if there]
+
     def __call__(
         self,
         video: str | Path,
