@@ -48,11 +48,14 @@ def train(
     from colocam.config import load_config
     from colocam.errors import ColocamError
     from colocam.training import train as run_training
+    from colocam.training.processes import is_first
 
     chosen = load_config(preset, config, overrides or [])
     if test_boxes is not None and not test_boxes.is_file():  # before training, not hours later
         raise ColocamError(f"--test-boxes {test_boxes}: there is no such file")
     run = run_training(videos, out, chosen, boxes=boxes, frames=frames, device=device)
+    if not is_first():
+        return
     if test_boxes is not None:
         from colocam.evaluation.run_evaluation import evaluate
         from colocam.report import write_report
