@@ -19,6 +19,7 @@ from colocam.cli.measure_commands import bench, study
 from colocam.cli.train_commands import demo, train
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.utils.progress import say
+from colocam.utils.torchrun import is_first
 from colocam.utils.version import __version__
 
 app = typer.Typer(
@@ -58,7 +59,8 @@ def main() -> None:
         load_extensions()
         app()
     except InterruptedRunError as stop:
-        say(str(stop))
+        if is_first():
+            say(str(stop))
         sys.exit(130)
     except (ColocamError, OSError) as error:
         say(f"error: {error}")

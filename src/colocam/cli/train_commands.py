@@ -7,6 +7,7 @@ import typer
 
 from colocam.cli.shared_options import ConfigFile, Device, Frames, Overrides, Preset
 from colocam.utils.progress import say
+from colocam.utils.torchrun import is_first
 
 
 def demo(
@@ -48,7 +49,6 @@ def train(
     from colocam.config import load_config
     from colocam.errors import ColocamError
     from colocam.training import train as run_training
-    from colocam.training.processes import is_first
 
     chosen = load_config(preset, config, overrides or [])
     if test_boxes is not None and not test_boxes.is_file():  # before training, not hours later

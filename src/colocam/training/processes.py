@@ -3,12 +3,11 @@
 With one process, every function here returns at once what it was given. Files must be on a disk that all processes see.
 """
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -17,6 +16,7 @@ from torch import Tensor
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError
 from colocam.utils.interrupt import request_stop, stop_requested
 from colocam.utils.progress import muted
+from colocam.utils.torchrun import place
 
 JOINING = timedelta(minutes=10)
 """Longest time from the start of the first process to that of the last."""
@@ -29,40 +29,8 @@ WORKING, DONE, STOPPED, FAILED = range(4)
 T = TypeVar("T")
 
 
-class Place(NamedTuple):
-    """Which process this is, as ``torchrun`` numbers them.
-
-    Attributes:
-        rank: index among all processes.
-        world: number of processes.
-        local: index among those of this machine.
-    """
-
-    rank: int
-    world: int
-    local: int
-
-
 _group: dist.ProcessGroup | None = None
 """All processes of this training; None where there is one."""
-
-
-def place() -> Place:
-    """The place of this process according to the environment variables of ``torchrun``."""
-    if os.environ.get("WORLD_SIZE", "1") == "1":
-        return Place(0, 1, 0)
-    try:
-        return Place(*(int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")))
-    except (KeyError, ValueError) as error:
-        raise ColocamError(
-            "WORLD_SIZE is set, but RANK, WORLD_SIZE and LOCAL_RANK are not all numbers: start with torchrun, "
-            "or unset WORLD_SIZE"
-        ) from error
-
-
-def is_first() -> bool:
-    """Whether this process writes files and reports progress."""
-    return place().rank == 0
 
 
 def world() -> int:

@@ -21,7 +21,7 @@ from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
 from colocam.training.journal import Journal
 from colocam.training.loop import fit
-from colocam.training.processes import alone, first, is_first, joined, require_same, world
+from colocam.training.processes import alone, first, joined, require_same, world
 from colocam.training.share import take_over
 from colocam.training.stage1 import train_classifier
 from colocam.training.stage2 import localizer_task, loss_terms
@@ -31,6 +31,7 @@ from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import graceful_stop
 from colocam.utils.locks import locked
 from colocam.utils.temporary import clear_dead
+from colocam.utils.torchrun import is_first
 
 
 def train(
