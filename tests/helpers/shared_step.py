@@ -2,8 +2,10 @@
 
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import torch
+import torch.distributed as dist
 from timm.layers import BatchNormAct2d
 from torch import nn
 
@@ -12,6 +14,7 @@ from colocam.data.batches import BatchIndices
 from colocam.errors import ColocamError
 from colocam.losses import LOSSES, StepTensors
 from colocam.losses.terms import frame_count
+from colocam.training import processes
 from colocam.training.loop import Task, sgd_step
 from colocam.training.optimiser import make_sgd
 from colocam.training.processes import alone, any_of, first, joined, rank, require_same, world
@@ -50,20 +53,20 @@ def loss_parts(indices):
     return found
 
 
-def norm_parts(indices):
+def norm_parts(indices, device="cpu"):
     """Output and gradients of batch norms after two steps, and their state, which is the same in all processes."""
     found = {}
     for name, make in {"plain": nn.BatchNorm2d, "with an activation": BatchNormAct2d}.items():
         torch.manual_seed(1)
-        norm = make(4)
+        norm = make(4).to(device)
         synchronise_batch_norms(norm)
         for scale in (1.0, 3.0):
-            x = (5 + scale * torch.randn(12, 4, 3, 2))[indices.rows].requires_grad_()
-            weights = torch.randn(12, 4, 3, 2)[indices.rows]
+            x, weights = (torch.randn(12, 4, 3, 2)[indices.rows].to(device) for _ in range(2))
+            x = (5 + scale * x).requires_grad_()
             y = norm(x)
             gradients = torch.autograd.grad((weights * y.square()).sum(), [x, norm.weight, norm.bias])
         found[name] = [y.detach(), gradients[0]], list(gradients[1:]), list(norm.state_dict().values())
-        found[name][2].append(norm.eval()(torch.ones(1, 4, 1, 1)).detach())
+        found[name][2].append(norm.eval()(torch.ones(1, 4, 1, 1, device=device)).detach())
     return found
 
 
@@ -111,4 +114,14 @@ def save_parts(folder):
         found["first"] = first(partial(rank))
         found["same"] = refused(partial(require_same, "seeds", 1)), refused(partial(require_same, "seeds", rank()))
         found["alone"] = refused(partial(alone, fail))
+        torch.save(found, Path(folder) / f"{rank()}.pt")
+
+
+def save_norms_of_one_gpu(folder):
+    """What two processes on one GPU compute; NCCL refuses to share a GPU, Gloo does not."""
+    gloo = mock.patch.object(
+        processes, "_new_group", side_effect=lambda _: dist.new_group(backend="cpu:gloo,cuda:gloo")
+    )
+    with gloo, joined("cuda") as device:
+        found = norm_parts(INDICES.share(rank(), world()), device)
         torch.save(found, Path(folder) / f"{rank()}.pt")

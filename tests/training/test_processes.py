@@ -15,6 +15,7 @@ import shared_step
 from colocam.errors import ColocamError
 from colocam.training.processes import joined
 from colocam.utils.torchrun import place
+from colocam.utils.version import __version__
 
 HELPERS = Path(__file__).parents[1] / "helpers"
 WAYS = {
@@ -45,22 +46,13 @@ def processes(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def command(collection, frame_cache, tiny_sets):
-    """``command(out, override, …)``: the arguments of ``colocam`` that train into ``out``."""
-
-    def arguments(out, *overrides):
-        sets = [word for override in (*FAST, *overrides) for word in ("--set", override)]
-        return ["train", collection.manifest, "--out", out, "--frames", frame_cache, *tiny_sets, *sets]
-
-    return arguments
-
-
-@pytest.fixture(scope="module")
-def train(processes, command):
+def train(processes, collection, frame_cache, tiny_sets):
     """``train(out, world, override, …, signals={})`` runs ``colocam train`` in several processes."""
 
     def run(out, world, *overrides, signals=None):
-        return processes(world, "forked_processes:command_line", *command(out, *overrides), signals=signals)
+        sets = [word for override in (*FAST, *overrides) for word in ("--set", override)]
+        command = ["train", collection.manifest, "--out", out, "--frames", frame_cache, *tiny_sets, *sets]
+        return processes(world, "forked_processes:command_line", *command, signals=signals)
 
     return run
 
@@ -174,8 +166,8 @@ def test_two_processes_give_the_model_of_one(pairs, name):
     assert names[0] == names[1]
 
 
-def test_killed_stopped_and_continued_it_ends_as_an_undisturbed_run(pairs, train, command, tmp_path):
-    """Each process is killed once; Ctrl-C reaches one of them, and both stop; torchrun itself continues to the end."""
+def test_killed_stopped_and_continued_it_ends_as_an_undisturbed_run(pairs, train, tmp_path):
+    """Each process is killed once; Ctrl-C reaches one of them, and both stop after the same step."""
     run, way = tmp_path / "run", WAYS["sgd"]
     codes, err = train(run, 2, *way, signals={"1": [signal.SIGKILL, 2]})
     assert codes == [1, -signal.SIGKILL]
@@ -187,11 +179,8 @@ def test_killed_stopped_and_continued_it_ends_as_an_undisturbed_run(pairs, train
     codes, err = train(run, 2, *way, signals={"0": [signal.SIGKILL, 2]})
     assert codes == [-signal.SIGKILL, 1]
     assert "classifier: continuing after step 1 of 2" in err
-    torchrun = [Path(sys.executable).with_name("torchrun"), "--nproc-per-node", "2", "-m", "colocam"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([*torchrun, *command(run, *way)], env=environment, capture_output=True, text=True)  # noqa: PLW1510
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("trained: ") == 1
+    codes, err = train(run, 2, *way)
+    assert codes == [0, 0], err
     undisturbed = pairs("sgd")[1]
     assert differences(run, undisturbed) == {"classifier": 0.0, "colocam": 0.0}
     assert lines(run) == lines(undisturbed)
@@ -202,6 +191,13 @@ def test_too_many_processes_for_a_batch_are_refused(train, tmp_path):
     assert codes == [1] * 4
     assert "error: localizer.batch (9) has fewer sequences of 3 frames than there are processes (4)" in err
     assert not (tmp_path / "run").exists()
+
+
+def test_torchrun_starts_the_command():
+    torchrun = [Path(sys.executable).with_name("torchrun"), "--nproc-per-node", "2", "-m", "colocam", "--version"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(torchrun, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"colocam {__version__}"] * 2
 
 
 def test_places_of_processes(monkeypatch):
