@@ -33,6 +33,7 @@ LONGEST = (
     "affinity/test_products.py",
     "affinity/test_accuracy.py",
     "training/test_resume.py",
+    "training/test_processes.py",
     "lab/study/test_studies.py",
     "inference/test_localizer.py",
     "lab/study/test_runner.py",

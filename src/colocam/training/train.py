@@ -86,6 +86,7 @@ def train(
         with _opened(out):
             create = partial(create_run, out, config, catalogue, frames=cache, device=own_device, terms=terms)
             run = first(partial(create, boxes=truth is not None))
+            require_same("run folder", (out / "config.yaml").stat().st_mtime_ns)
             if classifier is not None:
                 first(partial(take_over, run, Path(classifier)))
             try:
