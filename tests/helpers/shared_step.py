@@ -1,5 +1,6 @@
 """One training step, whole or divided among processes: what each process computes, to be compared with the whole."""
 
+import time
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -20,6 +21,7 @@ from colocam.training.optimiser import make_sgd
 from colocam.training.processes import alone, any_of, first, joined, rank, require_same, world
 from colocam.training.sums import shares
 from colocam.training.synchronised_norms import synchronise_batch_norms
+from colocam.utils.interrupt import graceful_stop, raise_if_stopped, request_stop
 
 SEQUENCES = torch.tensor([0, 0, 0, 1, 2, 2, 3, 3, 3, 3, 4, 4])
 INDICES = BatchIndices(torch.arange(12), torch.arange(12), SEQUENCES)
@@ -101,6 +103,12 @@ def refused(call):
     return None
 
 
+def work_until_stopped():
+    while True:
+        time.sleep(0.01)
+        raise_if_stopped("decoding")
+
+
 def fail():
     raise ColocamError("the disk is full")
 
@@ -114,6 +122,10 @@ def save_parts(folder):
         found["first"] = first(partial(rank))
         found["same"] = refused(partial(require_same, "seeds", 1)), refused(partial(require_same, "seeds", rank()))
         found["alone"] = refused(partial(alone, fail))
+        with mock.patch.object(processes, "SECONDS_BETWEEN_SIGNS", 0.05), graceful_stop():
+            if rank() == 2:
+                request_stop()  # as Ctrl-C does in this process alone
+            found["stopped"] = refused(partial(alone, work_until_stopped))
         torch.save(found, Path(folder) / f"{rank()}.pt")
 
 

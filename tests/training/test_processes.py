@@ -118,6 +118,7 @@ def test_decisions_are_common(parts):
         assert different.startswith("the processes of this training do not see the same seeds: give all of them")
     failed = "the first process of this training failed: see its message"
     assert [part["alone"] for part in parts] == ["the disk is full", failed, failed]
+    assert [part["stopped"] for part in parts] == ["stopped in decoding", "stopped", "stopped"]
 
 
 def differences(run: Path, other: Path) -> dict[str, float]:
@@ -207,6 +208,9 @@ def test_places_of_processes(monkeypatch):
     assert place() == (3, 4, 1)
     with pytest.raises(ColocamError, match="device must be cpu or cuda where several processes train, got cuda:1"):
         joined("cuda:1").__enter__()
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    with pytest.raises(ColocamError, match=r"the processes cannot connect: start them with torchrun \(.*MASTER_ADDR"):
+        joined("cpu").__enter__()
     monkeypatch.delenv("RANK")
     with pytest.raises(ColocamError, match="start with torchrun, or unset WORLD_SIZE"):
         place()

@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from colocam.errors import ArgumentError, ColocamError, InterruptedRunError
+from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, first_line
 from colocam.utils.interrupt import request_stop, stop_requested
 from colocam.utils.progress import muted
 from colocam.utils.torchrun import place
@@ -62,10 +62,14 @@ def joined(device: str | None) -> Iterator[str | None]:
     if not dist.is_available():
         raise ColocamError("this build of torch has no torch.distributed: start without torchrun")
     with muted() if here.rank else nullcontext():
-        with _explained():
+        try:
             if not dist.is_initialized():
                 dist.init_process_group("gloo", timeout=JOINING)
             _group = _new_group(own)
+        except (RuntimeError, ValueError) as error:
+            raise ColocamError(
+                f"the processes cannot connect: start them with torchrun ({first_line(error)})"
+            ) from error
         try:
             yield own
         except BaseException:
