@@ -14,7 +14,7 @@ _spec = importlib.util.spec_from_file_location("images", Path(__file__).with_nam
 images = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(images)
 
-PHOTOGRAPHS = ["astronaut", "coffee", "chelsea", "rocket", "retina"]
+PHOTOGRAPHS = ["astronaut", "coffee", "rocket"]
 ADVERSARIAL = ["constant", "noise", "between levels", "two colours", "saturated"]
 ROWS = torch.randperm(224 * 224, generator=torch.Generator().manual_seed(0))[:150]
 
