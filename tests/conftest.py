@@ -3,10 +3,12 @@
 import fcntl
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple, Protocol
 
 import av
@@ -69,6 +71,24 @@ def untraced() -> Iterator[None]:
     finally:
         for traced in reversed(stopped):
             traced.start()
+
+
+@contextmanager
+def fresh_modules(*absent: str) -> Iterator[None]:
+    """Import colocam anew in the block, as a new process does, where the packages ``absent`` cannot be imported."""
+    packages = {"colocam", *absent}
+
+    def take() -> dict[str, ModuleType]:
+        names = [name for name in sys.modules if name.partition(".")[0] in packages]
+        return {name: sys.modules.pop(name) for name in names}
+
+    before = take()
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type] # None: importing it fails
+    try:
+        yield
+    finally:
+        take()
+        sys.modules.update(before)
 
 
 class MakeVideo(Protocol):
@@ -275,6 +295,11 @@ def tiny() -> tuple[str, ...]:
 def tiny_sets(training) -> list[str]:  # noqa: ARG001 - the compiled functions are in Numba's cache then
     """The same for the command line."""
     return [word for override in TINY for word in ("--set", override)]
+
+
+@pytest.fixture(name="fresh_modules", scope="session")
+def fresh_modules_fixture():
+    return fresh_modules
 
 
 @pytest.fixture(name="untraced", scope="session")
