@@ -135,7 +135,7 @@ def test_weigh(weights):
     assert (each[2] == 0) == (weights.least == 2)
 
 
-@pytest.mark.parametrize("loss", ["adaptive", "constant", "crf"])
+@pytest.mark.parametrize("loss", ["adaptive", "crf"])
 def test_losses_through_the_kernels(monkeypatch, loss):
     generator = torch.Generator().manual_seed(1)
     frames = few_rows(torch.randint(0, 256, (3, 3, 4, 5), generator=generator))
@@ -147,6 +147,7 @@ def test_losses_through_the_kernels(monkeypatch, loss):
         value = criterion(frames, maps, *arguments)
         return value, torch.autograd.grad(3 * value, maps)[0]
 
+    monkeypatch.setattr(engine, "_has", lambda _: False)  # plain torch: nothing to compile
     value, gradient = both()
     monkeypatch.setattr(engine, "on_kernels", lambda _: True)
     found_value, found_gradient = both()
