@@ -86,7 +86,7 @@ def fresh_modules(*absent: str) -> Iterator[None]:
         return {name: sys.modules.pop(name) for name in names}
 
     before = take()
-    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type] # None: importing it fails
+    sys.modules.update(dict.fromkeys(absent))  # None: importing it fails
     try:
         yield
     finally:
