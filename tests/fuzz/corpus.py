@@ -177,10 +177,12 @@ def _results(folder: Path) -> None:
         "parquet": {"table": "parquet", "instances": True, "annotate": False},
     }.items():
         localize_file("model.onnx", "films/h264.mp4", f"results/{name}", device="cpu", **options)
-    run = train(folder / "manifest.csv", Path("run"), load_config("cpu", folder / "config.yaml"), frames=Path("frames"))
+    run = train(Path("manifest.csv"), Path("run"), load_config("cpu", folder / "config.yaml"), frames=Path("frames"))
     evaluate(run, folder / "truth.csv", device="cpu")
     (folder / "index").mkdir()
     text = (folder / "manifest.csv").read_text(encoding="utf-8").replace("\nvideos/", "\n../videos/")
     (folder / "index" / "manifest.csv").write_text(text, encoding="utf-8")
     shutil.copy("truth.csv", "index/truth.csv")
     evaluate_dense(run, folder / "index", device="cpu")
+    described = folder / "run" / "data.json"  # the copies of the run must read and write beside them
+    described.write_text(described.read_text(encoding="utf-8").replace(f"{folder}/", ""), encoding="utf-8")

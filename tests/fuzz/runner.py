@@ -94,7 +94,7 @@ def warm_up() -> list[Path]:
 
 
 def _end_threads() -> None:
-    """End the threads that colocam keeps for later calls: they do not survive a fork, and a child would wait for ever."""
+    """End the threads that colocam keeps for later calls: a fork has none of them and would wait."""
     for module in [module for name, module in sys.modules.items() if name.startswith("colocam.")]:
         for value in list(vars(module).values()):
             function = getattr(value, "__wrapped__", None)
