@@ -43,9 +43,7 @@ def prepared(root, error="", outside="", before=None, outputs=(), argv=("review"
 
 
 STACK = 'Traceback (most recent call last):\n  File "/x/colocam/video/reader.py", line 7, in probe\nValueError: x\n'
-DUMP = (
-    'Fatal Python error\n\nCurrent thread (most recent call first):\n  File "/x/colocam/a.py", line 3 in b\n'
-)
+DUMP = 'Fatal Python error\n\nCurrent thread (most recent call first):\n  File "/x/colocam/a.py", line 3 in b\n'
 
 
 @pytest.mark.parametrize(

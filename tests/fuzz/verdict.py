@@ -17,11 +17,13 @@ MEMORY_BYTES = 2 << 30
 KNOWN = {"cwd", "tmp", "case.json", "before.json", "stdout", "stderr", "outside"}
 """What the fuzzer itself puts beside the current folder of a command."""
 
-# What other libraries print: ONNX Runtime, OpenCV, FFmpeg, libpng, libjpeg, libtiff, Python's warnings.
+# What other libraries print: ONNX Runtime, OpenCV, FFmpeg, Python's warnings.
 NOISE = re.compile(
-    r"\[[EWF]:onnxruntime|^\[ ?(WARN|ERROR)|^\[\w+ @ 0x|libpng|Corrupt JPEG|^TIFF|Warning: |^Exception ignored"
+    r"\[[EWF]:onnxruntime|^\[ ?(WARN|ERROR)|^\[\w+ @ 0x|Warning: |^Exception ignored"
     r"|^Exception in|^OpenCV|^terminate called"
 )
+# libpng and libjpeg print their complaints themselves and cannot be told not to, unless nobody may write on stderr.
+IMAGES = re.compile(r"^(libpng|Corrupt JPEG|Premature end of JPEG|Invalid SOS|Unsupported marker|Invalid JPEG)")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)(?:, in | in )(\S+)')
 
 
@@ -67,7 +69,7 @@ def judge(root: Path, ended: Ended) -> Verdict:
 
 
 def _clean_or_not(command: str, status: int, error: str) -> Verdict:
-    lines = error.splitlines()
+    lines = [line for line in error.splitlines() if not IMAGES.match(line)]
     noise = next((line for line in lines if NOISE.search(line)), None)
     if noise is not None:
         return Verdict(UNCLEAN, f"{command}: {re.sub(r'[0-9a-fx.:-]+', '#', noise)[:100]}")

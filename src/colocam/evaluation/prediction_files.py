@@ -13,6 +13,8 @@ from colocam.errors import ColocamError, first_line
 from colocam.types import Box
 from colocam.utils.tables import number, read_rows
 
+cv2.setLogLevel(0)  # what is wrong with a file is said in one line of ours
+
 Map = npt.NDArray[np.uint8] | npt.NDArray[np.floating]
 """(H, W): uint8 levels, or floats in 0–1."""
 
