@@ -18,7 +18,7 @@ from colocam.video.input import UnreadableError, check_pixels
 
 _DAMAGED = (OSError, ValueError, SyntaxError)
 """What Pillow raises for a file that is not an image, or whose header is damaged."""
-cv2.setLogLevel(0)  # what is wrong with a file is said in one line of ours
+cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # our errors say what is wrong with a file
 warnings.filterwarnings("ignore", category=PIL.Image.DecompressionBombWarning)  # MAX_PIXELS is the limit here
 
 
