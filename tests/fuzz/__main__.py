@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.fuzz.case import Case, load_case
 from tests.fuzz.minimise import minimise
 from tests.fuzz.runner import Runner, Summary
-from tests.fuzz.verdict import CLEAN, FAULTS, Verdict
+from tests.fuzz.verdict import BROKEN, CLEAN, FAULTS, Verdict
 
 FEWEST = 5
 """Columns of the table narrower than this are padded."""
@@ -46,7 +46,8 @@ def _run(asked: argparse.Namespace, folder: Path) -> int:
     _print(summary, asked.seed, time.monotonic() - began)
     for found in summary.faults.values():
         name = re.sub(r"[^\w.-]+", "-", f"{found.verdict.kind} {found.verdict.signature}")[:100].strip("-")
-        minimise(runner, found.number, found.verdict, asked.faults / name)
+        if found.verdict.kind != BROKEN:
+            minimise(runner, found.number, found.verdict, asked.faults / name)
         print(f"{found.count} × {found.verdict.kind}: {found.verdict.signature}")
         print(f"    input {found.number} of seed {asked.seed}, shortened in {asked.faults / name}")
     return 1 if summary.faults else 0

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
 
+from tests.fuzz.mutate_bytes import mutated_bytes
+
 
 @dataclass
 class Case:
@@ -63,8 +65,9 @@ class Bench:
         return sorted(str(path.relative_to(self.corpus)) for path in root.rglob("*") if path.is_file())
 
     def change(self, name: str, mutation: Callable[[bytes, Random], bytes]) -> str:
-        """Mutate a file that was copied."""
+        """Mutate a file that was copied; one that is changed already may have lost its format."""
         path = self.folder / name
+        mutation = mutated_bytes if name in self.changed else mutation
         path.write_bytes(mutation(path.read_bytes(), self.random))
         self.changed.append(name)
         return name

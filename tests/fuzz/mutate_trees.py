@@ -51,7 +51,11 @@ def mutated_yaml(data: bytes, random: Random) -> bytes:
         lines.insert(random.randrange(len(lines) + 1), random.choice(SNIPPETS))
         return "".join(lines).encode()
     tree = change_tree(yaml.safe_load(data), random)
-    return yaml.safe_dump(tree, allow_unicode=True).replace(RAW, "").encode("utf-8", "surrogatepass")
+    try:
+        written = yaml.safe_dump(tree, allow_unicode=True)
+    except RecursionError:  # deeper than PyYAML can write; JSON is YAML too
+        written = json.dumps(tree, default=str)
+    return written.replace(RAW, "").encode("utf-8", "surrogatepass")
 
 
 def change_tree(tree: Any, random: Random) -> Any:

@@ -11,8 +11,10 @@ from tests.fuzz.child import NOT_BUILT
 
 RESULT, ERROR, STOPPED = "clean result", "clean error", "stopped at limit"
 TRACEBACK, HANG, CRASH, MEMORY, UNCLEAN, FILES = "traceback", "hang", "crash", "memory", "unclean error", "files"
+BROKEN = "not made"
+"""The fuzzer itself could not make the input."""
 CLEAN = (RESULT, ERROR, STOPPED)
-FAULTS = (TRACEBACK, HANG, CRASH, MEMORY, UNCLEAN, FILES)
+FAULTS = (TRACEBACK, HANG, CRASH, MEMORY, UNCLEAN, FILES, BROKEN)
 MEMORY_BYTES = 2 << 30
 KNOWN = {"cwd", "tmp", "case.json", "before.json", "stdout", "stderr", "outside"}
 """What the fuzzer itself puts beside the current folder of a command."""
@@ -48,7 +50,7 @@ def judge(root: Path, ended: Ended) -> Verdict:
     """The verdict on the input whose files are below ``root``, see :func:`tests.fuzz.child.start`."""
     error = _text(root / "stderr")
     if ended.status == NOT_BUILT or not (root / "before.json").exists():
-        raise RuntimeError(f"the fuzzer cannot make the input in {root}:\n{error}")
+        return Verdict(BROKEN, f"{' '.join(error.split()[-12:])[:100]}")
     case = load_case(root / "case.json")
     command = case.argv[0]
     if ended.killed == MEMORY or ended.peak > MEMORY_BYTES or re.search(r"MemoryError|bad_alloc", error):
