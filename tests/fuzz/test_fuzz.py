@@ -54,7 +54,7 @@ DUMP = 'Fatal Python error\n\nCurrent thread (most recent call first):\n  File "
         ("Usage: colocam\n", Ended(2, 0), Verdict(ERROR)),
         (STACK, Ended(1, 0), Verdict(TRACEBACK, "review: ValueError reader.py:7 probe")),
         (STACK, Ended(0, 0), Verdict(TRACEBACK, "review: ValueError reader.py:7 probe")),
-        (DUMP, Ended(-6, 0), Verdict(CRASH, "review: SIGABRT a.py:3 b")),
+        (DUMP, Ended(-6, 0), Verdict(CRASH, "review: a.py:3 b")),
         (DUMP, Ended(-9, 0, HANG), Verdict(HANG, "review: a.py:3 b")),
         ("error: y\n", Ended(1, 3 << 30), Verdict(MEMORY, "review: ?")),
         ("error: y\nz\n", Ended(1, 0), Verdict(UNCLEAN, "review: exit 1, 1 lines 'error:' of 2")),

@@ -53,21 +53,25 @@ def judge(root: Path, ended: Ended) -> Verdict:
         return Verdict(BROKEN, f"{' '.join(error.split()[-12:])[:100]}")
     case = load_case(root / "case.json")
     command = case.argv[0]
-    if ended.killed == MEMORY or ended.peak > MEMORY_BYTES or re.search(r"MemoryError|bad_alloc", error):
-        return Verdict(MEMORY, f"{command}: {_place(error)}")
-    if ended.killed == HANG or ended.status == -signal.SIGXCPU:
-        return Verdict(STOPPED) if case.endless else Verdict(HANG, f"{command}: {_place(error)}")
-    if ended.status < 0:
-        return Verdict(CRASH, f"{command}: {signal.Signals(-ended.status).name} {_place(error)}")
+    if (ended_by := _ended_by(ended, error)) is not None:
+        return (
+            Verdict(STOPPED) if ended_by == HANG and case.endless else Verdict(ended_by, f"{command}: {_place(error)}")
+        )
     if "Traceback (most recent call last)" in error:
-        last = [
-            line for line in error.splitlines() if re.match(r"[\w.]+(Error|Exception|Exit|Interrupt|Warning)\b", line)
-        ]
-        name = last[-1].split(":")[0] if last else "?"
-        return Verdict(TRACEBACK, f"{command}: {name} {_place(error)}")
+        names = re.findall(r"^([\w.]*(?:Error|Exception|Exit|Interrupt|Warning))\b", error, re.MULTILINE)
+        return Verdict(TRACEBACK, f"{command}: {names[-1] if names else '?'} {_place(error)}")
     if (wrong := _files(root, case)) is not None:
         return Verdict(FILES, f"{command}: {wrong}")
     return _clean_or_not(command, ended.status, error)
+
+
+def _ended_by(ended: Ended, error: str) -> str | None:
+    """The limit or signal that ended a process, None if it ended by itself."""
+    if ended.killed == MEMORY or ended.peak > MEMORY_BYTES or re.search(r"MemoryError|bad_alloc", error):
+        return MEMORY
+    if ended.killed == HANG or ended.status == -signal.SIGXCPU:
+        return HANG
+    return CRASH if ended.status < 0 else None
 
 
 def _clean_or_not(command: str, status: int, error: str) -> Verdict:
