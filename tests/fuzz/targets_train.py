@@ -169,6 +169,7 @@ def _evaluate(bench: Bench, words: list[str]) -> Case:
 
 
 def _score(bench: Bench, predictions: str, more: list[str]) -> Case:
-    words = ["score", predictions, "--boxes", "truth.csv", "--json", "out.json", *more]
+    out = "out.json" if bench.maybe(0.9) else "truth.csv"  # which must stay as it is
+    words = ["score", predictions, "--boxes", "truth.csv", "--json", out, *more]
     words += [] if bench.maybe(0.7) else random_options("score", bench.random, 2)
     return Case(words, ["out.json"], changed=bench.changed)
