@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import BaseModel, ConfigDict, NonNegativeInt
 from torch import Tensor, nn
 
 from colocam.config import Optimisation
@@ -17,7 +18,7 @@ from colocam.errors import ColocamError, InterruptedRunError
 from colocam.training.journal import Journal, Value
 from colocam.training.optimiser import learning_rate, make_sgd, momentum_tensors, restore_momentum, set_learning_rate
 from colocam.training.skipped import SkippedSteps
-from colocam.utils.checkpoint import load_checkpoint, save_checkpoint
+from colocam.utils.checkpoint import explain_damage, load_checkpoint, save_checkpoint
 from colocam.utils.interrupt import stop_requested
 from colocam.utils.prefetch import Tensors, prefetch
 from colocam.utils.progress import progress, say
@@ -64,6 +65,30 @@ class Task:
     validate: Callable[[int], Validation]
 
 
+class _Skipped(BaseModel):
+    """Counts of :class:`SkippedSteps`."""
+
+    model_config = ConfigDict(strict=True)
+
+    steps: NonNegativeInt
+    row: NonNegativeInt
+    longest: NonNegativeInt
+    terms: dict[str, NonNegativeInt]
+
+
+class _State(BaseModel):
+    """What a checkpoint says about the progress of a training."""
+
+    model_config = ConfigDict(strict=True)
+
+    epoch: NonNegativeInt
+    batch: NonNegativeInt
+    step: NonNegativeInt
+    best: dict[str, float]
+    journal: NonNegativeInt
+    skipped: _Skipped | None = None
+
+
 def fit(task: Task, folder: Path, journal: Journal) -> None:
     """Train until the last epoch, from the checkpoint ``folder/last`` if there is one.
 
@@ -76,8 +101,10 @@ def fit(task: Task, folder: Path, journal: Journal) -> None:
     if (saved := load_checkpoint(folder, "last")) is not None:
         tensors, state = saved
         weights = {k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")}
-        task.module.load_state_dict(weights)
-        restore_momentum(optimiser, tensors)
+        with explain_damage(folder, "last"):
+            _State.model_validate(state)
+            task.module.load_state_dict(weights)
+            restore_momentum(optimiser, tensors)
     if state["epoch"] == task.settings.epochs:
         journal.length = state["journal"]
         return
