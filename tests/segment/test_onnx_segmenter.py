@@ -187,7 +187,7 @@ SMALL_DECODER = """decoder (float[1,3,4,4] image_embeddings, float[p,2,2] point_
         ({}, {"Add (means": "Div (means", "(sums, shape)": "(zeros, shape)"}, "values that are not finite"),
     ],
 )
-def test_graphs_that_compute_something_else(write, encoder, decoder, message):
+def test_graphs_that_compute_something_else(write, encoder, decoder, message, capfd):
     """One line, before a NumPy or compiled function sees the outputs."""
     texts = []
     for text, changes in ((SAM_ENCODER, encoder), (SMALL_DECODER, decoder)):
@@ -200,3 +200,4 @@ def test_graphs_that_compute_something_else(write, encoder, decoder, message):
         segmenter = load_segmenter(pair)
         segmenter.masks(segmenter.embed(IMAGES), PROMPTS)
     assert "\n" not in str(caught.value)
+    assert capfd.readouterr().err == ""
