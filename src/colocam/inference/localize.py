@@ -22,10 +22,11 @@ from colocam.utils.locks import locked
 from colocam.utils.prefetch import ahead
 from colocam.utils.progress import progress, say
 from colocam.utils.temporary import temporary_folder
+from colocam.video.decoder_process import start_decoder
 from colocam.video.description import describe, picture_names, read_made, source_path
+from colocam.video.fence import Reader, open_video
 from colocam.video.frame_choice import ALL, FrameChoice
 from colocam.video.input import UnreadableError, VideoError
-from colocam.video.reader import VideoReader
 
 TABLES = ("csv", "parquet")
 FRAMES_AHEAD = 4
@@ -124,6 +125,7 @@ def localize_videos(
         ColocamError: at the end, if a video was skipped.
     """
     writing, run, out = writing or Writing(), Path(run), Path(out)
+    start_decoder()  # while the model is loaded
     localizer = Localizer.load(run, device, refine=refine, **options)
     jobs = find_jobs(videos, out, format=format)
     refuse_overwriting(jobs, *_endings(writing))
@@ -195,7 +197,7 @@ def _localize(
     if not recompute and _is_done(written, made):
         return False
     with ExitStack() as outer:
-        reader = outer.enter_context(VideoReader(source))
+        reader = outer.enter_context(open_video(source))
         with explain_os_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
             outer.enter_context(locked(folder, job.target.name, wait=True))
@@ -213,7 +215,7 @@ def _localize(
     return True
 
 
-def _process(localizer: Localizer, reader: VideoReader, written: Written, choice: FrameChoice) -> None:
+def _process(localizer: Localizer, reader: Reader, written: Written, choice: FrameChoice) -> None:
     """Write the localisation table and the annotated video."""
     source = reader.source
     with ExitStack() as stack:

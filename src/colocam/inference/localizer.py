@@ -126,13 +126,13 @@ class Localizer:
             chosen: which frames, see :class:`colocam.video.frame_choice.FrameChoice`: ``every=10``, ``fps=2``,
                 ``start=60.0`` and ``end=90.0`` in seconds, ``frames=(100, 200)``; all frames by default.
         """
-        from colocam.video.input import VideoInput  # noqa: PLC0415 - frames in memory need no FFmpeg
-        from colocam.video.reader import VideoReader  # noqa: PLC0415
+        from colocam.video.fence import open_video  # noqa: PLC0415 - frames in memory need no FFmpeg
+        from colocam.video.input import VideoInput  # noqa: PLC0415
 
         choice = FrameChoice(**chosen)
         # The stream is closed before the reader, because its threads read from the reader.
         with (
-            VideoReader(VideoInput(str(video), format)) as reader,
+            open_video(VideoInput(str(video), format)) as reader,
             closing(self.stream(reader.frames(choice), live=reader.source.live)) as stream,
         ):
             for _, found in stream:

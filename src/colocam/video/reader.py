@@ -69,6 +69,8 @@ class VideoReader:
     Args:
         source: a file, a folder of images, or another source that FFmpeg reads.
         threads: decoder threads, 0 for one per core.
+        check: called with what the header states and its number of frames (0: unknown) before a frame is decoded; it
+            may refuse the video.
 
     Attributes:
         info: what the header states; known when the video is open.
@@ -82,9 +84,16 @@ class VideoReader:
         UnreadableError: it cannot be read, or no frame can be decoded.
     """
 
-    def __init__(self, source: Path | VideoInput, *, threads: int = 0) -> None:
+    def __init__(
+        self,
+        source: Path | VideoInput,
+        *,
+        threads: int = 0,
+        check: Callable[[VideoInfo, int], None] | None = None,
+    ) -> None:
         self.source = source if isinstance(source, VideoInput) else VideoInput(str(source))
         self.threads = threads
+        self.check = check
         self.count = 0
         self.ended = False
         self._stack = ExitStack()
@@ -117,8 +126,7 @@ class VideoReader:
 
     def estimate(self, choice: FrameChoice = ALL) -> int:
         """Estimate from the header how many frames :meth:`frames` will yield; 0 for unknown."""
-        seconds, rate = self.info.duration or 0.0, self.info.fps or DEFAULT_FPS
-        return choice.estimate(self.total or ceil(seconds * rate), float(rate))
+        return expected_frames(self.info, self.total, choice)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -133,14 +141,17 @@ class VideoReader:
 
     def _container(self, stack: ExitStack) -> "_Opened":
         container, stream = stack.enter_context(open_input(self.source, self.threads))
-        fps = stream.average_rate or stream.guessed_rate
+        fps, duration = stream.average_rate or stream.guessed_rate, _duration(container, stream)
+        if self.check is not None:
+            codec = stream.codec_context
+            self.check(VideoInfo(codec.width, codec.height, fps, duration), stream.frames)
         upright = _Upright(self.source.name)
         frames = (
             _Decoded(index, _time(index, frame, fps or DEFAULT_FPS), partial(upright, frame))
             for index, frame in enumerate(_decode_packets(container, stream))
             if not frame.is_corrupt
         )
-        return _Opened(fps, _duration(container, stream), stream.frames, frames)
+        return _Opened(fps, duration, stream.frames, frames)
 
     def _pictures(self, folder: Path) -> "_Opened":
         paths, pictures = folder_frames(folder, DEFAULT_FPS)
@@ -166,6 +177,12 @@ class _Opened:
     total: int
     frames: Iterator[_Decoded]
     pictures: tuple[Path, ...] = ()
+
+
+def expected_frames(info: VideoInfo, total: int, choice: FrameChoice = ALL) -> int:
+    """Estimate how many frames of a video are chosen, 0 for unknown; its header states ``total`` frames, 0 for none."""
+    seconds, rate = info.duration or 0.0, info.fps or DEFAULT_FPS
+    return choice.estimate(total or ceil(seconds * rate), float(rate))
 
 
 def probe(path: Path) -> VideoInfo:
