@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import cv2
@@ -209,6 +210,15 @@ def test_too_many_frames_are_refused_by_the_header_or_when_they_come(make_video,
     with pytest.raises(UnreadableError, match="it has 9 frames or more, the limit is 8"):
         seen.extend(fence.decode(stream, limits=limits))
     assert [one.index for one in seen] == list(range(8))
+
+
+def test_a_film_that_needs_more_memory_than_its_limit_loses_no_frames_silently(make_video, tmp_path):
+    """Either all frames, or an error: short memory is no damage, which would be skipped."""
+    film = make_video(tmp_path / "film.mp4", [np.zeros((1080, 1920, 3), np.uint8)] * 3)
+    for mebibytes in (4, 16, 48):
+        with suppress(UnreadableError):
+            assert len(list(fence.decode(film, limits=Limits(memory=mebibytes * 2**20)))) == 3
+    assert len(list(fence.decode(film))) == 3
 
 
 def test_what_is_not_stored_is_read_here():

@@ -1,7 +1,7 @@
 """Read the frames of videos with their exact presentation times."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -148,7 +148,7 @@ class VideoReader:
         upright = _Upright(self.source.name)
         frames = (
             _Decoded(index, _time(index, frame, fps or DEFAULT_FPS), partial(upright, frame))
-            for index, frame in enumerate(_decode_packets(container, stream))
+            for index, frame in enumerate(_decode_packets(container, stream, self.source.name))
             if not frame.is_corrupt
         )
         return _Opened(fps, duration, stream.frames, frames)
@@ -240,21 +240,32 @@ def _duration(container: InputContainer, stream: VideoStream) -> float | None:
     return container.duration / av.time_base if container.duration else None
 
 
-def _decode_packets(container: InputContainer, stream: VideoStream) -> Iterator[av.VideoFrame]:
+def _decode_packets(container: InputContainer, stream: VideoStream, name: str) -> Iterator[av.VideoFrame]:
     """Yield every frame that can be decoded; damaged packets are skipped."""
-    for packet in _packets(container, stream):
-        try:
-            frames = stream.codec_context.decode(packet)
-        except av.FFmpegError:
-            continue
-        yield from frames
+    try:
+        for packet in _packets(container, stream):
+            try:
+                frames = stream.codec_context.decode(packet)
+            except av.FFmpegError as error:
+                _raise_if_memory_is_short(error)
+                continue
+            yield from frames
+    except MemoryError as error:  # not damage: frames must not be missing because of it
+        raise UnreadableError(f"cannot read {name}: there is not enough memory to decode it: scale it down") from error
 
 
 def _packets(container: InputContainer, stream: VideoStream) -> Iterator["av.Packet[VideoStream] | None"]:
     """Yield packets as far as the file can be read, then None, which flushes the decoder."""
-    with suppress(av.FFmpegError):
+    try:
         yield from container.demux(stream)
+    except av.FFmpegError as error:
+        _raise_if_memory_is_short(error)
     yield None
+
+
+def _raise_if_memory_is_short(error: av.FFmpegError) -> None:
+    if isinstance(error, MemoryError):
+        raise error
 
 
 class _Upright:
@@ -273,6 +284,8 @@ class _Upright:
         try:
             image = _to_rgb(frame, self._reformatter)
         except (av.FFmpegError, ValueError) as error:
+            if isinstance(error, MemoryError):
+                raise
             raise UnreadableError(
                 f"cannot read {self._name}: FFmpeg cannot convert its pixel format {frame.format.name} to RGB: "
                 "convert it to H.264 first"
