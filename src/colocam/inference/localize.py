@@ -24,9 +24,11 @@ from colocam.utils.progress import progress, say
 from colocam.utils.temporary import temporary_folder
 from colocam.video.decoder_process import start_decoder
 from colocam.video.description import describe, picture_names, read_made, source_path
-from colocam.video.fence import Reader, open_video
+from colocam.video.fence import open_video
 from colocam.video.frame_choice import ALL, FrameChoice
+from colocam.video.frame_ring import FrameLayout
 from colocam.video.input import UnreadableError, VideoError
+from colocam.video.reader import VideoReader
 
 TABLES = ("csv", "parquet")
 FRAMES_AHEAD = 4
@@ -197,7 +199,7 @@ def _localize(
     if not recompute and _is_done(written, made):
         return False
     with ExitStack() as outer:
-        reader = outer.enter_context(open_video(source))
+        reader = outer.enter_context(open_video(source, layout=_layout(localizer, writing)))
         with explain_os_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
             outer.enter_context(locked(folder, job.target.name, wait=True))
@@ -215,7 +217,12 @@ def _localize(
     return True
 
 
-def _process(localizer: Localizer, reader: Reader, written: Written, choice: FrameChoice) -> None:
+def _layout(localizer: Localizer, writing: Writing) -> FrameLayout:
+    """Frames are resized where they are decoded; their images are needed only to draw on them or to refine masks."""
+    return FrameLayout(localizer.card.size, images=writing.annotate or localizer.segmenter is not None)
+
+
+def _process(localizer: Localizer, reader: VideoReader, written: Written, choice: FrameChoice) -> None:
     """Write the localisation table and the annotated video."""
     source = reader.source
     with ExitStack() as stack:

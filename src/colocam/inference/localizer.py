@@ -127,12 +127,13 @@ class Localizer:
                 ``start=60.0`` and ``end=90.0`` in seconds, ``frames=(100, 200)``; all frames by default.
         """
         from colocam.video.fence import open_video  # noqa: PLC0415 - frames in memory need no FFmpeg
+        from colocam.video.frame_ring import FrameLayout  # noqa: PLC0415
         from colocam.video.input import VideoInput  # noqa: PLC0415
 
-        choice = FrameChoice(**chosen)
+        choice, layout = FrameChoice(**chosen), FrameLayout(self.card.size, images=self.segmenter is not None)
         # The stream is closed before the reader, because its threads read from the reader.
         with (
-            open_video(VideoInput(str(video), format)) as reader,
+            open_video(VideoInput(str(video), format), layout=layout) as reader,
             closing(self.stream(reader.frames(choice), live=reader.source.live)) as stream,
         ):
             for _, found in stream:

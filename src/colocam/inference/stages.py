@@ -34,6 +34,7 @@ from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, colour_histogra
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import Float32Array, Float64Array, Levels, VideoFrame
 from colocam.utils.device import cores
+from colocam.video.resizing import resize_into
 
 PASS_BYTES = 2**27
 """Decoded frames of one pass in bytes at most: a pass over large frames has fewer rows."""
@@ -92,7 +93,7 @@ def read_passes(
     frames, index, images = iter(frames), 0, np.zeros((0, size, size, 3), np.uint8)
     with ThreadPoolExecutor(RESIZE_THREADS, "resize") as pool:
         for first in frames:
-            while index == 0 and rows > 1 and rows * first.image.nbytes > PASS_BYTES:
+            while index == 0 and rows > 1 and rows * first.image.nbytes > PASS_BYTES:  # whether they are kept or not
                 rows //= 2
             row = index % rows
             taken = [first, *islice(frames, min(batch or rows, rows - row) - 1)]
@@ -265,7 +266,10 @@ def softmax(logits: Float32Array) -> Float32Array:
 def _resize(pairs: list[tuple[VideoFrame, Levels]], *, histograms: bool) -> list[Histograms]:
     """Resize each frame into the image (S, S, 3) beside it; return the histograms (1, D), if asked."""
     for frame, image in pairs:
-        cv2.resize(frame.image, image.shape[1::-1], dst=image, interpolation=cv2.INTER_AREA)
+        if frame.resized is not None:
+            image[...] = frame.resized
+        else:
+            resize_into(frame.image, image)
     return [colour_histograms(image[None]) for _, image in pairs] if histograms else []
 
 

@@ -18,15 +18,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 
 from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.types import VideoFrame
 from colocam.utils.channel import Channel, Message
+from colocam.utils.device import cores
 from colocam.utils.shared_memory import map_file
 from colocam.video.decoding_limits import Limits, limit_memory
 from colocam.video.frame_choice import FrameChoice, T
-from colocam.video.frame_ring import FrameRing
+from colocam.video.frame_ring import FrameLayout, FrameRing
 from colocam.video.images import image_frames
 from colocam.video.input import UnreadableError, VideoInput
 from colocam.video.reader import VideoInfo, VideoReader, estimate_frames
@@ -48,7 +50,7 @@ def main(control: int, life: int, beat: int) -> None:
     channel = Channel.to_parent(control, life)
     with suppress(OSError):
         _be_modest()
-    sys.stderr = _Forwarded(channel)  # type: ignore[assignment]
+    sys.stderr = _Forwarded(channel)
     decoder = _Decoder(channel, np.frombuffer(map_file(beat), np.uint64))
     with suppress(_ParentGoneError, BrokenPipeError):
         while (message := channel.receive()) is not None:
@@ -71,7 +73,8 @@ class _Decoder:
         self.beat = beat
         self.ring: FrameRing | None = None
         self.slots: list[int] = []
-        self.filled: list[tuple[int, int, float, tuple[int, ...]]] = []
+        self.filled: list[tuple[int, int, float, tuple[int, ...]]] = []  # slot, index, pts, (height, width)
+        self.layout = FrameLayout()
         self.limits = Limits()
         self.works: dict[str, Callable[..., None]] = {
             "open": self.open,
@@ -112,6 +115,7 @@ class _Decoder:
         """Read a film."""
         source = VideoInput(address, format, must_be_stored)
         limit_memory(self.limits.bytes_for(threads=threads))
+        cv2.setNumThreads(threads or cores())
 
         def check(info: VideoInfo, frames: int) -> None:
             self.limits.check_frames(source.name, frames)
@@ -123,8 +127,9 @@ class _Decoder:
             self.channel.send(
                 {"do": "opened", "info": info, "start": reader.start, "total": reader.total, "pictures": pictures}
             )
-            chosen = self._await("frames")["choice"]
-            choice = FrameChoice(**{**chosen, "frames": tuple(chosen["frames"])})
+            asked = self._await("frames")
+            self.layout = FrameLayout(*asked["layout"])
+            choice = FrameChoice(**{**asked["choice"], "frames": tuple(asked["choice"]["frames"])})
             for frame in reader.frames(_Watched(choice, partial(self._watch, source.name))):  # type: ignore[arg-type]
                 self._put(frame)
             done = {"count": reader.count, "ended": reader.ended}
@@ -134,6 +139,7 @@ class _Decoder:
     def images(self, paths: list[str]) -> None:
         """Read image files, each of its own size."""
         limit_memory(self.limits.bytes_for(threads=1))
+        self.layout = FrameLayout()
         for frame in self._watch(paths[0], image_frames([Path(path) for path in paths])):
             self._put(frame)
         self._flush()
@@ -154,17 +160,19 @@ class _Decoder:
 
     def _put(self, frame: VideoFrame) -> None:
         """Copy a frame into a free slot, and tell the parent."""
-        if self.ring is None or frame.image.nbytes > self.ring.slot_bytes:
+        size = frame.image.shape[:2]
+        length = self.layout.length(*size)
+        if self.ring is None or length > self.ring.slot_bytes:
             self._flush()
-            self.channel.send({"do": "ring", "bytes": frame.image.nbytes})
+            self.channel.send({"do": "ring", "bytes": length})
             self._await("ring")
         while not self.slots:
             self._flush()
             self._listen()
         assert self.ring is not None
         slot = self.slots.pop()
-        self.ring.fill(slot, frame.image)
-        self.filled.append((slot, frame.index, frame.pts, frame.image.shape))
+        self.layout.write(frame.image, self.ring.memory(slot, length))
+        self.filled.append((slot, frame.index, frame.pts, size))
         if len(self.filled) >= FRAMES_TOGETHER:
             self._flush()
 
@@ -197,7 +205,7 @@ class _Decoder:
 class _Watched:
     """A choice of frames that sees every frame, also those that are not chosen."""
 
-    def __init__(self, choice: FrameChoice, watch: Callable[[Iterable[T]], Iterator[T]]) -> None:
+    def __init__(self, choice: FrameChoice, watch: Callable[..., Iterator[Any]]) -> None:
         self._choice, self._watch = choice, watch
 
     def __call__(self, frames: Iterable[T]) -> Iterator[T]:

@@ -19,7 +19,8 @@ from colocam.utils.device import cores
 from colocam.utils.progress import say
 from colocam.utils.shared_memory import map_file, memory_file
 from colocam.video.decoding_limits import Limits
-from colocam.video.frame_ring import FrameRing
+from colocam.video.frame_choice import FrameChoice
+from colocam.video.frame_ring import FrameLayout, FrameRing
 from colocam.video.input import UnreadableError
 
 MOST_FILMS = 500
@@ -40,6 +41,7 @@ class DecoderProcess:
         busy: whether it reads a film.
         count: frames of the film, when it is read.
         ended: whether the film was read to its end.
+        layout: what is asked for of each frame.
     """
 
     def __init__(self) -> None:
@@ -47,17 +49,24 @@ class DecoderProcess:
         self._process = ChildProcess("colocam.video.decoder_child", beat)
         self._beat = np.frombuffer(map_file(beat), np.uint64)
         self._ring: FrameRing | None = None
-        self._filled: deque[tuple[int, int, float, list[int]]] = deque()
+        self._filled: deque[tuple[int, int, float, tuple[int, int]]] = deque()
         self._films, self._started = 0, False
         self._name, self._limits = "", Limits()
         self.busy = False
         self.count, self.ended = 0, False
+        self.layout = FrameLayout()
 
     def begin(self, name: str, limits: Limits, **asked: Any) -> None:  # noqa: ANN401 - fields of a message
         """Ask for a film, whose name is for errors."""
         self.busy, self._name, self._limits = True, name, limits
+        self.layout = FrameLayout()
         self._films += 1
         self.send({**asked, "limits": asdict(limits)})
+
+    def begin_frames(self, choice: FrameChoice, layout: FrameLayout) -> None:
+        """Ask for the frames of a film that is open."""
+        self.layout = layout
+        self.send({"do": "frames", "choice": asdict(choice), "layout": layout})
 
     def send(self, message: Message, *files: int) -> None:
         """Send a message about the film."""
@@ -98,8 +107,9 @@ class DecoderProcess:
                 return None
             self._filled.extend(message["frames"])
         assert self._ring is not None
-        slot, index, pts, shape = self._filled.popleft()
-        return VideoFrame(index, pts, self._ring.take(slot, tuple(shape)))
+        slot, index, pts, (height, width) = self._filled.popleft()
+        memory = self._ring.take(slot, self.layout.length(height, width))
+        return self.layout.read(memory, index, pts, (height, width))
 
     def close(self) -> None:
         """Give up the film, if it is being read; end the process if it does not stop soon."""

@@ -7,35 +7,43 @@ decoder. Cameras, pipes and network streams are read in this process: they are n
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Self
 
 from colocam.types import Image, VideoFrame
 from colocam.video.decoder_process import borrowed_decoder
 from colocam.video.decoding_limits import Limits
 from colocam.video.description import MOST_FRAMES, SourceVideo, describe
 from colocam.video.frame_choice import ALL, FrameChoice
+from colocam.video.frame_ring import FrameLayout
 from colocam.video.input import UnreadableError, VideoInput
-from colocam.video.reader import VideoInfo, VideoReader, expected_frames
+from colocam.video.reader import VideoInfo, VideoReader
 
-LIMITS = Limits()
+IMAGES, LIMITS = FrameLayout(), Limits()
 
 
-class FencedReader:
-    """:class:`VideoReader` for a stored video, in a decoder process; a context manager.
+class FencedReader(VideoReader):
+    """A :class:`VideoReader` of a stored video, in a decoder process.
 
-    Attributes: see :class:`VideoReader`; ``count`` and ``ended`` are known when all frames were read.
+    Args:
+        source: a file or a folder of images.
+        threads: decoder threads, 0 for one per core.
+        layout: what to give of each frame; by default its image.
+        limits: what decoding may cost.
     """
 
-    def __init__(self, source: Path | VideoInput, *, threads: int = 0, limits: Limits = LIMITS) -> None:
-        self.source = source if isinstance(source, VideoInput) else VideoInput(str(source))
-        self.threads = threads
+    def __init__(
+        self,
+        source: Path | VideoInput,
+        *,
+        threads: int = 0,
+        layout: FrameLayout = IMAGES,
+        limits: Limits = LIMITS,
+    ) -> None:
+        super().__init__(source, threads=threads)
+        self.layout = layout
         self.limits = limits
-        self.count = 0
-        self.ended = False
 
     def __enter__(self) -> Self:
         one = self.source
@@ -53,30 +61,20 @@ class FencedReader:
 
     def frames(self, choice: FrameChoice = ALL) -> Iterator[VideoFrame]:
         """Yield the chosen frames in order of presentation; to be called once."""
-        self._decoder.send({"do": "frames", "choice": asdict(choice)})
+        self._decoder.begin_frames(choice, self.layout)
         while (frame := self._decoder.next_frame()) is not None:
             self.count = frame.index + 1
             yield frame
         self.count, self.ended = self._decoder.count, self._decoder.ended
 
-    def estimate(self, choice: FrameChoice = ALL) -> int:
-        """Estimate from the header how many frames :meth:`frames` will yield; 0 for unknown."""
-        return expected_frames(self.info, self.total, choice)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
-
-
-Reader: TypeAlias = FencedReader | VideoReader
-
-
-def open_video(source: Path | VideoInput, *, threads: int = 0, limits: Limits = LIMITS) -> Reader:
-    """A reader that suits the source: with a fence if it is stored, in this process if not."""
+def open_video(
+    source: Path | VideoInput, *, threads: int = 0, layout: FrameLayout = IMAGES, limits: Limits = LIMITS
+) -> VideoReader:
+    """A reader that suits the source: with a fence if it is stored; if not, in this process and without a layout."""
     source = source if isinstance(source, VideoInput) else VideoInput(str(source))
     if source.is_stored or source.must_be_stored:
-        return FencedReader(source, threads=threads, limits=limits)
+        return FencedReader(source, threads=threads, layout=layout, limits=limits)
     return VideoReader(source, threads=threads)
 
 

@@ -3,16 +3,22 @@
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from math import prod
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from colocam.types import Image
+from colocam.types import Image, VideoFrame
 from colocam.utils.shared_memory import map_file, memory_file
+from colocam.video.resizing import resize_into
+
+Bytes = npt.NDArray[np.uint8]
+"""(N,) memory."""
 
 RING_BYTES = 2**26
 """Bytes of all slots; one slot may be larger."""
 MOST_SLOTS = 64
+BLACK = np.uint8(0)
 KEPT = 0.25
 """Share of the slots that is never lent, so that the decoder always has some to fill."""
 
@@ -41,9 +47,12 @@ class FrameRing:
         """Shared memory for slots of a length, to be opened on both sides; the caller closes it."""
         return memory_file(slot_bytes * max(1, min(MOST_SLOTS, RING_BYTES // slot_bytes)))
 
-    def fill(self, slot: int, image: Image) -> None:
-        """Copy an image into a slot."""
-        self._view(slot, image.shape)[...] = image
+    def memory(self, slot: int, length: int) -> Bytes:
+        """The first ``length`` bytes of a slot, to be filled."""
+        if not (0 <= slot < self.slots and 0 < length <= self.slot_bytes):
+            raise ValueError(f"slot {slot} of {self.slots} cannot hold {length} bytes")
+        begin = slot * self.slot_bytes
+        return self._bytes[begin : begin + length]
 
     def give(self) -> list[int]:
         """All free slots, for the decoder to fill."""
@@ -51,34 +60,64 @@ class FrameRing:
         self._given.update(slots)
         return slots
 
-    def take(self, slot: int, shape: tuple[int, ...]) -> Image:
-        """The image of a shape in a slot that the decoder filled."""
-        view = self._view(slot, shape)
+    def take(self, slot: int, length: int) -> Bytes:
+        """The first ``length`` bytes of a slot that the decoder filled."""
+        memory = self.memory(slot, length)
         self._given.remove(slot)
         if len(self._free) + len(self._given) < max(1, KEPT * self.slots):
-            image = view.copy()
+            copied = memory.copy()
             self._free.append(slot)
-            return image
-        return np.asarray(_Lent(view, partial(self._free.append, slot)))
+            return copied
+        return np.asarray(_Lent(memory, partial(self._free.append, slot)))
 
     def take_back(self) -> None:
         """Take back the slots that the decoder has, when it no longer fills them."""
         self._free.extend(self._given)
         self._given.clear()
 
-    def _view(self, slot: int, shape: tuple[int, ...]) -> Image:
-        begin, length = slot * self.slot_bytes, prod(shape)
-        if not (0 <= slot < self.slots and 0 < length <= self.slot_bytes):
-            raise ValueError(f"slot {slot} of {self.slots} cannot hold an image of {shape}")
-        return self._bytes[begin : begin + length].reshape(shape)
+
+class FrameLayout(NamedTuple):
+    """What a slot holds of a frame: its resized copy, its image, or one after the other.
+
+    Attributes:
+        size: S of the resized copy (S, S, 3); 0 for none.
+        images: whether the image (H, W, 3) is there.
+    """
+
+    size: int = 0
+    images: bool = True
+
+    def length(self, height: int, width: int) -> int:
+        """Bytes of a frame."""
+        return self.size**2 * 3 + (height * width * 3 if self.images else 0)
+
+    def write(self, image: Image, memory: Bytes) -> None:
+        """Write a frame (H, W, 3) into its memory."""
+        resized, whole = self._parts(memory, *image.shape[:2])
+        if resized is not None:
+            resize_into(image, resized)
+        if self.images:
+            whole[...] = image
+
+    def read(self, memory: Bytes, index: int, pts: float, size: tuple[int, int]) -> VideoFrame:
+        """The frame in its memory; ``size`` is (height, width)."""
+        resized, image = self._parts(memory, *size)
+        return VideoFrame(index, pts, image, resized)
+
+    def _parts(self, memory: Bytes, height: int, width: int) -> tuple[Image | None, Image]:
+        first = self.size**2 * 3
+        resized = memory[:first].reshape(self.size, self.size, 3) if self.size else None
+        if not self.images:
+            return resized, np.broadcast_to(BLACK, (height, width, 3))
+        return resized, memory[first:].reshape(height, width, 3)
 
 
 class _Lent:
     """Memory of an array, as NumPy reads it (``__array_interface__``); says when no array uses it any more."""
 
-    def __init__(self, view: Image, free: Callable[[], None]) -> None:
-        self._view, self._free = view, free
-        self.__array_interface__ = view.__array_interface__
+    def __init__(self, memory: Bytes, free: Callable[[], None]) -> None:
+        self._memory, self._free = memory, free
+        self.__array_interface__ = memory.__array_interface__
 
     def __del__(self) -> None:
         self._free()

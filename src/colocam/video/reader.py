@@ -126,7 +126,8 @@ class VideoReader:
 
     def estimate(self, choice: FrameChoice = ALL) -> int:
         """Estimate from the header how many frames :meth:`frames` will yield; 0 for unknown."""
-        return expected_frames(self.info, self.total, choice)
+        seconds, rate = self.info.duration or 0.0, self.info.fps or DEFAULT_FPS
+        return choice.estimate(self.total or ceil(seconds * rate), float(rate))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -177,12 +178,6 @@ class _Opened:
     total: int
     frames: Iterator[_Decoded]
     pictures: tuple[Path, ...] = ()
-
-
-def expected_frames(info: VideoInfo, total: int, choice: FrameChoice = ALL) -> int:
-    """Estimate how many frames of a video are chosen, 0 for unknown; its header states ``total`` frames, 0 for none."""
-    seconds, rate = info.duration or 0.0, info.fps or DEFAULT_FPS
-    return choice.estimate(total or ceil(seconds * rate), float(rate))
 
 
 def probe(path: Path) -> VideoInfo:
