@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +87,22 @@ def fingerprint(run: Path, source: VideoInput, settings: dict[str, Any], segment
         return None
     model = sorted(run.glob("model.*")) if run.is_dir() else [run]
     video = images_of(source.path) if source.path.is_dir() else [source.path]
-    contents = [[_digest(path, whole=True) for path in model], [_digest(path, whole=False) for path in video]]
+    contents = [[_whole_digest(path) for path in model], [_digest(path, whole=False) for path in video]]
     if segmenter:
-        contents.append([_digest(path, whole=True) for path in segmenter])
+        contents.append([_whole_digest(path) for path in segmenter])
     text = json.dumps([contents, settings], sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _whole_digest(path: Path) -> str:
+    """:func:`_digest` of a whole file, which is read again only if it changed: models are the same for many videos."""
+    state = path.stat()
+    return _digest_of_state(path, state.st_size, state.st_mtime_ns, state.st_ino)
+
+
+@lru_cache(maxsize=64)
+def _digest_of_state(path: Path, *_state: int) -> str:
+    return _digest(path, whole=True)
 
 
 def _digest(path: Path, *, whole: bool) -> str:

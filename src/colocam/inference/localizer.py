@@ -80,8 +80,8 @@ class Localizer:
         self.shape = OutputShape(len(card.tags), card.size, card.map_size or card.size)
         self.color_mean = asked.color_mean or card.color_mean
         self.focus = card.focus if asked.focus is None else asked.focus
-        chooser = find_chooser(asked.chooser or card.chooser)
-        self._boxes_of = instance_boxes if asked.instances else chooser.candidates
+        self.chooser = find_chooser(asked.chooser or card.chooser)
+        self._boxes_of = instance_boxes if asked.instances else self.chooser.candidates
         self.threshold = card.threshold if asked.threshold is None else asked.threshold
         self._tag = None if asked.tag is None else card.tags.index(asked.tag)
 
@@ -154,7 +154,7 @@ class Localizer:
         smooth, look_ahead = self.options.smooth, LOOK_AHEAD[self.options.smooth]
         rows = 1 if live else min(self.network.rows, ROWS_ONLINE) if smooth == "online" else self.network.rows
         read = read_passes(frames, self.card.size, rows, self.options.batch, histograms=look_ahead is not None)
-        submitted = submit_passes(ahead(read, 1, "resize"), self.network)
+        submitted = submit_passes(ahead(read, 1, "resize"), self.network, windows=smooth == "offline")
         postprocess = postprocess_windows if smooth == "offline" else postprocess_frames
         mapped = postprocess(
             ahead(submitted, max(1, WINDOW // rows), "network"),

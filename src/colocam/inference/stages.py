@@ -3,12 +3,12 @@
 Each stage is a generator. It closes the stage before it when it ends.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import cv2
 import numpy as np
@@ -28,6 +28,8 @@ from colocam.inference.network import (
     postprocess_arrays,
     require_numbers,
 )
+from colocam.inference.pass_filler import rows_of
+from colocam.inference.remote_network import RemoteNetwork, RemoteRows
 from colocam.segment.refine import refine
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, colour_histograms, window_starts
@@ -46,6 +48,8 @@ HEAT: Float32Array = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float
 
 S = TypeVar("S")
 T = TypeVar("T")
+Output: TypeAlias = NetworkOutput | RemoteRows
+"""Of a network in this process, or in another."""
 
 
 class Pass(NamedTuple):
@@ -64,7 +68,7 @@ class Pass(NamedTuple):
     histograms: Histograms | None
 
 
-SubmittedPasses = Generator[tuple[Pass, "Future[NetworkOutput]"], None, None]
+SubmittedPasses = Generator[tuple[Pass, "Future[Output]"], None, None]
 
 
 class MappedFrames(NamedTuple):
@@ -111,12 +115,15 @@ def read_passes(
 
 
 def submit_passes(
-    passes: Generator[Pass, None, None], network: Network
-) -> Iterator[tuple[Pass, "Future[NetworkOutput]"]]:
-    """Stage 2: start the network on each pass."""
+    passes: Generator[Pass, None, None], network: Network, *, windows: bool
+) -> Iterator[tuple[Pass, "Future[Output]"]]:
+    """Stage 2: start the network on each pass; with ``windows`` only the outputs of new rows are used."""
     with closing(passes):
         for one in passes:
-            yield one, network.submit(one.images)
+            if isinstance(network, RemoteNetwork) and windows:
+                yield one, network.submit(one.images, one.new)
+            else:
+                yield one, network.submit(one.images)
 
 
 class MapSettings(NamedTuple):
@@ -134,7 +141,7 @@ class MapSettings(NamedTuple):
     tag: int | None
     shape: OutputShape
 
-    def start(self, parts: list[NetworkOutput], windows: npt.NDArray[np.int64]) -> Callable[[], HostOutput]:
+    def start(self, parts: list[Output], windows: npt.NDArray[np.int64]) -> Callable[[], HostOutput]:
         """Start to post-process B frames, of which ``windows`` (B,) are the window ids."""
         colors = {"off": None, "frame": np.arange(len(windows)), "clip": windows}[self.color_mean]
         return postprocess(parts, PostProcessing(colors, windows if self.focus else None, self.tag))
@@ -147,7 +154,7 @@ def postprocess_frames(passes: SubmittedPasses, cuts: CutFinder, settings: MapSe
     """
     with closing(passes):
         for one, future in passes:
-            output = checked(future.result(), len(one.images), settings.shape)
+            output = _checked(future.result(), len(one.images), settings.shape)
             wait = settings.start([output], np.arange(len(one.images)))
             found = np.zeros(len(one.frames), bool) if one.histograms is None else cuts.push(one.histograms)
             yield MappedFrames(one.frames, found, partial(_new_rows, wait, one.new))
@@ -159,7 +166,7 @@ def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapS
     Outputs stay where the network left them until their window is complete.
     """
     frames: list[VideoFrame] = []  # those whose window is not complete, and their outputs
-    outputs: list[NetworkOutput] = []
+    outputs: list[Output] = []
     decided, starts, position = np.zeros(0, bool), np.zeros(0, bool), 0
 
     def complete(found: npt.NDArray[np.bool_], *, last: bool = False) -> Iterator[MappedFrames]:
@@ -177,19 +184,21 @@ def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapS
 
     with closing(passes):
         for one, future in passes:
-            outputs.append(_rows(checked(future.result(), len(one.images), settings.shape), one.new))
+            outputs.append(_rows(_checked(future.result(), len(one.images), settings.shape), one.new))
             frames += one.frames
             assert one.histograms is not None
             yield from complete(cuts.push(one.histograms))
         yield from complete(cuts.finish(), last=True)
 
 
-def postprocess(parts: list[NetworkOutput], how: PostProcessing) -> Callable[[], HostOutput]:
+def postprocess(parts: Sequence[Output], how: PostProcessing) -> Callable[[], HostOutput]:
     """Start to post-process the maps of B frames whose outputs come in ``parts``, on the device where they are.
 
     Returns:
         A function that waits for the result.
     """
+    if isinstance(parts[0], RemoteRows):
+        return parts[0].network.postprocess(cast("list[RemoteRows]", parts), how)
     if isinstance(parts[0].maps, np.ndarray):
         result = postprocess_arrays(parts, how)
         return lambda: result
@@ -273,8 +282,13 @@ def _resize(pairs: list[tuple[VideoFrame, Levels]], *, histograms: bool) -> list
     return [colour_histograms(image[None]) for _, image in pairs] if histograms else []
 
 
-def _rows(output: NetworkOutput, rows: slice) -> NetworkOutput:
-    return NetworkOutput(*(part[rows] for part in output))
+def _rows(output: Output, rows: slice) -> Output:
+    return output[rows] if isinstance(output, RemoteRows) else rows_of(output, rows)
+
+
+def _checked(output: Output, rows: int, shape: OutputShape) -> Output:
+    """An output in another process is checked there."""
+    return output if isinstance(output, RemoteRows) else checked(output, rows, shape)
 
 
 def _new_rows(wait: Callable[[], HostOutput], new: slice) -> HostOutput:
@@ -282,11 +296,11 @@ def _new_rows(wait: Callable[[], HostOutput], new: slice) -> HostOutput:
     return HostOutput(logits[new], maps[new], peaks[new])
 
 
-def _split(outputs: list[NetworkOutput], count: int) -> tuple[list[NetworkOutput], list[NetworkOutput]]:
+def _split(outputs: list[Output], count: int) -> tuple[list[Output], list[Output]]:
     """The outputs of the first ``count`` frames, and the others."""
-    first: list[NetworkOutput] = []
+    first: list[Output] = []
     for place, output in enumerate(outputs):
-        length = len(output.logits)
+        length = len(output if isinstance(output, RemoteRows) else output.logits)
         if length >= count:
             rest = [_rows(output, slice(count, None))] if length > count else []
             return [*first, _rows(output, slice(count))], [*rest, *outputs[place + 1 :]]

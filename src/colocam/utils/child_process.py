@@ -65,6 +65,10 @@ class ChildProcess:
             return "no more answers"
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
+    def signal_end(self) -> None:
+        """Tell the kernel to end the process; the channel stays open for a thread that reads from it."""
+        self._process.kill()
+
     def kill(self) -> None:
         """End the process at once, if it has not ended."""
         if self.channel.closed:
