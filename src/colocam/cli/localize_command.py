@@ -90,7 +90,9 @@ def localize(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(help="Processes that read films and write results; default: one per core. Results do not change."),
+        typer.Option(
+            help="Processes that read films and write results; results do not depend on it. Default: as suits the films."
+        ),
     ] = None,
     device: Device = None,
 ) -> None:

@@ -12,7 +12,6 @@ from colocam.errors import ArgumentError
 from colocam.inference.jobs import Job, fingerprint
 from colocam.inference.localizer import Localizer
 from colocam.inference.result_files import publish_results, refuse_foreign
-from colocam.inference.sinks import AnnotatedVideo
 from colocam.inference.table import LocalizationTable
 from colocam.segment.open_segmenter import segmenter_files
 from colocam.types import VideoFrame
@@ -176,7 +175,11 @@ def _process(localizer: Localizer, reader: VideoReader, written: Written, choice
         listed = stack.enter_context(
             LocalizationTable(written.table, _columns(localizer), picture_names(reader.pictures))
         )
-        drawn = None if written.video is None else stack.enter_context(AnnotatedVideo(written.video, reader.info))
+        drawn = None
+        if written.video is not None:
+            from colocam.inference.sinks import AnnotatedVideo  # noqa: PLC0415 - a table alone needs no matplotlib
+
+            drawn = stack.enter_context(AnnotatedVideo(written.video, reader.info))
         title = f"localizing {source.path.name if source.path else source.name}"
         advance = stack.enter_context(show(title, reader.estimate(choice), unit="frames"))
         stack.enter_context(nullcontext() if source.is_stored else graceful_stop())

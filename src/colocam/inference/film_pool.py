@@ -3,7 +3,7 @@
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, replace
 from queue import Queue
 
@@ -12,6 +12,7 @@ from colocam.inference.film import Command
 from colocam.inference.jobs import Job
 from colocam.inference.localizer import Localizer
 from colocam.inference.network_server import NetworkServer, ServedWorker
+from colocam.inference.remote_network import RemoteNetwork
 from colocam.inference.result_files import ForeignFileError
 from colocam.utils.channel import Message
 from colocam.utils.child_process import ChildProcess
@@ -20,6 +21,8 @@ from colocam.utils.progress import progress, say
 from colocam.utils.temporary import clear_dead
 from colocam.video.input import UnreadableError, VideoError
 
+SECONDS_TO_END = 10.0
+"""For a worker to remove its temporary files."""
 TRIES = 2
 """A film whose worker dies, e.g. for want of memory, is tried again."""
 
@@ -27,9 +30,23 @@ Outcome = bool | VideoError | ForeignFileError
 """Of a film: whether results were written, or why it was left out."""
 
 
+def start_workers(count: int) -> list[ChildProcess]:
+    """Start film workers, which takes some seconds, while other work goes on."""
+    return [_start_worker(_share(count)) for _ in range(count)]
+
+
+def _start_worker(share: int) -> ChildProcess:
+    return ChildProcess("colocam.inference.film_worker", arguments=[share])
+
+
+def _share(workers: int) -> int:
+    """Cores of one worker."""
+    return max(1, cores() // workers)
+
+
 def localize_films(
-    localizer: Localizer, jobs: Sequence[Job], command: Command, workers: int, prepare: str = ""
-) -> Iterator[tuple[Job, Outcome]]:
+    localizer: Localizer, jobs: Sequence[Job], command: Command, workers: Sequence[ChildProcess], prepare: str = ""
+) -> Generator[tuple[Job, Outcome], None, None]:
     """Localise in films with several workers; yields what came of each, in the order in which they are done.
 
     Results are the same to the last byte, whatever the number of workers: a film's passes have the same rows as in one
@@ -39,7 +56,7 @@ def localize_films(
         localizer: model and options; its network runs in this process.
         jobs: the films, all of them stored.
         command: what to do with each.
-        workers: processes.
+        workers: from :func:`start_workers`; they are ended here.
         prepare: ``module:function`` that each worker calls first, e.g. to load extensions.
 
     Raises:
@@ -47,11 +64,11 @@ def localize_films(
     """
     waiting = deque((job, 1) for job in jobs)
     news: Queue[tuple[Job | None, object]] = Queue()
+    assert not isinstance(localizer.network, RemoteNetwork)
     server = NetworkServer(localizer.network, localizer.shape)
-    share = max(1, cores() // workers)
-    setup = _setup(localizer, replace(command, threads=share), share, prepare)
+    setup = _setup(localizer, replace(command, threads=_share(len(workers))), prepare)
     stopping = threading.Event()
-    drivers = [_Driver(server, setup, waiting, news, stopping) for _ in range(workers)]
+    drivers = [_Driver(server, setup, waiting, news, stopping, worker) for worker in workers]
     try:
         with progress(f"localizing in {len(jobs)} videos", 0, unit="frames") as advance:
             done = 0
@@ -68,13 +85,15 @@ def localize_films(
     finally:
         stopping.set()
         for driver in drivers:
+            driver.stop()
+        for driver in drivers:
             driver.end()
         server.close()
         for folder in {job.target.parent for job in jobs}:
             clear_dead(folder)  # what a worker that was ended left
 
 
-def _setup(localizer: Localizer, command: Command, share: int, prepare: str) -> Message:
+def _setup(localizer: Localizer, command: Command, prepare: str) -> Message:
     asked = {
         "run": str(command.run),
         "recompute": command.recompute,
@@ -83,7 +102,6 @@ def _setup(localizer: Localizer, command: Command, share: int, prepare: str) -> 
         "threads": command.threads,
     }
     return {
-        "cores": share,
         "prepare": prepare,
         "rows": localizer.network.rows,
         "shape": localizer.shape,
@@ -104,19 +122,24 @@ class _Driver:
         waiting: "deque[tuple[Job, int]]",
         news: "Queue[tuple[Job | None, object]]",
         stopping: threading.Event,
+        process: ChildProcess,
     ) -> None:
         self._server, self._setup, self._waiting, self._news, self._stopping = server, setup, waiting, news, stopping
-        self._worker: _Worker | None = None
+        self._worker: _Worker | None = _Worker(server, setup, process)
         self._thread = threading.Thread(target=self._work, name="film worker", daemon=True)
         self._thread.start()
 
-    def end(self) -> None:
-        """End the worker, whatever it does."""
+    def stop(self) -> None:
+        """Ask the worker to clear up and end."""
         if self._worker is not None:
-            self._worker.end()
-        self._thread.join()
+            self._worker.process.terminate()
+
+    def end(self) -> None:
+        """Wait for the worker, or end it if it does not end soon."""
+        self._thread.join(SECONDS_TO_END)
         if self._worker is not None:
             self._worker.close()
+        self._thread.join()
 
     def _work(self) -> None:
         try:
@@ -126,7 +149,7 @@ class _Driver:
                 except IndexError:
                     return
                 if self._worker is None:
-                    self._worker = _Worker(self._server, self._setup)
+                    self._worker = _Worker(self._server, self._setup, _start_worker(self._setup["command"]["threads"]))
                 if self._stopping.is_set():  # looked at after the worker can be seen, and ended, from outside
                     return
                 outcome = self._film(self._worker, job)
@@ -172,27 +195,23 @@ class _Driver:
 class _Worker:
     """A worker process, and what this process holds for it."""
 
-    def __init__(self, server: NetworkServer, setup: Message) -> None:
+    def __init__(self, server: NetworkServer, setup: Message, process: ChildProcess) -> None:
         self._lock = threading.Lock()
+        self.process = process
         self.passes = ServedWorker(server, self.send)
-        try:
-            self.process = ChildProcess("colocam.inference.film_worker", self.passes.file)
-        finally:
-            os.close(self.passes.file)
-        self.send(setup)
+        self.send(setup, self.passes.take_file())
 
-    def send(self, message: Message) -> bool:
-        """Send a message; False if the worker is gone."""
+    def send(self, message: Message, *files: int) -> bool:
+        """Send a message, and files, which are closed here; False if the worker is gone."""
         try:
             with self._lock:
-                self.process.channel.send(message)
+                self.process.channel.send(message, *files)
         except OSError:
             return False
+        finally:
+            for file in files:
+                os.close(file)
         return True
-
-    def end(self) -> None:
-        """End the process; who waits for its messages is told."""
-        self.process.signal_end()
 
     def close(self) -> str:
         """End the process and forget it; how it ended."""

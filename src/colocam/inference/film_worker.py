@@ -4,6 +4,7 @@ It imports neither torch nor a model; the network runs in the parent process (:m
 """
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -62,29 +63,33 @@ class _Said:
         return False
 
 
-def main(control: int, life: int, memory: int) -> None:
-    """Do film after film until the parent ends."""
+def main(control: int, life: int, share: int) -> None:
+    """Do film after film until the parent ends; ``share`` is the number of cores for this worker."""
     channel = Channel.to_parent(control, life)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that temporary files and locks are removed
     line, films = Line(channel), SimpleQueue[Message]()
-    setup = channel.receive()
-    if setup is None:
-        return
-    sys.stderr = _Said(line)
-    limit_cores(setup["cores"])  # before what divides work by their number is imported
-    cv2.setNumThreads(setup["cores"])
-    if setup["prepare"]:
-        module, _, function = setup["prepare"].partition(":")
-        getattr(import_module(module), function)()
+    limit_cores(share)  # before what divides work by their number is imported
+    cv2.setNumThreads(share)
+    # What takes seconds to import is imported while the parent loads the model.
     from colocam.config.card import Card  # noqa: PLC0415
     from colocam.inference.film import Command, Writing  # noqa: PLC0415
     from colocam.inference.localizer import Localizer  # noqa: PLC0415
     from colocam.inference.network import OutputShape  # noqa: PLC0415
     from colocam.inference.pass_memory import PassMemory, PassSizes  # noqa: PLC0415
     from colocam.inference.remote_network import RemoteNetwork  # noqa: PLC0415
+    from colocam.video.decoder_process import start_decoder  # noqa: PLC0415
     from colocam.video.frame_choice import FrameChoice  # noqa: PLC0415
 
+    start_decoder()
+    setup = channel.receive()
+    if setup is None:
+        return
+    sys.stderr = _Said(line)
+    if setup["prepare"]:
+        module, _, function = setup["prepare"].partition(":")
+        getattr(import_module(module), function)()
     sizes = PassSizes(setup["rows"], OutputShape(*setup["shape"]))
-    network = RemoteNetwork(line.send, PassMemory(memory, sizes), setup["rows"])
+    network = RemoteNetwork(line.send, PassMemory(channel.take_file(), sizes), setup["rows"])
 
     def listen() -> None:
         while (message := channel.receive()) is not None:

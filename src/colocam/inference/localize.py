@@ -1,20 +1,25 @@
 """From videos to annotated videos and localisation tables."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 from colocam.errors import ColocamError
 from colocam.inference.film import Command, Writing, Written, endings, localize_film, result_files
+from colocam.inference.film_pool import Outcome, localize_films, start_workers
 from colocam.inference.jobs import Job, find_jobs, refuse_overwriting
 from colocam.inference.localizer import Localizer
 from colocam.inference.result_files import ForeignFileError
+from colocam.utils.child_process import ChildProcess
 from colocam.utils.device import cores
 from colocam.utils.progress import say
 from colocam.video.decoder_process import start_decoder
 from colocam.video.frame_choice import ALL, FrameChoice
 from colocam.video.input import UnreadableError, VideoError
+
+FILMS_OF_A_WORKER, BYTES_OF_A_WORKER = 4, 2**22
+"""Least number or size of films for which another process, which takes about two seconds to start, is worth it."""
 
 __all__ = ["Writing", "Written", "localize_file", "localize_videos"]
 
@@ -96,7 +101,8 @@ def localize_videos(
         format: FFmpeg's name of the input format.
         device: ``cpu`` or ``cuda``.
         refine: a promptable segmenter.
-        workers: processes that read films and write results; None: one per core. 1: all in this process.
+        workers: processes that read films and write results; 1: all in this process; None: one per core, but no more
+            than the films keep busy for longer than a process takes to start.
         prepare: ``module:function`` that each worker calls first, e.g. to register a chooser.
         options: fields of :class:`colocam.inference.options.Options`.
 
@@ -104,42 +110,52 @@ def localize_videos(
         ColocamError: at the end, if a video was skipped.
     """
     writing, run, out = writing or Writing(), Path(run), Path(out)
-    start_decoder()  # while the model is loaded
-    localizer = Localizer.load(run, device, refine=refine, **options)
     jobs = find_jobs(videos, out, format=format)
     refuse_overwriting(jobs, *endings(writing))
     command = Command(run, writing, recompute=overwrite, overwrite=overwrite, device=device, refine=refine)
-    workers = min(cores() if workers is None else workers, len(jobs))
-    if workers > 1 and _can_be_divided(localizer, jobs, prepare):
-        from colocam.inference.film_pool import localize_films  # noqa: PLC0415 - one film needs no pool
+    workers = min(_suitable_workers(jobs) if workers is None else workers, len(jobs))
+    with ExitStack() as stack:
+        # Processes start while the model is loaded.
+        started: list[ChildProcess] = []
+        if workers > 1 and refine is None and all(job.source.is_stored for job in jobs):
+            started = start_workers(workers)
+            for worker in started:
+                stack.callback(worker.kill)
+        else:
+            start_decoder()
+        localizer = Localizer.load(run, device, refine=refine, **options)
+        outcomes: Generator[tuple[Job, Outcome], None, None]
+        if started and (prepare or localizer.chooser.candidates.__module__.startswith("colocam.")):
+            outcomes = localize_films(localizer, jobs, command, started, prepare)
+        else:  # also where workers would not know a chooser that this process registered
+            outcomes = ((job, _outcome(localizer, job, command)) for job in jobs)
+        yield from _report(stack.enter_context(closing(outcomes)), len(jobs), writing)
 
-        outcomes = localize_films(localizer, jobs, command, workers, prepare)
-    else:
-        outcomes = ((job, _outcome(localizer, job, command)) for job in jobs)
+
+def _report(outcomes: Iterable[tuple[Job, Outcome]], count: int, writing: Writing) -> Iterator[Written]:
+    """The files of each film that was done; warn of those that were left out."""
     skipped: list[ColocamError] = []
-    with closing(outcomes):
-        for job, outcome in outcomes:
-            if isinstance(outcome, ColocamError):
-                if len(jobs) == 1:
-                    raise outcome
-                say(f"warning: {outcome}")
-                skipped.append(outcome)
-            elif outcome:
-                yield result_files(job, writing)
+    for job, outcome in outcomes:
+        if isinstance(outcome, ColocamError):
+            if count == 1:
+                raise outcome
+            say(f"warning: {outcome}")
+            skipped.append(outcome)
+        elif outcome:
+            yield result_files(job, writing)
     if skipped:
         what = "cannot be read" if all(isinstance(one, UnreadableError) for one in skipped) else "were left out"
-        raise ColocamError(f"{len(skipped)} of {len(jobs)} videos {what}, see the warnings; the others are done")
+        raise ColocamError(f"{len(skipped)} of {count} videos {what}, see the warnings; the others are done")
 
 
-def _outcome(localizer: Localizer, job: Job, command: Command) -> bool | VideoError | ForeignFileError:
+def _suitable_workers(jobs: Sequence[Job]) -> int:
+    sizes = [job.source.path.stat().st_size for job in jobs if job.source.path is not None and job.source.is_stored]
+    return max(1, min(cores(), max(len(jobs) // FILMS_OF_A_WORKER, sum(sizes) // BYTES_OF_A_WORKER)))
+
+
+def _outcome(localizer: Localizer, job: Job, command: Command) -> Outcome:
     """Whether results were written, or why the film is left out."""
     try:
         return localize_film(localizer, job, command)
     except (VideoError, ForeignFileError) as error:
         return error
-
-
-def _can_be_divided(localizer: Localizer, jobs: Sequence[Job], prepare: str) -> bool:
-    """Whether workers can do the films: all are stored, no segmenter is needed, and workers know the chooser."""
-    own = localizer.chooser.candidates.__module__.startswith("colocam.") or bool(prepare)
-    return own and localizer.segmenter is None and all(job.source.is_stored for job in jobs)

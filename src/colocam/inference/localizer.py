@@ -16,6 +16,7 @@ from colocam.config.card import Card
 from colocam.errors import ArgumentError, suggest
 from colocam.inference.network import Network, OutputShape
 from colocam.inference.options import LOOK_AHEAD, make_options
+from colocam.inference.remote_network import RemoteNetwork
 from colocam.inference.runtimes import open_network
 from colocam.inference.stages import (
     MapSettings,
@@ -59,7 +60,7 @@ class Localizer:
 
     def __init__(
         self,
-        network: Network,
+        network: Network | RemoteNetwork,
         card: Card,
         *,
         segmenter: Segmenter | None = None,

@@ -45,18 +45,19 @@ class ServedWorker:
     Args:
         server: the network.
         send: sends a message to the worker; may be called in any thread.
-
-    Attributes:
-        file: open file of the shared memory, for the worker; the caller closes it.
     """
 
-    def __init__(self, server: NetworkServer, send: Callable[[Message], None]) -> None:
+    def __init__(self, server: NetworkServer, send: Callable[[Message], object]) -> None:
         self._server, self._send = server, send
         sizes = PassSizes(server.network.rows, server.shape)
-        self.file = sizes.file()
-        self._memory = PassMemory(os.dup(self.file), sizes)
+        self._file = sizes.file()
+        self._memory = PassMemory(os.dup(self._file), sizes)
         self._passes: dict[int, tuple[int, Groups]] = {}
         self._outputs = ThreadPoolExecutor(1, "outputs")
+
+    def take_file(self) -> int:
+        """The open file of the shared memory, once; for the worker, and to be closed then."""
+        return self._file
 
     def receive(self, message: Message) -> None:
         """Deal with a message of the worker's network."""

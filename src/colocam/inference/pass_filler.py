@@ -3,6 +3,7 @@
 import threading
 from collections import deque
 from concurrent.futures import Future
+from typing import Any, cast
 
 import numpy as np
 
@@ -70,7 +71,8 @@ class PassFiller:
         group = np.random.default_rng(0).integers(0, 256, (GROUP, side, side, 3), np.uint8)
         output = self.network.submit(np.tile(group, (self.rows // GROUP, 1, 1, 1))).result()
         first, *others = (rows_of(output, slice(at, at + GROUP)) for at in range(0, self.rows, GROUP))
-        return all(bool((a == b).all()) for other in others for a, b in zip(first, other, strict=True))
+        pairs = (pair for other in others for pair in zip(first, other, strict=True))
+        return all(bool(cast("Any", a == b).all()) for a, b in pairs)
 
     def _work(self) -> None:
         while True:

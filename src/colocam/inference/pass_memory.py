@@ -55,7 +55,8 @@ class PassMemory:
 
     def images(self, slot: int) -> Levels:
         """(rows, S, S, 3) images of a pass."""
-        return self._passes[slot]
+        images: Levels = self._passes[slot]
+        return images
 
     def write_output(self, slot: int, output: HostOutput) -> tuple[str, int]:
         """Write an output; returns what :meth:`read_output` needs: the type of its maps, and the number of frames."""

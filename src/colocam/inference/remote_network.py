@@ -121,5 +121,7 @@ def _queue(slots: int) -> "SimpleQueue[int]":
 
 def postprocessing_of(message: Message) -> PostProcessing:
     """The settings in a message of :meth:`RemoteNetwork.postprocess`."""
-    ids = [None if message[name] is None else np.array(message[name], np.int64) for name in ("colors", "windows")]
-    return PostProcessing(*ids, message["tag"])
+    colors, windows = (
+        None if message[name] is None else np.array(message[name], np.int64) for name in ("colors", "windows")
+    )
+    return PostProcessing(colors, windows, message["tag"])

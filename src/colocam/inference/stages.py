@@ -115,15 +115,15 @@ def read_passes(
 
 
 def submit_passes(
-    passes: Generator[Pass, None, None], network: Network, *, windows: bool
+    passes: Generator[Pass, None, None], network: Network | RemoteNetwork, *, windows: bool
 ) -> Iterator[tuple[Pass, "Future[Output]"]]:
     """Stage 2: start the network on each pass; with ``windows`` only the outputs of new rows are used."""
     with closing(passes):
         for one in passes:
             if isinstance(network, RemoteNetwork) and windows:
-                yield one, network.submit(one.images, one.new)
+                yield one, cast("Future[Output]", network.submit(one.images, one.new))
             else:
-                yield one, network.submit(one.images)
+                yield one, cast("Future[Output]", network.submit(one.images))
 
 
 class MapSettings(NamedTuple):
@@ -198,13 +198,14 @@ def postprocess(parts: Sequence[Output], how: PostProcessing) -> Callable[[], Ho
         A function that waits for the result.
     """
     if isinstance(parts[0], RemoteRows):
-        return parts[0].network.postprocess(cast("list[RemoteRows]", parts), how)
-    if isinstance(parts[0].maps, np.ndarray):
-        result = postprocess_arrays(parts, how)
+        return parts[0].network.postprocess(cast("Sequence[RemoteRows]", parts), how)
+    here = cast("Sequence[NetworkOutput]", parts)
+    if isinstance(here[0].maps, np.ndarray):
+        result = postprocess_arrays(here, how)
         return lambda: result
     from colocam.inference.torch_network import postprocess_tensors  # noqa: PLC0415 - tensors bring torch along
 
-    return postprocess_tensors(parts, how)
+    return postprocess_tensors(here, how)
 
 
 def find_candidates(

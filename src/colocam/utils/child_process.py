@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 
 from colocam.errors import ColocamError
@@ -22,19 +23,20 @@ SECONDS_TO_END = 2.0
 
 
 class ChildProcess:
-    """A process that runs ``main(control, life, *files)`` of a module; see :meth:`Channel.to_parent`.
+    """A process that runs ``main(control, life, *files, *arguments)`` of a module; see :meth:`Channel.to_parent`.
 
     It is started afresh, not forked, since threads and a GPU do not survive a fork.
 
     Args:
         module: name of the module.
         files: open files that it inherits under the same numbers.
+        arguments: further numbers for ``main``.
 
     Attributes:
         channel: this end of the connection.
     """
 
-    def __init__(self, module: str, *files: int) -> None:
+    def __init__(self, module: str, *files: int, arguments: Sequence[int] = ()) -> None:
         if not sys.executable:
             raise ColocamError("cannot start a process: this Python does not know its own program file")
         here, there = socket.socketpair()
@@ -43,7 +45,7 @@ class ChildProcess:
         inherited = (there.fileno(), life, *files)
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-P", "-c", _START, json.dumps(sys.path), module, *map(str, inherited)],
+                [sys.executable, "-P", "-c", _START, json.dumps(sys.path), module, *map(str, (*inherited, *arguments))],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=inherited,
@@ -65,9 +67,9 @@ class ChildProcess:
             return "no more answers"
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
-    def signal_end(self) -> None:
-        """Tell the kernel to end the process; the channel stays open for a thread that reads from it."""
-        self._process.kill()
+    def terminate(self) -> None:
+        """Ask the process to end (SIGTERM); the channel stays open for a thread that reads from it."""
+        self._process.terminate()
 
     def kill(self) -> None:
         """End the process at once, if it has not ended."""
