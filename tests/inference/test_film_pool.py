@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -100,15 +101,8 @@ def test_groups_of_several_films_share_passes_where_rows_are_alike(uneven):
     assert filler.group == (4 * GROUP if uneven else GROUP)
     network.passes.clear()
     images = np.random.default_rng(0).integers(0, 256, (9, filler.group, 8, 8, 3), np.uint8)
-    with filler._changed:  # nothing is computed before all are there
-        futures = []
-        submitting = [
-            threading.Thread(target=lambda one=one: futures.append((one, filler.submit(one)))) for one in images
-        ]
-        for one in submitting:
-            one.start()
-    for one in submitting:
-        one.join()
+    with ThreadPoolExecutor(9) as pool:
+        futures = list(zip(images, pool.map(filler.submit, images), strict=True))
     for group, future in futures:
         output = future.result()
         alone = Rows(filler.group, uneven=uneven).submit(group).result()

@@ -91,7 +91,7 @@ def localize(
     workers: Annotated[
         int | None,
         typer.Option(
-            help="Processes that read films and write results; results do not depend on it. Default: as suits the films."
+            help="Processes that read films and write results; results do not change. Default: as suits the films."
         ),
     ] = None,
     device: Device = None,

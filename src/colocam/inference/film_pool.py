@@ -181,6 +181,8 @@ class _Driver:
                     self._news.put((None, int(message["frames"])))
                 case "said":
                     say(text)
+                case "ready":
+                    pass
                 case "done":
                     return bool(message["written"])
                 case "skipped":

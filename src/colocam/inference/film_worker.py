@@ -81,6 +81,7 @@ def main(control: int, life: int, share: int) -> None:
     from colocam.video.frame_choice import FrameChoice  # noqa: PLC0415
 
     start_decoder()
+    line.send({"do": "ready"})
     setup = channel.receive()
     if setup is None:
         return

@@ -3,6 +3,7 @@
 import threading
 from collections import deque
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -41,7 +42,7 @@ class PassFiller:
         self.group = rows
         if rows > GROUP and rows % GROUP == 0 and self._rows_are_alike():
             self.group = GROUP
-        self._waiting: deque[tuple[Levels, Future[NetworkOutput]]] = deque()
+        self._passes: deque[_Filling] = deque()
         self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="passes", daemon=True)
@@ -52,9 +53,15 @@ class PassFiller:
         """Compute a group of images (group, S, S, 3), which are copied."""
         if self.group == self.rows:
             return self.network.submit(images.copy())
-        future: Future[NetworkOutput] = Future()
         with self._changed:
-            self._waiting.append((images.copy(), future))
+            if not self._passes or len(self._passes[-1].futures) == self.rows // self.group:
+                self._passes.append(_Filling(np.empty((self.rows, *images.shape[1:]), np.uint8)))
+            filling = self._passes[-1]
+            begin = len(filling.futures) * self.group
+            filling.futures.append(future := Future[NetworkOutput]())
+        filling.images[begin : begin + self.group] = images  # several threads copy at the same time
+        with self._changed:
+            filling.copied += 1
             self._changed.notify()
         return future
 
@@ -77,25 +84,32 @@ class PassFiller:
     def _work(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._closed)
-                if not self._waiting:
+                self._changed.wait_for(lambda: self._passes or self._closed)
+                if not self._passes:
                     return
             # While an earlier pass runs, more groups may come: a pass that is not full costs as much as one that is.
             if (settle := getattr(self.network, "settle", None)) is not None:
                 settle()
             with self._changed:
-                some = [self._waiting.popleft() for _ in range(min(len(self._waiting), self.rows // self.group))]
-            self._run(some)
+                self._changed.wait_for(lambda: self._passes[0].copied == len(self._passes[0].futures))
+                filling = self._passes.popleft()
+            self._run(filling)
 
-    def _run(self, some: "list[tuple[Levels, Future[NetworkOutput]]]") -> None:
-        images = np.zeros((self.rows, *some[0][0].shape[1:]), np.uint8)
-        for index, (group, _) in enumerate(some):
-            images[index * self.group : (index + 1) * self.group] = group
+    def _run(self, filling: "_Filling") -> None:
         try:
-            output = self.network.submit(images).result()
+            output = self.network.submit(filling.images).result()
         except Exception as error:  # noqa: BLE001 - it is raised where the result is used
-            for _, future in some:
+            for future in filling.futures:
                 future.set_exception(error)
             return
-        for index, (_, future) in enumerate(some):
+        for index, future in enumerate(filling.futures):
             future.set_result(rows_of(output, slice(index * self.group, (index + 1) * self.group)))
+
+
+@dataclass
+class _Filling:
+    """A pass that is being filled; ``copied`` of its groups are in ``images``."""
+
+    images: Levels
+    futures: "list[Future[NetworkOutput]]" = field(default_factory=list)
+    copied: int = 0
