@@ -100,6 +100,7 @@ def _setup(localizer: Localizer, command: Command, prepare: str) -> Message:
         "overwrite": command.overwrite,
         "device": command.device,
         "threads": command.threads,
+        "digests": None if command.digests is None else str(command.digests),
     }
     return {
         "prepare": prepare,

@@ -25,6 +25,7 @@ from colocam.utils.device import limit_cores
 if TYPE_CHECKING:
     from colocam.inference.film import Command
     from colocam.inference.localizer import Localizer
+    from colocam.utils.file_digests import FileDigests
     from colocam.utils.progress import Advance
 
 SECONDS_BETWEEN_REPORTS = 0.5
@@ -77,6 +78,7 @@ def main(control: int, life: int, share: int) -> None:
     from colocam.inference.network import OutputShape  # noqa: PLC0415
     from colocam.inference.pass_memory import PassMemory, PassSizes  # noqa: PLC0415
     from colocam.inference.remote_network import RemoteNetwork  # noqa: PLC0415
+    from colocam.utils.file_digests import FileDigests  # noqa: PLC0415
     from colocam.video.decoder_process import start_decoder  # noqa: PLC0415
     from colocam.video.frame_choice import FrameChoice  # noqa: PLC0415
 
@@ -102,13 +104,15 @@ def main(control: int, life: int, share: int) -> None:
     chosen = setup["writing"].pop("choice")
     choice = FrameChoice(**{**chosen, "frames": tuple(chosen["frames"])})
     asked = setup["command"]
+    memory = asked.pop("digests")
+    digests = FileDigests(None if memory is None else Path(memory))
     command = Command(Path(asked.pop("run")), Writing(**setup["writing"], choice=choice), **asked)
     while True:
         network.reset()
-        line.send(_film(localizer, films.get(), command, line))
+        line.send(_film(localizer, films.get(), command, digests, line))
 
 
-def _film(localizer: "Localizer", message: Message, command: "Command", line: Line) -> Message:
+def _film(localizer: "Localizer", message: Message, command: "Command", digests: "FileDigests", line: Line) -> Message:
     """Do one film; what came of it."""
     from colocam.inference.film import localize_film  # noqa: PLC0415
     from colocam.inference.jobs import Job  # noqa: PLC0415
@@ -131,7 +135,7 @@ def _film(localizer: "Localizer", message: Message, command: "Command", line: Li
 
     job = Job(VideoInput(*message["source"]), Path(message["target"]))
     try:
-        return {"do": "done", "written": localize_film(localizer, job, command, show)}
+        return {"do": "done", "written": localize_film(localizer, job, command, digests, show)}
     except (VideoError, ForeignFileError) as error:
         return {"do": "skipped", "text": str(error), "unreadable": isinstance(error, UnreadableError)}
     except ColocamError as error:

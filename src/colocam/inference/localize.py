@@ -2,17 +2,19 @@
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from colocam.errors import ColocamError
 from colocam.inference.film import Command, Writing, Written, endings, localize_film, result_files
 from colocam.inference.film_pool import Outcome, localize_films, start_workers
-from colocam.inference.jobs import Job, find_jobs, refuse_overwriting
+from colocam.inference.jobs import Job, find_jobs, refuse_overwriting, stored_videos
 from colocam.inference.localizer import Localizer
 from colocam.inference.result_files import ForeignFileError
 from colocam.utils.child_process import ChildProcess
 from colocam.utils.device import cores
+from colocam.utils.file_digests import MEMORY, FileDigests
 from colocam.utils.progress import say
 from colocam.video.decoder_process import start_decoder
 from colocam.video.frame_choice import ALL, FrameChoice
@@ -60,12 +62,9 @@ def localize_file(
     """
     localizer = Localizer.load(Path(run), device, refine=refine, **options)
     jobs, writing = find_jobs([video], Path(out), format=format), Writing(table, annotate, choice)
-    refuse_overwriting(jobs, *endings(writing))
-    localize_film(
-        localizer,
-        jobs[0],
-        Command(Path(run), writing, recompute=True, overwrite=overwrite, device=device, refine=refine),
-    )
+    refuse_overwriting(jobs[0], stored_videos(jobs), *endings(writing))
+    command = Command(Path(run), writing, recompute=True, overwrite=overwrite, device=device, refine=refine)
+    localize_film(localizer, jobs[0], command, FileDigests())
     return result_files(jobs[0], writing)
 
 
@@ -110,9 +109,12 @@ def localize_videos(
         ColocamError: at the end, if a video was skipped.
     """
     writing, run, out = writing or Writing(), Path(run), Path(out)
-    jobs = find_jobs(videos, out, format=format)
-    refuse_overwriting(jobs, *endings(writing))
-    command = Command(run, writing, recompute=overwrite, overwrite=overwrite, device=device, refine=refine)
+    found = find_jobs(videos, out, format=format)
+    refused = _refused(found, writing)
+    jobs = [job for job in found if job not in refused]
+    command = Command(
+        run, writing, recompute=overwrite, overwrite=overwrite, device=device, refine=refine, digests=out / MEMORY
+    )
     workers = min(_suitable_workers(jobs) if workers is None else workers, len(jobs))
     with ExitStack() as stack:
         # Processes start while the model is loaded.
@@ -128,8 +130,9 @@ def localize_videos(
         if started and (prepare or localizer.chooser.candidates.__module__.startswith("colocam.")):
             outcomes = localize_films(localizer, jobs, command, started, prepare)
         else:  # also where workers would not know a chooser that this process registered
-            outcomes = ((job, _outcome(localizer, job, command)) for job in jobs)
-        yield from _report(stack.enter_context(closing(outcomes)), len(jobs), writing)
+            digests = FileDigests(command.digests)
+            outcomes = ((job, _outcome(localizer, job, command, digests)) for job in jobs)
+        yield from _report(chain(refused.items(), stack.enter_context(closing(outcomes))), len(found), writing)
 
 
 def _report(outcomes: Iterable[tuple[Job, Outcome]], count: int, writing: Writing) -> Iterator[Written]:
@@ -153,9 +156,20 @@ def _suitable_workers(jobs: Sequence[Job]) -> int:
     return max(1, min(cores(), max(len(jobs) // FILMS_OF_A_WORKER, sum(sizes) // BYTES_OF_A_WORKER)))
 
 
-def _outcome(localizer: Localizer, job: Job, command: Command) -> Outcome:
+def _refused(jobs: Sequence[Job], writing: Writing) -> dict[Job, ForeignFileError]:
+    """Films whose results would be written over films of this command, and why they are left out."""
+    stored, refused = stored_videos(jobs), {}
+    for job in jobs:
+        try:
+            refuse_overwriting(job, stored, *endings(writing))
+        except ForeignFileError as error:
+            refused[job] = error
+    return refused
+
+
+def _outcome(localizer: Localizer, job: Job, command: Command, digests: FileDigests) -> Outcome:
     """Whether results were written, or why the film is left out."""
     try:
-        return localize_film(localizer, job, command)
+        return localize_film(localizer, job, command, digests)
     except (VideoError, ForeignFileError) as error:
         return error

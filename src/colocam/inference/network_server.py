@@ -7,8 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeAlias
 
 from colocam.errors import ColocamError
-from colocam.inference.network import Network, NetworkOutput, OutputShape, checked
-from colocam.inference.pass_filler import PassFiller, rows_of
+from colocam.inference.network import Network, NetworkOutput, OutputShape, checked, rows_of
+from colocam.inference.pass_filler import PassFiller
 from colocam.inference.pass_memory import PassMemory, PassSizes
 from colocam.inference.remote_network import postprocessing_of
 from colocam.inference.stages import postprocess

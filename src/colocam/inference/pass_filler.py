@@ -8,17 +8,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from colocam.inference.network import Network, NetworkOutput, OutputShape
+from colocam.inference.network import Network, NetworkOutput, OutputShape, rows_of
 from colocam.temporal.cuts import WINDOW
 from colocam.types import Levels
 
 GROUP = WINDOW
 """Rows of a pass that belong to one film."""
-
-
-def rows_of(output: NetworkOutput, rows: slice) -> NetworkOutput:
-    """Some rows of an output."""
-    return NetworkOutput(*(part[rows] for part in output))
 
 
 class PassFiller:

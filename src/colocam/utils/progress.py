@@ -14,13 +14,27 @@ SECONDS_TO_FIRST_LINE = 2.0
 HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories of characters that change what a terminal shows: control, direction of text, half characters, lines."""
 
+_muted = False
+
 Advance = Callable[..., None]
 """``advance(steps=1, note="")``: report that ``steps`` more are done, with a short remark such as the current loss."""
 
 
 def say(text: str) -> None:
     """Print one line on stderr; stdout is for results."""
-    print(printable(text), file=sys.stderr, flush=True)
+    if not _muted:
+        print(printable(text), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def muted() -> Iterator[None]:
+    """Print nothing within this block: another process reports for this one."""
+    global _muted  # noqa: PLW0603 - stderr is one for the whole process
+    _muted = True
+    try:
+        yield
+    finally:
+        _muted = False
 
 
 def printable(text: str) -> str:
@@ -37,7 +51,7 @@ def _escape(character: str) -> str:
 @contextmanager
 def progress(title: str, total: int, *, unit: str = "it", done: int = 0) -> Iterator[Advance]:
     """Show the progress of ``title``; ``done`` of ``total`` (0: unknown) were finished by an earlier run."""
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and not _muted:
         with _bar(title, total, unit, done) as advance:
             yield advance
     else:
