@@ -13,7 +13,8 @@ import pytest
 from colocam.errors import ColocamError
 from colocam.inference.jobs import find_jobs
 from colocam.inference.localize import localize_file, localize_videos
-from colocam.video.reader import VideoReader, decode
+from colocam.video.fence import FencedReader
+from colocam.video.reader import decode
 
 MODEL = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
 
@@ -153,14 +154,14 @@ def test_a_command_stopped_between_two_files_can_be_repeated(trained, film, tmp_
 def test_who_writes_the_same_results_waits_and_then_keeps_them(trained, film, tmp_path, monkeypatch, capfd):
     """Two commands at once, as in two containers."""
     out, ready, go = tmp_path / "out", threading.Event(), threading.Event()
-    whole = VideoReader.frames
+    whole = FencedReader.frames
 
     def slow(reader, choice):
         ready.set()
         go.wait()
         yield from whole(reader, choice)
 
-    monkeypatch.setattr(VideoReader, "frames", slow)
+    monkeypatch.setattr(FencedReader, "frames", slow)
     first = threading.Thread(target=lambda: list(localize_videos(trained, [film], out)))
     first.start()
     ready.wait()

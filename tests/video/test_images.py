@@ -8,7 +8,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from colocam.video.description import probe_source
+from colocam.video.fence import probe_source
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.images import image_size, is_upright, read_image
 from colocam.video.input import UnreadableError

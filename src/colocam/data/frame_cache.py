@@ -12,14 +12,15 @@ from colocam.data.cache_entry import CachedClip, EntryWriter, entry_key, load_en
 from colocam.data.clip_digests import refuse_changed
 from colocam.data.clip_frames import clip_frames, stored
 from colocam.errors import ColocamError
-from colocam.types import Clip
+from colocam.types import Clip, VideoFrame
 from colocam.utils.device import cores
 from colocam.utils.file_digests import MEMORY, FileDigests
 from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import raise_if_stopped
 from colocam.utils.progress import progress, say
 from colocam.utils.temporary import temporary_folder
-from colocam.video.reader import UnreadableError, VideoFrame, decode, estimate_frames
+from colocam.video.fence import decode, estimate_frames
+from colocam.video.input import UnreadableError
 
 __all__ = ["CachedClip", "cache_frames"]
 

@@ -5,9 +5,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Timer
 from unicodedata import category
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_TO_FIRST_LINE = 2.0
+"""After this a first line is printed even if nothing is done yet: a pass of a slow network takes a minute."""
 HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories of characters that change what a terminal shows: control, direction of text, half characters, lines."""
 
@@ -53,8 +56,14 @@ def progress(title: str, total: int, *, unit: str = "it", done: int = 0) -> Iter
             yield advance
     else:
         lines = _Lines(title, total, unit, done)
-        yield lines.advance
-        lines.finish()
+        first = Timer(SECONDS_TO_FIRST_LINE, lines.print)
+        first.daemon = True
+        first.start()
+        try:
+            yield lines.advance
+        finally:
+            first.cancel()
+        lines.print()
 
 
 @contextmanager
@@ -113,12 +122,10 @@ class _Lines:
         self.count += steps
         self.note = note or self.note
         if time.monotonic() - self.printed >= SECONDS_BETWEEN_LINES:
-            self._print()
+            self.print()
 
-    def finish(self) -> None:
-        self._print()
-
-    def _print(self) -> None:
+    def print(self) -> None:
+        """Print where the work stands."""
         self.printed = time.monotonic()
         elapsed = max(self.printed - self.began, 1e-9)
         rate = (self.count - self.counted_from) / elapsed
