@@ -1,4 +1,7 @@
-"""Leave out labels that cannot be right for their video: unknown classes, frames beyond its end, boxes outside."""
+"""Leave out labels that cannot be right for their video: unknown classes, frames beyond its end, boxes outside.
+
+The box of a label that is left out becomes NaN, see :data:`colocam.corrections.imported.UNUSABLE`.
+"""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -30,31 +33,35 @@ def without_faults(
     """
     tracks = []
     for track in video.tracks:
+        if np.isnan(track.boxes).all():  # left out already
+            tracks.append(track)
+            continue
         if classes is not None and track.tag not in classes:
             left_out[f"box of {video.title}: class {track.tag!r} is unknown"] += len(track.at)
+            tracks.append(replace(track, boxes=np.full_like(track.boxes, np.nan)))
             continue
         limit = np.inf if frames is None or video.rate is not None else frames
-        inside = _counted(track, track.at < limit, f"box of {video.title}: its frame is beyond the end", left_out)
-        tracks.append(_inside(inside, video.title, size, left_out))
+        inside = track.at < limit
+        if not inside.all():
+            left_out[f"box of {video.title}: its frame is beyond the end"] += int((~inside).sum())
+        tracks.append(_usable(_part(track, inside), video.title, size, left_out))
     listed = video.listed
     if listed is not None and frames is not None:
         listed = listed[listed < frames]
     return replace(video, tracks=[track for track in tracks if len(track.at)], listed=listed)
 
 
-def _inside(track: ImportedTrack, title: str, size: tuple[int, int] | None, left_out: LeftOut) -> ImportedTrack:
+def _usable(track: ImportedTrack, title: str, size: tuple[int, int] | None, left_out: LeftOut) -> ImportedTrack:
+    """The track with boxes clipped to the frame, and NaN for those that are not in it or have no area."""
     edge = np.full(4, np.inf) if size is None else np.array(size * 2, np.float64)
-    fits = ((track.boxes >= -BEYOND) & (track.boxes <= edge + BEYOND)).all(axis=1)
-    track = _counted(track, fits | ~track.shown, f"box of {title}: it lies outside the frame", left_out)
     boxes = track.boxes.clip(0, edge)
-    track = replace(track, boxes=boxes)
-    whole = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
-    return _counted(track, whole | ~track.shown, f"box of {title}: it has no area", left_out)
+    outside = ((track.boxes < -BEYOND) | (track.boxes > edge + BEYOND)).any(axis=1) & track.shown
+    flat = ((boxes[:, 2] <= boxes[:, 0]) | (boxes[:, 3] <= boxes[:, 1])) & track.shown & ~outside
+    for wrong, problem in ((outside, "lies outside the frame"), (flat, "has no area")):
+        if wrong.any():
+            left_out[f"box of {title}: it {problem}"] += int(wrong.sum())
+    return replace(track, boxes=np.where((outside | flat)[:, None], np.nan, boxes))
 
 
-def _counted(track: ImportedTrack, kept: Flags, reason: str, left_out: LeftOut) -> ImportedTrack:
-    """The key frames for which ``kept`` (k,) is true; the others are counted under ``reason``."""
-    if kept.all():
-        return track
-    left_out[reason] += int((~kept).sum())
+def _part(track: ImportedTrack, kept: Flags) -> ImportedTrack:
     return ImportedTrack(track.tag, track.at[kept], track.boxes[kept], track.shown[kept], track.follows[kept])

@@ -107,25 +107,25 @@ def _sampled(
 ) -> dict[int, tuple[FrameBoxes, bool]]:
     """Boxes by class at ``when`` (n,), the times of ``frames`` (n,).
 
-    With ``between``, a key frame between two times belongs to the frame that is shown then.
+    With ``between``, a key frame between two times belongs to the frame that is shown then. A frame with a label that
+    was left out is left out, too.
     """
-    given: dict[int, tuple[FrameBoxes, bool]] = {int(frame): ({}, False) for frame in frames}
-    if not len(frames):
-        return given
     boxes: defaultdict[int, FrameBoxes] = defaultdict(dict)
     any_key: Flags = np.zeros(len(frames), bool)
+    unusable: Flags = np.zeros(len(frames), bool)
     for track in video.tracks:
         own = when.copy()
         if between:
             position = np.searchsorted(when, track.at, side="right") - 1
             inside = position >= 0
             own[position[inside]] = track.at[inside]
-        found, key = track.sample(own)
+        found, seen, key = track.sample(own)
         any_key |= key
-        for row in np.flatnonzero(~np.isnan(found[:, 0])).tolist():
+        unusable |= seen & np.isnan(found[:, 0])
+        for row in np.flatnonzero(seen).tolist():
             boxes[int(frames[row])].setdefault(track.tag, []).append(Box(*found[row].tolist()))
-    keys = dict(zip(frames.tolist(), any_key.tolist(), strict=True))
-    return {frame: (boxes.get(frame, {}), keys[frame]) for frame in given}
+    rows = zip(frames.tolist(), any_key.tolist(), unusable.tolist(), strict=True)
+    return {frame: (boxes.get(frame, {}), key) for frame, key, left_out in rows if not left_out}
 
 
 def _predictions(known: LabelledVideo) -> dict[int, FrameBoxes]:

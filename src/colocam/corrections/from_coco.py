@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from colocam.corrections.image_frames import LabelledImage, videos_of_images
-from colocam.corrections.imported import ImportedVideo, LeftOut
+from colocam.corrections.imported import UNUSABLE, ImportedVideo, LeftOut
 from colocam.corrections.label_files import (
     corners_of,
     files_of,
@@ -39,12 +39,10 @@ def _images(file: Path, content: dict[str, Any], left_out: LeftOut) -> list[Labe
     labels: defaultdict[str, list[tuple[str, Box]]] = defaultdict(list)
     for one in _list(file, content, "annotations"):
         tag = tags.get(str(one.get("category_id")), "")
-        if one.get("iscrowd"):
-            left_out[f"region of class {tag!r} that holds several objects (iscrowd)"] += 1
-        elif not tag:
-            left_out["box without a class"] += 1
-        else:
-            labels[str(one.get("image_id"))].append((tag, _box(file, one.get("bbox"))))
+        usable = tag and not one.get("iscrowd")
+        if not usable:
+            left_out[f"region of class {tag!r} that holds several objects" if tag else "box without a class"] += 1
+        labels[str(one.get("image_id"))].append((tag, _box(file, one.get("bbox")) if usable else UNUSABLE))
     images = _list(file, content, "images")
     if lost := labels.keys() - {str(one.get("id")) for one in images}:
         left_out["box of an image that the file does not list"] += sum(len(labels[name]) for name in lost)

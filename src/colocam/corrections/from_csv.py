@@ -36,7 +36,9 @@ def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[
             groups.setdefault(name, []).append(row)
         frames = cells.floats("frame")
         cells.refuse(
-            "frame", ~(np.isnan(frames) | ((frames >= 0) & (frames % 1 == 0) & (frames < 2**32))), "is no index"
+            "frame",
+            ~(np.isnan(frames) | ((frames >= 0) & (frames % 1 == 0) & (frames < 2**32))),
+            "is not a frame index from 0",
         )
         videos += [_video(file, cells, frames, name, rows, known, left_out) for name, rows in groups.items()]
     return videos

@@ -12,14 +12,14 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from colocam.corrections.image_frames import LabelledImage, videos_of_images
-from colocam.corrections.imported import ImportedTrack, ImportedVideo, LeftOut
+from colocam.corrections.imported import UNUSABLE, ImportedTrack, ImportedVideo, LeftOut
 from colocam.corrections.label_files import corners_of, files_of, parse_xml, whole_number
 from colocam.errors import ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.types import Box
 
 CORNERS = ("xtl", "ytl", "xbr", "ybr")
-OTHERS = frozenset({"polygon", "polyline", "points", "cuboid", "mask", "ellipse", "skeleton"})
+SHAPES = frozenset({"box", "polygon", "polyline", "points", "cuboid", "mask", "ellipse", "skeleton"})
 
 
 def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
@@ -65,19 +65,15 @@ def _length(file: Path, task: ET.Element) -> int | None:
 
 def _track(file: Path, element: ET.Element, left_out: LeftOut) -> ImportedTrack | None:
     tag = element.get("label", "")
-    for kind in OTHERS & {child.tag for child in element}:
-        left_out[f"{kind} of class {tag!r}: only boxes are read"] += 1
     keys: dict[int, tuple[Box, bool]] = {}
-    for box in element.iterfind("box"):
-        if box.get("keyframe", "1") != "1":
+    for shape in element:
+        if shape.tag not in SHAPES or shape.get("keyframe", "1") != "1":
             continue
-        frame = whole_number(file, "frame", box.get("frame"))
+        frame = whole_number(file, "frame", shape.get("frame"))
         if frame is None:
-            raise ColocamError(f"{file}: a box of class {tag!r} has no frame: export the task again")
-        if _rotated(box):
-            left_out[f"box of class {tag!r} is rotated"] += 1
-            continue
-        keys[frame] = _corners(file, box), box.get("outside") == "1"
+            raise ColocamError(f"{file}: a {shape.tag} of class {tag!r} has no frame: export the task again")
+        outside = shape.get("outside") == "1"
+        keys[frame] = _corners(file, shape, tag, left_out, counted=not outside), outside
     if not keys:
         return None
     frames = sorted(keys)
@@ -87,21 +83,18 @@ def _track(file: Path, element: ET.Element, left_out: LeftOut) -> ImportedTrack 
 
 
 def _image(file: Path, element: ET.Element, left_out: LeftOut) -> LabelledImage:
-    labels = []
-    for child in element:
-        tag = child.get("label", "")
-        if child.tag == "box" and not _rotated(child):
-            labels.append((tag, _corners(file, child)))
-        elif child.tag in OTHERS or child.tag == "box":
-            left_out[f"{child.tag} of class {tag!r}: only boxes that are not rotated are read"] += 1
+    shapes = [shape for shape in element if shape.tag in SHAPES]
+    labels = [(tag, _corners(file, shape, tag, left_out)) for shape in shapes for tag in [shape.get("label", "")]]
     width, height = (whole_number(file, name, element.get(name)) for name in ("width", "height"))
     size = None if width is None or height is None else (width, height)
     return LabelledImage(element.get("name", ""), labels, size)
 
 
-def _rotated(box: ET.Element) -> bool:
-    return box.get("rotation", "0") not in {"0", "0.0", "0.00"}
-
-
-def _corners(file: Path, box: ET.Element) -> Box:
-    return corners_of(file, [box.get(name) for name in CORNERS])
+def _corners(file: Path, shape: ET.Element, tag: str, left_out: LeftOut, *, counted: bool = True) -> Box:
+    """The corners of a box; other shapes and rotated boxes are left out."""
+    if shape.tag == "box" and shape.get("rotation", "0") in {"0", "0.0", "0.00"}:
+        return corners_of(file, [shape.get(name) for name in CORNERS])
+    if counted:
+        kind = "rotated box" if shape.tag == "box" else shape.tag
+        left_out[f"{kind} of class {tag!r}: only upright boxes are read"] += 1
+    return UNUSABLE

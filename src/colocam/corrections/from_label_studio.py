@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import numpy as np
 
 from colocam.corrections.image_frames import LabelledImage, videos_of_images
-from colocam.corrections.imported import ImportedTrack, ImportedVideo, LeftOut
+from colocam.corrections.imported import UNUSABLE, ImportedTrack, ImportedVideo, LeftOut
 from colocam.corrections.label_files import (
     corners_of,
     files_of,
@@ -120,17 +120,12 @@ def _video(
 
 
 def _track(file: Path, keys: list[dict[str, Any]], tag: str, left_out: LeftOut) -> ImportedTrack | None:
-    straight = [key for key in keys if not key.get("rotation")]
-    if len(straight) < len(keys):
-        left_out[f"box of class {tag!r} is rotated"] += len(keys) - len(straight)
-    at = [_frame(file, key) - 1.0 for key in straight]
-    last = np.append(np.array(at[1:]) != np.array(at[:-1]), True) if at else np.empty(0, bool)
-    if not tag:
-        left_out["box without a class"] += len(straight)
-    if not tag or not at:
+    if not keys:
         return None
-    boxes = np.array([_percent(file, key) for key in straight], np.float64)
-    follows = np.array([bool(key.get("enabled", True)) for key in straight])
+    at = [_frame(file, key) - 1.0 for key in keys]
+    last = np.append(np.array(at[1:]) != np.array(at[:-1]), True)
+    boxes = np.array([_percent(file, key, tag, left_out) for key in keys], np.float64)
+    follows = np.array([bool(key.get("enabled", True)) for key in keys])
     return ImportedTrack(tag, np.array(at)[last], boxes[last], np.ones(int(last.sum()), bool), follows[last])
 
 
@@ -146,8 +141,11 @@ def _label(value: dict[str, Any]) -> str:
     return str(labels[0]) if isinstance(labels, list) and labels else ""
 
 
-def _percent(file: Path, value: dict[str, Any]) -> Box:
-    """A box as shares of the frame's size."""
+def _percent(file: Path, value: dict[str, Any], tag: str, left_out: LeftOut) -> Box:
+    """A box as shares of the frame's size; one that is rotated or has no class is left out."""
+    if value.get("rotation") or not tag:
+        left_out[f"rotated box of class {tag!r}: only upright boxes are read" if tag else "box without a class"] += 1
+        return UNUSABLE
     x, y, width, height = (finite_number(file, name, value.get(name)) / 100 for name in ("x", "y", "width", "height"))
     return corners_of(file, (x, y, x + width, y + height))
 
@@ -159,12 +157,10 @@ def _image(file: Path, url: str, regions: list[dict[str, Any]], left_out: LeftOu
         value = region.get("value")
         if region.get("type") != "rectanglelabels" or not isinstance(value, dict):
             left_out[f"region of type {str(region.get('type'))[:40]!r}: only rectangles are read"] += 1
+            labels.append(("", UNUSABLE))
             continue
         tag = _label(value)
-        if value.get("rotation") or not tag:
-            left_out[f"box of class {tag!r} is rotated" if tag else "box without a class"] += 1
-            continue
-        labels.append((tag, _percent(file, value)))
+        labels.append((tag, _percent(file, value, tag, left_out)))
         sides = [whole_number(file, name, region.get(name)) for name in ("original_width", "original_height")]
         size = (sides[0], sides[1]) if sides[0] and sides[1] else size
     name = str(PurePosixPath(_place(url).parent.name) / _names(url)[-1]) if _names(url) else url

@@ -8,7 +8,7 @@ import configparser
 from collections.abc import Sequence
 from pathlib import Path
 
-from colocam.corrections.imported import FrameLabel, ImportedVideo, LeftOut, tracks_of_frames
+from colocam.corrections.imported import UNUSABLE, FrameLabel, ImportedVideo, LeftOut, tracks_of_frames
 from colocam.corrections.label_files import corners_of, files_of, finite_number, read_label_text, whole_number
 from colocam.errors import ColocamError
 from colocam.export.labels import LabelledVideo
@@ -41,12 +41,13 @@ def _video(path: Path, file: Path, known: Sequence[LabelledVideo], left_out: Lef
         frame = whole_number(file, "frame", words[0])
         if not frame:
             raise ColocamError(f"{file}: frames of MOT count from 1, got {words[0][:40]!r}")
-        if len(words) > 6 and finite_number(file, "the seventh number", words[6]) == 0:
-            left_out["box of MOT that does not count (its seventh number is 0)"] += 1
-            continue
         index = whole_number(file, "class", words[7]) if len(words) > 7 else 1
-        if not index or index > len(tags):
-            left_out[f"box of class {words[7] if len(words) > 7 else 1} of MOT: labels.txt does not name it"] += 1
+        named = index is not None and 0 < index <= len(tags)
+        ignored = len(words) > 6 and finite_number(file, "the seventh number", words[6]) == 0
+        if ignored or not named or index is None:
+            unnamed = f"box of class {index} of MOT: labels.txt does not name it"
+            left_out["box of MOT that does not count: its seventh number is 0" if ignored else unnamed] += 1
+            labels.append(FrameLabel(frame - 1, "", UNUSABLE))
             continue
         x, y, width, height = (finite_number(file, "a side of a box", word) for word in words[2:6])
         box = corners_of(file, (x - first, y - first, x - first + width, y - first + height))

@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 from colocam.types import Box, Float64Array
 
+UNUSABLE = Box(np.nan, np.nan, np.nan, np.nan)
+"""A label that was left out: the frame shows something, so it must not count as a frame without an object."""
+
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
@@ -29,7 +32,7 @@ class ImportedTrack:
     Attributes:
         tag: its class.
         at: (k,) ascending, where the key frames are: see :class:`ImportedVideo`.
-        boxes: (k, 4) in pixels, or as shares of the frame's size.
+        boxes: (k, 4) in pixels, or as shares of the frame's size; NaN for a label that was left out.
         shown: (k,) the object is seen at the key frame.
         follows: (k,) it is seen from the key frame up to the next one, or to the end.
     """
@@ -40,8 +43,8 @@ class ImportedTrack:
     shown: Flags = field(repr=False)
     follows: Flags = field(repr=False)
 
-    def sample(self, when: Float64Array) -> tuple[Float64Array, Flags]:
-        """Boxes (n, 4) at times (n,), NaN where the object is not seen; whether each time is a key frame (n,)."""
+    def sample(self, when: Float64Array) -> tuple[Float64Array, Flags, Flags]:
+        """Boxes (n, 4) at times (n,), whether the object is seen then (n,), and whether it is a key frame (n,)."""
         last = np.searchsorted(self.at, when, side="right") - 1
         before, after = last.clip(0), (last + 1).clip(max=len(self.at) - 1)
         key = (last >= 0) & (self.at[before] == when)
@@ -50,8 +53,8 @@ class ImportedTrack:
         # After the last key frame, and before one that hides the object, the box stays where it is.
         moves = (length > 0) & self.shown[after]
         share = np.divide(when - self.at[before], length, out=np.zeros(len(when)), where=moves)
-        boxes = self.boxes[before] + share[:, None] * (self.boxes[after] - self.boxes[before])
-        return np.where(seen[:, None], boxes, np.nan), key
+        step = np.where(share[:, None] > 0, self.boxes[after] - self.boxes[before], 0)
+        return self.boxes[before] + share[:, None] * step, seen, key
 
 
 @dataclass(frozen=True, slots=True)
