@@ -177,8 +177,8 @@ class Localizer:
         own = self.card.class_thresholds
         if own is None or self.options.threshold is not None:
             return [self.threshold] * len(logits)
-        alone = LOOK_AHEAD[self.options.smooth] is None or self.options.smooth == "online"
-        windows = np.arange(len(logits)) if alone else np.zeros(len(logits), np.int64)
+        windows = np.arange(len(logits))  # each frame by itself; offline, the frames are one window
+        windows = np.zeros_like(windows) if self.options.smooth == "offline" else windows
         return [own[tag] for tag in array_classes_of(logits, windows, self._tag).tolist()]
 
     def _over_time(self, observations: Iterable[FrameObservation]) -> Iterator[FrameObservation]:

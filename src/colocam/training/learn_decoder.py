@@ -1,0 +1,230 @@
+"""Fine-tune the decoder on corrected boxes: as seeds, by their projections, with clip-mates and replay.
+
+A step has two kinds of sequences. A corrected sequence holds corrected frames of one clip, whose seeds are the boxes,
+and other frames of the clip without seeds: eq. 4 carries the correction to them. An ordinary sequence of the training
+clips, with seeds from CAMs, is replayed, so that the decoder does not forget.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from colocam.cams.cam_cache import CamStore
+from colocam.config import Config
+from colocam.config.schema import LocalizerStage
+from colocam.data.augment import crop, sample_crops
+from colocam.data.batches import BatchIndices, read_frames
+from colocam.data.cache_entry import CachedClip
+from colocam.data.samplers import SAMPLERS
+from colocam.losses import StepTensors
+from colocam.losses.projection import ProjectionLoss
+from colocam.models import LocalizerNet, foreground
+from colocam.models.classifier import at_side
+from colocam.training.learn_frames import CorrectedFrames
+from colocam.training.learn_seeds import box_seeds
+from colocam.training.loop import Task, Validation
+from colocam.training.seeds import UNKNOWN, sample_seeds, seed_noise
+from colocam.training.stage2 import loss_terms
+from colocam.utils.prefetch import Tensors
+from colocam.utils.randomness import generator
+
+RATE = 0.3
+"""Learning rate relative to that of stage 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderLearning:
+    """What the decoder is fine-tuned with.
+
+    Attributes:
+        steps: training steps.
+        seeds: use corrected boxes as seeds.
+        projection: weight of the projection term; 0 leaves it out.
+        replay: also use ordinary sequences, and clip-mates of corrected frames.
+    """
+
+    steps: int = 200
+    seeds: bool = True
+    projection: float = 1.0
+    replay: bool = True
+
+
+def learning_task(
+    config: Config,
+    method: str,
+    net: LocalizerNet,
+    corrected: CorrectedFrames,
+    corrected_cams: CamStore,
+    training: Sequence[CachedClip],
+    training_cams: CamStore,
+    how: DecoderLearning,
+    device: torch.device,
+) -> Task:
+    """The task that fine-tunes ``net.decoder``; one epoch of ``how.steps`` steps.
+
+    Args:
+        config: of the run.
+        method: name in ``METHODS``.
+        net: the trained network.
+        corrected: frames to learn from.
+        corrected_cams: CAMs of all frames of their clips.
+        training: clips to replay.
+        training_cams: CAMs of all their frames.
+        how: what to use.
+        device: the network's device.
+    """
+    settings = config.stage2(method)
+    optimisation = settings.model_copy(update={"epochs": 1, "lr": RATE * settings.lr, "schedule": "cosine"})
+    resize, size, side = config.frames.resize, config.frames.crop, config.frames.map_side
+    clips = [*corrected.samples.clips, *training]
+    first_replay = len(corrected.samples.clips)
+    half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
+    summands, projection = loss_terms(settings.losses), ProjectionLoss()
+    for term in summands:
+        if isinstance(term.module, nn.Module):
+            term.module.to(device)
+    names = {clip.clip.name for clip in corrected.samples.clips}
+    replayable = [at for at, clip in enumerate(clips) if at >= first_replay and clip.clip.name not in names]
+    planner = _Planner(corrected, [len(clip) for clip in clips], replayable, settings, how, config.seed)
+    masks = _Masks(corrected, side, resize)
+
+    def load(indices: BatchIndices, step: int) -> Tensors:
+        rng = generator(config.seed, "learn", step)
+        inside, known = masks.read(indices, torch.rand(len(indices.clips), generator=rng))
+        return {
+            "frames": read_frames(clips, indices),
+            "cams": _read_cams(indices, corrected_cams, training_cams, first_replay, settings.pool),
+            "sequences": indices.sequences,
+            "crops": sample_crops(len(indices.clips), resize, size, rng),
+            "inside": inside,
+            "known": known,
+            "replayed": indices.clips >= first_replay,
+        }
+
+    def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
+        noise = seed_noise((len(indices.clips), side, side), generator(config.seed, "learn seeds", step, device=device))
+        frames = crop(loaded["frames"], loaded["crops"], size).float()
+        full = F.interpolate(loaded["cams"][:, None], size=resize, mode="bilinear", align_corners=False)
+        cams = at_side(crop(full, loaded["crops"], size), side)[:, 0]
+        inside = at_side(crop(loaded["inside"][:, None], loaded["crops"], size), side)[:, 0] > 0.5
+        known, replayed = loaded["known"], loaded["replayed"]
+        labels = torch.full_like(inside, UNKNOWN, dtype=torch.int64)
+        if how.seeds:
+            labels = torch.where(known[:, None, None], box_seeds(cams, inside, settings.seeds, *noise), labels)
+        labels = torch.where(replayed[:, None, None], sample_seeds(cams, settings.seeds, *noise), labels)
+        with torch.no_grad(), half():
+            features = net.classifier.encoder(frames)
+        images = at_side(frames, side)
+        with half():
+            logits = net.decoder(images, features).float()
+        maps = foreground(logits)
+        tensors = StepTensors(images, maps, logits, labels, loaded["sequences"], indices.count, epoch)
+        losses = {term.name: term.weight * term.module(tensors) for term in summands}
+        if how.projection:
+            losses["projection"] = how.projection * projection(maps, inside & known[:, None, None])
+        return losses
+
+    def validate(epoch: int) -> Validation:
+        return Validation({"best": float(epoch)}, {})
+
+    groups = [(list(net.decoder.parameters()), 1.0)]
+    return Task(method, net.decoder, groups, optimisation, lambda _: planner.steps(), load, terms, validate)
+
+
+def _read_cams(indices: BatchIndices, corrected: CamStore, training: CamStore, first: int, pool: int) -> Tensor:
+    """(B, h, w) CAMs of frames of corrected clips, which come first, and of training clips."""
+    replayed = indices.clips >= first
+    parts = []
+    for store, own, shift in ((corrected, ~replayed, 0), (training, replayed, first)):
+        rows = torch.nonzero(own)[:, 0]
+        if len(rows):
+            taken = BatchIndices(indices.clips[rows] - shift, indices.frames[rows], indices.sequences[rows])
+            parts.append((rows, store.read(taken, pool)))
+    cams = torch.empty(len(replayed), *parts[0][1].shape[1:])
+    for rows, part in parts:
+        cams[rows] = part
+    return cams
+
+
+class _Masks:
+    """The boxes of corrected frames as images."""
+
+    def __init__(self, corrected: CorrectedFrames, side: int, resize: int) -> None:
+        self.resize = resize
+        indices = corrected.samples.indices
+        places = zip(indices.clips.tolist(), indices.frames.tolist(), strict=True)
+        self.row = {place: row for row, place in enumerate(places)}
+        self.boxes = [boxes * (resize / side) for boxes in corrected.boxes]
+        self.weights = corrected.weights
+
+    def read(self, indices: BatchIndices, chance: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, R, R) float, 1 inside boxes; and (B,) whether the boxes of a frame are used: as often as it weighs."""
+        inside = torch.zeros(len(indices.clips), self.resize, self.resize)
+        known = torch.zeros(len(indices.clips), dtype=torch.bool)
+        for at, place in enumerate(zip(indices.clips.tolist(), indices.frames.tolist(), strict=True)):
+            row = self.row.get(place)
+            if row is None or float(chance[at]) >= self.weights[row]:
+                continue
+            known[at] = True
+            for x1, y1, x2, y2 in np.round(self.boxes[row]).astype(int).tolist():
+                inside[at, max(y1, 0) : max(y2, y1 + 1), max(x1, 0) : max(x2, x1 + 1)] = 1
+        return inside, known
+
+
+class _Planner:
+    """Chooses the frames of each step; a function of the seed alone."""
+
+    def __init__(
+        self,
+        corrected: CorrectedFrames,
+        lengths: Sequence[int],
+        replayable: Sequence[int],
+        settings: LocalizerStage,
+        how: DecoderLearning,
+        seed: int,
+    ) -> None:
+        self.lengths, self.replayable, self.settings, self.how, self.seed = lengths, replayable, settings, how, seed
+        self.own: defaultdict[int, list[int]] = defaultdict(list)
+        indices = corrected.samples.indices
+        for clip, frame in zip(indices.clips.tolist(), indices.frames.tolist(), strict=True):
+            self.own[clip].append(frame)
+        # A clip with many corrections is visited more often, but not as often as it has corrections.
+        weights = np.bincount(indices.clips.numpy(), corrected.weights, minlength=len(corrected.samples.clips))
+        self.chance = torch.from_numpy(np.sqrt(weights))
+
+    def steps(self) -> list[BatchIndices]:
+        """The frames of all steps."""
+        rng = generator(self.seed, "learn plan")
+        per_step = max(self.settings.batch // self.settings.frames, 1)
+        replayed = per_step // 2 if self.how.replay and self.replayable else 0
+        return [self._step(rng, max(per_step - replayed, 1), replayed) for _ in range(self.how.steps)]
+
+    def _step(self, rng: torch.Generator, corrected: int, replayed: int) -> BatchIndices:
+        clips = torch.multinomial(self.chance, corrected, replacement=True, generator=rng).tolist()
+        sequences = [(clip, self._corrected(clip, rng)) for clip in clips]
+        sampler, n, window = SAMPLERS[self.settings.sampler], self.settings.frames, self.settings.window
+        for _ in range(replayed):
+            clip = self.replayable[int(torch.randint(len(self.replayable), (), generator=rng))]
+            sequences.append((clip, sampler(self.lengths[clip], n, rng, window=window)))
+        sizes = torch.tensor([len(frames) for _, frames in sequences])
+        return BatchIndices(
+            torch.tensor([clip for clip, _ in sequences]).repeat_interleave(sizes),
+            torch.cat([frames for _, frames in sequences]),
+            torch.arange(len(sequences)).repeat_interleave(sizes),
+        )
+
+    def _corrected(self, clip: int, rng: torch.Generator) -> Tensor:
+        """Corrected frames of a clip, at most half of a sequence, and its clip-mates."""
+        n, own = self.settings.frames, self.own[clip]
+        order = torch.randperm(len(own), generator=rng).tolist()
+        chosen = [own[index] for index in order[: max(n // 2, 1) if self.how.replay else n]]
+        if self.how.replay and n > len(chosen):
+            mates = SAMPLERS["interval"](self.lengths[clip], n - len(chosen), rng, window=1.0).tolist()
+            chosen += [frame for frame in mates if frame not in chosen]
+        return torch.tensor(sorted(chosen))
