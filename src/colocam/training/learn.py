@@ -26,7 +26,7 @@ from colocam.training.learn_agreement import Agreement, Observation, agreement, 
 from colocam.training.learn_decoder import DecoderLearning, learning_task
 from colocam.training.learn_frames import CorrectedFrames, corrected_frames, without_held_out
 from colocam.training.learn_head import pooled_features, refit_head
-from colocam.training.learn_report import Learnt, Stage, stored_corrections, write_run
+from colocam.training.learn_report import Learnt, Stage, read_history, stored_corrections, write_run
 from colocam.training.loop import fit
 from colocam.utils.interrupt import graceful_stop
 from colocam.utils.temporary import temporary_folder
@@ -113,7 +113,7 @@ def learn(
     out.parent.mkdir(parents=True, exist_ok=True)
     try:
         with graceful_stop(), temporary_folder(out.parent) as folder:
-            frames = corrected_frames(opened, read_corrections(*files), left_out)
+            frames = corrected_frames(opened, read_corrections(*files), left_out, read_history(opened.folder))
             model, stages = _learn(opened, frames, how, folder)
             learnt = Learnt(out, stages, len(frames), int(frames.held_out.sum()), left_out)
             write_run(opened, model, learnt, frames, files, folder)

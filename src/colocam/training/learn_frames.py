@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,16 @@ MATES = (1, 2, 4, 8, 16, 24)
 """Distances, in frames, of the neighbours that are read with a corrected frame of a video that is not in the cache."""
 CONTEXT = 16
 """Frames of a clip whose maps are computed together with those of its corrected frames."""
+
+
+class History(NamedTuple):
+    """Videos whose corrections a model has learnt from, and those that were held out."""
+
+    learnt: frozenset[str] = frozenset()
+    held_out: frozenset[str] = frozenset()
+
+
+NO_HISTORY = History()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +111,16 @@ class CorrectedFrames:
         return Samples(self.samples.clips, BatchIndices(clips, frames, clips), classes), np.array(rows, np.int64)
 
 
-def corrected_frames(run: Run, corrections: Sequence[Correction], left_out: LeftOut) -> CorrectedFrames:
+def corrected_frames(
+    run: Run, corrections: Sequence[Correction], left_out: LeftOut, history: History = NO_HISTORY
+) -> CorrectedFrames:
     """The frames of corrections that can be found: in a clip of the run, or in the file that the correction names.
+
+    Args:
+        run: the run.
+        corrections: what people said.
+        left_out: gets what cannot be found, and why.
+        history: which videos the model has learnt from before.
 
     Raises:
         ColocamError: no frame can be found.
@@ -119,7 +138,7 @@ def corrected_frames(run: Run, corrections: Sequence[Correction], left_out: Left
     cached = _cached(run, {clip: set(frames) for clip, frames in by_clip.items()}, left_out)
     rows: list[tuple[int, int, int]] = []
     boxes, weights, changed, held = [], [], [], []
-    kept = _held_out([clip.clip.video for clip in cached])
+    kept = held_out_videos([clip.clip.video for clip in cached], history)
     side = run.config.frames.map_side
     for index, clip in enumerate(cached):
         frames = by_clip[clip.clip]
@@ -136,9 +155,8 @@ def corrected_frames(run: Run, corrections: Sequence[Correction], left_out: Left
                 changed.append(any(one.kind == "class" for one in own))
                 held.append(clip.clip.video in kept)
     if not rows:
-        raise ColocamError(
-            f"no correction belongs to a frame that can be read: {'; '.join(left_out) or 'all are unsure'}"
-        )
+        reasons = "; ".join(left_out) or "no frame was set or checked by a person"
+        raise ColocamError(f"no correction belongs to a frame that can be read: {reasons}")
     clips, positions, classes = torch.tensor(rows, dtype=torch.int64).unbind(1)
     samples = Samples(cached, BatchIndices(clips, positions, clips), classes)
     return CorrectedFrames(samples, boxes, np.array(weights), np.array(changed, bool), np.array(held, bool))
@@ -221,16 +239,17 @@ def _weights(clip: CachedClip, frames: dict[int, list[Correction]]) -> dict[int,
     return weights
 
 
-def _held_out(videos: Sequence[str]) -> set[str]:
-    """About a fifth of the videos, at least one of several. The choice depends on the name alone, so it never changes.
+def held_out_videos(videos: Sequence[str], history: History = NO_HISTORY) -> set[str]:
+    """A fifth of the videos, at least one of several; chosen by a digest of their names, so that it is repeatable.
 
-    A video that is held out once stays so, also if more corrections come, or the model that learnt is taught again.
+    Videos that were held out before stay so, and videos that were learnt from before are not chosen.
     """
-    share = {name: int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) / 2**32 for name in set(videos)}
-    if len(share) < 2:
-        return set()
-    chosen = {name for name, value in share.items() if value < HELD_OUT}
-    return (chosen or {min(share, key=lambda name: share[name])}) if len(chosen) < len(share) else set()
+    names = set(videos)
+    chosen = names & history.held_out
+    free = names - chosen - history.learnt
+    count = max(round(HELD_OUT * len(names)), 1) if len(names) > 1 else 0
+    order = sorted(free, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+    return chosen | set(order[: max(count - len(chosen), 0)])
 
 
 def _scaled(boxes: Sequence[Box], clip: CachedClip, position: int, side: int) -> Boxes:

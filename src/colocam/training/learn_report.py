@@ -8,13 +8,15 @@ from pathlib import Path
 
 from colocam.config import write_config
 from colocam.corrections.imported import LeftOut
+from colocam.errors import ColocamError
 from colocam.models.model_file import Model, save_model
 from colocam.run import Run
 from colocam.training.learn_agreement import Agreement
-from colocam.training.learn_frames import CorrectedFrames
+from colocam.training.learn_frames import CorrectedFrames, History
 from colocam.training.share import link
 from colocam.utils.checkpoint import save_checkpoint
 from colocam.utils.files import write_json
+from colocam.utils.json_text import parse_json
 from colocam.utils.marked_folder import file_digest
 
 FORMAT = 1
@@ -75,6 +77,18 @@ def stored_corrections(run: Path) -> list[Path]:
     return sorted((run / "corrections").glob("*.csv"))
 
 
+def read_history(run: Path) -> History:
+    """The videos whose corrections a run has learnt from, and those that it held out; none for an ordinary run."""
+    path = run / "learning.json"
+    if not path.is_file():
+        return History()
+    try:
+        told = parse_json(path.read_text(encoding="utf-8"))
+        return History(*(frozenset(map(str, told[name]["videos"])) for name in ("learnt", "held_out")))
+    except (ValueError, LookupError, TypeError) as error:
+        raise ColocamError(f"{path} is damaged: restore it, or learn from the run before it") from error
+
+
 def write_run(
     run: Run, model: Model, learnt: Learnt, frames: CorrectedFrames, files: Sequence[Path], folder: Path
 ) -> None:
@@ -93,8 +107,9 @@ def write_run(
             (folder / "classifier" / f"{name}.json").unlink(missing_ok=True)
         save_checkpoint(folder / "classifier", "best", model.net.classifier.state_dict(), {"epoch": 0, "step": 0})
     copies = _copy(files, folder / "corrections")
-    videos = sorted(
-        {clip.clip.video for (clip, _), held in zip(frames.samples.where(), frames.held_out, strict=True) if held}
+    learnt_videos, held_videos = (
+        sorted({clip.clip.video for clip, _ in frames.part(part).samples.where()})
+        for part in (~frames.held_out, frames.held_out)
     )
     write_json(
         folder / "learning.json",
@@ -102,8 +117,8 @@ def write_run(
             "format": FORMAT,
             "from": {"run": str(run.folder.absolute()), "model": file_digest(run.folder / "model.safetensors")},
             "corrections": copies,
-            "frames": learnt.frames,
-            "held_out": {"frames": learnt.held_out, "videos": videos},
+            "learnt": {"frames": learnt.frames - learnt.held_out, "videos": learnt_videos},
+            "held_out": {"frames": learnt.held_out, "videos": held_videos},
             "left_out": dict(learnt.left_out),
             "stages": [_json(stage) for stage in learnt.stages],
             "kept": learnt.kept,
