@@ -34,8 +34,12 @@ from colocam.training.stage2 import loss_terms
 from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
 
-RATE = 0.3
+RATE = 1.0
 """Learning rate relative to that of stage 2."""
+SEQUENCE = 4
+"""Frames of a sequence at most: short ones, so that a step sees corrected frames of several clips."""
+REPLAYED = 0.25
+"""Share of the sequences that are replayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +194,7 @@ class _Planner:
         seed: int,
     ) -> None:
         self.lengths, self.replayable, self.settings, self.how, self.seed = lengths, replayable, settings, how, seed
+        self.length = min(SEQUENCE, settings.frames)
         self.own: defaultdict[int, list[int]] = defaultdict(list)
         indices = corrected.samples.indices
         for clip, frame in zip(indices.clips.tolist(), indices.frames.tolist(), strict=True):
@@ -201,14 +206,14 @@ class _Planner:
     def steps(self) -> list[BatchIndices]:
         """The frames of all steps."""
         rng = generator(self.seed, "learn plan")
-        per_step = max(self.settings.batch // self.settings.frames, 1)
-        replayed = per_step // 2 if self.how.replay and self.replayable else 0
+        per_step = max(self.settings.batch // self.length, 1)
+        replayed = round(REPLAYED * per_step) if self.how.replay and self.replayable else 0
         return [self._step(rng, max(per_step - replayed, 1), replayed) for _ in range(self.how.steps)]
 
     def _step(self, rng: torch.Generator, corrected: int, replayed: int) -> BatchIndices:
         clips = torch.multinomial(self.chance, corrected, replacement=True, generator=rng).tolist()
         sequences = [(clip, self._corrected(clip, rng)) for clip in clips]
-        sampler, n, window = SAMPLERS[self.settings.sampler], self.settings.frames, self.settings.window
+        sampler, n, window = SAMPLERS[self.settings.sampler], self.length, self.settings.window
         for _ in range(replayed):
             clip = self.replayable[int(torch.randint(len(self.replayable), (), generator=rng))]
             sequences.append((clip, sampler(self.lengths[clip], n, rng, window=window)))
@@ -220,10 +225,10 @@ class _Planner:
         )
 
     def _corrected(self, clip: int, rng: torch.Generator) -> Tensor:
-        """Corrected frames of a clip, at most half of a sequence, and its clip-mates."""
-        n, own = self.settings.frames, self.own[clip]
+        """Corrected frames of a clip, at most all but one of a sequence, and its clip-mates."""
+        n, own = self.length, self.own[clip]
         order = torch.randperm(len(own), generator=rng).tolist()
-        chosen = [own[index] for index in order[: max(n // 2, 1) if self.how.replay else n]]
+        chosen = [own[index] for index in order[: max(n - 1, 1) if self.how.replay else n]]
         if self.how.replay and n > len(chosen):
             mates = SAMPLERS["interval"](self.lengths[clip], n - len(chosen), rng, window=1.0).tolist()
             chosen += [frame for frame in mates if frame not in chosen]
