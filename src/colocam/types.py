@@ -55,6 +55,8 @@ class Clip:
         start: first second of the clip in its file.
         end: second where the clip ends (exclusive), None for the end of the file.
         frames: the image files in order where the clip is a folder of images, empty for a video file.
+        digest: of the content of its files, see :mod:`colocam.data.clip_digests`; empty where they cannot be read, None
+            where it is not known.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Clip:
     start: float = 0.0
     end: float | None = None
     frames: tuple[Path, ...] = ()
+    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

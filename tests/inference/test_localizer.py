@@ -562,8 +562,10 @@ def completed_by_colour(trained, video, sequences):
     return arrays_with_color_mean(pictures, maps, sequences(pictures))
 
 
-@pytest.mark.parametrize("smooth", ["offline", "online", "none"])
-@pytest.mark.parametrize("color_mean", ["off", "frame", "clip"])
+@pytest.mark.parametrize(
+    ("smooth", "color_mean"),
+    [("offline", "off"), ("none", "off"), ("online", "frame"), ("offline", "clip"), ("online", "clip")],
+)
 def test_maps_are_completed_by_colour_where_asked(trained, video, smooth, color_mean):
     """By those of the other frames only where a look ahead is allowed."""
     found = Localizer.load(trained, smooth=smooth, color_mean=color_mean, batch=20)(video)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -24,10 +25,14 @@ class CamStore:
     Args:
         cams: (N, h, w) of all frames, clip by clip.
         lengths: frames of each clip; their sum is N.
+        scale: factor of the stored values.
     """
 
-    def __init__(self, cams: np.ndarray[tuple[int, int, int], np.dtype[np.float16]], lengths: Sequence[int]) -> None:
+    def __init__(
+        self, cams: npt.NDArray[np.float16] | npt.NDArray[np.uint8], lengths: Sequence[int], scale: float = 1.0
+    ) -> None:
         self.cams = cams
+        self.scale = np.float32(scale)
         self.starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
 
     def read(self, indices: BatchIndices, pool: int = 0) -> Tensor:
@@ -39,7 +44,7 @@ class CamStore:
         pooled = self.cams[self.starts[clips] + frames]
         for back in range(1, pool + 1):
             pooled = np.maximum(pooled, self.cams[self.starts[clips] + np.maximum(frames - back, 0)])
-        return torch.from_numpy(pooled.astype(np.float32))
+        return torch.from_numpy(self.scale * pooled.astype(np.float32))
 
 
 def open_cams(

@@ -19,6 +19,7 @@ from colocam.cli.look_commands import evaluate, report, review, score
 from colocam.cli.measure_commands import bench, study
 from colocam.cli.train_commands import demo, train
 from colocam.errors import ColocamError, InterruptedRunError
+from colocam.utils.interrupt import end_like_ctrl_c
 from colocam.utils.progress import say
 from colocam.utils.version import __version__
 
@@ -56,6 +57,7 @@ def options(
 
 def main() -> None:
     """Run the command line; an error that the user can correct is printed as one line."""
+    end_like_ctrl_c()
     try:
         load_extensions()
         app()

@@ -122,8 +122,10 @@ def score(
     """
     from colocam.evaluation.prediction_evaluation import evaluate_predictions
     from colocam.report.console import print_predictions
-    from colocam.utils.files import write_json
+    from colocam.utils.files import refuse_replacing, write_json
 
+    if json is not None:
+        refuse_replacing(json, b'"max_box_acc": ', "result of 'colocam score'")
     result = evaluate_predictions(predictions, boxes, manifest=manifest, split=split_of(split), size=size, masks=masks)
     print_predictions(result)
     if json is not None:

@@ -26,12 +26,14 @@ class Method(NamedTuple):
 _PUBLISHED = {
     "losses": {"coloc": 0.0},
     "seeds": {"region": "mask", "blobs": "all", "foreground": 1, "background": 1},
+    "rounds": 1,
     "color_mean": "off",
     "focus": False,
     "chooser": "largest",
     "threshold": None,
 }
-"""F-CAM and TCAM as published: one seed of each kind per frame, maps without post-processing, the largest contour."""
+"""F-CAM and TCAM as published: one seed of each kind per frame, one round, maps without post-processing, the
+largest contour."""
 
 METHODS: dict[str, Method] = {
     "colocam": Method("CoLo-CAM", {}),

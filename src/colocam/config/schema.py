@@ -222,6 +222,9 @@ class LocalizerStage(Optimisation):
     """m, training clips of each tag that stage 2 does not use, to measure how much a result depends on single clips."""
     leave_out_draw: Annotated[int, Field(ge=0)] = 0
     """Which random choice of these clips; it does not depend on the seed."""
+    rounds: Annotated[int, Field(ge=1, le=9)] = 1
+    """Times that a decoder is trained: first on seeds with all loss terms, as published; from the second time on, anew
+    and on labels from the boxes of the round before (docs/method/rounds.md)."""
     decoder: tuple[Count, ...] = (256, 128, 64, 32, 16)
     """Channels of the decoder's blocks, deepest first. U-Net: one per feature map of the encoder, or one fewer;
     transformer: each block doubles the resolution up to the frame's."""

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from colocam.data.cache_entry import CachedClip, EntryWriter, entry_key, load_entry
+from colocam.data.clip_digests import refuse_changed
 from colocam.data.clip_frames import clip_frames, stored
 from colocam.errors import ColocamError
 from colocam.types import Clip
 from colocam.utils.device import cores
+from colocam.utils.file_digests import MEMORY, FileDigests
 from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import raise_if_stopped
 from colocam.utils.progress import progress, say
@@ -49,7 +51,8 @@ def cache_frames(
         The readable clips in the order of ``clips``.
 
     Raises:
-        ColocamError: a tag has no readable training clip, no clip can be read, or the disk is too small.
+        ColocamError: a tag has no readable training clip, no clip can be read, a clip has another content than its
+            digest says, or the disk is too small.
     """
     with explain_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,6 +61,7 @@ def cache_frames(
     files = _by_file({key: clip for clip, key, entry in zip(clips, keys, cached, strict=True) if entry is None})
     warnings: dict[str, str] = {}
     if files:
+        _refuse_changed([clip for group in files for clip in group.values()], folder)
         job = _Job(folder, size, max_frames, max(1, min(workers or cores(), len(files))))
         _check_disk(job, files)
         warnings = _decode_all(job, files, done=sum(entry is not None for entry in cached))
@@ -70,6 +74,14 @@ def cache_frames(
     readable = [entry for entry in cached if entry is not None]
     _check_tags(clips, readable)
     return readable
+
+
+def _refuse_changed(clips: Sequence[Clip], folder: Path) -> None:
+    """Refuse files that are not those of the run, before anything is decoded under their digests."""
+    digests = FileDigests(folder / MEMORY)
+    for clip in clips:
+        refuse_changed(clip, digests)
+    digests.save()
 
 
 def _by_file(clips: dict[str, Clip]) -> Files:

@@ -22,6 +22,7 @@ from colocam.evaluation.refined import refined_boxes
 from colocam.evaluation.result import EvaluatedData, Evaluation
 from colocam.maps.mapper import Mapper, cam_mapper, decoder_mapper, map_batches
 from colocam.metrics import CorLoc, Frames, accuracy, best_overlaps, box_hits, corloc, instances_of_maps, top_k
+from colocam.metrics.chooser_threshold import chooser_threshold
 from colocam.metrics.dense_scores import RIGHT
 from colocam.metrics.hits import PUBLISHED_THRESHOLDS
 from colocam.models.model_file import load_model
@@ -61,6 +62,11 @@ class Labelled:
         """(frames with the object,) whether the boxes (N, 4) in map pixels are right; (N,) ``found``: there is one."""
         overlaps = best_overlaps(boxes[self.present][:, None], self._true)[:, 0]
         return found[self.present] & (overlaps >= RIGHT)
+
+    def chooser_threshold(self, maps: Levels, chooser: str) -> float:
+        """τ at which a chooser of boxes is right most often; all frames have the object."""
+        clips = self.samples.indices.clips.numpy()
+        return chooser_threshold(maps, self.boxes, self.frames, chooser, clips)[0]
 
     @property
     def _true(self) -> list[Boxes]:
@@ -194,11 +200,16 @@ def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
     threshold = mapper.threshold
     if threshold is None:
         threshold = tags_only_threshold(maps_of(run, mapper, evaluation_set.unlabelled))
-    own = mapper.class_thresholds or (threshold,)
+    own, by_shot = mapper.class_thresholds or (threshold,), CHOOSERS[mapper.chooser].by_shot
     grid = np.append(PUBLISHED_THRESHOLDS, own)
-    chosen_on = None
+    chosen_on: tuple[npt.NDArray[np.bool_], Frames] | float | None = None
     if validation.present.any():
-        chosen_on = validation.hits(maps_of(run, mapper, validation.samples), grid), validation.frames
+        validation_maps = maps_of(run, mapper, validation.samples)
+        if by_shot:
+            chosen_on = validation.chooser_threshold(validation_maps, mapper.chooser)
+            grid = np.append(grid, chosen_on)
+        else:
+            chosen_on = validation.hits(validation_maps, grid), validation.frames
     result = corloc(
         evaluated.hits(maps, grid),
         evaluated.frames,
@@ -207,7 +218,7 @@ def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
         top1=evaluation_set.top1,
         top5=evaluation_set.top5,
         validation=chosen_on,
-        chosen=partial(_hits_of_choice, evaluated, maps, mapper.chooser) if CHOOSERS[mapper.chooser].by_shot else None,
+        chosen=partial(_hits_of_choice, evaluated, maps, mapper.chooser) if by_shot else None,
     )
     return MethodResult(maps, threshold, mapper.chooser, result)
 

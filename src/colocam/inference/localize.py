@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from colocam.errors import ArgumentError, ColocamError
-from colocam.inference.jobs import Job, find_jobs, fingerprint, refuse_overwriting
+from colocam.inference.jobs import Job, find_jobs, fingerprint, refuse_overwriting, stored_videos
 from colocam.inference.localizer import Localizer
 from colocam.inference.result_files import ForeignFileError, publish_results, refuse_foreign
 from colocam.inference.sinks import AnnotatedVideo
 from colocam.inference.table import LocalizationTable
 from colocam.segment.open_segmenter import segmenter_files
-from colocam.types import VideoFrame
+from colocam.temporal.cuts import WINDOW
+from colocam.types import Image, VideoFrame
+from colocam.utils.file_digests import MEMORY, FileDigests
 from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import graceful_stop, stop_requested
 from colocam.utils.locks import locked
@@ -24,14 +26,16 @@ from colocam.utils.progress import progress, say
 from colocam.utils.temporary import temporary_folder
 from colocam.video.description import describe, picture_names, read_made, source_path
 from colocam.video.frame_choice import ALL, FrameChoice
-from colocam.video.input import UnreadableError, VideoError
-from colocam.video.reader import VideoReader
+from colocam.video.input import UnreadableError, VideoError, VideoInput
+from colocam.video.reader import VideoInfo, VideoReader
 
 TABLES = ("csv", "parquet")
 FRAMES_AHEAD = 4
 """Localised frames that may wait for the writer."""
-TEMPORARY_PART = 16
-"""Most bytes that the name of a temporary file has more than that of its result."""
+FRAMES_WAITING = 7 * WINDOW
+"""Frames between decoder and writer at most: windows in the stages and between them."""
+MOST_WAITING = 2**29
+"""Bytes of images that may wait for their boxes; a film with larger frames is decoded again for the writer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +100,9 @@ def localize_file(
     """
     localizer = Localizer.load(Path(run), device, refine=refine, **options)
     jobs, writing = find_jobs([video], Path(out), format=format), Writing(table, annotate, choice)
-    refuse_overwriting(jobs, *_endings(writing))
-    made = _fingerprint(Path(run), jobs[0], localizer, writing, device, refine)
+    _refuse_long_name(jobs[0], _written(jobs[0], writing))
+    refuse_overwriting(jobs[0], stored_videos(jobs), *_endings(writing))
+    made = _fingerprint(Path(run), jobs[0], localizer, writing, device, refine, FileDigests())
     _localize(localizer, jobs[0], writing, made, recompute=True, overwrite=overwrite)
     return _written(jobs[0], writing)
 
@@ -126,13 +131,17 @@ def localize_videos(
     writing, run, out = writing or Writing(), Path(run), Path(out)
     localizer = Localizer.load(run, device, refine=refine, **options)
     jobs = find_jobs(videos, out, format=format)
-    refuse_overwriting(jobs, *_endings(writing))
+    stored = stored_videos(jobs)
     skipped: list[ColocamError] = []
+    digests = FileDigests(out / MEMORY)
     for job in jobs:
         try:
             _refuse_long_name(job, _written(job, writing))
-            made = _fingerprint(run, job, localizer, writing, device, refine)
-            if _localize(localizer, job, writing, made, recompute=overwrite, overwrite=overwrite):
+            refuse_overwriting(job, stored, *_endings(writing))
+            made = _fingerprint(run, job, localizer, writing, device, refine, digests)
+            written = _localize(localizer, job, writing, made, recompute=overwrite, overwrite=overwrite)
+            digests.save()
+            if written:
                 yield _written(job, writing)
         except (VideoError, ForeignFileError) as error:
             if len(jobs) == 1:
@@ -153,26 +162,32 @@ def _written(job: Job, writing: Writing) -> Written:
 
 
 def _fingerprint(
-    run: Path, job: Job, localizer: Localizer, writing: Writing, device: str | None, refine: str | Path | None
+    run: Path,
+    job: Job,
+    localizer: Localizer,
+    writing: Writing,
+    device: str | None,
+    refine: str | Path | None,
+    digests: FileDigests,
 ) -> str | None:
     settings = {**asdict(writing), **asdict(localizer.options), "device": device, "batch": None}
     try:
-        return fingerprint(run, job.source, settings, () if refine is None else segmenter_files(refine))
+        return fingerprint(run, job.source, settings, () if refine is None else segmenter_files(refine), digests)
     except OSError as error:
         raise UnreadableError(f"cannot read {error.filename or job.source.name}: {error.strerror}") from error
 
 
 def _refuse_long_name(job: Job, written: Written) -> None:
-    """Refuse a video whose result files, or the temporary files they are written to, would have too long names."""
-    longest = source_path(written.table)
+    """Refuse a video whose result files would have too long names."""
+    described = source_path(written.table)
+    folder = next(parent for parent in described.absolute().parents if parent.exists())
     try:
-        longest.with_name("x" * TEMPORARY_PART + longest.name).exists()
+        (folder / described.name).lstat()
     except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
-            raise
-        raise VideoError(
-            f"cannot write the results of {job.source.name}: its name is too long for their names: rename the video"
-        ) from error
+        if error.errno == errno.ENAMETOOLONG:
+            raise VideoError(
+                f"cannot write the results of {job.source.name}: its name is too long for their names: rename the video"
+            ) from error
 
 
 def _is_done(written: Written, made: str | None) -> bool:
@@ -225,9 +240,10 @@ def _process(localizer: Localizer, reader: VideoReader, written: Written, choice
         advance = stack.enter_context(progress(title, reader.estimate(choice), unit="frames"))
         stack.enter_context(nullcontext() if source.is_stored else graceful_stop())
         frames = _until_stopped(reader.frames(choice))
-        found = stack.enter_context(
-            closing(ahead(localizer.stream(frames, live=source.live), FRAMES_AHEAD, "localizer"))
-        )
+        twice = drawn is not None and source.is_stored and _is_large(reader.info)
+        stream = localizer.stream(frames, live=source.live, images=drawn is not None and not twice)
+        found = stack.enter_context(closing(ahead(stream, FRAMES_AHEAD, "localizer")))
+        decoded = stack.enter_context(closing(ahead(_frames_again(source, choice), 1, "drawing"))) if twice else None
         shift: float | None = None
         for _, told in groupby(found, key=lambda one: one[0].index):
             (frame, *_), objects = zip(*told, strict=True)
@@ -236,11 +252,30 @@ def _process(localizer: Localizer, reader: VideoReader, written: Written, choice
             for one in objects:
                 listed.write(one)
             if drawn is not None:
-                drawn.write(frame.image, *(replace(one, pts=one.pts - shift) for one in objects))
+                image = frame.image if decoded is None else _image_of(frame, decoded, source)
+                drawn.write(image, *(replace(one, pts=one.pts - shift) for one in objects))
             advance()
         if shift is None:
             many = f"its {reader.count} frames" if reader.ended else "its frames"
             raise UnreadableError(f"{source.name} has no frame {choice}; {many} begin at second {reader.start:g}")
+
+
+def _is_large(info: VideoInfo) -> bool:
+    """Whether frames that wait for their boxes would take too much memory."""
+    return FRAMES_WAITING * info.width * info.height * 3 > MOST_WAITING
+
+
+def _frames_again(source: VideoInput, choice: FrameChoice) -> Iterator[VideoFrame]:
+    with VideoReader(source) as reader:
+        yield from reader.frames(choice)
+
+
+def _image_of(frame: VideoFrame, decoded: Iterator[VideoFrame], source: VideoInput) -> Image:
+    """The image of a frame; ``decoded`` yields it and those before it."""
+    for one in decoded:
+        if one.index == frame.index:
+            return one.image
+    raise UnreadableError(f"cannot read {source.name}: it was changed while it was read")
 
 
 def _until_stopped(frames: Iterable[VideoFrame]) -> Iterator[VideoFrame]:

@@ -134,13 +134,13 @@ class Localizer:
         # The stream is closed before the reader, because its threads read from the reader.
         with (
             VideoReader(VideoInput(str(video), format)) as reader,
-            closing(self.stream(reader.frames(choice), live=reader.source.live)) as stream,
+            closing(self.stream(reader.frames(choice), live=reader.source.live, images=False)) as stream,
         ):
             for _, found in stream:
                 yield found
 
     def stream(
-        self, frames: Iterable[VideoFrame], *, live: bool = False
+        self, frames: Iterable[VideoFrame], *, live: bool = False, images: bool = True
     ) -> Generator[tuple[VideoFrame, Localization], None, None]:
         """Localise in frames that are already decoded; each frame is returned with its localization.
 
@@ -150,10 +150,19 @@ class Localizer:
         Args:
             frames: in order.
             live: whether frames come as they are taken, so that each is processed without waiting for the next.
+            images: whether the frames that are returned have their images. Without, they have their size alone, and
+                memory does not grow with it; a segmenter keeps the images.
         """
         smooth, look_ahead = self.options.smooth, LOOK_AHEAD[self.options.smooth]
         rows = 1 if live else min(self.network.rows, ROWS_ONLINE) if smooth == "online" else self.network.rows
-        read = read_passes(frames, self.card.size, rows, self.options.batch, histograms=look_ahead is not None)
+        read = read_passes(
+            frames,
+            self.card.size,
+            rows,
+            self.options.batch,
+            histograms=look_ahead is not None,
+            images=images or self.segmenter is not None,
+        )
         submitted = submit_passes(ahead(read, 1, "resize"), self.network)
         postprocess = postprocess_windows if smooth == "offline" else postprocess_frames
         mapped = postprocess(

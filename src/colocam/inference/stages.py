@@ -6,6 +6,7 @@ Each stage is a generator. It closes the stage before it when it ends.
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
@@ -76,7 +77,7 @@ class MappedFrames(NamedTuple):
 
 
 def read_passes(
-    frames: Iterable[VideoFrame], size: int, rows: int, batch: int | None, *, histograms: bool
+    frames: Iterable[VideoFrame], size: int, rows: int, batch: int | None, *, histograms: bool, images: bool = True
 ) -> Iterator[Pass]:
     """Stage 1: resize frames to (S, S), describe their colours, and arrange them in passes of the network.
 
@@ -89,8 +90,9 @@ def read_passes(
         rows: frames of a pass; fewer where the frames are large, see :data:`PASS_BYTES`.
         batch: new frames of a pass at most; None: ``rows``.
         histograms: whether to compute colour histograms.
+        images: whether the frames keep their images; without, these have their size alone and take no memory.
     """
-    frames, index, images = iter(frames), 0, np.zeros((0, size, size, 3), np.uint8)
+    frames, index, resized = iter(frames), 0, np.zeros((0, size, size, 3), np.uint8)
     with ThreadPoolExecutor(RESIZE_THREADS, "resize") as pool:
         for first in frames:
             while index == 0 and rows > 1 and rows * first.image.nbytes > PASS_BYTES:
@@ -98,15 +100,17 @@ def read_passes(
             row = index % rows
             taken = [first, *islice(frames, min(batch or rows, rows - row) - 1)]
             # A pass with earlier frames may still read its images, so they are copied, not extended.
-            images = np.zeros((rows, size, size, 3), np.uint8) if row == 0 else images.copy()
+            resized = np.zeros((rows, size, size, 3), np.uint8) if row == 0 else resized.copy()
             new = slice(row, row + len(taken))
             described = in_parts(
                 pool,
                 partial(_resize, histograms=histograms),
-                list(zip(taken, images[new], strict=True)),
+                list(zip(taken, resized[new], strict=True)),
                 RESIZE_THREADS,
             )
-            yield Pass(taken, images, new, np.concatenate(described) if histograms else None)
+            del first
+            taken = taken if images else [_without_image(frame) for frame in taken]
+            yield Pass(taken, resized, new, np.concatenate(described) if histograms else None)
             index += len(taken)
 
 
@@ -281,6 +285,11 @@ def _resize(pairs: list[tuple[VideoFrame, Levels]], *, histograms: bool) -> list
     for frame, image in pairs:
         cv2.resize(frame.image, image.shape[1::-1], dst=image, interpolation=cv2.INTER_AREA)
     return [colour_histograms(image[None]) for _, image in pairs] if histograms else []
+
+
+def _without_image(frame: VideoFrame) -> VideoFrame:
+    """The frame with an image of its shape that takes no memory."""
+    return replace(frame, image=np.broadcast_to(np.uint8(0), frame.image.shape))
 
 
 def _rows(output: NetworkOutput, rows: slice) -> NetworkOutput:

@@ -41,7 +41,7 @@ def corloc(
     tags_only: float | Sequence[float],
     top1: Hits | None = None,
     top5: Hits | None = None,
-    validation: tuple[Hits, Frames] | None = None,
+    validation: tuple[Hits, Frames] | float | None = None,
     chosen: Callable[[float], Hits] | None = None,
     seed: int = 0,
 ) -> dict[str, CorLoc]:
@@ -55,7 +55,8 @@ def corloc(
             counts, so add τ itself to the grid to be exact.
         top1: (N,) whether the class is right; None where it is not known.
         top5: (N,) whether the class is among the five most probable.
-        validation: hits (M, T) on the same grid and frames of the validation split, where it has boxes.
+        validation: hits (M, T) on the same grid and frames of the validation split, where it has boxes; or τ itself,
+            a value of the grid.
         chosen: τ → (N,) whether the box that the method's chooser takes is right, for ``tags-only`` and
             ``validation``, which give what a user gets; None: ``hits``. The oracles always read ``hits``, the rule of
             the published figures.
@@ -76,7 +77,8 @@ def corloc(
         "oracle-per-class": per_class,
     }
     if validation is not None:
-        at_protocol["validation"] = np.full_like(per_class, np.argmin(abs(grid - best_threshold(*validation, grid))))
+        best = validation if isinstance(validation, float) else best_threshold(*validation, grid)
+        at_protocol["validation"] = np.full_like(per_class, np.argmin(abs(grid - best)))
     results = {}
     for protocol in (name for name in PROTOCOLS if name in at_protocol):
         at = at_protocol[protocol]

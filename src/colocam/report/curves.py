@@ -70,7 +70,7 @@ class Phase:
 def training_curves(records: Sequence[Mapping[str, Any]]) -> list[Phase]:
     """Draw every quantity of every phase in ``records``: loss terms, then validation, then the learning rate."""
     names = list(dict.fromkeys(str(record["phase"]) for record in records))
-    names.sort(key=lambda name: _PHASES.index(name) if name in _PHASES else len(_PHASES))
+    names.sort(key=lambda name: _PHASES.index(_method(name)) if _method(name) in _PHASES else len(_PHASES))
     phases = []
     for i, name in enumerate(names):
         own = [record for record in records if record["phase"] == name]
@@ -80,8 +80,13 @@ def training_curves(records: Sequence[Mapping[str, Any]]) -> list[Phase]:
             if (curves := _curves(own, quantity))
         )
         if panels:
-            phases.append(Phase(method_title(name), panels))
+            phases.append(Phase(method_title(_method(name)) + name.removeprefix(_method(name)), panels))
     return phases
+
+
+def _method(phase: str) -> str:
+    """``colocam`` of ``colocam, round 1``."""
+    return phase.partition(",")[0]
 
 
 def _quantities(records: Iterable[Mapping[str, Any]]) -> list[str]:

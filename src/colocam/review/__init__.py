@@ -12,7 +12,7 @@ from colocam.review.doubt import FOR_LEARNING, WEIGHTS, Rows, doubts, frames_of,
 from colocam.review.purposes import PURPOSES, find_purpose
 from colocam.review.queue import APART
 from colocam.review.review_rows import read_tables
-from colocam.utils.files import atomic_path
+from colocam.utils.files import atomic_path, refuse_replacing
 from colocam.utils.tables import csv_cell
 
 __all__ = ["APART", "PURPOSES", "SHARE", "Doubtful", "rank", "review_tables"]
@@ -100,9 +100,7 @@ def check(share: float, apart: float) -> None:
 
 def write_queue(out: Path, names: Sequence[str], frames: Sequence[Doubtful]) -> None:
     """Write frames in the given order, with the names of their videos; only an earlier queue is replaced."""
-    header = ",".join(COLUMNS)
-    if out.is_file() and out.stat().st_size and out.read_bytes()[: len(header)] != header.encode():
-        raise ColocamError(f"{out} exists and is no list of frames to review: choose another file, or move it away")
+    refuse_replacing(out, ",".join(COLUMNS).encode(), "list of frames to review")
     with atomic_path(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)

@@ -53,6 +53,11 @@ def sample_seeds(cams: Tensor, settings: Seeds, foreground_noise: Tensor, backgr
     return torch.where(foreground ^ background, torch.where(foreground, FOREGROUND, BACKGROUND), UNKNOWN)
 
 
+def sure_labels(masks: Tensor) -> Tensor:
+    """Labels (B, H, W) as of :func:`sample_seeds`, of interpolated masks (B, H, W) in 0–1; unknown within ¼ of ½."""
+    return torch.where((masks - 0.5).abs() > 0.25, (masks > 0.5).long(), UNKNOWN)
+
+
 def quantile_from_top(values: Tensor, region: Tensor, share: float) -> Tensor:
     """(B, 1): the value that ``share`` of each region's pixels reach, at least one pixel; +∞ for an empty region."""
     ordered = torch.where(region, values, -torch.inf).sort(dim=1, descending=True).values

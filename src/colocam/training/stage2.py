@@ -9,18 +9,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from colocam.cams.cam_cache import CamStore
-from colocam.config import Config, Losses
+from colocam.config import Config, LocalizerStage, Losses
 from colocam.data.augment import crop, sample_crops
 from colocam.data.batches import BatchIndices, kept_clips, plan_sequences, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samplers import SAMPLERS
 from colocam.errors import ColocamError
 from colocam.losses import LOSSES, StepTensors, Term
-from colocam.maps.mapper import decoder_mapper
+from colocam.maps.mapper import Mapper, decoder_mapper
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.classifier import at_side
 from colocam.training.loop import Task, Validation
-from colocam.training.seeds import sample_seeds, seed_noise
+from colocam.training.seeds import sample_seeds, seed_noise, sure_labels
 from colocam.training.validation import Validator
 from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.prefetch import Tensors
@@ -48,6 +48,9 @@ def localizer_task(
     cams: CamStore,
     validator: Validator,
     added: Sequence[Term] = (),
+    *,
+    labels: CamStore | None = None,
+    phase: str | None = None,
 ) -> Task:
     """The task of stage 2: train a new decoder of ``method`` on the frozen ``classifier``; its checkpoint is ``best``.
 
@@ -59,6 +62,9 @@ def localizer_task(
         cams: of all their frames.
         validator: measures the decoder after each epoch.
         added: loss terms besides those of the configuration.
+        labels: of all frames, as :func:`colocam.training.own_labels.own_labels` gives them: they take the place of the
+            seeds, and the terms that complete seeds (eq. 2, 3 and 4) are left out.
+        phase: name of the task; None: the method.
     """
     settings, device = config.stage2(method), validator.device
     with torch.random.fork_rng(devices=[]):
@@ -67,7 +73,9 @@ def localizer_task(
     resize, size, side = config.frames.resize, config.frames.crop, config.frames.map_side
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     kept = kept_clips([clip.clip.tag for clip in clips], settings.leave_out, settings.leave_out_draw)
-    summands = loss_terms(settings.losses, added)
+    labels_given, maps = labels is not None, cams if labels is None else labels
+    completing = {"crf": 0.0, "size": 0.0, "coloc": 0.0} if labels_given else {}
+    summands = loss_terms(settings.losses.model_copy(update=completing), added)
     for term in summands:
         if isinstance(term.module, nn.Module):
             term.module.to(device)
@@ -89,7 +97,7 @@ def localizer_task(
         rng = generator(config.seed, "augment localizer", step)
         return {
             "frames": read_frames(clips, indices),
-            "cams": cams.read(indices, settings.pool),
+            "cams": maps.read(indices, 0 if labels_given else settings.pool),
             "sequences": indices.sequences,
             "crops": sample_crops(len(indices.clips), resize, size, rng),
         }
@@ -102,7 +110,10 @@ def localizer_task(
         frames = crop(loaded["frames"], loaded["crops"], size).float()
         full = F.interpolate(loaded["cams"][:, None], size=resize, mode="bilinear", align_corners=False)
         cropped = at_side(crop(full, loaded["crops"], size), side)[:, 0]
-        labels = sample_seeds(cropped, settings.seeds, loaded["foreground"], loaded["background"])
+        if labels_given:
+            labels = sure_labels(cropped)
+        else:
+            labels = sample_seeds(cropped, settings.seeds, loaded["foreground"], loaded["background"])
         with half():
             return at_side(frames, side), labels, *classifier.encoder(frames)
 
@@ -117,17 +128,17 @@ def localizer_task(
         return {term.name: term.weight * _scalar(term, tensors) for term in summands}
 
     def validate(epoch: int) -> Validation:
-        mapper = decoder_mapper(
-            net,
-            settings.color_mean,
-            focus=settings.focus,
-            chooser=settings.chooser,
-            threshold=settings.threshold,
-        )
-        return validator.localizer(mapper, epoch)
+        return validator.localizer(method_mapper(net, settings), epoch)
 
     groups = [(list(net.decoder.parameters()), 1.0)]
-    return Task(method, net.decoder, groups, settings, plan, load, terms, validate)
+    return Task(phase or method, net.decoder, groups, settings, plan, load, terms, validate)
+
+
+def method_mapper(net: LocalizerNet, settings: LocalizerStage) -> Mapper:
+    """The maps of a method's decoder, with its post-processing."""
+    return decoder_mapper(
+        net, settings.color_mean, focus=settings.focus, chooser=settings.chooser, threshold=settings.threshold
+    )
 
 
 def _scalar(term: Term, tensors: StepTensors) -> Tensor:

@@ -18,10 +18,10 @@ from colocam.models.model_file import Card, Model, save_model
 from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
 from colocam.training.journal import Journal
-from colocam.training.loop import fit
+from colocam.training.rounds import train_method
 from colocam.training.share import take_over
 from colocam.training.stage1 import train_classifier
-from colocam.training.stage2 import localizer_task, loss_terms
+from colocam.training.stage2 import loss_terms
 from colocam.training.validation import Validator
 from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.files import explain_os_errors
@@ -117,8 +117,7 @@ def _train(run: Run, truth: Truth | None, terms: Sequence[Term]) -> None:
     cams = open_cams(source, training, tags, size, stage1 / "cams.npy", run.device)
     presence = validator.presence(run.classifier())
     for method in run.config.methods:
-        task = localizer_task(run.config, method, run.classifier(), training, cams, validator, terms)
-        fit(task, run.folder / method, journal)
+        train_method(run, method, training, cams, validator, journal, terms)
         _save_model(run, method, "tags-only" if truth is None else "validation", presence)
 
 

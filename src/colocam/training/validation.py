@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from colocam.boxes import to_8bit
+from colocam.boxes.choosers import find_chooser
 from colocam.boxes.otsu import otsu_levels
 from colocam.boxes.tags_only import tags_only_threshold
 from colocam.cams import extract, min_max
@@ -17,6 +18,7 @@ from colocam.config.schema import Frames as FrameSizes
 from colocam.data.samples import Boxes, Samples
 from colocam.maps.mapper import Mapper, cam_mapper, map_batches
 from colocam.metrics import Frames, best_threshold, box_hits
+from colocam.metrics.chooser_threshold import chooser_threshold
 from colocam.models import Classifier
 from colocam.temporal.presence import Calibration, calibrate
 from colocam.training.loop import Validation
@@ -73,7 +75,7 @@ class Validator:
         if self.boxes is None:
             threshold = tags_only_threshold(maps) if mapper.threshold is None else mapper.threshold
             return Validation({"best": float(epoch)}, {"threshold": threshold})
-        threshold, corloc = self._choose(maps, self.boxes)
+        threshold, corloc = self._choose(maps, self.boxes, mapper.chooser)
         return Validation({"best": corloc}, {"threshold": threshold, "corloc": corloc})
 
     @torch.inference_mode()
@@ -86,9 +88,12 @@ class Validator:
         peaks, background = (torch.cat(part).double().cpu().numpy() for part in zip(*found, strict=True))
         return calibrate(peaks, background[np.isfinite(background)])
 
-    def _choose(self, maps: Levels, boxes: list[Boxes]) -> tuple[float, float]:
+    def _choose(self, maps: Levels, boxes: list[Boxes], chooser: str = "largest") -> tuple[float, float]:
         """The threshold with the best CorLoc, and that CorLoc in percent: mean over classes, as ``oracle-global``."""
-        frames = Frames(self.tags, self.samples.classes.numpy(), self.samples.indices.clips.numpy())
+        clips = self.samples.indices.clips.numpy()
+        frames = Frames(self.tags, self.samples.classes.numpy(), clips)
+        if find_chooser(chooser).by_shot:
+            return chooser_threshold(maps, boxes, frames, chooser, clips)
         hits = box_hits(maps, boxes, THRESHOLDS)
         means = np.nanmean(frames.class_means(hits), axis=0)
         return best_threshold(hits, frames, THRESHOLDS), 100 * float(means.max())

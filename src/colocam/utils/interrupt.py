@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from colocam.errors import InterruptedRunError
@@ -29,6 +29,13 @@ def graceful_stop() -> Iterator[None]:
         for number, handler in previous.items():
             signal.signal(number, handler)
         _requested = False
+
+
+def end_like_ctrl_c() -> None:
+    """Let SIGTERM end this process as Ctrl-C does, so that temporary files are removed; for the command line."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        with suppress(ValueError):  # not the main thread, where signals cannot be caught
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def stop_requested() -> bool:

@@ -1,8 +1,9 @@
 """The bench of inference runs the product's own stages, and needs no FFmpeg for what it computes in memory."""
 
+import importlib
 import json
-import subprocess
 import sys
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -58,21 +59,17 @@ def test_the_boxes_are_those_of_a_blob_and_the_plain_loop_sees_every_frame(tiny,
     assert pictures.count(1) == 6  # one frame, warm and timed
 
 
-def test_without_ffmpeg_its_stages_are_left_out():
+def test_without_ffmpeg_its_stages_are_left_out(fresh_modules, monkeypatch):
     """Without PyAV, or with a stand-in for it, the module is imported, and files are not measured."""
-    code = (
-        "import sys; sys.modules['av'] = None\n"
-        "from unittest.mock import MagicMock\n"
-        "from colocam.lab.bench import bench_inference as inference\n"
-        "assert not inference._has_ffmpeg()\n"
-        "print([name for name in ('av', 'pyarrow', 'rich') if sys.modules.get(name)])\n"
-        "for name in ('', '.container', '.sidedata.sidedata', '.stream', '.video.reformatter', '.video.stream'):\n"
-        "    sys.modules[f'av{name}'] = MagicMock()\n"
-        "assert not inference._has_ffmpeg()\n"
-        "assert 'colocam.video.writer' in sys.modules"
-    )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout == "[]\n"
+    with fresh_modules("av", "pyarrow", "rich"):
+        fresh = importlib.import_module("colocam.lab.bench.bench_inference")
+        assert fresh is not inference
+        assert not fresh._has_ffmpeg()
+        for name in ("", ".container", ".sidedata.sidedata", ".stream", ".video.reformatter", ".video.stream"):
+            monkeypatch.setitem(sys.modules, f"av{name}", MagicMock())
+        assert not fresh._has_ffmpeg()
+        assert "colocam.video.writer" in sys.modules
+        monkeypatch.undo()
 
 
 def test_networks_of_a_gpu():

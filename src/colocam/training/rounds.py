@@ -1,0 +1,63 @@
+"""Train the decoder of a method: once on seeds, then again on labels from its own boxes as often as it is asked for."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from colocam.cams.cam_cache import CamStore
+from colocam.data.cache_entry import CachedClip
+from colocam.losses import Term
+from colocam.models import LocalizerNet
+from colocam.run import Run
+from colocam.training.journal import Journal
+from colocam.training.loop import fit
+from colocam.training.own_labels import own_labels
+from colocam.training.stage2 import localizer_task, method_mapper
+from colocam.training.validation import Validator
+from colocam.utils.checkpoint import load_checkpoint
+
+
+def train_method(
+    run: Run,
+    method: str,
+    clips: Sequence[CachedClip],
+    cams: CamStore,
+    validator: Validator,
+    journal: Journal,
+    terms: Sequence[Term] = (),
+) -> None:
+    """Train all rounds of ``method``, or continue them.
+
+    The checkpoint ``best`` of its folder is that of the last round; the others have folders ``round-1``, … in it.
+
+    Args:
+        run: with a trained classifier.
+        method: name in ``METHODS``.
+        clips: training clips.
+        cams: of all their frames.
+        validator: measures the decoder after each epoch.
+        journal: gets the numbers of each step.
+        terms: loss terms besides those of the configuration.
+    """
+    labels, rounds = None, run.config.stage2(method).rounds
+    for index in range(1, rounds + 1):
+        last = index == rounds
+        folder = run.folder / method if last else run.folder / method / f"round-{index}"
+        phase = method if last else f"{method}, round {index}"
+        task = localizer_task(
+            run.config, method, run.classifier(), clips, cams, validator, terms, labels=labels, phase=phase
+        )
+        fit(task, folder, journal)
+        if not last:
+            labels = _labels(run, method, clips, folder)
+
+
+def _labels(run: Run, method: str, clips: Sequence[CachedClip], folder: Path) -> CamStore:
+    """Labels from the best decoder of a finished round, with its threshold."""
+    settings, saved = run.config.stage2(method), load_checkpoint(folder, "best")
+    assert saved is not None
+    decoder, state = saved
+    net = LocalizerNet(run.classifier(), settings.decoder, map_size=run.config.frames.map_size)
+    net.decoder.load_state_dict(decoder)
+    mapper, size = method_mapper(net.to(run.device).eval(), settings), run.config.frames.crop
+    tags, threshold = run.catalogue.tags, state["threshold"]
+    return own_labels(mapper, net.classifier, threshold, clips, tags, size, folder, run.device)

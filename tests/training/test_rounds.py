@@ -1,0 +1,90 @@
+"""Rounds of training on a decoder's own boxes: the labels, their place in the step, interruption, the command."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from colocam import evaluate, load_config, train
+from colocam.cams.cam_cache import CamStore
+from colocam.data.batches import BatchIndices
+from colocam.errors import InterruptedRunError
+from colocam.training import own_labels as module
+from colocam.training.own_labels import CORE, FOREGROUND, SIDE, UNKNOWN, box_labels
+from colocam.training.seeds import sure_labels
+
+
+def test_labels_are_background_outside_the_box_and_foreground_in_its_core():
+    rng = np.random.default_rng(0)
+    maps = rng.integers(0, 256, (3, SIDE, SIDE), np.uint8)  # labels of this side need no resizing
+    boxes = np.array([[10, 20, 60, 90], [0, 0, SIDE - 1, SIDE - 1], [5, 5, 9, 9]], np.float64)
+    labels = box_labels(maps, boxes, np.array([True, True, False]))
+    for frame in range(2):
+        x1, y1, x2, y2 = boxes[frame].astype(int)
+        for y, x in rng.integers(0, SIDE, (400, 2)):
+            inside = x1 <= x <= x2 and y1 <= y <= y2
+            core = maps[frame, y, x] > CORE * maps[frame].max()
+            assert labels[frame, y, x] == ((FOREGROUND if core else UNKNOWN) if inside else 0)
+    assert (labels[2] == UNKNOWN).all()
+
+
+def test_labels_of_the_step_keep_only_what_is_sure():
+    masks = torch.tensor([[[0.0, 0.2, 0.3, UNKNOWN / 255, 0.7, 0.8, 1.0]]])
+    assert sure_labels(masks).tolist() == [[[0, 0, 255, 255, 255, 1, 1]]]
+
+
+def test_the_store_scales_its_values():
+    levels = np.array([0, UNKNOWN, FOREGROUND], np.uint8).reshape(3, 1, 1)
+    store = CamStore(levels, [1, 2], scale=1 / 255)
+    indices = BatchIndices(torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), torch.zeros(3, dtype=torch.int64))
+    np.testing.assert_allclose(store.read(indices).flatten(), [0, UNKNOWN / 255, 1], rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def two_rounds(tiny):
+    return load_config(overrides=[*tiny, "localizer.rounds=2", "localizer.epochs=1", "localizer.chooser=consensus"])
+
+
+@pytest.fixture(scope="module")
+def trained(collection, frame_cache, two_rounds, tmp_path_factory):
+    return train(collection.manifest, tmp_path_factory.mktemp("rounds") / "run", two_rounds, frames=frame_cache)
+
+
+def test_the_second_round_learns_labels_alone(trained, collection):
+    records = [json.loads(line) for line in (trained / "metrics.jsonl").read_text().splitlines()]
+    steps = {
+        phase: next(one for one in records if one["phase"] == phase and one["event"] == "train")
+        for phase in ("colocam, round 1", "colocam")
+    }
+    assert {"seeds", "crf", "size", "coloc"} <= steps["colocam, round 1"].keys()
+    assert "seeds" in steps["colocam"]
+    assert not {"crf", "size", "coloc"} & steps["colocam"].keys()
+    assert 0 <= evaluate(trained, collection.truth).methods["colocam"]["validation"].average <= 100
+
+
+def test_an_interrupted_run_ends_as_an_undisturbed_one(
+    trained, collection, frame_cache, two_rounds, tmp_path, monkeypatch
+):
+    """Stopped while labels are made, after the first clip, then continued by the same call."""
+    out, calls = tmp_path / "run", []
+
+    def stop_once() -> bool:
+        calls.append(1)
+        return len(calls) == 1
+
+    def raise_once(what: str) -> None:
+        if len(calls) == 1:
+            raise InterruptedRunError(what)
+
+    monkeypatch.setattr(module, "CLIPS", 1)
+    monkeypatch.setattr(module, "stop_requested", stop_once)
+    monkeypatch.setattr(module, "raise_if_stopped", raise_once)
+    with pytest.raises(InterruptedRunError, match="labels of the next round"):
+        train(collection.manifest, out, two_rounds, frames=frame_cache)
+    assert json.loads((out / "colocam" / "round-1" / "labels.json").read_text()) == {"clips": 1}
+    train(collection.manifest, out, two_rounds, frames=frame_cache)
+    assert (out / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
+    labels = [np.load(run / "colocam" / "round-1" / "labels.npy") for run in (trained, out)]
+    np.testing.assert_array_equal(*labels)
+    assert set(np.unique(labels[0])) <= {0, UNKNOWN, FOREGROUND}
