@@ -13,11 +13,8 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from colocam.cams import open_cam
-from colocam.cams.cam_cache import open_cams
 from colocam.corrections.correction_table import read_corrections
 from colocam.corrections.imported import LeftOut
-from colocam.data.cache_entry import CachedClip
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, suggest
 from colocam.models.model_file import Model, load_model
 from colocam.run import Run, open_run
@@ -140,12 +137,7 @@ def _learn(run: Run, frames: CorrectedFrames, how: Learning, folder: Path) -> tu
         best = guard.keep("presence", best, _with_card(best, frames, threshold=False, presence=True), presence=True)
     if (decoder := how.decoder) is not None and frames.present[taught].any():
         trained = _with_decoder(run, best.model, without_held_out(frames), decoder, folder)
-        seen = observe(trained, frames, run.config.frames, run.device)
-        card = trained.card
-        if how.threshold:
-            part = without_held_out(frames)
-            card = learnt_card(card, seen.part(taught), part, threshold=True, per_class=how.per_class, presence=False)
-        best = guard.keep("decoder", best, _Candidate(Model(trained.net, card), seen))
+        best = guard.keep("decoder", best, _Candidate(trained))
     return best.model, guard.stages
 
 
@@ -241,15 +233,7 @@ def _with_head(run: Run, model: Model, frames: CorrectedFrames) -> _Candidate:
 
 def _with_decoder(run: Run, model: Model, frames: CorrectedFrames, how: DecoderLearning, folder: Path) -> Model:
     """The model with a decoder that was fine-tuned on corrected frames; ``folder`` gets its checkpoint and journal."""
-    net, config, tags = deepcopy(model.net).to(run.device), run.config, run.catalogue.tags
-    training: list[CachedClip] = run.clips("train")
-    source = open_cam(config.cam, run.classifier("cam"), config, tags, run.device)
-    stored = run.folder / "classifier" / "cams.npy"
-    training_cams = open_cams(source, training, tags, config.frames.crop, stored, run.device)
-    own = open_cams(source, frames.samples.clips, tags, config.frames.crop, folder / "cams.npy", run.device)
-    method = config.methods[0]
-    task = learning_task(config, method, net, frames, own, training, training_cams, how, run.device)
+    net, method = deepcopy(model.net).to(run.device), run.config.methods[0]
+    task = learning_task(run.config, method, net, frames, run.clips("train"), how, run.device)
     fit(task, folder / method, Journal(folder / "metrics.jsonl"))
-    for path in folder.glob("cams.*"):
-        path.unlink()
     return Model(net.eval(), model.card)

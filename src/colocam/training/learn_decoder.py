@@ -1,12 +1,13 @@
 """Fine-tune the decoder on corrected boxes: as seeds, by their projections, with clip-mates and replay.
 
 A step has two kinds of sequences. A corrected sequence holds corrected frames of one clip, whose seeds are the boxes,
-and other frames of the clip without seeds: eq. 4 carries the correction to them. An ordinary sequence of the training
-clips, with seeds from CAMs, is replayed, so that the decoder does not forget.
+and other frames of the clip without seeds: eq. 4 carries the correction to them. Ordinary sequences of the training
+clips are replayed: there the decoder is held to the maps of the decoder it started from, so that it does not forget.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,9 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from colocam.cams.cam_cache import CamStore
-from colocam.config import Config
-from colocam.config.schema import LocalizerStage
+from colocam.config import Config, LocalizerStage
 from colocam.data.augment import crop, sample_crops
 from colocam.data.batches import BatchIndices, read_frames
 from colocam.data.cache_entry import CachedClip
@@ -29,7 +28,7 @@ from colocam.models.classifier import at_side
 from colocam.training.learn_frames import CorrectedFrames
 from colocam.training.learn_seeds import box_seeds
 from colocam.training.loop import Task, Validation
-from colocam.training.seeds import UNKNOWN, sample_seeds, seed_noise
+from colocam.training.seeds import UNKNOWN, seed_noise
 from colocam.training.stage2 import loss_terms
 from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
@@ -64,9 +63,7 @@ def learning_task(
     method: str,
     net: LocalizerNet,
     corrected: CorrectedFrames,
-    corrected_cams: CamStore,
     training: Sequence[CachedClip],
-    training_cams: CamStore,
     how: DecoderLearning,
     device: torch.device,
 ) -> Task:
@@ -75,21 +72,19 @@ def learning_task(
     Args:
         config: of the run.
         method: name in ``METHODS``.
-        net: the trained network.
+        net: the trained network; its decoder as it is now is what replayed frames are held to.
         corrected: frames to learn from.
-        corrected_cams: CAMs of all frames of their clips.
         training: clips to replay.
-        training_cams: CAMs of all their frames.
         how: what to use.
         device: the network's device.
     """
     settings = config.stage2(method)
     optimisation = settings.model_copy(update={"epochs": 1, "lr": RATE * settings.lr, "schedule": "cosine"})
     resize, size, side = config.frames.resize, config.frames.crop, config.frames.map_side
-    clips = [*corrected.samples.clips, *training]
-    first_replay = len(corrected.samples.clips)
+    clips, first_replay = [*corrected.samples.clips, *training], len(corrected.samples.clips)
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
-    summands, projection = loss_terms(settings.losses), ProjectionLoss()
+    before, projection = deepcopy(net.decoder).eval().requires_grad_(requires_grad=False), ProjectionLoss()
+    summands = [term for term in loss_terms(settings.losses) if how.seeds or term.name != "seeds"]
     for term in summands:
         if isinstance(term.module, nn.Module):
             term.module.to(device)
@@ -103,7 +98,6 @@ def learning_task(
         inside, known = masks.read(indices, torch.rand(len(indices.clips), generator=rng))
         return {
             "frames": read_frames(clips, indices),
-            "cams": _read_cams(indices, corrected_cams, training_cams, first_replay, settings.pool),
             "sequences": indices.sequences,
             "crops": sample_crops(len(indices.clips), resize, size, rng),
             "inside": inside,
@@ -114,24 +108,21 @@ def learning_task(
     def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
         noise = seed_noise((len(indices.clips), side, side), generator(config.seed, "learn seeds", step, device=device))
         frames = crop(loaded["frames"], loaded["crops"], size).float()
-        full = F.interpolate(loaded["cams"][:, None], size=resize, mode="bilinear", align_corners=False)
-        cams = at_side(crop(full, loaded["crops"], size), side)[:, 0]
         inside = at_side(crop(loaded["inside"][:, None], loaded["crops"], size), side)[:, 0] > 0.5
-        known, replayed = loaded["known"], loaded["replayed"]
-        labels = torch.full_like(inside, UNKNOWN, dtype=torch.int64)
-        if how.seeds:
-            labels = torch.where(known[:, None, None], box_seeds(cams, inside, settings.seeds, *noise), labels)
-        labels = torch.where(replayed[:, None, None], sample_seeds(cams, settings.seeds, *noise), labels)
+        known, images = loaded["known"][:, None, None], at_side(frames, side)
         with torch.no_grad(), half():
             features = net.classifier.encoder(frames)
-        images = at_side(frames, side)
+            old = foreground(before(images, features).float())
         with half():
             logits = net.decoder(images, features).float()
         maps = foreground(logits)
+        labels = torch.where(known, box_seeds(old, inside, settings.seeds, *noise), UNKNOWN)
         tensors = StepTensors(images, maps, logits, labels, loaded["sequences"], indices.count, epoch)
         losses = {term.name: term.weight * term.module(tensors) for term in summands}
         if how.projection:
-            losses["projection"] = how.projection * projection(maps, inside & known[:, None, None])
+            losses["projection"] = how.projection * projection(maps, inside & known)
+        if how.replay:
+            losses["replay"] = _replay_loss(logits, old, loaded["replayed"])
         return losses
 
     def validate(epoch: int) -> Validation:
@@ -141,19 +132,10 @@ def learning_task(
     return Task(method, net.decoder, groups, optimisation, lambda _: planner.steps(), load, terms, validate)
 
 
-def _read_cams(indices: BatchIndices, corrected: CamStore, training: CamStore, first: int, pool: int) -> Tensor:
-    """(B, h, w) CAMs of frames of corrected clips, which come first, and of training clips."""
-    replayed = indices.clips >= first
-    parts = []
-    for store, own, shift in ((corrected, ~replayed, 0), (training, replayed, first)):
-        rows = torch.nonzero(own)[:, 0]
-        if len(rows):
-            taken = BatchIndices(indices.clips[rows] - shift, indices.frames[rows], indices.sequences[rows])
-            parts.append((rows, store.read(taken, pool)))
-    cams = torch.empty(len(replayed), *parts[0][1].shape[1:])
-    for rows, part in parts:
-        cams[rows] = part
-    return cams
+def _replay_loss(logits: Tensor, old: Tensor, replayed: Tensor) -> Tensor:
+    """Mean cross-entropy of the maps of replayed frames with those of the old decoder (B, H, W); 0 without any."""
+    each = F.binary_cross_entropy_with_logits(logits[:, 1] - logits[:, 0], old, reduction="none").mean((1, 2))
+    return (each * replayed).sum() / replayed.sum().clamp(min=1)
 
 
 class _Masks:
