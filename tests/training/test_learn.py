@@ -110,14 +110,17 @@ def test_what_was_learnt_from_before_is_used_again(learnt, trained, collection, 
 def test_films_that_are_not_in_the_run_are_read_from_their_files(trained, tmp_path, make_video, square_video):
     pictures, boxes = square_video("owl", 7, 6)
     film = make_video(tmp_path / "film.mp4", pictures)
-    made = [Correction("film", 3, None, "box", "owl", (Box(*boxes[3]),), path=str(film))]
+    made = [Correction("film", 0, None, "none", "", (), path=str(film))]  # its class is that of the other one
+    made.append(Correction("film", 3, None, "box", "owl", (Box(*boxes[3]),), path=str(film)))
     left_out = LeftOut()
     frames = corrected_frames(open_run(trained), made, left_out)
-    ((clip, frame),) = frames.samples.where()
-    assert (clip.clip.path, frame, clip.clip.tag) == (film, 3, "owl")
-    assert clip.index.tolist() == [1, 2, 3, 4, 5]  # with its neighbours
+    (_, first), (clip, second) = frames.samples.where()
+    assert (clip.clip.path, first, second) == (film, 0, 3)
+    assert {open_run(trained).catalogue.tags[tag] for tag in frames.classes} == {"owl"}
+    assert clip.index.tolist() == [0, 1, 2, 3, 4, 5]  # with their neighbours
+    assert frames.present.tolist() == [False, True]
     scale = np.array([48, 40, 48, 40]) / open_run(trained).config.frames.map_side
-    np.testing.assert_allclose(frames.boxes[0][0] * scale, boxes[3], atol=1e-4)
+    np.testing.assert_allclose(frames.boxes[1][0] * scale, boxes[3], atol=1e-4)
     assert not left_out
 
 

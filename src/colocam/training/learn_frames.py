@@ -131,10 +131,10 @@ def corrected_frames(
     for one in corrections:
         if one.tag and one.tag not in tags:
             left_out[f"correction of {one.video!r}: class {one.tag!r} is unknown to the model"] += 1
-        elif (clip := finder.find(one)) is None:
+        elif (place := finder.find(one)) is None:
             left_out[f"correction of {one.video!r}: no video of the run, and no file at {one.path or 'its path'}"] += 1
         else:
-            by_clip[clip].setdefault(one.frame, []).append(one)
+            by_clip[place].setdefault(one.frame, []).append(one)
     cached = _cached(run, {clip: set(frames) for clip, frames in by_clip.items()}, left_out)
     rows: list[tuple[int, int, int]] = []
     boxes, weights, changed, held = [], [], [], []
@@ -143,12 +143,14 @@ def corrected_frames(
     for index, clip in enumerate(cached):
         frames = by_clip[clip.clip]
         weight_of = _weights(clip, frames)
+        usual = clip.clip.tag or next((one.tag for own in frames.values() for one in own if one.tag), "")
         for frame in sorted(frames):
             own, position = frames[frame], int(np.searchsorted(clip.index, frame))
             if position >= len(clip) or clip.index[position] != frame:
                 left_out[f"correction of {own[0].video!r}: the video has no frame {frame}"] += 1
+            elif not (tag := next((one.tag for one in own if one.tag), usual)):
+                left_out[f"correction of {own[0].video!r}: no correction of the video states a class"] += 1
             elif (weight := weight_of[frame]) >= LEAST_WEIGHT:
-                tag = next((one.tag for one in own if one.tag), clip.clip.tag)
                 rows.append((index, position, tags.index(tag)))
                 boxes.append(_scaled([box for one in own for box in one.boxes], clip, position, side))
                 weights.append(weight)
@@ -255,7 +257,8 @@ def held_out_videos(videos: Sequence[str], history: History = NO_HISTORY) -> set
 def _scaled(boxes: Sequence[Box], clip: CachedClip, position: int, side: int) -> Boxes:
     width, height = clip.sizes[position]
     factor = np.array([side / width, side / height] * 2)
-    return (np.array(boxes, np.float64).reshape(-1, 4) * factor).astype(np.float32)
+    scaled: Boxes = (np.array(boxes, np.float64).reshape(-1, 4) * factor).astype(np.float32)
+    return scaled
 
 
 def without_held_out(frames: CorrectedFrames) -> CorrectedFrames:
