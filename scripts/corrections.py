@@ -18,21 +18,31 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from colocam.corrections import Correction, write_corrections
+from colocam.corrections import Correction, LeftOut, write_corrections
 from colocam.data.truth import Truth, read_truth
 from colocam.evaluation.run_evaluation import evaluate
 from colocam.inference import Localizer
+from colocam.models import LocalizerNet
+from colocam.models.model_file import Model, load_model
 from colocam.review.doubt import FOR_LEARNING, Rows, doubts, signs
 from colocam.review.purposes import PURPOSES
 from colocam.review.queue import APART
 from colocam.review.run_review import frames_of, rows_of
 from colocam.run import Run, open_run
+from colocam.training.journal import Journal
 from colocam.training.learn import PARTS, Learning, learn, learning_without
+from colocam.training.learn_agreement import learnt_card, observe
+from colocam.training.learn_decoder import DecoderLearning, learning_task
+from colocam.training.learn_frames import corrected_frames
+from colocam.training.learn_report import Learnt, write_run
+from colocam.training.loop import fit
 from colocam.types import Split
 
 COUNTS = (2, 5, 10, 20, 50)
 ADDED = ("threshold", "per_class", "seeds", "projection", "replay")
 ORDERS = ("random", "even", "learning")
+FEW_SHOT = "few-shot"
+FEW_SHOT_STEPS = 1000
 
 
 def variants() -> dict[str, Learning]:
@@ -88,6 +98,27 @@ def measure(run: Run, corrections: list[Correction], how: Learning, boxes: Path,
         return {"corloc": corloc, "kept": learnt.kept, "seconds": seconds}
 
 
+def few_shot(run: Run, corrections: list[Correction], boxes: Path, test: Split) -> dict[str, object]:
+    """CorLoc of a new decoder that was trained on the boxes alone, without CAMs, clip-mates and other videos."""
+    method, config, model = run.config.methods[0], run.config, load_model(run.folder)
+    frames = corrected_frames(run, corrections, LeftOut())
+    net = LocalizerNet(model.net.classifier, config.stage2(method).decoder, map_size=config.frames.map_size)
+    net.to(run.device)
+    task = learning_task(config, method, net, frames, [], DecoderLearning(FEW_SHOT_STEPS, replay=False), run.device)
+    with tempfile.TemporaryDirectory() as folder:
+        fit(task, Path(folder) / "few-shot", Journal(Path(folder) / "few-shot.jsonl"))
+        trained = Model(net.eval(), model.card)
+        seen = observe(trained, frames, config.frames, run.device)
+        card = learnt_card(model.card, seen, frames, threshold=True, per_class=False, presence=False)
+        new = Path(folder) / "new"
+        new.mkdir()
+        path = write_corrections(Path(folder) / "corrections.csv", corrections)
+        learnt = Learnt(new, [], len(frames), 0, LeftOut())
+        write_run(run, Model(net, card), learnt, frames, [path], new)
+        found = evaluate(new, boxes, split=test, cams=(), device=str(run.device))
+    return {"corloc": {protocol: result.average for protocol, result in found.methods[method].items()}}
+
+
 def main(arguments: argparse.Namespace) -> None:
     """Compute the lines that are missing."""
     run, truth, out = open_run(arguments.run, arguments.device), read_truth(arguments.boxes), arguments.out
@@ -109,7 +140,10 @@ def main(arguments: argparse.Namespace) -> None:
         torch.manual_seed(seed)
         chosen = list(range(every)) if order == "ceiling" else choose(run, rows, arguments.split, order, count, seed)
         corrections = list(corrections_of(run, truth, rows, arguments.split, chosen))
-        result = measure(run, corrections, variants()[name], arguments.boxes, arguments.test)
+        if name == FEW_SHOT:
+            result = few_shot(run, corrections, arguments.boxes, arguments.test)
+        else:
+            result = measure(run, corrections, variants()[name], arguments.boxes, arguments.test)
         with out.open("a", encoding="utf-8") as file:
             file.write(json.dumps(job | {"used": len(corrections)} | result) + "\n")
         print(json.dumps(job | result), flush=True)
@@ -135,7 +169,7 @@ if __name__ == "__main__":
     parser.add_argument("--counts", type=listed, default=list(COUNTS))
     parser.add_argument("--seeds", type=listed, default=[0, 1, 2])
     parser.add_argument("--orders", type=lambda text: text.split(","), default=list(ORDERS))
-    parser.add_argument("--parts", type=lambda text: text.split(","), default=list(variants()))
+    parser.add_argument("--parts", type=lambda text: text.split(","), default=[*variants(), FEW_SHOT])
     parser.add_argument("--ceiling", action="store_true", help="also learn from all boxes of the split")
     parser.add_argument("--device")
     main(parser.parse_args())
