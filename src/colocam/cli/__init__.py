@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from colocam.cli.command import Command
+from colocam.cli.correction_commands import ImportCommand, import_, learn
 from colocam.cli.export_command import ExportCommand, export, export_model
 from colocam.cli.extensions import VARIABLE, load_extensions
 from colocam.cli.index_command import index_app
@@ -21,6 +22,7 @@ from colocam.cli.train_commands import demo, train
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.utils.interrupt import end_like_ctrl_c
 from colocam.utils.progress import say
+from colocam.utils.torchrun import is_first
 from colocam.utils.version import __version__
 
 app = typer.Typer(
@@ -30,11 +32,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS: list[Callable[..., None]] = [
-    *(demo, train, evaluate, score, report, localize, label, review),
+    *(demo, train, learn, evaluate, score, report, localize, label, review),
     *(export, export_model, bench, study),
 ]
 for command in COMMANDS:
     app.command(cls=ExportCommand if command is export else Command)(command)
+app.command("import", cls=ImportCommand)(import_)
 app.add_typer(index_app, name="index")
 
 
@@ -61,7 +64,8 @@ def main() -> None:
         load_extensions()
         app()
     except InterruptedRunError as stop:
-        say(str(stop))
+        if is_first():
+            say(str(stop))
         sys.exit(130)
     except (ColocamError, OSError) as error:
         say(f"error: {error}")

@@ -64,6 +64,12 @@ def localize(
         str | None, typer.Option("--format", help="FFmpeg's name of the input format, e.g. v4l2 for a camera.")
     ] = None,
     batch: Batch = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Processes that read films and write results; results do not change. Default: as suits the films."
+        ),
+    ] = None,
     device: Device = None,
 ) -> None:
     """Write an annotated mp4 and a localisation table, one row per frame, for each video."""
@@ -80,6 +86,8 @@ def localize(
         format=format,
         device=device,
         refine=refine,
+        workers=workers,
+        prepare="colocam.cli.extensions:load_extensions",
         batch=batch,
         masks=masks,
         smooth=smooth,
