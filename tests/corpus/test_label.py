@@ -39,7 +39,7 @@ def here(monkeypatch):
     labellers: dict[str, FilmLabeller] = {}
 
     class Pool:
-        def __init__(self, settings, _):
+        def __init__(self, settings):
             self.settings, self.told = settings, []
 
         def start(self, worker):
@@ -60,6 +60,7 @@ def here(monkeypatch):
             pass
 
     monkeypatch.setattr(label_module, "LocalPool", Pool)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as in workers
     return names
 
 

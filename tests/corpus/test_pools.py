@@ -22,9 +22,11 @@ WORDS = {
     "once": "once",
     "unreadable": "unreadable",
     "bug": "bug",
+    "threads": "threads",
     **{f"good-{index}": f"film {index}" for index in range(6)},
 }
 GOOD = {name: words.upper() for name, words in WORDS.items() if name.startswith(("good", "once"))}
+GOOD["threads"] = "1 THREAD"  # parts must not depend on the number of cores
 
 
 def run(pool, folder: Path):
@@ -60,8 +62,9 @@ def check(done, failed, folder: Path):
     assert failed["hang"][1] == "no progress for 2 s"
 
 
-def test_processes(tmp_path):
-    with closing(LocalPool(StubSettings(tmp_path), 1)) as pool:
+def test_processes(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    with closing(LocalPool(StubSettings(tmp_path))) as pool:
         done, failed = run(pool, tmp_path)
     check(done, failed, tmp_path)
     assert failed["killed"][:2] == ("key of killed", "its worker was ended by SIGKILL")
@@ -77,14 +80,14 @@ class Broken:
 
 
 def test_a_model_that_cannot_be_loaded():
-    with closing(LocalPool(Broken(), 1)) as pool:
+    with closing(LocalPool(Broken())) as pool:
         pool.start(0)
         assert pool.wait(60) == [(0, Stop("a worker cannot start: OSError: no such model"))]
 
 
 def test_a_worker_ends_with_its_coordinator(tmp_path):
     """Its connection is closed, as the kernel does where the coordinator is killed."""
-    with closing(LocalPool(StubSettings(tmp_path), 1)) as pool:
+    with closing(LocalPool(StubSettings(tmp_path))) as pool:
         pool.start(0)
         assert pool.wait(60) == [(0, Ready())]
         process, connection = pool._workers[0]

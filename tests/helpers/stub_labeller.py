@@ -33,6 +33,8 @@ class StubSettings:
             os.kill(os.getpid(), signal.SIGKILL)
         if words == "unreadable":
             raise UnreadableError("cannot read it")
+        if words == "threads":
+            words = f"{os.environ['OMP_NUM_THREADS']} thread"
         if words == "bug":
             raise ZeroDivisionError("division by zero")
         (self.folder / item.film.name).write_text(words.upper(), encoding="ascii")

@@ -221,7 +221,7 @@ def _open_pool(settings: LabelSettings, execution: Execution) -> "Iterator[tuple
             yield actors, execution.workers or actors.places
         return
     workers = execution.workers or _suitable_workers(settings)
-    with closing(LocalPool(settings, max(1, cores() // workers))) as processes:
+    with closing(LocalPool(settings)) as processes:
         yield processes, workers
 
 

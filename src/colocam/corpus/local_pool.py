@@ -1,9 +1,7 @@
 """Workers as processes of this machine."""
 
-import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -11,8 +9,6 @@ from typing import NamedTuple
 
 from colocam.corpus.items import Died, Item, MakeLabeller, Message
 from colocam.corpus.worker import serve
-
-THREADS = "OMP_NUM_THREADS"
 
 
 class _Worker(NamedTuple):
@@ -27,11 +23,10 @@ class LocalPool:
 
     Args:
         make: makes the labeller of each worker.
-        threads: of a worker for its network.
     """
 
-    def __init__(self, make: MakeLabeller, threads: int) -> None:
-        self._make, self._threads = make, threads
+    def __init__(self, make: MakeLabeller) -> None:
+        self._make = make
         self._context = get_context("spawn")
         self._workers: dict[int, _Worker] = {}
 
@@ -39,8 +34,7 @@ class LocalPool:
         """Start a worker; it reports when it is ready."""
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=serve, args=(theirs, self._make, worker), daemon=True)
-        with _environment(THREADS, str(self._threads)):
-            process.start()
+        process.start()
         theirs.close()
         self._workers[worker] = _Worker(process, ours)
 
@@ -90,16 +84,3 @@ def _reason(code: int | None) -> str:
         except ValueError:
             return f"its worker was ended by signal {-code}"
     return f"its worker ended with exit code {code}"
-
-
-@contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    """Set a variable for processes that are started now, unless the user has set it."""
-    if name in os.environ:
-        yield
-        return
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        del os.environ[name]

@@ -14,7 +14,9 @@ STORAGE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
 def load(make: MakeLabeller, index: int) -> Labeller | Stop:
-    """The labeller of a worker, or why there is none."""
+    """The labeller of a worker, or why there is none; for a process that has not loaded torch yet."""
+    # With another number of threads, a network on a CPU adds in another order, and parts would depend on the machine.
+    os.environ["OMP_NUM_THREADS"] = "1"
     try:
         return make(index)
     except ColocamError as error:
