@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from colocam.cli.command import Command
+from colocam.cli.correction_commands import ImportCommand, import_
 from colocam.cli.export_command import ExportCommand, export, export_model
 from colocam.cli.extensions import VARIABLE, load_extensions
 from colocam.cli.index_command import index_app
@@ -33,6 +34,7 @@ COMMANDS: list[Callable[..., None]] = [
 ]
 for command in COMMANDS:
     app.command(cls=ExportCommand if command is export else Command)(command)
+app.command("import", cls=ImportCommand)(import_)
 app.add_typer(index_app, name="index")
 
 

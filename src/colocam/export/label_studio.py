@@ -21,6 +21,7 @@ from colocam.errors import ColocamError
 from colocam.export.keyframes import sparse_keyframes
 from colocam.export.labels import LabelledVideo, LabelSet, Options
 from colocam.export.row_tracks import Track
+from colocam.export.shown_frames import shown_at
 from colocam.export.voc import colour
 from colocam.utils.files import write_json, write_text
 
@@ -92,7 +93,8 @@ def _task(video: LabelledVideo, options: Options) -> dict[str, Any]:
 
 def _region(video: LabelledVideo, track: Track, tolerance: float) -> dict[str, Any]:
     sequence: dict[int, dict[str, Any]] = {}
-    fps, times = float(video.source.fps), _shown_at(video)
+    fps = float(video.source.fps)
+    times = shown_at(video, fps)
     for rows in track.stretches:
         shown = times[rows]
         last = np.append(shown[1:] != shown[:-1], True)  # of frames at one time the last one stays visible
@@ -112,14 +114,6 @@ def _region(video: LabelledVideo, track: Track, tolerance: float) -> dict[str, A
     scores = video.rows.score[track.rows]
     score = {} if np.isnan(scores).all() else {"score": float(np.nanmean(scores))}
     return {**region, "origin": "prediction", **score, "value": value}
-
-
-def _shown_at(video: LabelledVideo) -> npt.NDArray[np.int64]:
-    """Index, from 0, at which each row's frame is first shown at a constant frame rate."""
-    fps = float(video.source.fps)
-    start = video.rows.pts[0] - (video.rows.frame[0] / fps)
-    index: npt.NDArray[np.int64] = np.ceil((video.rows.pts - start) * fps - 0.5).astype(np.int64)
-    return index.clip(0)
 
 
 def _percent(video: LabelledVideo, box: npt.NDArray[np.float64]) -> dict[str, float]:
