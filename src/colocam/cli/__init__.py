@@ -17,6 +17,7 @@ from colocam.cli.index_command import index_app
 from colocam.cli.localize_command import localize
 from colocam.cli.look_commands import evaluate, report, review, score
 from colocam.cli.measure_commands import bench, study
+from colocam.cli.serve_command import serve
 from colocam.cli.train_commands import demo, train
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.utils.progress import say
@@ -29,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS: list[Callable[..., None]] = [
-    *(demo, train, evaluate, score, report, localize, review),
+    *(demo, train, evaluate, score, report, localize, review, serve),
     *(export, export_model, bench, study),
 ]
 for command in COMMANDS:

@@ -105,17 +105,16 @@ class Library:
         return self._films[film]
 
     def add(self, path: Path, name: str = "", tag: str = "") -> Film:
-        """Add a film; one of the same content is kept, with its corrections, under the new path."""
+        """Add a film; one of the same content is there already and keeps its corrections."""
         try:
             key = film_id(path)
         except OSError as error:
             raise ColocamError(f"cannot read {path}: {error.strerror}") from error
         old = self._films.get(key)
+        if old is not None and old.state != "failed":
+            return old
         film = Film(key, plain(name or path.name) or "film", path.absolute(), tag or (old.tag if old else ""))
         self.store.add_film(FilmRow(film.id, film.name, str(film.path), film.tag))
-        if old is not None and old.state != "failed":
-            old.name, old.path, old.tag = film.name, film.path, film.tag
-            return old
         self._films[key] = film
         if self._threads[0].is_alive():
             self._to_read.put(film)
