@@ -20,7 +20,8 @@ from colocam.utils.progress import say
 from colocam.video.description import read_made, read_source, write_source
 from colocam.video.input import VideoInput
 
-STATES = ("waiting", "reading", "localising", "ready", "failed")
+STATES = ("waiting", "reading", "read", "localising", "ready", "failed")
+"""``read``: the frames are known, and the film waits for the model."""
 
 
 class UnknownFilmError(ColocamError):
@@ -159,7 +160,7 @@ class Library:
             film.index = index_film(film.path, proxy, thumbnail, report)
             write_source(table, film.index.source)
             save_index(stored, film.index)
-        film.state, film.done = "localising", 0.0
+        film.state, film.done = "read", 0.0
         self._to_localise.put(film)
 
     def _stored_index(self, film: Film) -> FilmIndex | None:
@@ -191,6 +192,7 @@ class Library:
         table, maps = self.table(film), self.workspace.film(film.id, "maps")
         made = fingerprint(self._run, VideoInput(str(film.path)), {"page": 1})
         if not (table.is_file() and maps.is_file() and read_made(table) == made):
+            film.state = "localising"
             count = len(film.index.frames)
 
             def report(done: int) -> None:

@@ -59,7 +59,7 @@ export function layoutOf(view, film, on) {
     showState(now) {
       state.hidden = now.state === "ready";
       state.className = now.state === "failed" ? "problem" : "working";
-      state.textContent = now.state === "failed" ? now.problem : `The model is looking: ${percent(now.done || 0)}. You can correct already.`;
+      state.textContent = now.state === "failed" ? now.problem : `${now.state === "localising" ? `The model is looking: ${percent(now.done || 0)}.` : "The film waits for the model."} You can correct already.`;
     },
     showHistory(history) { undo.disabled = !history.done.length; redo.disabled = !history.undone.length; },
     showFrame(one) {

@@ -4,7 +4,7 @@ import { getJson, remove, upload } from "./api.js";
 import { clock, dialog, make, percent, tell } from "./dom.js";
 
 const REFRESH = 1500;
-const WORDS = { waiting: "waiting", reading: "reading frames", localising: "the model is looking", ready: "ready", failed: "cannot be shown" };
+const WORDS = { waiting: "waiting", reading: "reading frames", read: "waiting for the model", localising: "the model is looking", ready: "ready", failed: "cannot be shown" };
 
 export function openLibrary(view) {
   const list = make("ul", { class: "films" });
@@ -105,7 +105,7 @@ function cardOf(film, askRemove) {
   const facts = [film.tag || film.found, film.seconds && clock(film.seconds), film.frames && `${film.frames} frames`, film.width && `${film.width}×${film.height}`];
   const state = film.state === "ready" ? doubtBar(film)
     : film.state === "failed" ? make("p", { class: "problem" }, film.problem)
-      : make("div", { class: "working" }, make("span", {}, `${WORDS[film.state]} ${film.state === "waiting" ? "" : percent(film.done)}`), make("progress", { max: "1", value: String(film.done), "aria-label": WORDS[film.state] }));
+      : make("div", { class: "working" }, make("span", {}, `${WORDS[film.state]} ${["waiting", "read"].includes(film.state) ? "" : percent(film.done)}`), make("progress", { max: "1", value: String(film.done), "aria-label": WORDS[film.state] }));
   const title = make("span", { class: "name", title: film.name }, film.name);
   return make("li", { class: `film ${film.state}` },
     make(ready ? "a" : "div", { class: "open", href: ready ? `#film=${film.id}` : null },
