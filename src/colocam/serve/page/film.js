@@ -90,7 +90,7 @@ export class FilmView {
     this.timeline.show(at);
     this.parts.showFrame({
       frame: this.film.frame[at], pts: this.film.pts[at], state: STATES[seen.code], kind: seen.kind, tag: seen.tag, box: seen.box,
-      score: found?.score[at], presence: found?.presence[at], doubt: found?.doubt[at], reason: this.reasons?.get(at),
+      score: seen.code === PREDICTED || seen.code === ACCEPTED ? found?.score[at] : null, presence: found?.presence[at], doubt: found?.doubt[at], reason: this.reasons?.get(at),
     });
     this.parts.showQueue(this.queue || [], at);
   }
@@ -177,7 +177,11 @@ export class FilmView {
     else this.go(next);
   }
 
-  keyFrames() { return [...this.marks.state.keys()].filter((at) => isKey(this.marks.state[at]) && !(this.marks.state[at] === ACCEPTED && this.marks.state[at - 1] === ACCEPTED)); }
+  // Marked frames; of a run of accepted or empty frames only the first.
+  keyFrames() {
+    const { state } = this.marks;
+    return [...state.keys()].filter((at) => isKey(state[at]) && (state[at] === BOX || state[at - 1] !== state[at]));
+  }
 
   middle() {
     const keys = this.keyFrames(), after = keys.find((at) => at > this.position), before = [...keys].reverse().find((at) => at <= this.position);

@@ -11,7 +11,7 @@ for (let level = 0; level < 256; level++) {
   for (let channel = 0; channel < 3; channel++) {
     COLOURS[4 * level + channel] = STOPS[low][channel] + part * (STOPS[low + 1][channel] - STOPS[low][channel]);
   }
-  COLOURS[4 * level + 3] = level; // the background stays visible
+  COLOURS[4 * level + 3] = Math.min(255, (level ** 2) / 200); // where there is little heat, the frame stays as it is
 }
 
 export class HeatMaps {

@@ -147,7 +147,8 @@ export class Timeline {
       context.globalAlpha = follows ? 0.45 : 0.8;
       context.fillRect(this.x(at), middle - 4, size + 0.5, 8);
       context.globalAlpha = 1;
-      if (state[at] === BOX || state[at] === NONE) {
+      const alone = state[at - 1] !== state[at] || state[at + 1] !== state[at]; // of a long run, only its ends
+      if ((state[at] === BOX || state[at] === NONE) && alone) {
         const x = this.x(at) + size / 2;
         context.beginPath();
         context.moveTo(x, middle - 7); context.lineTo(x + 5, middle); context.lineTo(x, middle + 7); context.lineTo(x - 5, middle);
