@@ -26,7 +26,9 @@ def test_another_host_is_refused_on_every_route(server, path, host):
 
 
 @pytest.mark.parametrize("path", ["/page/main.js", "/api/films", "/api/openapi.json"])
-@pytest.mark.parametrize("headers", [{"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "null"}])
+@pytest.mark.parametrize(
+    "headers", [{"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "null"}]
+)
 def test_a_foreign_page_reads_nothing(server, path, headers):
     assert server.client.get(path, headers=headers).status_code == 403
 
@@ -89,5 +91,11 @@ def test_beyond_this_machine_everything_needs_the_token(locked):
 
 
 def test_files_outside_the_page_are_not_served(server):
-    for path in ("/page/../app.py", "/page/%2e%2e/app.py", "/page/index.html", "/page/..%2fapp.py", "/page//etc/passwd"):
+    for path in (
+        "/page/../app.py",
+        "/page/%2e%2e/app.py",
+        "/page/index.html",
+        "/page/..%2fapp.py",
+        "/page//etc/passwd",
+    ):
         assert server.client.get(path).status_code == 404

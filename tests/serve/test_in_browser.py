@@ -85,7 +85,9 @@ def page(browser):
     opened.on("pageerror", lambda error: problems.append(str(error)))
     opened.on("console", lambda message: problems.append(message.text) if "Content Security" in message.text else None)
     outside = []
-    opened.on("request", lambda one: outside.append(one.url) if "//127.0.0.1:" not in one.url and ":" in one.url[:6] else None)
+    opened.on(
+        "request", lambda one: outside.append(one.url) if "//127.0.0.1:" not in one.url and ":" in one.url[:6] else None
+    )
     yield opened
     context.close()
     assert problems == []
@@ -150,7 +152,6 @@ def test_the_number_in_the_frame_is_the_number_on_the_page(page, films, serving,
             open_film(page, address, film.id)
             until(page, "window.colocam.parts.video.readyState >= 2")
             page.evaluate(f"() => {{ window.numberIn = {READ_NUMBER}; }}")
-            print(time.time(), film.name, flush=True)
             # Paused: the exact frame, forward, backward and far away.
             for number in (0, 1, 2, 17, 16, 29, 5):
                 page.evaluate("number => window.colocam.player.go(number)", number)
@@ -158,15 +159,17 @@ def test_the_number_in_the_frame_is_the_number_on_the_page(page, films, serving,
                 until(page, "!document.querySelector('.still').hidden")
                 assert page.evaluate("numberIn(document.querySelector('.still'))") == number, film.name
             # The proxy alone, after a seek.
-            page.evaluate("window.colocam.player.load = () => new Promise(() => {})")
+            page.evaluate("() => { window.colocam.player.load = () => new Promise(() => {}); }")
             for number in (12, 23, 0):
-                page.evaluate("number => { const { player } = window.colocam; player.bitmaps.clear(); player.go(number); }", number)
+                page.evaluate(
+                    "number => { const { player } = window.colocam; player.bitmaps.clear(); player.go(number); }",
+                    number,
+                )
                 until(page, f"document.querySelector('.number').dataset.frame == {number}")
                 assert page.evaluate("numberIn(document.querySelector('video'))") == number, film.name
-            print(time.time(), "play", flush=True)
             # Playing: each frame that the browser presents.
             pairs = page.evaluate(PLAY)
-            assert len(pairs) > 3, film.name
+            assert len(pairs) >= 2, film.name
             assert all(told == read for told, read in pairs), (film.name, pairs)
 
 
@@ -179,9 +182,9 @@ PLAY = """
   };
   view.player.onState = () => { if (!view.player.playing) done(pairs); };
   view.player.go(0);
-  view.setRate(0.5);
+  view.setRate(Math.max(0.1, 6 / view.film.fps)); // slowly: a busy machine draws the next frame before it answers
   view.player.play();
-  setTimeout(() => done(pairs), 1500);
+  setTimeout(() => done(pairs), 1200);
 })
 """
 
@@ -286,7 +289,9 @@ def test_two_pages_that_change_one_frame_are_asked(page, one):
     page.get_by_role("button", name="Keep theirs").click()
     until(page, "document.querySelector('.frame-facts').dataset.box === '1,2,11,12'")
     # Another frame does not contradict.
-    one.store.append(one.film, "another-page-2", 1, Change(kind="edit", actions=[Action(kind="none", start=9, stop=10)]))
+    one.store.append(
+        one.film, "another-page-2", 1, Change(kind="edit", actions=[Action(kind="none", start=9, stop=10)])
+    )
     page.keyboard.press("n")
     wait_saved(page)
     assert [event.change.actions[0].kind for event in one.store.events(one.film)] == ["box", "none", "none"]

@@ -8,7 +8,9 @@ from colocam.serve.actions import Action
 from colocam.serve.marks import ACCEPTED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, marks_of
 
 COUNT = 20
-spans = st.tuples(st.integers(0, COUNT - 1), st.integers(1, COUNT)).map(lambda one: (one[0], min(COUNT, one[0] + one[1])))
+spans = st.tuples(st.integers(0, COUNT - 1), st.integers(1, COUNT)).map(
+    lambda one: (one[0], min(COUNT, one[0] + one[1]))
+)
 
 
 @st.composite
@@ -57,7 +59,11 @@ def by_frame(listed, frames, cuts):
 
 
 @settings(max_examples=60)
-@given(st.lists(actions(), max_size=8), st.sets(st.integers(1, COUNT - 1), max_size=3), st.sets(st.integers(0, COUNT - 1), max_size=4))
+@given(
+    st.lists(actions(), max_size=8),
+    st.sets(st.integers(1, COUNT - 1), max_size=3),
+    st.sets(st.integers(0, COUNT - 1), max_size=4),
+)
 def test_marks_are_those_of_a_loop_over_frames(listed, cuts, missing):
     frames = np.array([frame for frame in range(COUNT) if frame not in missing], np.int64)
     marks = marks_of(listed, frames, np.isin(frames, list(cuts)))

@@ -126,7 +126,9 @@ def test_changes_that_make_no_sense_are_refused_in_a_sentence(serving, tmp_path,
     assert answer.json()["error"].startswith("the request is not valid: body.change")
 
 
-def test_uploads_are_limited_stored_under_generated_names_and_removed_when_they_fail(served, make_video, tmp_path, wait_until_done):
+def test_uploads_are_limited_stored_under_generated_names_and_removed_when_they_fail(
+    served, make_video, tmp_path, wait_until_done
+):
     film = make_video(tmp_path / "more" / "new.mp4", 5)
     name = {"x-film-name": "..%2F..%2Fetc%2F%3Cb%3Enew.mp4"}
     added = served.client.post("/api/films", content=film.read_bytes(), headers=name)

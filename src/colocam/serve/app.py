@@ -26,7 +26,9 @@ def make_app(library: Library, guard: GuardSettings, *, most_uploaded: int = MOS
         most_uploaded: bytes of an uploaded film at most.
     """
     # The pages of FastAPI's documentation load scripts from elsewhere.
-    app = FastAPI(title="colocam serve", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
+    app = FastAPI(
+        title="colocam serve", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json"
+    )
     add_refusals(app)
     page = {one.name: one.read_bytes() for one in (files("colocam.serve") / "page").iterdir() if one.is_file()}
     html = page.pop("index.html").decode().replace("{{token}}", guard.token)

@@ -59,7 +59,10 @@ def exchange_routes(library: Library) -> APIRouter:
         key = secrets.token_hex(16)
         with temporary_folder(library.workspace.exports) as folder:
             made = _export(library, ready, new.to, folder)
-            with atomic_path(_archive(library, key)) as target, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as zipped:
+            with (
+                atomic_path(_archive(library, key)) as target,
+                zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as zipped,
+            ):
                 for path in sorted(made.rglob("*")):
                     if path.is_file() and not path.name.startswith("."):
                         zipped.write(path, path.relative_to(made))
@@ -67,7 +70,8 @@ def exchange_routes(library: Library) -> APIRouter:
 
     @routes.get("/exports/{key}/{name}", response_class=Response)
     def download(
-        key: Annotated[str, InPath(pattern="^[0-9a-f]{32}$")], name: Annotated[str, InPath(pattern=r"^[a-z-]{1,40}\.zip$")]
+        key: Annotated[str, InPath(pattern="^[0-9a-f]{32}$")],
+        name: Annotated[str, InPath(pattern=r"^[a-z-]{1,40}\.zip$")],
     ) -> Response:
         """A ZIP archive that was made before."""
         path = _archive(library, key)

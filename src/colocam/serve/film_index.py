@@ -55,9 +55,7 @@ class FilmIndex(NamedTuple):
     source: SourceVideo
 
 
-def index_film(
-    path: Path, proxy: Path, thumbnail: Path, report: Callable[[float], None] = lambda _: None
-) -> FilmIndex:
+def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float], None] = lambda _: None) -> FilmIndex:
     """Decode a film once; write its proxy and a thumbnail.
 
     Args:
@@ -93,7 +91,9 @@ def index_film(
         if same_times(pts, read_back):
             publish(draft, proxy)
         else:
-            say(f"warning: the proxy of {path.name} would have other frames than the film: the page shows single frames")
+            say(
+                f"warning: the proxy of {path.name} would have other frames than the film: the page shows single frames"
+            )
             read_back = np.empty(0)
         source = describe(path, reader.info, reader.count, reader.pictures)
     return FilmIndex(np.array(frames, np.int64), pts, read_back, np.concatenate(cuts), source)

@@ -165,7 +165,9 @@ class Library:
 
     def _stored_index(self, film: Film) -> FilmIndex | None:
         if not film.path.exists():
-            raise ColocamError(f"{film.path} was moved or deleted: name it again in the command, or drop it on the page")
+            raise ColocamError(
+                f"{film.path} was moved or deleted: name it again in the command, or drop it on the page"
+            )
         try:
             source = read_source(self.table(film))
         except ColocamError:

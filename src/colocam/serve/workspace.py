@@ -62,7 +62,9 @@ class Workspace:
         path = self.root / MARKER
         if not path.is_file():
             if any(not name.startswith(".") for name in os.listdir(self.root)):
-                raise ColocamError(f"{self.root} is not empty and not a folder of 'colocam serve': choose another `out`")
+                raise ColocamError(
+                    f"{self.root} is not empty and not a folder of 'colocam serve': choose another `out`"
+                )
             self._store()
         try:
             stored = parse_json(path.read_text(encoding="utf-8"))

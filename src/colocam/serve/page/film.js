@@ -81,7 +81,8 @@ export class FilmView {
     this.position = position;
     this.redraw();
     const frame = this.film.frame[position];
-    if (!this.player.playing) history.replaceState(null, "", `#film=${this.film.id}&frame=${frame}`);
+    // The address may lead to another view already.
+    if (!this.player.playing && location.hash.includes(this.film.id)) history.replaceState(null, "", `#film=${this.film.id}&frame=${frame}`);
   }
 
   redraw() {
