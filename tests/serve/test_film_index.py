@@ -1,4 +1,4 @@
-"""The index of a film: every frame, its time and its shot; a proxy with the same frames; exact frames by their index."""
+"""The index of a film: every frame, its time and its shot; a proxy with the same frames; exact frames by index."""
 
 import cv2
 import numpy as np

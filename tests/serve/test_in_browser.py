@@ -1,4 +1,4 @@
-"""The page in Chromium: the number in the frame is the number on the page; corrections are saved, undone, never lost."""
+"""The page in Chromium: the number in the frame is the number on the page; corrections are saved and undone."""
 
 import socket
 import threading
@@ -130,10 +130,6 @@ def open_film(page, address, film):
     until(page, f"window.colocam?.film.id === '{film}' && window.colocam.player.position >= 0")
 
 
-def shown(page):
-    return int(page.locator(".number").get_attribute("data-frame"))
-
-
 def box(page):
     text = page.locator(".frame-facts").get_attribute("data-box")
     return [float(value) for value in text.split(",")] if text else None
@@ -178,7 +174,9 @@ PLAY = """
   const view = window.colocam, pairs = [], shown = view.player.onShown;
   view.player.onShown = (at) => {
     shown(at);
-    if (view.player.playing) pairs.push([Number(document.querySelector(".number").dataset.frame), numberIn(view.parts.video)]);
+    if (view.player.playing) {
+      pairs.push([Number(document.querySelector(".number").dataset.frame), numberIn(view.parts.video)]);
+    }
   };
   view.player.onState = () => { if (!view.player.playing) done(pairs); };
   view.player.go(0);

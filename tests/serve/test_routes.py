@@ -194,10 +194,8 @@ def test_one_range_per_request(served):
 def test_a_range_is_a_slice(size, first, last):
     text = f"bytes={'' if first is None else first}-{'' if last is None else last}"
     data = list(range(size))
-    if first is None:
-        expected = data[-last:] if last else []
-    else:
-        expected = data[first : None if last is None else last + 1]
+    last_bytes = data[-last:] if last else []
+    expected = last_bytes if first is None else data[first : None if last is None else last + 1]
     if not expected or (first is None and last is None):
         with pytest.raises(RangeError):
             one_range(text, size)

@@ -10,7 +10,8 @@ from colocam.serve.exchange_routes import exchange_routes
 from colocam.serve.film_routes import film_routes
 from colocam.serve.guard import Guard, GuardSettings
 from colocam.serve.library import Library
-from colocam.serve.refusals import Refusal, add_refusals
+from colocam.serve.media_routes import media_routes
+from colocam.serve.refusals import RefusalError, add_refusals
 from colocam.utils.version import __version__
 
 KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
@@ -40,10 +41,11 @@ def make_app(library: Library, guard: GuardSettings, *, most_uploaded: int = MOS
     @app.get("/page/{name}", include_in_schema=False)
     def part(name: str) -> Response:
         if name not in page:
-            raise Refusal(404, "there is no such file")
+            raise RefusalError(404, "there is no such file")
         return Response(page[name], media_type=KINDS[name.rpartition(".")[2]])
 
-    for routes in (film_routes(library, most_uploaded), correction_routes(library), exchange_routes(library)):
-        app.include_router(routes)
+    app.include_router(film_routes(library, most_uploaded))
+    for routes in (media_routes, correction_routes, exchange_routes):
+        app.include_router(routes(library))
     app.add_middleware(Guard, settings=guard)
     return app

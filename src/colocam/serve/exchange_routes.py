@@ -20,7 +20,7 @@ from colocam.serve.corrected import corrections_of, write_corrected
 from colocam.serve.film_routes import FilmId, receive
 from colocam.serve.library import Film, Library
 from colocam.serve.marks import Marks, marks_of
-from colocam.serve.refusals import NotReadyError, Refusal
+from colocam.serve.refusals import NotReadyError, RefusalError
 from colocam.utils.files import atomic_path
 from colocam.utils.temporary import temporary_folder
 
@@ -76,7 +76,7 @@ def exchange_routes(library: Library) -> APIRouter:
         """A ZIP archive that was made before."""
         path = _archive(library, key)
         if not path.is_file():
-            raise Refusal(404, "this export is gone: export again")
+            raise RefusalError(404, "this export is gone: export again")
         return FileResponse(path, media_type="application/zip", filename=name)
 
     @routes.post("/films/{film}/labels")
@@ -116,7 +116,7 @@ def _export(library: Library, films: list[Film], to: str, folder: Path) -> Path:
             assert film.results is not None and film.index is not None  # noqa: PT018 - for the type checker
             found += corrections_of(name, film.results, _marks(library, film), film.index)
         if not found:
-            raise Refusal(422, "nobody has corrected or accepted a frame yet, so there is nothing to export")
+            raise RefusalError(422, "nobody has corrected or accepted a frame yet, so there is nothing to export")
         made.mkdir()
         write_corrections(made / "corrections.csv", found)
         return made
@@ -147,11 +147,11 @@ def _import(library: Library, film: Film, file: Path, format_: str, client: str,
         try:
             imported = import_labels(file, format_, tables=[table], classes=library.tags)
         except ColocamError as error:
-            raise Refusal(422, str(error).replace(str(file), "the file")) from error
+            raise RefusalError(422, str(error).replace(str(file), "the file")) from error
     actions = [action for one in imported.corrections if one.kind != "accepted" for action in _actions(one)]
     left_out = [f"{count} × {why}" for why, count in imported.left_out.items()]
     if not actions:
-        raise Refusal(422, "; ".join(["the file changes nothing in this film", *left_out[:5]]))
+        raise RefusalError(422, "; ".join(["the file changes nothing in this film", *left_out[:5]]))
     event = library.store.append(film.id, client, version, Change(kind="edit", actions=actions))
     return {"saved": event.made, "changed": len({action.start for action in actions}), "left_out": left_out}
 

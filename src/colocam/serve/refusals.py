@@ -12,7 +12,7 @@ from colocam.serve.event_store import ConflictError, NothingToUndoError
 from colocam.serve.library import UnknownFilmError
 
 
-class Refusal(ColocamError):
+class RefusalError(ColocamError):
     """An error that the page shows, with the status of the answer."""
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -20,7 +20,7 @@ class Refusal(ColocamError):
         self.status = status
 
 
-class NotReadyError(Refusal):
+class NotReadyError(RefusalError):
     """What was asked for is still being computed."""
 
     def __init__(self, sentence: str) -> None:
@@ -32,7 +32,7 @@ def add_refusals(app: FastAPI) -> None:
 
     @app.exception_handler(ColocamError)
     def refuse(_request: Request, error: ColocamError) -> JSONResponse:
-        if isinstance(error, Refusal):
+        if isinstance(error, RefusalError):
             status = error.status
         elif isinstance(error, UnknownFilmError):
             status = 404

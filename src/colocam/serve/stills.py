@@ -1,7 +1,7 @@
 """Exact frames of films, read by the reader that the model uses.
 
-A reader can only go forward, so each film keeps one open. Frames just behind it are kept for steps backward; for a frame
-further back the film is opened anew.
+A reader can only go forward, so each film keeps one open. Frames just behind it are kept for steps backward; for a
+frame further back the film is opened anew.
 """
 
 import threading

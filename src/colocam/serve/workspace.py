@@ -1,6 +1,5 @@
 """The folder of a server: where corrections, tables, proxies and uploads are."""
 
-import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,7 +60,7 @@ class Workspace:
     def _load(self) -> None:
         path = self.root / MARKER
         if not path.is_file():
-            if any(not name.startswith(".") for name in os.listdir(self.root)):
+            if any(not entry.name.startswith(".") for entry in self.root.iterdir()):
                 raise ColocamError(
                     f"{self.root} is not empty and not a folder of 'colocam serve': choose another `out`"
                 )
