@@ -157,11 +157,11 @@ def _import(library: Library, film: Film, file: Path, format_: str, client: str,
 
 
 def _actions(one: Correction) -> list[Action]:
-    span = {"start": one.frame, "stop": one.frame + 1}
+    start, stop = one.frame, one.frame + 1
     if not one.boxes:
-        return [Action(kind="none", **span)]
-    actions = [Action(kind="box", box=list(one.boxes[0]), **span)]
-    return [*actions, Action(kind="class", tag=one.tag, **span)] if one.kind == "class" else actions
+        return [Action(kind="none", start=start, stop=stop)]
+    actions = [Action(kind="box", start=start, stop=stop, box=list(one.boxes[0]))]
+    return [*actions, Action(kind="class", start=start, stop=stop, tag=one.tag)] if one.kind == "class" else actions
 
 
 def _empty(film: Film) -> Marks:
