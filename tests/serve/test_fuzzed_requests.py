@@ -1,4 +1,4 @@
-"""Requests made from the server's own description: every answer is one that it describes, or a refusal in a sentence."""
+"""Requests made from its own description: no answer is an error of the server, every refusal is a sentence."""
 
 import json
 

@@ -37,7 +37,8 @@ def serve(
 
     Args:
         run: run folder of a trained model, or an ONNX file made from it.
-        videos: films, folders of images, or folders of both; films of earlier starts are kept.
+        videos: films, folders of images, or folders of both; films of earlier starts are kept. Without any, the
+            videos of the run that it was not trained on.
         out: folder of the server: corrections, tables, proxies and uploads.
         host: address to listen at. Beyond this machine the page needs the token in the printed address.
         port: None: that of the last start, or a free one.
@@ -52,6 +53,9 @@ def serve(
         library = Library(workspace, store, run, partial(Localizer.load, run, device))
         for job in jobs:
             _add(library, job.source.path, job.source.name)
+        if not jobs and not store.films():
+            for path, tag in videos_of_run(run):
+                _add(library, path, path.name, tag)
         with _listen(host, port, workspace) as listening:
             own = listening.getsockname()[1]
             workspace.remember(own)
@@ -94,11 +98,25 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _add(library: Library, path: Path | None, name: str) -> None:
+def videos_of_run(run: Path) -> list[tuple[Path, str]]:
+    """Whole videos of the splits val and test of a run folder that still exist, with their tags."""
+    if not (run / "data.json").is_file():
+        return []
+    from colocam.run import read_data  # noqa: PLC0415 - brings torch along
+
+    found: dict[Path, str] = {}
+    for clip in read_data(run).get("clips", []):
+        path, whole = Path(clip["path"]), not clip.get("start") and clip.get("end") is None
+        if clip["split"] != "train" and whole and path.exists():
+            found.setdefault(path, clip["tag"])
+    return list(found.items())
+
+
+def _add(library: Library, path: Path | None, name: str, tag: str = "") -> None:
     if path is None:
         raise ColocamError(f"{name} is no stored film: 'colocam serve' shows files and folders of images")
     try:
-        library.add(path)
+        library.add(path, tag=tag)
     except ColocamError as error:
         say(f"warning: {error}")
 

@@ -83,7 +83,8 @@ export function layoutOf(view, film, on) {
       }
       for (const item of queue.children) {
         const here = Number(item.dataset.at) === position;
-        if (here && item.getAttribute("aria-current") !== "true") item.scrollIntoView({ block: "nearest" });
+        // Scroll the list alone: scrollIntoView would move the frame out of sight on a small screen.
+        if (here && item.getAttribute("aria-current") !== "true") queue.scrollTop = item.offsetTop - queue.clientHeight / 2;
         item.setAttribute("aria-current", String(here));
       }
     },

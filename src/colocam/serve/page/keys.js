@@ -22,7 +22,7 @@ export const KEYS = [
   ["Backspace", ["Backspace", "Delete"], "clear", "Back to the prediction in this frame"],
   ["Z and Y", ["z", "y"], "history", "Undo and redo, as often as you like"],
   ["H", ["h"], "heat", "Heat map on or off"],
-  ["+, − and 0", ["+", "-", "0", "="], "zoom", "Zoom in, out, whole frame"],
+  ["+ − and 0", ["+", "-", "0", "="], "zoom", "Zoom in, out, whole frame"],
   ["L", ["l"], "library", "Back to the library"],
   ["?", ["?"], "help", "This list"],
 ];
