@@ -3,10 +3,13 @@
 import fcntl
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple, Protocol
 
 import av
@@ -25,29 +28,32 @@ settings.register_profile("explore", deadline=None, suppress_health_check=[Healt
 settings.register_profile("steady", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("steady")
 
-# The longest modules first, so that no worker is left with one at the end. The first of all builds the shared run
-# while the other worker runs the second, which does not need it.
+# The longest modules first, so that no worker is left with one at the end. The first of all builds the shared run and
+# compiles for it; meanwhile the other worker runs the next three, which need neither.
 LONGEST = (
     "cli/test_cli.py",
     "test_triton_interpreter.py",
-    "affinity/test_products.py",
-    "affinity/test_accuracy.py",
+    "models/test_backbones.py",
+    "models/test_networks.py",
     "training/test_resume.py",
+    "training/test_processes.py",
     "lab/study/test_studies.py",
     "inference/test_localizer.py",
-    "lab/study/test_runner.py",
     "export/test_onnx_model.py",
-    "inference/test_onnx_network.py",
+    "affinity/test_products.py",
+    "affinity/test_accuracy.py",
     "evaluation/test_run_evaluation.py",
-    "extension/test_methods.py",
-    "extension/test_cams.py",
-    "extension/test_losses.py",
-    "training/test_train.py",
-    "models/test_backbones.py",
+    "lab/study/test_runner.py",
+    "inference/test_same_boxes.py",
     "evaluation/test_dense.py",
+    "training/test_train.py",
+    "extension/test_losses.py",
+    "inference/test_onnx_network.py",
     "report/test_page.py",
-    "lab/bench/test_inference.py",
+    "lab/world/test_looks.py",
+    "extension/test_cams.py",
     "lab/test_demo.py",
+    "affinity/test_compiled.py",
 )
 
 
@@ -69,6 +75,24 @@ def untraced() -> Iterator[None]:
     finally:
         for traced in reversed(stopped):
             traced.start()
+
+
+@contextmanager
+def fresh_modules(*absent: str) -> Iterator[None]:
+    """Import colocam anew in the block, as a new process does, where the packages ``absent`` cannot be imported."""
+    packages = {"colocam", *absent}
+
+    def take() -> dict[str, ModuleType]:
+        names = [name for name in sys.modules if name.partition(".")[0] in packages]
+        return {name: sys.modules.pop(name) for name in names}
+
+    before = take()
+    sys.modules.update(dict.fromkeys(absent))  # None: importing it fails
+    try:
+        yield
+    finally:
+        take()
+        sys.modules.update(before)
 
 
 class MakeVideo(Protocol):
@@ -277,6 +301,11 @@ def tiny_sets(training) -> list[str]:  # noqa: ARG001 - the compiled functions a
     return [word for override in TINY for word in ("--set", override)]
 
 
+@pytest.fixture(name="fresh_modules", scope="session")
+def fresh_modules_fixture():
+    return fresh_modules
+
+
 @pytest.fixture(name="untraced", scope="session")
 def untraced_fixture():
     return untraced
@@ -409,14 +438,26 @@ def box_segmenter_files(tmp_path_factory) -> str:
 def colocam(monkeypatch, capfd):
     """``colocam("train", …)`` runs the command line in this process and gives its :class:`Outcome`."""
 
-    def run(*arguments: object) -> Outcome:
-        monkeypatch.setattr("sys.argv", ["colocam", *map(str, arguments)])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as stop:
-            main()
-        return Outcome(int(stop.value.code or 0), *capfd.readouterr())
+    return lambda *arguments: _outcome(main, arguments, monkeypatch, capfd)
+
+
+@pytest.fixture
+def new_colocam(monkeypatch, capfd):
+    """The same as a new process would run it, where the packages ``absent`` cannot be imported."""
+
+    def run(*arguments: object, absent: Sequence[str] = ()) -> Outcome:
+        with fresh_modules(*absent):
+            return _outcome(import_module("colocam.cli").main, arguments, monkeypatch, capfd)
 
     return run
+
+
+def _outcome(command, arguments, monkeypatch, capfd) -> Outcome:
+    monkeypatch.setattr("sys.argv", ["colocam", *map(str, arguments)])
+    capfd.readouterr()
+    with pytest.raises(SystemExit) as stop:
+        command()
+    return Outcome(int(stop.value.code or 0), *capfd.readouterr())
 
 
 @pytest.fixture

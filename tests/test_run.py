@@ -1,5 +1,7 @@
 """The files of a run folder that were damaged: one line that names the file."""
 
+from dataclasses import replace
+
 import pytest
 
 from colocam.config import load_config, write_config
@@ -48,3 +50,12 @@ def test_a_configuration_that_is_not_utf8(tmp_path):
     (tmp_path / "config.yaml").write_bytes(b"\xff\xfe")
     with pytest.raises(ColocamError, match=r"no readable config\.yaml"):
         render(tmp_path)
+
+
+def test_a_configuration_of_another_network_is_refused_before_it_is_built(trained):
+    run = open_run(trained, "cpu")
+    run.classifier()
+    args = {**run.config.backbone.args, "channels": [60_000] * 4}  # 100 GB of weights
+    larger = run.config.model_copy(update={"backbone": run.config.backbone.model_copy(update={"args": args})})
+    with pytest.raises(ColocamError, match=r"config\.yaml does not fit classifier/best-\d+\.safetensors: 'encoder"):
+        replace(run, config=larger).classifier()

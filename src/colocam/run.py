@@ -4,9 +4,8 @@ import importlib.metadata
 import platform
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from pydantic import TypeAdapter
@@ -15,20 +14,22 @@ from colocam.cams import CamSource, open_cam
 from colocam.config import Backbone, Config, read_config, write_config
 from colocam.data.cache_entry import CachedClip
 from colocam.data.catalogue import Catalogue
+from colocam.data.clip_digests import with_digests
 from colocam.data.frame_cache import cache_frames
-from colocam.errors import ColocamError, first_line
+from colocam.data.run_data import RunData, data_difference, read_data, stored_data
+from colocam.errors import ColocamError
 from colocam.losses import Term
 from colocam.models import Classifier, make_classifier
-from colocam.types import Clip, Split
+from colocam.models.model_file import check_shapes
+from colocam.types import Split
 from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.device import choose_device
+from colocam.utils.file_digests import MEMORY, FileDigests
 from colocam.utils.files import explain_os_errors, write_json
 from colocam.utils.json_text import parse_json
 
 BEGUN = ("environment.json", "data.json")
 """Written before config.yaml, which makes the folder a run: without it, they come from an interrupted start."""
-_CLIPS = TypeAdapter(tuple[Clip, ...])
-_TAGS = TypeAdapter(tuple[str, ...])
 _TERMS = TypeAdapter(dict[str, float])
 
 
@@ -66,8 +67,16 @@ class Run:
         saved = load_checkpoint(self.folder / "classifier", name) or load_checkpoint(self.folder / "classifier", "best")
         if saved is None:
             raise ColocamError(f"no trained classifier in {self.folder}: finish 'colocam train' first")
-        classifier = make_classifier(self.config, untrained(self.config), len(self.catalogue.tags))
-        classifier.load_state_dict(saved[0])
+        tensors, state = saved
+
+        def build() -> Classifier:
+            return make_classifier(self.config, untrained(self.config), len(self.catalogue.tags))
+
+        shapes = {key: tuple(tensor.shape) for key, tensor in tensors.items()}
+        described = str(self.folder / "config.yaml")
+        check_shapes(build, self.config.backbone.args, shapes, described, f"classifier/{state['weights']}")
+        classifier = build()
+        classifier.load_state_dict(tensors)
         return classifier.to(self.device).eval()
 
     def sources(self, *names: str) -> list[CamSource]:
@@ -90,24 +99,7 @@ def open_run(folder: str | Path, device: str | None = None) -> Run:
             f"{folder} is not a run folder (config.yaml or data.json is missing): give one that 'colocam train' wrote"
         )
     data = read_data(folder)
-    try:
-        catalogue = Catalogue(_CLIPS.validate_python(data["clips"]), _TAGS.validate_python(data["tags"]))
-        frames = Path(data["frames"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ColocamError(f"{folder / 'data.json'} is damaged: restore the file, or train again") from error
-    return Run(folder, read_config(folder / "config.yaml"), catalogue, frames, choose_device(device))
-
-
-def read_data(folder: Path) -> dict[str, Any]:
-    """What ``data.json`` of a run says about its videos."""
-    path = folder / "data.json"
-    try:
-        data = parse_json(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # also where it is not UTF-8
-        raise ColocamError(f"{path} is damaged ({first_line(error)}): restore the file, or train again") from error
-    if not isinstance(data, dict):
-        raise ColocamError(f"{path} is damaged: restore the file, or train again")
-    return data
+    return Run(folder, read_config(folder / "config.yaml"), data.catalogue, data.frames, choose_device(device))
 
 
 def create_run(
@@ -120,37 +112,30 @@ def create_run(
     boxes: bool,
     terms: Sequence[Term] = (),
 ) -> Run:
-    """Create the run folder, or check that the existing one has this configuration, these data and loss terms."""
+    """Create the run folder, or check that the existing one has this configuration, these data and loss terms.
+
+    The data are the same if the content of their files is, wherever they are now.
+    """
     compute_device = choose_device(device)
-    described = {
-        "tags": list(catalogue.tags),
-        "boxes": boxes,
-        "frames": str(frames.absolute()),
-        "clips": [
-            {
-                "name": clip.name,
-                "tag": clip.tag,
-                "split": clip.split,
-                "path": str(clip.path.absolute()),
-                "video": clip.video,
-                "start": clip.start,
-                "end": clip.end,
-                "frames": [str(path.absolute()) for path in clip.frames],
-            }
-            for clip in catalogue.clips
-        ],
-    }
-    if (out / "config.yaml").is_file() and (out / "data.json").is_file():
-        if (changed := config_difference(read_config(out / "config.yaml"), config)) is not None:
+    exists = (out / "config.yaml").is_file() and (out / "data.json").is_file()
+    before = read_data(out) if exists else None
+    if exists and (changed := config_difference(read_config(out / "config.yaml"), config)) is not None:
+        raise ColocamError(
+            f"{out} holds a run of another configuration ({changed}): choose another folder or delete it"
+        )
+    digests = FileDigests(frames / MEMORY)
+    if before is None or before.has_digests:
+        catalogue = replace(catalogue, clips=with_digests(catalogue.clips, digests))
+    now = RunData(catalogue, boxes, frames)
+    if before is not None:
+        if (changed := data_difference(before, now)) is not None:
             raise ColocamError(
-                f"{out} holds a run of another configuration ({changed}): choose another folder or delete it"
+                f"{out} holds a run on other videos or boxes ({changed}): choose another folder or delete it"
             )
-        if read_data(out) != described:
-            raise ColocamError(f"{out} holds a run on other videos or boxes: choose another folder or delete it")
-        before = _stored_terms(out / "environment.json")
-        if before != (now := {term.name: term.weight for term in terms}):
+        stored_terms = _stored_terms(out / "environment.json")
+        if stored_terms != (given := {term.name: term.weight for term in terms}):
             raise ColocamError(
-                f"{out} holds a run with the added loss terms {_named(before)}, not {_named(now)}: "
+                f"{out} holds a run with the added loss terms {_named(stored_terms)}, not {_named(given)}: "
                 "pass the same 'terms' to colocam.train, or choose another folder"
             )
     else:
@@ -159,8 +144,13 @@ def create_run(
             if any(entry.name not in BEGUN and not entry.name.startswith(".") for entry in out.iterdir()):
                 raise ColocamError(f"{out} is not empty and not a run folder: choose another folder")
         write_json(out / "environment.json", _environment(config, terms))
-        write_json(out / "data.json", described)
+    if before is None or (before.has_digests and before != now):
+        write_json(out / "data.json", stored_data(out, now))  # also where files were moved since
+    if before is None:
         write_config(out / "config.yaml", config)
+    with explain_os_errors(frames):
+        frames.mkdir(parents=True, exist_ok=True)
+    digests.save()
     return Run(out, config, catalogue, frames, compute_device)
 
 

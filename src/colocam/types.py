@@ -34,12 +34,14 @@ class VideoFrame:
     Attributes:
         index: index of the frame in its file, from 0.
         pts: presentation time in seconds, as the file states it (it need not start at 0).
-        image: (H, W, 3) uint8 RGB, as displayed.
+        image: (H, W, 3) uint8 RGB, as displayed; all black, and without memory, where it was not asked for.
+        resized: (S, S, 3), what a network reads, where the decoder made it.
     """
 
     index: int
     pts: float
     image: Image
+    resized: Image | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class Clip:
         start: first second of the clip in its file.
         end: second where the clip ends (exclusive), None for the end of the file.
         frames: the image files in order where the clip is a folder of images, empty for a video file.
+        digest: of the content of its files, see :mod:`colocam.data.clip_digests`; empty where they cannot be read, None
+            where it is not known.
     """
 
     name: str
@@ -65,6 +69,7 @@ class Clip:
     start: float = 0.0
     end: float | None = None
     frames: tuple[Path, ...] = ()
+    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

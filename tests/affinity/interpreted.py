@@ -8,7 +8,7 @@ from colocam.affinity.basis import color_basis
 from colocam.losses import CoLocLoss, CRFLoss, pairwise
 from colocam.losses.pairwise import Weights
 
-FRAMES, PIXELS = 3, 150
+FRAMES, PIXELS = 3, 50
 # Few cells keep the interpreter quick.
 BASIS = color_basis(120.0, 2e-2)
 GROUP = torch.tensor([1, 0, 1])
@@ -16,10 +16,17 @@ GROUP = torch.tensor([1, 0, 1])
 ROUNDING = 2e-3
 
 
+def few_rows(rgb):
+    """Colours (F, 3, …) of 2 × 2 rows of cells (r, g) out of 4 × 4: the interpreter takes long for each."""
+    rgb[:, 0] //= 2
+    rgb[:, 1] = 255 - rgb[:, 1] // 2
+    return rgb
+
+
 def inputs(dtype=torch.uint8, channels=1):
     generator = torch.Generator().manual_seed(0)
-    rgb = torch.randint(0, 256, (FRAMES, 3, PIXELS), generator=generator).to(dtype)
-    rgb[0, :, :100] = 7  # long runs of one cell
+    rgb = few_rows(torch.randint(0, 256, (FRAMES, 3, PIXELS), generator=generator)).to(dtype)
+    rgb[0, :, :35] = 7  # long runs of one cell
     values = torch.rand(FRAMES, channels, PIXELS, generator=generator)
     return rgb, values, torch.rand(2, PIXELS, generator=generator)
 
@@ -41,7 +48,7 @@ def test_strided_input_copies_and_groups_in_turn(monkeypatch):
     exact = grid.product(rgb, values.double(), GROUP, 2, BASIS, None)
     strided = rgb.transpose(1, 2).contiguous().transpose(1, 2), values.transpose(1, 2).contiguous().transpose(1, 2)
     monkeypatch.setattr(cuda, "_WORKSPACE", 1)
-    monkeypatch.setattr(cuda, "_PIXELS_PER_COPY", 50)
+    monkeypatch.setattr(cuda, "_PIXELS_PER_COPY", 15)
     assert relative_error(cuda.product(*strided, GROUP, 2, BASIS, None), exact) <= ROUNDING
 
 
@@ -128,11 +135,11 @@ def test_weigh(weights):
     assert (each[2] == 0) == (weights.least == 2)
 
 
-@pytest.mark.parametrize("loss", ["adaptive", "constant", "crf"])
+@pytest.mark.parametrize("loss", ["adaptive", "crf"])
 def test_losses_through_the_kernels(monkeypatch, loss):
     generator = torch.Generator().manual_seed(1)
-    frames = torch.randint(0, 256, (3, 3, 6, 7), generator=generator)
-    maps = torch.rand(3, 6, 7, generator=generator).requires_grad_()
+    frames = few_rows(torch.randint(0, 256, (3, 3, 4, 5), generator=generator))
+    maps = torch.rand(3, 4, 5, generator=generator).requires_grad_()
     criterion = CRFLoss(120.0, 30.0, tol=2e-2) if loss == "crf" else CoLocLoss(120.0, loss, tol=2e-2)
     arguments = () if loss == "crf" else (GROUP,)
 
@@ -140,6 +147,7 @@ def test_losses_through_the_kernels(monkeypatch, loss):
         value = criterion(frames, maps, *arguments)
         return value, torch.autograd.grad(3 * value, maps)[0]
 
+    monkeypatch.setattr(engine, "_has", lambda _: False)  # plain torch: nothing to compile
     value, gradient = both()
     monkeypatch.setattr(engine, "on_kernels", lambda _: True)
     found_value, found_gradient = both()

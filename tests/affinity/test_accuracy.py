@@ -14,7 +14,7 @@ _spec = importlib.util.spec_from_file_location("images", Path(__file__).with_nam
 images = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(images)
 
-PHOTOGRAPHS = ["astronaut", "coffee", "chelsea", "rocket", "retina"]
+PHOTOGRAPHS = ["astronaut", "coffee", "rocket"]
 ADVERSARIAL = ["constant", "noise", "between levels", "two colours", "saturated"]
 ROWS = torch.randperm(224 * 224, generator=torch.Generator().manual_seed(0))[:150]
 
@@ -68,8 +68,8 @@ def test_error_falls_with_the_tolerance():
 
 
 def test_space_error_falls_with_the_tolerance():
-    image = images.photograph("coffee", 64).permute(2, 0, 1)[None]
-    values = torch.rand(1, 1, 64, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    image = images.photograph("coffee", 48).permute(2, 0, 1)[None]
+    values = torch.rand(1, 1, 48, 48, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     exact = dense_bilateral_product(image, values, sigma_xy=20.0).flatten()
     errors = [
         ((bilateral_product(image, values, sigma_xy=20.0, tol=tol).flatten() - exact).norm() / exact.norm()).item()
@@ -79,7 +79,7 @@ def test_space_error_falls_with_the_tolerance():
     assert errors[2] <= 3e-3
 
 
-@pytest.mark.parametrize("sigma", [3.0, 5.0, 40.0, 300.0, 3000.0])
+@pytest.mark.parametrize("sigma", [3.0, 40.0, 3000.0])
 def test_any_width_of_the_colour_gaussian(sigma):
     rgb = images.photograph("astronaut", 48).reshape(-1, 3)
     values = torch.rand(len(rgb), 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

@@ -341,7 +341,7 @@ def test_videos_that_are_gone_are_no_reason_to_stop(run, collection, tmp_path, c
     data = json.loads((run / "data.json").read_text(encoding="utf-8"))
     for clip in data["clips"]:
         if clip["name"] == "owl/test-0":
-            clip["path"] = str(tmp_path / "gone.mp4")
+            clip |= {"path": str(tmp_path / "gone.mp4"), "digest": "0" * 64}  # neither the film nor its frames
     (run / "data.json").write_text(json.dumps(data), encoding="utf-8")
     result = evaluate(run, collection.truth)
     assert result.data.videos == 2

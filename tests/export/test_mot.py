@@ -28,8 +28,8 @@ def test_motmetrics_reads_every_box(exported, scenes, data):
         corner = read[["X", "Y"]].to_numpy()
         size = read[["Width", "Height"]].to_numpy()
         np.testing.assert_allclose(np.hstack([corner, corner + size]), video.rows.box[rows], atol=2e-3)
-    assert truth["Id"].tolist() == [video.track_of[row].id for row in rows.tolist()]
-    assert [labels[number - 1] for number in truth["ClassId"]] == [video.track_of[row].tag for row in rows.tolist()]
+    assert truth["Id"].tolist() == [video.track_of(row).id for row in rows.tolist()]
+    assert [labels[number - 1] for number in truth["ClassId"]] == [video.track_of(row).tag for row in rows.tolist()]
     assert (truth["Visibility"] == 1).all()
     assert (found["Id"] == -1).all()
 

@@ -1,5 +1,6 @@
 """Which boxes are the same object, and when it is seen."""
 
+import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
@@ -22,7 +23,7 @@ def test_boxes_without_tracks_are_one_object_per_class(read, row):
     video = read([row(0, BOX), row(1, BOX, "dog"), row(2, BOX), row(3), row(4, BOX)])
     assert seen(video) == [("cat", [[0], [2], [4]]), ("dog", [[1]])]
     assert [one.id for one in video.tracks] == [1, 2]
-    assert [video.track_of[at].id for at in (0, 1, 2, 4)] == [1, 2, 1, 1]
+    assert [video.track_of(at).id for at in (0, 1, 2, 4)] == [1, 2, 1, 1]
 
 
 def test_a_crowd_without_tracks_is_many_objects(read, row):
@@ -63,3 +64,23 @@ def test_two_boxes_of_one_track_in_a_frame(read, row):
     video = read([row(3, BOX, track=2), row(3, BOX, track=2)])
     with pytest.raises(ColocamError, match="a: frame 3 has two boxes of track 2: give one of them another track"):
         _ = video.tracks
+
+
+def test_rows_of_frames_are_those_that_a_loop_finds(read, row):
+    rows = [row(5, BOX), row(2), row(2, BOX, "dog"), row(5, BOX, "dog"), row(9), row(0, BOX)]
+    video = read(rows)
+    expected = {int(frame): [] for frame in sorted(set(video.rows.frame.tolist()))}
+    for index, (frame, box) in enumerate(zip(video.rows.frame.tolist(), video.rows.box.tolist(), strict=True)):
+        if box[0] == box[0]:
+            expected[frame].append(index)
+    assert dict(video.objects_of) == expected
+    assert 3 not in video.objects_of
+
+
+def test_a_crowd_of_many_boxes_takes_time_in_proportion(read, row, monkeypatch):
+    """Each box is a track: what is computed of all listed frames is computed once, not for each track."""
+    calls, median = [], np.median
+    monkeypatch.setattr(np, "median", lambda *arguments: calls.append(1) or median(*arguments))
+    video = read([row(frame, BOX) for frame in range(40) for _ in range(4)])
+    assert len(video.tracks) == 160
+    assert len(calls) == 1

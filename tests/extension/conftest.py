@@ -33,12 +33,12 @@ def fit(collection, frame_cache, tiny, tmp_path):
 
 @pytest.fixture
 def use(collection, tmp_path):
-    """``use(run)`` evaluates and reports it and exports the labels that it, or its ``model``, gives a video."""
+    """``use(run)`` evaluates and reports it and exports the labels that it gives a video."""
 
-    def walk(run: Path, model: Path | None = None) -> Used:
+    def walk(run: Path) -> Used:
         evaluate(run, collection.truth)
         page = write_report(run)
-        _, table = localize_file(model or run, collection.videos / "cat" / "test-0.mp4", tmp_path / "localized")
+        _, table = localize_file(run, collection.videos / "cat" / "test-0.mp4", tmp_path / "localized")
         export([table], "coco", tmp_path / "labels")
         labels = tmp_path / "labels" / "annotations" / "instances_default.json"
         return Used(

@@ -1,10 +1,7 @@
 """A label format that is added from outside, by a file that the command line loads and from Python."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -24,26 +21,21 @@ def table(trained, tmp_path, make_video, square_video):
     return localize_file(trained, video, tmp_path / "boxes", annotate=False).table
 
 
-def colocam_process(*arguments, **variables):
-    code = "from colocam.cli import main; main()"
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **variables})
-
-
-def test_a_format_in_a_file_of_ones_own(table, tmp_path):
+def test_a_format_in_a_file_of_ones_own(table, tmp_path, new_colocam, monkeypatch):
     """Registered in ten lines, listed by the help, chosen by its name; the library is not changed."""
     extension = tmp_path / "my_format.py"
     extension.write_text(EXTENSION, encoding="utf-8")
-    known = {"COLOCAM_EXTENSIONS": str(extension), "COLUMNS": "100"}
-    done = colocam_process("export", table, "--to", "mine", "-o", tmp_path / "out", **known)
-    assert done.returncode == 0, done.stderr
+    monkeypatch.setenv("COLOCAM_EXTENSIONS", str(extension))
+    monkeypatch.setenv("COLUMNS", "100")
+    done = new_colocam("export", table, "--to", "mine", "-o", tmp_path / "out")
+    assert done.code == 0, done.err
     found = json.loads((tmp_path / "out" / "my film.json").read_text())
     lines = [line.split(",") for line in table.read_text(encoding="utf-8").splitlines()[1:]]
     assert found == [[one[2], *map(float, one[4:8])] for one in lines if one[4]]
-    assert re.search(r"mine +a list of boxes per video", colocam_process("export", "--help", **known).stdout)
-    without = colocam_process("export", table, "--to", "mine", "-o", tmp_path / "other")
-    assert without.returncode == 1
-    assert without.stderr.startswith("error: --to must be a label format, got 'mine'")
+    assert re.search(r"mine +a list of boxes per video", new_colocam("export", "--help").out)
+    monkeypatch.delenv("COLOCAM_EXTENSIONS")
+    without = new_colocam("export", table, "--to", "mine", "-o", tmp_path / "other")
+    assert without.error.startswith("error: --to must be a label format, got 'mine'")
 
 
 def test_a_format_from_python_follows_the_rules_of_all(table, tmp_path, monkeypatch):

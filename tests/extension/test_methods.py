@@ -4,21 +4,18 @@ import pytest
 
 from colocam.config import METHODS, Method, load_config
 from colocam.errors import ColocamError
-from colocam.export.onnx_model import export_onnx
 from colocam.inference import Localizer
 
 PLAIN = Method("Seeds only", {"losses": {"crf": 0.0, "size": 0.0, "coloc": 0.0}, "decoder": [8, 8, 8, 8]})
 
 
-def test_training_evaluation_report_and_export(monkeypatch, fit, use, journal, tmp_path, untraced):
+def test_training_evaluation_report_and_export(monkeypatch, fit, use, journal):
     monkeypatch.setitem(METHODS, "plain", PLAIN)
     run = fit("methods=[plain, fcam]")
     steps = journal(run, "plain")
     assert steps
     assert all(line.keys() >= {"seeds", "loss"} and not line.keys() & {"crf", "size", "coloc"} for line in steps)
-    with untraced():
-        model = export_onnx(run, tmp_path / "model.onnx")
-    done = use(run, model)
+    done = use(run)
     assert list(done.evaluation)[:3] == ["layercam", "fcam", "plain"]
     assert "Seeds only" in done.report
     assert done.labels

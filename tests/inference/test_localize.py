@@ -17,8 +17,9 @@ from pycocotools.coco import COCO
 
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
-from colocam.inference.jobs import find_jobs, fingerprint, refuse_overwriting
+from colocam.inference.jobs import find_jobs, fingerprint, refuse_overwriting, stored_videos
 from colocam.inference.localize import Writing, localize_file, localize_videos
+from colocam.inference.result_files import ForeignFileError
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.input import VideoInput
 from colocam.video.reader import VideoReader, decode, probe
@@ -75,9 +76,9 @@ def test_the_folder_of_pictures_one_is_in(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "tom")
     (job,) = find_jobs(["."], tmp_path / "out")
     assert job.file("csv") == tmp_path / "out" / "tom.csv"
-    refuse_overwriting([job], "mp4")
+    refuse_overwriting(job, stored_videos([job]), "mp4")
     with pytest.raises(ColocamError, match=r"tom\.mp4 would be among the images: choose another output folder"):
-        refuse_overwriting(find_jobs(["."], tmp_path / "tom"), "mp4")
+        refuse_overwriting(*find_jobs(["."], tmp_path / "tom"), stored_videos([job]), "mp4")
 
 
 def test_results_in_the_folder_itself_are_no_videos(tmp_path):
@@ -95,6 +96,12 @@ def test_one_name_twice(tmp_path):
     assert [job.target.relative_to(tmp_path / "out").as_posix() for job in together] == ["x/a.mkv", "x/a.mp4", "y/a"]
 
 
+def test_a_video_named_as_the_result_of_another_keeps_its_ending(tmp_path):
+    touch(tmp_path, "a.avi", "a.mkv", "a.mkv.mp4", "a.mkv.mp4.avi", "b.avi")
+    jobs = find_jobs([tmp_path], tmp_path / "out")
+    assert [job.target.name for job in jobs] == ["a.avi", "a.mkv", "a.mkv.mp4", "a.mkv.mp4.avi", "b"]
+
+
 def test_a_folder_without_a_video(tmp_path):
     touch(tmp_path, "notes.txt")
     with pytest.raises(ColocamError, match="no video in it: name the videos, or a folder that holds them"):
@@ -103,9 +110,12 @@ def test_a_folder_without_a_video(tmp_path):
 
 def test_no_video_is_overwritten_by_the_result_of_another(tmp_path):
     touch(tmp_path, "a.mkv", "b.mp4")
-    with pytest.raises(ColocamError, match=r"b\.mp4 would overwrite the video itself: choose another output folder"):
-        refuse_overwriting(find_jobs([tmp_path / "a.mkv", tmp_path / "b.mp4"], tmp_path), "mp4")
-    refuse_overwriting(find_jobs([tmp_path / "a.mkv"], tmp_path), "mp4")
+    first, second = find_jobs([tmp_path / "a.mkv", tmp_path / "b.mp4"], tmp_path)
+    with pytest.raises(
+        ForeignFileError, match=r"b\.mp4 would overwrite the video itself: choose another output folder"
+    ):
+        refuse_overwriting(second, stored_videos([first, second]), "mp4")
+    refuse_overwriting(first, stored_videos([first, second]), "mp4")
 
 
 def test_a_fingerprint_knows_the_content_of_model_and_video_and_the_settings(tmp_path):
@@ -123,7 +133,7 @@ def test_a_fingerprint_knows_the_content_of_model_and_video_and_the_settings(tmp
 
 
 def test_moved_files_have_the_same_fingerprint_and_replaced_ones_another(tmp_path):
-    """Of the same size and time, with one byte changed at the start, within a block or at the end."""
+    """Of the same size and time, with any one byte changed."""
     content = np.random.default_rng(0).integers(0, 256, 6_000_000).astype(np.uint8)
     run, film = tmp_path / "run", tmp_path / "film.mp4"
     touch(tmp_path, "run/model.json")
@@ -135,7 +145,7 @@ def test_moved_files_have_the_same_fingerprint_and_replaced_ones_another(tmp_pat
     shutil.copytree(run, other_run)
     shutil.copy(film, other_film)
     assert fingerprint(other_run, VideoInput(str(other_film)), {}) == made
-    for at in (0, 3_100_000, 5_999_999):
+    for at in (0, 300_000, 3_100_000, 5_999_999):
         changed = content.copy()
         changed[at] += 1
         changed.tofile(film)
@@ -262,7 +272,7 @@ def test_one_bad_file_costs_one_file(trained, film, tmp_path, make_video, coloca
     (films / "loop.mp4").symlink_to("loop.mp4")
     (films / "memory.mp4").symlink_to("/proc/self/mem")  # its first bytes cannot be read, also not by root
     os.mkfifo(films / "pipe.mp4")
-    for length in (230, 251):  # a description, or a table, is too long
+    for length in (245, 251):  # a description, or a table, is too long
         shutil.copy(film, films / ("n" * length + ".mp4"))
     make_video(films / "days.mkv", 3, times=[0.0, 86_400.0, 172_800.0])
     make_video(films / "wide.mkv", [np.zeros((2, 20_000, 3), np.uint8)] * 2, codec="ffv1")
@@ -279,7 +289,7 @@ def test_one_bad_file_costs_one_file(trained, film, tmp_path, make_video, coloca
         "list.m3u8": "a playlist",
         "loop.mp4": "symbolic links",
         "memory.mp4": "Input/output error",
-        "n" * 230 + ".mp4": "rename the video",
+        "n" * 245 + ".mp4": "rename the video",
         "n" * 251 + ".mp4": "rename the video",
         "pipe.mp4": "a pipe or a device",
         "wide.mp4": "16384 pixels per side",
@@ -306,6 +316,47 @@ def test_one_bad_file_by_itself_is_one_error(trained, tmp_path, colocam):
         assert outcome.code == 1
         assert told in outcome.error
         assert outcome.err.count("\n") == 1
+
+
+def test_a_name_that_is_too_long_for_its_results(trained, film, tmp_path):
+    long = film.rename(film.with_name("n" * 245 + ".mp4"))
+    with pytest.raises(ColocamError, match="its name is too long for their names: rename the video"):
+        localize_file(trained, long, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_terminated_command_leaves_nothing(trained, film, tmp_path, colocam, monkeypatch):
+    def terminate(*_):
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("colocam.inference.localize.LocalizationTable.write", terminate)
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        outcome = colocam("localize", trained, film, "-o", tmp_path / "out")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (outcome.code, outcome.err.splitlines()[-1]) == (130, "stopped")
+    assert names_in(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_large_frames_are_decoded_again_with_the_same_result(trained, film, tmp_path, monkeypatch, every):
+    choice = FrameChoice(every=every)
+    localize_file(trained, film, tmp_path / "once", choice=choice)
+    monkeypatch.setattr("colocam.inference.localize.MOST_WAITING", 0)
+    localize_file(trained, film, tmp_path / "twice", choice=choice)
+    for name in ("film.csv", "film.mp4"):
+        assert (tmp_path / "once" / name).read_bytes() == (tmp_path / "twice" / name).read_bytes()
+
+
+def test_frames_whose_images_nobody_needs_take_no_memory(trained, film):
+    localizer = Localizer.load(trained)
+    with_images = list(localizer.stream(decode(film)))
+    without = list(localizer.stream(decode(film), images=False))
+    for (frame, found), (other, same) in zip(with_images, without, strict=True):
+        assert (frame.index, frame.pts, frame.image.shape) == (other.index, other.pts, other.image.shape)
+        assert other.image.strides == (0, 0, 0)
+        assert (found.box, found.score, found.tag) == (same.box, same.score, same.tag)
 
 
 def test_options_of_the_command(trained, film, tmp_path, colocam):

@@ -29,7 +29,8 @@ from colocam.metrics import steadiness
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.model_file import load_model
 from colocam.temporal.presence import APPEAR, LIMIT, VANISH
-from colocam.video.reader import VideoFrame, VideoReader, decode, probe
+from colocam.video.fence import FencedReader
+from colocam.video.reader import VideoFrame, decode, probe
 
 SIDE = 32
 
@@ -399,7 +400,7 @@ def test_outputs_that_cannot_be_written(trained, video, tmp_path):
 
 
 def test_a_failure_in_the_middle_leaves_nothing(trained, video, tmp_path, monkeypatch):
-    whole = VideoReader.frames
+    whole = FencedReader.frames
 
     def fails_at_7(reader, choice):
         for frame in whole(reader, choice):
@@ -407,7 +408,7 @@ def test_a_failure_in_the_middle_leaves_nothing(trained, video, tmp_path, monkey
                 raise ColocamError("the network share is gone")
             yield frame
 
-    monkeypatch.setattr(VideoReader, "frames", fails_at_7)
+    monkeypatch.setattr(FencedReader, "frames", fails_at_7)
     with pytest.raises(ColocamError, match="the network share is gone"):
         localize_file(trained, video, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
@@ -562,8 +563,10 @@ def completed_by_colour(trained, video, sequences):
     return arrays_with_color_mean(pictures, maps, sequences(pictures))
 
 
-@pytest.mark.parametrize("smooth", ["offline", "online", "none"])
-@pytest.mark.parametrize("color_mean", ["off", "frame", "clip"])
+@pytest.mark.parametrize(
+    ("smooth", "color_mean"),
+    [("offline", "off"), ("none", "off"), ("online", "frame"), ("offline", "clip"), ("online", "clip")],
+)
 def test_maps_are_completed_by_colour_where_asked(trained, video, smooth, color_mean):
     """By those of the other frames only where a look ahead is allowed."""
     found = Localizer.load(trained, smooth=smooth, color_mean=color_mean, batch=20)(video)

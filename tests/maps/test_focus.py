@@ -1,8 +1,5 @@
 """Focus of maps on a class: against a direct sum in float64, its twin without torch, and what it is for."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -103,13 +100,3 @@ def test_a_shot_has_one_class_the_likeliest_of_its_frames_together(shots, tag, s
     want = [logits[ids == number].sum(0).argmax() if tag is None else tag for number in ids]
     assert array_classes_of(logits, ids, tag).tolist() == want
     assert classes_of(torch.from_numpy(logits), torch.from_numpy(ids), tag).tolist() == want
-
-
-def test_the_twin_needs_no_torch():
-    code = (
-        "import sys, numpy as np; sys.modules['torch'] = None; "
-        "from colocam.maps.postprocess import arrays_postprocess as f; "
-        "print(f(np.zeros((1, 8, 8, 3), np.uint8), np.ones((1, 8, 8), np.float32), np.zeros(1, np.int64), "
-        "np.ones((1, 4, 4), np.float32)).shape)"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "(1, 8, 8)"

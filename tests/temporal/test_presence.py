@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from itertools import pairwise, product
 
 import numpy as np
@@ -160,11 +158,6 @@ def test_separable_and_senseless_peaks_have_a_finite_calibration():
 def test_without_frames_or_without_ground_there_is_no_calibration():
     assert calibrate(np.ones(3), np.ones(0)) is None
     assert calibrate(np.ones(0), np.ones(3)) is None
-
-
-def test_presence_needs_no_torch():
-    code = "import sys, colocam.temporal.presence; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_the_constants_are_probabilities():

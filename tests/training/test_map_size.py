@@ -1,4 +1,4 @@
-"""Maps that are smaller than the encoder's frames: network, colours, training, evaluation, localisation, ONNX."""
+"""Maps that are smaller than the encoder's frames: network, colours, training, evaluation, localisation."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from colocam import Localizer, evaluate, load_config, train
 from colocam.boxes import scale_boxes
 from colocam.errors import ColocamError
-from colocam.export.onnx_model import export_onnx
 from colocam.maps.color_mean import with_color_mean
 from colocam.maps.postprocess import arrays_postprocess, postprocess
 from colocam.models import Classifier, LocalizerNet
@@ -69,16 +68,9 @@ def test_boxes_of_small_maps_are_in_pixels_of_the_video(run, collection):
         assert 0 <= y1 < y2 <= 15
 
 
-def test_evaluation_and_onnx_agree_with_it(run, collection, tmp_path):
+def test_small_maps_can_be_evaluated(run, collection):
     result = evaluate(run, collection.truth)
     assert 0 <= result.methods["colocam"]["tags-only"].average <= 100
-    model = export_onnx(run, tmp_path / "small-maps.onnx")
-    video = collection.videos / "owl" / "test-0.mp4"
-    pairs = zip(Localizer.load(run, "cpu")(video), Localizer.load(model)(video), strict=True)
-    for ours, theirs in pairs:
-        assert theirs.heatmap.shape == (16, 16)
-        np.testing.assert_allclose(ours.heatmap, theirs.heatmap, atol=2e-3)
-        assert list(ours.box) == pytest.approx(list(theirs.box), abs=0.1)
 
 
 def test_a_size_that_does_not_divide_the_crop_is_refused():

@@ -1,6 +1,5 @@
 """Ctrl-C, a kill or a full disk at any moment: the same command goes on and ends where it would have ended anyway."""
 
-import itertools
 import json
 import os
 import signal
@@ -115,32 +114,19 @@ def whole(processes, collection, frame_cache, tiny_sets, tmp_path_factory):
 def test_a_run_stopped_after_every_single_step_ends_as_one_that_never_stopped(
     tmp_path, collection, frame_cache, config, trained, monkeypatch
 ):
-    monkeypatch.setattr(loop, "stop_requested", lambda: True)
-    stops = []
+    run, stops = tmp_path / "run", []
+    monkeypatch.setattr(loop, "stop_requested", lambda: not (run / "fcam").exists())  # a phase like the one before
     while True:
         try:
-            train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+            train(collection.manifest, run, config, frames=frame_cache)
         except InterruptedRunError as stop:
             stops.append(str(stop).split(":")[0])
             continue
         break
     assert len(stops) > len(set(stops))  # stopped also at ends of epochs, where no step is new
-    phases = ("classifier", "colocam", "fcam")
+    phases = ("classifier", "colocam")
     assert {f"stopped in {phase} after step {k}" for phase in phases for k in range(1, 6)} <= set(stops)
-    assert_same(tmp_path / "run", trained)
-
-
-def test_one_stop_at_any_step(tmp_path, collection, frame_cache, tiny, monkeypatch):
-    config = load_config(overrides=tiny)
-    train(collection.manifest, tmp_path / "whole", config, frames=frame_cache)
-    for moment in (2, 9):
-        calls = itertools.count()
-        monkeypatch.setattr(loop, "stop_requested", lambda calls=calls, moment=moment: next(calls) >= moment)
-        with pytest.raises(InterruptedRunError, match=f"run the same command again to continue .*run-{moment}"):
-            train(collection.manifest, tmp_path / f"run-{moment}", config, frames=frame_cache)
-        monkeypatch.setattr(loop, "stop_requested", lambda: False)
-        train(collection.manifest, tmp_path / f"run-{moment}", config, frames=frame_cache)
-        assert_same(tmp_path / f"run-{moment}", tmp_path / "whole")
+    assert_same(run, trained)
 
 
 def test_a_finished_run_is_left_as_it_is(collection, frame_cache, config, trained, monkeypatch):
@@ -157,7 +143,7 @@ def test_saving_now_and_then_changes_nothing(tmp_path, collection, frame_cache, 
     assert_same(tmp_path / "run", trained)
 
 
-@pytest.mark.parametrize("share", [0.15, 0.45, 0.6])
+@pytest.mark.parametrize("share", [0.15, 0.6])
 def test_sigint_is_answered_with_one_line_and_the_same_command_goes_on(processes, whole, tmp_path, share):
     reference, command, events = whole
     run = tmp_path / "run"
@@ -165,10 +151,13 @@ def test_sigint_is_answered_with_one_line_and_the_same_command_goes_on(processes
     assert code == 130
     *said, last, _ = err.splitlines()
     assert said.count("stopping after this step and saving; press Ctrl-C again to stop at once") == 1
-    assert last.startswith("stopped in ")
     assert last.endswith(f": run the same command again to continue {run}")
     assert "Traceback" not in err
     assert not (run / "model.json").exists()
+    phase = last.split()[2]
+    saved = load_checkpoint(run / phase, "last")
+    assert saved is not None
+    assert last.startswith(f"stopped in {phase} after step {saved[1]['step']}: ")
     code, err = processes(command(run), run)
     assert code == 0, err
     assert_same(run, reference)
@@ -185,7 +174,7 @@ def test_sigint_before_training_began(processes, whole, tmp_path):
 def test_a_run_killed_again_and_again_between_any_two_files_ends_as_one_that_was_not(processes, whole, tmp_path):
     reference, command, events = whole
     run = tmp_path / "run"
-    for moment in (2, 6, 9, 24, 33, 33, 33):
+    for moment in (2, 9, 24, 33):
         code, err = processes(command(run), run, moment, signal.SIGKILL)
         assert code == -signal.SIGKILL, err
     code, err = processes(command(run), run)
@@ -213,27 +202,6 @@ def test_a_second_training_in_the_same_folder_is_refused(
     ours = f"process {os.getpid()} on {socket.gethostname()}"
     assert refused == [f"{run} is in use by {ours}: wait until it ends, or choose another folder"]
     assert_same(run, trained)
-
-
-def test_a_real_command_in_a_real_shell(tmp_path, collection, tiny_sets):
-    long = ["--set", "classifier.epochs=5000"]
-    command = ["train", collection.manifest, "--out", tmp_path / "run", *tiny_sets, *long]
-    with subprocess.Popen(
-        [Path(sys.executable).with_name("colocam"), *command], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        assert any(line.startswith("decoding: 9/9") for line in iter(process.stderr.readline, ""))
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate()
-    assert process.returncode == 130
-    assert out == ""
-    said = [line for line in err.splitlines() if not line.startswith("classifier: ")]  # a busy machine shows progress
-    assert len(said) == 2, err
-    saved = load_checkpoint(tmp_path / "run" / "classifier", "last")
-    assert saved is not None
-    steps = saved[1]["step"]
-    assert f"stopped in classifier after step {steps}: run the same command again" in err
-    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == steps + saved[1]["epoch"]
 
 
 def test_the_second_signal_in_a_run_still_says_how_to_continue(

@@ -13,7 +13,15 @@ import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.utils.files import atomic_path, explain_os_errors, write_array, write_json, write_text
+from colocam.utils.files import (
+    atomic_path,
+    explain_os_errors,
+    refuse_replacing,
+    stream_json,
+    write_array,
+    write_json,
+    write_text,
+)
 
 UMASK = os.umask(0)
 os.umask(UMASK)
@@ -230,3 +238,50 @@ def test_arrays_are_read_by_numpy(tmp_path, array):
     assert found.dtype == array.dtype
     np.testing.assert_array_equal(found, array)
     assert [path.name for path in (tmp_path / "folder").iterdir()] == ["a.npy"]
+
+
+def test_files_of_others_are_not_replaced(tmp_path):
+    mine, ours, new = tmp_path / "mine.json", tmp_path / "ours.json", tmp_path / "new.json"
+    mine.write_text('{"format": 1}')
+    with pytest.raises(ColocamError, match=r"mine\.json exists and is no result: choose another file, or move it away"):
+        refuse_replacing(mine, b'"what"', "result")
+    for text in ('{"what": 1}', "x" * 200_000 + '{"what": 1}', ""):  # at the beginning, at the end, nothing to lose
+        ours.write_text(text)
+        refuse_replacing(ours, b'"what"', "result")
+    for harmless in (new, Path("/dev/null"), tmp_path):
+        refuse_replacing(harmless, b'"what"', "result")
+
+
+def test_long_lists_are_streamed_as_the_same_json(tmp_path):
+    """Items are made one at a time: at most one is alive when the next one is made."""
+    alive = []
+
+    class Item(dict):
+        def __del__(self):
+            alive.remove(id(self))
+
+    def items(count):
+        for number in range(count):
+            assert len(alive) <= 1
+            item = Item(number=number, text="é\n", inner={"list": [1, None]})
+            alive.append(id(item))
+            yield item
+            del item
+
+    stream_json(tmp_path / "a.json", {"first": [1.5], "empty": iter([]), "many": items(9), "last": {"a": []}})
+    inner = {"text": "é\n", "inner": {"list": [1, None]}}
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {
+        "first": [1.5],
+        "empty": [],
+        "many": [{"number": number, **inner} for number in range(9)],
+        "last": {"a": []},
+    }
+    stream_json(tmp_path / "b.json", iter([{"deep": iter([iter([1]), {}])}]))
+    assert json.loads((tmp_path / "b.json").read_text(encoding="utf-8")) == [{"deep": [[1], {}]}]
+    with pytest.raises(ValueError, match="JSON"):
+        stream_json(tmp_path / "b.json", iter([float("nan")]))
+
+
+def test_a_name_that_is_too_long(tmp_path):
+    with pytest.raises(ColocamError, match="the name is too long: choose a shorter one"):
+        write_json(tmp_path / ("a" * 300), 1)

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from colocam.errors import InterruptedRunError
-from colocam.utils.interrupt import graceful_stop, raise_if_stopped, stop_requested
+from colocam.utils.interrupt import end_like_ctrl_c, graceful_stop, raise_if_stopped, stop_requested
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -55,3 +55,16 @@ def test_off_the_main_thread_work_goes_on_without_handlers():
     thread.join()
     assert seen == [False, "passed on"]
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_command_that_is_terminated_ends_like_ctrl_c():
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        end_like_ctrl_c()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as nohup may have asked
+        end_like_ctrl_c()
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,6 +1,7 @@
 """What a killed process leaves is cleared by the next one; what a living process writes is not."""
 
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import sys
 import pytest
 
 from colocam.errors import ColocamError
+from colocam.utils import locks
 from colocam.utils.files import write_text
 from colocam.utils.locks import locked
 from colocam.utils.temporary import DAY, temporary_file, temporary_folder
@@ -101,3 +103,11 @@ def test_who_waits_gets_the_lock(tmp_path, writer, capfd):
     writer.wait()
     assert not [name for name in hidden(tmp_path) if name.endswith(".lock")]
     capfd.readouterr()
+
+
+def test_without_fcntl_as_on_windows_there_are_no_locks_but_a_warning(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    without = runpy.run_path(locks.__file__)
+    with without["locked"](tmp_path), without["locked"](tmp_path):
+        assert capsys.readouterr().err.count("run only one command there at a time") == 2
+    assert not list(tmp_path.iterdir())

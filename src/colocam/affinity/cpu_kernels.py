@@ -204,8 +204,10 @@ def analyse(moments: Array, rows: Array, blue: Array, factor: Array, first: int,
                         m[c * rank + a] += v * u[a] + v_b * w[a]
                         m_g[c * rank + a] += v_g * u[a]
                         m_r[c * rank + a] += v_r * u[a]
-            coefficients[0, count] = flat[g]
-            coefficients[1, count] = slope[g]
+            # Numba compiles an assignment of arrays for seconds: it also compiles the text of its error.
+            for a in range(rank):
+                coefficients[0, count, a] = flat[g, a]
+                coefficients[1, count, a] = slope[g, a]
             count += 1
         combine(coefficients[0, :count], lines[0, :count], planes[0, r - first])
         combine(coefficients[1, :count], lines[1, :count], planes[0, r - first])
@@ -231,8 +233,9 @@ def synthesise(spectrum: Array, rows: Array, blue: Array, factor: Array, first: 
         count = 0
         for g in range(cells):
             if rows[r * cells + g] < rows[r * cells + g + 1]:
-                coefficients[0, :, count] = flat[g]
-                coefficients[1, :, count] = slope[g]
+                for a in range(rank):
+                    coefficients[0, a, count] = flat[g, a]
+                    coefficients[1, a, count] = slope[g, a]
                 count += 1
         lines[:, :count] = 0
         combine(coefficients[0, :, :count], planes[0, r - first], lines[0, :count])

@@ -185,7 +185,8 @@ def _explain(level: Bytes, threshold: float, boxes: Float64Array, values: Float6
     left, top = x.min(), y.min()
     rows, columns = y.max() + 1 - top, x.max() + 1 - left
     counted = np.zeros(256, np.int64)  # what a pixel of each level adds: its level and, in the upper bits, one
-    counted[cut + 1 :] = np.arange(cut + 1, 256) + ONE
+    for value in range(cut + 1, 256):  # Numba compiles an assignment of arrays for seconds
+        counted[value] = value + ONE
     sums = np.zeros((rows + 1, columns + 1), np.int64)
     for row in range(rows):
         above, below, so_far = sums[row], sums[row + 1], np.int64(0)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from colocam.cli.command import Command
-from colocam.cli.correction_commands import ImportCommand, import_
+from colocam.cli.correction_commands import ImportCommand, import_, learn
 from colocam.cli.export_command import ExportCommand, export, export_model
 from colocam.cli.extensions import VARIABLE, load_extensions
 from colocam.cli.index_command import index_app
@@ -20,7 +20,9 @@ from colocam.cli.measure_commands import bench, study
 from colocam.cli.serve_command import serve
 from colocam.cli.train_commands import demo, train
 from colocam.errors import ColocamError, InterruptedRunError
+from colocam.utils.interrupt import end_like_ctrl_c
 from colocam.utils.progress import say
+from colocam.utils.torchrun import is_first
 from colocam.utils.version import __version__
 
 app = typer.Typer(
@@ -30,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS: list[Callable[..., None]] = [
-    *(demo, train, evaluate, score, report, localize, review, serve),
+    *(demo, train, learn, evaluate, score, report, localize, review, serve),
     *(export, export_model, bench, study),
 ]
 for command in COMMANDS:
@@ -57,11 +59,13 @@ def options(
 
 def main() -> None:
     """Run the command line; an error that the user can correct is printed as one line."""
+    end_like_ctrl_c()
     try:
         load_extensions()
         app()
     except InterruptedRunError as stop:
-        say(str(stop))
+        if is_first():
+            say(str(stop))
         sys.exit(130)
     except (ColocamError, OSError) as error:
         say(f"error: {error}")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from colocam.cli.command import Command
+from colocam.cli.shared_options import Device
 from colocam.utils.progress import say
 
 
@@ -71,3 +72,30 @@ def _tags(run: Path) -> tuple[str, ...]:
     if not path.is_file():
         raise ColocamError(f"no trained model in {run} (model.json is missing): finish 'colocam train' first")
     return parse_card(path.read_text(encoding="utf-8", errors="replace"), str(path)).tags
+
+
+def learn(
+    run: Annotated[Path, typer.Argument(help="Run folder of a trained model.")],
+    corrections: Annotated[list[Path], typer.Argument(help="Corrections: CSV files of 'colocam import'.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Run folder to write; it must not exist.")],
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART",
+            help="Leave a part out: threshold, per_class, presence, head, seeds, projection, replay; repeat for more.",
+        ),
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Training steps of the decoder; 0: it stays as it is.", min=0)] = 200,
+    device: Device = None,
+) -> None:
+    """Learn from corrections, starting from a trained model.
+
+    A fifth of the corrected videos is held out: a part that makes the model agree less with them is not kept.
+    """
+    from colocam.training.learn import learn as run_learning
+    from colocam.training.learn import learning_without
+
+    learnt = run_learning(run, corrections, out, learning_without(*(without or ()), steps=steps), device=device)
+    for line in learnt.lines():
+        say(line)
+    say(f"wrote {learnt.folder}; now: colocam localize {learnt.folder} VIDEO -o OUT")

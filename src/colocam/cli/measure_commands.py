@@ -22,7 +22,10 @@ def bench(
     if name not in BENCHMARKS:
         raise ColocamError(f"no benchmark '{name}'{suggest(name, BENCHMARKS)}")
     from colocam.utils.device import choose_device
+    from colocam.utils.files import refuse_replacing
 
+    if json is not None:
+        refuse_replacing(json, b'{\n  "what": ', "result of a benchmark")
     import_module(f"colocam.lab.bench.bench_{name}").run(str(choose_device(device)), json)
 
 

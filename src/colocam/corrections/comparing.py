@@ -97,7 +97,7 @@ def _given(video: ImportedVideo, known: LabelledVideo) -> dict[int, tuple[FrameB
     keys = np.unique(np.concatenate([np.empty(0), *visible])).astype(np.int64)
     keys = keys[(keys >= 0) & (keys < known.source.frames)]
     if video.listed is not None:
-        frames = np.union1d(np.intersect1d(frames, video.listed), video.listed[video.listed < known.source.frames])
+        frames = video.listed[video.listed < known.source.frames]
     frames = np.union1d(frames, keys)
     return _sampled(video, frames, frames.astype(np.float64))
 

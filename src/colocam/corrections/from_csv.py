@@ -15,7 +15,7 @@ from colocam.corrections.label_files import corners_of, files_of
 from colocam.corrections.matching import same_name
 from colocam.errors import ColocamError
 from colocam.export.labels import LabelledVideo
-from colocam.types import Float64Array
+from colocam.types import Box, Float64Array
 from colocam.utils.tables import Cells, read_cells
 
 CORNERS = ("x1", "y1", "x2", "y2")
@@ -34,53 +34,60 @@ def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[
         groups: dict[str, list[int]] = {}
         for row, name in enumerate(names):
             groups.setdefault(name, []).append(row)
-        frames = cells.floats("frame")
-        cells.refuse(
-            "frame",
-            ~(np.isnan(frames) | ((frames >= 0) & (frames % 1 == 0) & (frames < 2**32))),
-            "is not a frame index from 0",
-        )
-        videos += [_video(file, cells, frames, name, rows, known, left_out) for name, rows in groups.items()]
+        frames, labels = _frames(cells), _labels(file, cells)
+        for name, rows in groups.items():
+            film = next((video for video in known if not name or same_name((name,), video)), None)
+            at = _known_frames(frames, cells.floats("pts"), rows, film, name, left_out)
+            listed = np.unique(at[np.isfinite(at)]).astype(np.int64)
+            boxes = [
+                FrameLabel(float(frame), *label)
+                for frame, row in zip(at.tolist(), rows, strict=True)
+                if np.isfinite(frame) and (label := labels[row]) is not None
+            ]
+            videos.append(ImportedVideo((name,) if name else (), tracks_of_frames(boxes), listed=listed))
     return videos
 
 
-def _video(
-    file: Path,
-    cells: Cells,
-    frames: Float64Array,
-    name: str,
-    rows: list[int],
-    known: Sequence[LabelledVideo],
-    left_out: LeftOut,
-) -> ImportedVideo:
-    columns = [cells.text(corner) for corner in CORNERS]
+def _frames(cells: Cells) -> Float64Array:
+    """(n,) frame indices; NaN for an empty cell."""
+    frames = cells.floats("frame")
+    index = (frames >= 0) & (frames % 1 == 0) & (frames < 2**32)
+    cells.refuse("frame", ~(np.isnan(frames) | index), "is not a frame index from 0")
+    return frames
+
+
+def _labels(file: Path, cells: Cells) -> list[tuple[str, Box] | None]:
+    """(n,) class and box of each row; None for a row without corners."""
     tags = cells.text("class" if "class" in cells.columns else "tag")
-    times = cells.floats("pts")
-    timed = next((video for video in known if not name or same_name((name,), video)), None)
-    labels, listed = [], set()
-    for row in rows:
-        frame = float(frames[row])
-        if np.isnan(frame):
-            found = None if timed is None or np.isnan(times[row]) else frame_at(timed, float(times[row]))
-            if found is None:
-                reason = "no table of this video" if timed is None else "no frame of the table has this pts"
-                left_out[f"row of {name!r} by pts: {reason}"] += 1
-                continue
-            frame = found
-        listed.add(int(frame))
-        corners = [column[row] for column in columns]
-        if all(corners):
-            if not tags[row]:
-                cells.fail(row, "has a box, but no class")
-            labels.append(FrameLabel(frame, tags[row], corners_of(file, corners)))
-        elif any(corners):
+    labels: list[tuple[str, Box] | None] = []
+    for row, corners in enumerate(zip(*(cells.text(corner) for corner in CORNERS), strict=True)):
+        if any(corners) and not all(corners):
             cells.fail(row, "x1, y1, x2 and y2 must all be given or all be empty")
-    return ImportedVideo((name,) if name else (), tracks_of_frames(labels), listed=np.array(sorted(listed), np.int64))
+        if all(corners) and not tags[row]:
+            cells.fail(row, "has a box, but no class")
+        labels.append((tags[row], corners_of(file, corners)) if all(corners) else None)
+    return labels
 
 
-def frame_at(video: LabelledVideo, pts: float) -> int | None:
-    """Index of the listed frame that is nearest to a time; None if it is further than half the usual step."""
-    times = np.unique(video.rows.pts)
-    step = float(np.median(np.diff(times))) if len(times) > 1 else np.inf
-    row = int(np.abs(video.rows.pts - pts).argmin())
-    return int(video.rows.frame[row]) if abs(float(video.rows.pts[row]) - pts) <= step / 2 else None
+def _known_frames(
+    frames: Float64Array, pts: Float64Array, rows: list[int], film: LabelledVideo | None, name: str, left_out: LeftOut
+) -> Float64Array:
+    """Frame of each of ``rows``; without an index, the listed frame that is nearest in time, NaN where none is near.
+
+    A frame is near if it is not further than half the usual step of the table.
+    """
+    own, times = frames[rows], pts[rows]
+    missing = np.isnan(own)
+    if missing.any() and film is None:
+        left_out[f"row of {name!r} by pts: no table of this video"] += int(missing.sum())
+    elif missing.any() and film is not None:
+        steps = np.diff(np.unique(film.rows.pts))
+        after = np.searchsorted(film.rows.pts, times[missing]).clip(0, len(film.rows.pts) - 1)
+        around = np.stack([(after - 1).clip(0), after])
+        away = np.abs(film.rows.pts[around] - times[missing])
+        nearest = around[away.argmin(axis=0), np.arange(len(after))]
+        near = away.min(axis=0) <= (np.median(steps) / 2 if len(steps) else np.inf)
+        own[missing] = np.where(near, film.rows.frame[nearest], np.nan)
+        if not near.all():
+            left_out[f"row of {name!r} by pts: no frame of the table has this pts"] += int((~near).sum())
+    return own

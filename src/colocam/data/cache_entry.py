@@ -61,7 +61,14 @@ class CachedClip:
 
 
 def entry_key(clip: Clip, size: int, max_frames: int | None) -> str:
-    """Digest of everything that decides an entry's bytes, including size and modification time of the files."""
+    """Digest of everything that decides an entry's bytes.
+
+    The content of the files is known by ``clip.digest``, so that a moved collection finds its frames again. Where that
+    is not known, as in runs of version 0.1.0, it is assumed to change with the path, size or modification time.
+    """
+    if clip.digest:
+        known = [clip.digest, clip.start, clip.end, size, max_frames]
+        return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
     stamps = [_stamp(path) for path in clip.frames or (clip.path,)]
     made_from = [str(clip.path.absolute()), clip.start, clip.end, size, max_frames, stamps]
     return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:32]

@@ -13,7 +13,7 @@ from colocam.data.manifest import read_manifest
 from colocam.data.truth import Truth, box_of_corners
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Box, Clip
-from colocam.utils.files import write_text
+from colocam.utils.files import refuse_replacing, write_text
 from colocam.utils.tables import csv_cell, number, read_rows
 from colocam.video.image_files import natural_key
 
@@ -130,6 +130,7 @@ def _path_from(path: Path, out: Path) -> str:
 
 
 def _write_csv(path: Path, columns: tuple[str, ...], lines: list[tuple[object, ...]]) -> None:
+    refuse_replacing(path, ",".join(columns[:6]).encode(), "earlier index of a data set")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

@@ -3,6 +3,8 @@
 Boxes are x, y, width, height in floating-point pixels. Categories count from 1. Masks are compressed run lengths.
 """
 
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,34 +13,12 @@ import numpy as np
 from colocam.boxes import rle
 from colocam.export.frame_images import write_images
 from colocam.export.labels import LabelledVideo, LabelSet, Options
-from colocam.utils.files import write_json
+from colocam.utils.files import stream_json
 
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:
     """Write ``annotations/instances_default.json`` and, with images, ``images/``."""
-    annotations: list[dict[str, Any]] = []
-    images: list[dict[str, Any]] = []
-    tracks: list[dict[str, Any]] = []
-    for video_id, video in enumerate(labels.videos, start=1):
-        first_track = len(tracks)
-        tracks += [
-            {"id": first_track + track.id, "category_id": labels.class_index[track.tag] + 1, "video_id": video_id}
-            for track in video.tracks
-        ]
-        times = dict(zip(video.rows.frame.tolist(), video.rows.pts.tolist(), strict=True))
-        for frame, rows in video.objects_of.items():
-            image = _image(video, frame, times[frame]) | {"id": len(images) + 1, "video_id": video_id}
-            images.append(image)
-            for row in rows:
-                ids = {
-                    "id": len(annotations) + 1,
-                    "image_id": image["id"],
-                    "video_id": video_id,
-                    "category_id": labels.class_index[video.rows.tag[row]] + 1,
-                    "track_id": first_track + video.track_of[row].id,
-                }
-                annotations.append(ids | _shape(video, row) | _attributes(video, row, ids["track_id"]))
-    write_json(
+    stream_json(
         folder / "annotations" / "instances_default.json",
         {
             "info": {"description": "boxes by colocam", "version": "1.0"},
@@ -47,14 +27,49 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
                 {"id": index, "name": tag, "supercategory": ""} for index, tag in enumerate(labels.classes, start=1)
             ],
             "videos": [_video(video) | {"id": index} for index, video in enumerate(labels.videos, start=1)],
-            "images": images,
-            "tracks": tracks,
-            "annotations": annotations,
+            "images": _images(labels),
+            "tracks": _tracks(labels),
+            "annotations": _annotations(labels),
         },
     )
     if options.images:
         (folder / "images").mkdir()
         write_images(labels.videos, lambda video, frame: folder / "images" / video.image_name(frame))
+
+
+def _images(labels: LabelSet) -> Iterator[dict[str, Any]]:
+    ids = count(1)
+    for video_id, video in enumerate(labels.videos, start=1):
+        times = dict(zip(video.rows.frame.tolist(), video.rows.pts.tolist(), strict=True))
+        for frame in video.objects_of:
+            yield _image(video, frame, times[frame]) | {"id": next(ids), "video_id": video_id}
+
+
+def _tracks(labels: LabelSet) -> Iterator[dict[str, Any]]:
+    for video_id, (video, before) in enumerate(_with_tracks_before(labels), start=1):
+        for track in video.tracks:
+            category = labels.class_index[track.tag] + 1
+            yield {"id": before + track.id, "category_id": category, "video_id": video_id}
+
+
+def _annotations(labels: LabelSet) -> Iterator[dict[str, Any]]:
+    ids, image_ids = count(1), count(1)
+    for video_id, (video, before) in enumerate(_with_tracks_before(labels), start=1):
+        for image_id, rows in zip(image_ids, video.objects_of.values(), strict=False):
+            for row in rows:
+                track = before + video.track_of(row).id
+                category = labels.class_index[video.rows.tag[row]] + 1
+                own = {"id": next(ids), "image_id": image_id, "video_id": video_id}
+                own |= {"category_id": category, "track_id": track}
+                yield own | _shape(video, row) | _attributes(video, row, track)
+
+
+def _with_tracks_before(labels: LabelSet) -> Iterator[tuple[LabelledVideo, int]]:
+    """Each video with the number of tracks of the videos before it."""
+    before = 0
+    for video in labels.videos:
+        yield video, before
+        before += len(video.tracks)
 
 
 def _video(video: LabelledVideo) -> dict[str, Any]:

@@ -4,6 +4,8 @@ CVAT keeps only boxes with ``keyframe="1"``, interpolates linearly between them,
 with ``outside="1"``. So few key frames are written, and one with ``outside="1"`` after each stretch of a track.
 """
 
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -19,19 +21,20 @@ from colocam.utils.files import atomic_path
 def write(labels: LabelSet, folder: Path, options: Options) -> None:
     """Write ``<video>.xml`` for each video."""
     for video in labels.videos:
-        root = ET.Element("annotations")
-        ET.SubElement(root, "version").text = "1.1"
-        root.append(meta_element(labels, video, "rectangle"))
-        for track in video.tracks:
-            root.append(_track(video, track, options.tolerance))
-        write_xml(root, folder / f"{video.name}.xml")
+        tracks = (_track(video, track, options.tolerance) for track in video.tracks)
+        write_annotations(folder / f"{video.name}.xml", meta_element(labels, video, "rectangle"), tracks)
 
 
-def write_xml(root: ET.Element, path: Path) -> None:
-    """Write a document."""
-    ET.indent(root)
-    with atomic_path(path) as temporary:
-        ET.ElementTree(root).write(temporary, encoding="utf-8", xml_declaration=True)
+def write_annotations(path: Path, meta: ET.Element, tracks: Iterable[ET.Element]) -> None:
+    """Write a document; one track at a time is in memory."""
+    version = ET.Element("version")
+    version.text = "1.1"
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.write("<?xml version='1.0' encoding='utf-8'?>\n<annotations>\n")
+        for element in chain([version, meta], tracks):
+            ET.indent(element, level=1)
+            file.write(f"  {ET.tostring(element, encoding='unicode')}\n")
+        file.write("</annotations>")
 
 
 def meta_element(labels: LabelSet, video: LabelledVideo, shape: str) -> ET.Element:

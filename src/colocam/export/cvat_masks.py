@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes import rle
-from colocam.export.cvat import box_element, meta_element, write_xml
+from colocam.export.cvat import box_element, meta_element, write_annotations
 from colocam.export.labels import LabelledVideo, LabelSet, Options
 
 
@@ -19,13 +19,14 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:  # noqa: AR
     """Write ``<video>.xml`` for each video; a box without a mask stays a box."""
     labels.require_masks()
     for video in labels.videos:
-        root = ET.Element("annotations")
-        ET.SubElement(root, "version").text = "1.1"
-        root.append(meta_element(labels, video, "any"))
-        for index, row in enumerate(video.objects.tolist()):
-            track = ET.SubElement(root, "track", id=str(index), label=video.rows.tag[row], source="auto")
-            track.extend(_shapes(video, row))
-        write_xml(root, folder / f"{video.name}.xml")
+        tracks = (_track(video, index, row) for index, row in enumerate(video.objects.tolist()))
+        write_annotations(folder / f"{video.name}.xml", meta_element(labels, video, "any"), tracks)
+
+
+def _track(video: LabelledVideo, index: int, row: int) -> ET.Element:
+    track = ET.Element("track", id=str(index), label=video.rows.tag[row], source="auto")
+    track.extend(_shapes(video, row))
+    return track
 
 
 def _shapes(video: LabelledVideo, row: int) -> list[ET.Element]:

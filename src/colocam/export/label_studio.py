@@ -23,7 +23,7 @@ from colocam.export.labels import LabelledVideo, LabelSet, Options
 from colocam.export.row_tracks import Track
 from colocam.export.shown_frames import shown_at
 from colocam.export.voc import colour
-from colocam.utils.files import write_json, write_text
+from colocam.utils.files import stream_json, write_text
 
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:
@@ -35,8 +35,8 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
             "export the tables of videos and of folders separately"
         )
     write_text(folder / "config.xml", _configuration(labels, images=bool(folders)))
-    videos = [_task(video, options) for video in labels.videos if not video.source.pictures]
-    write_json(folder / "tasks.json", videos + [task for video in folders for task in _image_tasks(video, options)])
+    images = (task for video in folders for task in _image_tasks(video, options))
+    stream_json(folder / "tasks.json", images if folders else (_task(video, options) for video in labels.videos))
 
 
 def _configuration(labels: LabelSet, *, images: bool) -> str:
@@ -83,18 +83,17 @@ def image_region(video: LabelledVideo, row: int, control: str, kind: str, value:
 
 
 def _task(video: LabelledVideo, options: Options) -> dict[str, Any]:
-    prediction = {
-        "model_version": "colocam",
-        "result": [_region(video, track, options.tolerance) for track in video.tracks],
-    }
+    times = shown_at(video, float(video.source.fps))
+    regions = (_region(video, track, options.tolerance, times) for track in video.tracks)
+    prediction = {"model_version": "colocam", "result": regions}
     url = options.url + quote(video.source.file)
-    return {"data": {"video": url, "fps": float(video.source.fps)}, "predictions": [prediction]}
+    return {"data": {"video": url, "fps": float(video.source.fps)}, "predictions": iter([prediction])}
 
 
-def _region(video: LabelledVideo, track: Track, tolerance: float) -> dict[str, Any]:
+def _region(video: LabelledVideo, track: Track, tolerance: float, times: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """A track; ``times`` are those of :func:`colocam.export.shown_frames.shown_at`."""
     sequence: dict[int, dict[str, Any]] = {}
     fps = float(video.source.fps)
-    times = shown_at(video, fps)
     for rows in track.stretches:
         shown = times[rows]
         last = np.append(shown[1:] != shown[:-1], True)  # of frames at one time the last one stays visible

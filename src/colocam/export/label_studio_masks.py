@@ -18,7 +18,7 @@ from colocam.errors import ArgumentError
 from colocam.export.frame_images import write_images
 from colocam.export.label_studio import image_region, label_elements, rectangle
 from colocam.export.labels import LabelledVideo, LabelSet, Options
-from colocam.utils.files import write_json, write_text
+from colocam.utils.files import stream_json, write_text
 
 LONGEST = 2**16
 """Most bytes of one run, whose count then takes 16 bits."""
@@ -31,8 +31,8 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
     if films and not options.images:
         raise ArgumentError("images", f"must be written: Label Studio has no masks in videos, and {films[0]} is one")
     write_text(folder / "config.xml", _configuration(labels))
-    tasks = [_task(video, frame, rows, options) for video in labels.videos for frame, rows in video.objects_of.items()]
-    write_json(folder / "tasks.json", tasks)
+    frames = ((video, frame, rows) for video in labels.videos for frame, rows in video.objects_of.items())
+    stream_json(folder / "tasks.json", (_task(*one, options) for one in frames))
     if options.images:
         (folder / "images").mkdir()
         write_images(labels.videos, lambda video, frame: folder / "images" / video.image_name(frame))

@@ -1,5 +1,6 @@
 """What every label format is written from: videos with the rows of their localisation tables."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,6 +13,33 @@ from colocam.inference.table import TableRows
 from colocam.video.description import SourceVideo
 
 Integers = npt.NDArray[np.int64]
+
+
+class RowsOfFrames(Mapping[int, list[int]]):
+    """The rows of each frame, found when they are asked for: a table of a million rows stays three arrays.
+
+    Args:
+        frames: (F,) the frames, sorted.
+        rows: (m,) indices of rows, by frame.
+        frame_of: (m,) their frames.
+    """
+
+    def __init__(self, frames: Integers, rows: Integers, frame_of: Integers) -> None:
+        self._frames, self._rows, self._frame_of = frames, rows, frame_of
+
+    def __getitem__(self, frame: int) -> list[int]:
+        at = int(np.searchsorted(self._frames, frame))
+        if at == len(self._frames) or self._frames[at] != frame:
+            raise KeyError(frame)
+        first, end = np.searchsorted(self._frame_of, [frame, frame + 1])
+        rows: list[int] = self._rows[first:end].tolist()
+        return rows
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._frames.tolist())
+
+    def __len__(self) -> int:
+        return len(self._frames)
 
 
 @dataclass(frozen=True)
@@ -41,12 +69,9 @@ class LabelledVideo:
         return np.unique(self.rows.frame)
 
     @cached_property
-    def objects_of(self) -> dict[int, list[int]]:
+    def objects_of(self) -> RowsOfFrames:
         """For each listed frame, the indices of its rows with a box."""
-        rows: dict[int, list[int]] = {int(frame): [] for frame in self.listed}
-        for row in self.objects.tolist():
-            rows[int(self.rows.frame[row])].append(row)
-        return rows
+        return RowsOfFrames(self.listed, self.objects, self.rows.frame[self.objects])
 
     @cached_property
     def tracks(self) -> list[Track]:
@@ -56,9 +81,15 @@ class LabelledVideo:
         return follow(rows, self.rows.frame[rows], tags, self.rows.track[rows], self.listed, self.name)
 
     @cached_property
-    def track_of(self) -> dict[int, Track]:
-        """The track of each row with a box."""
-        return {int(row): track for track in self.tracks for row in track.rows}
+    def _track_ids(self) -> Integers:
+        ids = np.zeros(len(self.rows.frame), np.int64)
+        for track in self.tracks:
+            ids[track.rows] = track.id
+        return ids
+
+    def track_of(self, row: int) -> Track:
+        """The track of a row with a box."""
+        return self.tracks[int(self._track_ids[row]) - 1]
 
     def image_name(self, frame: int) -> str:
         """File name of the image of a frame."""

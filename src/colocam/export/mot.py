@@ -27,7 +27,7 @@ def _truth(labels: LabelSet, video: LabelledVideo) -> str:
     """Lines of frame, track, left, top, width, height, 1 (counts), class, 1 (visible)."""
     lines = []
     for row in video.objects.tolist():
-        track = video.track_of[row]
+        track = video.track_of(row)
         category = labels.class_index[track.tag] + 1
         lines.append(f"{video.rows.frame[row] + 1},{track.id},{_box(video, row)},1,{category},1\n")
     return "".join(lines)

@@ -15,7 +15,7 @@ from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.inference.onnx_network import CARD, FRAMES, OUTPUTS, open_onnx
 from colocam.models import LocalizerNet, foreground
 from colocam.models.model_file import Model, load_model
-from colocam.utils.files import atomic_path
+from colocam.utils.files import atomic_path, refuse_replacing
 from colocam.utils.onnx_session import INSTALL
 
 if TYPE_CHECKING:
@@ -48,11 +48,13 @@ class Graph(nn.Module):
 def export_onnx(run: str | Path, out: str | Path) -> Path:
     """Write the model of a run folder to ``out``, a file that ends in ``.onnx``; it appears only when it is complete.
 
-    The file is kept only if onnxruntime agrees with PyTorch within :data:`TOLERANCE`.
+    An earlier model is replaced, another file never. The file is kept only if onnxruntime agrees with PyTorch within
+    :data:`TOLERANCE`.
     """
     out = Path(out)
     if out.suffix.lower() != ".onnx" or out.is_dir():
         raise ArgumentError("out", f"must be a file that ends in .onnx, got {out}")
+    refuse_replacing(out, CARD.encode(), "model of colocam")
     model = load_model(Path(run))
     if sum(value.nbytes for value in model.net.state_dict().values()) > MOST_BYTES:
         raise ColocamError(f"the weights in {run} exceed the 2 GiB that an ONNX file can hold: use the run folder")

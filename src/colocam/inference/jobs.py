@@ -10,15 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from colocam.errors import ColocamError
-from colocam.inference.result_files import without_results
+from colocam.inference.result_files import ForeignFileError, without_results
+from colocam.utils.file_digests import FileDigests
 from colocam.video.image_files import IMAGE_ENDINGS, NOT_VIDEO_ENDINGS, images_of, natural_key
 from colocam.video.input import VideoInput
-
-BLOCK, BLOCKS = 2**18, 16
-"""A video is known by its size and the content of 16 blocks of 256 KiB, evenly spread from its first to its last byte.
-
-A video of at most 4 MiB is read whole. Reading all of a long film would take as long as decoding a part of it.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +49,7 @@ def find_jobs(videos: Sequence[str | Path], out: Path, *, format: str | None = N
         if not found:
             raise ColocamError(f"{source.path}: no video in it: name the videos, or a folder that holds them")
         jobs += [Job(one, out / Path(one.address).relative_to(source.path).parent / one.stem) for one in found]
-    often = Counter(job.target for job in jobs)
-    jobs = [_with_its_ending(job) if often[job.target] > 1 else job for job in jobs]
+    jobs = _with_own_names(jobs)
     twice = [target for target, count in Counter(job.target for job in jobs).items() if count > 1]
     if twice:
         both = [job.source.name for job in jobs if job.target == twice[0]]
@@ -65,47 +59,54 @@ def find_jobs(videos: Sequence[str | Path], out: Path, *, format: str | None = N
     return jobs
 
 
-def refuse_overwriting(jobs: Sequence[Job], *endings: str) -> None:
-    """Refuse results that would overwrite a video of this command, or be written among the images of one."""
-    videos = {os.path.realpath(job.source.path) for job in jobs if job.source.path is not None}
-    for job in jobs:
-        folder = os.path.realpath(job.target.parent)
-        for file in (job.file(ending) for ending in endings):
-            if os.path.join(folder, file.name) in videos:  # noqa: PTH118 - realpath gives text
-                raise ColocamError(f"{file} would overwrite the video itself: choose another output folder")
-            if folder in videos and file.suffix == ".mp4":  # a folder with a video in it is no folder of images
-                raise ColocamError(f"{file} would be among the images: choose another output folder")
+def stored_videos(jobs: Sequence[Job]) -> frozenset[str]:
+    """Real paths of the videos of a command."""
+    return frozenset(os.path.realpath(job.source.path) for job in jobs if job.source.path is not None)
 
 
-def fingerprint(run: Path, source: VideoInput, settings: dict[str, Any], segmenter: Sequence[Path] = ()) -> str | None:
+def refuse_overwriting(job: Job, videos: frozenset[str], *endings: str) -> None:
+    """Refuse results that would overwrite one of ``videos``, or be written among the images of one."""
+    folder = os.path.realpath(job.target.parent)
+    for file in (job.file(ending) for ending in endings):
+        if os.path.join(folder, file.name) in videos:  # noqa: PTH118 - realpath gives text
+            raise ForeignFileError(f"{file} would overwrite the video itself: choose another output folder")
+        if folder in videos and file.suffix == ".mp4":  # a folder with a video in it is no folder of images
+            raise ForeignFileError(f"{file} would be among the images: choose another output folder")
+
+
+def fingerprint(
+    run: Path,
+    source: VideoInput,
+    settings: dict[str, Any],
+    segmenter: Sequence[Path] = (),
+    digests: FileDigests | None = None,
+) -> str | None:
     """Digest of the content of model, video and segmenter and of the settings; None for a source that is not stored.
 
-    It holds neither paths nor times, so that a moved folder is not processed again and a replaced film is.
+    It holds neither paths nor times, so that a moved folder is not processed again and a replaced film is. The names of
+    images count, since the localisation table holds them.
     """
     if not source.is_stored or source.path is None:
         return None
+    digests = digests or FileDigests()
     model = sorted(run.glob("model.*")) if run.is_dir() else [run]
-    video = images_of(source.path) if source.path.is_dir() else [source.path]
-    contents = [[_digest(path, whole=True) for path in model], [_digest(path, whole=False) for path in video]]
-    if segmenter:
-        contents.append([_digest(path, whole=True) for path in segmenter])
+    video = digests.of_files(images_of(source.path)) if source.path.is_dir() else digests.of_file(source.path)
+    contents = [[digests.of_file(path) for path in model], video, [digests.of_file(path) for path in segmenter]]
     text = json.dumps([contents, settings], sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
 
-def _digest(path: Path, *, whole: bool) -> str:
-    """SHA-256 of a file's size and content, or of blocks of it, see :data:`BLOCKS`."""
-    size = path.stat().st_size
-    digest = hashlib.sha256(str(size).encode())
-    with path.open("rb") as file:
-        if whole or size <= BLOCK * BLOCKS:
-            while data := file.read(BLOCK):
-                digest.update(data)
-        else:
-            for number in range(BLOCKS):
-                file.seek(number * (size - BLOCK) // (BLOCKS - 1))
-                digest.update(file.read(BLOCK))
-    return digest.hexdigest()
+def _with_own_names(jobs: list[Job]) -> list[Job]:
+    """Let videos of one name keep their endings.
+
+    The longer name may be that of another video, as with a.avi, a.mkv and a.mkv.mp4, which then keeps its ending too.
+    """
+    while True:
+        often = Counter(job.target for job in jobs)
+        longer = [_with_its_ending(job) if often[job.target] > 1 else job for job in jobs]
+        if longer == jobs:
+            return jobs
+        jobs = longer
 
 
 def _with_its_ending(job: Job) -> Job:

@@ -16,6 +16,7 @@ from colocam.config.card import Card
 from colocam.errors import ArgumentError, suggest
 from colocam.inference.network import Network, OutputShape
 from colocam.inference.options import LOOK_AHEAD, make_options
+from colocam.inference.remote_network import RemoteNetwork
 from colocam.inference.runtimes import open_network
 from colocam.inference.stages import (
     MapSettings,
@@ -26,6 +27,7 @@ from colocam.inference.stages import (
     refine_windows,
     submit_passes,
 )
+from colocam.maps.focus import array_classes_of
 from colocam.segment.mask_choice import extents
 from colocam.segment.open_segmenter import load_segmenter
 from colocam.segment.segmenter import Segmenter
@@ -34,7 +36,7 @@ from colocam.temporal.path import NONE, margin
 from colocam.temporal.presence import SHARE, Calibration, Presence
 from colocam.temporal.smoothing import FrameObservation, single, steady
 from colocam.temporal.tracks import each, steady_instances
-from colocam.types import Box, Localization, VideoFrame
+from colocam.types import Box, Float32Array, Localization, VideoFrame
 from colocam.utils.prefetch import ahead
 from colocam.video.frame_choice import Chosen, FrameChoice
 
@@ -59,7 +61,7 @@ class Localizer:
 
     def __init__(
         self,
-        network: Network,
+        network: Network | RemoteNetwork,
         card: Card,
         *,
         segmenter: Segmenter | None = None,
@@ -80,8 +82,8 @@ class Localizer:
         self.shape = OutputShape(len(card.tags), card.size, card.map_size or card.size)
         self.color_mean = asked.color_mean or card.color_mean
         self.focus = card.focus if asked.focus is None else asked.focus
-        chooser = find_chooser(asked.chooser or card.chooser)
-        self._boxes_of = instance_boxes if asked.instances else chooser.candidates
+        self.chooser = find_chooser(asked.chooser or card.chooser)
+        self._boxes_of = instance_boxes if asked.instances else self.chooser.candidates
         self.threshold = card.threshold if asked.threshold is None else asked.threshold
         self._tag = None if asked.tag is None else card.tags.index(asked.tag)
 
@@ -126,20 +128,21 @@ class Localizer:
             chosen: which frames, see :class:`colocam.video.frame_choice.FrameChoice`: ``every=10``, ``fps=2``,
                 ``start=60.0`` and ``end=90.0`` in seconds, ``frames=(100, 200)``; all frames by default.
         """
-        from colocam.video.input import VideoInput  # noqa: PLC0415 - frames in memory need no FFmpeg
-        from colocam.video.reader import VideoReader  # noqa: PLC0415
+        from colocam.video.fence import open_video  # noqa: PLC0415 - frames in memory need no FFmpeg
+        from colocam.video.frame_ring import FrameLayout  # noqa: PLC0415
+        from colocam.video.input import VideoInput  # noqa: PLC0415
 
-        choice = FrameChoice(**chosen)
+        choice, layout = FrameChoice(**chosen), FrameLayout(self.card.size, images=self.segmenter is not None)
         # The stream is closed before the reader, because its threads read from the reader.
         with (
-            VideoReader(VideoInput(str(video), format)) as reader,
-            closing(self.stream(reader.frames(choice), live=reader.source.live)) as stream,
+            open_video(VideoInput(str(video), format), layout=layout) as reader,
+            closing(self.stream(reader.frames(choice), live=reader.source.live, images=False)) as stream,
         ):
             for _, found in stream:
                 yield found
 
     def stream(
-        self, frames: Iterable[VideoFrame], *, live: bool = False
+        self, frames: Iterable[VideoFrame], *, live: bool = False, images: bool = True
     ) -> Generator[tuple[VideoFrame, Localization], None, None]:
         """Localise in frames that are already decoded; each frame is returned with its localization.
 
@@ -149,18 +152,27 @@ class Localizer:
         Args:
             frames: in order.
             live: whether frames come as they are taken, so that each is processed without waiting for the next.
+            images: whether the frames that are returned have their images. Without, they have their size alone, and
+                memory does not grow with it; a segmenter keeps the images.
         """
         smooth, look_ahead = self.options.smooth, LOOK_AHEAD[self.options.smooth]
         rows = 1 if live else min(self.network.rows, ROWS_ONLINE) if smooth == "online" else self.network.rows
-        read = read_passes(frames, self.card.size, rows, self.options.batch, histograms=look_ahead is not None)
-        submitted = submit_passes(ahead(read, 1, "resize"), self.network)
+        read = read_passes(
+            frames,
+            self.card.size,
+            rows,
+            self.options.batch,
+            histograms=look_ahead is not None,
+            images=images or self.segmenter is not None,
+        )
+        submitted = submit_passes(ahead(read, 1, "resize"), self.network, windows=smooth == "offline")
         postprocess = postprocess_windows if smooth == "offline" else postprocess_frames
         mapped = postprocess(
             ahead(submitted, max(1, WINDOW // rows), "network"),
             CutFinder(look_ahead.cuts if look_ahead else 0),
             MapSettings(self.color_mean, self.focus, self._tag, self.shape),
         )
-        observed = find_candidates(ahead(mapped, 1, "maps"), self.threshold, self._boxes_of)
+        observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of)
         if self.segmenter is not None:
             observed = refine_windows(ahead(observed, 1, "boxes"), self.segmenter)
         with closing(ahead(observed, 1, "boxes" if self.segmenter is None else "masks")) as batches:
@@ -170,6 +182,15 @@ class Localizer:
                 if found.box is not None or found.frame != last:  # a frame whose objects are all hidden has one row
                     last = found.frame
                     yield observation.frame, found
+
+    def _threshold_of(self, logits: Float32Array) -> list[float]:
+        """τ of each of B frames from their logits (B, K): that of the class of their window, or of each by itself."""
+        own = self.card.class_thresholds
+        if own is None or self.options.threshold is not None:
+            return [self.threshold] * len(logits)
+        windows = np.arange(len(logits))  # each frame by itself; offline, the frames are one window
+        windows = np.zeros_like(windows) if self.options.smooth == "offline" else windows
+        return [own[tag] for tag in array_classes_of(logits, windows, self._tag).tolist()]
 
     def _over_time(self, observations: Iterable[FrameObservation]) -> Iterator[FrameObservation]:
         """Choose, track and smooth boxes, or take each frame by itself."""

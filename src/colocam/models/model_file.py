@@ -4,6 +4,7 @@ Kernels and matrices are stored in float16, which halves the file; biases and th
 be too large or too small for it, in float32.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from colocam.config.card import Card, parse_card
 from colocam.errors import ColocamError
@@ -21,7 +22,7 @@ from colocam.models.localizer_net import LocalizerNet
 from colocam.utils.checkpoint import save_tensors
 from colocam.utils.files import write_json
 
-__all__ = ["Card", "Model", "load_model", "save_model"]
+__all__ = ["Card", "Model", "check_shapes", "load_model", "save_model"]
 
 MOST_COMPUTED = 1 << 26
 """Numbers in tables that a network computes when it is built, e.g. relative positions."""
@@ -58,7 +59,7 @@ def load_model(folder: Path) -> Model:
         text = ""
     card = parse_card(text, str(path))
     try:
-        _check_shapes(card, _stored_shapes(weights), path)
+        check_shapes(lambda: _network(card), card.backbone.args, _stored_shapes(weights), str(path), weights.name)
         tensors = load_file(weights)
         net = _network(card)
         net.load_state_dict(tensors)
@@ -82,21 +83,37 @@ def _stored_shapes(weights: Path) -> dict[str, tuple[int, ...]]:
         return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - not a dict
 
 
-def _check_shapes(card: Card, stored: dict[str, tuple[int, ...]], path: Path) -> None:
-    """Refuse a card whose network has other shapes than the stored weights; the network is built without memory."""
-    check_depth(card.backbone.args, len(stored))
+def check_shapes(
+    build: Callable[[], nn.Module],
+    args: Mapping[str, object],
+    stored: Mapping[str, tuple[int, ...]],
+    described: str,
+    weights: str,
+) -> None:
+    """Refuse a network with other shapes than the stored weights, before memory is allocated for it.
+
+    Args:
+        build: makes the network; called without memory for its weights.
+        args: of its backbone.
+        stored: shapes of the stored weights.
+        described: file that describes the network, for errors.
+        weights: file of the weights, for errors.
+    """
+    check_depth(args, len(stored))
     with torch.device("meta"):
-        net = _network(card)
+        net = build()
     planned = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
-    wrong = next((name for name in planned | stored if planned.get(name) != stored.get(name)), None)
+    wrong = next((name for name in planned | dict(stored) if planned.get(name) != stored.get(name)), None)
     if wrong is not None:
         raise ColocamError(
-            f"{path} does not fit model.safetensors: '{wrong}' is {planned.get(wrong, 'missing')} in the first, "
+            f"{described} does not fit {weights}: '{wrong}' is {planned.get(wrong, 'missing')} in the first, "
             f"{stored.get(wrong, 'missing')} in the second: train again or restore both files"
         )
     tables = sum(buffer.numel() for buffer in net.buffers())  # those that are computed are not stored
     if tables > MOST_COMPUTED + sum(map(prod, stored.values())):
-        raise ColocamError(f"{path}: the network computes tables of {tables} numbers, more than weights: train again")
+        raise ColocamError(
+            f"{described}: the network computes tables of {tables} numbers, more than weights: train again"
+        )
 
 
 def _stored(weight: Tensor) -> Tensor:

@@ -4,8 +4,9 @@ import os
 import shutil
 from pathlib import Path
 
+from colocam.data.run_data import data_difference, read_data
 from colocam.errors import ColocamError
-from colocam.run import Run, config_difference, open_run, read_data
+from colocam.run import Run, config_difference, open_run
 from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.files import atomic_path, explain_os_errors
 
@@ -29,8 +30,10 @@ def take_over(run: Run, other: Path) -> None:
         raise ColocamError(
             f"{other} has a classifier of another configuration ({changed}): leave the argument 'classifier' out"
         )
-    if _data(other) != _data(run.folder):
-        raise ColocamError(f"{other} was trained on other videos or boxes: leave the argument 'classifier' out")
+    if (changed := data_difference(read_data(other), read_data(run.folder))) is not None:
+        raise ColocamError(
+            f"{other} was trained on other videos or boxes ({changed}): leave the argument 'classifier' out"
+        )
     with explain_os_errors(run.folder):
         journal = (other / "metrics.jsonl").read_bytes()[: saved[1]["journal"]]
         with atomic_path(run.folder / "metrics.jsonl") as temporary:
@@ -40,14 +43,11 @@ def take_over(run: Run, other: Path) -> None:
         # a checkpoint exists once last.json does, so it is linked last: after an interruption nothing looks complete
         for file in sorted((other / "classifier").iterdir(), key=lambda path: path.name == "last.json"):
             if not file.name.startswith("."):
-                _link(file, target / file.name)
+                link(file, target / file.name)
 
 
-def _data(folder: Path) -> dict[str, object]:
-    return {key: value for key, value in read_data(folder).items() if key != "frames"}
-
-
-def _link(source: Path, target: Path) -> None:
+def link(source: Path, target: Path) -> None:
+    """Hard-link a file, or copy it where the file system has no hard links."""
     target.unlink(missing_ok=True)
     try:
         os.link(source, target)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from colocam.errors import ColocamError
 from colocam.utils.temporary import is_temporary, temporary_file
 
+MARKED = 2**16
 _BREAKS = {"Cc", "Zl", "Zp"}  # control characters and separators of lines
 
 
@@ -77,6 +78,7 @@ def explain_os_errors(path: Path) -> Iterator[None]:
             errno.EPERM: "no permission to write there: choose another output folder",
             errno.ENOTDIR: "there is a file where a folder is needed: choose another output folder",
             errno.EEXIST: "there is a file where a folder is needed: choose another output folder",
+            errno.ENAMETOOLONG: "the name is too long: choose a shorter one",
             errno.ELOOP: "the link leads to itself: choose another output",
             errno.EISDIR: "there is a folder where a file is needed: choose another output folder",
         }.get(
@@ -86,6 +88,27 @@ def explain_os_errors(path: Path) -> Iterator[None]:
             raise
         path = path.parent.parent / path.name if is_temporary(path.parent.name) else path
         raise ColocamError(f"cannot write {path}: {remedy}") from error
+
+
+def refuse_replacing(target: Path, mark: bytes, what: str) -> None:
+    """Refuse an output file that exists and was not written by colocam.
+
+    Files of one kind are known by ``mark``, bytes in their first or last :data:`MARKED` bytes. An empty file may be
+    replaced; a device or a pipe is never replaced, see :func:`atomic_path`.
+
+    Args:
+        target: the output file that the user named.
+        mark: what each file of this kind holds.
+        what: the kind, for the error.
+    """
+    if not target.is_file() or _is_stream(target):
+        return
+    with target.open("rb") as file:
+        first, size = file.read(MARKED), target.stat().st_size
+        file.seek(max(0, size - MARKED))
+        ours = mark in first or mark in file.read(MARKED)
+    if size and not ours:
+        raise ColocamError(f"{target} exists and is no {what}: choose another file, or move it away")
 
 
 def write_text(target: Path, text: str) -> None:
@@ -99,6 +122,33 @@ def write_json(target: Path, value: Any) -> None:  # noqa: ANN401 - whatever JSO
     write_text(target, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def stream_json(target: Path, value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+    """Write ``value`` as JSON, atomically; an iterator in it becomes a list, with a line for each item.
+
+    Iterators may be ``value`` itself, an item of an iterator, or a value of a dictionary that is one of these. Memory
+    holds one item at a time.
+    """
+    with atomic_path(target) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.writelines(_json_parts(value))
+        file.write("\n")
+
+
+def _json_parts(value: Any) -> Iterator[str]:  # noqa: ANN401
+    if isinstance(value, Iterator):
+        yield "["
+        for index, item in enumerate(value):
+            yield ",\n" if index else "\n"
+            yield from _json_parts(item)
+        yield "\n]"
+    elif isinstance(value, dict) and any(isinstance(one, Iterator) for one in value.values()):
+        for index, (key, item) in enumerate(value.items()):
+            yield f"{', ' if index else '{'}{json.dumps(key, ensure_ascii=False)}: "
+            yield from _json_parts(item)
+        yield "}"
+    else:
+        yield json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
 def write_array(target: Path, array: npt.NDArray[Any]) -> None:
     """Write an array as an ``.npy`` file, atomically."""
     with atomic_path(target) as temporary, temporary.open("wb") as file:
@@ -106,6 +156,15 @@ def write_array(target: Path, array: npt.NDArray[Any]) -> None:
         array = np.ascontiguousarray(array)
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
         file.write(array.data)
+
+
+def read_array(path: Path) -> npt.NDArray[Any] | None:
+    """The array of an ``.npy`` file, mapped into memory; None if there is none or it is damaged."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError, SyntaxError, ArithmeticError):
+        return None
+    return array if isinstance(array, np.ndarray) else None
 
 
 def plain(text: str) -> str:

@@ -1,10 +1,10 @@
 """Locks between processes, also those of several containers or hosts that share a folder.
 
 The kernel holds the lock (``flock``) and releases it when the process ends, however it ends: no lock is ever stale, and
-process ids, which two containers may share, do not matter. NFS forwards these locks to its server.
+process ids, which two containers may share, do not matter. NFS forwards these locks to its server. Windows has no
+``flock``: there, as on file systems without locks, a warning asks to run one command at a time.
 """
 
-import fcntl
 import hashlib
 import os
 import socket
@@ -15,9 +15,19 @@ from pathlib import Path
 from colocam.errors import ColocamError
 from colocam.utils.progress import say
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+"""Flag that refuses to open a link; 0 on Windows, which has none."""
+
 
 def try_lock(file: int) -> bool | None:
-    """Lock an open file without waiting: False if another holds the lock, None where the file system has no locks."""
+    """Lock an open file without waiting: False if another holds the lock, None where there are no locks."""
+    if fcntl is None:
+        return None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
@@ -61,7 +71,7 @@ def locked(folder: Path, name: str = "", *, wait: bool = False) -> Iterator[None
 
 def _acquire(path: Path, what: Path, *, wait: bool) -> int:
     while True:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW, 0o666)
         try:
             if (free := try_lock(file)) is False:
                 _meet(file, what, wait=wait)

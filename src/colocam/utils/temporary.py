@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from colocam.utils.locks import is_at, try_lock
+from colocam.utils.locks import NO_FOLLOW, is_at, try_lock
 
 DAY = 86_400.0
 _FILE = re.compile(r"\.colocam-([0-9a-f]{8})-[0-9a-f]{16}\.tmp(\..*)?", re.DOTALL)
@@ -31,12 +31,16 @@ def temporary_file(target: Path) -> Iterator[Path]:
     """Create an empty file beside ``target``, with the same ending; it is removed at the end, unless it was renamed."""
     clear_dead(target.parent)
     path, file = _create(target.parent, target.suffix)
+    held = os.name != "nt"  # Windows can neither rename nor remove an open file, and locks none
+    if not held:
+        os.close(file)
     try:
         yield path
     finally:
         with suppress(OSError):
             path.unlink()
-        os.close(file)
+        if held:
+            os.close(file)
 
 
 @contextmanager
@@ -70,7 +74,7 @@ def clear_dead(folder: Path) -> None:
 
 def _clear(path: Path, *, here: bool) -> None:
     try:
-        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        file = os.open(path, os.O_RDWR | NO_FOLLOW)
     except OSError:
         return
     try:

@@ -1,0 +1,110 @@
+"""Digests of whole files: every change of bytes is noticed, and nothing is read twice without need."""
+
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from colocam.utils import file_digests
+from colocam.utils.file_digests import SMALL, FileDigests
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Names of the files that were read; digests are remembered as soon as a file is a tick of the clock old."""
+    names, plain = [], file_digests._of_bytes
+    monkeypatch.setattr(file_digests, "SETTLED", 0.0)
+    monkeypatch.setattr(file_digests, "_of_bytes", lambda path: names.append(path.name) or plain(path))
+    return names
+
+
+def settle():
+    time.sleep(0.02)
+
+
+def blake2(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=32).hexdigest()
+
+
+def test_digests_are_those_of_b2sum(tmp_path):
+    first, second = tmp_path / "a.jpg", tmp_path / "b.jpg"
+    first.write_bytes(b"one")
+    second.write_bytes(b"two")
+    assert FileDigests().of_file(first) == blake2(b"one")
+    lines = f"{blake2(b'one')}  a.jpg\n{blake2(b'two')}  b.jpg\n"
+    assert FileDigests().of_files([first, second]) == blake2(lines.encode())
+    assert FileDigests().of_files([first]) != FileDigests().of_file(first)
+
+
+def test_a_file_is_read_once_until_it_changes(tmp_path, reads):
+    film, memory = tmp_path / "film.mp4", tmp_path / "memory.jsonl"
+    film.write_bytes(bytes(SMALL))
+    os.utime(film, (1, 1))
+    settle()
+    digests = FileDigests(memory)
+    before = digests.of_file(film)
+    assert digests.of_file(film) == before
+    digests.save()
+    assert FileDigests(memory).of_file(film) == before
+    assert reads == ["film.mp4"]
+    settle()
+    film.write_bytes(bytes(SMALL - 1) + b"x")
+    os.utime(film, (1, 1))  # the same name, inode, size and time
+    assert FileDigests(memory).of_file(film) == blake2(bytes(SMALL - 1) + b"x")
+    (tmp_path / "moved").mkdir()
+    film.rename(tmp_path / "moved" / "other.mp4")
+    assert FileDigests(memory).of_file(tmp_path / "moved" / "other.mp4") != before
+
+
+def test_images_are_known_by_their_names_too(tmp_path, reads):
+    images = [tmp_path / f"{index}.jpg" for index in range(3)]
+    for image in images:
+        image.write_bytes(image.name.encode() * SMALL)
+    settle()
+    digests = FileDigests(tmp_path / "memory.jsonl")
+    before = digests.of_files(images)
+    assert digests.of_files(images) == before
+    assert len(reads) == 3
+    assert digests.of_files(images[::-1]) != before
+    images[1].rename(tmp_path / "9.jpg")
+    assert digests.of_files([images[0], tmp_path / "9.jpg", images[2]]) != before
+
+
+def test_a_file_that_has_just_changed_is_not_remembered(tmp_path):
+    film = tmp_path / "film.mp4"
+    digests = FileDigests()
+    for last in (b"a", b"b", b"c"):  # may fall into one tick of the clock
+        film.write_bytes(bytes(SMALL) + last)
+        assert digests.of_file(film) == blake2(bytes(SMALL) + last)
+
+
+def test_a_damaged_memory_costs_time_alone(tmp_path, reads):
+    film, memory = tmp_path / "film.mp4", tmp_path / "memory.jsonl"
+    film.write_bytes(bytes(SMALL))
+    settle()
+    digests = FileDigests(memory)
+    before = digests.of_file(film)
+    digests.save()
+    whole = memory.read_text()
+    stated = json.loads(whole)[0]
+    for text in (whole[:-9], "[" * 9999, "\xff", "{}\n1\n", json.dumps([stated, 1]), json.dumps([stated, "x"])):
+        memory.write_text(text, encoding="utf-8")
+        assert FileDigests(memory).of_file(film) == before
+    assert len(reads) == 7
+    memory.write_text(whole[:20] + "\n" + whole)
+    assert FileDigests(memory).of_file(film) == before
+    assert len(reads) == 7
+
+
+def test_a_memory_that_cannot_be_written_is_no_error(tmp_path, reads):
+    film = tmp_path / "film.mp4"
+    film.write_bytes(bytes(SMALL))
+    settle()
+    for memory in (tmp_path / "nowhere" / "memory.jsonl", Path("/proc/memory.jsonl"), film.parent):
+        digests = FileDigests(memory)
+        assert digests.of_file(film) == blake2(bytes(SMALL))
+        digests.save()
+    assert len(reads) == 3
