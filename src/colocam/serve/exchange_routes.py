@@ -111,10 +111,7 @@ def _export(library: Library, films: list[Film], to: str, folder: Path) -> Path:
     """Write labels below ``folder``; the folder that holds them."""
     made = folder / "labels"
     if to == CORRECTIONS:
-        found: list[Correction] = []
-        for film, name in zip(films, _names(films), strict=True):
-            assert film.results is not None and film.index is not None  # noqa: PT018 - for the type checker
-            found += corrections_of(name, film.results, _marks(library, film), film.index)
+        found = all_corrections(library, films)
         if not found:
             raise RefusalError(422, "nobody has corrected or accepted a frame yet, so there is nothing to export")
         made.mkdir()
@@ -127,6 +124,15 @@ def _export(library: Library, films: list[Film], to: str, folder: Path) -> Path:
         tables.append(folder / "tables" / f"{name}.csv")
         write_corrected(tables[-1], film.results, _marks(library, film), film.index)
     return export(tables, to, made)
+
+
+def all_corrections(library: Library, films: list[Film]) -> list[Correction]:
+    """What people said about films that are ready."""
+    found: list[Correction] = []
+    for film, name in zip(films, _names(films), strict=True):
+        if film.results is not None and film.index is not None:
+            found += corrections_of(name, film.results, _marks(library, film), film.index)
+    return found
 
 
 def _names(films: list[Film]) -> list[str]:

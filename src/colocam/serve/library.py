@@ -13,6 +13,7 @@ from colocam.serve.event_store import EventStore, FilmRow
 from colocam.serve.film_id import film_id
 from colocam.serve.film_index import FilmIndex, index_film, load_index, save_index
 from colocam.serve.film_results import FilmResults, load_results, localize_film
+from colocam.serve.lessons import Lessons
 from colocam.serve.stills import Stills
 from colocam.serve.workspace import Workspace
 from colocam.utils.files import plain
@@ -69,6 +70,7 @@ class Library:
         self.workspace = workspace
         self.store = store
         self.stills = Stills()
+        self.lessons = Lessons(run, workspace.root / "lessons")
         self.tags: list[str] = []
         self._run = run
         self._load = load
@@ -94,6 +96,7 @@ class Library:
         self._to_read.put(None)
         self._to_localise.put(None)
         self.stills.close()
+        self.lessons.stop()
 
     def films(self) -> list[Film]:
         """All films, in the order in which they were added."""

@@ -1,7 +1,7 @@
 // Which view is open, the theme, and keys that work everywhere.
 
 import { make, tell } from "./dom.js";
-import { exportDialog } from "./exchange.js";
+import { exportDialog, learnDialog } from "./exchange.js";
 import { openFilm } from "./film.js";
 import { showKeys } from "./keys.js";
 import { openLibrary } from "./library.js";
@@ -54,6 +54,7 @@ setTheme(localStorage.getItem("colocam-theme") || (matchMedia("(prefers-color-sc
 document.getElementById("theme").addEventListener("click", () => { setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); current?.redraw?.(); });
 document.getElementById("help").addEventListener("click", showKeys);
 document.getElementById("export").addEventListener("click", () => exportDialog(current?.film?.id));
+document.getElementById("learn").addEventListener("click", learnDialog);
 window.addEventListener("hashchange", route);
 window.addEventListener("keydown", (event) => {
   if (document.querySelector("dialog[open]")) return;
