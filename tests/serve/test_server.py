@@ -30,14 +30,18 @@ def test_all_addresses_at_once_and_names_are_refused(host):
 
 
 def test_videos_of_a_run_are_whole_ones_that_it_was_not_trained_on(tmp_path):
-    films = {name: tmp_path / name for name in ("train.mp4", "val.mp4", "test.mp4", "shot.mp4")}
-    for path in films.values():
+    films = {name: tmp_path / f"{name}.mp4" for name in ("train", "val", "test", "shot")}
+    clips = []
+    for name, path in films.items():
         path.touch()
-    clips = [{"path": str(path), "tag": name[:3], "split": name.partition(".")[0]} for name, path in films.items()]
-    clips[3] |= {"split": "test", "start": 3.0}
-    clips.append({"path": str(tmp_path / "gone.mp4"), "tag": "x", "split": "test"})
-    (tmp_path / "data.json").write_text(json.dumps({"clips": clips}))
-    assert videos_of_run(tmp_path) == [(films["val.mp4"], "val"), (films["test.mp4"], "tes")]
+        split = "test" if name == "shot" else name
+        own = {"name": name, "video": name, "tag": "cat", "split": split, "path": str(path), "start": 0.0, "end": None}
+        clips.append({**own, "frames": []})
+    clips[3]["start"] = 3.0
+    clips.append({**clips[2], "name": "gone", "video": "gone", "path": str(tmp_path / "gone.mp4")})
+    data = {"tags": ["cat"], "boxes": False, "frames": str(tmp_path), "clips": clips}
+    (tmp_path / "data.json").write_text(json.dumps(data))
+    assert videos_of_run(tmp_path) == [(films["val"], "cat"), (films["test"], "cat")]
     assert videos_of_run(tmp_path / "model.onnx") == []
 
 

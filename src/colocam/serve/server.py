@@ -9,6 +9,7 @@ from pathlib import Path
 
 import uvicorn
 
+from colocam.data.run_data import read_data
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.jobs import find_jobs
 from colocam.inference.localizer import Localizer
@@ -102,13 +103,11 @@ def videos_of_run(run: Path) -> list[tuple[Path, str]]:
     """Whole videos of the splits val and test of a run folder that still exist, with their tags."""
     if not (run / "data.json").is_file():
         return []
-    from colocam.run import read_data  # noqa: PLC0415 - brings torch along
-
+    clips = read_data(run).catalogue.clips
     found: dict[Path, str] = {}
-    for clip in read_data(run).get("clips", []):
-        path, whole = Path(clip["path"]), not clip.get("start") and clip.get("end") is None
-        if clip["split"] != "train" and whole and path.exists():
-            found.setdefault(path, clip["tag"])
+    for clip in clips:
+        if clip.split != "train" and not clip.start and clip.end is None and clip.path.exists():
+            found.setdefault(clip.path, clip.tag)
     return list(found.items())
 
 
