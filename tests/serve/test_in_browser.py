@@ -175,12 +175,12 @@ PLAY = """
   view.player.onShown = (at) => {
     shown(at);
     if (view.player.playing) {
-      pairs.push([Number(document.querySelector(".number").dataset.frame), numberIn(view.parts.video)]);
+      pairs.push([Number(document.querySelector(".number").dataset.frame), numberIn(view.parts.still)]);
     }
   };
   view.player.onState = () => { if (!view.player.playing) done(pairs); };
   view.player.go(0);
-  view.setRate(Math.max(0.1, 6 / view.film.fps)); // slowly: a busy machine draws the next frame before it answers
+  view.setRate(1);
   view.player.play();
   setTimeout(() => done(pairs), 1200);
 })

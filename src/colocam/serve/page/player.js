@@ -1,5 +1,5 @@
 // Which frame is on the screen. The position that is told is always that of the image that is shown:
-// while playing, the time that the browser states for the presented frame, looked up in the table of the proxy's times;
+// while playing, the time that the browser states for the frame that is drawn, looked up in the table of the proxy's times;
 // while paused, the exact frame that the server read with the model's own reader.
 
 import { getBlob } from "./api.js";
@@ -21,7 +21,7 @@ export class Player {
     this.setProxy(film.proxy);
     const each = (_now, frame) => {
       if (this.closed) return;
-      this.presented(this.nearest(frame.mediaTime));
+      if (!this.playing || !this.drawPlayed()) this.presented(this.nearest(frame.mediaTime));
       video.requestVideoFrameCallback(each);
     };
     video.requestVideoFrameCallback(each);
@@ -50,6 +50,21 @@ export class Player {
     const start = this.times[position];
     const next = position + 1 < this.count ? this.times[position + 1] : start + 1 / this.film.fps;
     return start + (next - start) / 2;
+  }
+
+  // Copy the frame of the video together with its time: on a busy machine the video is ahead of what the callback states.
+  drawPlayed() {
+    if (!("VideoFrame" in window)) return false;
+    let frame;
+    try { frame = new VideoFrame(this.video); } catch { return false; }
+    const { displayWidth, displayHeight } = frame;
+    if (this.still.width !== displayWidth || this.still.height !== displayHeight) Object.assign(this.still, { width: displayWidth, height: displayHeight });
+    this.still.getContext("2d").drawImage(frame, 0, 0);
+    this.still.hidden = false;
+    this.target = this.nearest(frame.timestamp / 1e6);
+    frame.close();
+    this.tell(this.target);
+    return true;
   }
 
   presented(position) {
