@@ -24,6 +24,7 @@ SERVES_A_USER = {
     "models",
     "cams",
     "segment",
+    "serve",
 }
 MEASURES = {"metrics", "evaluation"}
 FORBIDDEN = {

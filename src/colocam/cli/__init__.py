@@ -18,6 +18,7 @@ from colocam.cli.label_command import label
 from colocam.cli.localize_command import localize
 from colocam.cli.look_commands import evaluate, report, review, score
 from colocam.cli.measure_commands import bench, study
+from colocam.cli.serve_command import serve
 from colocam.cli.train_commands import demo, train
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.utils.interrupt import end_like_ctrl_c
@@ -32,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS: list[Callable[..., None]] = [
-    *(demo, train, learn, evaluate, score, report, localize, label, review),
+    *(demo, train, learn, evaluate, score, report, localize, label, review, serve),
     *(export, export_model, bench, study),
 ]
 for command in COMMANDS:
