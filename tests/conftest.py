@@ -36,6 +36,7 @@ LONGEST = (
     "models/test_backbones.py",
     "models/test_networks.py",
     "training/test_resume.py",
+    "training/test_processes.py",
     "lab/study/test_studies.py",
     "inference/test_localizer.py",
     "export/test_onnx_model.py",

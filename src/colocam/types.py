@@ -34,12 +34,14 @@ class VideoFrame:
     Attributes:
         index: index of the frame in its file, from 0.
         pts: presentation time in seconds, as the file states it (it need not start at 0).
-        image: (H, W, 3) uint8 RGB, as displayed.
+        image: (H, W, 3) uint8 RGB, as displayed; all black, and without memory, where it was not asked for.
+        resized: (S, S, 3), what a network reads, where the decoder made it.
     """
 
     index: int
     pts: float
     image: Image
+    resized: Image | None = None
 
 
 @dataclass(frozen=True, slots=True)

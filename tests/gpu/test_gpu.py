@@ -3,6 +3,8 @@
 No data and no trained weights are needed; without a CUDA device all tests are skipped.
 """
 
+import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -17,6 +19,7 @@ import numpy as np
 import torch
 from torch import nn
 
+import shared_step
 from batch_norms import unsettle
 from colocam.affinity import (
     bilateral_product,
@@ -42,12 +45,13 @@ from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.segment.mobile_sam import MobileSam, MobileSamNet
 from colocam.segment.refine import mask_candidates, refine
 from colocam.segment.segmenter import Prompts
-from colocam.training import stage2
+from colocam.training import stage2, synchronised_norms
 from colocam.training.logistic_regression import fit_logistic
 from colocam.training.validation import Validator
 from colocam.types import VideoFrame
 from colocam.utils import cuda_graphs
 from colocam.utils.cuda_graphs import Recorded
+from forked_processes import free_port
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 SMALL = [
@@ -450,6 +454,43 @@ def test_recorded_and_plain_training_steps_are_equal():
         for name, value in terms.items():
             assert abs(other[name] - value) <= 0.02 * abs(value) + 1e-6, (number, name, value, other[name])
         assert cosine(others, slopes) >= 0.98, number
+
+
+def test_batch_norms_of_one_process_are_those_of_torch():
+    for dtype, layout in ((torch.float32, torch.contiguous_format), (torch.bfloat16, torch.channels_last)):
+        torch.manual_seed(0)
+        given = (3 + 2 * torch.randn(6, 8, 9, 7, device=GPU)).to(dtype, memory_format=layout)
+        slopes, results = torch.randn_like(given), []
+        for function in (nn.functional.batch_norm, synchronised_norms.batch_norm):
+            affine = torch.linspace(0.5, 2, 8, device=GPU)
+            x, weight, bias = (t.clone().requires_grad_() for t in (given, affine, -affine))
+            mean, variance = torch.zeros(8, device=GPU), torch.ones(8, device=GPU)
+            y = function(x, mean, variance, weight, bias, True, 0.1, 1e-5)
+            assert y.dtype == dtype
+            results.append([y, *torch.autograd.grad((y * slopes).sum(), [x, weight, bias]), mean, variance])
+        for expected, found in zip(*results, strict=True):
+            torch.testing.assert_close(found, expected, rtol=2e-2 if dtype == torch.bfloat16 else 1e-4, atol=2e-2)
+
+
+def test_batch_norms_of_two_processes_are_those_of_one():
+    expected = shared_step.norm_parts(shared_step.INDICES)
+    with tempfile.TemporaryDirectory() as folder:
+        port, call = free_port(), f"import shared_step; shared_step.save_norms_of_one_gpu({folder!r})"
+        shared = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        paths = {"PYTHONPATH": os.pathsep.join([str(Path(shared_step.__file__).parent), *sys.path])}
+        started = [
+            subprocess.Popen([sys.executable, "-c", call], env={**os.environ, **shared, **paths, "RANK": str(rank)})
+            for rank in range(2)
+        ]
+        assert [process.wait(timeout=120) for process in started] == [0, 0]
+        parts = [torch.load(Path(folder) / f"{rank}.pt", map_location="cpu") for rank in range(2)]
+    for name, (per_frame, of_weights, state) in expected.items():
+        for index, one in enumerate(per_frame):
+            torch.testing.assert_close(torch.cat([part[name][0][index] for part in parts]), one, rtol=1e-4, atol=1e-4)
+        for index, one in enumerate(of_weights):
+            torch.testing.assert_close(sum(part[name][1][index] for part in parts), one, rtol=1e-4, atol=1e-4)
+        for part in parts:
+            torch.testing.assert_close(part[name][2], state, rtol=1e-4, atol=1e-4)
 
 
 # Inference

@@ -29,7 +29,8 @@ from colocam.metrics import steadiness
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.model_file import load_model
 from colocam.temporal.presence import APPEAR, LIMIT, VANISH
-from colocam.video.reader import VideoFrame, VideoReader, decode, probe
+from colocam.video.fence import FencedReader
+from colocam.video.reader import VideoFrame, decode, probe
 
 SIDE = 32
 
@@ -399,7 +400,7 @@ def test_outputs_that_cannot_be_written(trained, video, tmp_path):
 
 
 def test_a_failure_in_the_middle_leaves_nothing(trained, video, tmp_path, monkeypatch):
-    whole = VideoReader.frames
+    whole = FencedReader.frames
 
     def fails_at_7(reader, choice):
         for frame in whole(reader, choice):
@@ -407,7 +408,7 @@ def test_a_failure_in_the_middle_leaves_nothing(trained, video, tmp_path, monkey
                 raise ColocamError("the network share is gone")
             yield frame
 
-    monkeypatch.setattr(VideoReader, "frames", fails_at_7)
+    monkeypatch.setattr(FencedReader, "frames", fails_at_7)
     with pytest.raises(ColocamError, match="the network share is gone"):
         localize_file(trained, video, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []

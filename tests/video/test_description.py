@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.video.description import describe, probe_source, read_source, source_path, write_source
+from colocam.video.description import describe, read_source, source_path, write_source
+from colocam.video.fence import probe_source
 from colocam.video.reader import VideoInfo, probe
 
 

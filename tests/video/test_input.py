@@ -232,3 +232,10 @@ def test_decoded_pictures_do_not_wait_for_the_garbage_collector(tmp_path, make_v
     finally:
         gc.enable()
     assert held <= 3
+
+
+def test_texts_in_any_encoding_do_not_matter(make_video, tmp_path):
+    """A title in Latin-1 must not stop a batch."""
+    film = make_video(tmp_path / "film.mp4", 3)
+    film.write_bytes(film.read_bytes().replace(b"Lavf", b"\xe4\xff\xfe\xe4"))
+    assert len(list(decode(film))) == 3

@@ -21,6 +21,7 @@ from colocam.cli.train_commands import demo, train
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.utils.interrupt import end_like_ctrl_c
 from colocam.utils.progress import say
+from colocam.utils.torchrun import is_first
 from colocam.utils.version import __version__
 
 app = typer.Typer(
@@ -62,7 +63,8 @@ def main() -> None:
         load_extensions()
         app()
     except InterruptedRunError as stop:
-        say(str(stop))
+        if is_first():
+            say(str(stop))
         sys.exit(130)
     except (ColocamError, OSError) as error:
         say(f"error: {error}")

@@ -88,6 +88,12 @@ def localize(
             help="New frames per network pass at most. Boxes do not depend on it; small values give results earlier."
         ),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Processes that read films and write results; results do not change. Default: as suits the films."
+        ),
+    ] = None,
     device: Device = None,
 ) -> None:
     """Write an annotated mp4 and a localisation table, one row per frame, for each video."""
@@ -104,6 +110,8 @@ def localize(
         format=format,
         device=device,
         refine=refine,
+        workers=workers,
+        prepare="colocam.cli.extensions:load_extensions",
         batch=batch,
         masks=masks,
         smooth=smooth,

@@ -7,6 +7,7 @@ import typer
 
 from colocam.cli.shared_options import ConfigFile, Device, Frames, Overrides, Preset
 from colocam.utils.progress import say
+from colocam.utils.torchrun import is_first
 
 
 def demo(
@@ -53,6 +54,8 @@ def train(
     if test_boxes is not None and not test_boxes.is_file():  # before training, not hours later
         raise ColocamError(f"--test-boxes {test_boxes}: there is no such file")
     run = run_training(videos, out, chosen, boxes=boxes, frames=frames, device=device)
+    if not is_first():
+        return
     if test_boxes is not None:
         from colocam.evaluation.run_evaluation import evaluate
         from colocam.report import write_report

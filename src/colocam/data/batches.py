@@ -1,7 +1,7 @@
 """Choose the frames of each training step, as pure functions of (seed, epoch), and read them from the cache."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -21,11 +21,25 @@ class BatchIndices:
         clips: (B,) int64, index of the clip in its list.
         frames: (B,) int64, index of the frame in its clip.
         sequences: (B,) int64, index of the frame's sequence within the step, ascending.
+        start: where several processes share the step, index of the first of these frames in the whole step.
+        total: number of frames of the whole step; None: these are all.
     """
 
     clips: Tensor
     frames: Tensor
     sequences: Tensor
+    start: int = 0
+    total: int | None = None
+
+    @property
+    def whole(self) -> int:
+        """Number of frames of the whole step. Random numbers are sampled for all of them: see :attr:`rows`."""
+        return len(self.clips) if self.total is None else self.total
+
+    @property
+    def rows(self) -> slice:
+        """Rows of these frames in the whole step."""
+        return slice(self.start, self.start + len(self.clips))
 
     @property
     def count(self) -> int:
@@ -35,6 +49,21 @@ class BatchIndices:
     def part(self, rows: slice) -> "BatchIndices":
         """Some of the frames."""
         return BatchIndices(self.clips[rows], self.frames[rows], self.sequences[rows])
+
+    def share(self, index: int, parts: int) -> "BatchIndices":
+        """Frames of part ``index`` of ``parts``, with as many sequences as in the others, or one more; none is divided.
+
+        Raises:
+            ValueError: there are fewer sequences than parts.
+        """
+        if parts == 1:
+            return self
+        if self.count < parts:
+            raise ValueError(f"{self.count} sequences cannot be divided into {parts} parts")
+        ends = torch.tensor([index * self.count // parts, (index + 1) * self.count // parts])
+        start, end = torch.searchsorted(self.sequences, ends).tolist()
+        mine = self.part(slice(start, end))
+        return replace(mine, sequences=mine.sequences - mine.sequences[0], start=start, total=len(self.clips))
 
 
 def plan_frames(

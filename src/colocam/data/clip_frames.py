@@ -5,15 +5,14 @@ from collections.abc import Iterator
 import cv2
 
 from colocam.types import Clip, Image, VideoFrame
-from colocam.video.images import image_frames
+from colocam.video.fence import decode, decode_images
 from colocam.video.input import VideoInput
-from colocam.video.reader import decode
 
 
 def clip_frames(clip: Clip, *, threads: int = 0) -> Iterator[VideoFrame]:
     """Yield the clip's frames in order; ``threads`` as in :func:`decode`."""
     if clip.frames:
-        return image_frames(clip.frames)
+        return decode_images(clip.frames)
     return decode(stored(clip), start=clip.start, end=clip.end, threads=threads)
 
 

@@ -14,8 +14,8 @@ from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.types import Clip, Split
 from colocam.utils.tables import Row, number, read_rows
+from colocam.video.fence import probe
 from colocam.video.images import image_size
-from colocam.video.reader import probe
 
 Size = tuple[int, int]
 """Width and height in pixels."""

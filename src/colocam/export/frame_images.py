@@ -10,8 +10,8 @@ from colocam.errors import ArgumentError, ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.types import VideoFrame
 from colocam.utils.progress import progress
-from colocam.video.images import is_upright, read_image
-from colocam.video.reader import decode
+from colocam.video.fence import decode, read_image
+from colocam.video.images import is_upright
 
 QUALITY = 95
 

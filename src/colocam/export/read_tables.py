@@ -9,7 +9,8 @@ from colocam.errors import ArgumentError, ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.inference.table import read_table
 from colocam.utils.files import plain
-from colocam.video.description import probe_source, read_source
+from colocam.video.description import read_source
+from colocam.video.fence import probe_source
 
 
 def read_videos(tables: list[Path], videos: list[Path]) -> list[LabelledVideo]:

@@ -16,6 +16,7 @@ from colocam.config.card import Card
 from colocam.errors import ArgumentError, suggest
 from colocam.inference.network import Network, OutputShape
 from colocam.inference.options import LOOK_AHEAD, make_options
+from colocam.inference.remote_network import RemoteNetwork
 from colocam.inference.runtimes import open_network
 from colocam.inference.stages import (
     MapSettings,
@@ -60,7 +61,7 @@ class Localizer:
 
     def __init__(
         self,
-        network: Network,
+        network: Network | RemoteNetwork,
         card: Card,
         *,
         segmenter: Segmenter | None = None,
@@ -81,8 +82,8 @@ class Localizer:
         self.shape = OutputShape(len(card.tags), card.size, card.map_size or card.size)
         self.color_mean = asked.color_mean or card.color_mean
         self.focus = card.focus if asked.focus is None else asked.focus
-        chooser = find_chooser(asked.chooser or card.chooser)
-        self._boxes_of = instance_boxes if asked.instances else chooser.candidates
+        self.chooser = find_chooser(asked.chooser or card.chooser)
+        self._boxes_of = instance_boxes if asked.instances else self.chooser.candidates
         self.threshold = card.threshold if asked.threshold is None else asked.threshold
         self._tag = None if asked.tag is None else card.tags.index(asked.tag)
 
@@ -127,13 +128,14 @@ class Localizer:
             chosen: which frames, see :class:`colocam.video.frame_choice.FrameChoice`: ``every=10``, ``fps=2``,
                 ``start=60.0`` and ``end=90.0`` in seconds, ``frames=(100, 200)``; all frames by default.
         """
-        from colocam.video.input import VideoInput  # noqa: PLC0415 - frames in memory need no FFmpeg
-        from colocam.video.reader import VideoReader  # noqa: PLC0415
+        from colocam.video.fence import open_video  # noqa: PLC0415 - frames in memory need no FFmpeg
+        from colocam.video.frame_ring import FrameLayout  # noqa: PLC0415
+        from colocam.video.input import VideoInput  # noqa: PLC0415
 
-        choice = FrameChoice(**chosen)
+        choice, layout = FrameChoice(**chosen), FrameLayout(self.card.size, images=self.segmenter is not None)
         # The stream is closed before the reader, because its threads read from the reader.
         with (
-            VideoReader(VideoInput(str(video), format)) as reader,
+            open_video(VideoInput(str(video), format), layout=layout) as reader,
             closing(self.stream(reader.frames(choice), live=reader.source.live, images=False)) as stream,
         ):
             for _, found in stream:
@@ -163,7 +165,7 @@ class Localizer:
             histograms=look_ahead is not None,
             images=images or self.segmenter is not None,
         )
-        submitted = submit_passes(ahead(read, 1, "resize"), self.network)
+        submitted = submit_passes(ahead(read, 1, "resize"), self.network, windows=smooth == "offline")
         postprocess = postprocess_windows if smooth == "offline" else postprocess_frames
         mapped = postprocess(
             ahead(submitted, max(1, WINDOW // rows), "network"),

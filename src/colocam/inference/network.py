@@ -84,6 +84,11 @@ def completed(output: NetworkOutput) -> "Future[NetworkOutput]":
     return future
 
 
+def rows_of(output: NetworkOutput, rows: slice) -> NetworkOutput:
+    """Some rows of an output."""
+    return NetworkOutput(*(part[rows] for part in output))
+
+
 class OutputShape(NamedTuple):
     """What the card of a model says of its outputs.
 

@@ -3,14 +3,14 @@
 Each stage is a generator. It closes the stage before it when it ends.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import cv2
 import numpy as np
@@ -29,13 +29,16 @@ from colocam.inference.network import (
     checked,
     postprocess_arrays,
     require_numbers,
+    rows_of,
 )
+from colocam.inference.remote_network import RemoteNetwork, RemoteRows
 from colocam.segment.refine import refine
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, colour_histograms, window_starts
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import Float32Array, Float64Array, Levels, VideoFrame
 from colocam.utils.device import cores
+from colocam.video.resizing import resize_into
 
 PASS_BYTES = 2**27
 """Decoded frames of one pass in bytes at most: a pass over large frames has fewer rows."""
@@ -47,6 +50,8 @@ HEAT: Float32Array = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float
 
 S = TypeVar("S")
 T = TypeVar("T")
+Output: TypeAlias = NetworkOutput | RemoteRows
+"""Of a network in this process, or in another."""
 
 
 class Pass(NamedTuple):
@@ -65,7 +70,7 @@ class Pass(NamedTuple):
     histograms: Histograms | None
 
 
-SubmittedPasses = Generator[tuple[Pass, "Future[NetworkOutput]"], None, None]
+SubmittedPasses = Generator[tuple[Pass, "Future[Output]"], None, None]
 
 
 class MappedFrames(NamedTuple):
@@ -95,7 +100,7 @@ def read_passes(
     frames, index, resized = iter(frames), 0, np.zeros((0, size, size, 3), np.uint8)
     with ThreadPoolExecutor(RESIZE_THREADS, "resize") as pool:
         for first in frames:
-            while index == 0 and rows > 1 and rows * first.image.nbytes > PASS_BYTES:
+            while index == 0 and rows > 1 and rows * first.image.nbytes > PASS_BYTES:  # whether they are kept or not
                 rows //= 2
             row = index % rows
             taken = [first, *islice(frames, min(batch or rows, rows - row) - 1)]
@@ -115,12 +120,15 @@ def read_passes(
 
 
 def submit_passes(
-    passes: Generator[Pass, None, None], network: Network
-) -> Iterator[tuple[Pass, "Future[NetworkOutput]"]]:
-    """Stage 2: start the network on each pass."""
+    passes: Generator[Pass, None, None], network: Network | RemoteNetwork, *, windows: bool
+) -> Iterator[tuple[Pass, "Future[Output]"]]:
+    """Stage 2: start the network on each pass; with ``windows`` only the outputs of new rows are used."""
     with closing(passes):
         for one in passes:
-            yield one, network.submit(one.images)
+            if isinstance(network, RemoteNetwork) and windows:
+                yield one, cast("Future[Output]", network.submit(one.images, one.new))
+            else:
+                yield one, cast("Future[Output]", network.submit(one.images))
 
 
 class MapSettings(NamedTuple):
@@ -138,7 +146,7 @@ class MapSettings(NamedTuple):
     tag: int | None
     shape: OutputShape
 
-    def start(self, parts: list[NetworkOutput], windows: npt.NDArray[np.int64]) -> Callable[[], HostOutput]:
+    def start(self, parts: list[Output], windows: npt.NDArray[np.int64]) -> Callable[[], HostOutput]:
         """Start to post-process B frames, of which ``windows`` (B,) are the window ids."""
         colors = {"off": None, "frame": np.arange(len(windows)), "clip": windows}[self.color_mean]
         return postprocess(parts, PostProcessing(colors, windows if self.focus else None, self.tag))
@@ -151,7 +159,7 @@ def postprocess_frames(passes: SubmittedPasses, cuts: CutFinder, settings: MapSe
     """
     with closing(passes):
         for one, future in passes:
-            output = checked(future.result(), len(one.images), settings.shape)
+            output = _checked(future.result(), len(one.images), settings.shape)
             wait = settings.start([output], np.arange(len(one.images)))
             found = np.zeros(len(one.frames), bool) if one.histograms is None else cuts.push(one.histograms)
             yield MappedFrames(one.frames, found, partial(_new_rows, wait, one.new))
@@ -163,7 +171,7 @@ def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapS
     Outputs stay where the network left them until their window is complete.
     """
     frames: list[VideoFrame] = []  # those whose window is not complete, and their outputs
-    outputs: list[NetworkOutput] = []
+    outputs: list[Output] = []
     decided, starts, position = np.zeros(0, bool), np.zeros(0, bool), 0
 
     def complete(found: npt.NDArray[np.bool_], *, last: bool = False) -> Iterator[MappedFrames]:
@@ -181,25 +189,28 @@ def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapS
 
     with closing(passes):
         for one, future in passes:
-            outputs.append(_rows(checked(future.result(), len(one.images), settings.shape), one.new))
+            outputs.append(_rows(_checked(future.result(), len(one.images), settings.shape), one.new))
             frames += one.frames
             assert one.histograms is not None
             yield from complete(cuts.push(one.histograms))
         yield from complete(cuts.finish(), last=True)
 
 
-def postprocess(parts: list[NetworkOutput], how: PostProcessing) -> Callable[[], HostOutput]:
+def postprocess(parts: Sequence[Output], how: PostProcessing) -> Callable[[], HostOutput]:
     """Start to post-process the maps of B frames whose outputs come in ``parts``, on the device where they are.
 
     Returns:
         A function that waits for the result.
     """
-    if isinstance(parts[0].maps, np.ndarray):
-        result = postprocess_arrays(parts, how)
+    if isinstance(parts[0], RemoteRows):
+        return parts[0].network.postprocess(cast("Sequence[RemoteRows]", parts), how)
+    here = cast("Sequence[NetworkOutput]", parts)
+    if isinstance(here[0].maps, np.ndarray):
+        result = postprocess_arrays(here, how)
         return lambda: result
     from colocam.inference.torch_network import postprocess_tensors  # noqa: PLC0415 - tensors bring torch along
 
-    return postprocess_tensors(parts, how)
+    return postprocess_tensors(here, how)
 
 
 def find_candidates(
@@ -283,17 +294,25 @@ def softmax(logits: Float32Array) -> Float32Array:
 def _resize(pairs: list[tuple[VideoFrame, Levels]], *, histograms: bool) -> list[Histograms]:
     """Resize each frame into the image (S, S, 3) beside it; return the histograms (1, D), if asked."""
     for frame, image in pairs:
-        cv2.resize(frame.image, image.shape[1::-1], dst=image, interpolation=cv2.INTER_AREA)
+        if frame.resized is not None:
+            image[...] = frame.resized
+        else:
+            resize_into(frame.image, image)
     return [colour_histograms(image[None]) for _, image in pairs] if histograms else []
 
 
 def _without_image(frame: VideoFrame) -> VideoFrame:
     """The frame with an image of its shape that takes no memory."""
-    return replace(frame, image=np.broadcast_to(np.uint8(0), frame.image.shape))
+    return replace(frame, image=np.broadcast_to(np.uint8(0), frame.image.shape), resized=None)
 
 
-def _rows(output: NetworkOutput, rows: slice) -> NetworkOutput:
-    return NetworkOutput(*(part[rows] for part in output))
+def _rows(output: Output, rows: slice) -> Output:
+    return output[rows] if isinstance(output, RemoteRows) else rows_of(output, rows)
+
+
+def _checked(output: Output, rows: int, shape: OutputShape) -> Output:
+    """An output in another process is checked there."""
+    return output if isinstance(output, RemoteRows) else checked(output, rows, shape)
 
 
 def _new_rows(wait: Callable[[], HostOutput], new: slice) -> HostOutput:
@@ -301,11 +320,11 @@ def _new_rows(wait: Callable[[], HostOutput], new: slice) -> HostOutput:
     return HostOutput(logits[new], maps[new], peaks[new])
 
 
-def _split(outputs: list[NetworkOutput], count: int) -> tuple[list[NetworkOutput], list[NetworkOutput]]:
+def _split(outputs: list[Output], count: int) -> tuple[list[Output], list[Output]]:
     """The outputs of the first ``count`` frames, and the others."""
-    first: list[NetworkOutput] = []
+    first: list[Output] = []
     for place, output in enumerate(outputs):
-        length = len(output.logits)
+        length = len(output if isinstance(output, RemoteRows) else output.logits)
         if length >= count:
             rest = [_rows(output, slice(count, None))] if length > count else []
             return [*first, _rows(output, slice(count))], [*rest, *outputs[place + 1 :]]

@@ -1,5 +1,6 @@
 """The network of a run folder, run by PyTorch."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
@@ -58,6 +59,7 @@ class TorchNetwork:
         self.net.to(device)
         if device.type == "cuda":
             _hold_in_bfloat16(self.net)
+        self._running: deque[torch.cuda.Event] = deque(maxlen=8)  # the end of each pass
         self._recorded: dict[int, Recorded] = {}  # by the number of rows: a live source has passes of one frame
 
     def submit(self, images: Levels, /) -> "Future[NetworkOutput]":
@@ -88,7 +90,15 @@ class TorchNetwork:
             self._recorded[rows] = Recorded(lambda tensors: self.eager(tensors["frames"]), rows, self.device)
         # The next pass overwrites the recorded outputs; a window may need them longer.
         logits, maps, peaks, activations = (part.clone() for part in self._recorded[rows]({"frames": frames}))
+        ended = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+        ended.record(torch.cuda.current_stream(self.device))
+        self._running.append(ended)
         return NetworkOutput(logits, maps, peaks, activations, frames)
+
+    def settle(self) -> None:
+        """Wait until at most one pass is under way on a GPU, so that who fills passes does not run ahead of it."""
+        while len(self._running) > 1:
+            self._running.popleft().synchronize()
 
     def eager(self, frames: Tensor) -> Outputs:
         """Logits, maps, peaks and activations, see :meth:`infer`."""

@@ -18,11 +18,12 @@ To select it by name in a configuration file (``localizer.losses.extra: {entropy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+import torch
 from torch import Tensor
 
 from colocam.losses.coloc import CoLocLoss
 from colocam.losses.crf import CRFLoss
-from colocam.losses.partial_cross_entropy import PartialCrossEntropy
+from colocam.losses.partial_cross_entropy import IGNORE, PartialCrossEntropy
 from colocam.losses.size import SizeConstraint
 
 if TYPE_CHECKING:
@@ -52,6 +53,22 @@ class StepTensors(NamedTuple):
 
 
 LossFunction = Callable[[StepTensors], Tensor]
+CountFunction = Callable[[StepTensors], Tensor]
+
+
+def frame_count(step: StepTensors) -> Tensor:
+    """Number of frames, a scalar."""
+    return torch.tensor(len(step.maps), device=step.maps.device)
+
+
+def labelled_pixels(step: StepTensors) -> Tensor:
+    """Number of labelled pixels, a scalar."""
+    return (step.labels != IGNORE).sum()
+
+
+def joint_sequences(step: StepTensors) -> Tensor:
+    """Number of sequences of at least two frames, a scalar."""
+    return (step.sequences.bincount(minlength=step.sequence_count) >= 2).sum()
 
 
 class Term(NamedTuple):
@@ -61,11 +78,14 @@ class Term(NamedTuple):
         name: what progress and reports print.
         weight: λ; the sum adds weight · module(step).
         module: maps the tensors of a step to a scalar; an ``nn.Module`` works.
+        mean_over: number of values that ``module`` is the mean over. Where several processes share a step, it weights
+            the means of the processes.
     """
 
     name: str
     weight: float
     module: LossFunction
+    mean_over: CountFunction = frame_count
 
 
 class Loss(NamedTuple):
@@ -74,10 +94,12 @@ class Loss(NamedTuple):
     Attributes:
         title: what reports and help print.
         make: builds the loss function from the section ``localizer.losses`` of the configuration.
+        mean_over: see :class:`Term`.
     """
 
     title: str
     make: "Callable[[Losses], LossFunction]"
+    mean_over: CountFunction = frame_count
 
 
 def _seeds(_: "Losses") -> LossFunction:
@@ -101,9 +123,9 @@ def _coloc(settings: "Losses") -> LossFunction:
 
 
 LOSSES: dict[str, Loss] = {
-    "seeds": Loss("Seeds (partial cross-entropy)", _seeds),
+    "seeds": Loss("Seeds (partial cross-entropy)", _seeds, labelled_pixels),
     "crf": Loss("CRF", _crf),
     "size": Loss("Size constraint", _size),
-    "coloc": Loss("Colour co-localisation", _coloc),
+    "coloc": Loss("Colour co-localisation", _coloc, joint_sequences),
 }
 """The terms of the paper by name: eq. 1, 2, 3 and 4. Add your own before training to select it by name."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from colocam.boxes.iou import iou
 from colocam.temporal.path import NONE, smooth_box
@@ -80,6 +79,8 @@ def follow(observations: Iterable[FrameObservation]) -> Iterator[Followed]:
         tracks = list(last)
         known = np.array([last[track][1] for track in tracks]).reshape(-1, 4)
         overlaps = iou(known[:, None], boxes[None])
+        from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - one object needs it not, and it loads slowly
+
         pairs = zip(*(indices.tolist() for indices in linear_sum_assignment(overlaps, maximize=True)), strict=True)
         blobs = {tracks[row]: index for row, index in pairs if overlaps[row, index] > 0}
         for index in sorted(set(range(len(boxes))) - set(blobs.values())):

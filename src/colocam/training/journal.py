@@ -18,9 +18,13 @@ Value = float | int | str | None | Tensor
 
 
 class Journal:
-    """Collects lines, whose numbers may be tensors on the device, and writes them on :meth:`flush`."""
+    """Collects lines, whose numbers may be tensors on the device, and writes them on :meth:`flush`.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: the file; None where another process writes it.
+    """
+
+    def __init__(self, path: Path | None) -> None:
         self.path = path
         self.length = 0
         """Length of the file in bytes up to the last line that was written."""
@@ -32,6 +36,9 @@ class Journal:
 
     def flush(self) -> int:
         """Append the collected lines and return the file's length in bytes, for the checkpoint."""
+        if self.path is None:
+            self._waiting.clear()
+            return self.length
         lines = "".join(json.dumps({k: _plain(v) for k, v in line.items()}) + "\n" for line in self._waiting)
         with explain_os_errors(self.path), self.path.open("a", encoding="utf-8") as file:
             file.write(lines)
@@ -45,6 +52,8 @@ class Journal:
         """Truncate the file to ``length`` bytes: the lines after it belong to steps that will be repeated."""
         self._waiting.clear()
         self.length = length
+        if self.path is None:
+            return
         with explain_os_errors(self.path), self.path.open("ab") as file:
             file.truncate(min(length, file.tell()))  # truncating beyond the end would append zeros
 

@@ -1,6 +1,7 @@
 """Train the decoder of a method: once on seeds, then again on labels from its own boxes as often as it is asked for."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from colocam.cams.cam_cache import CamStore
@@ -11,6 +12,7 @@ from colocam.run import Run
 from colocam.training.journal import Journal
 from colocam.training.loop import fit
 from colocam.training.own_labels import own_labels
+from colocam.training.processes import first
 from colocam.training.stage2 import localizer_task, method_mapper
 from colocam.training.validation import Validator
 from colocam.utils.checkpoint import load_checkpoint
@@ -48,7 +50,7 @@ def train_method(
         )
         fit(task, folder, journal)
         if not last:
-            labels = _labels(run, method, clips, folder)
+            labels = first(partial(_labels, run, method, clips, folder))
 
 
 def _labels(run: Run, method: str, clips: Sequence[CachedClip], folder: Path) -> CamStore:

@@ -15,6 +15,7 @@ from colocam.models import make_classifier
 from colocam.training.frozen_encoder import fit_frozen
 from colocam.training.journal import Journal
 from colocam.training.loop import Task, Validation, fit
+from colocam.training.processes import first
 from colocam.training.validation import Validator
 from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
@@ -33,9 +34,10 @@ def train_classifier(
     Writes the checkpoints ``folder/last`` and ``folder/best``, and with SGD and boxes ``folder/cam``.
     """
     if config.classifier.fit == "logistic":
-        fit_frozen(config, clips, tags, validator, folder, journal)
+        first(lambda: fit_frozen(config, clips, tags, validator, folder, journal))
     else:
-        fit(classifier_task(config, clips, tags, validator), folder, journal)
+        task = first(lambda: classifier_task(config, clips, tags, validator))  # the first downloads the weights
+        fit(task, folder, journal)
 
 
 def classifier_task(config: Config, clips: Sequence[CachedClip], tags: Sequence[str], validator: Validator) -> Task:
@@ -57,12 +59,12 @@ def classifier_task(config: Config, clips: Sequence[CachedClip], tags: Sequence[
         )
 
     def load(indices: BatchIndices, step: int) -> Tensors:
-        rng = generator(config.seed, "augment classifier", step)
+        rng, rows = generator(config.seed, "augment classifier", step), indices.rows
         return {
             "frames": read_frames(clips, indices),
             "classes": classes[indices.clips],
-            "crops": sample_crops(len(indices.clips), config.frames.resize, config.frames.crop, rng),
-            "jitter": sample_jitter(len(indices.clips), settings.jitter, rng),
+            "crops": sample_crops(indices.whole, config.frames.resize, config.frames.crop, rng)[rows],
+            "jitter": sample_jitter(indices.whole, settings.jitter, rng)[rows],
         }
 
     def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:  # noqa: ARG001 - the loop's
@@ -70,7 +72,7 @@ def classifier_task(config: Config, clips: Sequence[CachedClip], tags: Sequence[
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             logits = classifier.logits(frames).float()
         loss = F.cross_entropy(logits, loaded["classes"], label_smoothing=settings.label_smoothing)
-        return {"cross_entropy": loss}
+        return {"cross_entropy": loss * (len(frames) / indices.whole)}
 
     def validate(epoch: int) -> Validation:  # noqa: ARG001 - the loop's signature
         return validator.classifier(classifier)

@@ -20,7 +20,9 @@ from colocam.maps.mapper import Mapper, decoder_mapper
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.classifier import at_side
 from colocam.training.loop import Task, Validation
+from colocam.training.processes import world
 from colocam.training.seeds import sample_seeds, seed_noise, sure_labels
+from colocam.training.sums import shares
 from colocam.training.validation import Validator
 from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.prefetch import Tensors
@@ -33,7 +35,8 @@ RESERVED = frozenset({"phase", "event", "epoch", "step", "lr", "loss", "skipped"
 def loss_terms(settings: Losses, added: Sequence[Term] = ()) -> list[Term]:
     """The terms of eq. 5, those of ``losses.extra``, then ``added``; terms of weight 0 are left out."""
     weights = {"seeds": 1.0, "crf": settings.crf, "size": settings.size, "coloc": settings.coloc, **settings.extra}
-    terms = [Term(name, weight, LOSSES[name].make(settings)) for name, weight in weights.items() if weight]
+    named = [(name, weight, LOSSES[name]) for name, weight in weights.items() if weight]
+    terms = [Term(name, weight, loss.make(settings), loss.mean_over) for name, weight, loss in named]
     for term in added:
         if term.name in RESERVED | weights.keys() or [other.name for other in added].count(term.name) > 1:
             raise ColocamError(f"terms: the name '{term.name}' is taken: choose another name for the term")
@@ -99,7 +102,7 @@ def localizer_task(
             "frames": read_frames(clips, indices),
             "cams": maps.read(indices, 0 if labels_given else settings.pool),
             "sequences": indices.sequences,
-            "crops": sample_crops(len(indices.clips), resize, size, rng),
+            "crops": sample_crops(indices.whole, resize, size, rng)[indices.rows],
         }
 
     def prepare(loaded: Tensors) -> tuple[Tensor, ...]:
@@ -117,15 +120,17 @@ def localizer_task(
         with half():
             return at_side(frames, side), labels, *classifier.encoder(frames)
 
-    prepared = Recorded(prepare, max(settings.batch // settings.frames, 1) * settings.frames, device)
+    prepared = Recorded(prepare, -(-max(settings.batch // settings.frames, 1) // world()) * settings.frames, device)
 
     def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
-        noise = seed_noise((len(indices.clips), side, side), generator(config.seed, "seeds", step, device=device))
-        frames, labels, *features = prepared(loaded | {"foreground": noise[0], "background": noise[1]})
+        noise = seed_noise((indices.whole, side, side), generator(config.seed, "seeds", step, device=device))
+        foreground_noise, background_noise = (part[indices.rows] for part in noise)
+        frames, labels, *features = prepared(loaded | {"foreground": foreground_noise, "background": background_noise})
         with half():
             logits = net.decoder(frames, features).float()
         tensors = StepTensors(frames, foreground(logits), logits, labels, loaded["sequences"], indices.count, epoch)
-        return {term.name: term.weight * _scalar(term, tensors) for term in summands}
+        parts = zip(summands, shares([partial(term.mean_over, tensors) for term in summands]), strict=True)
+        return {term.name: share * term.weight * _scalar(term, tensors) for term, share in parts}
 
     def validate(epoch: int) -> Validation:
         return validator.localizer(method_mapper(net, settings), epoch)

@@ -1,13 +1,15 @@
 """Train both stages, from videos and tags to a model. Parts that are already done are skipped."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from colocam.cams import CAMS, Cam
 from colocam.cams.cam_cache import open_cams
 from colocam.config import Config, load_config
 from colocam.data.cache_entry import CachedClip
-from colocam.data.catalogue import read_catalogue
+from colocam.data.catalogue import Catalogue, read_catalogue
 from colocam.data.samples import labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError, InterruptedRunError
@@ -18,6 +20,7 @@ from colocam.models.model_file import Card, Model, save_model
 from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
 from colocam.training.journal import Journal
+from colocam.training.processes import alone, first, joined, require_same, world
 from colocam.training.rounds import train_method
 from colocam.training.share import take_over
 from colocam.training.stage1 import train_classifier
@@ -28,6 +31,7 @@ from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import graceful_stop
 from colocam.utils.locks import locked
 from colocam.utils.temporary import clear_dead
+from colocam.utils.torchrun import is_first
 
 
 def train(
@@ -46,7 +50,8 @@ def train(
     Stage 1 trains a classifier of the tags. Its CAMs of all training frames are stored. Stage 2 trains a decoder for
     each name in ``config.methods``. Ctrl-C stops after the current step; the same call continues, and the result is the
     same as without the interruption. A step whose loss is NaN or infinite is skipped and counted; more than 20 such
-    steps in a row, or more than half of an epoch, stop the run.
+    steps in a row, or more than half of an epoch, stop the run. Several processes, started by ``torchrun``, share each
+    step and give the same model (docs/guide/scale.md).
 
     >>> run = train("videos", "runs/pets", load_config("cpu"))                      # doctest: +SKIP
     >>> term = Term("entropy", 0.1, lambda step: torch.special.entr(step.maps).mean())  # doctest: +SKIP
@@ -74,51 +79,79 @@ def train(
             one that is still being trained.
         InterruptedRunError: the run was stopped and can be continued.
     """
-    config = config or load_config()
+    config, out = config or load_config(), Path(out)
+    with joined(device) as own_device:
+        catalogue, truth = first(partial(_check, Path(source), config, boxes, terms))
+        cache = Path(frames) if frames else out / "frames"
+        with _opened(out):
+            create = partial(create_run, out, config, catalogue, frames=cache, device=own_device, terms=terms)
+            run = first(partial(create, boxes=truth is not None))
+            require_same("run folder", (out / "config.yaml").stat().st_mtime_ns)
+            if classifier is not None:
+                first(partial(take_over, run, Path(classifier)))
+            try:
+                with graceful_stop():
+                    _train(run, truth, terms)
+            except (InterruptedRunError, KeyboardInterrupt) as stop:
+                raise InterruptedRunError(
+                    f"{str(stop) or 'stopped'}: run the same command again to continue {run.folder}"
+                ) from stop
+    return run.folder
+
+
+def _check(
+    source: Path, config: Config, boxes: str | Path | None, terms: Sequence[Term]
+) -> tuple[Catalogue, Truth | None]:
+    """Read the videos and the boxes, and refuse before hours of training what cannot be trained."""
     loss_terms(config.localizer.losses, terms)  # refuses names that are taken
     if taken := CAMS.keys() & set(config.methods):
         raise ColocamError(f"methods: '{min(taken)}' is also the name of a CAM: choose another name")
+    for method in config.methods:
+        stage2 = config.stage2(method)
+        if world() > max(stage2.batch // stage2.frames, 1):
+            raise ColocamError(
+                f"localizer.batch ({stage2.batch}) has fewer sequences of {stage2.frames} frames than there are "
+                f"processes ({world()}), and a sequence is not divided: raise it, or start fewer processes"
+            )
     truth = read_truth(Path(boxes)) if boxes is not None else None
-    catalogue = read_catalogue(Path(source), val_fraction=config.frames.val_fraction, seed=config.seed)
-    # build the networks now, so that one that cannot be built or take these frames is refused before hours of training
+    catalogue = read_catalogue(source, val_fraction=config.frames.val_fraction, seed=config.seed)
+    # build the networks now, so that one that cannot be built or take these frames is refused
     net = make_classifier(config, untrained(config), len(catalogue.tags))
     check_frames(net, config.frames.crop)
     for method in config.methods:
         decoder, map_size = config.stage2(method).decoder, config.frames.map_size
         check_frames(LocalizerNet(net, decoder, map_size=map_size), config.frames.crop)
-    out = Path(out)
-    cache = Path(frames) if frames else out / "frames"
+    return catalogue, truth
+
+
+@contextmanager
+def _opened(out: Path) -> Iterator[None]:
+    """Create the run folder and hold its lock; the first of several processes does so for all."""
+    if not is_first():
+        yield
+        return
     with explain_os_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     with locked(out):
         for folder in (out, *(path for path in out.iterdir() if path.is_dir())):
             clear_dead(folder)
-        run = create_run(out, config, catalogue, frames=cache, device=device, boxes=truth is not None, terms=terms)
-        if classifier is not None:
-            take_over(run, Path(classifier))
-        try:
-            with graceful_stop():
-                _train(run, truth, terms)
-        except (InterruptedRunError, KeyboardInterrupt) as stop:
-            raise InterruptedRunError(
-                f"{str(stop) or 'stopped'}: run the same command again to continue {run.folder}"
-            ) from stop
-    return run.folder
+        yield
 
 
 def _train(run: Run, truth: Truth | None, terms: Sequence[Term]) -> None:
-    clips = run.clips("train", "val")
+    clips = first(lambda: run.clips("train", "val"))
+    require_same("frames", [(clip.file.stem, len(clip)) for clip in clips])
     training = [clip for clip in clips if clip.clip.split == "train"]
     validator = _validator(run, [clip for clip in clips if clip.clip.split == "val"], truth)
-    journal = Journal(run.folder / "metrics.jsonl")
+    journal = Journal(run.folder / "metrics.jsonl" if is_first() else None)
     tags, size, stage1 = run.catalogue.tags, run.config.frames.crop, run.folder / "classifier"
     train_classifier(run.config, training, tags, validator, stage1, journal)
-    (source,) = run.sources(run.config.cam)
-    cams = open_cams(source, training, tags, size, stage1 / "cams.npy", run.device)
+    (source,) = first(lambda: run.sources(run.config.cam))
+    cams = first(lambda: open_cams(source, training, tags, size, stage1 / "cams.npy", run.device))
     presence = validator.presence(run.classifier())
     for method in run.config.methods:
         train_method(run, method, training, cams, validator, journal, terms)
-        _save_model(run, method, "tags-only" if truth is None else "validation", presence)
+        alone(partial(_save_model, run, method, "tags-only" if truth is None else "validation", presence))
 
 
 def _validator(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Validator:

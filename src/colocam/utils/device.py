@@ -10,9 +10,21 @@ if TYPE_CHECKING:
     import torch
 
 
+_share: int | None = None
+
+
+def limit_cores(share: int) -> None:
+    """Let this process count on so many cores only; to be called before anything asks for :func:`cores`."""
+    global _share  # noqa: PLW0603 - of the process
+    _share = share
+    cores.cache_clear()
+
+
 @cache
 def cores() -> int:
     """Number of cores that this process may use; ``os.cpu_count`` also counts those that it may not."""
+    if _share is not None:
+        return _share
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -9,6 +9,7 @@ from colocam.errors import InterruptedRunError
 from colocam.utils.progress import say
 
 _requested = False
+_signalled = False
 
 
 @contextmanager
@@ -17,7 +18,7 @@ def graceful_stop() -> Iterator[None]:
 
     The flag is cleared at the end of the block.
     """
-    global _requested  # noqa: PLW0603 - set by a signal handler
+    global _requested, _signalled  # noqa: PLW0603 - set by a signal handler
     try:
         previous = {number: signal.signal(number, _on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     except ValueError:  # not the main thread, where signals cannot be caught
@@ -28,7 +29,7 @@ def graceful_stop() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-        _requested = False
+        _requested = _signalled = False
 
 
 def end_like_ctrl_c() -> None:
@@ -43,6 +44,12 @@ def stop_requested() -> bool:
     return _requested
 
 
+def request_stop() -> None:
+    """Ask this process to stop, as its first signal does; a signal that follows is still its first."""
+    global _requested  # noqa: PLW0603
+    _requested = True
+
+
 def raise_if_stopped(what: str) -> None:
     """Raise if the user asked to stop; for work that saves nothing."""
     if _requested:
@@ -50,8 +57,8 @@ def raise_if_stopped(what: str) -> None:
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature is Python's
-    global _requested  # noqa: PLW0603
-    if _requested:
+    global _requested, _signalled  # noqa: PLW0603
+    if _signalled:
         raise KeyboardInterrupt
-    _requested = True
+    _requested = _signalled = True
     say("stopping after this step and saving; press Ctrl-C again to stop at once")

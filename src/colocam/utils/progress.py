@@ -5,11 +5,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Timer
 from unicodedata import category
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_TO_FIRST_LINE = 2.0
+"""After this a first line is printed even if nothing is done yet: a pass of a slow network takes a minute."""
 HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories of characters that change what a terminal shows: control, direction of text, half characters, lines."""
+
+_muted = False
 
 Advance = Callable[..., None]
 """``advance(steps=1, note="")``: report that ``steps`` more are done, with a short remark such as the current loss."""
@@ -17,7 +22,19 @@ Advance = Callable[..., None]
 
 def say(text: str) -> None:
     """Print one line on stderr; stdout is for results."""
-    print(printable(text), file=sys.stderr, flush=True)
+    if not _muted:
+        print(printable(text), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def muted() -> Iterator[None]:
+    """Print nothing within this block: another process reports for this one."""
+    global _muted  # noqa: PLW0603 - stderr is one for the whole process
+    _muted = True
+    try:
+        yield
+    finally:
+        _muted = False
 
 
 def printable(text: str) -> str:
@@ -34,13 +51,19 @@ def _escape(character: str) -> str:
 @contextmanager
 def progress(title: str, total: int, *, unit: str = "it", done: int = 0) -> Iterator[Advance]:
     """Show the progress of ``title``; ``done`` of ``total`` (0: unknown) were finished by an earlier run."""
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and not _muted:
         with _bar(title, total, unit, done) as advance:
             yield advance
     else:
         lines = _Lines(title, total, unit, done)
-        yield lines.advance
-        lines.finish()
+        first = Timer(SECONDS_TO_FIRST_LINE, lines.print)
+        first.daemon = True
+        first.start()
+        try:
+            yield lines.advance
+        finally:
+            first.cancel()
+        lines.print()
 
 
 @contextmanager
@@ -99,12 +122,10 @@ class _Lines:
         self.count += steps
         self.note = note or self.note
         if time.monotonic() - self.printed >= SECONDS_BETWEEN_LINES:
-            self._print()
+            self.print()
 
-    def finish(self) -> None:
-        self._print()
-
-    def _print(self) -> None:
+    def print(self) -> None:
+        """Print where the work stands."""
         self.printed = time.monotonic()
         elapsed = max(self.printed - self.began, 1e-9)
         rate = (self.count - self.counted_from) / elapsed

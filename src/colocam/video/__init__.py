@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from colocam.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from colocam.video.reader import VideoInfo, decode, probe
+    from colocam.video.fence import decode, probe
+    from colocam.video.reader import VideoInfo
     from colocam.video.writer import VideoWriter
 
 __all__ = ["VideoInfo", "VideoWriter", "decode", "probe"]
@@ -15,7 +16,7 @@ __getattr__, __dir__ = lazy_names(  # computing on frames in memory needs no FFm
     {
         "VideoInfo": "colocam.video.reader",
         "VideoWriter": "colocam.video.writer",
-        "decode": "colocam.video.reader",
-        "probe": "colocam.video.reader",
+        "decode": "colocam.video.fence",
+        "probe": "colocam.video.fence",
     },
 )

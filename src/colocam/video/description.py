@@ -11,7 +11,7 @@ from typing import Any
 from colocam.errors import ColocamError
 from colocam.utils.files import utf8, write_json
 from colocam.utils.json_text import parse_json
-from colocam.video.reader import DEFAULT_FPS, VideoInfo, VideoReader
+from colocam.video.reader import DEFAULT_FPS, VideoInfo
 
 FORMAT = 1
 WIDEST = 1 << 16
@@ -59,14 +59,6 @@ def describe(path: Path, info: VideoInfo, frames: int, pictures: Sequence[Path] 
 def picture_names(pictures: Sequence[Path]) -> tuple[str, ...]:
     """File names, in characters that every format can hold."""
     return tuple(utf8(picture.name) for picture in pictures)
-
-
-def probe_source(path: Path) -> SourceVideo:
-    """Describe a video by decoding it once, since the frame count of a header is often wrong."""
-    with VideoReader(path) as video:
-        for _ in video.frames():
-            pass
-        return describe(path, video.info, video.count, video.pictures)
 
 
 def source_path(table: Path) -> Path:

@@ -14,7 +14,7 @@ from av.container import InputContainer
 from av.stream import Disposition
 from av.video.stream import VideoStream
 
-from colocam.errors import ArgumentError, ColocamError
+from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.video.playlists import other_formats, playlist_format
 
 STDIN = "-"
@@ -118,7 +118,10 @@ def open_input(source: Path | VideoInput, threads: int) -> Iterator[tuple[InputC
     # The timeout of reading costs the interpreter's lock at each read, which a film on a disk does not need.
     timeout = PATIENCE if "://" in address else (PATIENCE, None) if stored else None
     try:
-        container = av.open(address, format=kind, options=options, container_options=only, timeout=timeout)
+        # Text beside the video, such as its title, may be in any encoding.
+        container = av.open(
+            address, format=kind, options=options, container_options=only, timeout=timeout, metadata_errors="replace"
+        )
     except av.FFmpegError as error:
         if only and (playlist := playlist_format(_beginning(address))):
             raise UnreadableError(
@@ -129,6 +132,8 @@ def open_input(source: Path | VideoInput, threads: int) -> Iterator[tuple[InputC
         piped = "; an mp4 with its index at the end must be given as a file" if source.address == STDIN else ""
         raise UnreadableError(f"cannot read {source.name}: {why} ({error.strerror}{piped})") from error
     except ValueError as error:
+        if source.format is None:
+            raise UnreadableError(f"cannot read {source.name}: not a whole video file ({first_line(error)})") from error
         raise ArgumentError("format", f"{source.format}: FFmpeg knows no such format (a camera: v4l2)") from error
     with container:
         streams = [one for one in container.streams.video if not one.disposition & Disposition.attached_pic]

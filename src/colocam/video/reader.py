@@ -1,7 +1,7 @@
 """Read the frames of videos with their exact presentation times."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -69,6 +69,8 @@ class VideoReader:
     Args:
         source: a file, a folder of images, or another source that FFmpeg reads.
         threads: decoder threads, 0 for one per core.
+        check: called with what the header states and its number of frames (0: unknown) before a frame is decoded; it
+            may refuse the video.
 
     Attributes:
         info: what the header states; known when the video is open.
@@ -82,9 +84,16 @@ class VideoReader:
         UnreadableError: it cannot be read, or no frame can be decoded.
     """
 
-    def __init__(self, source: Path | VideoInput, *, threads: int = 0) -> None:
+    def __init__(
+        self,
+        source: Path | VideoInput,
+        *,
+        threads: int = 0,
+        check: Callable[[VideoInfo, int], None] | None = None,
+    ) -> None:
         self.source = source if isinstance(source, VideoInput) else VideoInput(str(source))
         self.threads = threads
+        self.check = check
         self.count = 0
         self.ended = False
         self._stack = ExitStack()
@@ -133,14 +142,17 @@ class VideoReader:
 
     def _container(self, stack: ExitStack) -> "_Opened":
         container, stream = stack.enter_context(open_input(self.source, self.threads))
-        fps = stream.average_rate or stream.guessed_rate
+        fps, duration = stream.average_rate or stream.guessed_rate, _duration(container, stream)
+        if self.check is not None:
+            codec = stream.codec_context
+            self.check(VideoInfo(codec.width, codec.height, fps, duration), stream.frames)
         upright = _Upright(self.source.name)
         frames = (
             _Decoded(index, _time(index, frame, fps or DEFAULT_FPS), partial(upright, frame))
-            for index, frame in enumerate(_decode_packets(container, stream))
+            for index, frame in enumerate(_decode_packets(container, stream, self.source.name))
             if not frame.is_corrupt
         )
-        return _Opened(fps, _duration(container, stream), stream.frames, frames)
+        return _Opened(fps, duration, stream.frames, frames)
 
     def _pictures(self, folder: Path) -> "_Opened":
         paths, pictures = folder_frames(folder, DEFAULT_FPS)
@@ -223,21 +235,32 @@ def _duration(container: InputContainer, stream: VideoStream) -> float | None:
     return container.duration / av.time_base if container.duration else None
 
 
-def _decode_packets(container: InputContainer, stream: VideoStream) -> Iterator[av.VideoFrame]:
+def _decode_packets(container: InputContainer, stream: VideoStream, name: str) -> Iterator[av.VideoFrame]:
     """Yield every frame that can be decoded; damaged packets are skipped."""
-    for packet in _packets(container, stream):
-        try:
-            frames = stream.codec_context.decode(packet)
-        except av.FFmpegError:
-            continue
-        yield from frames
+    try:
+        for packet in _packets(container, stream):
+            try:
+                frames = stream.codec_context.decode(packet)
+            except av.FFmpegError as error:
+                _raise_if_memory_is_short(error)
+                continue
+            yield from frames
+    except MemoryError as error:  # not damage: frames must not be missing because of it
+        raise UnreadableError(f"cannot read {name}: there is not enough memory to decode it: scale it down") from error
 
 
 def _packets(container: InputContainer, stream: VideoStream) -> Iterator["av.Packet[VideoStream] | None"]:
     """Yield packets as far as the file can be read, then None, which flushes the decoder."""
-    with suppress(av.FFmpegError):
+    try:
         yield from container.demux(stream)
+    except av.FFmpegError as error:
+        _raise_if_memory_is_short(error)
     yield None
+
+
+def _raise_if_memory_is_short(error: av.FFmpegError) -> None:
+    if isinstance(error, MemoryError):
+        raise error
 
 
 class _Upright:
@@ -256,6 +279,8 @@ class _Upright:
         try:
             image = _to_rgb(frame, self._reformatter)
         except (av.FFmpegError, ValueError) as error:
+            if isinstance(error, MemoryError):
+                raise
             raise UnreadableError(
                 f"cannot read {self._name}: FFmpeg cannot convert its pixel format {frame.format.name} to RGB: "
                 "convert it to H.264 first"

@@ -8,6 +8,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from colocam.config import load_config
+from colocam.lab.bench import bench_films as films
 from colocam.lab.bench import bench_inference as inference
 
 
@@ -20,7 +21,9 @@ def short(monkeypatch):
 
 @pytest.mark.usefixtures("short")
 def test_all_of_it_is_measured_printed_and_written(tiny, tmp_path, capsys):
-    result = inference.run("cpu", tmp_path / "inference.json", {"tiny": load_config(overrides=list(tiny))}, frames=20)
+    result = inference.run(
+        "cpu", tmp_path / "inference.json", {"tiny": load_config(overrides=list(tiny))}, frames=20, films=0
+    )
     assert json.loads((tmp_path / "inference.json").read_text(encoding="utf-8")) == result
     (row,) = result["cases"]
     assert (row["name"], row["size"], row["batch"]) == ("tiny", 32, 32)
@@ -51,7 +54,7 @@ def test_the_boxes_are_those_of_a_blob_and_the_plain_loop_sees_every_frame(tiny,
         "submit",
         lambda self, given: pictures.append(len(given)) or submit(self, given),
     )
-    inference.run("cpu", None, {"tiny": load_config(overrides=list(tiny))}, frames=20)
+    inference.run("cpu", None, {"tiny": load_config(overrides=list(tiny))}, frames=20, films=0)
     assert len(boxes) == 4 * 5  # warm, then three times a quarter of the frames
     streams = [count for count in pictures if count != 1]
     assert set(streams) == {32}  # passes have a fixed number of rows
@@ -81,3 +84,27 @@ def test_networks_of_a_gpu():
 
 def test_with_pyav_files_are_measured():
     assert inference._has_ffmpeg()
+
+
+@pytest.mark.usefixtures("short")
+def test_films_are_measured_from_their_files(tiny, monkeypatch, capsys):
+    """The stages of the product, in worker processes; a ratio is that of the numbers beside it."""
+    monkeypatch.setattr(films, "LONG", 9)
+    monkeypatch.setattr(films, "SHORT", 3)
+    monkeypatch.setattr(films, "TURNS", 1)
+    monkeypatch.setattr(films, "cores", lambda: 1)
+    measure, rates = films._rate, []
+
+    def rate(localizer, folder, frames, *, annotate):  # one of the three is enough
+        rates.append((folder.name, frames, annotate))
+        return measure(localizer, folder, frames, annotate=annotate) if folder.name == "short" else 7.0
+
+    monkeypatch.setattr(films, "_rate", rate)
+    configs = {"tiny": load_config(overrides=list(tiny))}
+    row = inference.run("cpu", None, configs, frames=20, films=2)["cases"][0]["films"]
+    assert rates == [("long", 18, False), ("short", 6, False), ("long", 18, True)]
+    assert (row["films"], row["workers"]) == (2, 1)
+    assert all(row[key] > 0 for key in films.LINES)
+    assert row["short_cost"] == pytest.approx(row["tables_per_s"] / row["short_tables_per_s"])
+    assert row["share_of_limit"] == pytest.approx(row["tables_per_s"] / min(row["limits_per_s"].values()))
+    assert "films to tables and mp4" in capsys.readouterr().out

@@ -19,7 +19,7 @@ from colocam.boxes import candidate_boxes, largest_boxes, to_8bit
 from colocam.config import Config, load_config
 from colocam.inference.localizer import Localizer
 from colocam.inference.network import NetworkOutput, PostProcessing, completed
-from colocam.inference.stages import MappedFrames, find_candidates, postprocess, read_passes
+from colocam.inference.stages import BOX_THREADS, MappedFrames, find_candidates, postprocess, read_passes
 from colocam.inference.torch_network import TorchNetwork
 from colocam.lab.measuring import timing
 from colocam.lab.measuring.record import conditions, headline, keep
@@ -43,15 +43,21 @@ Row = dict[str, Any]
 
 
 def run(
-    device: str = "cpu", json_path: Path | None = None, configs: dict[str, Config] | None = None, frames: int = 0
+    device: str = "cpu",
+    json_path: Path | None = None,
+    configs: dict[str, Config] | None = None,
+    frames: int = 0,
+    films: int | None = None,
 ) -> Row:
     """Measure, print, and write to ``json_path``.
 
     On a GPU the paper's network (ResNet50, 28×28 features) and the one of stride 32, in bfloat16; on a CPU the network
     of the preset ``cpu``. Weights are random, so maps of one moving blob replace the network's: the time of the boxes
-    depends on the maps.
+    depends on the maps. Then ``films`` films are processed from their files (:mod:`colocam.lab.bench.bench_films`), by
+    default 200 on a GPU and 8 on a CPU.
     """
     where = torch.device(device)
+    films = (200 if where.type == "cuda" else 8) if films is None else films
     frames = frames or (4096 if where.type == "cuda" else 512)
     result: Row = {
         **conditions(f"frames of {WIDTH}×{HEIGHT} to boxes", where),
@@ -63,7 +69,7 @@ def run(
     for name, config in (configs or _configs(where)).items():
         row: Row = {}
         result["cases"].append(row)
-        _case(row, name, config, where, frames)
+        _case(row, name, config, where, frames, films)
     return keep(result, json_path)
 
 
@@ -77,7 +83,7 @@ def _configs(device: torch.device) -> dict[str, Config]:
     }
 
 
-def _case(row: Row, name: str, config: Config, device: torch.device, frames: int) -> None:
+def _case(row: Row, name: str, config: Config, device: torch.device, frames: int, films: int) -> None:
     """Fill a row and print each number as soon as it is measured."""
     torch.manual_seed(0)
     decoder = config.stage2("colocam").decoder
@@ -111,6 +117,12 @@ def _case(row: Row, name: str, config: Config, device: torch.device, frames: int
     for part, ms in _parts(network, stand_in, card, scenes, repeats):
         row["parts_ms"][part] = ms
         print(f"  {part:32} {ms:9.3f} ms per frame", flush=True)
+    if films and _has_ffmpeg():
+        from colocam.lab.bench.bench_films import measure_films  # noqa: PLC0415 - needs FFmpeg
+
+        row["films"] = measure_films(
+            Localizer(stand_in, card), scenes, films, row["network_per_s"], BOX_THREADS * row["parts_ms"]["boxes"]
+        )
 
 
 LINES = {

@@ -1,0 +1,140 @@
+"""Benchmark of ``colocam localize`` on a folder of films: from files to tables and annotated videos."""
+
+import shutil
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.inference.film import Command, Writing
+from colocam.inference.film_pool import localize_films, start_workers
+from colocam.inference.jobs import find_jobs
+from colocam.inference.localizer import Localizer
+from colocam.utils.device import cores
+from colocam.video.fence import FencedReader
+from colocam.video.frame_ring import FrameLayout
+from colocam.video.reader import VideoReader
+from colocam.video.writer import VideoWriter
+
+Row = dict[str, Any]
+Scenes = list[npt.NDArray[np.uint8]]
+
+LONG, SHORT = 300, 32
+"""Frames of a film."""
+TURNS = 5
+
+LINES = {
+    "decoder_per_s": ("one decoder process", "frames/s"),
+    "thread_per_s": ("the same in a thread", "frames/s"),
+    "fence_cost": ("frames to boxes, decoder / thread", "times the time"),
+    "tables_per_s": ("films to tables", "frames/s"),
+    "short_tables_per_s": (f"films of {SHORT} frames to tables", "frames/s"),
+    "short_cost": ("short / long films", "times the time a frame"),
+    "videos_per_s": ("films to tables and mp4", "frames/s"),
+    "share_of_limit": ("films to tables / slowest part", ""),
+}
+
+
+def measure_films(localizer: Localizer, scenes: Scenes, films: int, network_per_s: float, boxes_ms: float) -> Row:
+    """Measure and print frames per second of ``films`` films, by as many workers as there are cores.
+
+    The limit of a part is the rate that it would reach alone: the network on its device, and decoding, or finding
+    boxes, on all cores. Starting the workers is not measured: in the command it happens while the model is loaded.
+
+    Args:
+        localizer: the model.
+        scenes: frames of a film, repeated to its length.
+        films: number of films.
+        network_per_s: frames per second of the network alone.
+        boxes_ms: milliseconds of one core for the boxes of a frame.
+    """
+    row: Row = {"films": films, "workers": min(cores(), films)}
+    with TemporaryDirectory() as folder:
+        long, short = Path(folder) / "long", Path(folder) / "short"
+        _write_films(long, scenes, LONG, films)
+        _write_films(short, scenes, SHORT, films)
+        film, layout = next(long.iterdir()), FrameLayout(localizer.card.size, images=False)
+        fenced = partial(FencedReader, layout=layout)
+        _tell(row, "decoder_per_s", LONG / _seconds(lambda: _exhaust(partial(fenced, film, threads=1))))
+        _tell(row, "thread_per_s", LONG / _seconds(lambda: _exhaust(partial(VideoReader, film, threads=1))))
+        _tell(row, "fence_cost", _fence_cost(localizer, film, fenced))
+        _tell(row, "tables_per_s", _rate(localizer, long, films * LONG, annotate=False))
+        _tell(row, "short_tables_per_s", _rate(localizer, short, films * SHORT, annotate=False))
+        _tell(row, "short_cost", row["tables_per_s"] / row["short_tables_per_s"])
+        _tell(row, "videos_per_s", _rate(localizer, long, films * LONG, annotate=True))
+    limits = {
+        "network": network_per_s,
+        "decoders": cores() * row["decoder_per_s"],
+        "boxes": cores() * 1e3 / boxes_ms,
+    }
+    row["limits_per_s"] = limits
+    _tell(row, "share_of_limit", row["tables_per_s"] / min(limits.values()))
+    return row
+
+
+def _tell(row: Row, key: str, value: float) -> None:
+    row[key] = value
+    text, unit = LINES[key]
+    print(f"  {text:34} {value:9.{1 if unit == 'frames/s' else 2}f} {unit}".rstrip(), flush=True)
+
+
+def _write_films(folder: Path, scenes: Scenes, frames: int, films: int) -> None:
+    folder.mkdir()
+    height, width = scenes[0].shape[:2]
+    with VideoWriter(folder / "0.mp4", width, height) as video:
+        for index in range(frames):
+            video.write(scenes[index % len(scenes)])
+    for number in range(1, films):
+        shutil.copyfile(folder / "0.mp4", folder / f"{number}.mp4")
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    """Median seconds of a few calls after one warm-up call."""
+    times = []
+    for _ in range(1 + TURNS):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:])
+
+
+def _exhaust(reader: Callable[[], VideoReader]) -> None:
+    with reader() as video:
+        for _ in video.frames():
+            pass
+
+
+def _fence_cost(localizer: Localizer, film: Path, fenced: Callable[[Path], VideoReader]) -> float:
+    """Median time from file to boxes with a decoder process over that with a thread, measured turn by turn."""
+
+    def once(reader: Callable[[Path], VideoReader]) -> float:
+        start = time.perf_counter()
+        with reader(film) as video, closing(localizer.stream(video.frames())) as stream:
+            for _ in stream:
+                pass
+        return time.perf_counter() - start
+
+    once(fenced)
+    once(VideoReader)
+    return statistics.median(once(fenced) / once(VideoReader) for _ in range(TURNS))
+
+
+def _rate(localizer: Localizer, folder: Path, frames: int, *, annotate: bool) -> float:
+    """Frames per second of all films of a folder."""
+    with TemporaryDirectory() as out:
+        jobs = find_jobs([folder], Path(out))
+        command = Command(Path(__file__), Writing(annotate=annotate))  # any file stands for the model's
+        workers = start_workers(min(cores(), len(jobs)))
+        for worker in workers:
+            worker.channel.ready(None)
+        start = time.perf_counter()
+        with closing(localize_films(localizer, jobs, command, workers)) as outcomes:
+            assert all(outcome is True for _, outcome in outcomes)
+        return frames / (time.perf_counter() - start)

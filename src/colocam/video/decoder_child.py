@@ -1,0 +1,229 @@
+"""The decoder process: reads one video after the other, and puts its frames into shared memory.
+
+Its messages, in the order of a film:
+
+- from the parent: ``open`` (or ``images``, ``estimate``), then ``frames`` with a choice; ``slots`` to fill; ``ring``,
+  new shared memory; ``close`` at any time;
+- from here: ``opened``; ``ring``, which asks for slots of a length; ``filled`` slots; ``said``, a line for the user;
+  and one of ``closed``, ``error`` and ``estimated``, after which the next film may come.
+
+It imports neither torch nor Numba, so that it starts in a third of a second.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from colocam.errors import ArgumentError, ColocamError, first_line
+from colocam.types import VideoFrame
+from colocam.utils.channel import Channel, Message
+from colocam.utils.device import cores
+from colocam.utils.shared_memory import map_file
+from colocam.video.decoding_limits import Limits, limit_memory
+from colocam.video.frame_choice import FrameChoice, T
+from colocam.video.frame_ring import FrameLayout, FrameRing
+from colocam.video.images import image_frames
+from colocam.video.input import UnreadableError, VideoInput
+from colocam.video.reader import VideoInfo, VideoReader, estimate_frames
+
+FRAMES_TOGETHER = 8
+"""Frames of one message, where there are slots enough: a message takes a tenth of the time of decoding a frame."""
+
+
+class _ParentGoneError(Exception):
+    """Nobody wants the frames."""
+
+
+class _Closed(Exception):  # noqa: N818 - not an error
+    """The parent wants no more frames of this film."""
+
+
+def main(control: int, life: int, beat: int) -> None:
+    """Serve the parent until it ends; ``beat`` is the shared counter of decoded frames."""
+    channel = Channel.to_parent(control, life)
+    with suppress(OSError):
+        _be_modest()
+    sys.stderr = _Forwarded(channel)
+    decoder = _Decoder(channel, np.frombuffer(map_file(beat), np.uint64))
+    with suppress(_ParentGoneError, BrokenPipeError):
+        while (message := channel.receive()) is not None:
+            decoder.serve(message)
+
+
+def _be_modest() -> None:
+    """Write no core dump of a crash, and be the first that the kernel ends when memory is short."""
+    import resource  # noqa: PLC0415 - not on Windows
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+class _Decoder:
+    """Serves one request after the other."""
+
+    def __init__(self, channel: Channel, beat: "np.ndarray[Any, np.dtype[np.uint64]]") -> None:
+        self.channel = channel
+        self.beat = beat
+        self.ring: FrameRing | None = None
+        self.slots: list[int] = []
+        self.filled: list[tuple[int, int, float, tuple[int, ...]]] = []  # slot, index, pts, (height, width)
+        self.layout = FrameLayout()
+        self.limits = Limits()
+        self.works: dict[str, Callable[..., None]] = {
+            "open": self.open,
+            "images": self.images,
+            "estimate": self.estimate,
+        }
+
+    def serve(self, message: Message) -> None:
+        """Do what the first message of a film asks; stray messages of the film before are ignored."""
+        work = self.works.get(message.pop("do"))
+        if work is None:
+            return
+        self.slots, self.filled = [], []
+        self.limits = Limits(**message.pop("limits"))
+        try:
+            work(**message)
+        except _Closed:
+            self.channel.send({"do": "closed", "count": 0, "ended": False})
+        except ArgumentError as error:
+            self._fail(error.problem, argument=error.argument)
+        except UnreadableError as error:
+            self._fail(str(error), kind="unreadable")
+        except ColocamError as error:
+            self._fail(str(error))
+        except MemoryError:
+            self._fail("", kind="memory")
+        except _ParentGoneError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one video must not end a batch
+            self._fail(f"{type(error).__name__}: {first_line(error)}", kind="failed")
+
+    def _fail(self, text: str, kind: str = "", argument: str = "") -> None:
+        """Tell of an error, after the frames before it."""
+        self._flush()
+        self.channel.send({"do": "error", "text": text, "kind": kind, "argument": argument})
+
+    def open(self, address: str, format: str | None, threads: int, *, must_be_stored: bool) -> None:  # noqa: A002
+        """Read a film."""
+        source = VideoInput(address, format, must_be_stored)
+        limit_memory(self.limits.bytes_for(threads=threads))
+        cv2.setNumThreads(threads or cores())
+
+        def check(info: VideoInfo, frames: int) -> None:
+            self.limits.check_frames(source.name, frames)
+            limit_memory(self.limits.bytes_for(info.width * info.height, threads))
+
+        with VideoReader(source, threads=threads, check=check) as reader:
+            info = {**asdict(reader.info), "fps": None if reader.info.fps is None else str(reader.info.fps)}
+            pictures = [str(path) for path in reader.pictures]
+            self.channel.send(
+                {"do": "opened", "info": info, "start": reader.start, "total": reader.total, "pictures": pictures}
+            )
+            asked = self._await("frames")
+            self.layout = FrameLayout(*asked["layout"])
+            choice = FrameChoice(**{**asked["choice"], "frames": tuple(asked["choice"]["frames"])})
+            for frame in reader.frames(_Watched(choice, partial(self._watch, source.name))):  # type: ignore[arg-type]
+                self._put(frame)
+            done = {"count": reader.count, "ended": reader.ended}
+        self._flush()
+        self.channel.send({"do": "closed", **done})
+
+    def images(self, paths: list[str]) -> None:
+        """Read image files, each of its own size."""
+        limit_memory(self.limits.bytes_for(threads=1))
+        self.layout = FrameLayout()
+        for frame in self._watch(paths[0], image_frames([Path(path) for path in paths])):
+            self._put(frame)
+        self._flush()
+        self.channel.send({"do": "closed", "count": len(paths), "ended": True})
+
+    def estimate(self, path: str, start: float, end: float | None) -> None:
+        """Estimate the number of frames of a film from its header."""
+        limit_memory(self.limits.bytes_for(threads=1))
+        self.channel.send({"do": "estimated", "frames": estimate_frames(Path(path), start=start, end=end)})
+
+    def _watch(self, name: str, frames: Iterable[T]) -> Iterator[T]:
+        for frame in frames:
+            self.beat[0] += 1
+            self.limits.check_frames(name, frame.index + 1)
+            while self.channel.ready():
+                self._listen()
+            yield frame
+
+    def _put(self, frame: VideoFrame) -> None:
+        """Copy a frame into a free slot, and tell the parent."""
+        size = frame.image.shape[:2]
+        length = self.layout.length(*size)
+        if self.ring is None or length > self.ring.slot_bytes:
+            self._flush()
+            self.channel.send({"do": "ring", "bytes": length})
+            self._await("ring")
+        while not self.slots:
+            self._flush()
+            self._listen()
+        assert self.ring is not None
+        slot = self.slots.pop()
+        self.layout.write(frame.image, self.ring.memory(slot, length))
+        self.filled.append((slot, frame.index, frame.pts, size))
+        if len(self.filled) >= FRAMES_TOGETHER:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Tell the parent of the frames that it does not know of."""
+        if self.filled:
+            self.channel.send({"do": "filled", "frames": self.filled})
+            self.filled = []
+
+    def _await(self, what: str) -> Message:
+        while (message := self._listen())["do"] != what:
+            pass
+        return message
+
+    def _listen(self) -> Message:
+        """Wait for a message and do what it asks."""
+        message = self.channel.receive()
+        if message is None:
+            raise _ParentGoneError
+        if message["do"] == "close":
+            raise _Closed
+        if message["do"] == "ring":
+            self.ring = FrameRing(self.channel.take_file(), message["bytes"])
+            self.slots = message["slots"]
+        if message["do"] == "slots":
+            self.slots += message["slots"]
+        return message
+
+
+class _Watched:
+    """A choice of frames that sees every frame, also those that are not chosen."""
+
+    def __init__(self, choice: FrameChoice, watch: Callable[..., Iterator[Any]]) -> None:
+        self._choice, self._watch = choice, watch
+
+    def __call__(self, frames: Iterable[T]) -> Iterator[T]:
+        return self._choice(self._watch(frames))
+
+
+class _Forwarded:
+    """Sends the lines for the user to the parent, which may show a progress bar."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def write(self, text: str) -> None:
+        if text.strip():
+            self._channel.send({"do": "said", "text": text.rstrip("\n")})
+
+    def flush(self) -> None:
+        pass
+
+    def isatty(self) -> bool:
+        return False

@@ -1,0 +1,111 @@
+"""Many films at once: the same bytes whatever the number of workers and kills; nothing is left behind."""
+
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from colocam.errors import ColocamError
+from colocam.inference.film import Writing
+from colocam.inference.localize import localize_videos
+from colocam.inference.network import NetworkOutput, OutputShape, completed
+from colocam.inference.pass_filler import GROUP, PassFiller
+
+STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
+LENGTHS = {"a": 3, "b": 45, "c": 16, "d": 33}
+
+
+@pytest.fixture
+def films(tmp_path, make_video, square_video):
+    """Films of other lengths than a pass or a window, one of them with a cut, and a file that is no film."""
+    (tmp_path / "films").mkdir()
+    for tag, (name, length) in zip(("cat", "owl", "bus", "cat"), LENGTHS.items(), strict=True):
+        frames = square_video(tag, length, length)[0]
+        frames = [*frames[:20], *(255 - frame for frame in frames[20:])]
+        make_video(tmp_path / "films" / f"{name}.mp4", frames)
+    (tmp_path / "films" / "broken.mp4").write_bytes(b"not a film")
+    return tmp_path / "films"
+
+
+def results_of(folder):
+    """Tables and annotated videos by their names."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in {".csv", ".mp4"}}
+
+
+def workers():
+    listed = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    found = [int(one) for path in listed for one in path.read_text(encoding="ascii").split()]
+    return [one for one in found if b"film_worker" in Path(f"/proc/{one}/cmdline").read_bytes()]
+
+
+def localise(model, films, out, count, killed=0, **writing):
+    for number, _ in enumerate(localize_videos(STORED / model, [films], out, Writing(**writing), workers=count)):
+        if number < killed:
+            os.kill(workers()[0], signal.SIGKILL)
+
+
+@pytest.mark.parametrize(("model", "count", "killed", "annotate"), [("model.onnx", 3, 1, True), ("run", 2, 0, False)])
+def test_results_are_the_same_for_any_number_of_workers_and_after_kills(
+    films, tmp_path, capsys, model, count, killed, annotate
+):
+    left_out = "1 of 5 videos cannot be read, see the warnings; the others are done"
+    with pytest.raises(ColocamError, match=left_out):
+        localise(model, films, tmp_path / "alone", 1, annotate=annotate)
+    assert capsys.readouterr().err.count("broken.mp4: not a whole video file") == 1
+    with pytest.raises(ColocamError, match=left_out):
+        localise(model, films, tmp_path / "many", count, killed=killed, annotate=annotate)
+    said = capsys.readouterr().err
+    assert said.count("broken.mp4: not a whole video file") == 1
+    assert "localizing in 5 videos: " in said
+    alone = results_of(tmp_path / "alone")
+    assert len(alone) == len(LENGTHS) * (2 if annotate else 1)
+    assert results_of(tmp_path / "many") == alone
+    assert workers() == []
+    assert not list((tmp_path / "many").glob(".*"))
+
+
+def test_who_stops_early_leaves_neither_processes_nor_temporary_files(films, tmp_path):
+    threads = set(threading.enumerate())
+    stream = localize_videos(STORED / "model.onnx", [films], tmp_path / "out", Writing(annotate=False), workers=2)
+    next(stream)
+    assert len(workers()) == 2
+    stream.close()
+    assert workers() == []
+    assert not list((tmp_path / "out").glob(".*"))
+    assert {thread.name for thread in set(threading.enumerate()) - threads} <= {"passes"}
+
+
+class Rows:
+    """A network whose outputs are means of the images; ``uneven`` adds the row, as rounding might."""
+
+    def __init__(self, rows, *, uneven=False):
+        self.rows, self.uneven, self.passes = rows, uneven, []
+
+    def submit(self, images):
+        self.passes.append(images)
+        means = images.mean((1, 2, 3), dtype=np.float64).astype(np.float32)
+        means = means + np.arange(len(images), dtype=np.float32) if self.uneven else means
+        maps = np.broadcast_to(means[:, None, None] / 256, (len(images), 4, 4)).astype(np.float32)
+        return completed(NetworkOutput(means[:, None], maps, means[:, None], maps[:, None], images))
+
+
+@pytest.mark.parametrize("uneven", [False, True])
+def test_groups_of_several_films_share_passes_where_rows_are_alike(uneven):
+    network = Rows(4 * GROUP, uneven=uneven)
+    filler = PassFiller(network, 4 * GROUP, OutputShape(1, 8, 4))
+    assert filler.group == (4 * GROUP if uneven else GROUP)
+    network.passes.clear()
+    images = np.random.default_rng(0).integers(0, 256, (9, filler.group, 8, 8, 3), np.uint8)
+    with ThreadPoolExecutor(9) as pool:
+        futures = list(zip(images, pool.map(filler.submit, images), strict=True))
+    for group, future in futures:
+        output = future.result()
+        alone = Rows(filler.group, uneven=uneven).submit(group).result()
+        assert all(np.array_equal(a, b) for a, b in zip(output, alone, strict=True))
+    filler.close()
+    assert len(network.passes) <= 9
+    assert {len(one) for one in network.passes} == {4 * GROUP}

@@ -1,0 +1,269 @@
+"""Videos are decoded in a process of their own: same frames, and a decoder that fails costs one video."""
+
+import gc
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from colocam.errors import ArgumentError, ColocamError
+from colocam.video import fence, reader
+from colocam.video.decoder_process import end_decoders, start_decoder
+from colocam.video.decoding_limits import Limits
+from colocam.video.frame_choice import FrameChoice
+from colocam.video.frame_ring import MOST_SLOTS
+from colocam.video.images import image_frames
+from colocam.video.input import UnreadableError, VideoInput
+
+QUICK = Limits(open_seconds=3.0, frame_seconds=0.5)
+
+HOSTILE = {
+    "hangs": "time.sleep(1000)",
+    "hangs in compiled code": "ctypes.PyDLL(None).sleep(1000)",
+    "crashes": "ctypes.string_at(0)",
+    "aborts": "os.abort()",
+    "leaves": "os._exit(7)",
+    "allocates": "kept = [bytearray(2**24) for _ in range(10**6)]",
+    "fails": "1 / 0",
+}
+ENDINGS = {
+    "hangs": "its decoder gave no frame for 0.5 s and was ended",
+    "hangs in compiled code": "its decoder gave no frame for 0.5 s and was ended",
+    "crashes": r"its decoder crashed \(signal SIGSEGV\)",
+    "aborts": r"its decoder crashed \(signal SIGABRT\)",
+    "leaves": r"its decoder crashed \(exit code 7\)",
+    "allocates": "its decoder took more memory than frames of its size need and was ended",
+    "fails": r"its decoder failed \(ZeroDivisionError: division by zero\)",
+}
+
+
+@pytest.fixture
+def hostile(tmp_path, monkeypatch):
+    """Do something in the next decoder process when it comes to frame 3 of a file named ``hostile…``."""
+
+    def install(work):
+        (tmp_path / "patch").mkdir()
+        (tmp_path / "patch" / "sitecustomize.py").write_text(
+            "import ctypes, os, sys, time\n"
+            f"sys.path[:0] = {[path for path in sys.path if path]!r}\n"
+            "from colocam.video import reader\n"
+            "whole = reader.VideoReader.frames\n"
+            "def frames(self, choice):\n"
+            "    for frame in whole(self, choice):\n"
+            "        if frame.index == 3 and 'hostile' in self.source.name:\n"
+            f"            {work}\n"
+            "        yield frame\n"
+            "reader.VideoReader.frames = frames\n",
+            encoding="utf-8",
+        )
+        end_decoders()
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path / "patch"))
+
+    yield install
+    end_decoders()
+
+
+def same(one, other):
+    """Whether two readings give the same frames, to the last bit."""
+    return len(one) == len(other) and all(
+        (a.index, a.pts, a.image.shape) == (b.index, b.pts, b.image.shape) and np.array_equal(a.image, b.image)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def alive(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def children():
+    listed = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    return [int(one) for path in listed for one in path.read_text(encoding="ascii").split() if alive(one)]
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def decoders():
+    """Decoder processes of this process."""
+    return [one for one in children() if b"decoder_child" in Path(f"/proc/{one}/cmdline").read_bytes()]
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        FrameChoice(),
+        FrameChoice(every=7),
+        FrameChoice(fps=3.0),
+        FrameChoice(frames=(5, 9)),
+        FrameChoice(start=0.5, end=1),
+    ],
+    ids=str,
+)
+def test_frames_and_counts_are_those_of_the_reader(make_video, tmp_path, choice):
+    film = make_video(tmp_path / "film.mp4", 40)
+    with reader.VideoReader(film) as plain, fence.FencedReader(film) as fenced:
+        assert (fenced.info, fenced.start, fenced.total) == (plain.info, plain.start, plain.total)
+        assert fenced.estimate(choice) == plain.estimate(choice)
+        assert same(list(fenced.frames(choice)), list(plain.frames(choice)))
+        assert (fenced.count, fenced.ended, fenced.pictures) == (plain.count, plain.ended, ())
+
+
+def test_frames_stay_what_they_are_whoever_keeps_them(make_video, tmp_path):
+    """More frames are kept than there are slots, of two films, one after the other by the same decoder."""
+    random = np.random.default_rng(0)
+    images = random.integers(0, 256, (MOST_SLOTS + 30, 48, 64, 3), np.uint8)
+    films = [make_video(tmp_path / "a.mp4", images), make_video(tmp_path / "b.mp4", images[::-1])]
+    kept = [list(fence.decode(film)) for film in films]
+    some = [frame for frame in fence.decode(films[0]) if frame.index % 3 == 0]
+    del kept[0][::2]
+    gc.collect()
+    again = list(fence.decode(films[1]))
+    for frames, film in ((kept[0], films[0]), (kept[1], films[1]), (some, films[0]), (again, films[1])):
+        plain = {one.index: one for one in reader.decode(film)}
+        assert same(frames, [plain[one.index] for one in frames])
+    assert len(decoders()) == 1
+
+
+def test_images_of_several_sizes_and_damaged_ones(tmp_path, capsys):
+    random = np.random.default_rng(0)
+    paths = [tmp_path / f"{number}.png" for number in range(5)]
+    for number, path in enumerate(paths):
+        cv2.imwrite(str(path), random.integers(0, 256, (40 * (number + 1), 50, 3), np.uint8))
+    paths[2].write_bytes(b"no image")
+    assert same(list(fence.decode_images(paths)), list(image_frames(paths)))
+    assert np.array_equal(fence.read_image(paths[1]), next(image_frames(paths[1:])).image)
+    assert fence.read_image(paths[2]) is None
+    bomb = b"P6 60000 60000 255\n"
+    paths[3].write_bytes(bomb)
+    paths[3].rename(tmp_path / "3.ppm")
+    list(fence.decode_images([paths[0], tmp_path / "3.ppm"]))
+    said = capsys.readouterr().err
+    list(image_frames([paths[0], tmp_path / "3.ppm"]))
+    assert said == capsys.readouterr().err
+    assert said.startswith("warning: cannot read ")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a film", b"#EXTM3U\nx.mp4"])
+def test_errors_are_those_of_the_reader(tmp_path, content):
+    film = tmp_path / "film.mp4"
+    film.write_bytes(content)
+    for name in ("probe", "estimate_frames"):
+        with pytest.raises(UnreadableError) as plain:
+            getattr(reader, name)(film)
+        with pytest.raises(UnreadableError) as fenced:
+            getattr(fence, name)(film)
+        assert str(fenced.value) == str(plain.value)
+    with pytest.raises(ArgumentError, match="format nonsense: FFmpeg knows no such format"):
+        fence.FencedReader(VideoInput(__file__, "nonsense")).__enter__()
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_decoder_that_fails_costs_one_film(make_video, tmp_path, hostile, what):
+    """The frames before are given, the error names the film, and the next film is read."""
+    bad, good = make_video(tmp_path / "hostile.mp4", 12), make_video(tmp_path / "good.mp4", 12)
+    hostile(HOSTILE[what])
+    limits = Limits(open_seconds=3.0, frame_seconds=0.5 if "hangs" in what else 30.0, memory=2**28)
+    seen = []
+    with pytest.raises(UnreadableError, match=f"cannot read {bad}: {ENDINGS[what]}"):
+        seen.extend(fence.decode(bad, limits=limits))
+    assert len(seen) <= 3
+    assert same(list(fence.decode(good, limits=limits)), list(reader.decode(good)))
+    assert len(decoders()) == 1
+
+
+def test_frames_that_are_skipped_count_as_work(make_video, tmp_path, hostile):
+    """Each frame takes less than the limit, all of them together more."""
+    film = make_video(tmp_path / "film.mp4", 12)
+    hostile("pass")
+    patch = tmp_path / "patch" / "sitecustomize.py"
+    slow = (
+        "counted = reader.VideoReader._counted\n"
+        "def slowly(self):\n"
+        "    for one in counted(self):\n"
+        "        time.sleep(0.15)\n"
+        "        yield one\n"
+        "reader.VideoReader._counted = slowly\n"
+    )
+    patch.write_text(patch.read_text(encoding="utf-8") + slow, encoding="utf-8")
+    assert [one.index for one in fence.decode(film, choice=FrameChoice(every=11), limits=QUICK)] == [0, 11]
+
+
+def test_too_many_frames_are_refused_by_the_header_or_when_they_come(make_video, tmp_path):
+    film, limits = make_video(tmp_path / "film.mp4", 12), Limits(frames=8)
+    with pytest.raises(UnreadableError, match="it has 12 frames or more, the limit is 8: cut it into parts"):
+        fence.probe(film, limits=limits)
+    stream = make_video(tmp_path / "film.ts", 12)  # its header states no number
+    seen = []
+    with pytest.raises(UnreadableError, match="it has 9 frames or more, the limit is 8"):
+        seen.extend(fence.decode(stream, limits=limits))
+    assert [one.index for one in seen] == list(range(8))
+
+
+def test_a_film_that_needs_more_memory_than_its_limit_loses_no_frames_silently(make_video, tmp_path):
+    """Either all frames, or an error: short memory is no damage, which would be skipped."""
+    film = make_video(tmp_path / "film.mp4", [np.zeros((1080, 1920, 3), np.uint8)] * 3)
+    for mebibytes in (4, 16, 48):
+        with suppress(UnreadableError):
+            assert len(list(fence.decode(film, limits=Limits(memory=mebibytes * 2**20)))) == 3
+    assert len(list(fence.decode(film))) == 3
+
+
+def test_what_is_not_stored_is_read_here():
+    assert isinstance(fence.open_video(VideoInput("testsrc", "lavfi")), reader.VideoReader)
+    assert isinstance(fence.open_video(VideoInput("-")), reader.VideoReader)
+
+
+def test_a_reader_that_is_left_early_leaves_a_decoder_that_works(make_video, tmp_path):
+    film = make_video(tmp_path / "film.mp4", 40)
+    end_decoders()
+
+    def fail():
+        with fence.FencedReader(film) as fenced:
+            for _ in fenced.frames():
+                raise ColocamError("enough")
+
+    for _ in range(3):
+        with pytest.raises(ColocamError, match="enough"):
+            fail()
+    assert next(fence.decode(film)).index == 0
+    assert len(decoders()) == 1
+    end_decoders()
+    assert decoders() == []
+
+
+def test_a_decoder_ends_when_its_parent_is_killed_whatever_it_does(make_video, tmp_path, hostile):
+    """Also while compiled code holds the interpreter's lock."""
+    film, hung = make_video(tmp_path / "hostile.mp4", 12), tmp_path / "hung"
+    hostile(f"open({str(hung)!r}, 'w').write(str(os.getpid())); {HOSTILE['hangs in compiled code']}")
+    script = f"from pathlib import Path; from colocam.video.fence import decode; list(decode(Path({str(film)!r})))"
+    parent = subprocess.Popen([sys.executable, "-c", script])
+    try:
+        wait_for(lambda: hung.exists() and hung.read_text(encoding="ascii"))
+    finally:
+        parent.kill()
+        parent.wait()
+    decoder = int(hung.read_text(encoding="ascii"))
+    wait_for(lambda: not alive(decoder))
+
+
+def test_decoders_do_not_load_torch_or_numba():
+    start_decoder()
+    (decoder,) = decoders()
+    loaded = Path(f"/proc/{decoder}/maps").read_text
+    wait_for(lambda: "reader" in loaded() or ("/av/" in loaded() and "cv2" in loaded()))
+    loaded = loaded()
+    assert "libtorch" not in loaded
+    assert "numba" not in loaded
