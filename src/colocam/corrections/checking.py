@@ -36,8 +36,9 @@ def without_faults(
         if np.isnan(track.boxes).all():  # left out already
             tracks.append(track)
             continue
-        if classes is not None and track.tag not in classes:
-            left_out[f"box of {video.title}: class {track.tag!r} is unknown"] += len(track.at)
+        if not track.tag or (classes is not None and track.tag not in classes):
+            named = f"class {track.tag!r} is unknown" if track.tag else "it has no class"
+            left_out[f"box of {video.title}: {named}"] += len(track.at)
             tracks.append(replace(track, boxes=np.full_like(track.boxes, np.nan)))
             continue
         limit = np.inf if frames is None or video.rate is not None else frames

@@ -94,7 +94,7 @@ def _video(
     tracks, rates, lengths = [], [], []
     for region in regions:
         if str(region.get("type")).lower() != "videorectangle":
-            if region.get("type") not in {"labels", "choices"}:
+            if str(region.get("type")) not in {"labels", "choices"}:
                 left_out[f"region of type {str(region.get('type'))[:40]!r}: only video rectangles are read"] += 1
             continue
         value = region.get("value")

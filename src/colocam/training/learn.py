@@ -138,6 +138,9 @@ def _learn(run: Run, frames: CorrectedFrames, how: Learning, folder: Path) -> tu
     if (decoder := how.decoder) is not None and frames.present[taught].any():
         trained = _with_decoder(run, best.model, without_held_out(frames), decoder, folder)
         best = guard.keep("decoder", best, _Candidate(trained))
+        if how.threshold and best.model is trained:
+            rechosen = _with_card(best, frames, per_class=how.per_class)
+            best = guard.keep("new thresholds", best, rechosen)
     return best.model, guard.stages
 
 

@@ -12,11 +12,11 @@ from colocam.types import Float64Array, Levels
 GRID: Float64Array = np.arange(1, 200) / 200
 LEAST = (0.3, 0.5, 0.7)
 """IoUs from which a box is right; the mean over several is smoother than one."""
-PRIOR = 4.0
+PRIOR = 2.0
 """Boxes that the threshold of the model so far counts as."""
-WIDTH = 0.1
+WIDTH = 0.15
 """Standard deviation of a threshold around the one so far."""
-SHRINKAGE = 10.0
+SHRINKAGE = 20.0
 """Boxes that the curve of all classes counts as in the curve of one class."""
 
 
