@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 NEED_GB := 8
 
-.PHONY: help install demo test coverage lint format clean
+.PHONY: help install demo test coverage fuzz lint format clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -28,6 +28,12 @@ test: install  ## run the tests
 
 coverage: install  ## run the tests and measure which lines they run; tracing takes half as long again
 	$(PYTEST) -p tests.preload --cov=colocam --cov-report=term --cov-fail-under=93
+
+MINUTES ?= 10
+SEED ?= 0
+
+fuzz: install  ## run mutated inputs through every command: make fuzz MINUTES=10 SEED=0
+	OMP_NUM_THREADS=1 PYTHONHASHSEED=0 $(BIN)/python -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)
 
 lint: install  ## check format, lint rules and types
 	$(BIN)/ruff format --check src tests scripts

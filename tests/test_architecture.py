@@ -18,6 +18,7 @@ SERVES_A_USER = {
     "inference",
     "drawing",
     "export",
+    "corrections",
     "review",
     "models",
     "cams",

@@ -77,3 +77,14 @@ def test_backbones(script):
     head, _, row = script(named("backbones"), "resnet10t").splitlines()
     assert row.startswith("| `resnet10t` |")
     assert head.count("|") == row.count("|")
+
+
+def test_learning_curves_of_corrections(script, run, collection, tmp_path):
+    """One cell; a second call computes nothing again."""
+    path, out = named("corrections"), tmp_path / "curves.jsonl"
+    arguments = (run, collection.truth, "--out", out, "--counts", "2", "--seeds", "0", "--orders", "learning")
+    script(path, *arguments, "--parts", "per_class")
+    (line,) = map(json.loads, out.read_text().splitlines())
+    assert (line["order"], line["boxes"], line["used"]) == ("learning", 2, 6)
+    assert set(line["corloc"]) == {"tags-only", "validation", "oracle-global", "oracle-per-class"}
+    assert script(path, *arguments, "--parts", "per_class") == ""

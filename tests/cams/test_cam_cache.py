@@ -175,3 +175,12 @@ def test_the_hash_tells_weights_apart_and_nothing_else(classifiers):
     assert content_hash(module) != before
     assert content_hash(torch.nn.Linear(2, 3).half()) != content_hash(torch.nn.Linear(3, 2).half())
     assert content_hash(torch.nn.Identity())
+
+
+@pytest.mark.parametrize("name", ["cams.npy", "cams.json"])
+@pytest.mark.parametrize("content", [b"", b"\x93NUMPY\x01\x00v\x00{'descr'", b"{"])
+def test_damaged_files_are_computed_again(classifiers, clips, tmp_path, name, content):
+    arguments = (source("cam", classifiers[0]), clips, ["cat", "dog"], 32, tmp_path / "cams.npy", CPU)
+    whole_cams = np.array(open_cams(*arguments).cams)
+    (tmp_path / name).write_bytes(content)
+    assert (open_cams(*arguments).cams == whole_cams).all()

@@ -4,6 +4,7 @@ import csv
 import io
 import os
 import shutil
+import sys
 import threading
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from colocam.inference.jobs import find_jobs
 from colocam.inference.localize import localize_file, localize_videos
 from colocam.video.fence import FencedReader
 from colocam.video.reader import decode
+
+MODEL = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
 
 
 @pytest.fixture
@@ -170,3 +173,15 @@ def test_who_writes_the_same_results_waits_and_then_keeps_them(trained, film, tm
     assert "film.csv exists for the same video, model and settings: kept" in seen.err
     assert len(list(decode(out / "film.mp4"))) == 20
     assert not list(out.glob(".*"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file systems elsewhere refuse names that are no text")
+def test_a_name_that_is_not_utf8(film, tmp_path):
+    """Results are recognised as ours by their escaped names."""
+    odd = film.rename(film.with_name("f\udcff.mp4"))
+    first = list(localize_videos(MODEL, [odd], tmp_path / "out"))
+    assert first[0].table.is_file()
+    assert list(localize_videos(MODEL, [odd], tmp_path / "out")) == []
+    assert len(list(localize_videos(MODEL, [odd], tmp_path / "out", smooth="none"))) == 1
+    with pytest.raises(ColocamError, match="no video in it"):
+        find_jobs([tmp_path / "out"], tmp_path / "other")

@@ -123,6 +123,11 @@ def test_sharpness_gives_way_before_weight(run, monkeypatch):
     assert decode(pictures(gallery(run / "cases.npz"))[0].address).shape[0] == room.EDGE // 4
 
 
+def blurred(data):
+    """Other bytes inside the first compressed array, which zlib refuses."""
+    return data[:200] + bytes(255 - byte for byte in data[200:260]) + data[260:]
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -133,6 +138,10 @@ def test_sharpness_gives_way_before_weight(run, monkeypatch):
         lambda path: rewrite(path, meta=np.array("{not json")),
         lambda path: rewrite(path, truth=np.zeros((1, 1, 4), np.float32)),
         lambda path: rewrite(path, images=np.array([{}], object)),
+        lambda path: rewrite(path, images=None),
+        lambda path: rewrite(path, images=np.zeros((12, 0, 0, 3), np.uint8)),
+        lambda path: rewrite(path, meta=np.array(json.dumps([1] * 12))),
+        lambda path: path.write_bytes(blurred(path.read_bytes())),
     ],
 )
 def test_a_damaged_file_is_one_line(run, damage):

@@ -102,8 +102,8 @@ def test_signs_and_doubts_are_always_in_0_to_1(listed):
     for values in (*every.values(), doubts(every)):
         assert values.shape == (len(listed),)
         assert ((values >= 0) & (values <= 1)).all()
-    for name in every:  # one sign more is never less doubt
-        assert (doubts(every) >= WEIGHTS[name] * every[name] - 1e-12).all()
+    for name, weight in WEIGHTS.items():  # one sign more is never less doubt
+        assert (doubts(every) >= weight * every[name] - 1e-12).all()
 
 
 def test_reasons_in_words():

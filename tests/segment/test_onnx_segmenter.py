@@ -158,3 +158,46 @@ def test_pairs_that_cannot_work(write, tmp_path):
         with pytest.raises(ColocamError, match=message) as caught:
             load_segmenter(path)
         assert "\n" not in str(caught.value)
+
+
+SMALL_DECODER = """decoder (float[1,3,4,4] image_embeddings, float[p,2,2] point_coords, float[p,2] point_labels)
+  => (float[p,1,h,w] low_res_masks, float[p,1] iou_predictions) {
+  shape = Constant <value_ints=[-1,1,1,1]> ()
+  flat = Constant <value_ints=[-1,1]> ()
+  one = Constant <value_ints=[1]> ()
+  means = ReduceMean <axes=[1], keepdims=1> (image_embeddings)
+  labels = Cast <to=1> (point_labels)
+  sums = ReduceSum (labels, one)
+  lifted = Reshape (sums, shape)
+  low_res_masks = Add (means, lifted)
+  wanted = Cast <to=1> (sums)
+  iou_predictions = Reshape (wanted, flat)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("encoder", "decoder", "message"),
+    [
+        ({}, {"float[p,2] point": "double[p,2] point"}, "the input point_labels cannot be"),
+        ({"64,64": "100000,100000"}, {}, "the input images cannot be"),
+        ({}, {"float[p,2,2]": "float[p,2]"}, "the input point_coords cannot be"),
+        ({}, {"flat = Constant <value_ints=[-1,1]> ()": "flat = Shape (point_coords)"}, "onnxruntime cannot run"),
+        ({}, {"<axes=[1], keepdims=1>": "<axes=[3], keepdims=1>"}, "the segmenter must give floats"),
+        ({}, {"to=1> (sums)": "to=7> (sums)", "float[p,1] iou": "int64[p,1] iou"}, "the segmenter must give floats"),
+        ({}, {"Add (means": "Div (means", "(sums, shape)": "(zeros, shape)"}, "values that are not finite"),
+    ],
+)
+def test_graphs_that_compute_something_else(write, encoder, decoder, message, capfd):
+    """One line, before a NumPy or compiled function sees the outputs."""
+    texts = []
+    for text, changes in ((SAM_ENCODER, encoder), (SMALL_DECODER, decoder)):
+        for old, new in changes.items():
+            assert old in text
+            text = text.replace(old, new)  # noqa: PLW2901
+        texts.append(text.replace("  lifted =", "  zeros = Sub (sums, sums)\n  lifted ="))
+    pair = f"{write('encoder.onnx', texts[0])},{write('decoder.onnx', texts[1])}"
+    with pytest.raises(ColocamError, match=message) as caught:  # noqa: PT012 - some are refused when they are opened
+        segmenter = load_segmenter(pair)
+        segmenter.masks(segmenter.embed(IMAGES), PROMPTS)
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr().err == ""

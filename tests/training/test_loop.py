@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from colocam.config import Optimisation
@@ -292,3 +293,25 @@ def test_a_sum_that_overflows_names_no_term(tmp_path):
     task = replace(make_task(), terms=lambda *_: {"a": 1 * huge, "b": 1 * huge})
     with pytest.raises(ColocamError, match="the loss was NaN or infinite in 4 of 4 steps"):
         fit(task, tmp_path / "tiny", Journal(tmp_path / "metrics.jsonl"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"epoch": None}, {"step": "3"}, {"batch": -1}, {"best": [1]}, {"journal": {}}, {"skipped": {"steps": 1}}],
+)
+def test_a_checkpoint_with_other_values_is_damaged(tmp_path, change):
+    path = tmp_path / "tiny" / "last.json"
+    train(tmp_path, epochs=1)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ColocamError, match=r"last\.json is damaged .*: delete .* to train this part again"):
+        train(tmp_path, epochs=2)
+
+
+def test_a_checkpoint_with_other_tensors_is_damaged(tmp_path):
+    train(tmp_path, epochs=1)
+    path = tmp_path / "tiny" / json.loads((tmp_path / "tiny" / "last.json").read_text())["weights"]
+    tensors = load_file(path)
+    save_file({name: value for name, value in tensors.items() if name != "weights.0.weight"}, path)
+    with pytest.raises(ColocamError, match=r"last\.json is damaged") as caught:
+        train(tmp_path, epochs=2)
+    assert "\n" not in str(caught.value)

@@ -10,7 +10,7 @@ import pytest
 
 from colocam.video.fence import probe_source
 from colocam.video.frame_choice import FrameChoice
-from colocam.video.images import image_size, is_upright
+from colocam.video.images import image_size, is_upright, read_image
 from colocam.video.input import UnreadableError
 from colocam.video.reader import VideoReader, decode, probe
 
@@ -100,3 +100,12 @@ def test_an_image_of_too_many_pixels_costs_one_image(tmp_path, write_pictures, c
     assert line.endswith(": scale it down")
     assert image_size(folder / "1.png") is None
     assert not is_upright(folder / "1.png")
+
+
+def test_a_damaged_image_prints_nothing_of_opencv(tmp_path, capfd):
+    data = cv2.imencode(".tiff", np.zeros((40, 48, 3), np.uint8))[1].tobytes()
+    (tmp_path / "0.tiff").write_bytes(data[: len(data) // 2])
+    read_image(tmp_path / "0.tiff")
+    (tmp_path / "1.png").write_bytes(cv2.imencode(".png", np.zeros((40, 48, 3), np.uint8))[1].tobytes()[:60])
+    read_image(tmp_path / "1.png")
+    assert capfd.readouterr().err == ""

@@ -14,7 +14,7 @@ from colocam.cams.registry import CamSource
 from colocam.data.batches import BatchIndices
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samples import spread_samples
-from colocam.utils.files import write_array, write_json
+from colocam.utils.files import read_array, write_array, write_json
 from colocam.utils.interrupt import raise_if_stopped
 from colocam.utils.progress import progress
 
@@ -68,7 +68,7 @@ def open_cams(
     lengths = [len(clip) for clip in clips]
     key = {"source": source.identity, "clips": [clip.file.stem for clip in clips], "size": size}
     described = path.with_suffix(".json")
-    if not (path.is_file() and described.is_file() and json.loads(described.read_text(encoding="utf-8")) == key):
+    if not _is_whole(path, described, key, sum(lengths)):
         described.unlink(missing_ok=True)
         samples = spread_samples(clips, tags, per_clip=max(lengths))
         parts = []
@@ -80,3 +80,13 @@ def open_cams(
         write_array(path, np.concatenate(parts))
         write_json(described, key)
     return CamStore(np.load(path, mmap_mode="r"), lengths)
+
+
+def _is_whole(path: Path, described: Path, key: dict[str, object], count: int) -> bool:
+    """Whether the files hold ``count`` CAMs of this ``key``; damaged ones are computed again."""
+    try:
+        described_as = json.loads(described.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    cams = read_array(path)
+    return described_as == key and cams is not None and cams.ndim == 3 and len(cams) == count and cams.dtype.kind == "f"

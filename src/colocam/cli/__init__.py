@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from colocam.cli.command import Command
+from colocam.cli.correction_commands import ImportCommand, import_, learn
 from colocam.cli.export_command import ExportCommand, export, export_model
 from colocam.cli.extensions import VARIABLE, load_extensions
 from colocam.cli.index_command import index_app
@@ -30,11 +31,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS: list[Callable[..., None]] = [
-    *(demo, train, evaluate, score, report, localize, review),
+    *(demo, train, learn, evaluate, score, report, localize, review),
     *(export, export_model, bench, study),
 ]
 for command in COMMANDS:
     app.command(cls=ExportCommand if command is export else Command)(command)
+app.command("import", cls=ImportCommand)(import_)
 app.add_typer(index_app, name="index")
 
 

@@ -142,23 +142,29 @@ def review(
         float, typer.Option(help="Seconds within which a listed frame lowers the priority of others; 0: never.")
     ] = 0.5,
     split: Annotated[str, typer.Option(help="Which videos of a run: train, val or test.")] = "test",
+    purpose: Annotated[
+        str,
+        typer.Option(
+            "--for", help="errors: probably wrong frames; learning: frames that teach most; even: even distances."
+        ),
+    ] = "errors",
     device: Device = None,
 ) -> None:
-    """List the frames whose boxes are most doubtful, with the reason.
+    """List the frames whose boxes are most doubtful, with the reason; or, for learning, those that teach most.
 
     For a run folder the images are also stored, for its report.
     """
     from colocam.review import review_tables
 
     if not any(source.is_dir() for source in sources):
-        say(f"wrote {review_tables(sources, out or Path('review.csv'), share=share, apart=apart)}")
+        say(f"wrote {review_tables(sources, out or Path('review.csv'), share=share, apart=apart, purpose=purpose)}")
         return
     from colocam.review.run_review import review_run
 
     chosen = split_of(split)
     if len(sources) > 1:
         raise ColocamError("give either tables or one run folder")
-    queue = review_run(sources[0], out, split=chosen, share=share, apart=apart, device=device)
+    queue = review_run(sources[0], out, split=chosen, share=share, apart=apart, purpose=purpose, device=device)
     say(f"wrote {queue}; next: colocam report {sources[0]}")
 
 

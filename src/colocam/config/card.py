@@ -14,6 +14,7 @@ FORMAT = 2
 """Increased whenever a value in a card changes its meaning (2: presence is computed from peaks)."""
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Channels = Annotated[int, Field(ge=1, le=1 << 16)]
 Tag = Annotated[str, Field(min_length=1, max_length=1000)]
@@ -26,7 +27,9 @@ class Card(BaseModel):
         tags: names of the classes in the order of the logits.
         size: side of the square input in pixels.
         threshold: τ, relative to each map's maximum, chosen in training.
-        threshold_from: how τ was chosen: ``tags-only``, or ``validation`` for boxes of validation videos.
+        threshold_from: how τ was chosen: ``tags-only``, ``validation`` for boxes of validation videos, or
+            ``corrections``.
+        class_thresholds: τ of each class, in the order of ``tags``, instead of ``threshold``; None: one for all.
         method: name in ``METHODS``.
         presence: slope and offset of the log-odds of presence as a function of the CAM's peak
             (:mod:`colocam.temporal.presence`); None: not calibrated.
@@ -44,8 +47,9 @@ class Card(BaseModel):
     method: str
     tags: Annotated[tuple[Tag, ...], Field(min_length=1)]
     size: Side
-    threshold: Annotated[float, Field(ge=0, le=1)]
+    threshold: Share
     threshold_from: str
+    class_thresholds: tuple[Share, ...] | None = None
     backbone: Backbone
     decoder: Annotated[tuple[Channels, ...], Field(min_length=1, max_length=16)]
     presence: tuple[Finite, Finite] | None = None
@@ -55,6 +59,12 @@ class Card(BaseModel):
     class_size: Side | None = None
     map_size: Side | None = None
     normalise: bool = False
+
+    @model_validator(mode="after")
+    def _threshold_for_each(self) -> "Card":
+        if self.class_thresholds is not None and len(self.class_thresholds) != len(self.tags):
+            raise ValueError(f"class_thresholds has {len(self.class_thresholds)} values for {len(self.tags)} tags")
+        return self
 
     @model_validator(mode="after")
     def _sides_divide(self) -> "Card":

@@ -59,7 +59,9 @@ def cache_frames(
         folder.mkdir(parents=True, exist_ok=True)
     keys = [entry_key(clip, size, max_frames) for clip in clips]
     cached = [load_entry(clip, folder, key, size) for clip, key in zip(clips, keys, strict=True)]
-    files = _by_file({key: clip for clip, key, entry in zip(clips, keys, cached, strict=True) if entry is None})
+    first = {key: clip for clip, key in reversed(list(zip(clips, keys, strict=True)))}
+    missing = dict.fromkeys(key for key, entry in zip(keys, cached, strict=True) if entry is None)
+    files = _by_file({key: first[key] for key in missing})
     warnings: dict[str, str] = {}
     if files:
         _refuse_changed([clip for group in files for clip in group.values()], folder)
@@ -69,9 +71,11 @@ def cache_frames(
         cached = [
             entry or load_entry(clip, folder, key, size) for clip, key, entry in zip(clips, keys, cached, strict=True)
         ]
-    for key in dict.fromkeys(keys):
-        if key in warnings:
+    for clip, key, entry in zip(clips, keys, cached, strict=True):
+        if key in warnings and clip is first[key]:
             say(f"warning: {warnings[key]}")
+        elif key in warnings and entry is None:
+            say(f"warning: skipped {clip.name}: its content is that of {first[key].name}")
     readable = [entry for entry in cached if entry is not None]
     _check_tags(clips, readable)
     return readable

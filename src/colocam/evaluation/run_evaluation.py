@@ -200,7 +200,8 @@ def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
     threshold = mapper.threshold
     if threshold is None:
         threshold = tags_only_threshold(maps_of(run, mapper, evaluation_set.unlabelled))
-    grid, by_shot = np.append(PUBLISHED_THRESHOLDS, threshold), CHOOSERS[mapper.chooser].by_shot
+    own, by_shot = mapper.class_thresholds or (threshold,), CHOOSERS[mapper.chooser].by_shot
+    grid = np.append(PUBLISHED_THRESHOLDS, own)
     chosen_on: tuple[npt.NDArray[np.bool_], Frames] | float | None = None
     if validation.present.any():
         validation_maps = maps_of(run, mapper, validation.samples)
@@ -213,7 +214,7 @@ def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
         evaluated.hits(maps, grid),
         evaluated.frames,
         grid,
-        tags_only=threshold,
+        tags_only=own,
         top1=evaluation_set.top1,
         top5=evaluation_set.top5,
         validation=chosen_on,
@@ -252,14 +253,14 @@ def methods_of_run(run: Run, cams: Sequence[str], *, focus: bool | None = None) 
     mappers: dict[str, Mapper] = {cam: cam_mapper(source.maps, run.config.frames.map_side) for cam, source in sources}
     for method in reversed(run.config.methods):
         model = load_model(run.model_folder(method))
-        focused = model.card.focus if focus is None else focus
+        card, corrected = model.card, model.card.threshold_from == "corrections"
         mappers[method] = decoder_mapper(
             model.net.to(run.device),
-            model.card.color_mean,
-            focus=focused,
-            chooser=model.card.chooser,
-            threshold=run.config.stage2(method).threshold,
-        )
+            card.color_mean,
+            focus=card.focus if focus is None else focus,
+            chooser=card.chooser,
+            threshold=card.threshold if corrected else run.config.stage2(method).threshold,
+        )._replace(class_thresholds=card.class_thresholds)
     return mappers
 
 

@@ -21,6 +21,7 @@ from colocam.errors import ColocamError
 from colocam.export.keyframes import sparse_keyframes
 from colocam.export.labels import LabelledVideo, LabelSet, Options
 from colocam.export.row_tracks import Track
+from colocam.export.shown_frames import shown_at
 from colocam.export.voc import colour
 from colocam.utils.files import stream_json, write_text
 
@@ -82,7 +83,7 @@ def image_region(video: LabelledVideo, row: int, control: str, kind: str, value:
 
 
 def _task(video: LabelledVideo, options: Options) -> dict[str, Any]:
-    times = _shown_at(video)
+    times = shown_at(video, float(video.source.fps))
     regions = (_region(video, track, options.tolerance, times) for track in video.tracks)
     prediction = {"model_version": "colocam", "result": regions}
     url = options.url + quote(video.source.file)
@@ -90,7 +91,7 @@ def _task(video: LabelledVideo, options: Options) -> dict[str, Any]:
 
 
 def _region(video: LabelledVideo, track: Track, tolerance: float, times: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """A track; ``times`` are those of :func:`_shown_at`."""
+    """A track; ``times`` are those of :func:`colocam.export.shown_frames.shown_at`."""
     sequence: dict[int, dict[str, Any]] = {}
     fps = float(video.source.fps)
     for rows in track.stretches:
@@ -112,14 +113,6 @@ def _region(video: LabelledVideo, track: Track, tolerance: float, times: npt.NDA
     scores = video.rows.score[track.rows]
     score = {} if np.isnan(scores).all() else {"score": float(np.nanmean(scores))}
     return {**region, "origin": "prediction", **score, "value": value}
-
-
-def _shown_at(video: LabelledVideo) -> npt.NDArray[np.int64]:
-    """Index, from 0, at which each row's frame is first shown at a constant frame rate."""
-    fps = float(video.source.fps)
-    start = video.rows.pts[0] - (video.rows.frame[0] / fps)
-    index: npt.NDArray[np.int64] = np.ceil((video.rows.pts - start) * fps - 0.5).astype(np.int64)
-    return index.clip(0)
 
 
 def _percent(video: LabelledVideo, box: npt.NDArray[np.float64]) -> dict[str, float]:

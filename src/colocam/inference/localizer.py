@@ -27,6 +27,7 @@ from colocam.inference.stages import (
     refine_windows,
     submit_passes,
 )
+from colocam.maps.focus import array_classes_of
 from colocam.segment.mask_choice import extents
 from colocam.segment.open_segmenter import load_segmenter
 from colocam.segment.segmenter import Segmenter
@@ -35,7 +36,7 @@ from colocam.temporal.path import NONE, margin
 from colocam.temporal.presence import SHARE, Calibration, Presence
 from colocam.temporal.smoothing import FrameObservation, single, steady
 from colocam.temporal.tracks import each, steady_instances
-from colocam.types import Box, Localization, VideoFrame
+from colocam.types import Box, Float32Array, Localization, VideoFrame
 from colocam.utils.prefetch import ahead
 from colocam.video.frame_choice import Chosen, FrameChoice
 
@@ -171,7 +172,7 @@ class Localizer:
             CutFinder(look_ahead.cuts if look_ahead else 0),
             MapSettings(self.color_mean, self.focus, self._tag, self.shape),
         )
-        observed = find_candidates(ahead(mapped, 1, "maps"), self.threshold, self._boxes_of)
+        observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of)
         if self.segmenter is not None:
             observed = refine_windows(ahead(observed, 1, "boxes"), self.segmenter)
         with closing(ahead(observed, 1, "boxes" if self.segmenter is None else "masks")) as batches:
@@ -181,6 +182,15 @@ class Localizer:
                 if found.box is not None or found.frame != last:  # a frame whose objects are all hidden has one row
                     last = found.frame
                     yield observation.frame, found
+
+    def _threshold_of(self, logits: Float32Array) -> list[float]:
+        """τ of each of B frames from their logits (B, K): that of the class of their window, or of each by itself."""
+        own = self.card.class_thresholds
+        if own is None or self.options.threshold is not None:
+            return [self.threshold] * len(logits)
+        windows = np.arange(len(logits))  # each frame by itself; offline, the frames are one window
+        windows = np.zeros_like(windows) if self.options.smooth == "offline" else windows
+        return [own[tag] for tag in array_classes_of(logits, windows, self._tag).tolist()]
 
     def _over_time(self, observations: Iterable[FrameObservation]) -> Iterator[FrameObservation]:
         """Choose, track and smooth boxes, or take each frame by itself."""

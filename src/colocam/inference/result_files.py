@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from colocam.errors import ColocamError
-from colocam.utils.files import publish
+from colocam.utils.files import publish, utf8
 from colocam.utils.marked_folder import file_digest
 from colocam.video.description import SourceVideo, read_path, read_results, source_path, write_source
 
@@ -37,12 +37,9 @@ def refuse_foreign(files: Sequence[Path], *, overwrite: bool) -> None:
             raise ForeignFileError(f"{path} is a video whose results are beside it: choose another output folder")
         if overwrite:
             continue
-        if path == described:
-            ours = source is not None
-        else:
-            ours = path.name in results and file_digest(path) in results[path.name]
+        ours = source is not None if path == described else file_digest(path) in results.get(utf8(path.name), ())
         if not ours:
-            why = "was changed since" if path.name in results else "was not written by colocam"
+            why = "was changed since" if utf8(path.name) in results else "was not written by colocam"
             raise ForeignFileError(f"{path} exists and {why}: choose another output folder, or --overwrite")
 
 
@@ -53,7 +50,7 @@ def publish_results(stage: Path, files: Sequence[Path], source: SourceVideo, mad
     one would not replace. The fingerprint ``made``, which says that all is done, is written last.
     """
     old = read_results(source_path(files[0]))
-    new = {path.name: [file_digest(stage / path.name)] for path in files}
+    new = {utf8(path.name): [file_digest(stage / path.name)] for path in files}
     write_source(files[0], source, None, {name: new.get(name, []) + old.get(name, []) for name in old | new})
     for path in files:
         publish(stage / path.name, path)
@@ -62,7 +59,7 @@ def publish_results(stage: Path, files: Sequence[Path], source: SourceVideo, mad
 
 def without_results(files: Sequence[Path]) -> list[Path]:
     """The files of one folder, without those that are results of ``localize``."""
-    names = {path.name: path for path in files}
+    names = {utf8(path.name) for path in files}
     results = {
         name: digests
         for described in files
@@ -73,5 +70,5 @@ def without_results(files: Sequence[Path]) -> list[Path]:
     return [
         path
         for path in files
-        if not (path.name in results and path.is_file() and file_digest(path) in results[path.name])
+        if not (utf8(path.name) in results and path.is_file() and file_digest(path) in results[utf8(path.name)])
     ]

@@ -8,7 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import cv2
@@ -214,23 +215,36 @@ def postprocess(parts: Sequence[Output], how: PostProcessing) -> Callable[[], Ho
 
 def find_candidates(
     mapped: Generator[MappedFrames, None, None],
-    threshold: float,
+    threshold_of: Callable[[Float32Array], list[float]],
     boxes_of: Callable[[Levels, float], list[Candidates]],
 ) -> Iterator[list[FrameObservation]]:
-    """Stage 4: the candidate boxes of each frame, and all that :mod:`colocam.temporal` reads."""
+    """Stage 4: the candidate boxes of each frame, and all that :mod:`colocam.temporal` reads.
 
-    def observe(some: MappedFrames, output: HostOutput, part: list[int]) -> list[FrameObservation]:
+    Args:
+        mapped: consecutive frames with their maps.
+        threshold_of: (logits (B, K) of these frames) → τ of each frame.
+        boxes_of: (maps, τ) → the candidates of each map.
+    """
+
+    def observe(
+        some: MappedFrames, output: HostOutput, thresholds: list[float], part: list[int]
+    ) -> list[FrameObservation]:
         own = slice(part[0], part[-1] + 1)
         levels = to_8bit(output.maps[own])
-        values = (softmax(output.logits[own]), heat_of(output.maps[own]), levels, boxes_of(levels, threshold))
+        boxes = [
+            box
+            for threshold, same in groupby(zip(thresholds[own], levels, strict=True), key=itemgetter(0))
+            for box in boxes_of(np.stack([level for _, level in same]), threshold)
+        ]
+        values = (softmax(output.logits[own]), heat_of(output.maps[own]), levels, boxes)
         columns = (some.frames[own], *values, output.peaks[own], some.cuts[own].tolist())
         return [FrameObservation(*one) for one in zip(*columns, strict=True)]
 
     with ThreadPoolExecutor(BOX_THREADS, "boxes") as pool, closing(mapped):
         for some in mapped:
-            yield in_parts(
-                pool, partial(observe, some, require_numbers(some.output())), list(range(len(some.frames))), BOX_THREADS
-            )
+            output = require_numbers(some.output())
+            work = partial(observe, some, output, threshold_of(output.logits))
+            yield in_parts(pool, work, list(range(len(some.frames))), BOX_THREADS)
 
 
 def refine_windows(

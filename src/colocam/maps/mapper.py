@@ -33,12 +33,14 @@ class Mapper(NamedTuple):
         color_mean: which frames complete each other's maps by colour; ``clip`` means a window.
         chooser: name in ``CHOOSERS`` of the rule that reads boxes off these maps.
         threshold: τ where no boxes choose it; None: the mean of the validation maps.
+        class_thresholds: τ of each class instead; None: one for all.
     """
 
     draw: Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]
     color_mean: ColorMean = "off"
     chooser: str = "largest"
     threshold: float | None = None
+    class_thresholds: tuple[float, ...] | None = None
 
 
 def cam_mapper(maps: Callable[[Tensor, Tensor], Tensor], size: int) -> Mapper:

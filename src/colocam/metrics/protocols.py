@@ -38,7 +38,7 @@ def corloc(
     frames: Frames,
     thresholds: Sequence[float] | npt.NDArray[np.floating],
     *,
-    tags_only: float,
+    tags_only: float | Sequence[float],
     top1: Hits | None = None,
     top5: Hits | None = None,
     validation: tuple[Hits, Frames] | float | None = None,
@@ -51,7 +51,8 @@ def corloc(
         hits: (N, T) whether the box of frame i is right at threshold t, as ``box_hits`` returns it.
         frames: tags and videos of the evaluated frames.
         thresholds: (T,) the grid.
-        tags_only: τ chosen without boxes; the nearest of the grid counts, so add τ itself to the grid to be exact.
+        tags_only: the model's own τ, chosen without test boxes, or one τ for each class; the nearest of the grid
+            counts, so add τ itself to the grid to be exact.
         top1: (N,) whether the class is right; None where it is not known.
         top5: (N,) whether the class is among the five most probable.
         validation: hits (M, T) on the same grid and frames of the validation split, where it has boxes; or τ itself,
@@ -71,7 +72,7 @@ def corloc(
     per_class = np.zeros(len(frames.names), np.int64)
     per_class[present] = [_best(of_class, grid) for of_class in means[present]]
     at_protocol = {
-        "tags-only": np.full_like(per_class, np.argmin(abs(grid - tags_only))),
+        "tags-only": np.abs(grid - np.asarray(tags_only, np.float64).reshape(-1, 1)).argmin(1) + 0 * per_class,
         "oracle-global": np.full_like(per_class, _best(hits.mean(0), grid)),
         "oracle-per-class": per_class,
     }
@@ -83,7 +84,9 @@ def corloc(
         at = at_protocol[protocol]
         right = hits[np.arange(len(hits)), at[frames.tags]]
         if chosen is not None and not protocol.startswith("oracle"):
-            right = chosen(float(grid[at[0]]))
+            right = np.zeros(len(hits), bool)
+            for index in np.unique(at).tolist():
+                right |= chosen(float(grid[index])) & (at[frames.tags] == index)
         average = _average(right, frames, seed)
         results[protocol] = CorLoc(
             average=average.average,
@@ -91,7 +94,7 @@ def corloc(
             frames=100 * float(right.mean()),
             classes=_per_class(right, frames),
             threshold={frames.names[c]: float(grid[at[c]]) for c in np.flatnonzero(present)}
-            if protocol == "oracle-per-class"
+            if protocol == "oracle-per-class" or len(np.unique(at)) > 1
             else float(grid[at[0]]),
             top1=None if top1 is None else _average(right & top1, frames, seed),
             top5=None if top5 is None else _average(right & top5, frames, seed),

@@ -1,18 +1,24 @@
 """The most doubtful frames, from ``review.npz``: the frame, then the frame with map and box, and the reason."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from colocam.drawing.overlay import draw_localization
-from colocam.report.gallery import EDGE, Case, CaseImage, address, box_of_row, enlarge, read_images
+from colocam.report.gallery import EDGE, Case, CaseImage, address, box_of_row, enlarge, explain_damage, read_images
 
 QUALITY = 80
 
 
 def doubtful(path: Path) -> list[Case]:
     """Draw the frames stored in ``path``, in their order."""
-    arrays, meta = read_images(path, "run 'colocam review' again")
+    with explain_damage(path, "run 'colocam review' again"):
+        return _doubtful(*read_images(path))
+
+
+def _doubtful(arrays: dict[str, npt.NDArray[Any]], meta: list[dict[str, Any]]) -> list[Case]:
     cases = []
     for i, told in enumerate(meta):
         image, scale = enlarge(arrays["images"][i], EDGE)

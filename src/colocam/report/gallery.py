@@ -2,8 +2,8 @@
 
 import base64
 import io
-import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.drawing.overlay import Image, draw_localization
-from colocam.errors import ColocamError
+from colocam.errors import ColocamError, first_line
 from colocam.evaluation.titles import method_title, ordered_methods
 from colocam.types import Box
 from colocam.utils.json_text import parse_json
@@ -69,7 +69,11 @@ class Group:
 
 def gallery(path: Path) -> list[Group]:
     """Draw the cases stored in ``path`` (cases.npz), smaller and more compressed where they would exceed ``BUDGET``."""
-    arrays, meta = read_images(path)
+    with explain_damage(path):
+        return _gallery(*read_images(path))
+
+
+def _gallery(arrays: dict[str, npt.NDArray[Any]], meta: list[dict[str, Any]]) -> list[Group]:
     methods = ordered_methods([name.removeprefix("heatmaps__") for name in arrays if name.startswith("heatmaps__")])
     order = [*_GROUPS, *sorted({str(entry["group"]) for entry in meta} - _GROUPS.keys())]
     for edge, quality in ((EDGE, 88), (EDGE, 75), (EDGE * 3 // 4, 70), (EDGE // 2, 60), (EDGE // 4, 50)):
@@ -92,18 +96,24 @@ def _bytes(groups: Sequence[Group]) -> int:
     return sum(len(image.address) for group in groups for case in group.cases for image in case.images)
 
 
-def read_images(
-    path: Path, remedy: str = "evaluate the run again"
-) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, Any]]]:
-    """Arrays of an .npz file, all of one length, and the entry of its ``meta`` for each row."""
+@contextmanager
+def explain_damage(path: Path, remedy: str = "evaluate the run again") -> Iterator[None]:
+    """Turn what a damaged file causes into an error that names it; archives and arrays fail in many ways."""
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        meta = parse_json(str(arrays.pop("meta")))
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ColocamError(f"{path} cannot be read ({error}): {remedy}") from error
+        yield
+    except ColocamError:
+        raise
+    except Exception as error:
+        raise ColocamError(f"{path} cannot be read ({first_line(error)}): {remedy}") from error
+
+
+def read_images(path: Path) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, Any]]]:
+    """Arrays of an .npz file, all of one length, and the entry of its ``meta`` for each row."""
+    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    meta = parse_json(str(arrays.pop("meta")))
     if any(len(array) != len(meta) for array in arrays.values()):
-        raise ColocamError(f"{path} holds arrays of different lengths: {remedy}")
+        raise ValueError("its arrays have different lengths")
     return arrays, meta
 
 

@@ -8,13 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from colocam.errors import ArgumentError, ColocamError
-from colocam.review.doubt import Rows, doubts, frames_of, reason, signs
-from colocam.review.queue import APART, queue
+from colocam.review.doubt import FOR_LEARNING, WEIGHTS, Rows, doubts, frames_of, reason, signs
+from colocam.review.purposes import PURPOSES, find_purpose
+from colocam.review.queue import APART
 from colocam.review.review_rows import read_tables
 from colocam.utils.files import atomic_path, refuse_replacing
 from colocam.utils.tables import csv_cell
 
-__all__ = ["APART", "SHARE", "Doubtful", "rank", "review_tables"]
+__all__ = ["APART", "PURPOSES", "SHARE", "Doubtful", "rank", "review_tables"]
 
 SHARE = 0.05
 """Share of the frames to list."""
@@ -31,38 +32,53 @@ class Doubtful(NamedTuple):
     reason: str
 
 
-def rank(rows: Rows, share: float = SHARE, apart: float = APART) -> list[Doubtful]:
-    """Order the most doubtful ``share`` of the frames, see :func:`colocam.review.queue.queue`.
+def rank(rows: Rows, share: float = SHARE, apart: float = APART, purpose: str = "errors") -> list[Doubtful]:
+    """Order ``share`` of the frames by purpose, see :mod:`colocam.review.purposes`.
 
     Of several objects in a frame the most doubtful one counts.
     """
+    order, weights = find_purpose(purpose), FOR_LEARNING if purpose == "learning" else WEIGHTS
     found = signs(rows)
-    doubt = doubts(found)
+    doubt = doubts(found, weights)
     frame, start = frames_of(rows)
     # Sorted by frame, then by doubt, the last row of each frame is the most doubtful one.
     last = np.lexsort((doubt, frame))[np.append(start[1:], len(frame)) - 1]
-    chosen = queue(doubt[last], rows.video[last], rows.pts[last], max(1, round(share * len(last))), apart)
+    chosen = order(doubt[last], rows.video[last], rows.pts[last], max(1, round(share * len(last))), apart)
     return [
         Doubtful(
             int(rows.video[row]),
             int(rows.frame[row]),
             float(rows.pts[row]),
             float(doubt[row]),
-            reason({name: float(sign[row]) for name, sign in found.items()}, box=bool(np.isfinite(rows.box[row, 0]))),
+            reason(
+                {name: float(sign[row]) for name, sign in found.items()},
+                box=bool(np.isfinite(rows.box[row, 0])),
+                weights=weights,
+            ),
         )
         for row in last[chosen].tolist()
     ]
 
 
-def review_tables(tables: Sequence[str | Path], out: str | Path, *, share: float = SHARE, apart: float = APART) -> Path:
-    """Write a CSV ``video, frame, pts, doubt, reason`` of the most doubtful frames, most doubtful first.
+def review_tables(
+    tables: Sequence[str | Path],
+    out: str | Path,
+    *,
+    share: float = SHARE,
+    apart: float = APART,
+    purpose: str = "errors",
+) -> Path:
+    """Write a CSV ``video, frame, pts, doubt, reason`` of the frames to look at, most important first.
 
     Args:
         tables: CSV or parquet, as ``colocam localize`` writes them, one per video.
         out: the CSV file; a file that holds something else is not replaced.
         share: share of the frames to list, above 0 and at most 1.
         apart: seconds within which a listed frame lowers the priority of others; 0: never.
+        purpose: ``errors``: frames that are probably wrong; ``learning``: frames that teach a model most; ``even``:
+            frames at even distances.
     """
+    find_purpose(purpose)
     paths, out = [Path(table) for table in tables], Path(out)
     check(share, apart)
     if any(path.exists() and out.exists() and path.samefile(out) for path in paths):
@@ -70,7 +86,7 @@ def review_tables(tables: Sequence[str | Path], out: str | Path, *, share: float
     rows = read_tables(paths)
     if not len(rows.frame):
         raise ColocamError(f"{paths[0]}: the table has no rows, so there is nothing to review")
-    write_queue(out, [path.stem for path in paths], rank(rows, share, apart))
+    write_queue(out, [path.stem for path in paths], rank(rows, share, apart, purpose))
     return out
 
 

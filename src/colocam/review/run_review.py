@@ -11,6 +11,7 @@ from colocam.data.cache_entry import CachedClip
 from colocam.inference import Localizer
 from colocam.review import APART, SHARE, Doubtful, check, rank, write_queue
 from colocam.review.doubt import Rows
+from colocam.review.purposes import find_purpose
 from colocam.run import open_run
 from colocam.types import Localization, Split
 from colocam.utils.files import atomic_path
@@ -29,6 +30,7 @@ def review_run(
     split: Split = "test",
     share: float = SHARE,
     apart: float = APART,
+    purpose: str = "errors",
     device: str | None = None,
 ) -> Path:
     """Localise in the videos of a split, write the queue and, for the report, ``RUN/review.npz``.
@@ -37,6 +39,7 @@ def review_run(
     ``RUN/review.csv`` if it is None.
     """
     check(share, apart)
+    find_purpose(purpose)
     run = open_run(folder, device)
     run.require(split)
     clips, localizer = run.clips(split), Localizer.load(folder, device)
@@ -45,7 +48,7 @@ def review_run(
         for number, clip in enumerate(clips):
             parts.append(rows_of(number, [one for _, one in localizer.stream(frames_of(clip))]))
             advance()
-    ranked = rank(Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True))), share, apart)
+    ranked = rank(Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True))), share, apart, purpose)
     queue = run.folder / "review.csv" if out is None else Path(out)
     write_queue(queue, [clip.clip.name for clip in clips], ranked)
     _save(run.folder / "review.npz", localizer, clips, ranked[:MOST_IMAGES])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from colocam.errors import ColocamError
+from colocam.errors import ColocamError, first_line
 from colocam.segment.segmenter import Masks, Prompts
 from colocam.types import Float32Array, Levels
 from colocam.utils.onnx_session import open_session
@@ -27,11 +27,22 @@ SIDE = 1024
 """Width and height of the input where the encoder does not state them."""
 CELLS = 256
 """Width and height of ``mask_input`` where the decoder does not state them."""
+LARGEST = 4096
+"""Width and height of an input at most."""
 PROMPT_INPUTS = ("point_coords", "point_labels", "mask_input", "has_mask_input", "orig_im_size")
 MEAN = np.array([123.675, 116.28, 103.53], np.float32)
 STD = np.array([58.395, 57.12, 57.375], np.float32)
 
-_TYPES = {"float": np.float32, "float16": np.float16, "uint8": np.uint8, "int32": np.int32, "int64": np.int64}
+_TYPES = {
+    f"tensor({name})": kind
+    for name, kind in {
+        "float": np.float32,
+        "float16": np.float16,
+        "uint8": np.uint8,
+        "int32": np.int32,
+        "int64": np.int64,
+    }.items()
+}
 
 
 class OnnxSegmenter:
@@ -56,7 +67,7 @@ class OnnxSegmenter:
         names = [one.name for one in self.encoder.get_outputs()]
         # A single output may have another name in the decoder.
         called = self._features if len(names) == len(self._features) == 1 else names
-        found = (self.encoder.run(names, {self._image.name: self._input(image)}) for image in images)
+        found = (_run(self.encoder, names, {self._image.name: self._input(image)}) for image in images)
         return [dict(zip(called, outputs, strict=True)) for outputs in found]
 
     def masks(self, embedded: list[dict[str, npt.NDArray[Any]]], prompts: Prompts, /) -> Masks:
@@ -92,7 +103,8 @@ class OnnxSegmenter:
             }
             asked = {name: value for name, value in values.items() if name in self._asked}
             typed = {name: value.astype(_type(self._asked[name])) for name, value in asked.items()}
-            parts.append(self.decoder.run(self._outputs, typed | {name: features[name] for name in self._features}))
+            given = typed | {name: features[name] for name in self._features}
+            parts.append(_checked(_run(self.decoder, self._outputs, given), len(points[own])))
         logits, quality = (np.concatenate(part).astype(np.float32) for part in zip(*parts, strict=True))
         first = int(quality.shape[1] == 4)  # of four masks the first is meant for several points
         return logits[:, first:], quality[:, first:]
@@ -123,6 +135,11 @@ def _check(encoder: "onnxruntime.InferenceSession", decoder: "onnxruntime.Infere
     if len(images) != 1 or 3 not in images[0].shape or len(images[0].shape) not in {3, 4}:
         shapes = ", ".join(f"{one.name} {one.shape}" for one in images)
         raise ColocamError(f"{names}: the encoder must have one input, an image of 3 channels, got {shapes}")
+    for one in (*images, *(one for one in decoder.get_inputs() if one.name in PROMPT_INPUTS)):
+        sides = [side for side in one.shape if isinstance(side, int)]
+        rank = {"point_coords": 3, "point_labels": 2, "mask_input": 4}.get(one.name, len(one.shape))
+        if one.type not in _TYPES or len(one.shape) != rank or not all(0 < side <= LARGEST for side in sides):
+            raise ColocamError(f"{names}: the input {one.name} cannot be {one.type} of shape {one.shape}")
     given = {one.name for one in decoder.get_outputs()}
     if "iou_predictions" not in given or not given & {"masks", "low_res_masks"}:
         raise ColocamError(f"{names}: the decoder must give masks and iou_predictions, got {', '.join(sorted(given))}")
@@ -133,5 +150,31 @@ def _check(encoder: "onnxruntime.InferenceSession", decoder: "onnxruntime.Infere
         raise ColocamError(f"{names} do not belong together: the decoder needs {missing[0]}, which the encoder lacks")
 
 
+def _run(
+    session: "onnxruntime.InferenceSession", names: list[str], values: dict[str, npt.NDArray[Any]]
+) -> list[npt.NDArray[Any]]:
+    try:
+        found = session.run(names, values)
+    except Exception as error:  # its errors have no common base
+        raise ColocamError(f"onnxruntime cannot run the segmenter: {first_line(error)}") from error
+    if not all(isinstance(one, np.ndarray) for one in found):
+        raise ColocamError("the outputs of the segmenter must be arrays of numbers")
+    return list(found)
+
+
+def _checked(outputs: list[npt.NDArray[Any]], prompts: int) -> list[npt.NDArray[Any]]:
+    """Masks (P, k, h, h) and qualities (P, k) of P prompts; refuses other shapes, types, NaN and infinity."""
+    logits, quality = outputs
+    shaped = logits.ndim == 4 and quality.shape == logits.shape[:2] and len(logits) == prompts and 0 not in logits.shape
+    if not shaped or logits.shape[2] != logits.shape[3] or {logits.dtype.kind, quality.dtype.kind} != {"f"}:
+        raise ColocamError(
+            f"the segmenter must give floats, masks (P, k, h, h) and iou_predictions (P, k) for P = {prompts} prompts, "
+            f"got {logits.dtype} {logits.shape} and {quality.dtype} {quality.shape}"
+        )
+    if not np.isfinite(logits).all() or not np.isfinite(quality).all():
+        raise ColocamError("the segmenter gives values that are not finite: its weights are damaged, export it again")
+    return outputs
+
+
 def _type(value: "onnxruntime.NodeArg") -> Any:  # noqa: ANN401 - a NumPy type
-    return _TYPES[value.type.removeprefix("tensor(").removesuffix(")")]
+    return _TYPES[value.type]

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from colocam.errors import ColocamError
 from colocam.segment.map_prompts import map_prompts
 from colocam.segment.mask_choice import best_path, extents, mask_scores, soft_iou, targets, to_host
 from colocam.segment.refine_settings import SETTINGS, RefineSettings
@@ -54,6 +55,8 @@ def mask_candidates(
     masks = (logits > 0) * _like(_within(inside, cells), logits)[:, None]
     boxes = extents(masks) * np.tile(square.sizes / inside, 2)[:, None]
     quality = to_host(found.quality).reshape(len(images), -1).astype(np.float64)
+    if not np.isfinite(quality).all():
+        raise ColocamError(f"the segmenter {segmenter.name} gives values that are not finite: its weights are damaged")
     return MaskCandidates(logits, soft_iou(masks, _like(target, logits)), quality, boxes, square)
 
 

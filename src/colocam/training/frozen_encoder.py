@@ -23,7 +23,7 @@ from colocam.training.journal import Journal
 from colocam.training.logistic_regression import fit_logistic
 from colocam.training.validation import Validator
 from colocam.utils.checkpoint import load_checkpoint, save_checkpoint
-from colocam.utils.files import write_array
+from colocam.utils.files import read_array, write_array
 from colocam.utils.interrupt import raise_if_stopped
 from colocam.utils.prefetch import Tensors, prefetch
 from colocam.utils.progress import Advance, progress, say
@@ -133,7 +133,8 @@ def _all_features(
     parts = []
     with progress("classifier, features", len(views) * len(samples), unit="frames") as advance:
         for view, path in enumerate(views):
-            if path.is_file() and len(stored := np.load(path)) == len(samples):
+            if (kept := read_array(path)) is not None and kept.ndim == 2 and len(kept) == len(samples):
+                stored = np.array(kept)
                 advance(len(samples))
             else:
                 stored = _view_features(classifier, samples, view, config, device, advance).cpu().numpy()

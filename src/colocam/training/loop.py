@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import BaseModel, ConfigDict, NonNegativeInt
 from torch import Tensor, nn
 
 from colocam.config import Optimisation
@@ -20,7 +21,7 @@ from colocam.training.processes import alone, any_of, rank, require_same, world
 from colocam.training.skipped import SkippedSteps
 from colocam.training.sums import sum_gradients, sum_scalars
 from colocam.training.synchronised_norms import synchronise_batch_norms
-from colocam.utils.checkpoint import load_checkpoint, save_checkpoint
+from colocam.utils.checkpoint import explain_damage, load_checkpoint, save_checkpoint
 from colocam.utils.interrupt import stop_requested
 from colocam.utils.prefetch import Tensors, prefetch
 from colocam.utils.progress import progress, say
@@ -65,6 +66,30 @@ class Task:
     load: Callable[[BatchIndices, int], Tensors]
     terms: Callable[[BatchIndices, Tensors, int, int], dict[str, Tensor]]
     validate: Callable[[int], Validation]
+
+
+class _Skipped(BaseModel):
+    """Counts of :class:`SkippedSteps`."""
+
+    model_config = ConfigDict(strict=True)
+
+    steps: NonNegativeInt
+    row: NonNegativeInt
+    longest: NonNegativeInt
+    terms: dict[str, NonNegativeInt]
+
+
+class _State(BaseModel):
+    """What a checkpoint says about the progress of a training."""
+
+    model_config = ConfigDict(strict=True)
+
+    epoch: NonNegativeInt
+    batch: NonNegativeInt
+    step: NonNegativeInt
+    best: dict[str, float]
+    journal: NonNegativeInt
+    skipped: _Skipped | None = None
 
 
 def fit(task: Task, folder: Path, journal: Journal) -> None:
@@ -132,8 +157,10 @@ def _restored(task: Task, optimiser: torch.optim.SGD, folder: Path) -> dict[str,
         return None
     tensors, state = saved
     weights = {k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")}
-    task.module.load_state_dict(weights)
-    restore_momentum(optimiser, tensors)
+    with explain_damage(folder, "last"):
+        _State.model_validate(state)
+        task.module.load_state_dict(weights)
+        restore_momentum(optimiser, tensors)
     return state
 
 

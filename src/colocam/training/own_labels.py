@@ -23,7 +23,7 @@ from colocam.maps.mapper import Mapper, map_batches
 from colocam.models import Classifier
 from colocam.temporal.shot_boxes import boxes_of_shots
 from colocam.types import Float64Array, Levels
-from colocam.utils.files import explain_os_errors, write_json
+from colocam.utils.files import explain_os_errors, read_array, write_json
 from colocam.utils.interrupt import raise_if_stopped, stop_requested
 from colocam.utils.json_text import parse_json
 from colocam.utils.progress import progress
@@ -68,10 +68,11 @@ def own_labels(
     """
     path, described = folder / "labels.npy", folder / "labels.json"
     lengths = [len(clip) for clip in clips]
-    done = parse_json(described.read_text(encoding="utf-8"))["clips"] if described.is_file() else 0
+    shape = (sum(lengths), SIDE, SIDE)
+    done = _clips_done(path, described, shape, len(clips))
     with explain_os_errors(path):
         if not done:
-            np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=(sum(lengths), SIDE, SIDE)).flush()
+            np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=shape).flush()
         stored: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r+")
         starts, saved_at = np.cumsum([0, *lengths]).tolist(), time.monotonic()
         with progress("labels of the next round", len(stored), unit="frames", done=starts[done]) as advance:
@@ -89,6 +90,18 @@ def own_labels(
                     if done < len(clips):
                         raise_if_stopped("labels of the next round")
     return CamStore(np.load(path, mmap_mode="r"), lengths, scale=1 / 255)
+
+
+def _clips_done(path: Path, described: Path, shape: tuple[int, ...], count: int) -> int:
+    """The number of clips whose labels are stored; 0 if a file is missing or damaged."""
+    stored = read_array(path)
+    if stored is None or stored.shape != shape or stored.dtype != np.uint8:
+        return 0
+    try:
+        done = parse_json(described.read_text(encoding="utf-8"))["clips"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+    return done if isinstance(done, int) and 0 <= done <= count else 0
 
 
 @torch.inference_mode()

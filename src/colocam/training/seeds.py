@@ -40,16 +40,16 @@ def sample_seeds(cams: Tensor, settings: Seeds, foreground_noise: Tensor, backgr
     if settings.region == "box":
         region = bounding_box(region)
     values, region = cams.flatten(1), region.flatten(1)
-    bright = region & (values >= _quantile_from_top(values, region, settings.foreground_top))
+    bright = region & (values >= quantile_from_top(values, region, settings.foreground_top))
     if settings.background_bottom is None:
         dark = ~region
     else:
         everywhere = torch.ones_like(region)
-        dark = -values >= _quantile_from_top(-values, everywhere, settings.background_bottom)
+        dark = -values >= quantile_from_top(-values, everywhere, settings.background_bottom)
     dark = dark & defined[:, None]
-    foreground = _sample(values, bright, settings.foreground, foreground_noise.flatten(1))
-    background = _sample(torch.ones_like(values), dark, settings.background, background_noise.flatten(1))
-    foreground, background = (_dilate(mask.view_as(cams), settings.dilation) for mask in (foreground, background))
+    foreground = sample_pixels(values, bright, settings.foreground, foreground_noise.flatten(1))
+    background = sample_pixels(torch.ones_like(values), dark, settings.background, background_noise.flatten(1))
+    foreground, background = (dilate(mask.view_as(cams), settings.dilation) for mask in (foreground, background))
     return torch.where(foreground ^ background, torch.where(foreground, FOREGROUND, BACKGROUND), UNKNOWN)
 
 
@@ -58,7 +58,7 @@ def sure_labels(masks: Tensor) -> Tensor:
     return torch.where((masks - 0.5).abs() > 0.25, (masks > 0.5).long(), UNKNOWN)
 
 
-def _quantile_from_top(values: Tensor, region: Tensor, share: float) -> Tensor:
+def quantile_from_top(values: Tensor, region: Tensor, share: float) -> Tensor:
     """(B, 1): the value that ``share`` of each region's pixels reach, at least one pixel; +∞ for an empty region."""
     ordered = torch.where(region, values, -torch.inf).sort(dim=1, descending=True).values
     count = region.sum(1, keepdim=True)
@@ -66,7 +66,7 @@ def _quantile_from_top(values: Tensor, region: Tensor, share: float) -> Tensor:
     return torch.where(count > 0, ordered.gather(1, last), torch.inf)
 
 
-def _sample(weights: Tensor, allowed: Tensor, count: int, uniform: Tensor) -> Tensor:
+def sample_pixels(weights: Tensor, allowed: Tensor, count: int, uniform: Tensor) -> Tensor:
     """(B, P) bool: ``count`` allowed pixels (or all, if fewer) without replacement, in proportion to ``weights``.
 
     The pixels with the largest keys log(u) / w are such a sample (Efraimidis and Spirakis, 2006).
@@ -78,5 +78,6 @@ def _sample(weights: Tensor, allowed: Tensor, count: int, uniform: Tensor) -> Te
     return sampled & allowed
 
 
-def _dilate(mask: Tensor, side: int) -> Tensor:
+def dilate(mask: Tensor, side: int) -> Tensor:
+    """(B, H, W) bool: each true pixel of a mask becomes a square of ``side`` pixels, which is odd."""
     return F.max_pool2d(mask.float()[:, None], side, stride=1, padding=side // 2)[:, 0] > 0

@@ -43,10 +43,11 @@ def take_over(run: Run, other: Path) -> None:
         # a checkpoint exists once last.json does, so it is linked last: after an interruption nothing looks complete
         for file in sorted((other / "classifier").iterdir(), key=lambda path: path.name == "last.json"):
             if not file.name.startswith("."):
-                _link(file, target / file.name)
+                link(file, target / file.name)
 
 
-def _link(source: Path, target: Path) -> None:
+def link(source: Path, target: Path) -> None:
+    """Hard-link a file, or copy it where the file system has no hard links."""
     target.unlink(missing_ok=True)
     try:
         os.link(source, target)

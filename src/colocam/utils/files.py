@@ -158,6 +158,15 @@ def write_array(target: Path, array: npt.NDArray[Any]) -> None:
         file.write(array.data)
 
 
+def read_array(path: Path) -> npt.NDArray[Any] | None:
+    """The array of an ``.npy`` file, mapped into memory; None if there is none or it is damaged."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError, SyntaxError, ArithmeticError):
+        return None
+    return array if isinstance(array, np.ndarray) else None
+
+
 def plain(text: str) -> str:
     """One line of printable characters that UTF-8 and XML can hold."""
     shown = (" " if category(c) in _BREAKS or c in "\ufffe\uffff" else c for c in utf8(text))

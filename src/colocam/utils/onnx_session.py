@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install 'colocam[onnx]'"
 
-_ERRORS_ONLY = 3
+_FATAL_ONLY = 4
+"""Other messages come as exceptions, which become one line of ours."""
 
 
 def open_session(path: Path, what: str, remedy: str | None = None) -> "onnxruntime.InferenceSession":
@@ -21,7 +22,7 @@ def open_session(path: Path, what: str, remedy: str | None = None) -> "onnxrunti
     except ImportError as error:
         raise ColocamError(f"onnxruntime, which {path} needs, is not installed: {INSTALL}") from error
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = _ERRORS_ONLY
+    options.log_severity_level = _FATAL_ONLY
     options.intra_op_num_threads = threads()
     try:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])

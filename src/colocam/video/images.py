@@ -18,7 +18,9 @@ from colocam.video.input import UnreadableError, check_pixels
 
 _DAMAGED = (OSError, ValueError, SyntaxError)
 """What Pillow raises for a file that is not an image, or whose header is damaged."""
+cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # our errors say what is wrong with a file
 warnings.filterwarnings("ignore", category=PIL.Image.DecompressionBombWarning)  # MAX_PIXELS is the limit here
+warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
 
 
 def folder_frames(folder: Path, rate: Fraction) -> tuple[tuple[Path, ...], Iterator[VideoFrame]]:

@@ -1,8 +1,12 @@
 """Structures of .mat files, each written by scipy and read back."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
-from scipy.io import savemat
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.io import loadmat, savemat
 
 from colocam.data.youtube_objects.matlab import corners_of, labelled_frames, read_variable
 from colocam.errors import ColocamError
@@ -113,3 +117,50 @@ def test_matlab_7_3(tmp_path):
         path.write_bytes(content)
         with pytest.raises(ColocamError, match=r"saved by MATLAB 7\.3 \(HDF5\).*'-v7'"):
             read_variable(path, "x")
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_values_are_those_of_scipy(tmp_path, archives, compressed):
+    """Every kind of number, texts, cells, structs, as scipy reads them."""
+    kinds = ("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
+    written = {f"n_{kind}": np.arange(6).reshape(2, 3).astype(kind) for kind in kinds}
+    written |= {
+        "text": "cät",
+        "cell": archives.cell([A, "x", np.zeros((0, 4))]),
+        "one": 3.5,
+        "cube": np.ones((2, 3, 4)),
+    }
+    written |= {"struct": archives.struct({"a1": [A, B], "b2": []}), "long_name_of_a_variable": np.array([[1]])}
+    path = tmp_path / "x.mat"
+    savemat(path, written, do_compression=compressed)
+    for name, expected in loadmat(path).items():
+        if not name.startswith("__"):
+            found = read_variable(path, name)
+            assert found.shape == expected.shape
+            assert str(found.tolist()) == str(expected.tolist())
+            assert found.dtype.names == expected.dtype.names
+
+
+@pytest.mark.parametrize("kind", [0, 20, 0x8009, 0xFFFF])
+def test_an_unknown_type_of_numbers(tmp_path, kind):
+    """scipy's reader took such a type as an index into a table of C."""
+    path = tmp_path / "x.mat"
+    savemat(path, {"x": np.arange(8.0)})
+    data = path.read_bytes()
+    place = data.index((9).to_bytes(4, "little") + (64).to_bytes(4, "little"))
+    path.write_bytes(data[:place] + kind.to_bytes(4, "little") + data[place + 4 :])
+    with pytest.raises(ColocamError, match="not a MATLAB file, or a broken one"):
+        read_variable(path, "x")
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_changed_bytes_give_values_or_an_error(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("mat") / "x.mat"
+    savemat(path, {"x": np.array([[{"a": 1.0}]]), "y": "text"}, do_compression=data.draw(st.booleans()))
+    content = bytearray(path.read_bytes())
+    for _ in range(3):
+        content[data.draw(st.integers(124, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    with suppress(ColocamError):
+        read_variable(path, "x")

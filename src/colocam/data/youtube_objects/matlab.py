@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from colocam.data.youtube_objects.mat_file import read_mat
 from colocam.errors import ColocamError, first_line
 
 Values = npt.NDArray[Any]
@@ -17,22 +18,19 @@ Corners = npt.NDArray[np.float64]
 
 def read_variable(path: Path, name: str) -> Values:
     """Read one variable of a file."""
-    from scipy.io import loadmat  # noqa: PLC0415 - only those who index an archive need it
-
     if not path.is_file():
         raise ColocamError(f"cannot read {path}: there is no such file")
-    if path.open("rb").read(8) == b"\x89HDF\r\n\x1a\n":
-        raise _is_hdf5(path)
+    data = path.read_bytes()
+    if data.startswith(b"\x89HDF\r\n\x1a\n") or data[124:128] in {b"\x00\x02IM", b"\x02\x00MI"}:
+        raise ColocamError(f"{path}: saved by MATLAB 7.3 (HDF5), which is not read: save it again with '-v7'")
     try:
-        content = loadmat(path)
-    except NotImplementedError as error:
-        raise _is_hdf5(path) from error
-    except Exception as error:  # scipy's parser fails in many ways on a broken file
+        content = read_mat(data)
+    except ValueError as error:
         raise ColocamError(f"{path}: not a MATLAB file, or a broken one ({first_line(error)})") from error
     if name not in content:
-        others = ", ".join(key for key in content if not key.startswith("__")) or "none"
+        others = ", ".join(content) or "none"
         raise ColocamError(f"{path}: no variable {name!r}; its variables are {others}")
-    return np.asarray(content[name])
+    return content[name]
 
 
 def corners_of(value: Values, where: str) -> Corners:
@@ -62,7 +60,3 @@ def labelled_frames(value: Values, where: str) -> Iterator[tuple[int, Corners]]:
         if number is None:
             raise ColocamError(f"{where}: im {name!r} must end in the frame's number, such as car00001139")
         yield int(number[1]), corners_of(np.asarray(record["boxes"]), where)
-
-
-def _is_hdf5(path: Path) -> ColocamError:
-    return ColocamError(f"{path}: saved by MATLAB 7.3 (HDF5), which is not read: save it again with '-v7'")

@@ -260,7 +260,9 @@ def _parts(
         "resize": lambda _: list(read_passes(_video(scenes, rows), size, rows, None, histograms=True)),
         "copy": lambda _: (network.upload(resized.images), postprocess([output], PostProcessing())()),
         "network": lambda _: network.infer(on_device),
-        "boxes": lambda _: list(find_candidates((one for one in [mapped]), card.threshold, candidate_boxes)),
+        "boxes": lambda _: list(
+            find_candidates((one for one in [mapped]), lambda logits: [card.threshold] * len(logits), candidate_boxes)
+        ),
     }
     for name, stage in stages.items():
         yield name, timing.median_ms(stage, device, repeats) / rows

@@ -1,0 +1,101 @@
+"""Corrections: take labels back from annotation tools, and learn from them."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from colocam.cli.command import Command
+from colocam.cli.shared_options import Device
+from colocam.utils.progress import say
+
+
+class ImportCommand(Command):
+    """``import``, whose help lists the registered label formats."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - click's signature
+        """Print the help."""
+        from colocam.corrections import IMPORTS
+
+        width = max(map(len, IMPORTS))
+        lines = [f"  {name.ljust(width)}  {format_.title}" for name, format_ in IMPORTS.items()]
+        self.epilog = "\n".join(["\b", "Formats:", *lines])  # \b keeps the line breaks
+        super().format_help(ctx, formatter)
+
+
+def import_(
+    source: Annotated[Path, typer.Argument(help="Labels: a file, a folder or a ZIP archive.")],
+    from_: Annotated[str, typer.Option("--from", metavar="FORMAT", help="Label format, see below.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="CSV file of corrections; it must not exist.")],
+    tables: Annotated[
+        list[Path] | None,
+        typer.Option("--tables", help="Localisation table of a labelled video, or a folder of them; repeat for more."),
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="Run folder whose tags are the known classes. Default: classes of the tables.")
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(help="Pixels by which a box between key frames may differ from the prediction.")
+    ] = 1.0,
+    checked: Annotated[
+        str | None, typer.Option(help="Frames that you looked at: a CSV of 'colocam review', or all.")
+    ] = None,
+) -> None:
+    """Read labels that were corrected in another tool, and write them as corrections.
+
+    With --tables, frames whose boxes are those of the table are 'accepted', frames whose boxes were removed are 'none'.
+    """
+    from colocam.corrections import import_labels, write_corrections
+    from colocam.errors import ColocamError
+
+    found = import_labels(
+        source,
+        from_,
+        tables=tables or [],
+        classes=_tags(run) if run is not None else (),
+        tolerance=tolerance,
+        checked=checked,
+    )
+    for line in found.left_out.lines():
+        say(line)
+    if not found.corrections:
+        raise ColocamError(f"{source}: no label belongs to a frame of the tables, so there is nothing to write")
+    say(f"wrote {write_corrections(out, found.corrections)}: {found.summary()}")
+
+
+def _tags(run: Path) -> tuple[str, ...]:
+    """The tags of a trained run."""
+    from colocam.config.card import parse_card
+    from colocam.errors import ColocamError
+
+    path = run / "model.json"
+    if not path.is_file():
+        raise ColocamError(f"no trained model in {run} (model.json is missing): finish 'colocam train' first")
+    return parse_card(path.read_text(encoding="utf-8", errors="replace"), str(path)).tags
+
+
+def learn(
+    run: Annotated[Path, typer.Argument(help="Run folder of a trained model.")],
+    corrections: Annotated[list[Path], typer.Argument(help="Corrections: CSV files of 'colocam import'.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Run folder to write; it must not exist.")],
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART",
+            help="Leave a part out: threshold, per_class, presence, head, seeds, projection, replay; repeat for more.",
+        ),
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Training steps of the decoder; 0: it stays as it is.", min=0)] = 200,
+    device: Device = None,
+) -> None:
+    """Learn from corrections, starting from a trained model.
+
+    A fifth of the corrected videos is held out: a part that makes the model agree less with them is not kept.
+    """
+    from colocam.training.learn import learn as run_learning
+    from colocam.training.learn import learning_without
+
+    learnt = run_learning(run, corrections, out, learning_without(*(without or ()), steps=steps), device=device)
+    for line in learnt.lines():
+        say(line)
+    say(f"wrote {learnt.folder}; now: colocam localize {learnt.folder} VIDEO -o OUT")

@@ -1,0 +1,171 @@
+"""Corrections: what people say about frames, read from annotation tools, written as ``corrections.csv``.
+
+A label format is an entry of :data:`IMPORTS`. To add one, write a function and register it:
+
+>>> import json
+>>> from colocam.corrections import IMPORTS, FrameLabel, ImportedVideo, LabelImport, tracks_of_frames
+>>> from colocam.types import Box
+>>> def read(path, known, left_out):
+...     boxes = json.loads(path.read_text())
+...     labels = [FrameLabel(frame, tag, Box(*corners)) for frame, tag, *corners in boxes]
+...     return [ImportedVideo((path.stem,), tracks_of_frames(labels))]
+>>> IMPORTS["mine"] = LabelImport("a list of boxes per video", read)
+>>> del IMPORTS["mine"]
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from colocam.corrections import from_coco, from_csv, from_cvat, from_label_studio, from_mot, from_voc, from_yolo
+from colocam.corrections.checking import without_faults
+from colocam.corrections.comparing import Checked, compare, without_predictions
+from colocam.corrections.correction import KINDS, Correction, Kind
+from colocam.corrections.correction_table import read_corrections, write_corrections
+from colocam.corrections.imported import FrameLabel, ImportedTrack, ImportedVideo, LeftOut, tracks_of_frames
+from colocam.corrections.matching import in_pixels, match, same_name
+from colocam.corrections.unpacked import unpacked
+from colocam.errors import ArgumentError, ColocamError, suggest
+from colocam.export.labels import LabelledVideo
+from colocam.export.read_tables import read_videos
+from colocam.utils.tables import read_rows
+
+__all__ = [
+    "IMPORTS",
+    "KINDS",
+    "Correction",
+    "FrameLabel",
+    "Imported",
+    "ImportedTrack",
+    "ImportedVideo",
+    "Kind",
+    "LabelImport",
+    "LeftOut",
+    "import_labels",
+    "read_corrections",
+    "tracks_of_frames",
+    "write_corrections",
+]
+
+
+class LabelImport(NamedTuple):
+    """A label format that can be read.
+
+    Attributes:
+        title: what it is, in a few words; the command line's help prints it.
+        read: (file or folder, known videos, what is left out) → the labels of each video.
+        precision: pixels by which a corner may differ from the exported one, since the format rounds.
+        key_frames: boxes between key frames are interpolated, so they differ by the tolerance of the export.
+    """
+
+    title: str
+    read: Callable[[Path, Sequence[LabelledVideo], LeftOut], list[ImportedVideo]]
+    precision: float = 1e-3
+    key_frames: bool = False
+
+
+IMPORTS: dict[str, LabelImport] = {
+    "cvat": LabelImport("CVAT for video or images 1.1, XML or ZIP", from_cvat.read, 0.01, key_frames=True),
+    "label-studio": LabelImport("Label Studio, JSON", from_label_studio.read, key_frames=True),
+    "coco": LabelImport("COCO JSON", from_coco.read),
+    "yolo": LabelImport("folder of YOLO text files with the names of classes", from_yolo.read),
+    "voc": LabelImport("folder of Pascal VOC XML", from_voc.read, 1.0),
+    "mot": LabelImport("MOTChallenge, gt/gt.txt with labels.txt", from_mot.read, 0.01),
+    "csv": LabelImport("localisation tables that were edited, CSV or parquet", from_csv.read),
+}
+"""Label formats by the name that ``colocam import --from`` takes."""
+
+
+class Imported(NamedTuple):
+    """The result of an import: the corrections, and what was left out and why."""
+
+    corrections: list[Correction]
+    left_out: LeftOut
+
+    def summary(self) -> str:
+        """One line with the number of corrected frames of each kind."""
+        kinds = Counter(one.kind for one in self.corrections)
+        return ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind]) or "none"
+
+
+def import_labels(
+    source: str | Path,
+    from_: str,
+    *,
+    tables: Sequence[str | Path] = (),
+    classes: Sequence[str] = (),
+    tolerance: float = 1.0,
+    checked: str | Path | None = None,
+) -> Imported:
+    """Read labels that were corrected in another tool.
+
+    With the localisation tables from which the labels were exported, a frame whose boxes are those of the table is
+    ``accepted``, one without a box where the table has some is ``none``, one whose class is new is ``class``, and
+    every other is ``box``. Without tables all boxes are corrections.
+
+    >>> found = import_labels("task.zip", "cvat", tables=["boxes"])   # doctest: +SKIP
+    >>> write_corrections("corrections.csv", found.corrections)       # doctest: +SKIP
+
+    Args:
+        source: a file, a folder or a ZIP archive.
+        from_: one of :data:`IMPORTS`.
+        tables: localisation tables, or folders of them, each with its ``.video.json``. Labels of other videos, or of
+            videos of another length or size, are left out.
+        classes: known classes, e.g. the tags of a run; others are left out. By default those of the tables.
+        tolerance: pixels by which a box between key frames may differ from the prediction, as in the export.
+        checked: list of frames that were looked at, as ``colocam review`` writes it, or ``all``: unchanged frames of
+            it are as sure as changed ones. By default nobody is known to have looked at an unchanged frame.
+    """
+    path = Path(source)
+    if from_ not in IMPORTS:
+        raise ArgumentError("from_", f"must be a label format, got {from_!r}{suggest(from_, list(IMPORTS))}")
+    if not tolerance >= 0:
+        raise ArgumentError("tolerance", f"must be 0 or more pixels, got {tolerance}")
+    known = read_videos([file for table in tables for file in _tables(Path(table))], [])
+    tags = set(classes) or {tag for video in known for tag in video.rows.tag}
+    how, left_out = IMPORTS[from_], LeftOut()
+    frames = _checked(checked, known)
+    with unpacked(path) as place:
+        videos = how.read(place, known, left_out)
+    allowed = how.precision + (tolerance if how.key_frames else 0)
+    corrections: list[Correction] = []
+    for video in videos:
+        if not known:
+            if video.relative:
+                raise ColocamError(f"{path}: boxes are shares of the frame's size, which is not known: name `tables`")
+            found = without_faults(video, left_out, classes=tags or None, frames=video.frames, size=video.size)
+            corrections += without_predictions(found, from_)
+        elif (other := match(video, known, left_out)) is not None:
+            size = other.source.width, other.source.height
+            pixels = in_pixels(video, size)
+            found = without_faults(pixels, left_out, classes=tags, frames=other.source.frames, size=size)
+            corrections += compare(found, other, allowed, frames.get(other.name, ()), from_)
+    return Imported(corrections, left_out)
+
+
+def _tables(path: Path) -> list[Path]:
+    """A localisation table, or those of a folder: the tables that have a ``.video.json``."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.glob("*.csv")) + sorted(path.glob("*.parquet"))
+    found = [table for table in found if table.with_name(f"{table.stem}.video.json").is_file()]
+    if not found:
+        raise ColocamError(f"{path}: no localisation table with its .video.json: give the folder of 'colocam localize'")
+    return found
+
+
+def _checked(checked: str | Path | None, known: Sequence[LabelledVideo]) -> dict[str, Checked]:
+    """Frames that were looked at, by the name of their video."""
+    if checked is None:
+        return {}
+    if str(checked) == "all":
+        return {video.name: "all" for video in known}
+    frames: dict[str, set[int]] = {}
+    for row in read_rows(Path(checked), required=("video", "frame")):
+        names = [video.name for video in known if same_name((row["video"],), video)]
+        if not row["frame"].isdecimal():
+            raise ColocamError(f"{row.where}: frame {row['frame']!r} is not a frame index from 0")
+        for name in names:
+            frames.setdefault(name, set()).add(int(row["frame"]))
+    return dict(frames)

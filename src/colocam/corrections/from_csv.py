@@ -1,0 +1,93 @@
+"""CSV or parquet: a localisation table or corrections that were edited, or any table with these columns.
+
+``frame`` or ``pts``, the class, and x1, y1, x2, y2; a row without corners says that the frame shows no object. The
+column ``video`` (or ``clip``) names the video; without it the name of the file does, or there is a single table. Rows
+by ``pts`` need a table.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from colocam.corrections.imported import FrameLabel, ImportedVideo, LeftOut, tracks_of_frames
+from colocam.corrections.label_files import corners_of, files_of
+from colocam.corrections.matching import same_name
+from colocam.errors import ColocamError
+from colocam.export.labels import LabelledVideo
+from colocam.types import Box, Float64Array
+from colocam.utils.tables import Cells, read_cells
+
+CORNERS = ("x1", "y1", "x2", "y2")
+
+
+def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
+    """Read a table, or all tables of a folder."""
+    videos: list[ImportedVideo] = []
+    for file in files_of(path, ".csv", ".parquet"):
+        cells = read_cells(file, required=CORNERS)
+        if not {"frame", "pts"} & cells.columns.keys():
+            raise ColocamError(f"{file}: no column 'frame' or 'pts', so the frames of the boxes are not known")
+        named = next((name for name in ("video", "clip") if name in cells.columns), None)
+        own = "" if len(known) == 1 and not same_name((file.stem,), known[0]) else file.stem
+        names = [own] * len(cells.row) if named is None else cells.text(named)
+        groups: dict[str, list[int]] = {}
+        for row, name in enumerate(names):
+            groups.setdefault(name, []).append(row)
+        frames, labels = _frames(cells), _labels(file, cells)
+        for name, rows in groups.items():
+            film = next((video for video in known if not name or same_name((name,), video)), None)
+            at = _known_frames(frames, cells.floats("pts"), rows, film, name, left_out)
+            listed = np.unique(at[np.isfinite(at)]).astype(np.int64)
+            boxes = [
+                FrameLabel(float(frame), *label)
+                for frame, row in zip(at.tolist(), rows, strict=True)
+                if np.isfinite(frame) and (label := labels[row]) is not None
+            ]
+            videos.append(ImportedVideo((name,) if name else (), tracks_of_frames(boxes), listed=listed))
+    return videos
+
+
+def _frames(cells: Cells) -> Float64Array:
+    """(n,) frame indices; NaN for an empty cell."""
+    frames = cells.floats("frame")
+    index = (frames >= 0) & (frames % 1 == 0) & (frames < 2**32)
+    cells.refuse("frame", ~(np.isnan(frames) | index), "is not a frame index from 0")
+    return frames
+
+
+def _labels(file: Path, cells: Cells) -> list[tuple[str, Box] | None]:
+    """(n,) class and box of each row; None for a row without corners."""
+    tags = cells.text("class" if "class" in cells.columns else "tag")
+    labels: list[tuple[str, Box] | None] = []
+    for row, corners in enumerate(zip(*(cells.text(corner) for corner in CORNERS), strict=True)):
+        if any(corners) and not all(corners):
+            cells.fail(row, "x1, y1, x2 and y2 must all be given or all be empty")
+        if all(corners) and not tags[row]:
+            cells.fail(row, "has a box, but no class")
+        labels.append((tags[row], corners_of(file, corners)) if all(corners) else None)
+    return labels
+
+
+def _known_frames(
+    frames: Float64Array, pts: Float64Array, rows: list[int], film: LabelledVideo | None, name: str, left_out: LeftOut
+) -> Float64Array:
+    """Frame of each of ``rows``; without an index, the listed frame that is nearest in time, NaN where none is near.
+
+    A frame is near if it is not further than half the usual step of the table.
+    """
+    own, times = frames[rows], pts[rows]
+    missing = np.isnan(own)
+    if missing.any() and film is None:
+        left_out[f"row of {name!r} by pts: no table of this video"] += int(missing.sum())
+    elif missing.any() and film is not None:
+        steps = np.diff(np.unique(film.rows.pts))
+        after = np.searchsorted(film.rows.pts, times[missing]).clip(0, len(film.rows.pts) - 1)
+        around = np.stack([(after - 1).clip(0), after])
+        away = np.abs(film.rows.pts[around] - times[missing])
+        nearest = around[away.argmin(axis=0), np.arange(len(after))]
+        near = away.min(axis=0) <= (np.median(steps) / 2 if len(steps) else np.inf)
+        own[missing] = np.where(near, film.rows.frame[nearest], np.nan)
+        if not near.all():
+            left_out[f"row of {name!r} by pts: no frame of the table has this pts"] += int((~near).sum())
+    return own

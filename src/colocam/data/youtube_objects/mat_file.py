@@ -1,0 +1,130 @@
+"""Read MATLAB files of level 5 (``-v6`` and ``-v7``): numbers, texts, cells and structs.
+
+``scipy.io.loadmat`` indexes a table of C with a type number from the file, so that a broken file can end the process.
+
+Format: a header of 128 bytes, then elements: a tag (type, length in bytes), data, zeros up to a multiple of 8 bytes.
+The elements of a matrix (type 14) are its flags, dimensions, name and content.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Values = npt.NDArray[Any]
+
+LARGEST = 1 << 28
+"""Bytes of a decompressed variable at most."""
+DEEPEST = 20
+"""Cells and structs within each other at most."""
+MATRIX, COMPRESSED = 14, 15
+CELL, STRUCT, CHAR = 1, 2, 4
+# Types of stored numbers and of matrices; those of integers and floats.
+STORED = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
+CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"}
+TEXTS = {1: "latin-1", 2: "latin-1", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
+
+
+def read_mat(data: bytes) -> dict[str, Values]:
+    """The variables of a file by name; cells are object arrays, structs object records, texts arrays of one string.
+
+    Raises:
+        ValueError: it is no such file, or a broken one.
+    """
+    if len(data) < 128 or data[126:128] not in {b"IM", b"MI"}:
+        raise ValueError("it has no header of level 5")
+    order = "<" if data[126:128] == b"IM" else ">"
+    found: dict[str, Values] = {}
+    for kind, content in _elements(data[128:], order):
+        inner = _elements(_decompressed(content), order) if kind == COMPRESSED else [(kind, content)]
+        found.update(_matrix(one, order, 0) for what, one in inner if what == MATRIX)
+    return found
+
+
+def _elements(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
+    """(type, content) of the elements that follow each other in ``data``."""
+    start = 0
+    while start + 8 <= len(data):
+        kind, length = struct.unpack_from(f"{order}II", data, start)
+        if kind >> 16:  # length, type and up to 4 bytes of content in 8 bytes
+            kind, length, begin = kind & 0xFFFF, kind >> 16, start + 4
+            end = begin + min(length, 4)
+            start += 8
+        else:
+            begin, end = start + 8, start + 8 + length
+            start = end if kind == COMPRESSED else end + -end % 8
+        if end > len(data):
+            raise ValueError(f"an element of {length} bytes ends after the file")
+        yield kind, data[begin:end]
+
+
+def _decompressed(data: bytes) -> bytes:
+    stream = zlib.decompressobj()
+    try:
+        content = stream.decompress(data, LARGEST)
+    except zlib.error as error:
+        raise ValueError("a compressed variable is broken") from error
+    if stream.unconsumed_tail:
+        raise ValueError(f"a variable has more than {LARGEST} bytes")
+    return content
+
+
+def _matrix(data: bytes, order: str, depth: int) -> tuple[str, Values]:
+    """Name and values of a matrix."""
+    if not data:
+        return "", np.zeros((0, 0))
+    parts = _elements(data, order)
+    flags, dimensions, name = _numbers(parts, order), _numbers(parts, order), _numbers(parts, order)
+    shape, kind = tuple(map(int, dimensions)), int(flags[0]) & 0xFF if len(flags) else 0
+    if depth > DEEPEST or min(shape, default=0) < 0 or prod(shape) > LARGEST:
+        raise ValueError(f"a matrix of shape {shape} at depth {depth}")
+    called = bytes(name.astype(np.uint8)).decode("latin-1")
+    if kind == CELL:
+        return called, _cells(parts, order, depth, prod(shape)).reshape(shape, order="F")
+    if kind == STRUCT:
+        return called, _records(parts, order, depth, prod(shape)).reshape(shape, order="F")
+    stored, content = next(parts, (0, b""))
+    if kind == CHAR and stored in TEXTS:
+        encoding = TEXTS[stored] + ("" if "8" in TEXTS[stored] or stored < 3 else "-le" if order == "<" else "-be")
+        return called, np.array([content.decode(encoding, "replace")] if content else [], np.str_)
+    if kind not in CLASSES or stored not in STORED:
+        raise ValueError(f"a matrix of class {kind} with data of type {stored}, which is not read")
+    values = np.frombuffer(content, f"{order}{STORED[stored]}")
+    return called, values.astype(CLASSES[kind]).reshape(shape, order="F")
+
+
+def _numbers(parts: Iterator[tuple[int, bytes]], order: str) -> Values:
+    kind, content = next(parts, (0, b""))
+    if kind not in STORED:
+        raise ValueError(f"flags, dimensions or name of type {kind}")
+    return np.frombuffer(content, f"{order}{STORED[kind]}")
+
+
+def _cells(parts: Iterator[tuple[int, bytes]], order: str, depth: int, count: int) -> Values:
+    cells = [_matrix(content, order, depth + 1)[1] for _, content in parts]
+    if len(cells) != count:
+        raise ValueError(f"{len(cells)} cells, not {count}")
+    values = np.empty(count, object)
+    for index, cell in enumerate(cells):
+        values[index] = cell
+    return values
+
+
+def _records(parts: Iterator[tuple[int, bytes]], order: str, depth: int, count: int) -> Values:
+    width, text = _numbers(parts, order), _numbers(parts, order)
+    longest = int(width[0]) if len(width) else 0
+    joined = bytes(text.astype(np.uint8))
+    if longest < 1 or len(joined) % longest:
+        raise ValueError("the names of a struct's fields are broken")
+    names = [joined[i : i + longest].split(b"\0")[0].decode("latin-1") for i in range(0, len(joined), longest)]
+    if not names or len(set(names)) < len(names) or "" in names:
+        raise ValueError("the names of a struct's fields are broken")
+    cells = _cells(parts, order, depth, count * len(names)).reshape(count, len(names))
+    values = np.empty(count, [(name, object) for name in names])
+    for index, name in enumerate(names):
+        values[name] = cells[:, index]
+    return values

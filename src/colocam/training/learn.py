@@ -1,0 +1,239 @@
+"""Learn from corrections: a trained run and what people said about frames → a new run folder.
+
+The parts, in the order of their cost: the threshold, also of each class; presence; the head of the classifier, where
+classes were corrected; the decoder. What does not agree better with the videos that are held out is not kept.
+"""
+
+import time
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+from colocam.corrections.correction_table import read_corrections
+from colocam.corrections.imported import LeftOut
+from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, suggest
+from colocam.models.model_file import Model, load_model
+from colocam.run import Run, open_run
+from colocam.training.journal import Journal
+from colocam.training.learn_agreement import Agreement, Observation, agreement, learnt_card, observe
+from colocam.training.learn_decoder import DecoderLearning, learning_task
+from colocam.training.learn_frames import CorrectedFrames, corrected_frames, without_held_out
+from colocam.training.learn_head import pooled_features, refit_head
+from colocam.training.learn_report import Learnt, Stage, read_history, stored_corrections, write_run
+from colocam.training.loop import fit
+from colocam.utils.interrupt import graceful_stop
+from colocam.utils.temporary import temporary_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What is learnt from corrections; each part can be switched off.
+
+    Attributes:
+        threshold: choose τ by corrected boxes.
+        per_class: choose τ for each class, as far as it has boxes.
+        presence: calibrate presence by frames with and without the object.
+        head: refit the head of the classifier, if classes were corrected.
+        seeds: fine-tune the decoder with corrected boxes as seeds.
+        projection: fine-tune the decoder by the projections of corrected boxes.
+        replay: while fine-tuning, also train on ordinary sequences and on clip-mates of corrected frames.
+        steps: training steps of the decoder.
+    """
+
+    threshold: bool = True
+    per_class: bool = True
+    presence: bool = True
+    head: bool = True
+    seeds: bool = True
+    projection: bool = True
+    replay: bool = True
+    steps: int = 200
+
+    @property
+    def decoder(self) -> DecoderLearning | None:
+        """What the decoder is fine-tuned with; None: it stays as it is."""
+        if not (self.seeds or self.projection) or self.steps < 1:
+            return None
+        return DecoderLearning(self.steps, seeds=self.seeds, projection=float(self.projection), replay=self.replay)
+
+
+PARTS = tuple(field.name for field in fields(Learning) if field.name != "steps")
+"""Names of the parts that can be left out."""
+
+
+def learning_without(*names: str, steps: int = 200) -> Learning:
+    """All parts but some; names are those of :data:`PARTS`."""
+    for name in names:
+        if name not in PARTS:
+            raise ArgumentError("without", f"must be a part, got {name!r}{suggest(name, PARTS)}")
+    return replace(Learning(steps=steps), **dict.fromkeys(names, False))
+
+
+def learn(
+    run: str | Path,
+    corrections: Sequence[str | Path],
+    out: str | Path,
+    how: Learning | None = None,
+    *,
+    device: str | None = None,
+) -> Learnt:
+    """Learn from corrections, starting from the model of a run; write a new run folder.
+
+    About a fifth of the corrected videos is held out. Each part is kept only if the model with it agrees with their
+    corrections at least as well as without it; so the new model never agrees less than the old one. Corrections that
+    the run has learnt from before are used again.
+
+    >>> learnt = learn("runs/pets", ["corrections.csv"], "runs/pets-2")     # doctest: +SKIP
+    >>> print(learnt.summary())                                             # doctest: +SKIP
+
+    Args:
+        run: run folder with a trained model.
+        corrections: files of ``colocam import``, of the page, or written by hand; of a frame in several files the last
+            counts.
+        out: folder to write, which must not exist.
+        how: what to learn; None: everything.
+        device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
+    """
+    how, out, opened = how or Learning(), Path(out), open_run(run, device)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ColocamError(f"{out} exists: choose another folder")
+    if not opened.config.methods:
+        raise ColocamError(f"{run} has no trained method: train one first")
+    files = [*stored_corrections(opened.folder), *map(Path, corrections)]
+    if not files:
+        raise ColocamError("corrections: give at least one file of corrections")
+    left_out = LeftOut()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with graceful_stop(), temporary_folder(out.parent) as folder:
+            frames = corrected_frames(opened, read_corrections(*files), left_out, read_history(opened.folder))
+            model, stages = _learn(opened, frames, how, folder)
+            learnt = Learnt(out, stages, len(frames), int(frames.held_out.sum()), left_out)
+            write_run(opened, model, learnt, frames, files, folder)
+            if out.is_dir():
+                out.rmdir()
+            folder.rename(out)
+    except (InterruptedRunError, KeyboardInterrupt) as stop:
+        raise InterruptedRunError(f"{str(stop) or 'stopped'}: nothing was written to {out}") from stop
+    return learnt
+
+
+def _learn(run: Run, frames: CorrectedFrames, how: Learning, folder: Path) -> tuple[Model, list[Stage]]:
+    """The model that agrees best with the held-out corrections, and what each part brought."""
+    guard = _Guard(run, frames)
+    best = guard.start(load_model(run.folder))
+    taught = ~frames.held_out
+    if how.head and (frames.changed & taught).any():
+        best = guard.keep("head", best, _with_head(run, best.model, frames), labels=True)
+    if how.threshold:
+        choices = [("threshold", False)] + ([("per_class", True)] if how.per_class else [])
+        for name, each in choices:
+            best = guard.keep(name, best, _with_card(best, frames, per_class=each))
+    if how.presence:
+        best = guard.keep("presence", best, _with_card(best, frames, threshold=False, presence=True), presence=True)
+    if (decoder := how.decoder) is not None and frames.present[taught].any():
+        trained = _with_decoder(run, best.model, without_held_out(frames), decoder, folder)
+        best = guard.keep("decoder", best, _Candidate(trained))
+    return best.model, guard.stages
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A model and what it finds in the corrected frames; None: not looked yet."""
+
+    model: Model
+    seen: Observation | None = None
+
+
+class _Guard:
+    """Compares models on held-out corrections, and keeps the better one."""
+
+    def __init__(self, run: Run, frames: CorrectedFrames) -> None:
+        self.run, self.frames, self.stages = run, frames, list[Stage]()
+        self.clock = time.perf_counter()
+
+    def start(self, model: Model) -> _Candidate:
+        """The model so far, observed."""
+        found = self._observed(_Candidate(model))
+        self._add("before", found, kept=True)
+        return found
+
+    def keep(
+        self, name: str, old: _Candidate, new: _Candidate, *, presence: bool = False, labels: bool = False
+    ) -> _Candidate:
+        """The new candidate, unless it agrees less than the old one with the held-out corrections."""
+        new = self._observed(new)
+        before, after = self._agreement(old), self._agreement(new)
+        worse = after.presence_loss > before.presence_loss if presence else after.iou < before.iou
+        if labels:
+            worse = worse or self._class_loss(new.model) > self._class_loss(old.model)
+        self._add(name, new, kept=not worse)
+        return old if worse else new
+
+    def _observed(self, one: _Candidate) -> _Candidate:
+        if one.seen is not None:
+            return one
+        return _Candidate(one.model, observe(one.model, self.frames, self.run.config.frames, self.run.device))
+
+    def _agreement(self, one: _Candidate) -> Agreement:
+        held = self.frames.held_out
+        assert one.seen is not None
+        return agreement(one.model.card, one.seen.part(held), self.frames.part(held))
+
+    def _class_loss(self, model: Model) -> float:
+        """Cross-entropy of the classes of held-out frames with an object."""
+        part = self.frames.part(self.frames.held_out & self.frames.present)
+        if not len(part):
+            return 0.0
+        size, device = self.run.config.frames.crop, self.run.device
+        classifier = model.net.classifier.to(device)
+        features = pooled_features(classifier, part.samples, size, device)
+        logits = features @ classifier.head.weight.double().T + classifier.head.bias.double()
+        return float(F.cross_entropy(logits, part.samples.classes.to(device)))
+
+    def _add(self, name: str, one: _Candidate, *, kept: bool) -> None:
+        now = time.perf_counter()
+        self.stages.append(Stage(name, self._agreement(one), kept, now - self.clock))
+        self.clock = now
+
+
+def _with_card(
+    one: _Candidate, frames: CorrectedFrames, *, threshold: bool = True, per_class: bool = False, presence: bool = False
+) -> _Candidate:
+    taught = ~frames.held_out
+    assert one.seen is not None
+    card = learnt_card(
+        one.model.card,
+        one.seen.part(taught),
+        without_held_out(frames),
+        threshold=threshold,
+        per_class=per_class,
+        presence=presence,
+    )
+    return _Candidate(Model(one.model.net, card), one.seen)
+
+
+def _with_head(run: Run, model: Model, frames: CorrectedFrames) -> _Candidate:
+    """The model with a head that was refitted to corrected classes."""
+    net, part = deepcopy(model.net).to(run.device), frames.part(~frames.held_out & frames.present)
+    size, device = run.config.frames.crop, run.device
+    features = pooled_features(net.classifier, part.samples, size, device)
+    classes = part.samples.classes.to(device)
+    tags = run.catalogue.tags
+    weight, bias = refit_head(net.classifier, features, classes, run.clips("train"), tags, size, device)
+    with torch.no_grad():
+        net.classifier.head.weight.copy_(weight)
+        net.classifier.head.bias.copy_(bias)
+    return _Candidate(Model(net, model.card))
+
+
+def _with_decoder(run: Run, model: Model, frames: CorrectedFrames, how: DecoderLearning, folder: Path) -> Model:
+    """The model with a decoder that was fine-tuned on corrected frames; ``folder`` gets its checkpoint and journal."""
+    net, method = deepcopy(model.net).to(run.device), run.config.methods[0]
+    task = learning_task(run.config, method, net, frames, run.clips("train"), how, run.device)
+    fit(task, folder / method, Journal(folder / "metrics.jsonl"))
+    return Model(net.eval(), model.card)

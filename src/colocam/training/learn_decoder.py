@@ -1,0 +1,217 @@
+"""Fine-tune the decoder on corrected boxes: as seeds, by their projections, with clip-mates and replay.
+
+A step has two kinds of sequences. A corrected sequence holds corrected frames of one clip, whose seeds are the boxes,
+and other frames of the clip without seeds: eq. 4 carries the correction to them. Ordinary sequences of the training
+clips are replayed: there the decoder is held to the maps of the decoder it started from, so that it does not forget.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from colocam.config import Config, LocalizerStage
+from colocam.data.augment import crop, sample_crops
+from colocam.data.batches import BatchIndices, read_frames
+from colocam.data.cache_entry import CachedClip
+from colocam.data.samplers import SAMPLERS
+from colocam.losses import StepTensors
+from colocam.losses.projection import ProjectionLoss
+from colocam.models import LocalizerNet, foreground
+from colocam.models.classifier import at_side
+from colocam.training.learn_frames import CorrectedFrames
+from colocam.training.learn_seeds import box_seeds
+from colocam.training.loop import Task, Validation
+from colocam.training.seeds import UNKNOWN, seed_noise
+from colocam.training.stage2 import loss_terms
+from colocam.utils.prefetch import Tensors
+from colocam.utils.randomness import generator
+
+RATE = 1.0
+"""Learning rate relative to that of stage 2."""
+SEQUENCE = 4
+"""Frames of a sequence at most: short ones, so that a step sees corrected frames of several clips."""
+REPLAYED = 0.25
+"""Share of the sequences that are replayed."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderLearning:
+    """What the decoder is fine-tuned with.
+
+    Attributes:
+        steps: training steps.
+        seeds: use corrected boxes as seeds.
+        projection: weight of the projection term; 0 leaves it out.
+        replay: also use ordinary sequences, and clip-mates of corrected frames.
+    """
+
+    steps: int = 200
+    seeds: bool = True
+    projection: float = 1.0
+    replay: bool = True
+
+
+def learning_task(
+    config: Config,
+    method: str,
+    net: LocalizerNet,
+    corrected: CorrectedFrames,
+    training: Sequence[CachedClip],
+    how: DecoderLearning,
+    device: torch.device,
+) -> Task:
+    """The task that fine-tunes ``net.decoder``; one epoch of ``how.steps`` steps.
+
+    Args:
+        config: of the run.
+        method: name in ``METHODS``.
+        net: the trained network; its decoder as it is now is what replayed frames are held to.
+        corrected: frames to learn from.
+        training: clips to replay.
+        how: what to use.
+        device: the network's device.
+    """
+    settings = config.stage2(method)
+    optimisation = settings.model_copy(update={"epochs": 1, "lr": RATE * settings.lr, "schedule": "cosine"})
+    resize, size, side = config.frames.resize, config.frames.crop, config.frames.map_side
+    clips, first_replay = [*corrected.samples.clips, *training], len(corrected.samples.clips)
+    half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
+    before, projection = deepcopy(net.decoder).eval().requires_grad_(requires_grad=False), ProjectionLoss()
+    summands = [term for term in loss_terms(settings.losses) if how.seeds or term.name != "seeds"]
+    for term in summands:
+        if isinstance(term.module, nn.Module):
+            term.module.to(device)
+    names = {clip.clip.name for clip in corrected.samples.clips}
+    replayable = [at for at, clip in enumerate(clips) if at >= first_replay and clip.clip.name not in names]
+    planner = _Planner(corrected, [len(clip) for clip in clips], replayable, settings, how, config.seed)
+    masks = _Masks(corrected, side, resize)
+
+    def load(indices: BatchIndices, step: int) -> Tensors:
+        rng = generator(config.seed, "learn", step)
+        inside, known = masks.read(indices, torch.rand(len(indices.clips), generator=rng))
+        return {
+            "frames": read_frames(clips, indices),
+            "sequences": indices.sequences,
+            "crops": sample_crops(len(indices.clips), resize, size, rng),
+            "inside": inside,
+            "known": known,
+            "replayed": indices.clips >= first_replay,
+        }
+
+    def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
+        noise = seed_noise((len(indices.clips), side, side), generator(config.seed, "learn seeds", step, device=device))
+        frames = crop(loaded["frames"], loaded["crops"], size).float()
+        inside = at_side(crop(loaded["inside"][:, None], loaded["crops"], size), side)[:, 0] > 0.5
+        known, images = loaded["known"][:, None, None], at_side(frames, side)
+        with torch.no_grad(), half():
+            features = net.classifier.encoder(frames)
+            old = foreground(before(images, features).float())
+        with half():
+            logits = net.decoder(images, features).float()
+        maps = foreground(logits)
+        labels = torch.where(known, box_seeds(old, inside, settings.seeds, *noise), UNKNOWN)
+        tensors = StepTensors(images, maps, logits, labels, loaded["sequences"], indices.count, epoch)
+        losses = {term.name: term.weight * term.module(tensors) for term in summands}
+        if how.projection:
+            losses["projection"] = how.projection * projection(maps, inside & known)
+        if how.replay:
+            losses["replay"] = _replay_loss(logits, old, loaded["replayed"])
+        return losses
+
+    def validate(epoch: int) -> Validation:
+        return Validation({"best": float(epoch)}, {})
+
+    groups = [(list(net.decoder.parameters()), 1.0)]
+    return Task(method, net.decoder, groups, optimisation, lambda _: planner.steps(), load, terms, validate)
+
+
+def _replay_loss(logits: Tensor, old: Tensor, replayed: Tensor) -> Tensor:
+    """Mean cross-entropy of the maps of replayed frames with those of the old decoder (B, H, W); 0 without any."""
+    each = F.binary_cross_entropy_with_logits(logits[:, 1] - logits[:, 0], old, reduction="none").mean((1, 2))
+    return (each * replayed).sum() / replayed.sum().clamp(min=1)
+
+
+class _Masks:
+    """The boxes of corrected frames as images."""
+
+    def __init__(self, corrected: CorrectedFrames, side: int, resize: int) -> None:
+        self.resize = resize
+        indices = corrected.samples.indices
+        places = zip(indices.clips.tolist(), indices.frames.tolist(), strict=True)
+        self.row = {place: row for row, place in enumerate(places)}
+        self.boxes = [boxes * (resize / side) for boxes in corrected.boxes]
+        self.weights = corrected.weights
+
+    def read(self, indices: BatchIndices, chance: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, R, R) float, 1 inside boxes; and (B,) whether the boxes of a frame are used: as often as it weighs."""
+        inside = torch.zeros(len(indices.clips), self.resize, self.resize)
+        known = torch.zeros(len(indices.clips), dtype=torch.bool)
+        for at, place in enumerate(zip(indices.clips.tolist(), indices.frames.tolist(), strict=True)):
+            row = self.row.get(place)
+            if row is None or float(chance[at]) >= self.weights[row]:
+                continue
+            known[at] = True
+            for x1, y1, x2, y2 in np.round(self.boxes[row]).astype(int).tolist():
+                inside[at, max(y1, 0) : max(y2, y1 + 1), max(x1, 0) : max(x2, x1 + 1)] = 1
+        return inside, known
+
+
+class _Planner:
+    """Chooses the frames of each step; a function of the seed alone."""
+
+    def __init__(
+        self,
+        corrected: CorrectedFrames,
+        lengths: Sequence[int],
+        replayable: Sequence[int],
+        settings: LocalizerStage,
+        how: DecoderLearning,
+        seed: int,
+    ) -> None:
+        self.lengths, self.replayable, self.settings, self.how, self.seed = lengths, replayable, settings, how, seed
+        self.length = min(SEQUENCE, settings.frames)
+        self.own: defaultdict[int, list[int]] = defaultdict(list)
+        indices = corrected.samples.indices
+        for clip, frame in zip(indices.clips.tolist(), indices.frames.tolist(), strict=True):
+            self.own[clip].append(frame)
+        # A clip with many corrections is visited more often, but not as often as it has corrections.
+        weights = np.bincount(indices.clips.numpy(), corrected.weights, minlength=len(corrected.samples.clips))
+        self.chance = torch.from_numpy(np.sqrt(weights))
+
+    def steps(self) -> list[BatchIndices]:
+        """The frames of all steps."""
+        rng = generator(self.seed, "learn plan")
+        per_step = max(self.settings.batch // self.length, 1)
+        replayed = round(REPLAYED * per_step) if self.how.replay and self.replayable else 0
+        return [self._step(rng, max(per_step - replayed, 1), replayed) for _ in range(self.how.steps)]
+
+    def _step(self, rng: torch.Generator, corrected: int, replayed: int) -> BatchIndices:
+        clips = torch.multinomial(self.chance, corrected, replacement=True, generator=rng).tolist()
+        sequences = [(clip, self._corrected(clip, rng)) for clip in clips]
+        sampler, n, window = SAMPLERS[self.settings.sampler], self.length, self.settings.window
+        for _ in range(replayed):
+            clip = self.replayable[int(torch.randint(len(self.replayable), (), generator=rng))]
+            sequences.append((clip, sampler(self.lengths[clip], n, rng, window=window)))
+        sizes = torch.tensor([len(frames) for _, frames in sequences])
+        return BatchIndices(
+            torch.tensor([clip for clip, _ in sequences]).repeat_interleave(sizes),
+            torch.cat([frames for _, frames in sequences]),
+            torch.arange(len(sequences)).repeat_interleave(sizes),
+        )
+
+    def _corrected(self, clip: int, rng: torch.Generator) -> Tensor:
+        """Corrected frames of a clip, at most all but one of a sequence, and its clip-mates."""
+        n, own = self.length, self.own[clip]
+        order = torch.randperm(len(own), generator=rng).tolist()
+        chosen = [own[index] for index in order[: max(n - 1, 1) if self.how.replay else n]]
+        if self.how.replay and n > len(chosen):
+            mates = SAMPLERS["interval"](self.lengths[clip], n - len(chosen), rng, window=1.0).tolist()
+            chosen += [frame for frame in mates if frame not in chosen]
+        return torch.tensor(sorted(chosen))

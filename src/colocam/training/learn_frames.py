@@ -1,0 +1,273 @@
+"""Corrected frames for learning: find their videos, read their frames, weigh them, and hold some videos out."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from colocam.corrections.correction import Correction
+from colocam.corrections.imported import LeftOut
+from colocam.data.batches import BatchIndices, evenly
+from colocam.data.cache_entry import CachedClip, EntryWriter, entry_key, load_entry
+from colocam.data.clip_frames import clip_frames
+from colocam.data.frame_cache import cache_frames
+from colocam.data.samples import Boxes, Samples
+from colocam.errors import ColocamError
+from colocam.run import Run
+from colocam.types import Box, Clip, Float64Array
+from colocam.utils.temporary import temporary_folder
+from colocam.video.image_files import images_of
+from colocam.video.reader import UnreadableError
+
+HALF_LIFE = 0.5
+"""Seconds from the nearest key frame after which an interpolated or unchecked frame counts half."""
+LEAST_WEIGHT = 0.05
+"""Frames that count less are left out."""
+HELD_OUT = 0.2
+"""Share of the corrected videos that is held out, to compare the new model with the old one."""
+MATES = (1, 2, 4, 8, 16, 24)
+"""Distances, in frames, of the neighbours that are read with a corrected frame of a video that is not in the cache."""
+CONTEXT = 16
+"""Frames of a clip whose maps are computed together with those of its corrected frames."""
+
+
+class History(NamedTuple):
+    """Videos whose corrections a model has learnt from, and those that were held out."""
+
+    learnt: frozenset[str] = frozenset()
+    held_out: frozenset[str] = frozenset()
+
+
+NO_HISTORY = History()
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedFrames:
+    """N corrected frames.
+
+    Attributes:
+        samples: the frames, and the class of each.
+        boxes: (k, 4) true boxes of each frame in pixels of the maps; k = 0 where it shows no object.
+        weights: (N,) above 0, 1 for key frames.
+        changed: (N,) whether the class was changed.
+        held_out: (N,) whether the frame belongs to a video that is held out.
+    """
+
+    samples: Samples
+    boxes: list[Boxes]
+    weights: Float64Array
+    changed: npt.NDArray[np.bool_]
+    held_out: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    @property
+    def present(self) -> npt.NDArray[np.bool_]:
+        """(N,) whether the frame has a box."""
+        return np.array([len(boxes) > 0 for boxes in self.boxes], bool)
+
+    @property
+    def classes(self) -> npt.NDArray[np.int64]:
+        """(N,) index of each frame's class."""
+        classes: npt.NDArray[np.int64] = self.samples.classes.numpy()
+        return classes
+
+    def part(self, chosen: npt.NDArray[np.bool_]) -> "CorrectedFrames":
+        """Some of the frames (N,)."""
+        rows = torch.from_numpy(np.flatnonzero(chosen))
+        indices = self.samples.indices
+        taken = BatchIndices(indices.clips[rows], indices.frames[rows], indices.sequences[rows])
+        return CorrectedFrames(
+            Samples(self.samples.clips, taken, self.samples.classes[rows]),
+            [self.boxes[row] for row in rows.tolist()],
+            self.weights[chosen],
+            self.changed[chosen],
+            self.held_out[chosen],
+        )
+
+    def with_context(self) -> tuple[Samples, npt.NDArray[np.int64]]:
+        """The frames with others of their clips, as post-processing needs them; and the row of each corrected frame."""
+        chosen: list[tuple[int, int, int]] = []
+        indices = self.samples.indices
+        by_clip: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        places = list(zip(indices.clips.tolist(), indices.frames.tolist(), strict=True))
+        for (clip, frame), tag in zip(places, self.classes.tolist(), strict=True):
+            by_clip[clip][frame] = tag
+        place: dict[tuple[int, int], int] = {}
+        for clip, own in by_clip.items():
+            usual = next(iter(own.values()))
+            for frame in sorted(own.keys() | set(evenly(len(self.samples.clips[clip]), CONTEXT))):
+                place[clip, frame] = len(chosen)
+                chosen.append((clip, frame, own.get(frame, usual)))
+        rows = [place[pair] for pair in places]
+        clips, frames, classes = torch.tensor(chosen, dtype=torch.int64).reshape(-1, 3).unbind(1)
+        return Samples(self.samples.clips, BatchIndices(clips, frames, clips), classes), np.array(rows, np.int64)
+
+
+def corrected_frames(
+    run: Run, corrections: Sequence[Correction], left_out: LeftOut, history: History = NO_HISTORY
+) -> CorrectedFrames:
+    """The frames of corrections that can be found: in a clip of the run, or in the file that the correction names.
+
+    Args:
+        run: the run.
+        corrections: what people said.
+        left_out: gets what cannot be found, and why.
+        history: which videos the model has learnt from before.
+
+    Raises:
+        ColocamError: no frame can be found.
+    """
+    tags = run.catalogue.tags
+    by_clip: defaultdict[Clip, dict[int, list[Correction]]] = defaultdict(dict)
+    finder = _Finder(run)
+    for one in corrections:
+        if one.tag and one.tag not in tags:
+            left_out[f"correction of {one.video!r}: class {one.tag!r} is unknown to the model"] += 1
+        elif (place := finder.find(one)) is None:
+            left_out[f"correction of {one.video!r}: no video of the run, and no file at {one.path or 'its path'}"] += 1
+        else:
+            by_clip[place].setdefault(one.frame, []).append(one)
+    cached = _cached(run, {clip: set(frames) for clip, frames in by_clip.items()}, left_out)
+    rows: list[tuple[int, int, int]] = []
+    boxes, weights, changed, held = [], [], [], []
+    kept = held_out_videos([clip.clip.video for clip in cached], history)
+    side = run.config.frames.map_side
+    for index, clip in enumerate(cached):
+        frames = by_clip[clip.clip]
+        weight_of = _weights(clip, frames)
+        usual = clip.clip.tag or next((one.tag for own in frames.values() for one in own if one.tag), "")
+        for frame in sorted(frames):
+            own, position = frames[frame], int(np.searchsorted(clip.index, frame))
+            if position >= len(clip) or clip.index[position] != frame:
+                left_out[f"correction of {own[0].video!r}: the video has no frame {frame}"] += 1
+            elif not (tag := next((one.tag for one in own if one.tag), usual)):
+                left_out[f"correction of {own[0].video!r}: no correction of the video states a class"] += 1
+            elif (weight := weight_of[frame]) >= LEAST_WEIGHT:
+                rows.append((index, position, tags.index(tag)))
+                boxes.append(_scaled([box for one in own for box in one.boxes], clip, position, side))
+                weights.append(weight)
+                changed.append(any(one.kind == "class" for one in own))
+                held.append(clip.clip.video in kept)
+    if not rows:
+        reasons = "; ".join(left_out) or "no frame was set or checked by a person"
+        raise ColocamError(f"no correction belongs to a frame that can be read: {reasons}")
+    clips, positions, classes = torch.tensor(rows, dtype=torch.int64).unbind(1)
+    samples = Samples(cached, BatchIndices(clips, positions, clips), classes)
+    return CorrectedFrames(samples, boxes, np.array(weights), np.array(changed, bool), np.array(held, bool))
+
+
+class _Finder:
+    """Finds the clip of a correction: of the run, by path and time or by name, else the file that it names."""
+
+    def __init__(self, run: Run) -> None:
+        self.by_name = {clip.name: clip for clip in run.catalogue.clips}
+        self.by_path: defaultdict[str, list[Clip]] = defaultdict(list)
+        for clip in run.catalogue.clips:
+            self.by_path[str(clip.path.absolute())].append(clip)
+        self.files: dict[str, Clip | None] = {}
+
+    def find(self, one: Correction) -> Clip | None:
+        """The clip, None where there is none."""
+        for clip in self.by_path.get(one.path, []) if one.path else []:
+            time = one.pts
+            if time is None or ((clip.start <= 0 or clip.start <= time) and (clip.end is None or time < clip.end)):
+                return clip
+        if (named := self.by_name.get(one.video)) is not None:
+            return named
+        if one.path and one.path not in self.files:
+            path = Path(one.path)
+            images = images_of(path) if path.is_dir() else ()
+            found = Clip(one.video, one.tag, "train", path, one.path, frames=images)
+            self.files[one.path] = found if path.is_file() or images else None
+        return self.files.get(one.path)
+
+
+def _cached(run: Run, wanted: dict[Clip, set[int]], left_out: LeftOut) -> list[CachedClip]:
+    """The corrected clips with their frames; those whose corrected frames are not in the cache are read again."""
+    sizes, own = run.config.frames, {clip.name for clip in run.catalogue.clips}
+    listed = [clip for clip in wanted if clip.name in own]
+    ready = cache_frames(listed, run.frames, size=sizes.resize, max_frames=sizes.per_clip) if listed else []
+    complete = {clip.clip: clip for clip in ready if wanted[clip.clip] <= set(clip.index.tolist())}
+    found = []
+    for clip, frames in wanted.items():
+        entry = complete.get(clip) or _read_frames(clip, frames, run.frames, sizes.resize)
+        if entry is None:
+            left_out[f"correction of {clip.name!r}: {clip.path} cannot be read"] += len(frames)
+        else:
+            found.append(entry)
+    return found
+
+
+def _read_frames(clip: Clip, frames: set[int], folder: Path, size: int) -> CachedClip | None:
+    """Read some frames and their neighbours into the cache; None where the file cannot be read."""
+    wanted = frames | {frame + sign * away for frame in frames for away in MATES for sign in (-1, 1)}
+    digest = hashlib.sha256(repr(sorted(frames)).encode()).hexdigest()[:16]
+    key = f"{entry_key(clip, size, None)[:16]}{digest}"
+    if (entry := load_entry(clip, folder, key, size)) is not None:
+        return entry
+    folder.mkdir(parents=True, exist_ok=True)
+    with temporary_folder(folder) as scratch:
+        writer = EntryWriter(folder, key, scratch, size=size, max_frames=None)
+        try:
+            for frame in clip_frames(clip):
+                if frame.index in wanted:
+                    writer.add(frame)
+                elif frame.index > max(wanted):
+                    break
+        except UnreadableError:
+            return None
+        if not writer.seen:
+            return None
+        writer.commit()
+    return load_entry(clip, folder, key, size)
+
+
+def _weights(clip: CachedClip, frames: dict[int, list[Correction]]) -> dict[int, float]:
+    """1 for key frames; others lose half with every :data:`HALF_LIFE` seconds from the nearest one, all without any."""
+    times = dict(zip(clip.index.tolist(), clip.pts.tolist(), strict=True))
+    keys = np.array([times[frame] for frame, own in frames.items() if frame in times and any(one.key for one in own)])
+    weights = {}
+    for frame, own in frames.items():
+        away = np.abs(keys - times.get(frame, np.inf)).min(initial=np.inf)
+        weights[frame] = 1.0 if any(one.key for one in own) else float(0.5 ** (away / HALF_LIFE))
+    return weights
+
+
+def held_out_videos(videos: Sequence[str], history: History = NO_HISTORY) -> set[str]:
+    """A fifth of the videos, at least one of several; chosen by a digest of their names, so that it is repeatable.
+
+    Videos that were held out before stay so, and videos that were learnt from before are not chosen.
+    """
+    names = set(videos)
+    chosen = names & history.held_out
+    free = names - chosen - history.learnt
+    count = max(round(HELD_OUT * len(names)), 1) if len(names) > 1 else 0
+    order = sorted(free, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+    return chosen | set(order[: max(count - len(chosen), 0)])
+
+
+def _scaled(boxes: Sequence[Box], clip: CachedClip, position: int, side: int) -> Boxes:
+    width, height = clip.sizes[position]
+    factor = np.array([side / width, side / height] * 2)
+    scaled: Boxes = (np.array(boxes, np.float64).reshape(-1, 4) * factor).astype(np.float32)
+    return scaled
+
+
+def without_held_out(frames: CorrectedFrames) -> CorrectedFrames:
+    """The frames to learn from."""
+    return frames.part(~frames.held_out)
+
+
+def equal_videos(frames: CorrectedFrames) -> CorrectedFrames:
+    """The same frames, weighted so that a video counts as the square root of its frames: they resemble each other."""
+    clips = frames.samples.indices.clips.numpy()
+    sums = np.bincount(clips, frames.weights, minlength=clips.max(initial=0) + 1)
+    return replace(frames, weights=frames.weights / np.sqrt(np.maximum(sums[clips], 1)))

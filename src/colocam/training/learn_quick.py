@@ -1,0 +1,57 @@
+"""Thresholds and presence from corrections at once, for a page that learns while a person corrects."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from colocam.config.card import Card
+from colocam.corrections.correction import Correction
+from colocam.corrections.imported import LeftOut
+from colocam.models.model_file import load_model
+from colocam.run import open_run
+from colocam.training.learn_agreement import Observation, learnt_card, observe
+from colocam.training.learn_frames import CorrectedFrames, corrected_frames
+from colocam.types import Levels
+
+
+class QuickLearner:
+    """Chooses thresholds and presence; keeps what the model found in the frames it has seen.
+
+    >>> quick = QuickLearner("runs/pets")                     # doctest: +SKIP
+    >>> card = quick(read_corrections("corrections.csv"))     # doctest: +SKIP
+
+    The card is that of the model with other thresholds and another calibration of presence. To use it, pass it on:
+    ``Localizer(network, card)``, or write it with ``colocam.models.model_file.save_model``. The network passes over
+    frames that were not seen before; the choice itself takes milliseconds. Nothing is held out: a model to keep
+    comes from :func:`colocam.training.learn.learn`.
+
+    Args:
+        run: run folder with a trained model.
+        device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
+    """
+
+    def __init__(self, run: str | Path, device: str | None = None) -> None:
+        self.run = open_run(run, device)
+        self.model = load_model(self.run.folder)
+        self._seen: dict[tuple[str, int, int], tuple[Levels, float]] = {}
+
+    def __call__(self, corrections: Sequence[Correction]) -> Card:
+        """The card that agrees best with all corrections so far; those that cannot be found are left out."""
+        frames = corrected_frames(self.run, corrections, LeftOut())
+        return learnt_card(
+            self.model.card, self._observe(frames), frames, threshold=True, per_class=True, presence=True
+        )
+
+    def _observe(self, frames: CorrectedFrames) -> Observation:
+        places = [
+            (clip.clip.name, frame, tag)
+            for (clip, frame), tag in zip(frames.samples.where(), frames.classes.tolist(), strict=True)
+        ]
+        new = np.array([place not in self._seen for place in places])
+        if new.any():
+            found = observe(self.model, frames.part(new), self.run.config.frames, self.run.device)
+            fresh = [place for place, is_new in zip(places, new.tolist(), strict=True) if is_new]
+            self._seen |= dict(zip(fresh, zip(found.levels, found.peaks.tolist(), strict=True), strict=True))
+        levels, peaks = zip(*(self._seen[place] for place in places), strict=True)
+        return Observation(np.stack(levels), np.array(peaks))

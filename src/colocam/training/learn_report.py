@@ -1,0 +1,145 @@
+"""What was learnt from corrections: the report, and the new run folder with the corrections in it."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import isnan
+from pathlib import Path
+
+from colocam.config import write_config
+from colocam.corrections.imported import LeftOut
+from colocam.errors import ColocamError
+from colocam.models.model_file import Model, save_model
+from colocam.run import Run
+from colocam.training.learn_agreement import Agreement
+from colocam.training.learn_frames import CorrectedFrames, History
+from colocam.training.share import link
+from colocam.utils.checkpoint import save_checkpoint
+from colocam.utils.files import write_json
+from colocam.utils.json_text import parse_json
+from colocam.utils.marked_folder import file_digest
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One part of learning: how well the model with it agrees with held-out corrections, and whether it was kept."""
+
+    name: str
+    agreement: Agreement
+    kept: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """The result of learning from corrections.
+
+    Attributes:
+        folder: the new run folder.
+        stages: the parts in order; the first is the model before.
+        frames: corrected frames that were used.
+        held_out: how many of them belong to held-out videos.
+        left_out: corrections that were left out, and why.
+    """
+
+    folder: Path
+    stages: list[Stage]
+    frames: int
+    held_out: int
+    left_out: LeftOut
+
+    @property
+    def kept(self) -> list[str]:
+        """Names of the parts that were kept; none: the old model stays."""
+        return [stage.name for stage in self.stages[1:] if stage.kept]
+
+    def lines(self) -> list[str]:
+        """The report as lines."""
+        lines = self.left_out.lines()
+        lines.append(f"{self.frames - self.held_out} corrected frames to learn from, {self.held_out} held out")
+        if not self.held_out:
+            lines.append("warning: no corrected video is held out, so nothing says whether the new model is better")
+        for stage in self.stages:
+            one = stage.agreement
+            parts = [] if isnan(one.iou) else [f"IoU {one.iou:.3f}", f"CorLoc {one.corloc:.1f} %"]
+            parts += [] if isnan(one.presence_loss) else [f"presence loss {one.presence_loss:.3f}"]
+            verdict = "" if stage.kept else ": agrees less, not kept"
+            lines.append(f"{stage.name:10} {', '.join(parts) or 'not measured'}{verdict}")
+        if not self.kept:
+            lines.append("the old model stays: no part agrees better with the held-out corrections")
+        return lines
+
+
+def stored_corrections(run: Path) -> list[Path]:
+    """Corrections that a run has learnt from, oldest first."""
+    return sorted((run / "corrections").glob("*.csv"))
+
+
+def read_history(run: Path) -> History:
+    """The videos whose corrections a run has learnt from, and those that it held out; none for an ordinary run."""
+    path = run / "learning.json"
+    if not path.is_file():
+        return History()
+    try:
+        told = parse_json(path.read_text(encoding="utf-8"))
+        return History(*(frozenset(map(str, told[name]["videos"])) for name in ("learnt", "held_out")))
+    except (ValueError, LookupError, TypeError) as error:
+        raise ColocamError(f"{path} is damaged: restore it, or learn from the run before it") from error
+
+
+def write_run(
+    run: Run, model: Model, learnt: Learnt, frames: CorrectedFrames, files: Sequence[Path], folder: Path
+) -> None:
+    """Write the new run into ``folder``: configuration, data, classifier, model, corrections and ``learning.json``."""
+    method = run.config.methods[0]
+    write_config(folder / "config.yaml", run.config.model_copy(update={"methods": (method,)}))
+    for name in ("data.json", "environment.json"):
+        if (run.folder / name).is_file():
+            shutil.copyfile(run.folder / name, folder / name)
+    (folder / "classifier").mkdir()
+    for file in (run.folder / "classifier").iterdir():
+        if file.is_file() and not file.name.startswith("."):
+            link(file, folder / "classifier" / file.name)
+    if "head" in learnt.kept:
+        for name in ("best", "cam"):
+            (folder / "classifier" / f"{name}.json").unlink(missing_ok=True)
+        save_checkpoint(folder / "classifier", "best", model.net.classifier.state_dict(), {"epoch": 0, "step": 0})
+    copies = _copy(files, folder / "corrections")
+    learnt_videos, held_videos = (
+        sorted({clip.clip.video for clip, _ in frames.part(part).samples.where()})
+        for part in (~frames.held_out, frames.held_out)
+    )
+    write_json(
+        folder / "learning.json",
+        {
+            "format": FORMAT,
+            "from": {"run": str(run.folder.absolute()), "model": file_digest(run.folder / "model.safetensors")},
+            "corrections": copies,
+            "learnt": {"frames": learnt.frames - learnt.held_out, "videos": learnt_videos},
+            "held_out": {"frames": learnt.held_out, "videos": held_videos},
+            "left_out": dict(learnt.left_out),
+            "stages": [_json(stage) for stage in learnt.stages],
+            "kept": learnt.kept,
+        },
+    )
+    save_model(folder, Model(model.net.cpu(), model.card))
+
+
+def _copy(files: Sequence[Path], folder: Path) -> list[dict[str, str]]:
+    """Copy files of corrections, each content once, under numbered names; return their names and digests."""
+    folder.mkdir()
+    copies: dict[str, str] = {}
+    for file in files:
+        digest = file_digest(file)
+        if digest not in copies:
+            stem = file.stem.split("-", 1)[1] if file.stem[:4].isdigit() and "-" in file.stem else file.stem
+            copies[digest] = f"{len(copies) + 1:04d}-{stem}{file.suffix.lower()}"
+            shutil.copyfile(file, folder / copies[digest])
+    return [{"file": name, "sha256": digest} for digest, name in copies.items()]
+
+
+def _json(stage: Stage) -> dict[str, object]:
+    numbers = {name: None if isnan(value) else value for name, value in asdict(stage.agreement).items()}
+    return {"name": stage.name, **numbers, "kept": stage.kept, "seconds": stage.seconds}

@@ -1,0 +1,86 @@
+"""Export, then import: without a change, every frame is accepted and every box is the exported one."""
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from colocam.corrections import IMPORTS, import_labels, read_corrections, write_corrections
+from colocam.export import Options
+from label_scenes import FRAMES, exported, scenes
+
+PRECISION = {"cvat": 0.0051, "label-studio": 1e-6, "coco": 1e-9, "yolo": 1e-5, "voc": 1.0, "mot": 1.1e-3, "csv": 0}
+KEY_FRAMES = {"cvat", "label-studio"}
+
+
+def annotated(out, to):
+    """What a tool makes of an export when a person submits it unchanged."""
+    if to == "label-studio":  # predictions become an annotation
+        tasks = json.loads((out / "tasks.json").read_text(encoding="utf-8"))
+        for task in tasks:
+            task["annotations"] = [{"id": 1, "was_cancelled": False, "result": task.pop("predictions")[0]["result"]}]
+        (out / "tasks.json").write_text(json.dumps(tasks), encoding="utf-8")
+    return out
+
+
+def test_every_format_is_tested():
+    assert PRECISION.keys() == IMPORTS.keys()
+
+
+@pytest.mark.parametrize("to", PRECISION)
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_what_was_exported_comes_back(to, data):
+    rows = data.draw(scenes(tracked=to in KEY_FRAMES))
+    tolerance = data.draw(st.sampled_from([0, 1, 5]))
+    with exported(rows, to, options=Options(tolerance=tolerance)) as (out, video):
+        table = out.parent / "clip one.csv"
+        found = import_labels(annotated(out, to), to, tables=[table], tolerance=tolerance)
+        again = write_corrections(out.parent / "corrections.csv", found.corrections)
+        assert read_corrections(again) == found.corrections
+    assert not found.left_out
+    assert {one.kind for one in found.corrections} == {"accepted"}
+    assert not any(one.key for one in found.corrections)  # nobody is known to have looked
+    allowed = PRECISION[to] + (tolerance if to in KEY_FRAMES else 0)
+    boxes = {}
+    for one in found.corrections:
+        assert (one.video, one.path, one.origin) == ("clip one", str(video.source.path), to)
+        assert one.pts == pytest.approx(one.frame / 25)
+        boxes.setdefault(one.frame, []).extend((one.tag, *box) for box in one.boxes)
+    assert sorted(boxes) == video.listed.tolist()
+    for frame, own in video.objects_of.items():
+        expected = sorted((video.rows.tag[row], *video.rows.box[row].tolist()) for row in own)
+        assert [one[0] for one in sorted(boxes[frame])] == [one[0] for one in expected]
+        left = [np.array(one[1:]) for one in boxes[frame]]
+        for _, *corners in expected:
+            distance = [np.abs(one - corners).max() for one in left]
+            assert min(distance) <= allowed + 1e-12
+            left.pop(int(np.argmin(distance)))
+
+
+@pytest.mark.parametrize("to", ["cvat", "coco", "voc", "mot", "csv"])
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_without_tables_all_boxes_are_corrections(to, data):
+    with exported(data.draw(scenes(tracked=True)), to, options=Options(tolerance=0)) as (out, video):
+        found = import_labels(out, to)
+    boxes = {
+        one.frame: sum(len(other.boxes) for other in found.corrections if other.frame == one.frame)
+        for one in found.corrections
+    }
+    assert {one.kind for one in found.corrections} <= {"box", "none"}
+    assert all(boxes.get(frame, 0) == len(rows) for frame, rows in video.objects_of.items())
+    assert max(boxes) < FRAMES
+
+
+def test_a_zip_archive_is_read_as_its_folder_is():
+    rows = [{"frame": 3, "pts": 0.12, "class": "cat", "x1": 1, "y1": 2, "x2": 30, "y2": 40}]
+    with exported(rows, "yolo") as (out, _), tempfile.TemporaryDirectory() as folder:
+        archive = shutil.make_archive(str(Path(folder) / "labels"), "zip", out)
+        tables = [out.parent / "clip one.csv"]
+        assert import_labels(archive, "yolo", tables=tables) == import_labels(out, "yolo", tables=tables)

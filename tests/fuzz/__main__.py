@@ -1,0 +1,107 @@
+"""The command line of the fuzzer: ``python -m tests.fuzz --minutes 10 --seed 0``."""
+
+import argparse
+import itertools
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from tests.fuzz.case import Case, load_case
+from tests.fuzz.minimise import minimise
+from tests.fuzz.runner import Runner, Summary
+from tests.fuzz.verdict import BROKEN, CLEAN, FAULTS, Verdict
+
+FEWEST = 5
+"""Columns of the table narrower than this are padded."""
+
+
+def main() -> int:
+    """Run the fuzzer; 1 if there was a fault."""
+    asked = _arguments()
+    folder = Path(tempfile.mkdtemp(prefix="colocam-fuzz-"))
+    try:
+        return _run(asked, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(asked: argparse.Namespace, folder: Path) -> int:
+    runner = Runner(folder / "work", seed=asked.seed, jobs=asked.jobs)
+    if asked.replay is not None:
+        return _show(runner, runner.once(lambda empty: _stored(asked.replay, empty)))
+    if asked.only is not None:
+        verdict = runner.once(lambda empty: runner.build(asked.only, empty))
+        if asked.keep:
+            shutil.copytree(folder / "work" / "once", asked.keep, symlinks=True)
+        return _show(runner, verdict)
+    numbers = iter(range(asked.count)) if asked.count else itertools.count()
+    until = time.monotonic() + (60 * asked.minutes if asked.minutes else float("inf"))
+    began = time.monotonic()
+    summary = runner.run(numbers, until, _report if asked.verbose else _report_fault)
+    _print(summary, asked.seed, time.monotonic() - began)
+    for found in summary.faults.values():
+        name = re.sub(r"[^\w.-]+", "-", f"{found.verdict.kind} {found.verdict.signature}")[:100].strip("-")
+        if found.verdict.kind != BROKEN:
+            minimise(runner, found.number, found.verdict, asked.faults / name)
+        print(f"{found.count} × {found.verdict.kind}: {found.verdict.signature}")
+        print(f"    input {found.number} of seed {asked.seed}, shortened in {asked.faults / name}")
+    return 1 if summary.faults else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m tests.fuzz", description="Mutated inputs through every command.")
+    parser.add_argument("--minutes", type=float, help="stop after this time; default 10 unless --count is given")
+    parser.add_argument("--count", type=int, help="number of inputs; the same ones on every machine")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="inputs at the same time")
+    parser.add_argument("--faults", type=Path, default=Path("fuzz-faults"), help="folder for inputs that show a fault")
+    parser.add_argument("--only", type=int, metavar="NUMBER", help="run one input of the seed and print what it says")
+    parser.add_argument("--keep", type=Path, help="with --only: copy the folder of the input to this one")
+    parser.add_argument("--replay", type=Path, metavar="FOLDER", help="run an input of the folder of faults again")
+    parser.add_argument("--verbose", action="store_true", help="print a line for each input")
+    asked = parser.parse_args()
+    if asked.minutes is None and asked.count is None:
+        asked.minutes = 10.0
+    return asked
+
+
+def _stored(fault: Path, empty: Path) -> Case:
+    shutil.copytree(fault / "cwd", empty, symlinks=True, dirs_exist_ok=True)
+    return load_case(fault / "case.json")
+
+
+def _show(runner: Runner, verdict: Verdict) -> int:
+    root = runner.folder / "once"
+    print("colocam", *map(repr, load_case(root / "case.json").argv))
+    sys.stdout.write((root / "stdout").read_bytes().decode("utf-8", "backslashreplace"))
+    sys.stdout.write((root / "stderr").read_bytes().decode("utf-8", "backslashreplace"))
+    print(verdict.kind, verdict.signature)
+    return int(verdict.kind in FAULTS)
+
+
+def _report(number: int, target: str, verdict: Verdict) -> None:
+    print(f"{number:6} {target:18} {verdict.kind} {verdict.signature}", flush=True)
+
+
+def _report_fault(number: int, target: str, verdict: Verdict) -> None:
+    if verdict.kind in FAULTS:
+        _report(number, target, verdict)
+
+
+def _print(summary: Summary, seed: int, seconds: float) -> None:
+    kinds = (*CLEAN, *FAULTS)
+    total: Counter[str] = sum(summary.counts.values(), Counter())
+    print(f"\nseed {seed}: {total.total()} inputs in {seconds:.0f} s")
+    print(f"{'':20}{'inputs':>8}" + "".join(f"{kind:>{max(len(kind), FEWEST) + 2}}" for kind in kinds))
+    for name, counts in [*sorted(summary.counts.items()), ("all", total)]:
+        cells = "".join(f"{counts[kind]:>{max(len(kind), FEWEST) + 2}}" for kind in kinds)
+        print(f"{name:20}{counts.total():>8}{cells}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

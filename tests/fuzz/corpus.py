@@ -1,0 +1,188 @@
+"""Sound files of every kind that colocam reads. They are made once, and each input changes copies of them."""
+
+import shutil
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import cv2
+import numpy as np
+import yaml
+from tests.data.youtube_objects.conftest import build_v1, build_v2
+
+STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
+TAGS = ("bus", "cat", "owl")
+FILMS: tuple[tuple[str, str, str], ...] = (
+    *(("h264.mp4", "libx264", "yuv420p"), ("h264.mkv", "libx264", "yuv420p"), ("h264.ts", "libx264", "yuv420p")),
+    *(("h264.h264", "libx264", "yuv420p"), ("mpeg4.avi", "mpeg4", "yuv420p"), ("mpeg4.mp4", "mpeg4", "yuv420p")),
+    *(("mjpeg.avi", "mjpeg", "yuvj420p"), ("mjpeg.mov", "mjpeg", "yuvj420p"), ("ffv1.mkv", "ffv1", "bgr0")),
+    *(("vp8.webm", "libvpx", "yuv420p"), ("vp9.webm", "libvpx-vp9", "yuv420p"), ("raw.avi", "rawvideo", "bgr24")),
+    *(("mpeg2.ts", "mpeg2video", "yuv420p"), ("mpeg1.mpg", "mpeg1video", "yuv420p"), ("flv.flv", "flv", "yuv420p")),
+    *(("wmv.asf", "wmv2", "yuv420p"), ("gif.gif", "gif", "rgb8"), ("apng.apng", "apng", "rgba")),
+    *(("png.mov", "png", "rgba"), ("prores.mov", "prores_ks", "yuv422p10le")),
+    ("grey.mkv", "ffv1", "gray16le"),
+)
+ENDINGS = (".png", ".jpg", ".bmp", ".tiff", ".webp", ".ppm")
+TINY = {
+    "frames": {"resize": 36, "crop": 32, "per_val_clip": 3},
+    "backbone": {"args": {"channels": [8, 8, 8, 8], "stem_type": "deep", "stem_width": 4}},
+    "classifier": {"epochs": 1, "batch": 4, "frames_per_clip": 2},
+    "localizer": {
+        "epochs": 1,
+        "batch": 6,
+        "frames": 3,
+        "decoder": [8, 8, 8, 8, 8],
+        "seeds": {"foreground": 20, "background": 20},
+    },
+}
+ENCODER = """<ir_version: 9, opset_import: ["" : 17]>
+encoder (float[1,3,64,64] image) => (float[1,3,4,4] image_embeddings) {
+  image_embeddings = AveragePool <kernel_shape=[16,16], strides=[16,16]> (image)
+}"""
+DECODER = """<ir_version: 9, opset_import: ["" : 17]>
+decoder (float[1,3,4,4] image_embeddings, float[p,2,2] point_coords, float[p,2] point_labels)
+  => (float[p,1,4,4] low_res_masks, float[p,1] iou_predictions) {
+  shape = Constant <value_ints=[-1,1,1,1]> ()
+  flat = Constant <value_ints=[-1,1]> ()
+  zero = Constant <value_ints=[1]> ()
+  means = ReduceMean <axes=[1], keepdims=1> (image_embeddings)
+  sums = ReduceSum (point_labels, zero)
+  lifted = Reshape (sums, shape)
+  low_res_masks = Add (means, lifted)
+  iou_predictions = Reshape (sums, flat)
+}"""
+
+
+def make_corpus(folder: Path) -> None:
+    """Write all files; the current folder is ``folder`` meanwhile, since runs name their videos relative to it."""
+    for name, codec, pixels in FILMS:
+        _film(folder / "films" / name, codec, pixels, images(6, seed=1))
+    (folder / "films" / "raw.y4m").write_bytes(b"YUV4MPEG2 W4 H4 F25:1\n" + (b"FRAME\n" + bytes(range(24))) * 6)
+    for index, image in enumerate(images(3, seed=2)):
+        for ending in ENDINGS:
+            _image(folder / "images" / ending[1:] / f"{index}{ending}", image)
+    _collection(folder)
+    _predictions(folder)
+    _shots(folder)
+    _segmenter(folder / "segmenter")
+    build_v1(folder / "youtube-1.0", train=3)
+    build_v2(folder / "youtube-2.2")
+    shutil.copytree(STORED / "run", folder / "stored-run")
+    shutil.copytree(STORED / "videos", folder / "stored-videos")
+    shutil.copy(STORED / "truth.csv", folder / "stored-truth.csv")
+    shutil.copy(STORED / "model.onnx", folder / "model.onnx")
+    _results(folder)
+
+
+def images(count: int, seed: int, size: tuple[int, int] = (48, 40)) -> list[np.ndarray]:
+    """A coloured square that moves over noise."""
+    rng = np.random.default_rng(seed)
+    width, height = size
+    found = []
+    for index in range(count):
+        image = rng.integers(90, 140, (height, width, 3)).astype(np.uint8)
+        image[8:24, 4 + 2 * index : 20 + 2 * index] = ((220, 60, 40), (60, 200, 80), (70, 90, 230))[seed % 3]
+        found.append(image)
+    return found
+
+
+def _film(path: Path, codec: str, pixels: str, frames: Iterable[np.ndarray]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with av.open(str(path), "w") as output:
+            stream = output.add_stream(codec, rate=25)
+            stream.width, stream.height, stream.pix_fmt = 48, 40, pixels
+            stream.codec_context.thread_count = 1
+            for index, image in enumerate(frames):
+                frame = av.VideoFrame.from_ndarray(image, format="rgb24").reformat(format=pixels)
+                frame.pts, frame.time_base = index, Fraction(1, 25)
+                output.mux(stream.encode(frame))
+            output.mux(stream.encode(None))
+    except (av.FFmpegError, ValueError):  # this FFmpeg lacks the codec
+        path.unlink(missing_ok=True)
+
+
+def _image(path: Path, image: np.ndarray) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(cv2.imencode(path.suffix, image[..., ::-1])[1].tobytes())
+
+
+def _collection(folder: Path) -> None:
+    """Three tags with two training, a validation and a test video each; manifest, true boxes, configuration."""
+    manifest, truth = ["path,tag,split,clip"], ["clip,frame,present,x1,y1,x2,y2,tag,split,width,height"]
+    for number, tag in enumerate(TAGS):
+        for index, split in enumerate(("train", "train", "val", "test")):
+            clip = f"{tag}/{split}-{index}"
+            _film(folder / "videos" / f"{clip}.mp4", "libx264", "yuv420p", images(4, seed=3 * index + number))
+            manifest.append(f"videos/{clip}.mp4,{tag},{split},{clip}")
+            for frame in range(4):
+                corners = f"{4 + 2 * frame},8,{20 + 2 * frame},24" if frame else ",,,"
+                truth.append(f"{clip},{frame},{int(frame > 0)},{corners},{tag},{split},48,40")
+    (folder / "manifest.csv").write_text("\n".join(manifest) + "\n", encoding="utf-8")
+    (folder / "truth.csv").write_text("\n".join(truth) + "\n", encoding="utf-8")
+    (folder / "config.yaml").write_text(yaml.safe_dump(TINY), encoding="utf-8")
+
+
+def _predictions(folder: Path) -> None:
+    """Boxes and maps of the test frames, as another program would write them."""
+    rows = ["clip,frame,x1,y1,x2,y2,tag,score"]
+    rng = np.random.default_rng(0)
+    for tag in TAGS:
+        for frame in range(4):
+            rows.append(f"{tag}/test-3,{frame},{3 + 2 * frame},7,{21 + 2 * frame},22,{tag},0.{frame + 3}")
+            place = folder / "maps" / tag / "test-3"
+            place.mkdir(parents=True, exist_ok=True)
+            levels = rng.integers(0, 256, (40, 48)).astype(np.uint8)
+            if frame % 2:
+                np.save(place / f"{frame}.npy", levels.astype(np.float32) / 255)
+            else:
+                (place / f"{frame}.png").write_bytes(cv2.imencode(".png", levels)[1].tobytes())
+            mask = folder / "masks" / tag / "test-3" / f"{frame}.png"
+            mask.parent.mkdir(parents=True, exist_ok=True)
+            mask.write_bytes(cv2.imencode(".png", (levels > 128).astype(np.uint8) * 255)[1].tobytes())
+    (folder / "predictions.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def _shots(folder: Path) -> None:
+    """Single frames of shots, and the table that ``colocam index frames`` reads."""
+    rows = ["video,shot,frame,class,split,width,height,x1,y1,x2,y2"]
+    for number, tag in enumerate(TAGS):
+        for split in ("train", "val", "test"):
+            for index, image in enumerate(images(2, seed=number)):
+                name = f"shots/{tag}-{split}-{index}.png"
+                _image(folder / name, image)
+                rows.append(f"{tag}-{split},1,{name},{tag},{split},48,40,4,8,20,24")
+    (folder / "shots.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def _segmenter(folder: Path) -> None:
+    import onnx.parser  # noqa: PLC0415
+
+    folder.mkdir()
+    for name, text in (("encoder", ENCODER), ("decoder", DECODER)):
+        onnx.save(onnx.parser.parse_model(text), folder / f"small.{name}.onnx")
+
+
+def _results(folder: Path) -> None:
+    """What the commands themselves write: localisation tables, a run that was trained here, its evaluation."""
+    from colocam import evaluate, train  # noqa: PLC0415
+    from colocam.config import load_config  # noqa: PLC0415
+    from colocam.evaluation.dense import evaluate_dense  # noqa: PLC0415
+    from colocam.inference.localize import localize_file  # noqa: PLC0415
+
+    for name, options in {
+        "plain": {"table": "csv"},
+        "masks": {"table": "csv", "masks": True, "annotate": False},
+        "parquet": {"table": "parquet", "instances": True, "annotate": False},
+    }.items():
+        localize_file("model.onnx", "films/h264.mp4", f"results/{name}", device="cpu", **options)
+    run = train(Path("manifest.csv"), Path("run"), load_config("cpu", folder / "config.yaml"), frames=Path("frames"))
+    evaluate(run, folder / "truth.csv", device="cpu")
+    (folder / "index").mkdir()
+    text = (folder / "manifest.csv").read_text(encoding="utf-8").replace("\nvideos/", "\n../videos/")
+    (folder / "index" / "manifest.csv").write_text(text, encoding="utf-8")
+    shutil.copy("truth.csv", "index/truth.csv")
+    evaluate_dense(run, folder / "index", device="cpu")
+    described = folder / "run" / "data.json"  # the copies of the run must read and write beside them
+    described.write_text(described.read_text(encoding="utf-8").replace(f"{folder}/", ""), encoding="utf-8")

@@ -1,0 +1,228 @@
+"""Run many inputs side by side, each in a forked child of a process that has imported everything."""
+
+import importlib
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from tests.fuzz.case import Case
+from tests.fuzz.child import start
+from tests.fuzz.corpus import STORED, images, make_corpus
+from tests.fuzz.targets import build, target_of
+from tests.fuzz.verdict import FAULTS, HANG, MEMORY, MEMORY_BYTES, Ended, Verdict, judge
+
+SECONDS = 60.0
+"""Wall-clock time of one input at most."""
+ENDLESS_SECONDS = 10.0
+"""The same for trainings whose settings may ask for more."""
+PAUSE = 0.01
+IMPORTED = (
+    *(
+        "torch",
+        "timm",
+        "segmentation_models_pytorch",
+        "onnxruntime",
+        "onnx",
+        "av",
+        "cv2",
+        "pyarrow.parquet",
+        "scipy.io",
+    ),
+    *("matplotlib.pyplot", "rich.console", "rich.table", "PIL.Image", "colocam.cli", "colocam.inference.localize"),
+    *("colocam.training", "colocam.evaluation.run_evaluation", "colocam.evaluation.dense", "colocam.report"),
+    *("colocam.report.console", "colocam.report.dense_table", "colocam.review.run_review", "colocam.export"),
+    *("colocam.export.onnx_model", "colocam.evaluation.prediction_evaluation", "colocam.segment.onnx_segmenter"),
+    *("colocam.segment.mobile_sam", "colocam.data.datasets", "colocam.inference.torch_network"),
+    *("colocam.inference.onnx_network",),
+)
+
+
+@dataclass
+class Found:
+    """A fault: its first input, and how many inputs show it."""
+
+    verdict: Verdict
+    number: int
+    count: int = 1
+
+
+@dataclass
+class Summary:
+    """Verdicts by target, faults by signature."""
+
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
+    faults: dict[str, Found] = field(default_factory=dict)
+
+    def add(self, target: str, number: int, verdict: Verdict) -> None:
+        self.counts.setdefault(target, Counter())[verdict.kind] += 1
+        if verdict.kind not in FAULTS:
+            return
+        if verdict.signature in self.faults:
+            self.faults[verdict.signature].count += 1
+        else:
+            self.faults[verdict.signature] = Found(verdict, number)
+
+
+def warm_up() -> list[Path]:
+    """Import and compile what the children share; returns the folders of compiled functions, which may change."""
+    for name in IMPORTED:
+        importlib.import_module(name)
+    import cv2  # noqa: PLC0415
+    import torch  # noqa: PLC0415
+
+    import colocam  # noqa: PLC0415
+    from colocam.inference import Localizer  # noqa: PLC0415
+    from colocam.types import VideoFrame  # noqa: PLC0415
+
+    cv2.setNumThreads(1)  # threads do not survive a fork
+    torch.set_num_threads(1)
+    frames = [VideoFrame(index, index / 25, image) for index, image in enumerate(images(6, seed=0))]
+    for options in ({}, {"smooth": "online"}, {"instances": True}, {"color_mean": "frame", "masks": True}):
+        list(Localizer.load(STORED / "run", "cpu", **options).stream(frames))
+    _end_threads()
+    return [path for path in Path(colocam.__file__).parent.rglob("__pycache__") if path.is_dir()]
+
+
+def _end_threads() -> None:
+    """End the threads that colocam keeps for later calls: a fork has none of them and would wait."""
+    for module in [module for name, module in sys.modules.items() if name.startswith("colocam.")]:
+        for value in list(vars(module).values()):
+            function = getattr(value, "__wrapped__", None)
+            if hasattr(value, "cache_clear") and function.__annotations__.get("return") is ThreadPoolExecutor:
+                if value.cache_info().currsize:
+                    value().shutdown()
+                value.cache_clear()
+    left = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    if left:
+        raise RuntimeError(f"threads before a fork: {', '.join(left)}")
+
+
+def prepare_corpus(folder: Path) -> None:
+    """Make the sound files in a child, since encoders start threads."""
+    process = os.fork()
+    if not process:
+        status = 1
+        try:
+            folder.mkdir(parents=True)
+            os.chdir(folder)
+            make_corpus(folder)
+            status = 0
+        except Exception:  # noqa: BLE001 - a child ends here
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    if os.waitpid(process, 0)[1]:
+        raise RuntimeError("the corpus could not be made")
+
+
+class Runner:
+    """Starts children, watches them, and judges what they did."""
+
+    def __init__(self, folder: Path, *, seed: int, jobs: int) -> None:
+        self.folder = folder.resolve()
+        self.seed = seed
+        self.jobs = jobs
+        self.corpus = self.folder / "corpus"
+        self.permitted = warm_up()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        prepare_corpus(self.corpus)
+
+    def run(self, numbers: Iterator[int], until: float, report: Callable[[int, str, Verdict], None]) -> Summary:
+        """Run inputs until ``numbers`` end or the clock (:func:`time.monotonic`) is at ``until``."""
+        summary, running = Summary(), {}
+        for number in numbers:
+            while len(running) >= self.jobs:
+                self._collect(running, summary, report)
+            if time.monotonic() >= until:
+                break
+            child = Child(self.folder / "inputs" / str(number), partial(self.build, number), self.permitted)
+            running[number] = child
+        while running:
+            self._collect(running, summary, report)
+        return summary
+
+    def build(self, number: int, folder: Path) -> Case:
+        """Put an input together."""
+        return build(self.seed, number, self.corpus, folder)
+
+    def once(self, prepare: Callable[[Path], Case], name: str = "once") -> Verdict:
+        """Run one input by itself; its folder stays until the next."""
+        root = self.folder / name
+        shutil.rmtree(root, ignore_errors=True)
+        child = Child(root, prepare, self.permitted)
+        while (ended := child.poll()) is None:
+            time.sleep(PAUSE)
+        return judge(root, ended)
+
+    def _collect(
+        self, running: "dict[int, Child]", summary: Summary, report: Callable[[int, str, Verdict], None]
+    ) -> None:
+        """Wait until a child has ended, and judge it."""
+        time.sleep(PAUSE)
+        for number, child in list(running.items()):
+            if (ended := child.poll()) is not None:
+                del running[number]
+                verdict = judge(child.root, ended)
+                target = target_of(self.seed, number)
+                summary.add(target, number, verdict)
+                report(number, target, verdict)
+                shutil.rmtree(child.root, ignore_errors=True)
+
+
+class Child:
+    """A running input."""
+
+    def __init__(self, root: Path, prepare: Callable[[Path], Case], permitted: list[Path]) -> None:
+        self.root = root
+        self.began = time.monotonic()
+        self.killed = ""
+        self.peak = 0
+        self.process = start(root, prepare, permitted)
+
+    def poll(self) -> Ended | None:
+        """How it ended, or None while it runs within its limits."""
+        process, status, usage = os.wait4(self.process, os.WNOHANG)
+        if process:
+            self._kill()  # what it started itself
+            return Ended(os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024, self.killed)
+        if self.killed:
+            return None
+        seconds = time.monotonic() - self.began
+        if self._memory() > MEMORY_BYTES:
+            self._end(MEMORY)
+        elif seconds > ENDLESS_SECONDS and (seconds > SECONDS or '"endless": true' in self._case()):
+            self._end(HANG)
+        return None
+
+    def _end(self, why: str) -> None:
+        self.killed = why
+        os.kill(self.process, signal.SIGUSR1)  # prints where it is
+        time.sleep(0.2)
+        self._kill()
+
+    def _kill(self) -> None:
+        try:
+            os.killpg(self.process, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            return
+
+    def _memory(self) -> int:
+        try:
+            text = Path(f"/proc/{self.process}/statm").read_text(encoding="ascii")
+        except OSError:
+            return 0
+        return int((text.split() or ["0", "0"])[1]) * 4096
+
+    def _case(self) -> str:
+        path = self.root / "case.json"
+        return path.read_text(encoding="utf-8") if path.exists() else ""

@@ -1,0 +1,225 @@
+"""Learning from corrections with a trained run: what it writes, what it keeps, and what it leaves out."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from colocam import evaluate
+from colocam.config.card import parse_card
+from colocam.corrections import Correction, read_corrections, write_corrections
+from colocam.corrections.imported import LeftOut
+from colocam.data.truth import read_truth
+from colocam.errors import ColocamError
+from colocam.inference import Localizer
+from colocam.models.model_file import load_model
+from colocam.run import open_run
+from colocam.training import learn as module
+from colocam.training.learn import Learning, learn, learning_without
+from colocam.training.learn_agreement import agreement, observe
+from colocam.training.learn_frames import HALF_LIFE, corrected_frames
+from colocam.training.learn_quick import QuickLearner
+from colocam.types import Box
+from colocam.utils.marked_folder import file_digest
+
+
+def of_truth(run, collection, *splits):
+    """Corrections of all labelled frames."""
+    truth = read_truth(collection.truth)
+    made = []
+    for clip in open_run(run).catalogue.clips:
+        if clip.split in splits:
+            for frame in truth.labelled(clip.name):
+                boxes = tuple(truth.boxes(clip.name, frame))
+                kind = "box" if boxes else "none"
+                made.append(Correction(clip.name, frame, None, kind, clip.tag, boxes, origin="test"))
+    return made
+
+
+@pytest.fixture(scope="module")
+def corrections(trained, collection, tmp_path_factory):
+    path = tmp_path_factory.mktemp("corrections") / "mine.csv"
+    return write_corrections(path, of_truth(trained, collection, "val", "train"))
+
+
+@pytest.fixture(scope="module")
+def learnt(trained, corrections, tmp_path_factory):
+    return learn(trained, [corrections], tmp_path_factory.mktemp("learnt") / "new", Learning(steps=6))
+
+
+def test_the_new_run_is_a_run(learnt, trained, corrections, collection, tmp_path, make_video, square_video):
+    folder = learnt.folder
+    told = json.loads((folder / "learning.json").read_text())
+    assert told["corrections"] == [{"file": "0001-mine.csv", "sha256": file_digest(corrections)}]
+    assert file_digest(folder / "corrections" / "0001-mine.csv") == file_digest(corrections)
+    assert told["from"]["model"] == file_digest(trained / "model.safetensors")
+    assert [stage["name"] for stage in told["stages"]] == ["before", "threshold", "per_class", "presence", "decoder"]
+    held = set(told["held_out"]["videos"])
+    assert len(held) == 2  # of nine
+    assert not held & set(told["learnt"]["videos"])
+    card = load_model(folder).card
+    assert card.method == "colocam"
+    result = evaluate(folder, collection.truth)
+    own = result.methods["colocam"]["tags-only"].threshold
+    if card.class_thresholds is not None and len(set(card.class_thresholds)) > 1:
+        assert own == pytest.approx(dict(zip(card.tags, card.class_thresholds, strict=True)))
+    film = make_video(tmp_path / "film.mp4", square_video("cat", 5, 6)[0])
+    assert len(list(Localizer.load(folder)(film))) == 6
+
+
+def test_the_new_model_never_agrees_less(learnt):
+    kept = [stage.agreement for stage in learnt.stages if stage.kept]
+    assert [one.iou for one in kept] == sorted(one.iou for one in kept)
+    dropped = [stage for stage in learnt.stages if not stage.kept]
+    for stage in dropped:
+        assert f"{stage.name:10}" in "\n".join(learnt.lines())
+
+
+def test_the_old_model_stays_if_the_new_one_agrees_less(trained, corrections, tmp_path, monkeypatch):
+    """A step that ruins the decoder is not kept, and the model is written as it was."""
+
+    def ruined(*_):
+        model = load_model(trained)
+        for weight in model.net.decoder.parameters():
+            weight.data.zero_()
+        return model
+
+    monkeypatch.setattr(module, "_with_decoder", ruined)
+    how, original = learning_without("threshold", "presence"), load_model(trained)
+    learnt = learn(trained, [corrections], tmp_path / "new", how)
+    assert learnt.kept == []
+    assert learnt.lines()[-1].startswith("the old model stays")
+    new = load_model(tmp_path / "new")
+    assert new.card == original.card
+    for name, weight in original.net.state_dict().items():
+        assert bool((new.net.state_dict()[name] == weight).all())
+
+
+def test_what_was_learnt_from_before_is_used_again(learnt, trained, collection, tmp_path):
+    more = write_corrections(tmp_path / "more.csv", of_truth(trained, collection, "test")[:3])
+    before = json.loads((learnt.folder / "learning.json").read_text())
+    again = learn(learnt.folder, [more], tmp_path / "again", learning_without("seeds", "projection"))
+    told = json.loads((again.folder / "learning.json").read_text())
+    assert [one["file"] for one in told["corrections"]] == ["0001-mine.csv", "0002-more.csv"]
+    assert set(before["held_out"]["videos"]) <= set(told["held_out"]["videos"])
+    assert again.frames == learnt.frames + 3
+
+
+def test_films_that_are_not_in_the_run_are_read_from_their_files(trained, tmp_path, make_video, square_video):
+    pictures, boxes = square_video("owl", 7, 6)
+    film = make_video(tmp_path / "film.mp4", pictures)
+    made = [Correction("film", 0, None, "none", "", (), path=str(film))]  # its class is that of the other one
+    made.append(Correction("film", 3, None, "box", "owl", (Box(*boxes[3]),), path=str(film)))
+    left_out = LeftOut()
+    frames = corrected_frames(open_run(trained), made, left_out)
+    (_, first), (clip, second) = frames.samples.where()
+    assert (clip.clip.path, first, second) == (film, 0, 3)
+    assert {open_run(trained).catalogue.tags[tag] for tag in frames.classes} == {"owl"}
+    assert clip.index.tolist() == [0, 1, 2, 3, 4, 5]  # with their neighbours
+    assert frames.present.tolist() == [False, True]
+    scale = np.array([48, 40, 48, 40]) / open_run(trained).config.frames.map_side
+    np.testing.assert_allclose(frames.boxes[1][0] * scale, boxes[3], atol=1e-4)
+    assert not left_out
+
+
+def test_nonsense_is_named_counted_and_left_out(trained, collection, tmp_path):
+    good = of_truth(trained, collection, "val")[:2]
+    bad = [
+        Correction("nowhere", 0, None, "box", "cat", (Box(1, 2, 3, 4),)),
+        Correction("gone", 0, None, "box", "cat", (Box(1, 2, 3, 4),), path=str(tmp_path / "gone.mp4")),
+        Correction(good[0].video, 0, None, "box", "unicorn", (Box(1, 2, 3, 4),)),
+        Correction(good[0].video, 999, None, "none", "", ()),
+    ]
+    (tmp_path / "broken.mp4").write_bytes(b"no video")
+    bad.append(Correction("broken", 0, None, "none", "", (), path=str(tmp_path / "broken.mp4")))
+    left_out = LeftOut()
+    frames = corrected_frames(open_run(trained), good + bad, left_out)
+    assert len(frames) == 2
+    assert sorted(left_out.values()) == [1] * 5
+    assert any("class 'unicorn' is unknown" in reason for reason in left_out)
+    assert any("has no frame 999" in reason for reason in left_out)
+    path = write_corrections(tmp_path / "bad.csv", bad[:1])
+    with pytest.raises(ColocamError, match="no correction belongs to a frame that can be read"):
+        learn(trained, [path], tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a").touch()
+    with pytest.raises(ColocamError, match="full exists"):
+        learn(trained, [path], tmp_path / "full")
+
+
+def test_frames_between_key_frames_count_less_with_their_distance(trained, collection):
+    made = [one for one in of_truth(trained, collection, "val") if one.kind == "box"]
+    video = made[0].video
+    own = [one for one in made if one.video == video]
+    unsure = [replace(one, key=index == 0) for index, one in enumerate(own)]
+    frames = corrected_frames(open_run(trained), unsure, LeftOut())
+    clip = frames.samples.clips[0]
+    first = clip.pts[int(np.searchsorted(clip.index, own[0].frame))]
+    away = abs(clip.pts[frames.samples.indices.frames.numpy()] - first)
+    np.testing.assert_allclose(frames.weights, 0.5 ** (away / HALF_LIFE))
+    with pytest.raises(ColocamError, match="no frame was set or checked"):
+        corrected_frames(open_run(trained), unsure[1:], LeftOut())
+
+
+def test_corrected_classes_change_the_head(trained, collection, tmp_path):
+    """All corrected frames are said to be birds."""
+    made = [one for one in of_truth(trained, collection, "val", "train") if one.kind == "box"]
+    tag = open_run(trained).catalogue.tags[0]
+    changed = [Correction(one.video, one.frame, None, "class", tag, one.boxes) for one in made]
+    path = write_corrections(tmp_path / "changed.csv", changed)
+    how = learning_without("seeds", "projection", "threshold", "presence")
+    learnt = learn(trained, [path], tmp_path / "new", how)
+    assert [stage.name for stage in learnt.stages] == ["before", "head"]
+    before, after = open_run(trained).classifier(), open_run(tmp_path / "new").classifier()
+    assert learnt.kept == ["head"]
+    assert bool((before.head.bias[0] < after.head.bias[0]).item())
+    model = load_model(tmp_path / "new").net.classifier.head.bias
+    np.testing.assert_allclose(model.detach().numpy(), after.head.bias.detach().cpu().numpy(), atol=1e-6)
+
+
+def test_thresholds_at_once_agree_better_with_all_corrections(trained, corrections):
+    quick = QuickLearner(trained)
+    read = read_corrections(corrections)
+    first = quick(read[:10])
+    card = quick(read)
+    assert card.threshold_from == first.threshold_from == "corrections"
+    assert len(card.class_thresholds) == len(card.tags)
+    assert card == QuickLearner(trained)(read)  # what was seen before changes nothing
+    run = open_run(trained)
+    frames = corrected_frames(run, read, LeftOut())
+    seen = observe(load_model(trained), frames, run.config.frames, run.device)
+    old, new = (agreement(one, seen, frames) for one in (load_model(trained).card, card))
+    assert new.iou >= old.iou
+
+
+def test_class_thresholds_are_those_of_single_thresholds(trained, tmp_path, make_video, square_video):
+    """A model with one threshold per class finds the boxes that --threshold gives for the class."""
+    folder = shutil.copytree(trained, tmp_path / "run")
+    card = json.loads((folder / "model.json").read_text())
+    taus = [0.2, 0.4, 0.6]
+    (folder / "model.json").write_text(json.dumps(card | {"class_thresholds": taus}))
+    film = make_video(tmp_path / "film.mp4", square_video("cat", 5, 6)[0])
+    for tag, tau in zip(card["tags"], taus, strict=True):
+        for smooth in ("offline", "none"):
+            own = [one.box for one in Localizer.load(folder, tag=tag, smooth=smooth)(film)]
+            given = [one.box for one in Localizer.load(trained, tag=tag, threshold=tau, smooth=smooth)(film)]
+            assert own == given
+    found = list(Localizer.load(folder)(film))
+    tau = taus[card["tags"].index(found[0].tag)]
+    assert [one.box for one in found] == [one.box for one in Localizer.load(trained, threshold=tau)(film)]
+    with pytest.raises(ColocamError, match="class_thresholds has 2 values for 3 tags"):
+        parse_card(json.dumps(card | {"class_thresholds": taus[:2]}), "model.json")
+
+
+def test_the_command(trained, corrections, tmp_path, colocam):
+    out = tmp_path / "new"
+    done = colocam("learn", trained, corrections, "-o", out, "--steps", 0, "--without", "presence")
+    assert done.code == 0, done.err
+    assert "corrected frames to learn from" in done.err
+    assert f"wrote {out}" in done.err
+    assert colocam("learn", trained, corrections, "-o", out).error.endswith("exists: choose another folder")
+    wrong = colocam("learn", trained, corrections, "-o", tmp_path / "a", "--without", "tresholds").error
+    assert wrong == "error: --without must be a part, got 'tresholds': did you mean 'threshold'?"

@@ -1,0 +1,107 @@
+"""The parts of learning from corrections by themselves: thresholds, presence, seeds, weights and held-out videos."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colocam.config import Seeds
+from colocam.temporal.presence import Calibration
+from colocam.training.learn import PARTS, Learning, learning_without
+from colocam.training.learn_frames import History, held_out_videos
+from colocam.training.learn_presence import calibrate_presence, presence_loss
+from colocam.training.learn_seeds import box_seeds
+from colocam.training.learn_thresholds import GRID, choose_thresholds, right_at
+from colocam.training.seeds import seed_noise
+
+NAMES = st.integers(0, 60).map(lambda number: f"cat/{number}")
+
+
+def cones(radii, side=32):
+    """Maps that fall linearly from the middle: the box at τ is the wider the lower τ is."""
+    y, x = np.mgrid[:side, :side] - side / 2
+    away = np.maximum(abs(x), abs(y))
+    return np.stack([np.clip(255 * (1 - away / radius), 0, 255).astype(np.uint8) for radius in radii])
+
+
+def test_right_at_is_the_published_rule():
+    levels = cones([15, 15])
+    boxes = [np.array([[9, 9, 24, 24]], np.float32), np.array([[2, 2, 30, 30]], np.float32)]
+    right = right_at(levels, boxes)
+    assert right.shape == (2, len(GRID))
+    assert GRID[right[0].argmax()] > GRID[right[1].argmax()]  # the larger box needs a lower threshold
+    assert right_at(levels[:0], []).shape == (0, len(GRID))
+
+
+def test_thresholds_follow_boxes_as_far_as_there_are_some():
+    """Class 0 is right around 0.3, class 1 around 0.7, class 2 has no box; the model's own τ is 0.5."""
+    curve = {tag: np.exp(-((GRID - at) ** 2) / 0.01) for tag, at in ((0, 0.3), (1, 0.7))}
+
+    def choose(n):
+        classes = np.repeat([0, 1], n)
+        right = np.stack([curve[tag] for tag in classes])
+        return choose_thresholds(right, classes, np.ones(2 * n), 3, 0.5)
+
+    alone, each = choose_thresholds(np.zeros((0, len(GRID))), np.zeros(0, np.int64), np.zeros(0), 3, 0.5)
+    assert alone == pytest.approx(0.5)
+    assert each == (alone, alone, alone)
+    few, many = choose(1)[1], choose(200)[1]
+    assert abs(many[0] - 0.3) < 0.02
+    assert abs(many[1] - 0.7) < 0.02
+    assert many[2] == choose(200)[0]  # a class without boxes has the threshold of all
+    assert abs(few[0] - 0.3) >= abs(many[0] - 0.3)
+
+
+def test_presence_moves_with_labels_and_not_without():
+    rng = np.random.default_rng(0)
+    start = Calibration(1.0, 0.0)
+    peaks = np.concatenate([rng.normal(6, 1, 200), rng.normal(2, 1, 200)])
+    present = np.arange(400) < 200
+    found = calibrate_presence(start, peaks, present, np.ones(400))
+    assert found.slope > 0
+    assert -found.offset / found.slope == pytest.approx(4, abs=0.3)  # the border lies between the two kinds
+    assert presence_loss(found, peaks, present) < presence_loss(start, peaks, present)
+    assert calibrate_presence(start, peaks[:200], present[:200], np.ones(200)) == start
+    assert calibrate_presence(None, peaks[:200], present[:200], np.ones(200)) is None
+    few = calibrate_presence(start, peaks[[0, 399]], present[[0, 399]], np.ones(2))
+    assert abs(few.offset) < abs(found.offset)  # two frames move it less
+    assert calibrate_presence(None, peaks, present, np.ones(400)).slope > 0
+    turned = calibrate_presence(start, peaks, ~present, np.ones(400))
+    assert turned.slope >= 0
+
+
+def test_seeds_of_a_box_never_cross_its_side():
+    cams = torch.rand(3, 24, 24, generator=torch.Generator().manual_seed(0))
+    cams[1] = 0
+    inside = torch.zeros(3, 24, 24, dtype=torch.bool)
+    inside[:2, 5:15, 3:20] = True
+    noise = seed_noise((3, 24, 24), torch.Generator().manual_seed(1))
+    labels = box_seeds(cams, inside, Seeds(foreground=20, background=30), *noise)
+    assert set(labels.unique().tolist()) == {0, 1, 255}
+    assert bool((labels[inside] != 0).all())
+    assert bool((labels[~inside] != 1).all())
+    assert int((labels[2] == 1).sum()) == 0  # no box: all background
+    assert int((labels[1] == 1).sum()) > 20  # a CAM of zeros still gives foreground
+
+
+@settings(max_examples=25)
+@given(st.sets(NAMES, max_size=30), st.sets(NAMES, max_size=10))
+def test_a_fifth_of_the_videos_is_held_out_for_good(videos, more):
+    held = held_out_videos(sorted(videos))
+    assert len(held) == (max(round(len(videos) / 5), 1) if len(videos) > 1 else 0)
+    assert held <= videos
+    history = History(frozenset(videos - held), frozenset(held))
+    again = held_out_videos(sorted(videos | more), history)
+    assert held <= again
+    assert not again & history.learnt
+
+
+def test_parts_are_switched_off_by_name():
+    assert learning_without() == Learning()
+    assert learning_without("seeds", "projection").decoder is None
+    assert learning_without("seeds").decoder.seeds is False
+    assert learning_without(steps=0).decoder is None
+    assert set(PARTS) == {"threshold", "per_class", "presence", "head", "seeds", "projection", "replay"}
+    with pytest.raises(Exception, match="without must be a part, got 'seed': did you mean 'seeds'"):
+        learning_without("seed")
