@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from colocam.errors import ArgumentError, ColocamError
+from colocam.inference.localize import Writing, localize_videos
 from colocam.video import fence, reader
 from colocam.video.decoder_process import end_decoders, start_decoder
 from colocam.video.decoding_limits import Limits
 from colocam.video.frame_choice import FrameChoice
-from colocam.video.frame_ring import MOST_SLOTS
+from colocam.video.frame_ring import MOST_SLOTS, FrameLayout
 from colocam.video.images import image_frames
 from colocam.video.input import UnreadableError, VideoInput
 
@@ -138,6 +139,16 @@ def test_frames_stay_what_they_are_whoever_keeps_them(make_video, tmp_path):
     assert len(decoders()) == 1
 
 
+@pytest.mark.parametrize("images", [False, True])
+def test_frames_are_resized_by_area_and_images_are_given_where_asked_for(make_video, tmp_path, images):
+    film = make_video(tmp_path / "film.mp4", 5)
+    with fence.FencedReader(film, layout=FrameLayout(32, images=images)) as fenced:
+        frames = list(fenced.frames())
+    for frame, plain in zip(frames, reader.decode(film), strict=True):
+        assert np.array_equal(frame.resized, cv2.resize(plain.image, (32, 32), interpolation=cv2.INTER_AREA))
+        assert np.array_equal(frame.image, plain.image if images else np.zeros_like(plain.image))
+
+
 def test_images_of_several_sizes_and_damaged_ones(tmp_path, capsys):
     random = np.random.default_rng(0)
     paths = [tmp_path / f"{number}.png" for number in range(5)]
@@ -183,6 +194,18 @@ def test_a_decoder_that_fails_costs_one_film(make_video, tmp_path, hostile, what
     assert len(seen) <= 3
     assert same(list(fence.decode(good)), list(reader.decode(good)))
     assert len(decoders()) == 1
+
+
+def test_a_batch_goes_round_a_film_whose_decoder_crashes(make_video, square_video, tmp_path, hostile, capsys):
+    films = [make_video(tmp_path / f"{name}.mp4", square_video("cat", 1, 9)[0]) for name in ("hostile", "good")]
+    hostile(HOSTILE["crashes"])
+    model = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
+    done = localize_videos(model, films, tmp_path / "out", Writing(annotate=False))
+    assert next(done).table == tmp_path / "out" / "good.csv"
+    with pytest.raises(ColocamError, match="1 of 2 videos cannot be read, see the warnings; the others are done"):
+        next(done)
+    assert f"warning: cannot read {films[0]}: its decoder crashed (signal SIGSEGV)" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "out").glob("*.csv")] == ["good.csv"]
 
 
 def test_frames_that_are_skipped_count_as_work(make_video, tmp_path, hostile):
