@@ -16,6 +16,7 @@ SERVES_A_USER = {
     "maps",
     "temporal",
     "inference",
+    "corpus",
     "drawing",
     "export",
     "corrections",
@@ -23,6 +24,7 @@ SERVES_A_USER = {
     "models",
     "cams",
     "segment",
+    "serve",
 }
 MEASURES = {"metrics", "evaluation"}
 FORBIDDEN = {

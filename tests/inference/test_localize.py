@@ -329,7 +329,7 @@ def test_a_terminated_command_leaves_nothing(trained, film, tmp_path, colocam, m
     def terminate(*_):
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr("colocam.inference.localize.LocalizationTable.write", terminate)
+    monkeypatch.setattr("colocam.inference.film.LocalizationTable.write", terminate)
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         outcome = colocam("localize", trained, film, "-o", tmp_path / "out")
@@ -343,7 +343,7 @@ def test_a_terminated_command_leaves_nothing(trained, film, tmp_path, colocam, m
 def test_large_frames_are_decoded_again_with_the_same_result(trained, film, tmp_path, monkeypatch, every):
     choice = FrameChoice(every=every)
     localize_file(trained, film, tmp_path / "once", choice=choice)
-    monkeypatch.setattr("colocam.inference.localize.MOST_WAITING", 0)
+    monkeypatch.setattr("colocam.inference.film.MOST_WAITING", 0)
     localize_file(trained, film, tmp_path / "twice", choice=choice)
     for name in ("film.csv", "film.mp4"):
         assert (tmp_path / "once" / name).read_bytes() == (tmp_path / "twice" / name).read_bytes()

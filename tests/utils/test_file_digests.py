@@ -108,3 +108,25 @@ def test_a_memory_that_cannot_be_written_is_no_error(tmp_path, reads):
         assert digests.of_file(film) == blake2(bytes(SMALL))
         digests.save()
     assert len(reads) == 3
+
+
+def test_quick_digests_read_no_large_file(tmp_path, reads):
+    small, large, memory = tmp_path / "small.mp4", tmp_path / "large.mp4", tmp_path / "memory.jsonl"
+    small.write_bytes(b"one")
+    large.write_bytes(bytes(SMALL))
+    settle()
+    assert FileDigests().quick(small) == blake2(b"one")
+    assert FileDigests().quick(large) is None
+    assert FileDigests().quick_of_files([small]) == FileDigests().of_files([small])
+    assert FileDigests().quick_of_files([large]) is None
+    reads.clear()
+    digests = FileDigests(memory)
+    digests.of_file(large)
+    digests.of_files([large, small])
+    digests.save()
+    others = FileDigests(None, [memory, tmp_path / "missing.jsonl"])
+    assert others.quick(large) == blake2(bytes(SMALL))
+    assert others.quick_of_files([large, small]) == digests.of_files([large, small])
+    assert reads == ["large.mp4", "large.mp4", "small.mp4"]
+    with pytest.raises(IsADirectoryError):
+        digests.quick(tmp_path)

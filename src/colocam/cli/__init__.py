@@ -14,9 +14,11 @@ from colocam.cli.correction_commands import ImportCommand, import_, learn
 from colocam.cli.export_command import ExportCommand, export, export_model
 from colocam.cli.extensions import VARIABLE, load_extensions
 from colocam.cli.index_command import index_app
+from colocam.cli.label_command import label
 from colocam.cli.localize_command import localize
 from colocam.cli.look_commands import evaluate, report, review, score
 from colocam.cli.measure_commands import bench, study
+from colocam.cli.serve_command import serve
 from colocam.cli.train_commands import demo, train
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.utils.interrupt import end_like_ctrl_c
@@ -31,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS: list[Callable[..., None]] = [
-    *(demo, train, learn, evaluate, score, report, localize, review),
+    *(demo, train, learn, evaluate, score, report, localize, label, review, serve),
     *(export, export_model, bench, study),
 ]
 for command in COMMANDS:

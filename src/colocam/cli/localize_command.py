@@ -5,6 +5,24 @@ from typing import Annotated
 
 import typer
 
+from colocam.cli.result_options import (
+    Batch,
+    Chooser,
+    ColorMeanMode,
+    End,
+    Every,
+    Focus,
+    Fps,
+    FrameRange,
+    Instances,
+    LeastPresence,
+    Masks,
+    Refine,
+    Smoothing,
+    Start,
+    Tag,
+    Threshold,
+)
 from colocam.cli.shared_options import Device
 from colocam.utils.progress import say
 
@@ -22,58 +40,21 @@ def localize(
     ],
     table: Annotated[str, typer.Option(help="Format of the localisation table: csv or parquet.")] = "csv",
     *,
-    masks: Annotated[
-        bool, typer.Option("--masks", help="Also write the outline of the object, in the column 'mask'.")
-    ] = False,
-    smooth: Annotated[
-        str, typer.Option(help="Smooth boxes over time: offline (with look-ahead), online (past frames only) or none.")
-    ] = "offline",
-    tag: Annotated[str | None, typer.Option(help="Class that the videos show, if you know it.")] = None,
-    presence: Annotated[
-        float | None, typer.Option(help="Write no box where the probability of presence is below this value, e.g. 0.5.")
-    ] = None,
-    instances: Annotated[
-        bool,
-        typer.Option(
-            "--instances", help="Write a box, a track and a row for every object, instead of one object per frame."
-        ),
-    ] = False,
-    refine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SEGMENTER",
-            help="Refine boxes to masks: MobileSAM as .safetensors, or a folder or pair of ONNX files of SAM or SAM 2.",
-        ),
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(help="Foreground threshold relative to the map's maximum, 0–1; default: stored with the model."),
-    ] = None,
-    color_mean: Annotated[
-        str | None, typer.Option(help="Complete maps by colour: off, frame or clip; default: as the model was trained.")
-    ] = None,
-    focus: Annotated[
-        bool | None,
-        typer.Option(
-            "--focus/--no-focus", help="Restrict maps to the class of the video; default: as the model was trained."
-        ),
-    ] = None,
-    chooser: Annotated[
-        str | None, typer.Option(help="Rule that chooses the box among a map's contours; default: that of the model.")
-    ] = None,
-    every: Annotated[int, typer.Option(help="Process every N-th frame.")] = 1,
-    fps: Annotated[
-        float | None, typer.Option(help="Process this many frames per second, those nearest in time.")
-    ] = None,
-    start: Annotated[
-        float | None, typer.Option("--from", help="Start at this presentation time in seconds (column 'pts').")
-    ] = None,
-    end: Annotated[
-        float | None, typer.Option("--to", help="Stop before this presentation time in seconds (column 'pts').")
-    ] = None,
-    frames: Annotated[
-        str, typer.Option(help="Process the frames with index A to B−1, written A:B; the first frame is 0.")
-    ] = ":",
+    masks: Masks = False,
+    smooth: Smoothing = "offline",
+    tag: Tag = None,
+    presence: LeastPresence = None,
+    instances: Instances = False,
+    refine: Refine = None,
+    threshold: Threshold = None,
+    color_mean: ColorMeanMode = None,
+    focus: Focus = None,
+    chooser: Chooser = None,
+    every: Every = 1,
+    fps: Fps = None,
+    start: Start = None,
+    end: End = None,
+    frames: FrameRange = ":",
     no_video: Annotated[bool, typer.Option("--no-video", help="Write only the localisation tables.")] = False,
     overwrite: Annotated[
         bool,
@@ -82,12 +63,7 @@ def localize(
     format: Annotated[  # noqa: A002 - FFmpeg's word
         str | None, typer.Option("--format", help="FFmpeg's name of the input format, e.g. v4l2 for a camera.")
     ] = None,
-    batch: Annotated[
-        int | None,
-        typer.Option(
-            help="New frames per network pass at most. Boxes do not depend on it; small values give results earlier."
-        ),
-    ] = None,
+    batch: Batch = None,
     workers: Annotated[
         int | None,
         typer.Option(

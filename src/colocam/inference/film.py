@@ -178,7 +178,7 @@ def _process(localizer: Localizer, reader: VideoReader, written: Written, choice
     source = reader.source
     with ExitStack() as stack:
         listed = stack.enter_context(
-            LocalizationTable(written.table, _columns(localizer), picture_names(reader.pictures))
+            LocalizationTable(written.table, localizer.columns, picture_names(reader.pictures))
         )
         drawn = None
         if written.video is not None:
@@ -231,15 +231,3 @@ def _until_stopped(frames: Iterable[VideoFrame]) -> Iterator[VideoFrame]:
         yield frame
         if stop_requested():
             return
-
-
-def _columns(localizer: Localizer) -> list[str]:
-    """The optional columns of the localisation table."""
-    wanted = {
-        "track": localizer.options.smooth != "none",
-        "presence": True,
-        "margin": not localizer.options.instances,
-        "mask": localizer.options.masks or localizer.segmenter is not None,
-        "refined": localizer.segmenter is not None,
-    }
-    return [name for name, there in wanted.items() if there]

@@ -28,6 +28,8 @@ TRIES = 2
 
 Outcome = bool | VideoError | ForeignFileError
 """Of a film: whether results were written, or why it was left out."""
+News = int | tuple[Job, Outcome] | BaseException
+"""Frames that are done, a film that is done, or what ended the command."""
 
 
 def start_workers(count: int) -> list[ChildProcess]:
@@ -63,7 +65,7 @@ def localize_films(
         ColocamError: an error that concerns all films.
     """
     waiting = deque((job, 1) for job in jobs)
-    news: Queue[tuple[Job | None, object]] = Queue()
+    news: Queue[News] = Queue()
     assert not isinstance(localizer.network, RemoteNetwork)
     server = NetworkServer(localizer.network, localizer.shape)
     setup = _setup(localizer, replace(command, threads=_share(len(workers))), prepare)
@@ -73,15 +75,14 @@ def localize_films(
         with progress(f"localizing in {len(jobs)} videos", 0, unit="frames") as advance:
             done = 0
             while done < len(jobs):
-                job, outcome = news.get()
-                if isinstance(outcome, int) and job is None:
-                    advance(outcome, f"{done} of {len(jobs)} videos done")
-                elif job is None:
-                    assert isinstance(outcome, BaseException)
-                    raise outcome
-                else:
-                    done += 1
-                    yield job, outcome  # type: ignore[misc]
+                match news.get():
+                    case int(frames):
+                        advance(frames, f"{done} of {len(jobs)} videos done")
+                    case BaseException() as error:
+                        raise error
+                    case job, outcome:
+                        done += 1
+                        yield job, outcome
     finally:
         stopping.set()
         for driver in drivers:
@@ -121,7 +122,7 @@ class _Driver:
         server: NetworkServer,
         setup: Message,
         waiting: "deque[tuple[Job, int]]",
-        news: "Queue[tuple[Job | None, object]]",
+        news: "Queue[News]",
         stopping: threading.Event,
         process: ChildProcess,
     ) -> None:
@@ -165,7 +166,7 @@ class _Driver:
                     outcome = VideoError(f"{job.source.name} was left out: its worker crashed ({how}), {tries} times")
                 self._news.put((job, outcome))
         except BaseException as error:  # noqa: BLE001 - it is raised in the thread of the command
-            self._news.put((None, error))
+            self._news.put(error)
 
     def _film(self, worker: "_Worker", job: Job) -> Outcome | None:
         """What came of a film; None if the worker died."""
@@ -179,7 +180,7 @@ class _Driver:
                 case "pass" | "post":
                     worker.passes.receive(message)
                 case "frames":
-                    self._news.put((None, int(message["frames"])))
+                    self._news.put(int(message["frames"]))
                 case "said":
                     say(text)
                 case "ready":

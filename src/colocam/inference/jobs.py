@@ -45,7 +45,7 @@ def find_jobs(videos: Sequence[str | Path], out: Path, *, format: str | None = N
         if source.path is None or not source.is_folder:
             jobs.append(Job(source, out / source.stem))
             continue
-        found = [VideoInput(str(path), format, must_be_stored=True) for path in _videos_below(source.path, out)]
+        found = [VideoInput(str(path), format, must_be_stored=True) for path in videos_below(source.path, out)]
         if not found:
             raise ColocamError(f"{source.path}: no video in it: name the videos, or a folder that holds them")
         jobs += [Job(one, out / Path(one.address).relative_to(source.path).parent / one.stem) for one in found]
@@ -113,7 +113,7 @@ def _with_its_ending(job: Job) -> Job:
     return job if job.source.path is None else Job(job.source, job.target.with_name(job.source.path.name))
 
 
-def _videos_below(folder: Path, out: Path) -> list[Path]:
+def videos_below(folder: Path, out: Path) -> list[Path]:
     """Files that may be videos, and folders of images, in natural order.
 
     Without hidden files, results of this or another command, and images beside videos.
@@ -124,7 +124,8 @@ def _videos_below(folder: Path, out: Path) -> list[Path]:
         here = Path(parent)
         folders[:] = [one for one in folders if not one.startswith(".") and (here / one).resolve() != inside]
         visible = without_results([here / name for name in files if not name.startswith(".")])
-        endings = {path.name: path.suffix.lower() for path in visible}
-        videos = [here / name for name, ending in endings.items() if ending not in NOT_VIDEO_ENDINGS]
-        found += videos or ([here] if IMAGE_ENDINGS.intersection(endings.values()) else [])
-    return sorted(found, key=lambda path: natural_key(str(path.relative_to(folder))))
+        endings = [path.suffix.lower() for path in visible]
+        videos = [path for path, ending in zip(visible, endings, strict=True) if ending not in NOT_VIDEO_ENDINGS]
+        found += videos or ([here] if IMAGE_ENDINGS.intersection(endings) else [])
+    above = len(str(folder))
+    return sorted(found, key=lambda path: natural_key(str(path)[above:]))

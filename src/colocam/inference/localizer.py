@@ -34,7 +34,7 @@ from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder
 from colocam.temporal.path import NONE, margin
 from colocam.temporal.presence import SHARE, Calibration, Presence
-from colocam.temporal.smoothing import FrameObservation, single, steady
+from colocam.temporal.smoothing import FrameObservation, Shots, single, steady
 from colocam.temporal.tracks import each, steady_instances
 from colocam.types import Box, Float32Array, Localization, VideoFrame
 from colocam.utils.prefetch import ahead
@@ -113,6 +113,18 @@ class Localizer:
         """The classes this model knows."""
         return self.card.tags
 
+    @property
+    def columns(self) -> list[str]:
+        """The optional columns of a localisation table that this localizer fills."""
+        wanted = {
+            "track": self.options.smooth != "none",
+            "presence": True,
+            "margin": not self.options.instances,
+            "mask": self.options.masks or self.segmenter is not None,
+            "refined": self.segmenter is not None,
+        }
+        return [name for name, there in wanted.items() if there]
+
     def __call__(
         self,
         video: str | Path,
@@ -142,7 +154,7 @@ class Localizer:
                 yield found
 
     def stream(
-        self, frames: Iterable[VideoFrame], *, live: bool = False, images: bool = True
+        self, frames: Iterable[VideoFrame], *, live: bool = False, images: bool = True, shots: Shots | None = None
     ) -> Generator[tuple[VideoFrame, Localization], None, None]:
         """Localise in frames that are already decoded; each frame is returned with its localization.
 
@@ -154,6 +166,7 @@ class Localizer:
             live: whether frames come as they are taken, so that each is processed without waiting for the next.
             images: whether the frames that are returned have their images. Without, they have their size alone, and
                 memory does not grow with it; a segmenter keeps the images.
+            shots: filled as the cuts are passed, so that ranges of a film can be joined.
         """
         smooth, look_ahead = self.options.smooth, LOOK_AHEAD[self.options.smooth]
         rows = 1 if live else min(self.network.rows, ROWS_ONLINE) if smooth == "online" else self.network.rows
@@ -177,7 +190,7 @@ class Localizer:
             observed = refine_windows(ahead(observed, 1, "boxes"), self.segmenter)
         with closing(ahead(observed, 1, "boxes" if self.segmenter is None else "masks")) as batches:
             last = -1
-            for observation in self._over_time(chain.from_iterable(batches)):
+            for observation in self._over_time(chain.from_iterable(batches), shots):
                 found = self._localization(observation)
                 if found.box is not None or found.frame != last:  # a frame whose objects are all hidden has one row
                     last = found.frame
@@ -192,7 +205,7 @@ class Localizer:
         windows = np.zeros_like(windows) if self.options.smooth == "offline" else windows
         return [own[tag] for tag in array_classes_of(logits, windows, self._tag).tolist()]
 
-    def _over_time(self, observations: Iterable[FrameObservation]) -> Iterator[FrameObservation]:
+    def _over_time(self, observations: Iterable[FrameObservation], shots: Shots | None) -> Iterator[FrameObservation]:
         """Choose, track and smooth boxes, or take each frame by itself."""
         look_ahead = LOOK_AHEAD[self.options.smooth]
         calibration = Calibration(*(self.card.presence or (0.0, 0.0)))
@@ -200,7 +213,7 @@ class Localizer:
             presence = Presence(calibration, 0, self._tag, 1.0)
             return (each if self.options.instances else single)(observations, presence)
         presence = Presence(calibration, look_ahead.path, self._tag, SHARE)
-        return (steady_instances if self.options.instances else steady)(observations, look_ahead, presence)
+        return (steady_instances if self.options.instances else steady)(observations, look_ahead, presence, shots)
 
     def _localization(self, observation: FrameObservation) -> Localization:
         frame, heat = observation.frame, observation.heatmap

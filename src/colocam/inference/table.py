@@ -4,7 +4,7 @@
 """
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from colocam.boxes import rle
@@ -251,6 +252,31 @@ class LocalizationTable:
             if self._rows:
                 self._flush()
         return None
+
+
+def join_tables(parts: Iterable[tuple[Path, int]], target: Path) -> None:
+    """Write the rows of parquet tables one after the other, with the same bytes as if they were written at once.
+
+    Args:
+        parts: tables with the same columns, and what to add to the column ``track`` of each.
+        target: ends in ``.parquet``; it appears when it is complete.
+    """
+    with ExitStack() as stack:
+        temporary = stack.enter_context(atomic_path(target))
+        waiting: pa.Table | None = None
+        for path, first_track in parts:
+            rows = pq.read_table(path)
+            if "track" in rows.column_names:
+                at = rows.column_names.index("track")
+                rows = rows.set_column(at, rows.field(at), pc.add(rows.column(at), first_track))
+            if waiting is None:
+                waiting, writer = rows.slice(0, 0), stack.enter_context(pq.ParquetWriter(temporary, rows.schema))
+            waiting = pa.concat_tables([waiting, rows])
+            while len(waiting) >= _ROWS_AT_ONCE:
+                writer.write_table(waiting.slice(0, _ROWS_AT_ONCE).combine_chunks())
+                waiting = waiting.slice(_ROWS_AT_ONCE)
+        if waiting is not None and len(waiting):
+            writer.write_table(waiting.combine_chunks())
 
 
 def _optional(localization: Localization, name: str) -> int | float | str | None:

@@ -37,6 +37,10 @@ boxes that still fit do. So the time between frames need not be known.
 """
 
 
+Shots = dict[int, int]
+"""Frame index of each cut → number of the tracks that began before it."""
+
+
 class LookAhead(NamedTuple):
     """Frames that each stage looks ahead."""
 
@@ -110,11 +114,14 @@ def single(observations: Iterable[FrameObservation], presence: Presence) -> Iter
 
 
 def steady(
-    observations: Iterable[FrameObservation], ahead: LookAhead, presence: Presence
+    observations: Iterable[FrameObservation], ahead: LookAhead, presence: Presence, shots: Shots | None = None
 ) -> Iterator[FrameObservation]:
-    """Choose, track and smooth boxes; with :data:`ONLINE` a frame is yielded before the next one is read."""
+    """Choose, track and smooth boxes; with :data:`ONLINE` a frame is yielded before the next one is read.
+
+    ``shots`` is filled as the cuts are passed.
+    """
     voted = vote(observations, presence.calibration)
-    return smooth(number(choose(voted, ahead.path, presence)), ahead.smooth)
+    return smooth(number(choose(voted, ahead.path, presence), shots), ahead.smooth)
 
 
 def vote(observations: Iterable[FrameObservation], calibration: Calibration) -> Iterator[FrameObservation]:
@@ -159,7 +166,7 @@ def choose(observations: Iterable[FrameObservation], lag: int, presence: Presenc
     yield from decided(path.finish(), presence.finish())
 
 
-def number(observations: Iterable[FrameObservation]) -> Iterator[FrameObservation]:
+def number(observations: Iterable[FrameObservation], shots: Shots | None = None) -> Iterator[FrameObservation]:
     """Set ``track`` and ``box`` where a candidate is chosen.
 
     A track ends at a cut, after :data:`GAP` frames without the object, and where two consecutive boxes do not overlap.
@@ -169,6 +176,8 @@ def number(observations: Iterable[FrameObservation]) -> Iterator[FrameObservatio
     for time, observation in enumerate(observations):
         if observation.cut:
             last = None
+            if shots is not None:
+                shots[observation.frame.index] = track + 1
         if observation.choice != NONE:
             box = observation.refined
             if box is None:

@@ -8,14 +8,13 @@ Tracks are assigned to the blobs of the next frame that overlap their last boxes
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import count
 
 import numpy as np
 
 from colocam.boxes.iou import iou
 from colocam.temporal.path import NONE, smooth_box
 from colocam.temporal.presence import Presence
-from colocam.temporal.smoothing import GAP, REACH, FrameObservation, LookAhead, class_of_shot, vote
+from colocam.temporal.smoothing import GAP, REACH, FrameObservation, LookAhead, Shots, class_of_shot, vote
 from colocam.types import Float64Array
 
 WIDTH = 2.0
@@ -46,11 +45,14 @@ def each(observations: Iterable[FrameObservation], presence: Presence) -> Iterat
 
 
 def steady_instances(
-    observations: Iterable[FrameObservation], ahead: LookAhead, presence: Presence
+    observations: Iterable[FrameObservation], ahead: LookAhead, presence: Presence, shots: Shots | None = None
 ) -> Iterator[FrameObservation]:
-    """Track and smooth all objects; with ``ONLINE`` a frame is yielded before the next one is read."""
+    """Track and smooth all objects; with ``ONLINE`` a frame is yielded before the next one is read.
+
+    ``shots`` is filled as the cuts are passed.
+    """
     voted = vote(observations, presence.calibration)
-    return smooth_each(follow(set_presence(voted, presence)), ahead.smooth)
+    return smooth_each(follow(set_presence(voted, presence), shots), ahead.smooth)
 
 
 def set_presence(observations: Iterable[FrameObservation], presence: Presence) -> Iterator[FrameObservation]:
@@ -69,11 +71,13 @@ def set_presence(observations: Iterable[FrameObservation], presence: Presence) -
     yield from decided(presence.finish())
 
 
-def follow(observations: Iterable[FrameObservation]) -> Iterator[Followed]:
+def follow(observations: Iterable[FrameObservation], shots: Shots | None = None) -> Iterator[Followed]:
     """Assign blobs to tracks; a track ends at a cut and after ``GAP`` frames without a blob."""
-    numbers = count()
+    begun = 0
     last: dict[int, tuple[int, Float64Array]] = {}  # track → time and box of its last blob
     for time, observation in enumerate(observations):
+        if observation.cut and shots is not None:
+            shots[observation.frame.index] = begun
         boxes = observation.candidates.boxes
         last = {} if observation.cut else {track: seen for track, seen in last.items() if time - seen[0] <= GAP + 1}
         tracks = list(last)
@@ -84,7 +88,8 @@ def follow(observations: Iterable[FrameObservation]) -> Iterator[Followed]:
         pairs = zip(*(indices.tolist() for indices in linear_sum_assignment(overlaps, maximize=True)), strict=True)
         blobs = {tracks[row]: index for row, index in pairs if overlaps[row, index] > 0}
         for index in sorted(set(range(len(boxes))) - set(blobs.values())):
-            blobs[next(numbers)] = index
+            blobs[begun] = index
+            begun += 1
         last |= {track: (time, boxes[index]) for track, index in blobs.items()}
         yield Followed(time, observation, blobs)
 

@@ -51,7 +51,7 @@ def train(
     each name in ``config.methods``. Ctrl-C stops after the current step; the same call continues, and the result is the
     same as without the interruption. A step whose loss is NaN or infinite is skipped and counted; more than 20 such
     steps in a row, or more than half of an epoch, stop the run. Several processes, started by ``torchrun``, share each
-    step and give the same model (docs/guide/scale.md).
+    step and give the same model (docs/guide/several-gpus.md).
 
     >>> run = train("videos", "runs/pets", load_config("cpu"))                      # doctest: +SKIP
     >>> term = Term("entropy", 0.1, lambda step: torch.special.entr(step.maps).mean())  # doctest: +SKIP

@@ -25,7 +25,7 @@ from colocam.video.input import UnreadableError
 
 MOST_FILMS = 500
 """Films after which a decoder is replaced, should a library lose memory with each."""
-KEPT_RING_BYTES = 2**27
+KEPT_RING_BYTES = 2**28
 """A decoder with more shared memory than this is not kept for the next film."""
 TICK = 1.0
 """Seconds of one wait. A process that was stopped and goes on counts one of them, however long it was stopped."""

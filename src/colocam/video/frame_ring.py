@@ -15,9 +15,10 @@ from colocam.video.resizing import resize_into
 Bytes = npt.NDArray[np.uint8]
 """(N,) memory."""
 
-RING_BYTES = 2**26
+RING_BYTES = 2**28
 """Bytes of all slots; one slot may be larger."""
-MOST_SLOTS = 64
+MOST_SLOTS = 256
+"""As many as frames wait for their boxes, so that few must be copied."""
 BLACK = np.uint8(0)
 KEPT = 0.25
 """Share of the slots that is never lent, so that the decoder always has some to fill."""

@@ -35,16 +35,27 @@ class VideoWriter:
     made even by repeating the last column or row, as 4:2:0 needs. Equal frames give equal bytes. A gap between two
     frames is at most :data:`MAX_GAP` ticks, about an hour, since mp4 cannot hold longer ones.
 
+    Args:
+        path: the file.
+        width: pixels.
+        height: pixels.
+        fps: frame rate.
+        gop: write a key frame at least every ``gop`` frames, and no B-frames, so that a player can show any frame at
+            once; None: as the encoder chooses, which gives smaller files.
+
     Example:
         >>> with VideoWriter(Path("out.mp4"), 64, 48, fps=25) as video:  # doctest: +SKIP
         ...     video.write(image)
     """
 
-    def __init__(self, path: Path, width: int, height: int, fps: Fraction | float | None = None) -> None:
+    def __init__(
+        self, path: Path, width: int, height: int, fps: Fraction | float | None = None, *, gop: int | None = None
+    ) -> None:
         self.path = path
         self.width = width
         self.height = height
         self.fps = min(max(Fraction(fps or DEFAULT_FPS), MIN_FPS), MAX_FPS).limit_denominator(1001)
+        self._gop = gop
         self._tick = -1
         self._count = 0
         self._shortened = 0
@@ -77,6 +88,8 @@ class VideoWriter:
         codec.time_base = Fraction(1, ticks)
         # Without cpu-independent, x264's AVX-512 code gives other bytes from one run to the next.
         codec.options = {"preset": "veryfast", "crf": "20", "x264-params": "cpu-independent=1"}
+        if self._gop is not None:
+            codec.gop_size, codec.max_b_frames = self._gop, 0
         codec.thread_count = 1  # the encoder's output depends on the number of threads
         codec.colorspace, codec.color_range = 1, 1  # BT.709, limited: players guess when untagged
         codec.color_primaries, codec.color_trc = 1, 1

@@ -1,0 +1,40 @@
+"""``colocam serve``: the page to see, correct and export."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from colocam.cli.shared_options import Device
+from colocam.errors import ColocamError
+
+
+def serve(
+    run: Annotated[Path, typer.Argument(help="Run folder of a trained model, or an ONNX file made from it.")],
+    videos: Annotated[
+        list[str] | None, typer.Argument(help="Video files, folders of images, or folders of both.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder for corrections, tables and proxies. Default: <RUN>-page."),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Port. Default: that of the last start, or a free one.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen at. Beyond this machine the page needs a token.")
+    ] = "127.0.0.1",
+    *,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page in the browser.")] = False,
+    device: Device = None,
+) -> None:
+    """See what a model finds in videos, correct it and export it, in the browser."""
+    try:
+        from colocam.serve.server import serve as start
+    except ModuleNotFoundError as error:
+        if error.name not in {"fastapi", "starlette", "uvicorn"}:
+            raise
+        raise ColocamError("the page needs more packages: pip install 'colocam[serve]'") from error
+
+    folder = out or Path(f"{run.resolve().stem}-page")
+    start(run, videos or [], folder, host=host, port=port, device=device, open_page=not no_open)

@@ -1,0 +1,52 @@
+"""The application: the page, its routes, and the guard in front of them."""
+
+from importlib.resources import files
+
+from fastapi import FastAPI, Request
+from starlette.responses import HTMLResponse, Response
+
+from colocam.serve.correction_routes import correction_routes
+from colocam.serve.exchange_routes import exchange_routes
+from colocam.serve.film_routes import film_routes
+from colocam.serve.guard import Guard, GuardSettings
+from colocam.serve.lesson_routes import lesson_routes
+from colocam.serve.library import Library
+from colocam.serve.media_routes import media_routes
+from colocam.serve.refusals import RefusalError, add_refusals
+from colocam.utils.version import __version__
+
+KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+MOST_UPLOADED = 8 << 30
+
+
+def make_app(library: Library, guard: GuardSettings, *, most_uploaded: int = MOST_UPLOADED) -> FastAPI:
+    """The application of a library.
+
+    Args:
+        library: its films.
+        guard: which requests are answered.
+        most_uploaded: bytes of an uploaded film at most.
+    """
+    # The pages of FastAPI's documentation load scripts from elsewhere.
+    app = FastAPI(
+        title="colocam serve", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json"
+    )
+    add_refusals(app)
+    page = {one.name: one.read_bytes() for one in (files("colocam.serve") / "page").iterdir() if one.is_file()}
+    html = page.pop("index.html").decode().replace("{{token}}", guard.token)
+
+    @app.get("/", include_in_schema=False)
+    def index(_request: Request) -> HTMLResponse:
+        return HTMLResponse(html)
+
+    @app.get("/page/{name}", include_in_schema=False)
+    def part(name: str) -> Response:
+        if name not in page:
+            raise RefusalError(404, "there is no such file")
+        return Response(page[name], media_type=KINDS[name.rpartition(".")[2]])
+
+    app.include_router(film_routes(library, most_uploaded))
+    for routes in (media_routes, correction_routes, exchange_routes, lesson_routes):
+        app.include_router(routes(library))
+    app.add_middleware(Guard, settings=guard)
+    return app

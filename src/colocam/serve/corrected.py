@@ -1,0 +1,72 @@
+"""Films as people corrected them: localisation tables for export, and corrections for learning."""
+
+from pathlib import Path
+
+import numpy as np
+
+from colocam.corrections import Correction, Kind
+from colocam.inference.table import LocalizationTable, TableRows
+from colocam.serve.film_index import FilmIndex
+from colocam.serve.film_results import FilmResults
+from colocam.serve.marks import ACCEPTED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, Marks
+from colocam.types import Box
+from colocam.utils.files import utf8
+from colocam.video.description import write_source
+
+
+def corrected_rows(results: FilmResults, marks: Marks, index: FilmIndex) -> TableRows:
+    """The localisation table with what people changed; a drawn box has score and presence 1."""
+    rows = results.rows
+    drawn = np.isin(marks.state, (BOX, FOLLOWS))
+    absent = np.isin(marks.state, (NONE, FOLLOWS_NONE))
+    size = np.array([index.source.width, index.source.height] * 2, float)
+    box = np.where(drawn[:, None], np.clip(marks.box, 0, size), rows.box)
+    box[absent] = np.nan
+    sure = drawn | absent | (marks.state == ACCEPTED)
+    here = np.isfinite(box[:, 0])
+    return rows._replace(
+        tag=[new or old for new, old in zip(marks.tag, rows.tag, strict=True)],
+        box=box,
+        score=np.where(drawn, 1.0, np.where(here, rows.score, 0.0)),
+        presence=np.where(sure, here.astype(float), rows.presence),
+        margin=np.where(drawn | absent, np.nan, rows.margin),
+        track=np.where(here, np.maximum(rows.track, 0), rows.track),
+    )
+
+
+def write_corrected(table: Path, results: FilmResults, marks: Marks, index: FilmIndex) -> None:
+    """Write a corrected table and the description of its film beside it."""
+    with LocalizationTable(table, ("track", "presence", "margin"), index.source.pictures) as listed:
+        listed.write_rows(corrected_rows(results, marks, index))
+    write_source(table, index.source)
+
+
+def corrections_of(name: str, results: FilmResults, marks: Marks, index: FilmIndex) -> list[Correction]:
+    """What people said about a film, one correction per frame; interpolated frames are no key frames."""
+    rows = corrected_rows(results, marks, index)
+    found: list[Correction] = []
+    for at in np.flatnonzero((marks.state > 0) | np.array([bool(tag) for tag in marks.tag])).tolist():
+        state, changed = int(marks.state[at]), marks.tag[at] not in {"", results.rows.tag[at]}
+        kind: Kind = "accepted"
+        if state in {NONE, FOLLOWS_NONE}:
+            kind = "none"
+        elif changed:
+            kind = "class"
+        elif state in {BOX, FOLLOWS}:
+            kind = "box"
+        box = rows.box[at]
+        boxes = () if np.isnan(box[0]) else (Box(*box.tolist()),)
+        found.append(
+            Correction(
+                video=name,
+                frame=int(rows.frame[at]),
+                pts=float(index.pts[at]),
+                kind="none" if changed and not boxes else kind,
+                tag=rows.tag[at],
+                boxes=boxes,
+                key=state not in {FOLLOWS, FOLLOWS_NONE},
+                origin="page",
+                path=utf8(str(index.source.path)),
+            )
+        )
+    return found

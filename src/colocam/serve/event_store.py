@@ -1,0 +1,162 @@
+"""Corrections as events in SQLite: only ever appended, on the disk before the page says that they are saved."""
+
+import sqlite3
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from colocam.errors import ColocamError
+from colocam.serve.actions import Change, History, history_of
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS films (id TEXT PRIMARY KEY, name TEXT NOT NULL, path TEXT NOT NULL, tag TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS events (
+    film TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    client TEXT NOT NULL UNIQUE,
+    made TEXT NOT NULL,
+    change TEXT NOT NULL,
+    PRIMARY KEY (film, version)
+);
+CREATE TRIGGER IF NOT EXISTS events_stay BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events are kept'); END;
+CREATE TRIGGER IF NOT EXISTS events_are_final BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events are kept'); END;
+"""
+
+
+class Event(NamedTuple):
+    """A stored change.
+
+    Attributes:
+        version: of the film after this change, from 1.
+        client: name that the page gave it; a change that is sent twice is stored once.
+        made: time in UTC, ISO 8601.
+        change: what was done.
+    """
+
+    version: int
+    client: str
+    made: str
+    change: Change
+
+
+class FilmRow(NamedTuple):
+    """A film of the library: id, name on the page, path on this machine, tag ("": unknown)."""
+
+    id: str
+    name: str
+    path: str
+    tag: str
+
+
+class ConflictError(ColocamError):
+    """A change was made for an older version of the film.
+
+    Attributes:
+        events: what was stored since then.
+    """
+
+    def __init__(self, events: list[Event]) -> None:
+        super().__init__("the film was changed on another page since this page last saw it")
+        self.events = events
+
+
+class NothingToUndoError(ColocamError):
+    """There is no edit to undo or to redo."""
+
+
+class EventStore:
+    """The database of a server; its methods may be called from any thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()
+        try:
+            self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute("PRAGMA synchronous=FULL")
+            self._database.executescript(_SCHEMA)
+        except sqlite3.DatabaseError as error:
+            raise ColocamError(f"{path} is damaged ({error}): restore it from a copy, or move it away") from error
+
+    def close(self) -> None:
+        """Close the database."""
+        with self._lock:
+            self._database.close()
+
+    def add_film(self, film: FilmRow) -> None:
+        """Add a film, or store its new path, name and tag."""
+        with self._lock:
+            self._database.execute("INSERT OR REPLACE INTO films VALUES (?, ?, ?, ?)", film)
+
+    def remove_film(self, film: str) -> None:
+        """Remove a film from the library; its events are kept."""
+        with self._lock:
+            self._database.execute("DELETE FROM films WHERE id = ?", (film,))
+
+    def films(self) -> list[FilmRow]:
+        """All films, in the order in which they were added."""
+        with self._lock:
+            rows = self._database.execute("SELECT id, name, path, tag FROM films ORDER BY rowid").fetchall()
+        return [FilmRow(*row) for row in rows]
+
+    def events(self, film: str, after: int = 0) -> list[Event]:
+        """The events of a film with versions above ``after``, in order."""
+        with self._lock:
+            return self._events(film, after)
+
+    def history(self, film: str) -> tuple[int, History]:
+        """The version of a film, and its edits."""
+        events = self.events(film)
+        return len(events), history_of(event.change for event in events)
+
+    def append(self, film: str, client: str, version: int, change: Change) -> Event:
+        """Store a change, on the disk when this returns.
+
+        Args:
+            film: id.
+            client: unique name of the change; where it is stored already, the stored event is returned.
+            version: of the film that the change was made for.
+            change: what was done.
+
+        Raises:
+            ConflictError: the film has a newer version.
+            NothingToUndoError: there is no edit to undo or to redo.
+        """
+        with self._lock:
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                event = self._append(film, client, version, change)
+            except BaseException:
+                self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
+        return event
+
+    def _append(self, film: str, client: str, version: int, change: Change) -> Event:
+        row = self._database.execute(
+            "SELECT version, client, made, change FROM events WHERE client = ? AND film = ?", (client, film)
+        ).fetchone()
+        if row is not None:
+            return _event(row)
+        last = self._database.execute("SELECT COALESCE(MAX(version), 0) FROM events WHERE film = ?", (film,)).fetchone()
+        if last[0] != version:
+            raise ConflictError(self._events(film, version))
+        if change.kind != "edit":
+            history = history_of(event.change for event in self._events(film, 0))
+            if not (history.done if change.kind == "undo" else history.undone):
+                raise NothingToUndoError(f"there is nothing to {change.kind}")
+        made = datetime.now(UTC).isoformat(timespec="milliseconds")
+        text = change.model_dump_json(exclude_none=True)
+        self._database.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (film, version + 1, client, made, text))
+        return Event(version + 1, client, made, change)
+
+    def _events(self, film: str, after: int) -> list[Event]:
+        rows = self._database.execute(
+            "SELECT version, client, made, change FROM events WHERE film = ? AND version > ? ORDER BY version",
+            (film, after),
+        )
+        return [_event(row) for row in rows.fetchall()]
+
+
+def _event(row: tuple[int, str, str, str]) -> Event:
+    return Event(row[0], row[1], row[2], Change.model_validate_json(row[3]))

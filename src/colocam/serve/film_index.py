@@ -1,0 +1,161 @@
+"""The frames of a film: index, presentation time and shot of each, and a proxy that browsers play.
+
+The proxy is H.264 with the same number of frames in the same order. It is read back before it is used, and the page
+looks up the time that the browser states for a frame in the times that were read back. So a frame is known by
+construction, whatever the container, the rate or the codec of the film.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from colocam.errors import ColocamError
+from colocam.inference.options import LOOK_AHEAD
+from colocam.temporal.cuts import CutFinder, colour_histograms
+from colocam.types import Float64Array, Image, VideoFrame
+from colocam.utils.files import atomic_path, publish
+from colocam.utils.progress import say
+from colocam.utils.temporary import temporary_file
+from colocam.video.description import SourceVideo, describe
+from colocam.video.input import VideoInput
+from colocam.video.reader import DEFAULT_FPS, VideoReader
+from colocam.video.writer import VideoWriter
+
+PROXY_SIDE = 1280
+"""Most pixels along a side of the proxy."""
+PROXY_GOP = 12
+"""Frames from one key frame of the proxy to the next: a browser decodes at most so many to show a frame."""
+CUT_SIDE = 112
+"""Side of the images that shot boundaries are found in."""
+THUMBNAIL_SIDE = 320
+TOLERANCE = 0.002
+"""Seconds by which a time of the proxy may differ from that of the film."""
+
+
+class FilmIndex(NamedTuple):
+    """The N frames of a film that can be decoded.
+
+    Attributes:
+        frames: (N,) index of each frame in the film.
+        pts: (N,) presentation time in seconds.
+        proxy: (N,) presentation time in the proxy, ascending; empty where there is no proxy.
+        cuts: (N,) whether a frame begins a new shot.
+        source: size, rate and length of the film.
+    """
+
+    frames: npt.NDArray[np.int64]
+    pts: Float64Array
+    proxy: Float64Array
+    cuts: npt.NDArray[np.bool_]
+    source: SourceVideo
+
+
+def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float], None] = lambda _: None) -> FilmIndex:
+    """Decode a film once; write its proxy and a thumbnail.
+
+    Args:
+        path: a film or a folder of images.
+        proxy: the mp4 file to write; it does not appear if it would not have the frames of the film.
+        thumbnail: the JPEG file to write.
+        report: called with the share that is done, 0–1.
+
+    Raises:
+        UnreadableError: no frame can be decoded.
+    """
+    frames: list[int] = []
+    times: list[float] = []
+    finder = CutFinder(LOOK_AHEAD["offline"].cuts)  # type: ignore[union-attr]
+    cuts: list[npt.NDArray[np.bool_]] = []
+    with VideoReader(VideoInput(str(path), must_be_stored=True)) as reader, ExitStack() as stack:
+        total = reader.estimate()
+        width, height = even_size(reader.info.width, reader.info.height)
+        draft = stack.enter_context(temporary_file(proxy))
+        with VideoWriter(draft, width, height, reader.info.fps or DEFAULT_FPS, gop=PROXY_GOP) as writer:
+            for frame in reader.frames():
+                if len(frames) in {0, total // 3}:
+                    _write_thumbnail(thumbnail, frame)
+                frames.append(frame.index)
+                times.append(frame.pts)
+                small = cv2.resize(frame.image, (CUT_SIDE, CUT_SIDE), interpolation=cv2.INTER_AREA)
+                cuts.append(finder.push(colour_histograms(np.asarray(small, np.uint8)[None])))
+                writer.write(_resized(frame.image, width, height), frame.pts - times[0])
+                report(min(len(frames) / total, 1.0) if total else 0.0)
+        cuts.append(finder.finish())
+        pts = np.array(times)
+        read_back = proxy_times(draft)
+        if same_times(pts, read_back):
+            publish(draft, proxy)
+        else:
+            say(
+                f"warning: the proxy of {path.name} would have other frames than the film: the page shows single frames"
+            )
+            read_back = np.empty(0)
+        source = describe(path, reader.info, reader.count, reader.pictures)
+    return FilmIndex(np.array(frames, np.int64), pts, read_back, np.concatenate(cuts), source)
+
+
+def even_size(width: int, height: int) -> tuple[int, int]:
+    """Size of the proxy: even, as H.264 needs, and at most :data:`PROXY_SIDE` along a side."""
+    scale = min(1.0, PROXY_SIDE / max(width, height))
+    return max(2, 2 * round(width * scale / 2)), max(2, 2 * round(height * scale / 2))
+
+
+def proxy_times(path: Path) -> Float64Array:
+    """Presentation times of all frames that can be decoded."""
+    with VideoReader(VideoInput(str(path), must_be_stored=True)) as reader:
+        return np.array([frame.pts for frame in reader.frames()])
+
+
+def same_times(pts: Float64Array, proxy: Float64Array) -> bool:
+    """Whether a proxy has as many frames as the film, at the same times after the first one.
+
+    Where times of the film do not rise, or have gaps that mp4 cannot hold, only the number and the order count.
+    """
+    if len(pts) != len(proxy) or np.any(np.diff(proxy) <= 0):
+        return False
+    gaps = np.diff(pts)
+    if np.any(gaps <= 1e-4) or np.any(gaps > 600):
+        return True
+    return bool(np.abs((pts - pts[0]) - (proxy - proxy[0])).max() <= TOLERANCE)
+
+
+def save_index(path: Path, index: FilmIndex) -> None:
+    """Store an index, without what describes the film."""
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, frames=index.frames, pts=index.pts, proxy=index.proxy, cuts=index.cuts)
+
+
+def load_index(path: Path, source: SourceVideo) -> FilmIndex | None:
+    """Read an index; None if there is none or it is damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return FilmIndex(stored["frames"], stored["pts"], stored["proxy"], stored["cuts"], source)
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _resized(image: Image, width: int, height: int) -> Image:
+    if image.shape[:2] == (height, width):
+        return image
+    return np.asarray(cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _write_thumbnail(path: Path, frame: VideoFrame) -> None:
+    height, width = frame.image.shape[:2]
+    scale = min(1.0, THUMBNAIL_SIDE / max(width, height))
+    small = _resized(frame.image, max(1, round(width * scale)), max(1, round(height * scale)))
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(jpeg(small, 80))
+
+
+def jpeg(image: Image, quality: int) -> bytes:
+    """A JPEG file of an image (H, W, 3)."""
+    done, data = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
+    if not done:
+        raise ColocamError(f"cannot write an image of {image.shape[1]}×{image.shape[0]} pixels as JPEG")
+    return data.tobytes()

@@ -1,0 +1,99 @@
+"""What the model finds in a film: its localisation table and its heat maps, computed once and kept."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from colocam.errors import ColocamError
+from colocam.inference.localizer import Localizer
+from colocam.inference.table import LocalizationTable, TableRows, read_table
+from colocam.review import rank
+from colocam.review.doubt import Rows, doubts, frames_of, signs
+from colocam.types import Float32Array, Float64Array, Levels
+from colocam.utils.files import atomic_path
+from colocam.video.description import SourceVideo
+from colocam.video.input import VideoInput
+from colocam.video.reader import VideoReader
+
+MAP_SIDE = 64
+"""Side of the heat maps that the page shows; it enlarges them smoothly."""
+DOUBTFUL = 0.5
+"""Doubt from which a frame counts as doubtful in the library."""
+QUEUE_SHARE = 0.2
+"""Share of the frames in the queue of a film."""
+
+
+class FilmResults(NamedTuple):
+    """What the model found in the N frames of a film.
+
+    Attributes:
+        rows: the localisation table, one row per frame.
+        doubt: (N,) 0–1.
+        queue: frames to check, most doubtful first: index of the frame, and the reason in words.
+        maps: (N, 64, 64) heat maps, 255 for 1; read from the disk as needed.
+    """
+
+    rows: TableRows
+    doubt: Float64Array
+    queue: list[tuple[int, str]]
+    maps: Levels
+
+
+def localize_film(
+    localizer: Localizer, path: Path, table: Path, maps: Path, report: Callable[[int], None] = lambda _: None
+) -> None:
+    """Localise in a film; write its table and heat maps.
+
+    Args:
+        localizer: the model.
+        path: a film or a folder of images.
+        table: the CSV file to write.
+        maps: the file of heat maps to write.
+        report: called with the number of frames that are done.
+    """
+    done = 0
+    with (
+        VideoReader(VideoInput(str(path), must_be_stored=True)) as reader,
+        atomic_path(maps) as temporary,
+        temporary.open("wb") as file,
+        LocalizationTable(table, ("track", "presence", "margin")) as listed,
+    ):
+        for _, found in localizer.stream(reader.frames()):
+            listed.write(found)
+            file.write(_small(found.heatmap).tobytes())
+            done += 1
+            report(done)
+        if not done:
+            raise ColocamError(f"{path.name} has no frame that can be decoded")
+
+
+def load_results(table: Path, maps: Path, source: SourceVideo) -> FilmResults:
+    """Read what :func:`localize_film` wrote."""
+    rows = read_table(table, source, required=("class", "score"))
+    count = len(rows.frame)
+    if maps.stat().st_size != count * MAP_SIDE**2:
+        raise ColocamError(f"{maps} does not belong to {table.name}: delete both, then they are computed again")
+    heat = np.memmap(maps, np.uint8, "r", shape=(count, MAP_SIDE, MAP_SIDE))
+    listed = Rows(
+        video=np.zeros(count, np.int64),
+        frame=rows.frame,
+        pts=rows.pts,
+        box=rows.box,
+        score=np.nan_to_num(rows.score),
+        presence=rows.presence,
+        margin=rows.margin,
+    )
+    if len(frames_of(listed)[1]) != count:
+        raise ColocamError(f"{table} has more than one row for a frame: delete it, then it is computed again")
+    ranked = rank(listed, QUEUE_SHARE)
+    return FilmResults(rows, doubts(signs(listed)), [(one.frame, one.reason) for one in ranked], heat)
+
+
+def _small(heatmap: Float32Array) -> npt.NDArray[np.uint8]:
+    small = cv2.resize(heatmap, (MAP_SIDE, MAP_SIDE), interpolation=cv2.INTER_AREA)
+    levels: npt.NDArray[np.uint8] = np.round(255 * np.clip(np.nan_to_num(small), 0, 1)).astype(np.uint8)
+    return levels

@@ -1,0 +1,126 @@
+"""Refuse by default: only requests of our own page, to our own address, and writing only with the token.
+
+- ``Host`` must be one of ours on every route, so that a foreign name that leads to this machine (DNS rebinding) fails.
+- ``Sec-Fetch-Site`` and ``Origin`` must be those of our page, so that a foreign page cannot call us.
+- Writing needs the token in the header ``X-Colocam-Token``, which only our page knows.
+- A server that listens beyond this machine needs the token for everything, as a cookie.
+"""
+
+import secrets
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from typing import NamedTuple
+from urllib.parse import parse_qs
+
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+TOKEN_HEADER = "x-colocam-token"  # noqa: S105 - the name of a header
+COOKIE = "colocam"
+SAFE_METHODS = frozenset({"GET", "HEAD"})
+METHODS = SAFE_METHODS | {"POST", "DELETE"}
+SECURITY_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self'; "
+        "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+
+
+class GuardSettings(NamedTuple):
+    """What a guard lets in.
+
+    Attributes:
+        hosts: values of ``Host`` that are ours, with the port, in lower case.
+        token: needed for writing.
+        everything: whether reading needs the token, too.
+    """
+
+    hosts: frozenset[str]
+    token: str
+    everything: bool = False
+
+
+class Guard:
+    """ASGI middleware in front of all routes."""
+
+    def __init__(self, app: ASGIApp, settings: GuardSettings) -> None:
+        self._app = app
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # no route uses a web socket
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                named = {name.lower() for name, _ in message["headers"]}
+                more = [(k.encode(), v.encode()) for k, v in SECURITY_HEADERS.items() if k.encode() not in named]
+                message["headers"] = [*message["headers"], *more]
+                if b"cache-control" not in named:
+                    message["headers"].append((b"cache-control", b"no-store"))
+            await send(message)
+
+        answer = self._answer(scope)
+        await (answer or self._app)(scope, receive, send_with_headers)
+
+    def _answer(self, scope: Scope) -> Response | None:
+        """A refusal, or the page's first answer with the cookie; None: go on."""
+        pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
+        headers = dict(pairs)
+        hosts = [value for name, value in pairs if name == "host"]
+        if len(hosts) != 1 or hosts[0].lower() not in self._settings.hosts:
+            return _refusal(421, "this server answers only to the address that it printed")
+        if scope["method"] not in METHODS:
+            return _refusal(405, f"the method {scope['method'][:20]} is not used here")
+        return self._origin(headers, scope) or self._key(headers, scope)
+
+    def _origin(self, headers: Mapping[str, str], scope: Scope) -> Response | None:
+        site = headers.get("sec-fetch-site")
+        # Opening the page from a bookmark or a link is a navigation; it reads nothing for a foreign page.
+        navigates = headers.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET" and scope["path"] == "/"
+        if site not in {None, "same-origin", "none"} and not navigates:
+            return _refusal(403, "requests of other pages are refused")
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2].lower() != headers["host"].lower():
+            return _refusal(403, "requests of other pages are refused")
+        return None
+
+    def _key(self, headers: Mapping[str, str], scope: Scope) -> Response | None:
+        settings = self._settings
+        if settings.everything:
+            given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+            if scope["path"] == "/" and self._is_token(given):
+                answer = RedirectResponse("/", 303)
+                answer.set_cookie(COOKIE, settings.token, httponly=True, samesite="strict")
+                return answer
+            if not self._is_token(_cookie(headers.get("cookie", ""))):
+                return _refusal(401, "open the address with the token that the server printed")
+        if scope["method"] not in SAFE_METHODS and not self._is_token(headers.get(TOKEN_HEADER, "")):
+            return _refusal(403, "writing needs the token of the page: reload the page")
+        return None
+
+    def _is_token(self, given: str) -> bool:
+        return secrets.compare_digest(given.encode("utf-8", "replace"), self._settings.token.encode())
+
+
+def _cookie(header: str) -> str:
+    try:
+        found = SimpleCookie(header).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+def _refusal(status: int, sentence: str) -> Response:
+    return JSONResponse({"error": sentence}, status)

@@ -1,0 +1,39 @@
+// Elements without HTML text: names of films and classes can never become markup.
+
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "class") element.className = value;
+    else if (name in element && typeof value !== "string") element[name] = value;
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+export function tell(sentence, kind = "error") {
+  const text = sentence.charAt(0).toUpperCase() + sentence.slice(1);
+  const box = make("div", { class: `message ${kind}` }, make("span", {}, text),
+    make("button", { type: "button", "aria-label": "Close", onclick: () => box.remove() }, "×"));
+  document.getElementById("messages").append(box);
+  setTimeout(() => box.remove(), kind === "error" ? 12000 : 5000);
+}
+
+export const percent = (share) => `${Math.round(100 * share)} %`;
+
+export function clock(seconds) {
+  const whole = Math.max(0, seconds);
+  const minutes = Math.floor(whole / 60);
+  const rest = (whole - 60 * minutes).toFixed(2).padStart(5, "0");
+  return minutes >= 60 ? `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
+}
+
+export function dialog(title, ...children) {
+  const box = make("dialog", { "aria-label": title }, make("h2", {}, title), ...children);
+  document.body.append(box);
+  box.addEventListener("close", () => box.remove());
+  box.showModal();
+  return box;
+}

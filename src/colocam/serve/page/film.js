@@ -1,0 +1,321 @@
+// The film view: what the parts show of one frame, and what keys and buttons do to it.
+
+import { getJson } from "./api.js";
+import { dialog, make, percent, tell } from "./dom.js";
+import { importDialog } from "./exchange.js";
+import { HeatMaps } from "./heat.js";
+import { actionOf, showKeys } from "./keys.js";
+import { ACCEPTED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, isKey, lowerBound, marksOf } from "./marks.js";
+import { Overlay, clipped, moved } from "./overlay.js";
+import { Player } from "./player.js";
+import { Saving } from "./saving.js";
+import { layoutOf } from "./film_layout.js";
+import { Timeline } from "./timeline.js";
+
+const PATIENCE = 450; // milliseconds after the last arrow key until the box is saved
+const STATES = { [PREDICTED]: "predicted", [ACCEPTED]: "accepted", [NONE]: "no object", [BOX]: "corrected", [FOLLOWS]: "between corrected frames", [FOLLOWS_NONE]: "no object, as around" };
+const KINDS = { [PREDICTED]: "predicted", [ACCEPTED]: "accepted", [NONE]: "none", [BOX]: "box", [FOLLOWS]: "follows", [FOLLOWS_NONE]: "none" };
+
+export class FilmView {
+  constructor(view, film, frame, told) {
+    this.film = film;
+    this.closed = false;
+    this.position = 0;
+    this.draft = null; // a box that arrow keys move, not yet saved
+    this.other = null; // the box of another page, while a conflict is shown
+    this.skip = true;
+    this.opacity = 0.6;
+    this.parts = layoutOf(view, film, this);
+    this.saving = new Saving(film.id, { told, changed: () => this.changed(), conflict: (theirs, mine) => this.ask(theirs, mine) });
+    this.marks = marksOf([], film.frame, film.cuts);
+    this.timeline = new Timeline(this.parts.timeline, film, { marks: () => this.marks, go: (at) => this.go(at) });
+    this.overlay = new Overlay(this.parts.stage, this.parts.overlay, film, { seen: () => this.seen(), edited: (box) => this.setBox(box) });
+    this.player = new Player(film, {
+      video: this.parts.video, still: this.parts.still,
+      shown: (at) => this.shown(at), state: () => this.parts.setPlaying(this.player.playing), problem: (error) => tell(error.message),
+    });
+    this.useResults();
+    this.refocused = () => this.saving.refresh().catch(() => {});
+    window.addEventListener("focus", this.refocused);
+    const first = frame === null ? 0 : Math.min(lowerBound(film.frame, frame), film.frame.length - 1);
+    this.player.go(first);
+    this.saving.load().catch((error) => tell(error.message));
+    if (film.state !== "ready") this.poll();
+  }
+
+  // The model may still be looking at the film.
+  async poll() {
+    while (!this.closed && this.film.state !== "ready" && this.film.state !== "failed") {
+      await new Promise((done) => setTimeout(done, 1000));
+      try {
+        Object.assign(this.film, await getJson(`/api/films/${this.film.id}`));
+      } catch { continue; }
+      this.parts.showState(this.film);
+    }
+    if (this.closed) return;
+    this.useResults();
+    this.changed();
+  }
+
+  useResults() {
+    const found = this.film.results;
+    this.parts.showState(this.film);
+    if (!found) return;
+    this.heat = new HeatMaps(this.film.id, this.film.map_side, this.film.frame.length, () => this.overlay.draw());
+    this.parts.fillClasses(this.film.classes.length ? this.film.classes : [...new Set(found.tag)]);
+  }
+
+  // What the frame on the screen shows.
+  seen() {
+    const at = this.position, found = this.film.results, { state, box, tag } = this.marks;
+    const code = this.draft ? BOX : state[at];
+    const shownBox = this.draft || (code === BOX || code === FOLLOWS ? box[at] : code === NONE || code === FOLLOWS_NONE ? null : found?.box[at] || null);
+    const name = tag[at] || found?.tag[at] || "";
+    const sure = code === PREDICTED || code === ACCEPTED;
+    const score = sure && found && shownBox ? ` ${percent(found.score[at])}` : "";
+    const label = shownBox ? `${name || "object"}${score}` : found || code ? "no object" : "the model has not looked yet";
+    return { box: shownBox, label, kind: KINDS[code], code, tag: name, heat: this.opacity > 0 ? this.heat?.at(at) : null, opacity: this.opacity, other: this.other };
+  }
+
+  shown(position) {
+    this.position = position;
+    this.redraw();
+    const frame = this.film.frame[position];
+    // The address may lead to another view already.
+    if (!this.player.playing && location.hash.includes(this.film.id)) history.replaceState(null, "", `#film=${this.film.id}&frame=${frame}`);
+  }
+
+  redraw() {
+    const seen = this.seen(), found = this.film.results, at = this.position;
+    this.overlay.draw();
+    this.timeline.show(at);
+    this.parts.showFrame({
+      frame: this.film.frame[at], pts: this.film.pts[at], state: STATES[seen.code], kind: seen.kind, tag: seen.tag, box: seen.box,
+      score: seen.code === PREDICTED || seen.code === ACCEPTED ? found?.score[at] : null, presence: found?.presence[at], doubt: found?.doubt[at], reason: this.reasons?.get(at),
+    });
+    this.parts.showQueue(this.queue || [], at);
+  }
+
+  changed() {
+    this.marks = marksOf(this.saving.history.done, this.film.frame, this.film.cuts);
+    const found = this.film.results;
+    this.reasons = new Map(found?.queue || []);
+    this.queue = (found?.queue || []).filter(([at]) => !this.skip || this.marks.state[at] === PREDICTED);
+    this.parts.showHistory(this.saving.history);
+    if (this.player.position >= 0) this.redraw();
+  }
+
+  go(position) {
+    this.flush();
+    this.player.go(position);
+  }
+
+  // The frames around this one up to the next cut or marked frame.
+  stretch() {
+    const { state } = this.marks, cuts = new Set(this.film.cuts), at = this.position;
+    let first = at, last = at + 1;
+    while (first > 0 && !cuts.has(first) && !isKey(state[first - 1])) first--;
+    while (last < this.film.frame.length && !cuts.has(last) && !isKey(state[last])) last++;
+    return [first, last];
+  }
+
+  span(first, last) {
+    const { frame } = this.film;
+    return { start: frame[first], stop: frame[last - 1] + 1 };
+  }
+
+  edit(...actions) {
+    this.player.pause();
+    this.saving.add({ kind: "edit", actions });
+  }
+
+  here(kind, more = {}) { this.edit({ kind, ...this.span(this.position, this.position + 1), ...more }); }
+
+  setBox(box) {
+    this.draft = null;
+    this.here("box", { box: clipped(box, this.film.width, this.film.height) });
+  }
+
+  // Save the box that arrow keys have moved.
+  flush() {
+    clearTimeout(this.patience);
+    if (!this.draft) return;
+    const box = this.draft;
+    this.draft = null;
+    this.setBox(box);
+  }
+
+  nudge(event) {
+    const by = event.shiftKey ? 10 : 1, [dx, dy] = { ArrowLeft: [-by, 0], ArrowRight: [by, 0], ArrowUp: [0, -by], ArrowDown: [0, by] }[event.key];
+    const { box } = this.seen();
+    if (!box) { tell("This frame has no box. Press B to put one here.", "note"); return; }
+    this.player.stop();
+    const { width, height } = this.film;
+    const sized = [box[0], box[1], Math.min(width, Math.max(box[0] + 1, box[2] + dx)), Math.min(height, Math.max(box[1] + 1, box[3] + dy))];
+    this.draft = event.altKey ? sized : moved(box, dx, dy, width, height);
+    this.redraw();
+    clearTimeout(this.patience);
+    this.patience = setTimeout(() => this.flush(), PATIENCE);
+  }
+
+  newBox() {
+    const { width, height } = this.film, near = this.nearestBox();
+    this.setBox(this.seen().box || near || [width * 0.3, height * 0.3, width * 0.7, height * 0.7]);
+  }
+
+  nearestBox() {
+    const found = this.film.results?.box || [], { box } = this.marks;
+    for (let away = 1; away < 60; away++) {
+      for (const at of [this.position - away, this.position + away]) if (box[at] || found[at]) return box[at] || found[at];
+    }
+    return null;
+  }
+
+  jump(positions, forward, none) {
+    const sorted = [...positions].sort((a, b) => a - b);
+    const next = forward ? sorted.find((at) => at > this.position) : sorted.reverse().find((at) => at < this.position);
+    if (next === undefined) tell(none, "note");
+    else this.go(next);
+  }
+
+  // Marked frames; of a run of accepted or empty frames only the first.
+  keyFrames() {
+    const { state } = this.marks;
+    return [...state.keys()].filter((at) => isKey(state[at]) && (state[at] === BOX || state[at - 1] !== state[at]));
+  }
+
+  middle() {
+    const keys = this.keyFrames(), after = keys.find((at) => at > this.position), before = [...keys].reverse().find((at) => at <= this.position);
+    const first = before ?? 0, last = after ?? this.film.frame.length - 1;
+    if (last - first < 2) tell("There is no gap here.", "note");
+    else this.go(Math.floor((first + last) / 2));
+  }
+
+  doubtful(forward) {
+    const queue = this.queue || [];
+    if (!queue.length) { tell(this.film.results ? "No doubtful frame is left." : "The model is not done with this film yet.", "note"); return; }
+    const at = queue.findIndex(([position]) => position === this.position);
+    // A frame that was just marked has left the queue: go on with the worst one.
+    const next = at < 0 ? 0 : (at + (forward ? 1 : queue.length - 1)) % queue.length;
+    this.go(queue[next][0]);
+  }
+
+  goto() {
+    const input = make("input", { type: "number", min: "0", max: String(this.film.frame.at(-1)), value: String(this.film.frame[this.position]), id: "goto" });
+    const box = dialog("Go to a frame", make("form", { method: "dialog", class: "row" }, make("label", { for: "goto" }, "Frame"), input, make("button", { class: "primary" }, "Go")));
+    input.select();
+    box.addEventListener("close", () => { if (input.value !== "") this.go(Math.min(lowerBound(this.film.frame, Number(input.value)), this.film.frame.length - 1)); });
+    box.addEventListener("cancel", () => { input.value = ""; });
+  }
+
+  chooseClass() {
+    const names = this.parts.classes();
+    if (!names.length) { tell("The model is not loaded yet.", "note"); return; }
+    const [first, last] = this.stretch(), current = this.seen().tag;
+    const choose = (name) => { box.close(); this.edit({ kind: "class", tag: name, ...this.span(first, last) }); };
+    const buttons = names.map((name, at) => make("button", { type: "button", class: name === current ? "primary" : "", onclick: () => choose(name) }, at < 9 ? make("kbd", {}, String(at + 1)) : "", ` ${name}`));
+    const box = dialog("Which class is it?", make("p", { class: "dim" }, `Frames ${this.film.frame[first]} to ${this.film.frame[last - 1]}`), make("div", { class: "classes" }, ...buttons), make("form", { method: "dialog" }, make("button", {}, "Cancel")));
+    box.addEventListener("keydown", (event) => { const at = Number(event.key) - 1; if (at >= 0 && at < Math.min(9, names.length)) choose(names[at]); });
+    buttons[Math.max(0, names.indexOf(current))]?.focus();
+  }
+
+  // Two pages changed the same frames: show both.
+  ask(theirs, mine) {
+    const words = (change) => (change.kind === "edit" ? change.actions.map((a) => `${{ box: "box", none: "no object", accepted: "accepted", class: `class ${a.tag}`, clear: "back to the prediction" }[a.kind]} in ${a.stop - a.start === 1 ? `frame ${a.start}` : `frames ${a.start} to ${a.stop - 1}`}${a.box ? ` (${a.box.map(Math.round).join(", ")})` : ""}`).slice(0, 5).join("; ") : change.kind);
+    const drawn = theirs.flatMap((one) => one.change.actions || []).filter((a) => a.box && a.start === this.film.frame[this.position]).at(-1);
+    this.other = drawn?.box || null;
+    this.redraw();
+    return new Promise((resolve) => {
+      const box = dialog("Changed on another page",
+        make("dl", { class: "both" }, make("dt", {}, make("i", { class: "theirs" }), "The other page"), ...theirs.map((one) => make("dd", {}, words(one.change))), make("dt", {}, make("i", { class: "mine" }), "This page"), make("dd", {}, words(mine))),
+        make("form", { method: "dialog", class: "row" }, make("button", { value: "mine", class: "primary" }, "Use mine"), make("button", { value: "theirs" }, "Keep theirs")));
+      box.classList.add("aside");
+      box.addEventListener("close", () => { this.other = null; this.redraw(); resolve(box.returnValue === "mine"); });
+    });
+  }
+
+  // One action by its name; the same for keys and buttons.
+  act(action, event = {}) {
+    const back = [",", "k", "X", "F"].includes(event.key), { length } = this.film.frame;
+    const [first, last] = this.stretch();
+    const acts = {
+      play: () => (this.player.playing ? this.player.pause() : (this.flush(), this.player.play())),
+      step: () => this.go(this.player.target + (back ? -1 : 1)),
+      doubtful: () => this.doubtful(!back),
+      cut: () => this.jump(this.film.cuts, !back, back ? "There is no cut before." : "There is no cut after."),
+      key: () => this.jump(this.keyFrames(), !back, back ? "There is no marked frame before." : "There is no marked frame after."),
+      middle: () => this.middle(),
+      goto: () => this.goto(),
+      accept: () => { this.flush(); this.here("accepted"); },
+      acceptStretch: () => { this.flush(); this.edit({ kind: "accepted", ...this.span(first, last) }); },
+      none: () => { this.draft = null; this.here("none"); },
+      noneStretch: () => { this.draft = null; this.edit({ kind: "none", ...this.span(first, Math.max(last, first + 1)) }); },
+      class: () => this.chooseClass(),
+      box: () => this.newBox(),
+      nudge: () => this.nudge(event),
+      clear: () => { this.draft = null; this.here("clear"); },
+      history: () => this.undo(event),
+      heat: () => this.setOpacity(this.opacity > 0 ? 0 : 0.6),
+      zoom: () => this.overlay.setZoom(event.key === "0" ? 1 : this.overlay.zoom * (event.key === "-" ? 0.8 : 1.25), this.centreOfBox()),
+      library: () => { location.hash = ""; },
+      help: () => showKeys(),
+      import: () => importDialog(this.film, this.saving),
+      first: () => this.go(0),
+      last: () => this.go(length - 1),
+    };
+    acts[action]();
+  }
+
+  undo(event) {
+    this.flush();
+    const redo = event.key === "y" || event.key === "Z" || (event.shiftKey && event.ctrlKey);
+    if (!this.saving.add({ kind: redo ? "redo" : "undo" })) tell(redo ? "There is nothing to redo." : "There is nothing to undo: these are the predictions.", "note");
+  }
+
+  centreOfBox() {
+    const { box } = this.seen();
+    return box ? [(box[0] + box[2]) / 2 / this.film.width, (box[1] + box[3]) / 2 / this.film.height] : [0.5, 0.5];
+  }
+
+  setOpacity(opacity) {
+    this.opacity = opacity;
+    this.parts.setOpacity(opacity);
+    this.overlay.draw();
+  }
+
+  setSkip(skip) { this.skip = skip; this.changed(); }
+
+  setRate(rate) { this.parts.video.playbackRate = rate; this.parts.video.defaultPlaybackRate = rate; }
+
+  key(event) {
+    const action = actionOf(event);
+    if (!action) return false;
+    event.preventDefault();
+    this.act(action, event);
+    return true;
+  }
+
+  close() {
+    this.flush();
+    this.closed = true;
+    window.removeEventListener("focus", this.refocused);
+    this.player.close();
+    this.overlay.close();
+    this.timeline.close();
+    this.saving.close();
+  }
+}
+
+export async function openFilm(view, id, frame, told) {
+  view.replaceChildren(make("p", { class: "empty" }, "Opening the film…"));
+  let film = await getJson(`/api/films/${id}`);
+  while (!film.frame) {
+    if (film.state === "failed") throw new Error(film.problem);
+    view.replaceChildren(make("p", { class: "empty" }, `Reading the frames of ${film.name}: ${percent(film.done)}`));
+    await new Promise((done) => setTimeout(done, 500));
+    if (!location.hash.includes(id)) return null;
+    film = await getJson(`/api/films/${id}`);
+  }
+  return new FilmView(view, film, frame, told);
+}
+

@@ -1,0 +1,92 @@
+// The elements of the film view.
+
+import { clock, make, percent } from "./dom.js";
+
+export function layoutOf(view, film, on) {
+  const button = (text, action, key, title, more = {}) => make("button", { type: "button", title: key ? `${title} (${key})` : title, "aria-keyshortcuts": key || null, onclick: (event) => { on.act(action, { key: more.event }); event.currentTarget.blur(); }, ...more.attributes }, text, key && make("kbd", {}, key));
+  const video = make("video", { preload: "auto", muted: true, playsInline: true, "aria-label": film.name, tabindex: "-1" });
+  const still = make("canvas", { class: "still", hidden: true });
+  const overlay = make("canvas", { class: "overlay", role: "img", "aria-label": "Frame with box and heat map" });
+  const stage = make("div", { class: "stage" }, video, still, overlay);
+  const timeline = make("canvas", { class: "timeline", role: "slider", tabindex: "0", "aria-label": "Position in the film", "aria-valuemin": "0",
+    onkeydown: (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -25, PageDown: 25 }[event.key];
+      if (step) { event.preventDefault(); event.stopPropagation(); on.go(on.player.target + step * (event.shiftKey ? 10 : 1)); }
+      if (event.key === "Home") on.act("first");
+      if (event.key === "End") on.act("last");
+    } });
+  const play = button("Play", "play", "Space", "Play or pause", { attributes: { class: "primary play" } });
+  const number = make("button", { type: "button", class: "number", title: "Go to a frame (G)", onclick: () => on.act("goto") });
+  const time = make("span", { class: "time" });
+  const rate = make("select", { id: "rate", title: "Speed", onchange: (event) => on.setRate(Number(event.target.value)) }, ...[0.1, 0.25, 0.5, 1, 2].map((one) => make("option", { value: String(one), selected: one === 1 }, `${one}×`)));
+  const heat = make("input", { type: "range", min: "0", max: "1", step: "0.05", value: "0.6", id: "opacity", oninput: (event) => on.setOpacity(Number(event.target.value)) });
+  const facts = make("dl", { class: "frame-facts" });
+  const queue = make("ol", { class: "queue", "aria-label": "Doubtful frames, worst first" });
+  const queueTitle = make("h2", {}, "Doubtful frames");
+  const skip = make("input", { type: "checkbox", checked: true, id: "skip", onchange: (event) => on.setSkip(event.target.checked) });
+  const undo = button("Undo", "history", "Z", "Undo", { event: "z" }), redo = button("Redo", "history", "Y", "Redo", { event: "y" });
+  const state = make("p", { class: "working", hidden: true });
+  let classes = [];
+  view.replaceChildren(make("section", { class: "film-view", "aria-label": film.name },
+    make("div", { class: "screen" }, stage),
+    make("div", { class: "controls row" },
+      button("‹", "step", ",", "Previous frame", { event: "," }), play, button("›", "step", ".", "Next frame", { event: "." }),
+      number, time, make("label", { for: "rate", class: "hidden" }, "Speed"), rate,
+      make("span", { class: "space" }),
+      button("Cut", "cut", "X", "Next cut", { event: "x" }), button("Marked", "key", "F", "Next marked frame", { event: "f" }), button("Gap", "middle", "M", "Middle of the gap"),
+      make("span", { class: "gap" }),
+      make("button", { type: "button", title: "Zoom out in time", "aria-label": "Zoom out in time", onclick: () => on.timeline.zoom(1.6) }, "−"),
+      make("button", { type: "button", title: "Zoom in on time", "aria-label": "Zoom in on time", onclick: () => on.timeline.zoom(0.6) }, "+")),
+    make("div", { class: "time-row" }, timeline, make("div", { class: "legend" },
+      ...[["presence", "presence"], ["score", "score"], ["doubt", "doubt"], ["box", "corrected"], ["accepted", "accepted"], ["none", "no object"]].map(([name, word]) => make("span", {}, make("i", { class: name }), word)))),
+    make("aside", { "aria-label": "Frame" }, state, facts,
+      make("div", { class: "actions" },
+        button("Accept", "accept", "A", "Accept this frame"), button("Accept stretch", "acceptStretch", "⇧A", "Accept the stretch up to the next cut or marked frame"),
+        button("No object", "none", "N", "No object in this frame"), button("None in stretch", "noneStretch", "⇧N", "No object in the stretch"),
+        button("Class…", "class", "C", "Wrong class"), button("Box here", "box", "B", "Put a box here"),
+        button("Prediction", "clear", "⌫", "Back to the prediction"), button("Import…", "import", "", "Import labels of this film"), undo, redo),
+      make("div", { class: "row" }, make("label", { for: "opacity" }, "Heat map"), heat, make("kbd", {}, "H")),
+      make("div", { class: "row queue-head" }, queueTitle, make("span", { class: "space" }), make("kbd", {}, "J"), make("kbd", {}, "K")),
+      make("div", { class: "row small" }, skip, make("label", { for: "skip" }, "Skip frames that are marked")), queue)));
+
+  const fact = (name, value, kind) => [make("dt", {}, name), make("dd", { class: kind || "" }, value)];
+  return {
+    video, still, overlay, stage, timeline,
+    classes: () => classes,
+    fillClasses: (names) => { classes = names; },
+    setPlaying: (playing) => { play.firstChild.textContent = playing ? "Pause" : "Play"; },
+    setOpacity: (value) => { heat.value = String(value); },
+    showState(now) {
+      state.hidden = now.state === "ready";
+      state.className = now.state === "failed" ? "problem" : "working";
+      state.textContent = now.state === "failed" ? now.problem : `${now.state === "localising" ? `The model is looking: ${percent(now.done || 0)}.` : "The film waits for the model."} You can correct already.`;
+    },
+    showHistory(history) { undo.disabled = !history.done.length; redo.disabled = !history.undone.length; },
+    showFrame(one) {
+      number.textContent = `frame ${one.frame}`;
+      number.dataset.frame = one.frame;
+      time.textContent = `${clock(one.pts)} / ${clock(film.pts.at(-1))}`;
+      const share = (value) => (value === null || value === undefined ? "–" : percent(value));
+      facts.replaceChildren(
+        ...fact("State", one.state, `kind ${one.kind}`), ...fact("Class", one.tag || "–"),
+        ...fact("Score", one.box ? share(one.score) : "–"), ...fact("Presence", share(one.presence)), ...fact("Doubt", share(one.doubt)),
+        ...fact("Box", one.box ? one.box.map((value) => Math.round(value)).join(", ") : "none"),
+        ...(one.reason ? fact("Why", one.reason) : []));
+      facts.dataset.box = one.box ? one.box.map((value) => Math.round(value * 100) / 100).join(",") : "";
+    },
+    showQueue(entries, position) {
+      queueTitle.textContent = `Doubtful frames (${entries.length})`;
+      const shown = entries.slice(0, 60), key = `${shown.map(([at]) => at).join()}`;
+      if (queue.dataset.key !== key) {
+        queue.dataset.key = key;
+        queue.replaceChildren(...shown.map(([at, reason]) => make("li", { "data-at": String(at) }, make("button", { type: "button", class: "quiet", onclick: () => on.go(at) }, make("b", {}, String(film.frame[at])), make("span", {}, reason)))));
+      }
+      for (const item of queue.children) {
+        const here = Number(item.dataset.at) === position;
+        // Scroll the list alone: scrollIntoView would move the frame out of sight on a small screen.
+        if (here && item.getAttribute("aria-current") !== "true") queue.scrollTop = item.offsetTop - queue.clientHeight / 2;
+        item.setAttribute("aria-current", String(here));
+      }
+    },
+  };
+}

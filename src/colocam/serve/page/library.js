@@ -1,0 +1,126 @@
+// The library: a card per film, films that are dropped on the page, progress.
+
+import { getJson, remove, upload } from "./api.js";
+import { clock, dialog, make, percent, tell } from "./dom.js";
+
+const REFRESH = 1500;
+const WORDS = { waiting: "waiting", reading: "reading frames", read: "waiting for the model", localising: "the model is looking", ready: "ready", failed: "cannot be shown" };
+
+export function openLibrary(view) {
+  const list = make("ul", { class: "films" });
+  const input = make("input", { type: "file", accept: "video/*,.mkv,.avi,.mp4,.mov,.webm", multiple: true, id: "add-film", class: "hidden" });
+  const add = make("label", { class: "button primary", for: "add-film", tabindex: "0" }, "Add films…");
+  const count = make("span", { class: "dim" });
+  const uploads = make("ul", { class: "uploads" });
+  const sort = make("select", { id: "sort" }, make("option", { value: "doubt" }, "most doubtful first"), make("option", { value: "name" }, "by name"), make("option", { value: "added" }, "as added"));
+  const cards = new Map();
+  let timer = null, closed = false, films = [];
+
+  const drop = (event) => {
+    event.preventDefault();
+    document.body.classList.remove("dropping");
+    send([...(event.dataTransfer?.files || [])]);
+  };
+  const over = (event) => { event.preventDefault(); document.body.classList.add("dropping"); };
+  const leave = (event) => { if (!event.relatedTarget) document.body.classList.remove("dropping"); };
+  const listen = (on) => {
+    const change = on ? "addEventListener" : "removeEventListener";
+    window[change]("dragover", over); window[change]("dragleave", leave); window[change]("drop", drop);
+  };
+
+  async function send(files) {
+    for (const file of files) {
+      const bar = make("progress", { max: "1", "aria-label": `Sending ${file.name}` });
+      const row = make("li", {}, make("span", { class: "name" }, file.name), bar);
+      uploads.append(row);
+      try {
+        await upload("/api/films", file, (share) => { bar.value = share; });
+        await refresh();
+      } catch (error) {
+        tell(`${file.name}: ${error.message}`);
+      }
+      row.remove();
+    }
+  }
+
+  async function refresh() {
+    clearTimeout(timer);
+    try {
+      ({ films } = await getJson("/api/films"));
+      show();
+    } catch (error) {
+      count.textContent = error.message;
+    }
+    if (!closed) timer = setTimeout(refresh, films.every((film) => ["ready", "failed"].includes(film.state)) ? 6 * REFRESH : REFRESH);
+  }
+
+  function show() {
+    if (closed) return;
+    const order = { doubt: (a, b) => (b.doubtful ?? -1) - (a.doubtful ?? -1), name: (a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }), added: () => 0 }[sort.value];
+    const sorted = [...films].sort(order);
+    count.textContent = films.length === 1 ? "1 film" : `${films.length} films`;
+    for (const id of cards.keys()) if (!films.some((film) => film.id === id)) { cards.get(id).remove(); cards.delete(id); }
+    for (const film of sorted) {
+      const text = JSON.stringify(film);
+      let card = cards.get(film.id);
+      if (!card || card.dataset.text !== text) {
+        const fresh = cardOf(film, askRemove);
+        fresh.dataset.text = text;
+        const focused = card?.contains(document.activeElement);
+        card?.replaceWith(fresh);
+        card = fresh;
+        cards.set(film.id, card);
+        if (focused) card.querySelector("a")?.focus();
+      }
+    }
+    const wanted = sorted.map((film) => cards.get(film.id));
+    if (wanted.some((card, at) => list.children[at] !== card)) list.replaceChildren(...wanted);
+    empty.hidden = films.length > 0;
+  }
+
+  function askRemove(film) {
+    const box = dialog("Remove from the library?",
+      make("p", {}, `“${film.name}” leaves the list. Its file and its corrections stay; add the film again to see them.`),
+      make("form", { method: "dialog", class: "row" },
+        make("button", { class: "danger", onclick: async () => { try { await remove(`/api/films/${film.id}`); } catch (error) { tell(error.message); } refresh(); } }, "Remove"),
+        make("button", {}, "Cancel")));
+    box.querySelector("button:last-child").focus();
+  }
+
+  input.addEventListener("change", () => { send([...input.files]); input.value = ""; });
+  add.addEventListener("keydown", (event) => ["Enter", " "].includes(event.key) && input.click());
+  sort.addEventListener("change", show);
+  const empty = make("p", { class: "empty", hidden: true }, "No film yet. Drop video files here, or name them in the command: colocam serve RUN VIDEOS");
+  view.replaceChildren(make("section", { class: "library", "aria-label": "Library" },
+    make("div", { class: "row bar" }, make("h1", {}, "Library"), count, make("span", { class: "space" }), make("label", { for: "sort", class: "dim" }, "Order"), sort, input, add),
+    uploads, empty, list, make("div", { class: "drop-note", "aria-hidden": "true" }, "Drop films to add them")));
+  listen(true);
+  refresh();
+  return { close() { closed = true; clearTimeout(timer); listen(false); }, key: () => false };
+}
+
+function cardOf(film, askRemove) {
+  const ready = film.state !== "waiting" && film.state !== "failed";
+  const image = film.frames ? make("img", { src: `/api/films/${film.id}/thumbnail`, alt: "", loading: "lazy" }) : make("div", { class: "no-image" });
+  const facts = [film.tag || film.found, film.seconds && clock(film.seconds), film.frames && `${film.frames} frames`, film.width && `${film.width}×${film.height}`];
+  const state = film.state === "ready" ? doubtBar(film)
+    : film.state === "failed" ? make("p", { class: "problem" }, film.problem)
+      : make("div", { class: "working" }, make("span", {}, `${WORDS[film.state]} ${["waiting", "read"].includes(film.state) ? "" : percent(film.done)}`), make("progress", { max: "1", value: String(film.done), "aria-label": WORDS[film.state] }));
+  const title = make("span", { class: "name", title: film.name }, film.name);
+  return make("li", { class: `film ${film.state}` },
+    make(ready ? "a" : "div", { class: "open", href: ready ? `#film=${film.id}` : null },
+      make("div", { class: "image" }, image, film.checked >= 0.9995 && make("span", { class: "badge" }, "all checked")),
+      make("div", { class: "facts" }, title, make("span", { class: "dim" }, facts.filter(Boolean).join(" · ")), state)),
+    make("button", { type: "button", class: "quiet remove", "aria-label": `Remove ${film.name} from the library`, title: "Remove from the library", onclick: () => askRemove(film) }, "×"));
+}
+
+function doubtBar(film) {
+  const text = `${percent(film.doubtful)} doubtful, ${percent(film.checked)} checked`;
+  const bar = make("div", { class: "share", role: "img", "aria-label": text });
+  for (const [name, share] of [["checked", film.checked], ["doubtful", film.doubtful]]) {
+    const part = make("i", { class: name });
+    part.style.width = `${100 * share}%`;
+    bar.append(part);
+  }
+  return make("div", { class: "doubt" }, bar, make("span", { class: "dim" }, text));
+}

@@ -1,0 +1,68 @@
+// Which view is open, the theme, and keys that work everywhere.
+
+import { make, tell } from "./dom.js";
+import { exportDialog, learnDialog } from "./exchange.js";
+import { openFilm } from "./film.js";
+import { showKeys } from "./keys.js";
+import { openLibrary } from "./library.js";
+
+const view = document.getElementById("view"), where = document.getElementById("where"), saved = document.getElementById("saved");
+let current = null, opened = "";
+
+const parameters = () => new URLSearchParams(location.hash.slice(1));
+
+function told({ text, kind }) {
+  saved.textContent = text;
+  saved.className = kind;
+}
+
+async function route() {
+  const film = parameters().get("film") || "", frame = parameters().get("frame");
+  if (film && film === opened && current) { // the address was changed by hand
+    if (frame !== null && current.film.frame[current.position] !== Number(frame)) current.go(current.film.frame.indexOf(Number(frame)));
+    return;
+  }
+  current?.close();
+  current = null;
+  opened = film;
+  told({ text: "", kind: "" });
+  where.replaceChildren();
+  if (!film) {
+    current = openLibrary(view);
+    document.title = "colocam";
+    return;
+  }
+  try {
+    const next = await openFilm(view, film, frame === null ? null : Number(frame), told);
+    if (opened !== film || !next) { next?.close(); return; }
+    current = next;
+    where.replaceChildren(make("a", { href: "#" }, "Library"), " / ", make("strong", {}, next.film.name));
+    document.title = `${next.film.name} – colocam`;
+    window.colocam = next; // for people who look behind the page, and for tests
+  } catch (error) {
+    tell(error.message);
+    view.replaceChildren(make("p", { class: "empty" }, error.message, " ", make("a", { href: "#" }, "Back to the library")));
+  }
+}
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  localStorage.setItem("colocam-theme", theme);
+}
+
+setTheme(localStorage.getItem("colocam-theme") || (matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark"));
+document.getElementById("theme").addEventListener("click", () => { setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); current?.redraw?.(); });
+document.getElementById("help").addEventListener("click", showKeys);
+document.getElementById("export").addEventListener("click", () => exportDialog(current?.film?.id));
+document.getElementById("learn").addEventListener("click", learnDialog);
+window.addEventListener("hashchange", route);
+window.addEventListener("keydown", (event) => {
+  if (document.querySelector("dialog[open]")) return;
+  if (current?.key(event)) return;
+  if (event.key === "?" && !event.target.closest?.("input, select, textarea")) showKeys();
+});
+window.addEventListener("beforeunload", (event) => {
+  current?.flush?.();
+  if (current?.saving?.waiting.length) event.preventDefault(); // they wait in this browser, but are not saved yet
+});
+route();

@@ -1,0 +1,191 @@
+// Box, label and heat map over the frame; drawing, moving and resizing the box; zoom.
+
+const HANDLE = 9;
+const SIDES = { nw: [1, 1, 0, 0], n: [0, 1, 0, 0], ne: [0, 1, 1, 0], e: [0, 0, 1, 0], se: [0, 0, 1, 1], s: [0, 0, 0, 1], sw: [1, 0, 0, 1], w: [1, 0, 0, 0] };
+const CURSORS = { nw: "nwse-resize", se: "nwse-resize", ne: "nesw-resize", sw: "nesw-resize", n: "ns-resize", s: "ns-resize", e: "ew-resize", w: "ew-resize", move: "move", draw: "crosshair" };
+
+export function clipped(box, width, height) {
+  const [x1, x2] = [box[0], box[2]].sort((a, b) => a - b), [y1, y2] = [box[1], box[3]].sort((a, b) => a - b);
+  const inside = (value, limit) => Math.min(Math.max(value, 0), limit);
+  return [inside(x1, width), inside(y1, height), inside(x2, width), inside(y2, height)];
+}
+
+export function moved(box, dx, dy, width, height) {
+  const x = Math.min(Math.max(dx, -box[0]), width - box[2]), y = Math.min(Math.max(dy, -box[1]), height - box[3]);
+  return [box[0] + x, box[1] + y, box[2] + x, box[3] + y];
+}
+
+export class Overlay {
+  // seen() gives { box, label, kind, heat, opacity, other }; edited(box, finished) is called while a box is dragged.
+  constructor(stage, canvas, film, { seen, edited }) {
+    Object.assign(this, { stage, canvas, film, seen, edited });
+    this.zoom = 1;
+    this.centre = [0.5, 0.5];
+    this.drag = null;
+    this.resized = new ResizeObserver(() => this.layout());
+    this.resized.observe(stage.parentElement);
+    canvas.addEventListener("pointerdown", (event) => this.down(event));
+    canvas.addEventListener("pointermove", (event) => this.move(event));
+    canvas.addEventListener("pointerup", (event) => this.up(event));
+    canvas.addEventListener("pointercancel", () => { this.drag = null; this.draw(); });
+    canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    this.layout();
+  }
+
+  // The stage is as large as the frame fits into its parent, times the zoom.
+  layout() {
+    const room = this.stage.parentElement.getBoundingClientRect();
+    const fit = Math.min(room.width / this.film.width, room.height / this.film.height);
+    const width = Math.max(1, this.film.width * fit * this.zoom), height = Math.max(1, this.film.height * fit * this.zoom);
+    const place = (size, space, at) => (size <= space ? (space - size) / 2 : Math.min(0, Math.max(space - size, space / 2 - at * size)));
+    Object.assign(this.stage.style, {
+      width: `${width}px`, height: `${height}px`,
+      left: `${place(width, room.width, this.centre[0])}px`, top: `${place(height, room.height, this.centre[1])}px`,
+    });
+    const sharp = Math.min(window.devicePixelRatio || 1, 4096 / Math.max(width, height));
+    this.canvas.width = Math.round(width * sharp);
+    this.canvas.height = Math.round(height * sharp);
+    this.scale = this.canvas.width / this.film.width;
+    this.sharp = sharp;
+    this.draw();
+  }
+
+  setZoom(zoom, centre = this.centre) {
+    this.zoom = Math.min(16, Math.max(1, zoom));
+    this.centre = this.zoom === 1 ? [0.5, 0.5] : centre;
+    this.layout();
+  }
+
+  wheel(event) {
+    event.preventDefault();
+    const [x, y] = this.point(event);
+    const at = [x / this.film.width, y / this.film.height];
+    this.setZoom(this.zoom * (event.deltaY < 0 ? 1.25 : 0.8), at);
+  }
+
+  draw() {
+    const context = this.canvas.getContext("2d"), { width, height } = this.canvas;
+    context.clearRect(0, 0, width, height);
+    const { box, label, kind, heat, opacity, other } = this.seen();
+    if (heat && opacity > 0) {
+      context.globalAlpha = opacity;
+      context.imageSmoothingEnabled = true;
+      context.drawImage(heat, 0, 0, width, height);
+      context.globalAlpha = 1;
+    }
+    if (other) this.outline(context, other, "#ff4fd8", [8, 6]);
+    const shown = this.drag?.box || box;
+    if (!shown) return this.note(context, label, kind);
+    this.outline(context, shown, colourOf(kind), kind === "follows" ? [10, 5] : []);
+    this.handles(context, shown, colourOf(kind));
+    this.label(context, shown, label, colourOf(kind));
+  }
+
+  outline(context, box, colour, dash) {
+    const [x1, y1, x2, y2] = box.map((value) => value * this.scale), line = 2 * this.sharp;
+    context.lineWidth = line + 2 * this.sharp;
+    context.strokeStyle = "rgba(0, 0, 0, 0.65)";
+    context.setLineDash([]);
+    context.strokeRect(x1, y1, x2 - x1, y2 - y1);
+    context.lineWidth = line;
+    context.strokeStyle = colour;
+    context.setLineDash(dash.map((length) => length * this.sharp));
+    context.strokeRect(x1, y1, x2 - x1, y2 - y1);
+    context.setLineDash([]);
+  }
+
+  handles(context, box, colour) {
+    const half = 3.5 * this.sharp;
+    context.fillStyle = colour;
+    context.strokeStyle = "rgba(0, 0, 0, 0.7)";
+    context.lineWidth = this.sharp;
+    for (const [x, y] of Object.values(handlePoints(box))) {
+      context.fillRect(x * this.scale - half, y * this.scale - half, 2 * half, 2 * half);
+      context.strokeRect(x * this.scale - half, y * this.scale - half, 2 * half, 2 * half);
+    }
+  }
+
+  label(context, box, text, colour) {
+    const size = 13 * this.sharp, pad = 5 * this.sharp;
+    context.font = `600 ${size}px system-ui, sans-serif`;
+    const width = context.measureText(text).width + 2 * pad, height = size + 1.4 * pad;
+    const x = Math.max(0, Math.min(box[0] * this.scale, this.canvas.width - width));
+    const above = box[1] * this.scale - height - 2 * this.sharp, below = box[3] * this.scale + 2 * this.sharp;
+    const y = above >= 0 ? above : below + height <= this.canvas.height ? below : 0;
+    context.fillStyle = colour;
+    context.fillRect(x, y, width, height);
+    context.fillStyle = "#10141d";
+    context.textBaseline = "middle";
+    context.fillText(text, x + pad, y + height / 2);
+  }
+
+  note(context, text, kind) {
+    const size = 14 * this.sharp, pad = 8 * this.sharp;
+    context.font = `600 ${size}px system-ui, sans-serif`;
+    context.fillStyle = "rgba(16, 20, 29, 0.75)";
+    context.fillRect(pad, pad, context.measureText(text).width + 2 * pad, size + 1.5 * pad);
+    context.fillStyle = kind === "predicted" ? "#e8ecf4" : colourOf(kind);
+    context.textBaseline = "middle";
+    context.fillText(text, 2 * pad, pad + (size + 1.5 * pad) / 2);
+  }
+
+  point(event) {
+    const area = this.canvas.getBoundingClientRect();
+    return [((event.clientX - area.left) / area.width) * this.film.width, ((event.clientY - area.top) / area.height) * this.film.height];
+  }
+
+  // What a press at a point would do: a handle's name, "move" or "draw".
+  hit(x, y) {
+    const { box } = this.seen();
+    if (!box) return "draw";
+    const reach = (HANDLE * this.film.width) / this.canvas.getBoundingClientRect().width;
+    for (const [name, [hx, hy]] of Object.entries(handlePoints(box))) {
+      if (Math.abs(x - hx) <= reach && Math.abs(y - hy) <= reach) return name;
+    }
+    return x > box[0] && x < box[2] && y > box[1] && y < box[3] ? "move" : "draw";
+  }
+
+  down(event) {
+    if (event.button !== 0) return;
+    const [x, y] = this.point(event), what = event.shiftKey ? "draw" : this.hit(x, y);
+    this.canvas.setPointerCapture(event.pointerId);
+    this.drag = { what, x, y, start: this.seen().box, box: null };
+  }
+
+  move(event) {
+    const [x, y] = this.point(event);
+    if (!this.drag) {
+      this.canvas.style.cursor = CURSORS[event.shiftKey ? "draw" : this.hit(x, y)];
+      return;
+    }
+    const { what, start } = this.drag, dx = x - this.drag.x, dy = y - this.drag.y;
+    const far = (3 * this.film.width) / this.canvas.getBoundingClientRect().width;
+    if (!this.drag.box && Math.hypot(dx, dy) < far) return;
+    const { width, height } = this.film;
+    if (what === "draw") this.drag.box = clipped([this.drag.x, this.drag.y, x, y], width, height);
+    else if (what === "move") this.drag.box = moved(start, dx, dy, width, height);
+    else {
+      const by = [dx, dy, dx, dy];
+      this.drag.box = clipped(start.map((value, side) => value + SIDES[what][side] * by[side]), width, height);
+    }
+    this.draw();
+  }
+
+  up() {
+    const box = this.drag?.box;
+    this.drag = null;
+    if (box && box[2] - box[0] >= 1 && box[3] - box[1] >= 1) this.edited(box.map((value) => Math.round(value * 100) / 100));
+    else this.draw();
+  }
+
+  close() { this.resized.disconnect(); }
+}
+
+function handlePoints([x1, y1, x2, y2]) {
+  const x = (x1 + x2) / 2, y = (y1 + y2) / 2;
+  return { nw: [x1, y1], ne: [x2, y1], se: [x2, y2], sw: [x1, y2], n: [x, y1], e: [x2, y], s: [x, y2], w: [x1, y] };
+}
+
+export function colourOf(kind) {
+  return { predicted: "#6ea8fe", accepted: "#4ade80", box: "#fbbf24", follows: "#fcd34d", none: "#c4b5fd", doubtful: "#fb7185" }[kind] || "#6ea8fe";
+}

@@ -1,0 +1,134 @@
+// Changes wait here until the server says that they are on its disk. The queue survives a reload of the page.
+
+import { AwayError, getJson, postJson } from "./api.js";
+import { applyChange } from "./marks.js";
+
+const RETRY = 1500;
+const PREFIX = "colocam-waiting-";
+
+const tabOf = () => {
+  if (!sessionStorage.getItem("colocam-tab")) sessionStorage.setItem("colocam-tab", crypto.randomUUID());
+  return sessionStorage.getItem("colocam-tab");
+};
+
+export class Saving {
+  // told(status) is called with { text, kind }; changed() when the history is another; conflict(theirs, mine) asks.
+  constructor(film, { told, changed, conflict }) {
+    Object.assign(this, { film, told, changed, conflict });
+    this.key = `${PREFIX}${film}-${tabOf()}`;
+    this.waiting = this.adopt();
+    this.history = { done: [], undone: [] };
+    this.version = 0;
+    this.busy = false;
+    this.closed = false;
+  }
+
+  // The own queue of an earlier load, and queues of tabs that were closed before they could save.
+  adopt() {
+    const found = [];
+    for (const key of Object.keys(localStorage).filter((name) => name.startsWith(`${PREFIX}${this.film}-`))) {
+      const stored = JSON.parse(localStorage.getItem(key));
+      if (key !== this.key && Date.now() - stored.at < 20000) continue;
+      found.push(...stored.changes);
+      if (key !== this.key) localStorage.removeItem(key);
+    }
+    return found;
+  }
+
+  async load() {
+    await this.fetchHistory();
+    if (this.waiting.length) this.send();
+  }
+
+  async fetchHistory() {
+    const stored = await getJson(`/api/films/${this.film}/history`);
+    this.version = stored.version;
+    this.history = { done: stored.done, undone: stored.undone };
+    for (const one of this.waiting) applyChange(this.history, one.change);
+    this.changed();
+  }
+
+  // Other pages may have changed the film while this one was in the background.
+  async refresh() {
+    if (this.waiting.length || this.busy || this.closed) return;
+    const stored = await getJson(`/api/films/${this.film}/history`);
+    if (stored.version !== this.version && !this.waiting.length) await this.fetchHistory();
+  }
+
+  add(change) {
+    if (change.kind === "undo" && !this.history.done.length) return false;
+    if (change.kind === "redo" && !this.history.undone.length) return false;
+    this.waiting.push({ client: crypto.randomUUID(), change });
+    this.store();
+    applyChange(this.history, change);
+    this.changed();
+    this.told({ text: "saving…", kind: "busy" });
+    this.send();
+    return true;
+  }
+
+  store() {
+    if (this.waiting.length) localStorage.setItem(this.key, JSON.stringify({ at: Date.now(), changes: this.waiting }));
+    else localStorage.removeItem(this.key);
+  }
+
+  async send() {
+    if (this.busy) return;
+    this.busy = true;
+    try {
+      while (this.waiting.length) if (!(await this.sendFirst())) break;
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  async sendFirst() {
+    const first = this.waiting[0];
+    try {
+      const answer = await postJson(`/api/films/${this.film}/history`, { ...first, version: this.version });
+      this.version = Math.max(this.version, answer.version);
+      this.waiting.shift();
+      this.store();
+      const at = new Date(answer.saved).toLocaleTimeString([], { hour12: false });
+      if (!this.waiting.length) this.told({ text: `saved ${at}`, kind: "good" });
+      return true;
+    } catch (error) {
+      return this.recover(error, first);
+    }
+  }
+
+  async recover(error, first) {
+    if (error instanceof AwayError) {
+      const many = this.waiting.length === 1 ? "1 change waits" : `${this.waiting.length} changes wait`;
+      this.told({ text: `not saved: the server is away; ${many} here`, kind: "bad" });
+      this.store();
+      setTimeout(() => this.send(), RETRY);
+      return false;
+    }
+    const theirs = error.answer?.conflict;
+    if (theirs) {
+      // Changes of other frames do not contradict each other.
+      const mine = first.change;
+      const useMine = !overlaps(theirs.map((one) => one.change), mine) || (await this.conflict(theirs, mine));
+      if (!useMine) { this.waiting.shift(); this.store(); }
+      await this.fetchHistory();
+      return true;
+    }
+    this.told({ text: `not saved: ${error.message}`, kind: "bad" });
+    if (error.status === 409 || error.status === 422) {
+      this.waiting.shift();
+      this.store();
+      await this.fetchHistory();
+      return true;
+    }
+    setTimeout(() => this.send(), 4 * RETRY);
+    return false;
+  }
+
+  close() { this.closed = true; }
+}
+
+export function overlaps(theirs, mine) {
+  if (mine.kind !== "edit" || theirs.some((change) => change.kind !== "edit")) return true;
+  return theirs.some((change) => change.actions.some((a) => mine.actions.some((b) => a.start < b.stop && b.start < a.stop)));
+}

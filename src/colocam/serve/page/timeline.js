@@ -1,0 +1,170 @@
+// The film from left to right: presence, score, doubt, cuts, marked frames. Wheel zooms, dragging scrubs.
+
+import { ACCEPTED, BOX, FOLLOWS, FOLLOWS_NONE, NONE } from "./marks.js";
+import { clock } from "./dom.js";
+
+const LEAST = 24;
+const ROWS = { ruler: [0, 16], curves: [18, 66], doubt: [70, 84], marks: [88, 106] };
+
+export class Timeline {
+  // go(position) is called when the user chooses a frame.
+  constructor(canvas, film, { marks, go }) {
+    Object.assign(this, { canvas, film, marks, onGo: go });
+    this.count = film.frame.length;
+    this.first = 0;
+    this.span = this.count;
+    this.position = 0;
+    this.waiting = false;
+    this.resized = new ResizeObserver(() => this.draw());
+    this.resized.observe(canvas);
+    canvas.addEventListener("pointerdown", (event) => { canvas.setPointerCapture(event.pointerId); this.scrubbing = true; this.scrub(event); });
+    canvas.addEventListener("pointermove", (event) => this.scrubbing && this.scrub(event));
+    for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => { this.scrubbing = false; });
+    canvas.addEventListener("wheel", (event) => { event.preventDefault(); this.zoom(event.deltaY < 0 ? 0.7 : 1 / 0.7, this.at(event)); }, { passive: false });
+  }
+
+  at(event) {
+    const area = this.canvas.getBoundingClientRect();
+    const place = this.first + ((event.clientX - area.left) / area.width) * this.span;
+    return Math.min(this.count - 1, Math.max(0, Math.floor(place)));
+  }
+
+  scrub(event) { this.onGo(this.at(event)); }
+
+  zoom(factor, around = this.position) {
+    const span = Math.min(this.count, Math.max(Math.min(LEAST, this.count), this.span * factor));
+    const share = (around - this.first) / this.span;
+    this.span = span;
+    this.first = Math.min(Math.max(0, around - share * span), this.count - span);
+    this.draw();
+  }
+
+  show(position) {
+    this.position = position;
+    if (position < this.first || position >= this.first + this.span) {
+      this.first = Math.min(Math.max(0, position - this.span / 2), this.count - this.span);
+    }
+    const { frame, pts } = this.film;
+    this.canvas.setAttribute("aria-valuenow", position);
+    this.canvas.setAttribute("aria-valuemax", this.count - 1);
+    this.canvas.setAttribute("aria-valuetext", `frame ${frame[position]}, ${clock(pts[position])}`);
+    this.draw();
+  }
+
+  draw() {
+    if (this.waiting) return;
+    this.waiting = true;
+    requestAnimationFrame(() => { this.waiting = false; this.paint(); });
+  }
+
+  x(position) { return ((position - this.first) / this.span) * this.width; }
+
+  paint() {
+    const sharp = window.devicePixelRatio || 1, area = this.canvas.getBoundingClientRect();
+    this.canvas.width = Math.round(area.width * sharp);
+    this.canvas.height = Math.round(area.height * sharp);
+    this.width = area.width;
+    const context = this.canvas.getContext("2d"), style = getComputedStyle(this.canvas);
+    context.scale(sharp, sharp);
+    const colour = (name) => style.getPropertyValue(`--${name}`).trim();
+    const last = Math.min(this.count, Math.ceil(this.first + this.span) + 1), first = Math.max(0, Math.floor(this.first) - 1);
+    this.ruler(context, colour("dim"));
+    for (const cut of this.film.cuts) if (cut >= first && cut <= last) this.line(context, cut, colour("cut"), 18, 108);
+    const found = this.film.results;
+    if (found) {
+      this.curve(context, found.presence, first, last, colour("presence"), true);
+      this.curve(context, found.score, first, last, colour("score"), false);
+      this.bars(context, found.doubt, first, last, colour("doubt"));
+    }
+    this.markRow(context, first, last, colour);
+    this.cursor(context, colour("accent"));
+  }
+
+  ruler(context, colour) {
+    const { pts } = this.film, from = pts[Math.floor(this.first)], to = pts[Math.min(this.count - 1, Math.floor(this.first + this.span))];
+    const seconds = Math.max(1e-3, to - from), steps = [0.04, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600];
+    const step = steps.find((one) => (one / seconds) * this.width > 80) || 7200;
+    context.fillStyle = colour;
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "top";
+    for (let time = Math.ceil(from / step) * step; time <= to; time += step) {
+      const x = ((time - from) / seconds) * this.width;
+      context.fillRect(x, 0, 1, 5);
+      if (x < this.width - 40) context.fillText(clock(time), x + 3, 2);
+    }
+  }
+
+  line(context, position, colour, top, bottom) {
+    context.fillStyle = colour;
+    context.fillRect(Math.round(this.x(position)), top, 1, bottom - top);
+  }
+
+  // With more frames than pixels, the extreme value of each pixel is drawn.
+  curve(context, values, first, last, colour, filled) {
+    const [top, bottom] = ROWS.curves, step = Math.max(1, Math.floor(this.span / this.width / 2));
+    context.beginPath();
+    if (filled) context.moveTo(this.x(first), bottom);
+    for (let at = first; at < last; at += step) {
+      const value = values[at] ?? 0, y = bottom - value * (bottom - top);
+      context.lineTo(this.x(at), y);
+      context.lineTo(this.x(at + step), y);
+    }
+    if (filled) {
+      context.lineTo(this.x(last), bottom);
+      context.globalAlpha = 0.35;
+      context.fillStyle = colour;
+      context.fill();
+      context.globalAlpha = 1;
+    } else {
+      context.strokeStyle = colour;
+      context.lineWidth = 1.5;
+      context.stroke();
+    }
+  }
+
+  bars(context, values, first, last, colour) {
+    const [top, bottom] = ROWS.doubt, pixels = Math.max(1, Math.ceil(this.span / this.width));
+    context.fillStyle = colour;
+    const { state } = this.marks();
+    for (let at = first; at < last; at += pixels) {
+      let most = 0;
+      for (let one = at; one < Math.min(last, at + pixels); one++) if (!state[one]) most = Math.max(most, values[one] ?? 0);
+      context.globalAlpha = Math.max(0.05, most ** 1.5);
+      context.fillRect(this.x(at), top, Math.max(1, this.x(at + pixels) - this.x(at)), bottom - top);
+    }
+    context.globalAlpha = 1;
+  }
+
+  markRow(context, first, last, colour) {
+    const [top, bottom] = ROWS.marks, { state, tag } = this.marks(), middle = (top + bottom) / 2;
+    const names = { [ACCEPTED]: "accepted", [NONE]: "none", [BOX]: "box", [FOLLOWS]: "box", [FOLLOWS_NONE]: "none" };
+    const size = Math.max(1, this.x(1) - this.x(0));
+    for (let at = first; at < last; at++) {
+      if (tag[at]) { context.fillStyle = colour("class"); context.fillRect(this.x(at), bottom - 2, size + 0.5, 2); }
+      if (!state[at]) continue;
+      const follows = state[at] === FOLLOWS || state[at] === FOLLOWS_NONE;
+      context.fillStyle = colour(names[state[at]]);
+      context.globalAlpha = follows ? 0.45 : 0.8;
+      context.fillRect(this.x(at), middle - 4, size + 0.5, 8);
+      context.globalAlpha = 1;
+      const alone = state[at - 1] !== state[at] || state[at + 1] !== state[at]; // of a long run, only its ends
+      if ((state[at] === BOX || state[at] === NONE) && alone) {
+        const x = this.x(at) + size / 2;
+        context.beginPath();
+        context.moveTo(x, middle - 7); context.lineTo(x + 5, middle); context.lineTo(x, middle + 7); context.lineTo(x - 5, middle);
+        context.fill();
+      }
+    }
+  }
+
+  cursor(context, colour) {
+    const x = this.x(this.position), width = Math.max(2, this.x(this.position + 1) - x);
+    context.globalAlpha = 0.25;
+    context.fillStyle = colour;
+    context.fillRect(x, 0, width, 110);
+    context.globalAlpha = 1;
+    context.fillRect(x + width / 2 - 1, 0, 2, 110);
+  }
+
+  close() { this.resized.disconnect(); }
+}

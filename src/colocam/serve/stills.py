@@ -1,0 +1,110 @@
+"""Exact frames of films, read by the reader that the model uses.
+
+A reader can only go forward, so each film keeps one open. Frames just behind it are kept for steps backward; for a
+frame further back the film is opened anew.
+"""
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from colocam.errors import ColocamError
+from colocam.serve.film_index import jpeg
+from colocam.types import VideoFrame
+from colocam.video.frame_choice import FrameChoice
+from colocam.video.input import VideoInput
+from colocam.video.reader import VideoReader
+
+BEHIND = 16
+"""Frames before the last one that was read, which are kept."""
+QUALITY = 95
+CACHE_BYTES = 1 << 28
+OPEN_FILMS = 2
+"""Films whose reader stays open."""
+
+
+class _Walker:
+    """Reads one film forward."""
+
+    def __init__(self, path: Path) -> None:
+        self.lock = threading.Lock()
+        self._path = path
+        self._stack = ExitStack()
+        self._frames: Iterator[VideoFrame] = iter(())
+        self._kept: deque[VideoFrame] = deque(maxlen=BEHIND)
+        self._next = -1
+
+    def read(self, index: int) -> VideoFrame | None:
+        """The frame of an index; None if it cannot be decoded."""
+        for frame in self._kept:
+            if frame.index == index:
+                return frame
+        if self._next < 0 or index < self._next:
+            self._open(max(0, index - BEHIND + 1))
+        for frame in self._frames:
+            self._kept.append(frame)
+            self._next = frame.index + 1
+            if frame.index >= index:
+                return frame if frame.index == index else None
+        return None
+
+    def _open(self, first: int) -> None:
+        self.close()
+        reader = self._stack.enter_context(VideoReader(VideoInput(str(self._path), must_be_stored=True)))
+        self._frames, self._next = reader.frames(FrameChoice(frames=(first, None))), first
+
+    def close(self) -> None:
+        """End reading."""
+        self._frames, self._next = iter(()), -1
+        self._kept.clear()
+        self._stack.close()
+
+
+class Stills:
+    """JPEG files of single frames, those asked for last kept in memory; may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cache: OrderedDict[tuple[str, int], bytes] = OrderedDict()
+        self._size = 0
+        self._walkers: OrderedDict[str, _Walker] = OrderedDict()
+
+    def get(self, film: str, path: Path, index: int) -> bytes | None:
+        """The frame ``index`` of a film, None if it has no such frame that can be decoded."""
+        with self._lock:
+            if (known := self._cache.get((film, index))) is not None:
+                self._cache.move_to_end((film, index))
+                return known
+            walker, dropped = self._walker(film, path)
+        for old in dropped:
+            with old.lock:
+                old.close()
+        with walker.lock:
+            try:
+                frame = walker.read(index)
+            except ColocamError:
+                walker.close()
+                raise
+        if frame is None:
+            return None
+        data = jpeg(frame.image, QUALITY)
+        with self._lock:
+            self._cache[film, index] = data
+            self._size += len(data)
+            while self._size > CACHE_BYTES:
+                self._size -= len(self._cache.popitem(last=False)[1])
+        return data
+
+    def close(self) -> None:
+        """Close all films."""
+        for walker in self._walkers.values():
+            with walker.lock:
+                walker.close()
+
+    def _walker(self, film: str, path: Path) -> tuple[_Walker, list[_Walker]]:
+        walker = self._walkers.pop(film, None) or _Walker(path)
+        self._walkers[film] = walker
+        dropped = [self._walkers.popitem(last=False)[1] for _ in range(len(self._walkers) - OPEN_FILMS)]
+        return walker, dropped

@@ -1,0 +1,240 @@
+"""The whole command: what is done, what is done again, what is set aside, and what kills cannot change."""
+
+import os
+import signal
+import threading
+from contextlib import contextmanager
+from multiprocessing import active_children
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from colocam.corpus import label as label_module
+from colocam.corpus.coordinator import Limits
+from colocam.corpus.films import Shard, read_films
+from colocam.corpus.items import Done, Item, Ready
+from colocam.corpus.label import Execution, label_films
+from colocam.corpus.labelling import FilmLabeller
+from colocam.corpus.local_pool import LocalPool
+from colocam.corpus.worker import attempt
+from colocam.errors import ColocamError
+from stub_labels import StubLabels
+
+
+def parts_of(labels: Path) -> dict[str, bytes]:
+    """All files below ``parts``, temporary ones too, by name."""
+    found = [path for path in (labels / "parts").rglob("*") if path.is_file()]
+    return {path.relative_to(labels).as_posix(): path.read_bytes() for path in found}
+
+
+def listed(labels: Path, name: str = "films") -> list[dict[str, object]]:
+    return pq.read_table(labels / f"{name}.parquet").to_pylist()
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Workers run in this process; the names of the films that they labelled."""
+    names: list[str] = []
+    labellers: dict[str, FilmLabeller] = {}
+
+    class Pool:
+        def __init__(self, settings):
+            self.settings, self.told = settings, []
+
+        def start(self, worker):
+            key = f"{self.settings.labels} {self.settings.key()}"
+            self.labeller = labellers.get(key) or labellers.setdefault(key, self.settings(0))
+            self.told.append((worker, Ready()))
+
+        def submit(self, worker, item: Item):
+            result = attempt(self.labeller, item, lambda message: self.told.append((worker, message)))
+            names.append(item.name)
+            self.told.append((worker, result))
+
+        def wait(self, _):
+            told, self.told = self.told, []
+            return told
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(label_module, "LocalPool", Pool)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as in workers
+    return names
+
+
+def test_shards_together_are_the_whole(model, make_films, tmp_path, here):
+    films = make_films(tmp_path / "films", 7)
+    label_films(model, films, tmp_path / "whole")
+    for index in (1, 2, 3):
+        label_films(model, films, tmp_path / "shards", Execution(Shard(index, 3)))
+    assert len(here) == 14
+    whole = parts_of(tmp_path / "whole")
+    assert len(whole) == 7
+    assert parts_of(tmp_path / "shards") == whole
+    rows = listed(tmp_path / "whole")
+    assert rows == listed(tmp_path / "shards")
+    assert [row["film"] for row in rows] == [f"0/{index:03}.mp4" for index in range(7)]
+    assert {row["part"] for row in rows} == set(whole)
+    assert {(row["frames"], row["rows"]) for row in rows} == {(3, 3)}
+
+
+def test_a_finished_command_does_nothing_and_damaged_parts_are_made_again(model, make_films, tmp_path, here):
+    films, labels = make_films(tmp_path / "films", 4), tmp_path / "labels"
+    label_films(model, films, labels)
+    before = parts_of(labels)
+    here.clear()
+    label_films(model, films, labels)
+    assert here == []
+    for path, damage in zip(sorted(before), (b"", before[sorted(before)[1]][:-1], bytes(500)), strict=False):
+        (labels / path).write_bytes(damage)
+    label_films(model, films, labels)
+    assert len(here) == 3
+    assert parts_of(labels) == before
+    (labels / "films.parquet").unlink()
+    label_films(model, films, labels)
+    assert {(row["frames"], row["rows"]) for row in listed(labels)} == {(3, 3)}
+
+
+def test_other_options_and_tags_have_their_own_parts(model, make_films, tmp_path, here):
+    films, labels = make_films(tmp_path / "films", 1), tmp_path / "labels"
+    table = tmp_path / "films.csv"
+    table.write_text("path,tag\nfilms/0/000.mp4,owl\n", encoding="utf-8")
+    label_films(model, films, labels)
+    label_films(model, films, labels, smooth="none")
+    label_films(model, table, labels)
+    label_films(model, films, labels, tag="owl")  # the same part as with the table
+    label_films(model, films, labels, batch=2)  # the same as the first: no result depends on it
+    assert len(parts_of(labels)) == 3
+    assert here == ["0/000.mp4", "0/000.mp4", "films/0/000.mp4"]
+    tags = pq.read_table(labels / listed(labels)[-1]["part"]).column("class").to_pylist()
+    assert set(tags) == {"owl"}
+    with pytest.raises(ColocamError, match=r"tag cannot be used: the catalogue gives films/0/000.mp4 the tag owl"):
+        label_films(model, table, labels, tag="cat")
+
+
+def test_failures_are_set_aside_until_their_film_changes(model, make_films, tmp_path, here):
+    films, labels = make_films(tmp_path / "films", 2), tmp_path / "labels"
+    (films / "bad.mp4").write_bytes(b"no film")
+    message = r"1 of 3 films could not be labelled, see .*failures.parquet"
+    with pytest.raises(ColocamError, match=message):
+        label_films(model, films, labels)
+    (failure,) = listed(labels, "failures")
+    assert (failure["film"], failure["attempts"]) == ("bad.mp4", 1)
+    assert "bad.mp4: not a whole video file" in failure["reason"]
+    assert [row["film"] for row in listed(labels)] == ["0/000.mp4", "0/001.mp4"]
+    here.clear()
+    with pytest.raises(ColocamError, match=message):
+        label_films(model, films, labels)
+    assert here == []
+    with pytest.raises(ColocamError, match=message):
+        label_films(model, films, labels, Execution(retry_failed=True))
+    assert here == ["bad.mp4"]
+    (films / "bad.mp4").write_bytes((films / "0" / "000.mp4").read_bytes())
+    label_films(model, films, labels)
+    assert listed(labels, "failures") == []
+    assert len({row["part"] for row in listed(labels)}) == 2  # two films with the same content share a part
+    assert len(listed(labels)) == 3
+
+
+@pytest.mark.usefixtures("here")
+def test_a_full_disk_stops_the_command_and_leaves_nothing(model, make_films, tmp_path, monkeypatch):
+    films, labels = make_films(tmp_path / "films", 2), tmp_path / "labels"
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("colocam.utils.files.os.fsync", full)
+        with pytest.raises(ColocamError, match="the disk is full"):
+            label_films(model, films, labels)
+        assert parts_of(labels) == {}
+    label_films(model, films, labels)
+    assert len(parts_of(labels)) == 2
+
+
+def test_wrong_arguments(model, make_films, tmp_path, colocam):
+    films = make_films(tmp_path / "films", 1)
+    error = colocam("label", model, films, "-o", tmp_path / "a", "--shard", "3/2").error
+    assert error == "error: --shard must be I/N with 1 ≤ I ≤ N, e.g. 3/8, got 3/2"
+    assert "--workers must be" in colocam("label", model, films, "-o", tmp_path / "a", "--workers", "0").error
+    assert "holds no labels" in colocam("label", model, films, "-o", tmp_path / "films").error
+    assert "ray" in colocam("label", model, films, "-o", tmp_path / "a", "--ray", "nowhere:1").error
+    assert "no model" in colocam("label", tmp_path / "x.onnx", films, "-o", tmp_path / "a").error
+
+
+@contextmanager
+def kills(labels: Path, between: int):
+    """After every ``between`` new parts, kill a worker; the times are collected."""
+    done, ended = [], threading.Event()
+
+    def kill():
+        while not ended.wait(0.02):
+            parts = len(list((labels / "parts").glob("*/*.parquet")))
+            if parts >= between * (len(done) + 1) and (workers := active_children()):
+                os.kill(workers[len(done) % len(workers)].pid, signal.SIGKILL)
+                done.append(parts)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        yield done
+    finally:
+        ended.set()
+        killer.join()
+
+
+def test_workers_killed_while_200_films_are_labelled(tmp_path, monkeypatch):
+    """Without a model; an undisturbed labeller gives the same bytes."""
+    films, labels, plain = tmp_path / "films", tmp_path / "labels", tmp_path / "plain"
+    films.mkdir()
+    for index in range(200):
+        (films / f"{index}.mp4").write_bytes(index.to_bytes(2, "big") * 50)
+    monkeypatch.setattr(label_module, "LabelSettings", StubLabels)
+    with kills(labels, 50) as killed:
+        label_films(films, films, labels, Execution(workers=2, limits=Limits(60.0, 5)))
+    assert len(killed) >= 3
+    rows = listed(labels)
+    assert len(rows) == 200
+    assert listed(labels, "failures") == []
+    labeller = StubLabels(films, plain, plain / "memory.jsonl")(0)
+    for film in read_films(films, plain):
+        assert isinstance(labeller(Item(film), [].append), Done)
+    assert {row["part"]: (labels / row["part"]).read_bytes() for row in rows} == parts_of(plain)
+
+
+@pytest.mark.usefixtures("here")
+def test_workers_with_a_model_are_killed(model, make_films, tmp_path, monkeypatch):
+    films, labels, plain = make_films(tmp_path / "films", 8), tmp_path / "labels", tmp_path / "plain"
+    label_films(model, films, plain)
+    monkeypatch.setattr(label_module, "LocalPool", LocalPool)
+    with kills(labels, 5) as killed:
+        label_films(model, films, labels, Execution(workers=1, limits=Limits(60.0, 5)))
+    assert killed
+    rows = listed(labels)
+    assert len(rows) == 8
+    assert {row["part"]: (labels / row["part"]).read_bytes() for row in rows} == parts_of(plain)
+
+
+@pytest.mark.usefixtures("here")
+def test_two_commands_at_once(model, make_films, tmp_path):
+    """Both find the same films waiting, and write the same parts."""
+    films, labels, errors = make_films(tmp_path / "films", 6), tmp_path / "labels", []
+
+    def run():
+        try:
+            label_films(model, films, labels)
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(parts_of(labels)) == 6
+    assert len(listed(labels)) == 6
+    label_films(model, films, tmp_path / "alone")
+    assert parts_of(tmp_path / "alone") == parts_of(labels)

@@ -1,0 +1,99 @@
+"""A server in this process, with a model that needs no training: it finds a box that moves by a pixel a frame."""
+
+import time
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from colocam.serve.app import make_app
+from colocam.serve.event_store import EventStore
+from colocam.serve.guard import GuardSettings
+from colocam.serve.library import Library
+from colocam.serve.workspace import open_workspace
+from colocam.types import Box, Localization
+
+HOST = "127.0.0.1:8620"
+
+
+class MovingBox:
+    """Stands in for a Localizer."""
+
+    tags = ("cat", "dog")
+
+    def stream(self, frames):
+        for frame in frames:
+            x = 5.0 + frame.index
+            heat = np.zeros((16, 16), np.float32)
+            heat[4:8, 4:8] = 1
+            faint = 0.1 if frame.index % 7 == 3 else 0.9
+            yield (
+                frame,
+                Localization(
+                    frame=frame.index,
+                    pts=frame.pts,
+                    tag="cat",
+                    probability=0.9,
+                    box=Box(x, 6.0, x + 20, 30.0),
+                    score=faint,
+                    heatmap=heat,
+                    track=0,
+                    presence=0.8,
+                    margin=0.5,
+                ),
+            )
+
+
+@contextmanager
+def serving(folder, films=(), *, most_uploaded=1 << 20, everything=False, model=MovingBox):
+    """A client of a server on ``folder``; all films are ready."""
+    with open_workspace(folder) as workspace:
+        store = EventStore(workspace.database)
+        run = folder / "model.onnx"
+        run.write_bytes(b"a model")
+        library = Library(workspace, store, run, model)
+        for film in films:
+            library.add(film)
+        library.start()
+        guard = GuardSettings(frozenset({HOST}), workspace.token, everything=everything)
+        app = make_app(library, guard, most_uploaded=most_uploaded)
+        client = TestClient(app, base_url=f"http://{HOST}", raise_server_exceptions=False)
+        client.headers["x-colocam-token"] = workspace.token
+        wait_until_done(library)
+        try:
+            yield SimpleNamespace(client=client, library=library, store=store, workspace=workspace, app=app)
+        finally:
+            library.stop()
+            store.close()
+
+
+def wait_until_done(library):
+    end = time.monotonic() + 120
+    while any(film.state not in {"ready", "failed"} for film in library.films()):
+        assert time.monotonic() < end, library.films()
+        time.sleep(0.01)
+
+
+@pytest.fixture(name="serving", scope="session")
+def serving_fixture():
+    return serving
+
+
+@pytest.fixture(name="wait_until_done", scope="session")
+def wait_until_done_fixture():
+    return wait_until_done
+
+
+@pytest.fixture
+def served(tmp_path, make_video):
+    """One film of 40 frames with a cut, ready."""
+    rng = np.random.default_rng(0)
+    first, second = (rng.integers(0, 90, (48, 64, 3)).astype(np.uint8) + shift for shift in (0, 150))
+    pictures = [first] * 25 + [second] * 15
+    film = make_video(tmp_path / "film.mp4", [picture.astype(np.uint8) for picture in pictures])
+    with serving(tmp_path / "page", [film]) as server:
+        server.film = server.library.films()[0].id
+        server.path = film
+        yield server

@@ -1,0 +1,127 @@
+"""Corrections are appended, versioned, idempotent, on the disk, and undone without end."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colocam.errors import ColocamError
+from colocam.serve.actions import Action, Change, history_of
+from colocam.serve.event_store import ConflictError, EventStore, NothingToUndoError
+from colocam.serve.workspace import open_workspace
+
+
+def edit(frame, kind="none"):
+    return Change(kind="edit", actions=[Action(kind=kind, start=frame, stop=frame + 1)])
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = EventStore(tmp_path / "corrections.sqlite")
+    yield store
+    store.close()
+
+
+def test_a_change_that_is_sent_twice_is_stored_once(store):
+    first = store.append("film", "client-1", 0, edit(3))
+    assert store.append("film", "client-1", 0, edit(3)) == first
+    assert store.history("film")[0] == 1
+
+
+def test_a_change_for_an_older_version_is_a_conflict_that_tells_what_was_stored(store):
+    store.append("film", "client-1", 0, edit(3))
+    with pytest.raises(ConflictError) as conflict:
+        store.append("film", "client-2", 0, edit(4))
+    assert [event.change for event in conflict.value.events] == [edit(3)]
+    assert store.append("film", "client-2", 1, edit(4)).version == 2
+    assert store.append("other film", "client-3", 0, edit(4)).version == 1
+
+
+def test_a_version_of_the_future_is_a_conflict(store):
+    with pytest.raises(ConflictError):
+        store.append("film", "client-1", 7, edit(3))
+
+
+def test_nothing_is_undone_before_the_prediction(store):
+    with pytest.raises(NothingToUndoError, match="nothing to undo"):
+        store.append("film", "client-1", 0, Change(kind="undo"))
+    store.append("film", "client-1", 0, edit(3))
+    with pytest.raises(NothingToUndoError, match="nothing to redo"):
+        store.append("film", "client-2", 1, Change(kind="redo"))
+    assert store.history("film")[0] == 1
+
+
+def test_events_cannot_be_changed_or_deleted(store, tmp_path):
+    store.append("film", "client-1", 0, edit(3))
+    with sqlite3.connect(tmp_path / "corrections.sqlite") as other:
+        for statement in ("DELETE FROM events", "UPDATE events SET film = 'x'"):
+            with pytest.raises(sqlite3.IntegrityError, match="kept"):
+                other.execute(statement)
+
+
+@given(st.lists(st.sampled_from(["edit", "undo", "redo"]), max_size=30))
+def test_history_is_that_of_a_list_with_a_pointer(kinds):
+    edits, pointer = [], 0
+    changes = []
+    for number, kind in enumerate(kinds):
+        if kind == "edit":
+            edits, pointer = [*edits[:pointer], edit(number)], pointer + 1
+        else:
+            pointer = max(0, min(len(edits), pointer + (1 if kind == "redo" else -1)))
+        changes.append(edit(number) if kind == "edit" else Change(kind=kind))
+    history = history_of(changes)
+    assert history.done == edits[:pointer]
+    assert history.undone == edits[pointer:][::-1]
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from colocam.serve.event_store import EventStore
+from colocam.serve.actions import Action, Change
+store = EventStore(Path(sys.argv[1]))
+for number in range(100000):
+    change = Change(kind="edit", actions=[Action(kind="none", start=number, stop=number + 1)])
+    store.append("film", f"client-{number}", number, change)
+    print(number, flush=True)
+"""
+
+
+def test_what_was_said_to_be_saved_survives_a_kill(tmp_path):
+    database = tmp_path / "corrections.sqlite"
+    with subprocess.Popen([sys.executable, "-c", CHILD, database], stdout=subprocess.PIPE, text=True) as child:
+        said = [int(child.stdout.readline()) for _ in range(20)]
+        os.kill(child.pid, signal.SIGKILL)
+        said += [int(line) for line in child.stdout.read().splitlines()]
+    store = EventStore(database)
+    stored = [event.change.actions[0].start for event in store.events("film")]
+    store.close()
+    assert stored[: len(said)] == said
+    assert len(stored) <= len(said) + 1
+
+
+def test_a_second_server_on_the_same_folder_is_refused(tmp_path):
+    with open_workspace(tmp_path / "page") as first:
+        with pytest.raises(ColocamError, match="in use by"), open_workspace(tmp_path / "page"):
+            pass
+        first.remember(1234)
+    with open_workspace(tmp_path / "page") as second:
+        assert (second.token, second.port) == (first.token, 1234)
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path):
+    (tmp_path / "letter.txt").write_text("mine")
+    with pytest.raises(ColocamError, match="not a folder of 'colocam serve'"), open_workspace(tmp_path):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_a_damaged_database_is_named(tmp_path):
+    (tmp_path / "corrections.sqlite").write_bytes(b"not a database" * 100)
+    with pytest.raises(ColocamError, match="damaged"):
+        EventStore(tmp_path / "corrections.sqlite")

@@ -1,0 +1,87 @@
+"""The index of a film: every frame, its time and its shot; a proxy with the same frames; exact frames by index."""
+
+import cv2
+import numpy as np
+import pytest
+
+from colocam.errors import ColocamError
+from colocam.serve.film_id import film_id
+from colocam.serve.film_index import even_size, index_film, load_index, same_times, save_index
+from colocam.serve.stills import BEHIND, Stills
+from colocam.video.reader import decode
+
+
+def index(path, tmp_path):
+    return index_film(path, tmp_path / "proxy.mp4", tmp_path / "thumbnail.jpg")
+
+
+def test_index_and_proxy_have_the_frames_of_the_film(make_video, tmp_path):
+    times = np.cumsum([0.3, *np.tile([0.02, 0.04, 0.1], 6)])
+    pictures = [np.full((48, 64, 3), 10 + 12 * number, np.uint8) for number in range(19)]
+    film = make_video(tmp_path / "film.mkv", pictures, times=times, options={"bf": "3"})
+    found = index(film, tmp_path)
+    expected = [(frame.index, frame.pts) for frame in decode(film)]
+    assert found.frames.tolist() == [number for number, _ in expected]
+    assert found.pts.tolist() == [pts for _, pts in expected]
+    shown = list(decode(tmp_path / "proxy.mp4"))
+    assert [round((frame.image.mean() - 10) / 12) for frame in shown] == list(range(19))
+    np.testing.assert_array_equal(found.proxy, [frame.pts for frame in shown])
+    np.testing.assert_allclose(found.proxy, found.pts - found.pts[0], atol=1e-4)
+    stored = tmp_path / "index.npz"
+    save_index(stored, found)
+    loaded = load_index(stored, found.source)
+    assert all(np.array_equal(a, b) for a, b in zip(loaded[:4], found[:4], strict=True))
+
+
+def test_a_proxy_has_a_key_frame_every_twelve_frames(make_video, tmp_path):
+    import av  # noqa: PLC0415
+
+    index(make_video(tmp_path / "film.mp4", 30), tmp_path)
+    with av.open(str(tmp_path / "proxy.mp4")) as proxy:
+        packets = [packet for packet in proxy.demux(video=0) if packet.size]
+    assert [at for at, packet in enumerate(packets) if packet.is_keyframe] == [0, 12, 24]
+    assert all(packet.pts == packet.dts for packet in packets)
+
+
+def test_times_that_do_not_rise_keep_number_and_order():
+    rising = np.arange(5) / 25
+    assert same_times(rising + 3, rising)
+    assert not same_times(rising, rising[:-1])
+    assert not same_times(rising, rising * 1.1)
+    assert not same_times(rising, rising[::-1])
+    assert same_times(np.zeros(5), rising)
+
+
+@pytest.mark.parametrize(("size", "proxy"), [((63, 47), (64, 48)), ((3840, 2160), (1280, 720)), ((1, 1), (2, 2))])
+def test_the_size_of_a_proxy_is_even_and_bounded(size, proxy):
+    assert even_size(*size) == proxy
+
+
+def test_a_film_is_known_by_its_content(make_video, tmp_path):
+    film = make_video(tmp_path / "film.mp4", 3)
+    (tmp_path / "copy.bin").write_bytes(film.read_bytes())
+    assert film_id(film) == film_id(tmp_path / "copy.bin")
+    other = make_video(tmp_path / "other.mp4", 4)
+    assert film_id(film) != film_id(other)
+    changed = bytearray(film.read_bytes())
+    changed[-1] ^= 1
+    film.write_bytes(changed)
+    assert film_id(film) != film_id(tmp_path / "copy.bin")
+
+
+def test_stills_are_the_frames_of_their_index_in_any_order(make_video, number_of, tmp_path):
+    film = make_video(tmp_path / "film.mp4", 50, options={"bf": "3"})
+    stills = Stills()
+    for number in (0, 7, 3, 49, 49 - BEHIND + 1, 20, 21, 0, 48):
+        image = cv2.imdecode(np.frombuffer(stills.get("film", film, number), np.uint8), cv2.IMREAD_COLOR)
+        assert number_of(image) == number
+    assert stills.get("film", film, 50) is None
+    for other in range(4):  # more films than are kept open
+        assert stills.get(f"film {other}", film, other) is not None
+    stills.close()
+
+
+def test_a_still_of_a_broken_film_is_an_error_of_one_line(tmp_path):
+    (tmp_path / "film.mp4").write_bytes(b"no film")
+    with pytest.raises(ColocamError, match="cannot read"):
+        Stills().get("film", tmp_path / "film.mp4", 0)

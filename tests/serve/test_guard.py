@@ -1,0 +1,101 @@
+"""Requests that are not of our page are refused: other hosts, other origins, no token."""
+
+import pytest
+
+HOST = "127.0.0.1:8620"
+READS = ["/", "/page/main.js", "/api/films", "/api/openapi.json", "/api/formats", "/nothing"]
+
+
+@pytest.fixture(scope="module")
+def server(serving, tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("guard") / "page") as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def locked(serving, tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("locked") / "page", everything=True) as one:
+        one.client.headers.pop("x-colocam-token")
+        yield one
+
+
+@pytest.mark.parametrize("path", READS)
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1:1", "127.0.0.1", "localhost.evil.example:8620", ""])
+def test_another_host_is_refused_on_every_route(server, path, host):
+    assert server.client.get(path, headers={"host": host}).status_code == 421
+
+
+@pytest.mark.parametrize("path", ["/page/main.js", "/api/films", "/api/openapi.json"])
+@pytest.mark.parametrize(
+    "headers", [{"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "null"}]
+)
+def test_a_foreign_page_reads_nothing(server, path, headers):
+    assert server.client.get(path, headers=headers).status_code == 403
+
+
+def test_the_page_may_be_opened_from_a_link(server):
+    headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+    assert server.client.get("/", headers=headers).status_code == 200
+    assert server.client.get("/api/films", headers=headers).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-colocam-token": ""},
+        {"x-colocam-token": "wrong"},
+        {"x-colocam-token": "é"},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+    ],
+)
+def test_writing_needs_the_token_and_our_origin(server, headers):
+    encoded = {name: value.encode("latin-1") for name, value in headers.items()}
+    assert server.client.post("/api/exports", json={"to": "csv"}, headers=encoded).status_code == 403
+    assert server.client.delete(f"/api/films/{24 * '0'}", headers=encoded).status_code == 403
+
+
+def test_writing_with_the_token_is_answered(server):
+    answer = server.client.post("/api/exports", json={"to": "csv"}, headers={"origin": f"http://{HOST}"})
+    assert answer.status_code == 404
+    assert "no film is ready" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "TRACE"])
+def test_other_methods_are_refused(server, method):
+    assert server.client.request(method, "/api/films").status_code == 405
+
+
+def test_no_answer_may_run_foreign_or_inline_scripts(server):
+    for path in (*READS, "/api/films/x"):
+        headers = server.client.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_beyond_this_machine_everything_needs_the_token(locked):
+    client, token = locked.client, locked.workspace.token
+    for path in READS:
+        assert client.get(path).status_code == 401
+    assert client.get("/?token=wrong").status_code == 401
+    assert client.get("/?token=", headers={"cookie": "colocam="}).status_code == 401
+    opened = client.get(f"/?token={token}", follow_redirects=False)
+    assert opened.status_code == 303
+    assert "HttpOnly" in opened.headers["set-cookie"]
+    assert "SameSite=strict" in opened.headers["set-cookie"]
+    assert client.get("/api/films").status_code == 200
+    assert client.post("/api/exports", json={"to": "csv"}).status_code == 403
+
+
+def test_files_outside_the_page_are_not_served(server):
+    for path in (
+        "/page/../app.py",
+        "/page/%2e%2e/app.py",
+        "/page/index.html",
+        "/page/..%2fapp.py",
+        "/page//etc/passwd",
+    ):
+        assert server.client.get(path).status_code == 404

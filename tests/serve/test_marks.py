@@ -1,0 +1,74 @@
+"""From actions to what each frame shows, against a plain loop over frames."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from colocam.serve.actions import Action
+from colocam.serve.marks import ACCEPTED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, marks_of
+
+COUNT = 20
+spans = st.tuples(st.integers(0, COUNT - 1), st.integers(1, COUNT)).map(
+    lambda one: (one[0], min(COUNT, one[0] + one[1]))
+)
+
+
+@st.composite
+def actions(draw):
+    kind = draw(st.sampled_from(["box", "none", "accepted", "class", "clear"]))
+    start, stop = draw(spans)
+    if kind == "box":
+        x, y = draw(st.integers(0, 30)), draw(st.integers(0, 30))
+        return Action(kind=kind, start=start, stop=start + 1, box=[x, y, x + 10, y + 8])
+    return Action(kind=kind, start=start, stop=stop, tag="dog" if kind == "class" else None)
+
+
+def by_frame(listed, frames, cuts):
+    """What each frame shows, frame by frame."""
+    shown = {}
+    for frame in frames:
+        state, box, tag = PREDICTED, None, ""
+        for action in listed:
+            if not action.start <= frame < action.stop:
+                continue
+            if action.kind == "class":
+                tag = action.tag
+            elif action.kind == "accepted":
+                state = ACCEPTED if state == PREDICTED else state
+            elif action.kind == "clear":
+                state, box, tag = PREDICTED, None, ""
+            else:
+                state, box = (BOX, action.box) if action.kind == "box" else (NONE, None)
+        shown[frame] = (state, box, tag)
+    filled = dict(shown)
+    for frame, (state, _, tag) in shown.items():
+        if state != PREDICTED:
+            continue
+        before = [other for other in frames if other < frame and shown[other][0] != PREDICTED]
+        after = [other for other in frames if other > frame and shown[other][0] != PREDICTED]
+        if not before or not after or any(before[-1] < cut <= after[0] for cut in cuts):
+            continue
+        a, b = before[-1], after[0]
+        if shown[a][0] == shown[b][0] == NONE:
+            filled[frame] = (FOLLOWS_NONE, None, tag)
+        elif shown[a][0] == shown[b][0] == BOX:
+            part = (frame - a) / (b - a)
+            box = [p + part * (q - p) for p, q in zip(shown[a][1], shown[b][1], strict=True)]
+            filled[frame] = (FOLLOWS, box, tag)
+    return filled
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(actions(), max_size=8),
+    st.sets(st.integers(1, COUNT - 1), max_size=3),
+    st.sets(st.integers(0, COUNT - 1), max_size=4),
+)
+def test_marks_are_those_of_a_loop_over_frames(listed, cuts, missing):
+    frames = np.array([frame for frame in range(COUNT) if frame not in missing], np.int64)
+    marks = marks_of(listed, frames, np.isin(frames, list(cuts)))
+    expected = by_frame(listed, frames.tolist(), [cut for cut in cuts if cut in frames])
+    for at, frame in enumerate(frames.tolist()):
+        state, box, tag = expected[frame]
+        assert (marks.state[at], marks.tag[at]) == (state, tag)
+        np.testing.assert_allclose(marks.box[at], box if box is not None else [np.nan] * 4)

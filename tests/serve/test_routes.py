@@ -1,0 +1,204 @@
+"""The routes: films, exact frames, ranges of the proxy, uploads, corrections, export and import."""
+
+import csv
+import io
+import re
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colocam.serve.byte_ranges import RangeError, one_range
+
+
+def post(served, version, change, client="client-00"):
+    path = f"/api/films/{served.film}/history"
+    return served.client.post(path, json={"client": f"{client}{version}", "version": version, "change": change})
+
+
+def edit(**action):
+    return {"kind": "edit", "actions": [action]}
+
+
+def exported(served, to):
+    made = served.client.post("/api/exports", json={"to": to})
+    assert made.status_code == 201, made.json()
+    data = served.client.get(f"/api/exports/{made.json()['id']}/{made.json()['name']}").content
+    with zipfile.ZipFile(io.BytesIO(data)) as zipped:
+        return {name: zipped.read(name) for name in zipped.namelist()}
+
+
+def test_a_film_from_start_to_export(served):
+    listed = served.client.get("/api/films").json()
+    assert listed["tags"] == ["cat", "dog"]
+    film = listed["films"][0]
+    assert (film["name"], film["state"], film["frames"], film["found"]) == ("film.mp4", "ready", 40, "cat")
+    assert str(served.path.parent) not in served.client.get("/api/films").text
+
+    detail = served.client.get(f"/api/films/{served.film}").json()
+    assert detail["cuts"] == [25]
+    assert detail["results"]["box"][3] == [8, 6, 28, 30]
+    assert {at % 7 for at, _ in detail["results"]["queue"][:5]} == {3}
+    assert str(served.path.parent) not in served.client.get(f"/api/films/{served.film}").text
+
+    maps = served.client.get(f"/api/films/{served.film}/maps?start=38&count=8").content
+    assert len(maps) == 2 * 64 * 64
+    assert np.frombuffer(maps, np.uint8).reshape(2, 64, 64)[0, 24, 24] == 255
+    assert served.client.get(f"/api/films/{served.film}/thumbnail").content[:2] == b"\xff\xd8"
+    assert served.client.get(f"/api/films/{served.film}/stills/39").content[:2] == b"\xff\xd8"
+    missing = served.client.get(f"/api/films/{served.film}/stills/40")
+    assert missing.status_code == 404
+    assert missing.json()["error"] == "film.mp4 has no frame 40 that can be decoded"
+
+    assert post(served, 0, edit(kind="box", start=2, stop=3, box=[1, 2, 11, 12])).json()["version"] == 1
+    assert post(served, 1, edit(kind="none", start=30, stop=40)).status_code == 200
+    assert post(served, 2, edit(kind="class", start=0, stop=25, tag="dog")).status_code == 200
+    rows = list(csv.DictReader(io.StringIO(exported(served, "csv")["film.csv"].decode())))
+    assert [float(rows[2][side]) for side in ("x1", "y1", "x2", "y2")] == [1, 2, 11, 12]
+    assert [row["class"] for row in rows] == ["dog"] * 25 + ["cat"] * 15
+    assert [row["x1"] == "" for row in rows] == [False] * 30 + [True] * 10
+    said = list(csv.DictReader(io.StringIO(exported(served, "corrections")["corrections.csv"].decode())))
+    assert [row["kind"] for row in said] == ["class"] * 25 + ["none"] * 10
+    assert {row["origin"] for row in said} == {"page"}
+
+
+def test_every_listed_format_can_be_exported(served):
+    post(served, 0, edit(kind="accepted", start=0, stop=40))
+    for to in served.client.get("/api/formats").json()["export"]:
+        assert exported(served, to), to
+    wrong = served.client.post("/api/exports", json={"to": "cvta"})
+    assert wrong.status_code == 422
+    assert "did you mean 'cvat'" in wrong.json()["error"]
+
+
+def test_labels_that_were_corrected_elsewhere_come_back_as_one_step(served):
+    zipped = exported(served, "cvat")
+    name, text = next((name, data.decode()) for name, data in zipped.items() if name.endswith(".xml"))
+    changed = re.sub(r'(frame="0"[^>]*ytl=")6\.00', r"\g<1>9.00", text, count=1)
+    assert changed != text
+    path = f"/api/films/{served.film}/labels?format=cvat&client=import-01&version=0"
+    answer = served.client.post(path, content=changed.encode(), headers={"x-film-name": name})
+    assert answer.status_code == 200, answer.json()
+    history = served.client.get(f"/api/films/{served.film}/history").json()
+    assert history["version"] == 1
+    first = history["done"][0]["actions"][0]
+    assert (first["kind"], first["start"], first["box"][1]) == ("box", 0, 9)
+    nothing = served.client.post(path.replace("01&version=0", "02&version=1"), content=b"no labels")
+    assert nothing.status_code == 422
+
+
+def test_conflicts_undo_and_nonsense(served):
+    assert post(served, 0, edit(kind="none", start=1, stop=2)).json()["version"] == 1
+    conflict = post(served, 0, edit(kind="none", start=3, stop=4), client="client-99")
+    assert conflict.status_code == 409
+    assert conflict.json()["conflict"][0]["change"]["actions"][0]["start"] == 1
+    assert post(served, 0, edit(kind="none", start=1, stop=2)).json()["version"] == 1
+    assert post(served, 1, {"kind": "undo"}).json()["version"] == 2
+    history = served.client.get(f"/api/films/{served.film}/history").json()
+    assert (history["done"], len(history["undone"])) == ([], 1)
+    assert post(served, 2, {"kind": "undo"}).json()["error"] == "there is nothing to undo"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "edit"},
+        {"kind": "undo", "actions": [{"kind": "none", "start": 0, "stop": 1}]},
+        edit(kind="box", start=0, stop=1),
+        edit(kind="box", start=0, stop=1, box=[5, 5, 5, 9]),
+        edit(kind="box", start=0, stop=1, box=[0, 0, 1e9, 1]),
+        edit(kind="box", start=0, stop=1, box=[0, 0, "1", 1]),
+        edit(kind="none", start=3, stop=3),
+        edit(kind="none", start=-1, stop=3),
+        edit(kind="none", start=True, stop=3),
+        edit(kind="none", start=0, stop=1, extra=1),
+        edit(kind="class", start=0, stop=1),
+        edit(kind="erase", start=0, stop=1),
+    ],
+)
+def test_changes_that_make_no_sense_are_refused_in_a_sentence(serving, tmp_path, change):
+    with serving(tmp_path / "page") as server:
+        body = {"client": "client-01", "version": 0, "change": change}
+        answer = server.client.post(f"/api/films/{24 * '0'}/history", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["error"].startswith("the request is not valid: body.change")
+
+
+def test_uploads_are_limited_stored_under_generated_names_and_removed_when_they_fail(
+    served, make_video, tmp_path, wait_until_done
+):
+    film = make_video(tmp_path / "more" / "new.mp4", 5)
+    name = {"x-film-name": "..%2F..%2Fetc%2F%3Cb%3Enew.mp4"}
+    added = served.client.post("/api/films", content=film.read_bytes(), headers=name)
+    assert added.status_code == 201
+    assert added.json()["name"] == "<b>new.mp4"
+    stored = [path.name for path in served.workspace.uploads.iterdir()]
+    assert len(stored) == 1
+    assert re.fullmatch("[0-9a-f]{32}", stored[0])
+    wait_until_done(served.library)
+    assert served.library.film(added.json()["id"]).state == "ready"
+    again = served.client.post("/api/films", content=film.read_bytes())
+    assert again.json()["id"] == added.json()["id"]
+    large = served.client.post("/api/films", content=b"x" * ((1 << 20) + 1))
+    assert large.status_code == 413
+    parts = served.client.post("/api/films", content=(b"x" * (1 << 19) for _ in range(3)))
+    assert parts.status_code == 413
+    assert served.client.post("/api/films", content=b"").status_code == 422
+    assert len(list(served.workspace.uploads.iterdir())) == 1
+    bad = served.client.post("/api/films", content=b"no film at all", headers={"x-film-name": "bad.mp4"})
+    wait_until_done(served.library)
+    broken = served.library.film(bad.json()["id"])
+    assert broken.state == "failed"
+    assert broken.problem.startswith("cannot read bad.mp4")
+
+
+def test_films_and_corrections_are_there_after_a_restart(serving, make_video, tmp_path):
+    film = make_video(tmp_path / "film.mp4", 5)
+    before = film.read_bytes(), film.stat().st_mtime_ns
+    with serving(tmp_path / "page", [film]) as server:
+        key = server.library.films()[0].id
+        server.film = key
+        post(server, 0, edit(kind="none", start=1, stop=2))
+
+    class Never:
+        tags = ("cat", "dog")
+
+    film.rename(tmp_path / "moved.mp4")
+    with serving(tmp_path / "page", model=Never) as server:
+        assert server.library.film(key).state == "failed"
+    with serving(tmp_path / "page", [tmp_path / "moved.mp4"], model=Never) as server:
+        assert server.library.film(key).state == "ready"
+        assert server.store.history(key)[0] == 1
+        answer = server.client.delete(f"/api/films/{key}")
+        assert answer.json() == {"removed": key}
+        assert server.library.films() == []
+        assert server.store.history(key)[0] == 1
+    moved = tmp_path / "moved.mp4"
+    assert (moved.read_bytes(), moved.stat().st_mtime_ns) == before
+
+
+def test_one_range_per_request(served):
+    path = f"/api/films/{served.film}/proxy"
+    whole = served.client.get(path)
+    assert whole.status_code == 200
+    part = served.client.get(path, headers={"range": "bytes=4-7"})
+    assert (part.status_code, part.content) == (206, b"ftyp")
+    assert part.headers["content-range"] == f"bytes 4-7/{len(whole.content)}"
+    for wrong in ("bytes=0-1,3-4", "bytes=99999999-", "lines=1-2", "bytes=-"):
+        assert served.client.get(path, headers={"range": wrong}).status_code == 416
+
+
+@given(st.integers(1, 50), st.one_of(st.none(), st.integers(0, 60)), st.one_of(st.none(), st.integers(0, 60)))
+def test_a_range_is_a_slice(size, first, last):
+    text = f"bytes={'' if first is None else first}-{'' if last is None else last}"
+    data = list(range(size))
+    last_bytes = data[-last:] if last else []
+    expected = last_bytes if first is None else data[first : None if last is None else last + 1]
+    if not expected or (first is None and last is None):
+        with pytest.raises(RangeError):
+            one_range(text, size)
+    else:
+        found = one_range(text, size)
+        assert data[found.first : found.last + 1] == expected

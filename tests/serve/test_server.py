@@ -1,0 +1,51 @@
+"""Where the server listens, whom it answers, and which films it shows."""
+
+import json
+
+import pytest
+
+from colocam.errors import ColocamError
+from colocam.serve.server import guard_settings, is_loopback, videos_of_run
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.1.2.3"])
+def test_this_machine_alone_is_the_loopback(host):
+    assert is_loopback(host)
+    guard = guard_settings(host, 80, "secret")
+    assert guard.hosts == {"127.0.0.1:80", "localhost:80", "[::1]:80"}
+    assert not guard.everything
+
+
+def test_another_address_needs_the_token_for_everything():
+    guard = guard_settings("192.168.7.9", 8620, "secret")
+    assert "192.168.7.9:8620" in guard.hosts
+    assert "127.0.0.1:8620" not in guard.hosts
+    assert guard.everything
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "example.org", ""])
+def test_all_addresses_at_once_and_names_are_refused(host):
+    with pytest.raises(ColocamError, match="host must be"):
+        is_loopback(host)
+
+
+def test_videos_of_a_run_are_whole_ones_that_it_was_not_trained_on(tmp_path):
+    films = {name: tmp_path / f"{name}.mp4" for name in ("train", "val", "test", "shot")}
+    clips = []
+    for name, path in films.items():
+        path.touch()
+        split = "test" if name == "shot" else name
+        own = {"name": name, "video": name, "tag": "cat", "split": split, "path": str(path), "start": 0.0, "end": None}
+        clips.append({**own, "frames": []})
+    clips[3]["start"] = 3.0
+    clips.append({**clips[2], "name": "gone", "video": "gone", "path": str(tmp_path / "gone.mp4")})
+    data = {"tags": ["cat"], "boxes": False, "frames": str(tmp_path), "clips": clips}
+    (tmp_path / "data.json").write_text(json.dumps(data))
+    assert videos_of_run(tmp_path) == [(films["val"], "cat"), (films["test"], "cat")]
+    assert videos_of_run(tmp_path / "model.onnx") == []
+
+
+def test_a_run_that_does_not_exist_is_named(colocam, tmp_path):
+    outcome = colocam("serve", tmp_path / "nothing", "--no-open", "-o", tmp_path / "page")
+    assert "does not exist" in outcome.error
+    assert not (tmp_path / "page").exists()
