@@ -166,6 +166,15 @@ def test_frames_between_key_frames_count_less_with_their_distance(trained, colle
         corrected_frames(open_run(trained), unsure[1:], LeftOut())
 
 
+def test_the_tag_of_a_clip_counts_more_than_a_predicted_class(trained, collection):
+    """An accepted box repeats what the model took the object for; only a changed class says otherwise."""
+    one = next(one for one in of_truth(trained, collection, "val") if one.kind == "box")
+    other = next(tag for tag in open_run(trained).catalogue.tags if tag != one.tag)
+    for kind, tag in (("accepted", one.tag), ("box", one.tag), ("class", other)):
+        frames = corrected_frames(open_run(trained), [replace(one, kind=kind, tag=other)], LeftOut())
+        assert open_run(trained).catalogue.tags[frames.classes[0]] == tag
+
+
 def test_corrected_classes_change_the_head(trained, collection, tmp_path):
     """All corrected frames are said to be birds."""
     made = [one for one in of_truth(trained, collection, "val", "train") if one.kind == "box"]

@@ -148,7 +148,7 @@ def corrected_frames(
             own, position = frames[frame], int(np.searchsorted(clip.index, frame))
             if position >= len(clip) or clip.index[position] != frame:
                 left_out[f"correction of {own[0].video!r}: the video has no frame {frame}"] += 1
-            elif not (tag := next((one.tag for one in own if one.tag), usual)):
+            elif not (tag := _class_of(own, usual, tagged=clip.clip in run.catalogue.clips)):
                 left_out[f"correction of {own[0].video!r}: no correction of the video states a class"] += 1
             elif (weight := weight_of[frame]) >= LEAST_WEIGHT:
                 rows.append((index, position, tags.index(tag)))
@@ -162,6 +162,12 @@ def corrected_frames(
     clips, positions, classes = torch.tensor(rows, dtype=torch.int64).unbind(1)
     samples = Samples(cached, BatchIndices(clips, positions, clips), classes)
     return CorrectedFrames(samples, boxes, np.array(weights), np.array(changed, bool), np.array(held, bool))
+
+
+def _class_of(own: Sequence[Correction], usual: str, *, tagged: bool) -> str:
+    """Class of a frame: the tag of its clip, if there is one and the class was not changed, else the stated class."""
+    stated = (one.tag for one in own if one.tag and (one.kind == "class" or not tagged))
+    return next(stated, usual)
 
 
 class _Finder:
