@@ -1,9 +1,6 @@
-"""Make the screenshots of docs/guide/serve.md in Chromium: ``python scripts/serve_screenshots.py ADDRESS FILM FOLDER``.
+"""Make the screenshots of docs/guide/serve.md in Chromium."""
 
-ADDRESS is what ``colocam serve`` printed, FILM a part of the name of a film that is ready.
-"""
-
-import sys
+import argparse
 from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
@@ -30,7 +27,12 @@ def take(page: Page, address: str, film: str, folder: Path, name: str) -> None:
 
 def main() -> None:
     """Take all screenshots, in both themes."""
-    address, film, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("address", help="what 'colocam serve' printed")
+    parser.add_argument("film", help="a part of the name of a film that is ready")
+    parser.add_argument("folder", type=Path, help="for the images")
+    arguments = parser.parse_args()
+    address, film, folder = arguments.address, arguments.film, arguments.folder
     folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

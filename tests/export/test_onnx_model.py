@@ -128,13 +128,13 @@ def test_the_file_does_not_tell_where_it_was_made(onnx_file):
 
 def test_a_file_that_differs_from_pytorch_is_not_written(written_before, trained, tmp_path):
     out = tmp_path / "model.onnx"
-    out.write_bytes(b"an earlier one")
+    out.write_bytes(earlier := written_before.SerializeToString())
     (head,) = [one for one in written_before.graph.initializer if one.name.endswith("decoder.head.bias")]
     bias = onnx.numpy_helper.to_array(head)
     head.CopyFrom(onnx.numpy_helper.from_array(bias + np.float32([0, 0.02]), head.name))
     with pytest.raises(ColocamError, match=r"^onnxruntime and PyTorch differ by 0\.00\d+ on 'resnet10t': use the run"):
         export_onnx(trained, out)
-    assert out.read_bytes() == b"an earlier one"
+    assert out.read_bytes() == earlier
     assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
 
 

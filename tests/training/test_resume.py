@@ -167,7 +167,7 @@ def test_sigint_before_training_began(processes, whole, tmp_path):
     _, command, _ = whole
     code, err = processes(command(tmp_path / "run"), tmp_path / "run", 2, signal.SIGINT)
     assert code == 130
-    assert err.splitlines()[:-1] == ["stopped"]
+    assert err.splitlines()[-2] == "stopped"
     assert not (tmp_path / "run" / "config.yaml").exists()
 
 
@@ -222,7 +222,9 @@ def test_the_second_signal_in_a_run_still_says_how_to_continue(
 def test_a_signal_while_decoding_stops_there(tmp_path, collection, config, monkeypatch, capfd):
     decoded = []
 
-    def stop_after_one(_lines, clips):
+    def stop_after_one(lines, clips=1):
+        if lines.title != "decoding":
+            return
         if not decoded:  # two files may end in one look, and a second signal would mean "at once"
             signal.raise_signal(signal.SIGINT)
         decoded.append(clips)
