@@ -97,9 +97,16 @@ def wait_for(condition):
         time.sleep(0.02)
 
 
-def decoders():
-    """Decoder processes of this process."""
+def all_decoders():
     return [one for one in children() if b"decoder_child" in Path(f"/proc/{one}/cmdline").read_bytes()]
+
+
+@pytest.fixture
+def decoders():
+    """Decoder processes that this process has more than before; other tests import colocam anew and keep theirs."""
+    end_decoders()
+    before = set(all_decoders())
+    return lambda: [one for one in all_decoders() if one not in before]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +129,7 @@ def test_frames_and_counts_are_those_of_the_reader(make_video, tmp_path, choice)
         assert (fenced.count, fenced.ended, fenced.pictures) == (plain.count, plain.ended, ())
 
 
-def test_frames_stay_what_they_are_whoever_keeps_them(make_video, tmp_path):
+def test_frames_stay_what_they_are_whoever_keeps_them(make_video, tmp_path, decoders):
     """More frames are kept than there are slots, of two films, one after the other by the same decoder."""
     end_decoders()
     random = np.random.default_rng(0)
@@ -183,7 +190,7 @@ def test_errors_are_those_of_the_reader(tmp_path, content):
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_a_decoder_that_fails_costs_one_film(make_video, tmp_path, hostile, what):
+def test_a_decoder_that_fails_costs_one_film(make_video, tmp_path, hostile, what, decoders):
     """The frames before are given, the error names the film, and the next film is read."""
     bad, good = make_video(tmp_path / "hostile.mp4", 12), make_video(tmp_path / "good.mp4", 12)
     hostile(HOSTILE[what])
@@ -250,7 +257,7 @@ def test_what_is_not_stored_is_read_here():
     assert isinstance(fence.open_video(VideoInput("-")), reader.VideoReader)
 
 
-def test_a_reader_that_is_left_early_leaves_a_decoder_that_works(make_video, tmp_path):
+def test_a_reader_that_is_left_early_leaves_a_decoder_that_works(make_video, tmp_path, decoders):
     film = make_video(tmp_path / "film.mp4", 40)
     end_decoders()
 
@@ -283,7 +290,7 @@ def test_a_decoder_ends_when_its_parent_is_killed_whatever_it_does(make_video, t
     wait_for(lambda: not alive(decoder))
 
 
-def test_decoders_do_not_load_torch_or_numba():
+def test_decoders_do_not_load_torch_or_numba(decoders):
     end_decoders()
     start_decoder()
     (decoder,) = decoders()
