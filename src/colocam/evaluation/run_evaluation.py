@@ -21,10 +21,9 @@ from colocam.evaluation.cases import save_cases
 from colocam.evaluation.refined import refined_boxes
 from colocam.evaluation.result import EvaluatedData, Evaluation
 from colocam.maps.mapper import Mapper, cam_mapper, decoder_mapper, map_batches
-from colocam.metrics import CorLoc, Frames, accuracy, best_overlaps, box_hits, corloc, instances_of_maps, top_k
+from colocam.metrics import CorLoc, Frames, accuracy, box_hits, corloc, instances_of_maps, top_k
 from colocam.metrics.chooser_threshold import chooser_threshold
-from colocam.metrics.dense_scores import RIGHT
-from colocam.metrics.hits import PUBLISHED_THRESHOLDS
+from colocam.metrics.hits import PUBLISHED_THRESHOLDS, right_boxes
 from colocam.models.model_file import load_model
 from colocam.run import Run, open_run
 from colocam.segment.open_segmenter import load_segmenter
@@ -60,8 +59,7 @@ class Labelled:
 
     def right(self, boxes: Float64Array, found: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """(frames with the object,) whether the boxes (N, 4) in map pixels are right; (N,) ``found``: there is one."""
-        overlaps = best_overlaps(boxes[self.present][:, None], self._true)[:, 0]
-        return found[self.present] & (overlaps >= RIGHT)
+        return right_boxes(boxes[self.present], found[self.present], self._true)
 
     def chooser_threshold(self, maps: Levels, chooser: str) -> float:
         """τ at which a chooser of boxes is right most often; all frames have the object."""

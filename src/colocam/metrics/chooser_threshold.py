@@ -7,8 +7,7 @@ import numpy.typing as npt
 
 from colocam.boxes.iou import Numbers
 from colocam.metrics.bootstrap import Frames
-from colocam.metrics.dense_scores import RIGHT
-from colocam.metrics.hits import best_overlaps
+from colocam.metrics.hits import right_boxes
 from colocam.metrics.protocols import best_threshold
 from colocam.temporal.shot_boxes import boxes_of_shots
 from colocam.types import Levels
@@ -38,5 +37,4 @@ def _hits(
     maps: Levels, boxes: Sequence[Numbers], threshold: float, chooser: str, clips: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
     chosen, found = boxes_of_shots(maps, threshold, chooser, clips)
-    right: npt.NDArray[np.bool_] = found & (best_overlaps(chosen[:, None], boxes)[:, 0] >= RIGHT)
-    return right
+    return right_boxes(chosen, found, boxes)

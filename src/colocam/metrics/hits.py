@@ -69,6 +69,21 @@ def hits_of_overlaps(
     return hits
 
 
+def right_boxes(
+    boxes: npt.NDArray[np.float64], found: npt.NDArray[np.bool_], true: Sequence[Numbers], least: float = 0.5
+) -> npt.NDArray[np.bool_]:
+    """Whether the one box of each frame is right, (B,), by the IoU of :func:`best_overlaps`.
+
+    Args:
+        boxes: (B, 4).
+        found: (B,) whether the frame has a box.
+        true: for each frame its true boxes (k, 4), k ≥ 1.
+        least: IoU from which a box is right.
+    """
+    right: npt.NDArray[np.bool_] = found & (best_overlaps(boxes[:, None], true)[:, 0] >= least)
+    return right
+
+
 def best_overlaps(predicted: Numbers, true: Sequence[Numbers]) -> npt.NDArray[np.float64]:
     """IoU of each predicted box with the best of its frame's true boxes; corners are pixels that belong to the box.
 

@@ -53,13 +53,18 @@ def train_method(
             labels = first(partial(_labels, run, method, clips, folder))
 
 
-def _labels(run: Run, method: str, clips: Sequence[CachedClip], folder: Path) -> CamStore:
-    """Labels from the best decoder of a finished round, with its threshold."""
-    settings, saved = run.config.stage2(method), load_checkpoint(folder, "best")
+def best_net(run: Run, method: str, folder: Path) -> tuple[LocalizerNet, float]:
+    """The classifier with the best decoder of a finished round, and its threshold."""
+    saved = load_checkpoint(folder, "best")
     assert saved is not None
     decoder, state = saved
-    net = LocalizerNet(run.classifier(), settings.decoder, map_size=run.config.frames.map_size)
+    net = LocalizerNet(run.classifier(), run.config.stage2(method).decoder, map_size=run.config.frames.map_size)
     net.decoder.load_state_dict(decoder)
-    mapper, size = method_mapper(net.to(run.device).eval(), settings), run.config.frames.crop
-    tags, threshold = run.catalogue.tags, state["threshold"]
-    return own_labels(mapper, net.classifier, threshold, clips, tags, size, folder, run.device)
+    return net, state["threshold"]
+
+
+def _labels(run: Run, method: str, clips: Sequence[CachedClip], folder: Path) -> CamStore:
+    """Labels from the best decoder of a finished round, with its threshold."""
+    net, threshold = best_net(run, method, folder)
+    mapper, size = method_mapper(net.to(run.device).eval(), run.config.stage2(method)), run.config.frames.crop
+    return own_labels(mapper, net.classifier, threshold, clips, run.catalogue.tags, size, folder, run.device)

@@ -21,12 +21,11 @@ from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
 from colocam.training.journal import Journal
 from colocam.training.processes import alone, first, joined, require_same, world
-from colocam.training.rounds import train_method
+from colocam.training.rounds import best_net, train_method
 from colocam.training.share import take_over
 from colocam.training.stage1 import train_classifier
 from colocam.training.stage2 import loss_terms
 from colocam.training.validation import Validator
-from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import graceful_stop
 from colocam.utils.locks import locked
@@ -173,17 +172,13 @@ def _validator(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Va
 
 def _save_model(run: Run, method: str, chosen_from: str, presence: Calibration | None) -> None:
     """Save the classifier and the best decoder as one model, with the threshold that was chosen for it."""
-    saved = load_checkpoint(run.folder / method, "best")
-    assert saved is not None
-    decoder, state = saved
+    net, threshold = best_net(run, method, run.folder / method)
     settings = run.config.stage2(method)
-    net = LocalizerNet(run.classifier().cpu(), settings.decoder, map_size=run.config.frames.map_size)
-    net.decoder.load_state_dict(decoder)
     card = Card(
         method=method,
         tags=run.catalogue.tags,
         size=run.config.frames.crop,
-        threshold=state["threshold"],
+        threshold=threshold,
         threshold_from=chosen_from,
         backbone=net.classifier.encoder.backbone,
         decoder=settings.decoder,
@@ -195,4 +190,4 @@ def _save_model(run: Run, method: str, chosen_from: str, presence: Calibration |
         map_size=run.config.frames.map_size,
         normalise=net.classifier.normalise,
     )
-    save_model(run.model_folder(method), Model(net, card))
+    save_model(run.model_folder(method), Model(net.cpu(), card))
