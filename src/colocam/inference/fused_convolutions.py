@@ -12,7 +12,6 @@ from timm.models.resnet import BasicBlock, Bottleneck
 from torch import Tensor, nn
 
 
-
 class ConvReLU(nn.Module):
     """relu(W∗x + b), or relu(W∗x + b + shortcut)."""
 

@@ -13,7 +13,7 @@ BLOCK = 2048
 
 @triton.jit
 def add_relu(y, bias, other, count, channels: tl.constexpr, shortcut: tl.constexpr, block: tl.constexpr):
-    """y = relu(y + bias + other) in place, channels last. Programs: count / block."""
+    """Y = relu(y + bias + other) in place, channels last. Programs: count / block."""
     i = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
     mask = i < count
     x = tl.load(y + i, mask).to(tl.float32) + tl.load(bias + i % channels, mask).to(tl.float32)
