@@ -207,9 +207,9 @@ def multiply(
 
     matrix (rows, terms), x (batches, terms, columns), out (batches, rows, columns). Where x_parts > 1, x is
     (batches, terms / x_parts, columns / x_run, x_parts, x_run) in memory. With ``energy``, columns are (…, 2, x_run)
-    for two channels: adds Σ x·out · square of each to totals[z], and keeps the second alone. Where ``sparse`` is "terms" or
-    "rows", three of them belong to one of counts (batches, terms or rows / 3), and where that is 0, are 0 and not read,
-    or not needed and not written.
+    for two channels: adds square · Σ x·out of each to totals[z], and keeps the second alone. Where ``sparse`` is
+    "terms" or "rows", three of them belong to one of counts (batches, terms or rows / 3), and where that is 0, are 0
+    and not read, or not needed and not written.
     """
     m = tl.program_id(0) * block_m + tl.arange(0, block_m)
     n = tl.program_id(1) * block_n + tl.arange(0, block_n)

@@ -124,7 +124,7 @@ def analyse(
             v0, v1 = tl.where(mask, 1.0, 0.0), tl.where(mask, s - 0.5, 0.0)
         else:
             own = values + (at // pixels).to(tl.int64) * values_frame + p * values_pixel
-            v0, v1 = _values(own, values_channel, second, mask, False)
+            v0, v1 = _values(own, values_channel, second, mask, ones)
         weight = tl.load(psi + p[:, None] * ranks + (i // 2)[None, :], mask[:, None] & (i < 2 * ranks)[None, :], 0.0)
         v = tl.where((i % 2 == 0)[None, :], v0[:, None], v1[:, None]) * weight.to(tl.float32)
         along_b = factor + cell[None, :] * rank + j[:, None]

@@ -82,7 +82,7 @@ class Recorded:
 
 
 class RecordedLoss:
-    """Call a module that computes a loss; on a GPU, record it and its gradients at the first call and replay them later.
+    """Call a module that computes a loss; on a GPU, record it with its gradients at the first call and replay it later.
 
     The module must launch the same kernels in every call with inputs of the same shapes and types; other inputs are
     computed directly, and so is a module that makes the host wait for the GPU, or that fails to record.
