@@ -16,7 +16,7 @@ from colocam.errors import ColocamError
 
 # Bytes of moments, and of sums over colour and space, in memory at once; more groups are computed in turn.
 _WORKSPACE = 96 << 20
-_SPACE_WORKSPACE = 192 << 20
+_SPACE_WORKSPACE = 400 << 20
 # Pixels of one group that share a copy of its cells: atomic additions to one address are serialised.
 _PIXELS_PER_COPY = 1_600_000
 _MAX_COPIES = 4
