@@ -2,7 +2,7 @@
 
 import math
 from contextlib import nullcontext
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +29,8 @@ _ANALYSE = (64, 32, 4, 2)
 _SYNTHESISE = (64, 32, 4, 2)
 # Largest sum over the pixels of a group that is stored in half precision; the product with the kernel adds a digit.
 _HALF_RANGE = 1024.0
+# Programs on each multiprocessor that share the rows of cells with a pixel; one for every row would mostly find none.
+_PROGRAMS = 16
 
 
 class _Tile(NamedTuple):
@@ -178,23 +180,24 @@ class _Rows:
         channels = 2 if totals is None else 1
         for first in range(0, self.groups, at_once):
             groups = min(at_once, self.groups - first)
-            counts, precision = self.counts[first * n * n :], self.precision
-            x = self._analyse(factor, first, groups)
+            counts, precision = self.counts[first * n * n : (first + groups) * n * n], self.precision
+            listed = _listed(counts)
+            x = self._analyse(factor, first, groups, listed)
             inner = rank * ranks * 2
             x = _planes(over_g, x, groups * n, inner, precision, counts=counts, sparse="terms", tile=_OVER_G_TILE)
             own, square = None if totals is None else totals[first:], self.unit**-2
             x = _planes(over_r, x, groups, rank * inner, precision, totals=own, square=square, tile=_OVER_R_TILE)
             inner = rank * ranks * channels
             x = _planes(back_g, x, groups * n, inner, precision, counts=counts, sparse="rows", tile=_BACK_G_TILE)
-            self._synthesise(x, out, factor, first, groups, channels)
+            self._synthesise(x, out, factor, first, listed, channels)
 
-    def _analyse(self, factor: Tensor, first: int, groups: int) -> Tensor:
+    def _analyse(self, factor: Tensor, first: int, groups: int, listed: tuple[Tensor, Tensor]) -> Tensor:
         """Sums over b (groups, cells, cells, 3, rank, R, 2) of rows with a pixel; other rows are undefined."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
         sums = torch.empty(groups * n * n * 3 * rank * ranks * 2, dtype=self.psi.dtype, device=self.psi.device)
         block_p, block_j, warps, stages = _ANALYSE
-        cuda_space_kernels.analyse[groups * n * n, -(-rank // block_j)](
-            self.records, self.values, self.psi, self.order, self.ends, factor, sums,
+        cuda_space_kernels.analyse[_programs(listed[0]), -(-rank // block_j)](
+            self.records, self.values, self.psi, self.order, self.ends, *listed, factor, sums,
             first * n * n, self.values.shape[2], *self.values.stride(), self.values.shape[1] > 1,
             self.basis.curvature, *self.basis.scale, self.unit,
             cells=n, rank=rank, ranks=ranks, ones=self.ones, precision=self.precision,
@@ -202,17 +205,36 @@ class _Rows:
         )  # fmt: skip
         return sums
 
-    def _synthesise(self, sums: Tensor, out: Tensor, factor: Tensor, first: int, groups: int, channels: int) -> None:
+    def _synthesise(
+        self, sums: Tensor, out: Tensor, factor: Tensor, first: int, listed: tuple[Tensor, Tensor], channels: int
+    ) -> None:
         """Read the product back from sums over b (groups, cells, cells, 3, rank, R, channels)."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
         block_p, block_j, warps, stages = _SYNTHESISE
-        cuda_space_kernels.synthesise[(groups * n * n,)](
-            self.records, self.psi, self.order, self.ends, factor, sums, out,
+        cuda_space_kernels.synthesise[(_programs(listed[0]),)](
+            self.records, self.psi, self.order, self.ends, *listed, factor, sums, out,
             first * n * n, out.shape[2], *out.stride()[:2], out.shape[1] > 1,
             self.basis.curvature, *self.basis.scale, self.unit,
             cells=n, rank=rank, ranks=ranks, channels=channels, precision=self.precision,
             block_p=block_p, block_j=block_j, block_i=_block(ranks), num_warps=warps, num_stages=stages,
         )  # fmt: skip
+
+
+def _listed(counts: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows with a pixel (rows,), of which the first ``total`` are set, and their number (1,)."""
+    listed, total = torch.empty_like(counts), torch.zeros(1, dtype=torch.int32, device=counts.device)
+    block = 1024
+    cuda_space_kernels.list_rows[(-(-len(counts) // block),)](counts, listed, total, len(counts), block=block)
+    return listed, total
+
+
+def _programs(rows: Tensor) -> int:
+    return min(len(rows), _PROGRAMS * _multiprocessors(rows.device))
+
+
+@cache
+def _multiprocessors(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
 
 def _units(values: Tensor, rgb: Tensor) -> Tensor:

@@ -61,6 +61,15 @@ def arrange(
     tl.store(records + target.to(tl.int64)[:, None] * 4 + tl.arange(0, 4)[None, :], record, mask[:, None])
 
 
+@triton.jit(do_not_specialize=["rows"])
+def list_rows(counts, listed, total, rows, block: tl.constexpr):
+    """List the rows with a pixel in any order, and add their number to total[0]. Programs: rows / block."""
+    row = tl.program_id(0) * block + tl.arange(0, block)
+    used = (tl.load(counts + row, row < rows, 0) > 0).to(tl.int32)
+    begin = tl.atomic_add(total, tl.sum(used), sem="relaxed")
+    tl.store(listed + begin + tl.cumsum(used) - 1, row, used > 0)
+
+
 @triton.jit
 def _range(ends, row):
     """Begin and end of a row in the order of pixels."""
@@ -97,50 +106,51 @@ def _recorded(records, at, mask, curvature, constant, linear, cells: tl.constexp
 
 @triton.jit(do_not_specialize=["first", "second"])
 def analyse(
-    records, values, psi, order, ends, factor, sums,
+    records, values, psi, order, ends, listed, total, factor, sums,
     first, pixels, values_frame, values_channel, values_pixel, second, curvature, constant, linear, unit,
     cells: tl.constexpr, rank: tl.constexpr, ranks: tl.constexpr, ones: tl.constexpr, precision: tl.constexpr,
     block_p: tl.constexpr, block_j: tl.constexpr, block_i: tl.constexpr,
 ):  # fmt: skip
-    """Sums over b of φ ⊗ (ψ_k · v), two channels, times ``unit``. Programs: (rows, rank / block_j).
+    """Sums over b of φ ⊗ (ψ_k · v), two channels, times ``unit``. Programs: (any number, rank / block_j).
 
-    factor (2, cells, rank), psi (P, R), sums from row ``first`` on. Rows without a pixel are left as they are.
+    factor (2, cells, rank), psi (P, R), sums from row ``first`` on. Programs share the ``listed`` rows; others are left
+    as they are.
     """
-    begin, end = _range(ends, first + tl.program_id(0))
-    if begin == end:
-        return
     j = tl.program_id(1) * block_j + tl.arange(0, block_j)
     i = tl.arange(0, block_i)
-    sum_e = tl.zeros((block_j, block_i), tl.float32)
-    sum_r = tl.zeros((block_j, block_i), tl.float32)
-    sum_g = tl.zeros((block_j, block_i), tl.float32)
-    for start in range(begin, end, block_p):
-        at = start + tl.arange(0, block_p)
-        mask = at < end
-        cell, e, fr, fg, fb, s = _recorded(records, at, mask, curvature, constant, linear, cells)
-        at = tl.load(order + at, mask, 0)
-        p = at % pixels
-        if ones:
-            v0, v1 = tl.where(mask, 1.0, 0.0), tl.where(mask, s - 0.5, 0.0)
-        else:
-            own = values + (at // pixels).to(tl.int64) * values_frame + p * values_pixel
-            v0, v1 = _values(own, values_channel, second, mask, ones)
-        weight = tl.load(psi + p[:, None] * ranks + (i // 2)[None, :], mask[:, None] & (i < 2 * ranks)[None, :], 0.0)
-        v = tl.where((i % 2 == 0)[None, :], v0[:, None], v1[:, None]) * weight.to(tl.float32)
-        along_b = factor + cell[None, :] * rank + j[:, None]
-        on = (j < rank)[:, None] & mask[None, :]
-        flat = tl.load(along_b, on, 0.0)
-        slope = tl.load(along_b + cells * rank, on, 0.0)
-        sum_e = _dot(flat, _operand(v * e[:, None], precision), sum_e, precision)
-        sum_e = _dot(slope, _operand(v * fb[:, None], precision), sum_e, precision)
-        sum_r = _dot(flat, _operand(v * fr[:, None], precision), sum_r, precision)
-        sum_g = _dot(flat, _operand(v * fg[:, None], precision), sum_g, precision)
     inner: tl.constexpr = 2 * ranks
-    on = (j < rank)[:, None] & (i < inner)[None, :]
-    sums += tl.program_id(0).to(tl.int64) * (3 * rank * inner) + j[:, None] * inner + i[None, :]
-    tl.store(sums, sum_e * unit, on)
-    tl.store(sums + rank * inner, sum_r * unit, on)
-    tl.store(sums + 2 * rank * inner, sum_g * unit, on)
+    for item in range(tl.program_id(0), tl.load(total), tl.num_programs(0)):
+        row = tl.load(listed + item)
+        begin, end = _range(ends, first + row)
+        sum_e = tl.zeros((block_j, block_i), tl.float32)
+        sum_r = tl.zeros((block_j, block_i), tl.float32)
+        sum_g = tl.zeros((block_j, block_i), tl.float32)
+        for start in range(begin, end, block_p):
+            at = start + tl.arange(0, block_p)
+            mask = at < end
+            cell, e, fr, fg, fb, s = _recorded(records, at, mask, curvature, constant, linear, cells)
+            at = tl.load(order + at, mask, 0)
+            p = at % pixels
+            if ones:
+                v0, v1 = tl.where(mask, 1.0, 0.0), tl.where(mask, s - 0.5, 0.0)
+            else:
+                given = values + (at // pixels).to(tl.int64) * values_frame + p * values_pixel
+                v0, v1 = _values(given, values_channel, second, mask, ones)
+            weight = tl.load(psi + p[:, None] * ranks + (i // 2)[None, :], mask[:, None] & (i < inner)[None, :], 0.0)
+            v = tl.where((i % 2 == 0)[None, :], v0[:, None], v1[:, None]) * weight.to(tl.float32)
+            along_b = factor + cell[None, :] * rank + j[:, None]
+            on = (j < rank)[:, None] & mask[None, :]
+            flat = tl.load(along_b, on, 0.0)
+            slope = tl.load(along_b + cells * rank, on, 0.0)
+            sum_e = _dot(flat, _operand(v * e[:, None], precision), sum_e, precision)
+            sum_e = _dot(slope, _operand(v * fb[:, None], precision), sum_e, precision)
+            sum_r = _dot(flat, _operand(v * fr[:, None], precision), sum_r, precision)
+            sum_g = _dot(flat, _operand(v * fg[:, None], precision), sum_g, precision)
+        on = (j < rank)[:, None] & (i < inner)[None, :]
+        own = sums + row.to(tl.int64) * (3 * rank * inner) + j[:, None] * inner + i[None, :]
+        tl.store(own, sum_e * unit, on)
+        tl.store(own + rank * inner, sum_r * unit, on)
+        tl.store(own + 2 * rank * inner, sum_g * unit, on)
 
 
 @triton.jit
@@ -154,37 +164,39 @@ def _sums(sums, j, k, rank: tl.constexpr, ranks: tl.constexpr, channels: tl.cons
 
 @triton.jit(do_not_specialize=["first", "second"])
 def synthesise(
-    records, psi, order, ends, factor, sums, out,
+    records, psi, order, ends, listed, total, factor, sums, out,
     first, pixels, out_frame, out_channel, second, curvature, constant, linear, unit,
     cells: tl.constexpr, rank: tl.constexpr, ranks: tl.constexpr, channels: tl.constexpr, precision: tl.constexpr,
     block_p: tl.constexpr, block_j: tl.constexpr, block_i: tl.constexpr,
 ):  # fmt: skip
-    """Transpose of ``analyse``: write Σ_k ψ_k Σ φ · sums of one or two channels, over ``unit``. Programs: (rows,)."""
-    begin, end = _range(ends, first + tl.program_id(0))
-    if begin == end:
-        return
+    """Transpose of ``analyse``: write Σ_k ψ_k Σ φ · sums of one or two channels, over ``unit``. Any number of programs."""
     k = tl.arange(0, block_i)
-    sums += tl.program_id(0).to(tl.int64) * (3 * rank * channels * ranks)
-    for channel in tl.static_range(channels):
-        for start in range(begin, end, block_p):
-            at = start + tl.arange(0, block_p)
-            mask = at < end
-            cell, e, fr, fg, fb, _ = _recorded(records, at, mask, curvature, constant, linear, cells)
-            at = tl.load(order + at, mask, 0)
-            frame, p = (at // pixels).to(tl.int64), at % pixels
-            weight = tl.load(psi + p[:, None] * ranks + k[None, :], mask[:, None] & (k < ranks)[None, :], 0.0)
-            total = tl.zeros((block_p, block_i), tl.float32)
-            for first_j in tl.static_range(0, rank, block_j):
-                j = first_j + tl.arange(0, block_j)
-                u_e, u_r, u_g = _sums(sums, j, k, rank, ranks, channels, channel)
-                u_e, u_r, u_g = _operand(u_e, precision), _operand(u_r, precision), _operand(u_g, precision)
-                along_b = factor + cell[:, None] * rank + j[None, :]
-                on = mask[:, None] & (j < rank)[None, :]
-                flat = tl.load(along_b, on, 0.0)
-                slope = tl.load(along_b + cells * rank, on, 0.0)
-                zero = tl.zeros((block_p, block_i), tl.float32)
-                total += e[:, None] * _dot(flat, u_e, zero, precision) + fb[:, None] * _dot(slope, u_e, zero, precision)
-                total += fr[:, None] * _dot(flat, u_r, zero, precision) + fg[:, None] * _dot(flat, u_g, zero, precision)
-            result = tl.sum(total * weight.to(tl.float32), 1) / unit
-            target = out + frame * out_frame + channel * out_channel + p
-            tl.store(target, result, mask & (second | (channel == 0)))
+    for item in range(tl.program_id(0), tl.load(total), tl.num_programs(0)):
+        row = tl.load(listed + item)
+        begin, end = _range(ends, first + row)
+        own = sums + row.to(tl.int64) * (3 * rank * channels * ranks)
+        for channel in tl.static_range(channels):
+            for start in range(begin, end, block_p):
+                at = start + tl.arange(0, block_p)
+                mask = at < end
+                cell, e, fr, fg, fb, _ = _recorded(records, at, mask, curvature, constant, linear, cells)
+                at = tl.load(order + at, mask, 0)
+                frame, p = (at // pixels).to(tl.int64), at % pixels
+                weight = tl.load(psi + p[:, None] * ranks + k[None, :], mask[:, None] & (k < ranks)[None, :], 0.0)
+                summed = tl.zeros((block_p, block_i), tl.float32)
+                for first_j in tl.static_range(0, rank, block_j):
+                    j = first_j + tl.arange(0, block_j)
+                    u_e, u_r, u_g = _sums(own, j, k, rank, ranks, channels, channel)
+                    u_e, u_r, u_g = _operand(u_e, precision), _operand(u_r, precision), _operand(u_g, precision)
+                    along_b = factor + cell[:, None] * rank + j[None, :]
+                    on = mask[:, None] & (j < rank)[None, :]
+                    flat = tl.load(along_b, on, 0.0)
+                    slope = tl.load(along_b + cells * rank, on, 0.0)
+                    zero = tl.zeros((block_p, block_i), tl.float32)
+                    summed += e[:, None] * _dot(flat, u_e, zero, precision)
+                    summed += fb[:, None] * _dot(slope, u_e, zero, precision)
+                    summed += fr[:, None] * _dot(flat, u_r, zero, precision)
+                    summed += fg[:, None] * _dot(flat, u_g, zero, precision)
+                result = tl.sum(summed * weight.to(tl.float32), 1) / unit
+                target = out + frame * out_frame + channel * out_channel + p
+                tl.store(target, result, mask & (second | (channel == 0)))
