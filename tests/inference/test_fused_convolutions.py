@@ -12,7 +12,7 @@ SMALL = ["backbone.pretrained=false", "frames.resize=40", "frames.crop=32", "loc
 
 
 @pytest.mark.parametrize(
-    ("backbone", "left"), [("resnet18", 0), ("resnet26", 0), ("seresnet26t", None), ("mobilenetv3_small_100", None)]
+    ("backbone", "left"), [("resnet18", 0), ("resnet26", 0), ("ecaresnet26t", None), ("mobilenetv3_small_100", None)]
 )
 def test_fused_convolutions_change_nothing(backbone, left):
     config = load_config("cpu", overrides=[*SMALL, f"backbone.name={backbone}"])
