@@ -12,12 +12,13 @@ SMALL = ["backbone.pretrained=false", "frames.resize=40", "frames.crop=32", "loc
 
 
 @pytest.mark.parametrize(
-    ("backbone", "left"), [("resnet18", 0), ("resnet26", 0), ("ecaresnet26t", None), ("mobilenetv3_small_100", None)]
+    ("backbone", "size", "left"),
+    [("resnet18", 16, 0), ("resnet26", None, 0), ("ecaresnet26t", None, None), ("mobilenetv3_small_100", None, None)],
 )
-def test_fused_convolutions_change_nothing(backbone, left):
+def test_fused_convolutions_change_nothing(backbone, size, left):
     config = load_config("cpu", overrides=[*SMALL, f"backbone.name={backbone}"])
     torch.manual_seed(0)
-    net = unsettle(LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder))
+    net = unsettle(LocalizerNet(Classifier(config.backbone, 3, size=size), config.localizer.decoder))
     frames = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
     net = fold_batch_norms(net, frames[:1])
     with torch.no_grad():

@@ -83,7 +83,6 @@ def prefetch(
         load: (frame indices of a step, its number) → tensors in host memory; called in several threads.
         device: where the step computes.
     """
-
     on_gpu = device.type == "cuda"
 
     def read(indices: Indices, step: int) -> Tensors:
