@@ -169,7 +169,7 @@ def synthesise(
     cells: tl.constexpr, rank: tl.constexpr, ranks: tl.constexpr, channels: tl.constexpr, precision: tl.constexpr,
     block_p: tl.constexpr, block_j: tl.constexpr, block_i: tl.constexpr,
 ):  # fmt: skip
-    """Transpose of ``analyse``: write Σ_k ψ_k Σ φ · sums of one or two channels, over ``unit``. Any number of programs."""
+    """Transpose of ``analyse``: write Σ_k ψ_k Σ φ · sums of one or two channels / ``unit``. Programs: any number."""
     k = tl.arange(0, block_i)
     for item in range(tl.program_id(0), tl.load(total), tl.num_programs(0)):
         row = tl.load(listed + item)
