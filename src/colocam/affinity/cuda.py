@@ -25,12 +25,12 @@ _SPLAT_RUN = 4
 _SLICE_RUN = 4
 _SORT_BLOCK = 256
 # Pixels of a row and eigenvectors along b per block, number of warps, pipeline stages.
-_ANALYSE = (64, 32, 4, 2)
-_SYNTHESISE = (64, 32, 4, 2)
+_ANALYSE = (16, 32, 1, 1)
+_SYNTHESISE = (32, 32, 1, 1)
 # Largest sum over the pixels of a group that is stored in half precision; the product with the kernel adds a digit.
 _HALF_RANGE = 1024.0
 # Programs on each multiprocessor that share the rows of cells with a pixel; one for every row would mostly find none.
-_PROGRAMS = 16
+_PROGRAMS = 32
 
 
 class _Tile(NamedTuple):
@@ -47,7 +47,7 @@ _TILE = _Tile(32, 64, 32, 4, 3)
 _CELLS_TILE = _Tile(64, 128, 32, 4, 3)
 _OVER_G_TILE = _Tile(64, 128, 32, 4, 3)
 _OVER_R_TILE = _Tile(128, 128, 32, 8, 3)
-_BACK_G_TILE = _Tile(32, 128, 32, 4, 3)
+_BACK_G_TILE = _Tile(64, 64, 64, 4, 2)
 
 
 @lru_cache(maxsize=32)
@@ -186,13 +186,15 @@ class _Rows:
             inner = rank * ranks * 2
             x = _planes(over_g, x, groups * n, inner, precision, counts=counts, sparse="terms", tile=_OVER_G_TILE)
             own, square = None if totals is None else totals[first:], self.unit**-2
-            x = _planes(over_r, x, groups, rank * inner, precision, totals=own, square=square, tile=_OVER_R_TILE)
+            x = _planes(
+                over_r, x, groups, rank * inner, precision, run=ranks, totals=own, square=square, tile=_OVER_R_TILE
+            )
             inner = rank * ranks * channels
             x = _planes(back_g, x, groups * n, inner, precision, counts=counts, sparse="rows", tile=_BACK_G_TILE)
             self._synthesise(x, out, factor, first, listed, channels)
 
     def _analyse(self, factor: Tensor, first: int, groups: int, listed: tuple[Tensor, Tensor]) -> Tensor:
-        """Sums over b (groups, cells, cells, 3, rank, R, 2) of rows with a pixel; other rows are undefined."""
+        """Sums over b (groups, cells, cells, 3, rank, 2, R) of rows with a pixel; other rows are undefined."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
         sums = torch.empty(groups * n * n * 3 * rank * ranks * 2, dtype=self.psi.dtype, device=self.psi.device)
         block_p, block_j, warps, stages = _ANALYSE
@@ -208,7 +210,7 @@ class _Rows:
     def _synthesise(
         self, sums: Tensor, out: Tensor, factor: Tensor, first: int, listed: tuple[Tensor, Tensor], channels: int
     ) -> None:
-        """Read the product back from sums over b (groups, cells, cells, 3, rank, R, channels)."""
+        """Read the product back from sums over b (groups, cells, cells, 3, rank, channels, R)."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
         block_p, block_j, warps, stages = _SYNTHESISE
         cuda_space_kernels.synthesise[(_programs(listed[0]),)](

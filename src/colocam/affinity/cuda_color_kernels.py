@@ -220,7 +220,7 @@ def multiply(
     if tl.max(needed.to(tl.int32), 0) == 0:
         return
     x += z * terms * columns
-    column = n // x_run * (x_run * x_parts) + n % x_run
+    column = n // x_run * (x_run * x_parts) + n % x_run if x_parts > 1 else n
     total = tl.zeros((block_m, block_n), tl.float32)
     for start in range(0, terms, block_k):
         k = start + tl.arange(0, block_k)
@@ -236,10 +236,12 @@ def multiply(
     on = needed[:, None] & (n < columns)[None, :]
     if energy:
         both = square * total * tl.load(x + m[:, None] * columns + n[None, :], on, 0.0)
-        second = (n // x_run % 2 == 1)[None, :]
-        tl.atomic_add(totals + 2 * z, tl.sum(tl.where(second, 0.0, both)).to(tl.float64), sem="relaxed")
-        tl.atomic_add(totals + 2 * z + 1, tl.sum(tl.where(second, both, 0.0)).to(tl.float64), sem="relaxed")
+        second = n // x_run % 2 == 1
+        each = tl.sum(both, 0)
+        tl.atomic_add(totals + 2 * z, tl.sum(tl.where(second, 0.0, each)).to(tl.float64), sem="relaxed")
+        tl.atomic_add(totals + 2 * z + 1, tl.sum(tl.where(second, each, 0.0)).to(tl.float64), sem="relaxed")
         kept = n // (2 * x_run) * x_run + n % x_run
-        tl.store(out + z * rows * (columns // 2) + m[:, None] * (columns // 2) + kept[None, :], total, on & second)
+        at = out + z * rows * (columns // 2) + m[:, None] * (columns // 2) + kept[None, :]
+        tl.store(at, total, on & second[None, :])
     else:
         tl.store(out + z * rows * columns + m[:, None] * columns + n[None, :], total, on)

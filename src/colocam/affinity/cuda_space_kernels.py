@@ -2,7 +2,7 @@
 
 Each spatial function needs its own moments, too many to store for every cell. So the pixels of a group are sorted by
 their row (r, g), and the pixels of a row are summed over b on the tensor cores: the cells themselves are never stored,
-and rows without a pixel take no time. Sums are (groups, cells, cells, 3, rank, R, channels), where 3 is
+and rows without a pixel take no time. Sums are (groups, cells, cells, 3, rank, channels, R), where 3 is
 constant, linear along r, linear along g, as in ``ColorBasis.matrices``.
 """
 
@@ -136,8 +136,8 @@ def analyse(
             else:
                 given = values + (at // pixels).to(tl.int64) * values_frame + p * values_pixel
                 v0, v1 = _values(given, values_channel, second, mask, ones)
-            weight = tl.load(psi + p[:, None] * ranks + (i // 2)[None, :], mask[:, None] & (i < inner)[None, :], 0.0)
-            v = tl.where((i % 2 == 0)[None, :], v0[:, None], v1[:, None]) * weight.to(tl.float32)
+            weight = tl.load(psi + p[:, None] * ranks + (i % ranks)[None, :], mask[:, None] & (i < inner)[None, :], 0.0)
+            v = tl.where((i < ranks)[None, :], v0[:, None], v1[:, None]) * weight.to(tl.float32)
             along_b = factor + cell[None, :] * rank + j[:, None]
             on = (j < rank)[:, None] & mask[None, :]
             flat = tl.load(along_b, on, 0.0)
@@ -157,7 +157,7 @@ def analyse(
 def _sums(sums, j, k, rank: tl.constexpr, ranks: tl.constexpr, channels: tl.constexpr, channel: tl.constexpr):
     """Sums over b of a row for the eigenvectors j and spatial functions k: constant, linear along r, linear along g."""
     inner: tl.constexpr = channels * ranks
-    u = sums + j[:, None] * inner + k[None, :] * channels + channel
+    u = sums + j[:, None] * inner + channel * ranks + k[None, :]
     on = (j < rank)[:, None] & (k < ranks)[None, :]
     return tl.load(u, on, 0.0), tl.load(u + rank * inner, on, 0.0), tl.load(u + 2 * rank * inner, on, 0.0)
 
