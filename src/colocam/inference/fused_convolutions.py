@@ -23,7 +23,7 @@ class ConvReLU(nn.Module):
     def forward(self, x: Tensor, shortcut: Tensor | None = None) -> Tensor:
         """(B, C, H, W) and, of the shape of the result, the shortcut."""
         conv = self.conv
-        y = F.conv2d(x, conv.weight, None, conv.stride, conv.padding, conv.dilation, conv.groups)  # type: ignore[arg-type]
+        y = F.conv2d(x, conv.weight, None, conv.stride, conv.padding, conv.dilation, conv.groups)
         assert conv.bias is not None
         return add_relu_(y, conv.bias, shortcut)
 
@@ -88,7 +88,8 @@ def _residual(block: nn.Module) -> _Residual | None:
         return None
     plain = block.se is None and type(act) is nn.ReLU and type(norm) is nn.Identity
     plain = plain and type(last) is nn.Conv2d and last.bias is not None
-    return _Residual(parts, last, block.downsample) if plain else None  # in evaluation, no path is dropped
+    steps = [part for part in parts if part is not None]
+    return _Residual(steps, last, block.downsample) if plain else None  # in evaluation, no path is dropped
 
 
 def _pairs(net: nn.Module, frames: Tensor) -> list[tuple[str, str]]:

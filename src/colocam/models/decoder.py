@@ -57,7 +57,7 @@ class UNet(nn.Module):
         return F.interpolate(logits, size=frames.shape[2:], mode="bilinear", align_corners=False)
 
 
-class _Block(UnetDecoderBlock):
+class _Block(UnetDecoderBlock):  # type: ignore[misc]
     """A block that enlarges its input in the type that it has: the result is the same, with half of the bytes.
 
     With mixed precision, PyTorch converts what is enlarged to float32, and with it what is concatenated.

@@ -270,7 +270,7 @@ class _Upright:
     reading it for every frame would keep decoded frames in memory until Python's cycle collector runs.
     """
 
-    def __init__(self, name: str, threads: int) -> None:
+    def __init__(self, name: str, threads: int = 0) -> None:
         self._name, self._threads = name, threads
         self._matrices: dict[int, tuple[int, int, int, int] | None] = {}
         self._reformatter = VideoReformatter()
