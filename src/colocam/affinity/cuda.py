@@ -25,7 +25,7 @@ _SPLAT_RUN = 4
 _SLICE_RUN = 4
 _SORT_BLOCK = 256
 # Pixels of a row and eigenvectors along b per block, number of warps, pipeline stages.
-_ANALYSE = (16, 32, 1, 1)
+_ANALYSE = (32, 32, 1, 1)
 _SYNTHESISE = (32, 32, 1, 1)
 # Largest sum over the pixels of a group that is stored in half precision; the product with the kernel adds a digit.
 _HALF_RANGE = 1024.0
@@ -45,8 +45,8 @@ class _Tile(NamedTuple):
 
 _TILE = _Tile(32, 64, 32, 4, 3)
 _CELLS_TILE = _Tile(64, 128, 32, 4, 3)
-_OVER_G_TILE = _Tile(64, 128, 32, 4, 3)
-_OVER_R_TILE = _Tile(128, 128, 32, 8, 3)
+_OVER_G_TILE = _Tile(64, 128, 64, 4, 3)
+_OVER_R_TILE = _Tile(128, 64, 64, 4, 2)
 _BACK_G_TILE = _Tile(64, 64, 64, 4, 2)
 
 
