@@ -22,8 +22,9 @@ class MovingBox:
     """Stands in for a Localizer."""
 
     tags = ("cat", "dog")
+    card = SimpleNamespace(size=32)
 
-    def stream(self, frames):
+    def stream(self, frames, *, images):
         for frame in frames:
             x = 5.0 + frame.index
             heat = np.zeros((16, 16), np.float32)

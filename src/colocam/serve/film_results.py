@@ -1,6 +1,7 @@
 """What the model finds in a film: its localisation table and its heat maps, computed once and kept."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,11 +14,11 @@ from colocam.inference.localizer import Localizer
 from colocam.inference.table import LocalizationTable, TableRows, read_table
 from colocam.review import rank
 from colocam.review.doubt import Rows, doubts, frames_of, signs
+from colocam.serve.film_index import open_film
 from colocam.types import Float32Array, Float64Array, Levels
 from colocam.utils.files import atomic_path
 from colocam.video.description import SourceVideo
-from colocam.video.input import VideoInput
-from colocam.video.reader import VideoReader
+from colocam.video.frame_ring import FrameLayout
 
 MAP_SIDE = 64
 """Side of the heat maps that the page shows; it enlarges them smoothly."""
@@ -56,13 +57,16 @@ def localize_film(
         report: called with the number of frames that are done.
     """
     done = 0
+    layout = FrameLayout(localizer.card.size, images=False)
     with (
-        VideoReader(VideoInput(str(path), must_be_stored=True)) as reader,
+        open_film(path, layout) as reader,
         atomic_path(maps) as temporary,
         temporary.open("wb") as file,
         LocalizationTable(table, ("track", "presence", "margin")) as listed,
+        # The stream is closed before the reader, because its threads read from the reader.
+        closing(localizer.stream(reader.frames(), images=False)) as stream,
     ):
-        for _, found in localizer.stream(reader.frames()):
+        for _, found in stream:
             listed.write(found)
             file.write(_small(found.heatmap).tobytes())
             done += 1
