@@ -61,7 +61,7 @@ class FilmIndex(NamedTuple):
 
 
 def open_film(path: Path, layout: FrameLayout = IMAGES) -> VideoReader:
-    """A reader of a film or a folder of images, whose decoder is a process with limits: uploads are strangers' bytes."""
+    """A reader of a film or a folder of images, which decodes in a process with limits: anybody may upload."""
     return open_video(VideoInput(str(path), must_be_stored=True), layout=layout, limits=LIMITS)
 
 
