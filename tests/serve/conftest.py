@@ -56,13 +56,23 @@ class MovingBox:
 
 @contextmanager
 def serving(
-    folder, films=(), *, most_uploaded=1 << 20, everything=False, model=MovingBox, load=None, beside=(), quick=None
+    folder,
+    films=(),
+    *,
+    most_uploaded=1 << 20,
+    everything=False,
+    model=MovingBox,
+    load=None,
+    beside=(),
+    quick=None,
+    run=None,
 ):
     """A client of a server on ``folder``; all films are ready."""
     with open_workspace(folder) as workspace:
         store = EventStore(workspace.database)
-        run = folder / "model.onnx"
-        run.write_bytes(b"a model")
+        if run is None:
+            run = folder / "model.onnx"
+            run.write_bytes(b"a model")
         library = Library(workspace, store, [run, *beside], load or (lambda _path: model()), quick=quick)
         for film in films:
             library.add(film)

@@ -40,7 +40,7 @@ class Lessons:
         run: run folder of the model that learns.
         folder: gets a folder for each lesson: corrections, output and the new models.
         learnt: called, in a thread, when a lesson has made a model.
-        command: what to call; run, corrections, ``--out`` and the new run follow.
+        command: what to call instead of ``colocam learn``; run, corrections, ``--out`` and the new run follow.
         quick: opens the quick lesson for a run folder; None: there is none.
     """
 
@@ -49,13 +49,13 @@ class Lessons:
         run: Path,
         folder: Path,
         learnt: Learnt,
-        command: Sequence[str] = COMMAND,
+        command: Sequence[str] | None = None,
         quick: Callable[[Path], QuickLearning] | None = None,
     ) -> None:
         self._run = run
         self._folder = folder
         self._learnt = learnt
-        self._command = command
+        self._command = command or COMMAND
         self._lock, self._quick_lock = threading.Lock(), threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._place: Path | None = None

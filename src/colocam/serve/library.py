@@ -66,6 +66,15 @@ class Film:
     found: dict[str, FilmResults] = field(default_factory=dict, repr=False)
 
 
+def titles(runs: Sequence[Path]) -> list[str]:
+    """A title for each run: its name, or the last two parts of its path where others have the same name."""
+    names = [run.resolve().name for run in runs]
+    return [
+        name if names.count(name) == 1 else "/".join(run.resolve().parts[-2:])
+        for name, run in zip(names, runs, strict=True)
+    ]
+
+
 class Library:
     """All films of a server.
 
@@ -98,7 +107,7 @@ class Library:
         self.stills = Stills()
         self.ids = FilmIds(store, workspace.root / MEMORY)
         self.models = ModelList(load, workspace.root / MEMORY)
-        self.first, *self.beside = (self.models.add(run, run.resolve().name) for run in runs)
+        self.first, *self.beside = (self.models.add(run, title) for run, title in zip(runs, titles(runs), strict=True))
         self.active = self.first
         self.problems: dict[str, str] = {}
         self.lessons = Lessons(self.first.path, workspace.root / "lessons", self._learnt, quick=quick)
