@@ -95,6 +95,12 @@ def test_the_model_in_use_is_remembered(serving, moving_box, make_video, tmp_pat
     film = make_video(tmp_path / "film.mp4", 4)
     with serving(tmp_path / "page", [film], beside=[other], load=lambda _path: moving_box()) as server:
         assert server.library.active.title == "other.onnx"
+        film, first = server.library.films()[0], server.library.first.key
+        assert first not in film.found  # nobody asked for the first model yet
+        end = time.monotonic() + 60
+        while "results" not in server.client.get(f"/api/films/{film.id}?model={first}").json():
+            assert time.monotonic() < end
+            time.sleep(0.01)
     with serving(tmp_path / "page") as server:  # it is gone
         assert server.library.active.title == "model.onnx"
 

@@ -54,7 +54,9 @@ def film_routes(library: Library, most_bytes: int) -> APIRouter:
         """A film, its frames and what a model, by default that in use, found in them, as columns."""
         found = library.film(film)
         library.view(found)
-        return film_detail(library, found, model_of(library, model))
+        chosen = model_of(library, model)
+        library.look_at(found, chosen)
+        return film_detail(library, found, chosen)
 
     return routes
 

@@ -201,8 +201,12 @@ class Library:
     def look(self, model: ServedModel) -> None:
         """Localise with a model that is not in use, after all that is; asked for once."""
         for film in self.films():
-            if film.index is not None and (film.id, model.key) not in self._ordered:
-                self._order_results(film, model)
+            self.look_at(film, model)
+
+    def look_at(self, film: Film, model: ServedModel) -> None:
+        """Localise in one film with a model that is not in use; asked for once."""
+        if film.index is not None and (film.id, model.key) not in self._ordered:
+            self._order_results(film, model)
 
     def _learnt(self, path: Path, title: str) -> None:
         """A lesson has made a model: see what it finds."""
