@@ -10,7 +10,8 @@ CHROMIUM = "/usr/bin/chromium"
 
 FIRST = """
 () => new Promise((done) => {
-  const look = () => (document.querySelector(".still:not([hidden])") ? done(performance.now()) : requestAnimationFrame(look));
+  const shown = () => document.querySelector(".still:not([hidden])");
+  const look = () => (shown() ? done(performance.now()) : requestAnimationFrame(look));
   look();
 })
 """

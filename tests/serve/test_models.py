@@ -15,6 +15,8 @@ from colocam.serve.marks import marks_of
 from colocam.video.fence import open_video
 from colocam.video.frame_ring import FrameLayout
 
+NONE = {"kind": "none", "start": 3, "stop": 4}
+
 
 @pytest.fixture
 def two(serving, moving_box, make_video, tmp_path):
@@ -85,6 +87,16 @@ def test_switch_to_another_model_and_back_and_keep_what_was_accepted(two):
     assert rows.box[4].tolist() == [21, 6, 41, 30]
     assert two.client.post("/api/models", json={"key": first}).json()["active"] == first
     assert two.client.post("/api/models", json={"key": "x"}).status_code == 422
+
+
+def test_corrections_count_before_a_new_model_has_seen_the_film(two, tmp_path):
+    body = {"client": "client-01", "version": 0, "change": {"kind": "edit", "actions": [NONE]}}
+    assert two.client.post(f"/api/films/{two.film}/history", json=body).status_code == 200
+    third = tmp_path / "third.onnx"
+    third.write_bytes(b"a model that cannot be opened")
+    two.client.post("/api/models", json={"key": two.library.models.add(third, "third").key})
+    assert two.library.film(two.film).results is None
+    assert two.client.get("/api/lessons").json()["corrections"] == 1
 
 
 def test_the_model_in_use_is_remembered(serving, moving_box, make_video, tmp_path):

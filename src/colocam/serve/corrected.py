@@ -38,8 +38,8 @@ def corrected_rows(results: FilmResults, marks: Marks, index: FilmIndex) -> Tabl
 
 def _differs(kept: Float64Array, predicted: Float64Array) -> npt.NDArray[np.bool_]:
     """(N,) whether an accepted box is another one than that of the model in use; pages round boxes."""
-    same: npt.NDArray[np.bool_] = np.isclose(kept, predicted, atol=0.01, equal_nan=True).all(axis=1)
-    return ~same
+    same = np.isclose(kept, predicted, atol=0.01, equal_nan=True)
+    return np.asarray(~np.all(same, axis=1), bool)
 
 
 def write_corrected(table: Path, results: FilmResults, marks: Marks, index: FilmIndex) -> None:

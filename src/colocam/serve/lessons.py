@@ -68,7 +68,8 @@ class Lessons:
             for kind in (QUICK, RUN):
                 if (place / kind / "model.json").is_file():
                     yield place / kind, title_of(place / kind)
-            self._place = place
+            if (place / "output.txt").is_file():
+                self._place = place
 
     def start(self, corrections: Sequence[Correction]) -> None:
         """Begin a lesson."""
