@@ -32,7 +32,7 @@ export class FilmView {
     this.parts = layoutOf(view, film, this);
     this.saving = new Saving(film.id, { told, changed: () => this.changed(), saved: () => corrected(this), conflict: (theirs, mine) => this.ask(theirs, mine) });
     this.marks = marksOf([], film.frame, film.cuts);
-    this.comparison = new Comparison(film, { changed: () => this.redraw(), shown: (state) => this.parts.showComparison(state) });
+    this.comparison = new Comparison(film, { changed: () => this.player?.position >= 0 && this.redraw(), shown: (state) => this.parts.showComparison(state) });
     this.timeline = new Timeline(this.parts.timeline, film, { marks: () => this.marks, go: (at) => this.go(at) });
     this.overlay = new Overlay(this.parts.stage, this.parts.overlay, film, { seen: () => this.seen(), edited: (box) => this.setBox(box) });
     this.player = new Player(film, {
