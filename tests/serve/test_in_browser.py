@@ -66,7 +66,8 @@ def coded(path, frames, codec="libx264", *, first=0, shape=None, options=None):
         stream = output.add_stream(codec, rate=25, options=options or {})
         stream.height, stream.width = frames[0].shape[:2]
         stream.pix_fmt = "yuv420p"
-        stream.codec_context.sample_aspect_ratio = shape
+        if shape is not None:
+            stream.codec_context.sample_aspect_ratio = shape
         for number, image in enumerate(frames):
             frame = av.VideoFrame.from_ndarray(image, "rgb24")
             frame.pts, frame.time_base = number + first, Fraction(1, 25)
