@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing import active_children
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from colocam.corpus import label as label_module
+from colocam.corpus import labelling
 from colocam.corpus.coordinator import Limits
 from colocam.corpus.films import Shard, read_films
 from colocam.corpus.items import Done, Item, Ready
@@ -19,6 +21,10 @@ from colocam.corpus.labelling import FilmLabeller
 from colocam.corpus.local_pool import LocalPool
 from colocam.corpus.worker import attempt
 from colocam.errors import ColocamError
+from colocam.video.decoder_process import end_decoders
+from colocam.video.decoding_limits import Limits as FenceLimits
+from colocam.video.fence import FencedReader
+from hostile_decoder import HOSTILE, make_hostile
 from stub_labels import StubLabels
 
 
@@ -136,6 +142,32 @@ def test_failures_are_set_aside_until_their_film_changes(model, make_films, tmp_
     assert listed(labels, "failures") == []
     assert len({row["part"] for row in listed(labels)}) == 2  # two films with the same content share a part
     assert len(listed(labels)) == 3
+
+
+@pytest.mark.parametrize(
+    ("what", "reason"),
+    [("hangs in compiled code", "its decoder gave no frame for 0.5 s"), ("crashes", "its decoder crashed")],
+)
+def test_a_film_whose_decoder_fails_is_tried_again_and_set_aside(
+    model, make_video, square_video, tmp_path, here, monkeypatch, what, reason
+):
+    images, labels = square_video("cat", 1, 9)[0], tmp_path / "labels"
+    for name in ("good", "hostile"):
+        make_video(tmp_path / "films" / f"{name}.mp4", images)
+    make_video(tmp_path / "films" / "hostile.mp4", images[::-1])
+    make_hostile(tmp_path / "patch", HOSTILE[what])
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "patch"))
+    quick = FenceLimits(frame_seconds=0.5 if "hangs" in what else 30.0)
+    monkeypatch.setattr(labelling, "FencedReader", partial(FencedReader, limits=quick))
+    end_decoders()
+    with pytest.raises(ColocamError, match="1 of 2 films could not be labelled"):
+        label_films(model, tmp_path / "films", labels, Execution(limits=Limits(retries=1)))
+    end_decoders()
+    (failure,) = listed(labels, "failures")
+    assert (failure["film"], failure["attempts"]) == ("hostile.mp4", 2)
+    assert reason in failure["reason"]
+    assert [(row["film"], row["frames"]) for row in listed(labels)] == [("good.mp4", 9)]
+    assert sorted(here) == ["good.mp4", "hostile.mp4", "hostile.mp4"]
 
 
 @pytest.mark.usefixtures("here")

@@ -20,9 +20,10 @@ from colocam.segment.open_segmenter import load_segmenter, segmenter_files
 from colocam.temporal.smoothing import Shots
 from colocam.utils.file_digests import FileDigests
 from colocam.video.description import picture_names
+from colocam.video.fence import FencedReader
 from colocam.video.frame_choice import ALL, FrameChoice
+from colocam.video.frame_ring import FrameLayout
 from colocam.video.input import UnreadableError, VideoInput
-from colocam.video.reader import VideoReader
 
 BETWEEN_REPORTS = 0.2
 """Seconds between two reports of progress at least."""
@@ -116,7 +117,7 @@ class FilmLabeller:
         choice, longest = self._settings.choice, self._settings.long
         if not is_divisible(choice):
             return []
-        with _open(film) as reader:
+        with self._open(film) as reader:
             if reader.estimate(choice) <= longest:
                 return []
             beat = _Beat(report)
@@ -134,7 +135,7 @@ class FilmLabeller:
         if one is not None:
             choice = replace(choice, frames=(one.first, one.stop))
         with (
-            _open(film) as reader,
+            self._open(film) as reader,
             LocalizationTable(target, localizer.columns, picture_names(reader.pictures)) as table,
             closing(localizer.stream(reader.frames(choice), images=False, shots=shots)) as stream,
         ):
@@ -155,6 +156,13 @@ class FilmLabeller:
         if not shots.keys() >= {one.begin, one.end} - {one.first}:
             raise RuntimeError("its cuts differ from those that an earlier attempt found")
         return shots[one.end] - shots.get(one.begin, 0)
+
+    def _open(self, film: Film) -> FencedReader:
+        """A film in a decoder process, which also resizes its frames."""
+        layout = FrameLayout(self._card.size, images=self._segmenter is not None)
+        # One thread: what FFmpeg makes of a damaged film may depend on their number, and there are workers for all
+        # cores.
+        return FencedReader(VideoInput(str(film.path), must_be_stored=True), threads=1, layout=layout)
 
     def _localizer(self, tag: str | None) -> Localizer:
         if tag not in self._localizers:
@@ -179,11 +187,6 @@ class _Beat:
     def flush(self) -> None:
         self._report(Progress(self._frames))
         self._frames, self._last = 0, time.monotonic()
-
-
-def _open(film: Film) -> VideoReader:
-    # One thread: what FFmpeg makes of a damaged film may depend on their number, and there are workers for all cores.
-    return VideoReader(VideoInput(str(film.path), must_be_stored=True), threads=1)
 
 
 def _own_device(settings: LabelSettings, index: int) -> str | None:
