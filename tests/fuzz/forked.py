@@ -10,6 +10,8 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -87,9 +89,7 @@ class _Forked:
 
 def _close_all_but(kept: set[int]) -> None:
     """The ends of connections must close when the command closes its own."""
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) not in kept:
-            try:
-                os.close(int(name))
-            except OSError:
-                continue
+    for number in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
+        if number not in kept:
+            with suppress(OSError):  # that of the folder itself is closed already
+                os.close(number)
