@@ -1,5 +1,6 @@
 """The whole command: what is done, what is done again, what is set aside, and what kills cannot change."""
 
+import json
 import os
 import signal
 import threading
@@ -21,6 +22,7 @@ from colocam.corpus.labelling import FilmLabeller
 from colocam.corpus.local_pool import LocalPool
 from colocam.corpus.worker import attempt
 from colocam.errors import ColocamError
+from colocam.export import Options, export
 from colocam.video.decoder_process import end_decoders
 from colocam.video.decoding_limits import Limits as FenceLimits
 from colocam.video.fence import FencedReader
@@ -84,6 +86,12 @@ def test_shards_together_are_the_whole(model, make_films, tmp_path, here):
     assert [row["film"] for row in rows] == [f"0/{index:03}.mp4" for index in range(7)]
     assert {row["part"] for row in rows} == set(whole)
     assert {(row["frames"], row["rows"]) for row in rows} == {(3, 3)}
+    export([tmp_path / "whole"], "coco", tmp_path / "coco", videos=[films], options=Options(images=True))
+    content = json.loads((tmp_path / "coco" / "annotations" / "instances_default.json").read_text(encoding="utf-8"))
+    assert [one["name"] for one in content["videos"]] == [f"0_{index:03}" for index in range(7)]
+    assert {(one["width"], one["height"], one["fps"], one["frames"]) for one in content["videos"]} == {(64, 48, 25, 3)}
+    images = {path.name for path in (tmp_path / "coco" / "images").iterdir()}
+    assert images == {f"0_{film:03}_{frame:06}.jpg" for film in range(7) for frame in range(3)}
 
 
 def test_a_finished_command_does_nothing_and_damaged_parts_are_made_again(model, make_films, tmp_path, here):

@@ -10,7 +10,7 @@ from colocam.corpus.film_keys import film_digest, film_key, model_key
 from colocam.corpus.films import Film
 from colocam.corpus.items import Done, FrameRange, Item, Known, Progress, Report, Result, Split
 from colocam.corpus.long_films import LONG, Ranges, find_ranges, is_divisible
-from colocam.corpus.part_files import count_part, durable, is_whole, part_path
+from colocam.corpus.part_files import count_part, durable, film_metadata, is_whole, part_path
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
 from colocam.inference.options import make_options
@@ -19,7 +19,7 @@ from colocam.inference.table import LocalizationTable
 from colocam.segment.open_segmenter import load_segmenter, segmenter_files
 from colocam.temporal.smoothing import Shots
 from colocam.utils.file_digests import FileDigests
-from colocam.video.description import picture_names
+from colocam.video.description import describe, picture_names
 from colocam.video.fence import FencedReader
 from colocam.video.frame_choice import ALL, FrameChoice
 from colocam.video.frame_ring import FrameLayout
@@ -123,9 +123,10 @@ class FilmLabeller:
             beat = _Beat(report)
             frames = (frame for frame in reader.frames(choice) if beat(0))
             plan = find_ranges(self._localizer(film.tag), frames, longest)
+            metadata = _metadata(film, reader)
         if len(plan) < 2:
             return []
-        ranges.write(plan)
+        ranges.write(plan, metadata)
         return plan
 
     def _write(self, film: Film, target: Path, report: Report, one: FrameRange | None = None) -> int:
@@ -150,6 +151,8 @@ class FilmLabeller:
                     table.write(found if found.track is None else replace(found, track=found.track - before))
             if last < 0:
                 raise UnreadableError(f"{film.path} has no frame {choice}")
+            if one is None:
+                table.add_metadata(_metadata(film, reader))
         beat.flush()
         if one is None or one.end is None or localizer.options.smooth == "none":
             return 0
@@ -187,6 +190,11 @@ class _Beat:
     def flush(self) -> None:
         self._report(Progress(self._frames))
         self._frames, self._last = 0, time.monotonic()
+
+
+def _metadata(film: Film, reader: FencedReader) -> dict[str, str]:
+    count = reader.count if reader.ended else max(reader.count, reader.total)
+    return film_metadata(describe(film.path, reader.info, count, reader.pictures))
 
 
 def _own_device(settings: LabelSettings, index: int) -> str | None:
