@@ -137,7 +137,9 @@ class Runner:
         self.seed = seed
         self.jobs = jobs
         self.corpus = self.folder / "corpus"
-        self.permitted = warm_up()
+        # PyTorch keeps compiled code in the system's folder of temporary files.
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(self.folder / "torch")
+        self.permitted = [*warm_up(), self.folder / "torch"]
         shutil.rmtree(self.folder, ignore_errors=True)
         prepare_corpus(self.corpus)
 
