@@ -152,6 +152,20 @@ def test_failures_are_set_aside_until_their_film_changes(model, make_films, tmp_
     assert len(listed(labels)) == 3
 
 
+@pytest.mark.usefixtures("here")
+def test_pipes_and_devices_are_set_aside(model, make_films, tmp_path):
+    """To read them would never end."""
+    make_films(tmp_path, 1)
+    os.mkfifo(tmp_path / "pipe.mp4")
+    (tmp_path / "films.csv").write_text("path\n0/000.mp4\npipe.mp4\n/dev/zero\n", encoding="utf-8")
+    with pytest.raises(ColocamError, match="2 of 3 films could not be labelled"):
+        label_films(model, tmp_path / "films.csv", tmp_path / "labels")
+    reasons = {row["film"]: row["reason"] for row in listed(tmp_path / "labels", "failures")}
+    assert reasons.keys() == {"pipe.mp4", "/dev/zero"}
+    assert all("it is no regular file" in reason for reason in reasons.values())
+    assert len(parts_of(tmp_path / "labels")) == 1
+
+
 @pytest.mark.parametrize(
     ("what", "reason"),
     [("hangs in compiled code", "its decoder gave no frame for 0.5 s"), ("crashes", "its decoder crashed")],
