@@ -107,8 +107,10 @@ def test_damaged_labels(tmp_path, colocam):
     part = next((labels / "parts").rglob("*.parquet"))
     part.write_bytes(part.read_bytes()[:-20])
     assert "run 'colocam label' again" in colocam("export", labels, "--to", "coco", "-o", out).error
-    (labels / NAME).write_bytes(b"PAR1")
-    assert "lists no film" in colocam("export", labels, "--to", "coco", "-o", out).error
+    listed = (labels / NAME).read_bytes()
+    for damaged in (b"PAR1", listed.replace(b"a.mp4", b"\xff\xfe.mp")):
+        (labels / NAME).write_bytes(damaged)
+        assert "lists no film" in colocam("export", labels, "--to", "coco", "-o", out).error
     other = make_labels(tmp_path / "other", ["a.mp4"], metadata=lambda _: {"colocam.film": json.dumps({"format": 1})})
     assert "run 'colocam label' again" in colocam("export", other, "--to", "coco", "-o", out).error
     old = make_labels(tmp_path / "old", ["a.mp4"], metadata=lambda _: {})

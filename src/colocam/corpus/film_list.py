@@ -59,7 +59,7 @@ def read_film_list(labels: Path) -> dict[str, Labelled]:
     """Films by name; none where the table is missing or damaged, since the parts tell the same."""
     try:
         columns = pq.read_table(labels / NAME, schema=SCHEMA).to_pydict()
-    except (OSError, pa.ArrowException):
+    except (OSError, ValueError, pa.ArrowException):  # also text that is not UTF-8
         return {}
     if any(None in column for column in columns.values()):
         return {}
