@@ -15,5 +15,5 @@ def shown_at(video: LabelledVideo, rate: float) -> npt.NDArray[np.int64]:
     The player's frame k is what the video shows between k / rate and (k + 1) / rate.
     """
     start = video.rows.pts[0] - (video.rows.frame[0] / float(video.source.fps))
-    index = np.ceil((video.rows.pts - start) * rate - 0.5)
-    return index.clip(0, LAST).astype(np.int64)
+    index: npt.NDArray[np.float64] = np.ceil((video.rows.pts - start) * rate - 0.5).clip(0, LAST)
+    return index.astype(np.int64)
