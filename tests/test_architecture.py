@@ -19,6 +19,7 @@ SERVES_A_USER = {
     "corpus",
     "drawing",
     "export",
+    "integrations",
     "corrections",
     "review",
     "models",
