@@ -133,7 +133,7 @@ def test_a_strangers_folder_is_checked(saved, tmp_path, name, content, problem):
 
 @pytest.mark.parametrize("name", ["me/never-downloaded", "./no such/folder/at all"])
 def test_unknown_names(tmp_path, name):
-    with pytest.raises(ColocamError, match="cannot load .*, as a folder or from the Hugging Face hub: "):
+    with pytest.raises(ColocamError, match=r"cannot load .*, as a folder or from the Hugging Face hub: "):
         Localizer.from_pretrained(name, cache_dir=tmp_path, local_files_only=True)
 
 

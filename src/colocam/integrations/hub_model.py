@@ -1,10 +1,11 @@
 """Hugging Face hub: a trained model as a repository of safetensors and JSON, with a model card made from its run.
 
-A repository holds ``model.safetensors`` and ``model.json`` as a run folder does, ``config.json`` by which the hub counts
-downloads, and ``README.md``. Only these files are downloaded, and they pass the checks of any model.
+A repository holds ``model.safetensors`` and ``model.json`` as a run folder does, ``config.json``, by which the hub
+counts downloads, and ``README.md``. Only these files are downloaded, and they pass the checks of any model.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -103,7 +104,7 @@ def push(source: Path, name: str, **how: Any) -> str:  # noqa: ANN401 - of Model
         return str(HubModel(source).push_to_hub(name, model_card_kwargs={"name": name}, **how))
     except (HTTPError, OSError, ValueError) as error:
         raise ColocamError(
-            f"cannot push to {name}: {first_line(error)}: is the name owner/name, and are you logged in ('hf auth login')?"
+            f"cannot push to {name}: {first_line(error)}: check the name, owner/name, and log in with 'hf auth login'"
         ) from error
 
 
@@ -123,18 +124,18 @@ localizer = Localizer.from_pretrained("{name}")
 for found in localizer("film.mp4"):
     print(found.pts, found.tag, found.box)
 ```'''
+    finds = f"Finds {_listed(card.tags)} in videos: a box, a heat-map and a track for each frame."
+    chosen = f"the threshold of the boxes is {card.threshold:.2f}, chosen by `{plain(card.threshold_from)}`"
     parts = [
         f"---\n{head}\n---",
         f"# {name}",
-        f"Finds {_listed(card.tags)} in videos: a box, a heat-map and a track for each frame. It was learnt from one tag "
-        "per video, without boxes (CoLo-CAM).",
+        f"{finds} It was learnt from one tag per video, without boxes (CoLo-CAM).",
         f"## Use\n\n`pip install 'colocam[train,hub]'`\n\n{usage}",
         "## What was measured",
         *_measured(card, evaluation),
         "## Data",
         *([] if run is None else [_data(run)]),
-        f"Network `{plain(card.backbone.name)}`, frames of {card.size}×{card.size} pixels; the threshold of the boxes is "
-        f"{card.threshold:.2f}, chosen by `{plain(card.threshold_from)}`.",
+        f"Network `{plain(card.backbone.name)}`, frames of {card.size}×{card.size} pixels; {chosen}.",
         "## Limits",
         *_limits(card, evaluation),
     ]
@@ -151,6 +152,7 @@ def _measured(card: Card, evaluation: Evaluation | None) -> list[str]:
     if evaluation is None or not found:
         return ["Nothing: the run was not evaluated with true boxes."]
     data = evaluation.data
+    meant = "CorLoc is the percentage of frames whose box has an IoU of at least 0.5 with a true box"
     rows = ["| protocol | CorLoc | 95 % interval | who chooses the threshold |", "|---|---|---|---|"]
     for protocol, meaning in PROTOCOLS.items():
         score = found.get(protocol)
@@ -161,8 +163,7 @@ def _measured(card: Card, evaluation: Evaluation | None) -> list[str]:
     classes = [] if own is None else [f"| {_cell(tag)} | {_number(share)} |" for tag, share in own.classes.items()]
     accuracy = evaluation.classification
     return [
-        f"CorLoc is the percentage of frames whose box has an IoU of at least 0.5 with a true box, as a mean over classes, "
-        f"on {data.frames} frames of {data.videos} videos of the split `{plain(data.split)}`.",
+        f"{meant}, as a mean over classes, on {data.frames} frames of {data.videos} videos (`{plain(data.split)}`).",
         "\n".join(rows),
         *(["\n".join(["| class | CorLoc, `tags-only` |", "|---|---|", *classes])] if classes else []),
         *([] if accuracy is None else [f"The class is right in {accuracy.accuracy:.1f} % of the frames."]),
@@ -184,10 +185,9 @@ def _limits(card: Card, evaluation: Evaluation | None) -> list[str]:
     limits = [
         "It knows these classes alone; a video of something else gets a box, too.",
         "It gives one object per frame, unless it is asked for several (`instances=True`).",
-        "A box follows what the classifier looks at: it may miss parts of the object, or include what always appears "
-        "with it.",
-        "The numbers hold for videos like those of the test. The `oracle` protocols see the test boxes: they are upper "
-        "bounds, not what a user gets.",
+        "A box follows what the classifier looks at: it may miss parts of the object, or include what comes with it.",
+        "The numbers hold for videos like those of the test.",
+        "The `oracle` protocols see the test boxes: they are upper bounds, not what a user gets.",
     ]
     if card.presence is None:
         limits.append("The probability that the object is present is not calibrated.")
@@ -198,7 +198,7 @@ def _limits(card: Card, evaluation: Evaluation | None) -> list[str]:
     return ["\n".join(f"- {limit}" for limit in limits)]
 
 
-def _listed(tags: Any) -> str:  # noqa: ANN401 - a list or a tuple of texts
+def _listed(tags: Iterable[str]) -> str:
     return ", ".join(_cell(tag) for tag in tags)
 
 
