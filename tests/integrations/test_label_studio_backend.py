@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from colocam.corrections import read_corrections
 from colocam.export.read_tables import read_videos
+from colocam.inference.localize import Writing, localize_videos
 from colocam.integrations.label_studio_backend import Backend, make_app, parse_control
 
 MODEL = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
@@ -90,6 +91,20 @@ def test_a_film_is_localised_once(client, work):
     predicted(client)
     assert (work / "tables" / "pets" / "my film.csv").stat().st_mtime_ns == before
     assert not (work / "tables" / "others").exists()
+
+
+def test_a_table_of_the_command_line_is_used(films, tmp_path, client):
+    list(localize_videos(MODEL, [films], tmp_path / "tables", Writing(annotate=False)))
+    table = tmp_path / "tables" / "pets" / "my film.csv"
+    before = table.stat().st_mtime_ns
+    again = Backend(MODEL, films, tmp_path).predict([{"data": DATA}], CONFIG)
+    assert table.stat().st_mtime_ns == before
+    assert again == [predicted(client)]
+
+
+def test_validator_of_label_studio_sdk(client):
+    interface = pytest.importorskip("label_studio_sdk.label_interface", reason="needs label-studio-sdk")
+    assert not interface.LabelInterface(CONFIG).validate_prediction(predicted(client), return_errors=True)
 
 
 def save(client, result, *, event="ANNOTATION_UPDATED", **more):

@@ -16,6 +16,7 @@ from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.evaluation.result import Evaluation, read_evaluation
 from colocam.integrations import missing
 from colocam.metrics.protocols import PROTOCOLS
+from colocam.types import Split
 from colocam.utils.files import atomic_path, explain_os_errors, plain, write_json
 
 try:
@@ -178,7 +179,7 @@ def _data(run: Path) -> str:
     return f"Videos: {counted}. {boxes}"
 
 
-_USES = {"train": "training", "val": "validation", "test": "test"}
+_USES: dict[Split, str] = {"train": "training", "val": "validation", "test": "test"}
 
 
 def _limits(card: Card, evaluation: Evaluation | None) -> list[str]:
