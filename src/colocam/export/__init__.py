@@ -16,7 +16,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from colocam.errors import ArgumentError, ColocamError, suggest
-from colocam.export import coco, cvat, cvat_masks, flat, label_studio, label_studio_masks, masks, mot, voc, yolo
+from colocam.export import (
+    coco,
+    cvat,
+    cvat_masks,
+    fiftyone_videos,
+    flat,
+    label_studio,
+    label_studio_masks,
+    masks,
+    mot,
+    voc,
+    yolo,
+)
 from colocam.export.labelled_films import is_labels, read_labels
 from colocam.export.labels import LabelledVideo, LabelSet, Options
 from colocam.export.read_tables import read_videos
@@ -47,6 +59,7 @@ FORMATS: dict[str, Format] = {
     "cvat-masks": Format("CVAT for video 1.1, masks of single frames", cvat_masks.write),
     "label-studio": Format("Label Studio tasks with predictions", label_studio.write),
     "label-studio-masks": Format("Label Studio image tasks with masks", label_studio_masks.write, images=True),
+    "fiftyone": Format("FiftyOne video labels: boxes, masks and tracks of frames", fiftyone_videos.write),
     "csv": Format("localisation tables, checked, as CSV", flat.write_csv),
     "parquet": Format("localisation tables, checked, as parquet", flat.write_parquet),
     "masks": Format("PNG images of class numbers", masks.write, images=True),
