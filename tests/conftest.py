@@ -359,8 +359,13 @@ def collection(shared) -> Collection:
 
 
 def train_tiny(folder: Path, collection: Collection) -> None:
-    """Train, then evaluate and localize, so that the compiled functions are in Numba's cache for all workers."""
-    from colocam import evaluate  # noqa: PLC0415 - torch only for those who need it
+    """Train, then evaluate and localize, so that the compiled functions are in Numba's cache for all workers.
+
+    Those for float64, which tests compare with, too: each takes seconds, and processes that start together would all
+    compile them.
+    """
+    import shared_step  # noqa: PLC0415 - torch only for those who need it
+    from colocam import evaluate  # noqa: PLC0415
     from colocam.inference.localize import localize_file  # noqa: PLC0415
     from colocam.training import train  # noqa: PLC0415
 
@@ -370,6 +375,7 @@ def train_tiny(folder: Path, collection: Collection) -> None:
     evaluate(folder / "warm", collection.truth)
     for options in ({"color_mean": "clip", "focus": True}, {"smooth": "online"}, {"instances": True}):
         localize_file(run, collection.videos / "cat" / "test-0.mp4", folder / "warm" / "localized", **options)
+    shared_step.loss_parts(shared_step.INDICES)
 
 
 @pytest.fixture(scope="session")
