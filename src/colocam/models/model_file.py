@@ -78,7 +78,7 @@ def load_model(folder: Path) -> Model:
 def _network(card: Card) -> LocalizerNet:
     backbone = _without_weights(card.backbone)
     classifier = Classifier(backbone, len(card.tags), size=card.class_size, normalise=card.normalise)
-    return LocalizerNet(classifier, card.decoder, map_size=card.map_size)
+    return LocalizerNet(classifier, card.decoder, map_size=card.map_size, crop_head=card.crop_head)
 
 
 def _stored_shapes(weights: Path) -> dict[str, tuple[int, ...]]:
