@@ -68,11 +68,14 @@ class Run:
         if saved is None:
             raise ColocamError(f"no trained classifier in {self.folder}: finish 'colocam train' first")
         tensors, state = saved
-        backbone, classes = untrained(self.config), len(self.catalogue.tags)
+
+        def build() -> Classifier:
+            return make_classifier(self.config, untrained(self.config), len(self.catalogue.tags))
+
         shapes = {key: tuple(tensor.shape) for key, tensor in tensors.items()}
         described = str(self.folder / "config.yaml")
-        check_shapes(backbone, classes, None, shapes, described, f"classifier/{state['weights']}")
-        classifier = make_classifier(self.config, backbone, classes)
+        check_shapes(build, self.config.backbone.args, shapes, described, f"classifier/{state['weights']}")
+        classifier = build()
         classifier.load_state_dict(tensors)
         return classifier.to(self.device).eval()
 

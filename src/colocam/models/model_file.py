@@ -6,17 +6,14 @@ be too large or too small for it, in float32.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from pathlib import Path
 
-import timm
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 
-from colocam.config import Backbone
 from colocam.config.card import Card, parse_card
 from colocam.errors import ColocamError
 from colocam.models.backbone_arguments import check_depth
@@ -62,8 +59,7 @@ def load_model(folder: Path) -> Model:
         text = ""
     card = parse_card(text, str(path))
     try:
-        stored = _stored_shapes(weights)
-        check_shapes(card.backbone, len(card.tags), card.decoder, stored, str(path), weights.name)
+        check_shapes(lambda: _network(card), card.backbone.args, _stored_shapes(weights), str(path), weights.name)
         tensors = load_file(weights)
         net = _network(card)
         net.load_state_dict(tensors)
@@ -76,7 +72,7 @@ def load_model(folder: Path) -> Model:
 
 
 def _network(card: Card) -> LocalizerNet:
-    backbone = _without_weights(card.backbone)
+    backbone = card.backbone.model_copy(update={"pretrained": False, "weights": None})
     classifier = Classifier(backbone, len(card.tags), size=card.class_size, normalise=card.normalise)
     return LocalizerNet(classifier, card.decoder, map_size=card.map_size, crop_head=card.crop_head)
 
@@ -88,9 +84,8 @@ def _stored_shapes(weights: Path) -> dict[str, tuple[int, ...]]:
 
 
 def check_shapes(
-    backbone: Backbone,
-    classes: int,
-    decoder: tuple[int, ...] | None,
+    build: Callable[[], nn.Module],
+    args: Mapping[str, object],
     stored: Mapping[str, tuple[int, ...]],
     described: str,
     weights: str,
@@ -98,46 +93,27 @@ def check_shapes(
     """Refuse a network with other shapes than the stored weights, before memory is allocated for it.
 
     Args:
-        backbone: of the classifier.
-        classes: K.
-        decoder: channels of the localizer's decoder; None: the network is the classifier alone.
+        build: makes the network; called without memory for its weights.
+        args: of its backbone.
         stored: shapes of the stored weights.
         described: file that describes the network, for errors.
         weights: file of the weights, for errors.
     """
-    check_depth(backbone.args, len(stored))
-    own = _without_weights(backbone)
-    entry = timm.models.model_entrypoint(own.name) if timm.is_model(own.name) else None
-    planned, tables = _plan(entry, own.model_dump_json(), classes, decoder)
+    check_depth(args, len(stored))
+    with torch.device("meta"):
+        net = build()
+    planned = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
     wrong = next((name for name in planned | dict(stored) if planned.get(name) != stored.get(name)), None)
     if wrong is not None:
         raise ColocamError(
             f"{described} does not fit {weights}: '{wrong}' is {planned.get(wrong, 'missing')} in the first, "
             f"{stored.get(wrong, 'missing')} in the second: train again or restore both files"
         )
+    tables = sum(buffer.numel() for buffer in net.buffers())  # those that are computed are not stored
     if tables > MOST_COMPUTED + sum(map(prod, stored.values())):
         raise ColocamError(
             f"{described}: the network computes tables of {tables} numbers, more than weights: train again"
         )
-
-
-@lru_cache(maxsize=16)  # a training asks for the same network six times
-def _plan(
-    entry: Callable[..., object] | None,  # noqa: ARG001 - part of the key: a name of timm may be registered anew
-    backbone: str,
-    classes: int,
-    decoder: tuple[int, ...] | None,
-) -> tuple[dict[str, tuple[int, ...]], int]:
-    """Shapes of the weights of a network that is built without memory for them, and the numbers in its buffers."""
-    with torch.device("meta"):
-        classifier = Classifier(Backbone.model_validate_json(backbone), classes)
-        net = classifier if decoder is None else LocalizerNet(classifier, decoder)
-    planned = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
-    return planned, sum(buffer.numel() for buffer in net.buffers())  # those that are computed are not stored
-
-
-def _without_weights(backbone: Backbone) -> Backbone:
-    return backbone.model_copy(update={"pretrained": False, "weights": None})
 
 
 def _stored(weight: Tensor) -> Tensor:
