@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: install  ## make tagged videos, train both stages on the tags, evaluate, write demo/run-0/report/index.html
 	$(BIN)/colocam demo --out demo
 
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 test: install  ## run the tests
 	$(PYTEST)
