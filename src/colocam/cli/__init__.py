@@ -21,6 +21,7 @@ from colocam.cli.measure_commands import bench, study
 from colocam.cli.serve_command import serve
 from colocam.cli.train_commands import demo, train
 from colocam.errors import ColocamError, InterruptedRunError
+from colocam.utils.extras import EXTRAS, not_installed
 from colocam.utils.interrupt import end_like_ctrl_c
 from colocam.utils.progress import say
 from colocam.utils.torchrun import is_first
@@ -70,6 +71,11 @@ def main() -> None:
         sys.exit(130)
     except (ColocamError, OSError) as error:
         say(f"error: {error}")
+        sys.exit(1)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in EXTRAS:
+            raise
+        say(f"error: {not_installed(error, 'this command')}")
         sys.exit(1)
     except SystemExit as stop:
         if stop.code == 130:  # what typer makes of Ctrl-C
