@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from colocam.boxes import candidates, extract, instance_boxes, iou
+from colocam.boxes import candidates, extract, iou
+from colocam.boxes.instance_boxes import _blobs
 from colocam.temporal import cuts, path, presence
 from colocam.utils.jit import source_of
 
@@ -67,9 +68,9 @@ def test_arrays_that_lie_apart_are_read_as_their_values():
     wide = np.repeat(np.repeat(level(), 2, 0), 2, 1)
     assert not wide[::2, ::2].flags.c_contiguous
     apart, together = wide[::2, ::2], np.ascontiguousarray(wide[::2, ::2])
-    expected = instance_boxes._blobs(together, 0.3, 2.0)
+    expected = _blobs(together, 0.3, 2.0)
     assert len(expected) >= 2
-    assert np.array_equal(instance_boxes._blobs(apart, 0.3, 2.0), expected)
+    assert np.array_equal(_blobs(apart, 0.3, 2.0), expected)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ EXTRAS: dict[str, str] = {
     **dict.fromkeys(["onnx", "onnxscript", "onnx_ir"], "onnx"),
     **dict.fromkeys(["fastapi", "starlette", "uvicorn"], "serve"),
     "ray": "ray",
+    "pyarrow": "parquet",
     "tensorboard": "tensorboard",
     "transformers": "clip",
 }
