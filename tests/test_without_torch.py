@@ -15,7 +15,7 @@ from colocam.utils.extras import EXTRAS, not_installed
 
 STORED = Path(__file__).parent / "stored" / "version-0.1.0"
 HEAVY = ["torch", "torchvision", "timm", "segmentation_models_pytorch", "safetensors", "matplotlib", "scipy", "pyarrow"]
-HEAVY += ["onnx", "onnxscript", "transformers", "ray", "tensorboard"]
+HEAVY += ["jinja2", "onnx", "onnxscript", "transformers", "ray", "tensorboard"]
 HEAVY += ["numba"] if find_spec("colocam.native.kernels") else []  # not needed where the loops are built in C
 
 CODE = """
@@ -56,7 +56,7 @@ colocam_("import", out / "coco", "--from", "coco", "--tables", out / "film.csv",
 colocam_("review", out / "film.csv", "-o", out / "review.csv")
 (out / "truth.csv").write_text("clip,frame,present,x1,y1,x2,y2,tag,split,width,height\\n"
     "a,0,1,1,1,9,9,cat,test,20,20\\na,0,1,11,11,19,19,cat,test,20,20\\n")
-(out / "boxes.csv").write_text("clip,frame,x1,y1,x2,y2\\na,0,1,1,9,9\\na,0,11,11,19,19\\n")
+(out / "boxes.csv").write_text("clip,frame,x1,y1,x2,y2,score\\na,0,1,1,9,9,0.9\\na,0,11,11,19,19,0.8\\n")
 colocam_("score", out / "boxes.csv", "--boxes", out / "truth.csv", "--json", out / "score.json")
 colocam_("config", "schema")
 import colocam.serve.server
