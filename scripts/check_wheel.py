@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 STORED = ROOT / "tests" / "stored" / "version-0.1.0"
 MOST_MEGABYTES = 450
 INSIDE = (
-    *("py.typed", "config/presets/cpu.yaml", "config/config.schema.json", "report/page.html", "serve/page/index.html"),
+    *("py.typed", "config/presets/cpu.yaml", "report/page.html", "serve/page/index.html"),
     *("drawing/fonts/DejaVuSans-Bold.ttf", "lab/study/study_page.html", "native/kernels.abi3.so"),
 )
 ABSENT = ("torch", "timm", "numba", "scipy", "pyarrow", "matplotlib", "onnx")
