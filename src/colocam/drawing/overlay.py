@@ -22,7 +22,7 @@ _TEXT = np.float32(255)
 _LOOKUP_SIDE = 640
 
 HEAT_COLOURS: Image = np.ascontiguousarray(
-    cv2.applyColorMap(np.arange(256, dtype=np.uint8)[:, None], cv2.COLORMAP_INFERNO)[:, 0, ::-1]
+    cv2.applyColorMap(np.arange(256, dtype=np.uint8)[:, None], cv2.COLORMAP_INFERNO)[:, 0, ::-1], np.uint8
 )
 """(256, 3) RGB of the heat-map: a perceptually uniform map, so equal steps in value look equal."""
 HEAT_OPACITY: npt.NDArray[np.float32] = (0.75 * np.linspace(0, 1, 256)).astype(np.float32)

@@ -67,7 +67,7 @@ class Cells(NamedTuple):
         if column not in self.columns:
             return [""] * len(self.row)
         cells = self.columns[column]
-        return cells.tolist() if isinstance(cells, np.ndarray) else [_text(value) for value in cells.to_pylist()]
+        return [*cells.tolist()] if isinstance(cells, np.ndarray) else [_text(value) for value in cells.to_pylist()]
 
     def floats(self, column: str) -> Float64Array:
         """(n,) cells as numbers; NaN for an empty cell and for a column that does not exist."""
