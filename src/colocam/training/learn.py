@@ -136,11 +136,11 @@ def _learn(run: Run, frames: CorrectedFrames, how: Learning, folder: Path) -> tu
     if how.presence:
         best = guard.keep("presence", best, _with_card(best, frames, threshold=False, presence=True), presence=True)
     if (decoder := how.decoder) is not None and frames.present[taught].any():
-        trained = _with_decoder(run, best.model, without_held_out(frames), decoder, folder)
-        best = guard.keep("decoder", best, _Candidate(trained))
-        if how.threshold and best.model is trained:
-            rechosen = _with_card(best, frames, per_class=how.per_class)
-            best = guard.keep("new thresholds", best, rechosen)
+        trained = guard.observed(_Candidate(_with_decoder(run, best.model, without_held_out(frames), decoder, folder)))
+        # The new maps may have another scale, so the decoder is compared with thresholds of its own, too.
+        each = [False, True] if how.per_class else [False]
+        rechosen = [_with_card(trained, frames, per_class=per_class) for per_class in each] if how.threshold else []
+        best = guard.keep("decoder", best, max([*rechosen, trained], key=lambda one: guard.agreement(one).iou))
     return best.model, guard.stages
 
 
@@ -161,7 +161,7 @@ class _Guard:
 
     def start(self, model: Model) -> _Candidate:
         """The model so far, observed."""
-        found = self._observed(_Candidate(model))
+        found = self.observed(_Candidate(model))
         self._add("before", found, kept=True)
         return found
 
@@ -169,20 +169,22 @@ class _Guard:
         self, name: str, old: _Candidate, new: _Candidate, *, presence: bool = False, labels: bool = False
     ) -> _Candidate:
         """The new candidate, unless it agrees less than the old one with the held-out corrections."""
-        new = self._observed(new)
-        before, after = self._agreement(old), self._agreement(new)
+        new = self.observed(new)
+        before, after = self.agreement(old), self.agreement(new)
         worse = after.presence_loss > before.presence_loss if presence else after.iou < before.iou
         if labels:
             worse = worse or self._class_loss(new.model) > self._class_loss(old.model)
         self._add(name, new, kept=not worse)
         return old if worse else new
 
-    def _observed(self, one: _Candidate) -> _Candidate:
+    def observed(self, one: _Candidate) -> _Candidate:
+        """The candidate with what it finds in the corrected frames."""
         if one.seen is not None:
             return one
         return _Candidate(one.model, observe(one.model, self.frames, self.run.config.frames, self.run.device))
 
-    def _agreement(self, one: _Candidate) -> Agreement:
+    def agreement(self, one: _Candidate) -> Agreement:
+        """How well an observed candidate agrees with the held-out corrections."""
         held = self.frames.held_out
         assert one.seen is not None
         return agreement(one.model.card, one.seen.part(held), self.frames.part(held))
@@ -200,7 +202,7 @@ class _Guard:
 
     def _add(self, name: str, one: _Candidate, *, kept: bool) -> None:
         now = time.perf_counter()
-        self.stages.append(Stage(name, self._agreement(one), kept, now - self.clock))
+        self.stages.append(Stage(name, self.agreement(one), kept, now - self.clock))
         self.clock = now
 
 

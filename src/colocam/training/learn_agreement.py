@@ -50,7 +50,7 @@ def learnt_card(
     with_box, equal = frames.present, equal_videos(frames)
     changes: dict[str, object] = {}
     if threshold and with_box.any():
-        right = right_at(seen.levels[with_box], [boxes for boxes in frames.boxes if len(boxes)])
+        right = right_at(seen.levels[with_box], [boxes for boxes in frames.boxes if len(boxes)], card.chooser)
         chosen, each = choose_thresholds(
             right, frames.classes[with_box], equal.weights[with_box], len(card.tags), card.threshold
         )
