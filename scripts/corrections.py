@@ -10,8 +10,8 @@ a class (null: all), parts. The cells that say most come first. Cells that are t
 a stopped command continues. ``--part 0/12`` … ``--part 11/12`` are twelve processes that share the cells and the file.
 
 The parts are added one after another: threshold, + per class, + seeds, + projection, and all. ``few-shot`` is the
-rival: a new decoder on the same boxes, all of them, without CAMs and other frames. ``scripts/plot_corrections.py`` makes
-tables and figures.
+rival: a new decoder on the same boxes, all of them, without CAMs and other frames. Tables and figures:
+``scripts/plot_corrections.py``.
 """
 
 import argparse
@@ -150,7 +150,7 @@ class Bench:
         boxes = tuple(self.truth.boxes(clip.name, frame))
         return Correction(clip.name, frame, float(self.frames.pts[row]), "box", clip.tag, boxes, origin="truth")
 
-    def measure(self, cell: Cell, steps: int) -> dict[str, object]:
+    def measure(self, cell: Cell, steps: int, few_shot_steps: int) -> dict[str, object]:
         """CorLoc under each protocol after the run has learnt what the cell says, and what was kept."""
         corrections = [] if cell.parts == BEFORE else self.corrections(cell)
         with tempfile.TemporaryDirectory() as name:
@@ -159,9 +159,10 @@ class Bench:
             if cell.parts == BEFORE:
                 new = self.run.folder
             elif cell.parts == FEW_SHOT:
-                new = few_shot(self.run, corrections, path, folder)
+                new = few_shot(self.run, corrections, path, folder, few_shot_steps)
             else:
-                learnt = learn(self.run.folder, [path], folder / "new", learning(cell, steps), device=str(self.run.device))
+                how, device = learning(cell, steps), str(self.run.device)
+                learnt = learn(self.run.folder, [path], folder / "new", how, device=device)
                 new, told = learnt.folder, {"kept": learnt.kept, "held_out": learnt.held_out, "stages": stages(learnt)}
             told["seconds"] = round(time.perf_counter() - start, 2)
             opened = open_run(new, str(self.run.device))
@@ -176,7 +177,7 @@ def stages(learnt: Learnt) -> list[tuple[str, float, float]]:
     return [(one.name, round(one.agreement.iou, 4), round(one.agreement.corloc, 1)) for one in learnt.stages]
 
 
-def few_shot(run: Run, corrections: list[Correction], path: Path, folder: Path) -> Path:
+def few_shot(run: Run, corrections: list[Correction], path: Path, folder: Path, steps: int) -> Path:
     """A run whose decoder was trained on the boxes alone: the whole box is foreground, all outside is background.
 
     It may use all boxes: none are held out. It has the projection term, too, and its threshold is chosen by the boxes.
@@ -185,7 +186,7 @@ def few_shot(run: Run, corrections: list[Correction], path: Path, folder: Path) 
     frames = corrected_frames(run, corrections, LeftOut())
     net = LocalizerNet(model.net.classifier, config.stage2(method).decoder, map_size=config.frames.map_size)
     net.to(run.device)
-    how = DecoderLearning(FEW_SHOT_STEPS, replay=False, core=0.0, complete=False)
+    how = DecoderLearning(steps, replay=False, core=0.0, complete=False)
     fit(
         learning_task(config, method, net, frames, [], how, run.device),
         folder / "few-shot",
@@ -238,9 +239,7 @@ def main(arguments: argparse.Namespace) -> None:
     apply(arguments.set)
     out: Path = arguments.out
     done = {_key(json.loads(line)) for line in out.read_text(encoding="utf-8").splitlines()} if out.is_file() else set()
-    benches = [
-        Bench(run, arguments.boxes, arguments.split, arguments.test, arguments.device) for run in arguments.runs
-    ]
+    benches = [Bench(run, arguments.boxes, arguments.split, arguments.test, arguments.device) for run in arguments.runs]
     cells = [
         cell
         for cell in plan()
@@ -249,11 +248,12 @@ def main(arguments: argparse.Namespace) -> None:
     ]
     part, parts = arguments.part
     for cell, bench in [(cell, bench) for cell in cells for bench in benches][part::parts]:
-        job: dict[str, object] = {"data": arguments.name, "seed": bench.seed, "settings": arguments.set, **cell._asdict()}
+        job: dict[str, object] = {"data": arguments.name, "seed": bench.seed, "settings": arguments.set}
+        job |= cell._asdict()
         if _key(job) in done:
             continue
         torch.manual_seed(bench.seed)
-        line = json.dumps(job | bench.measure(cell, arguments.steps))
+        line = json.dumps(job | bench.measure(cell, arguments.steps, arguments.few_shot_steps))
         with out.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
         print(line, flush=True)
@@ -290,6 +290,7 @@ if __name__ == "__main__":
     parser.add_argument("--orders", type=_words, default=list(ORDERS))
     parser.add_argument("--parts", type=_words, default=[*ADDED, ALL, FEW_SHOT])
     parser.add_argument("--steps", type=int, default=STEPS, help="of the decoder")
+    parser.add_argument("--few-shot-steps", type=int, default=FEW_SHOT_STEPS, help="of the rival")
     parser.add_argument("--part", type=_share, default=(0, 1), help="of the cells: index/number, from 0")
     parser.add_argument("--set", action="append", default=[], help="a constant, e.g. learn_decoder.RATE=0.5")
     parser.add_argument("--device")

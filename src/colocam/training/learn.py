@@ -138,8 +138,8 @@ def _learn(run: Run, frames: CorrectedFrames, how: Learning, folder: Path) -> tu
     if (decoder := how.decoder) is not None and frames.present[taught].any():
         trained = guard.observed(_Candidate(_with_decoder(run, best.model, without_held_out(frames), decoder, folder)))
         # The new maps may have another scale, so the decoder is compared with thresholds of its own, too.
-        each = [False, True] if how.per_class else [False]
-        rechosen = [_with_card(trained, frames, per_class=per_class) for per_class in each] if how.threshold else []
+        kinds = ([False, True] if how.per_class else [False]) if how.threshold else []
+        rechosen = [_with_card(trained, frames, per_class=kind) for kind in kinds]
         best = guard.keep("decoder", best, max([*rechosen, trained], key=lambda one: guard.agreement(one).iou))
     return best.model, guard.stages
 
