@@ -8,13 +8,15 @@ from hypothesis import strategies as st
 
 from colocam.boxes.consensus import consensus_boxes
 from colocam.boxes.iou import iou
+from colocam.config import Seeds
 from colocam.metrics.chooser_threshold import GRID as CHOOSER_GRID
 from colocam.temporal.presence import Calibration
 from colocam.training.learn import PARTS, Learning, learning_without
 from colocam.training.learn_frames import History, held_out_videos
 from colocam.training.learn_presence import calibrate_presence, presence_loss
-from colocam.training.learn_seeds import corrected_labels
+from colocam.training.learn_seeds import box_seeds, dense_labels
 from colocam.training.learn_thresholds import GRID, choose_thresholds, right_at
+from colocam.training.seeds import seed_noise
 
 NAMES = st.integers(0, 60).map(lambda number: f"cat/{number}")
 
@@ -92,14 +94,28 @@ def test_labels_of_a_box_follow_the_map_inside_and_never_cross_its_side():
     maps[1] = 0
     inside = torch.zeros(3, 24, 24, dtype=torch.bool)
     inside[:2, 5:15, 3:20] = True
-    labels = corrected_labels(maps, inside)
+    labels = dense_labels(maps, inside)
     assert bool((labels[~inside] == 0).all())
     highest = maps[0][inside[0]].max()
     for y, x in inside[0].nonzero().tolist():
         assert labels[0, y, x] == (1 if maps[0, y, x] >= 0.4 * highest else 255)
     assert bool((labels[1][inside[1]] == 1).all())  # a map without any guess: the whole box
     assert not labels[2].any()  # no box: all background
-    assert bool((corrected_labels(maps, inside, core=0.0)[inside] == 1).all())
+    assert bool((dense_labels(maps, inside, core=0.0)[inside] == 1).all())
+
+
+def test_seeds_of_a_box_never_cross_its_side():
+    cams = torch.rand(3, 24, 24, generator=torch.Generator().manual_seed(0))
+    cams[1] = 0
+    inside = torch.zeros(3, 24, 24, dtype=torch.bool)
+    inside[:2, 5:15, 3:20] = True
+    noise = seed_noise((3, 24, 24), torch.Generator().manual_seed(1))
+    labels = box_seeds(cams, inside, Seeds(foreground=20, background=30), *noise)
+    assert set(labels.unique().tolist()) == {0, 1, 255}
+    assert bool((labels[inside] != 0).all())
+    assert bool((labels[~inside] != 1).all())
+    assert int((labels[2] == 1).sum()) == 0  # no box: all background
+    assert int((labels[1] == 1).sum()) > 20  # a CAM of zeros still gives foreground
 
 
 @settings(max_examples=25)

@@ -26,10 +26,10 @@ from colocam.losses.projection import ProjectionLoss
 from colocam.models import LocalizerNet, foreground
 from colocam.models.classifier import at_side
 from colocam.training.learn_frames import CorrectedFrames
-from colocam.training.learn_seeds import corrected_labels
+from colocam.training.learn_seeds import box_seeds, dense_labels
 from colocam.training.loop import Task, Validation
 from colocam.training.own_labels import CORE
-from colocam.training.seeds import UNKNOWN
+from colocam.training.seeds import UNKNOWN, seed_noise
 from colocam.training.stage2 import COMPLETING, loss_terms
 from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
@@ -51,8 +51,9 @@ class DecoderLearning:
         seeds: use corrected boxes as labels of pixels.
         projection: weight of the projection term; 0 leaves it out.
         replay: also use ordinary sequences, and clip-mates of corrected frames.
-        core: share of the map's maximum in a box from which a pixel is foreground; 0: the whole box.
-        complete: use the terms that complete seeds (eq. 2, 3 and 4) and clip-mates; None: as the last round did.
+        core: of dense labels, share of the map's maximum in a box from which a pixel is foreground; 0: the whole box.
+        complete: sparse seeds, the terms that complete them (eq. 2, 3 and 4) and clip-mates; false: dense labels
+            without these terms; None: as the last round of training.
     """
 
     steps: int = 200
@@ -89,7 +90,7 @@ def learning_task(
     clips, first_replay = [*corrected.samples.clips, *training], len(corrected.samples.clips)
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     before, projection = deepcopy(net.decoder).eval().requires_grad_(requires_grad=False), ProjectionLoss()
-    # The last of several rounds learns dense labels without the terms that complete seeds; they would undo it.
+    # The last of several rounds learns dense labels without the terms that complete seeds, which would undo it here.
     complete = settings.rounds == 1 if how.complete is None else how.complete
     completing = {} if complete else dict.fromkeys(COMPLETING, 0.0)
     summands = loss_terms(settings.losses.model_copy(update=completing))
@@ -116,7 +117,7 @@ def learning_task(
             "replayed": indices.clips >= first_replay,
         }
 
-    def terms(indices: BatchIndices, loaded: Tensors, _: int, epoch: int) -> dict[str, Tensor]:
+    def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
         frames = crop(loaded["frames"], loaded["crops"], size).float()
         inside = at_side(crop(loaded["inside"][:, None], loaded["crops"], size), side)[:, 0] > 0.5
         known, images = loaded["known"][:, None, None], at_side(frames, side)
@@ -126,7 +127,12 @@ def learning_task(
         with half():
             logits = net.decoder(images, features).float()
         maps = foreground(logits)
-        labels = torch.where(known, corrected_labels(old, inside, how.core), UNKNOWN)
+        if complete:
+            noise = seed_noise(old.shape, generator(config.seed, "learn seeds", step, device=device))
+            labels = box_seeds(old, inside, settings.seeds, *noise)
+        else:
+            labels = dense_labels(old, inside, how.core)
+        labels = torch.where(known, labels, UNKNOWN)
         tensors = StepTensors(images, maps, logits, labels, loaded["sequences"], indices.count, epoch)
         losses = {term.name: term.weight * term.module(tensors) for term in summands}
         if how.projection:
