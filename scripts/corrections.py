@@ -30,6 +30,7 @@ import numpy as np
 import torch
 
 from colocam.corrections import Correction, LeftOut, write_corrections
+from colocam.data.cache_entry import CachedClip
 from colocam.data.samples import chosen_samples, scaled_boxes
 from colocam.data.truth import Truth, read_truth
 from colocam.evaluation.run_evaluation import EvaluationSet, Labelled, measure, methods_of_run, open_evaluation_set
@@ -97,8 +98,12 @@ class Bench:
 
     def __init__(self, folder: Path, boxes: Path, split: Split, test: Split, device: str | None) -> None:
         self.run, self.truth, self.split, self.test = open_run(folder, device), read_truth(boxes), split, test
-        self.boxes, self.clips = boxes, self.run.clips(split)
-        self.seed = self.run.config.seed
+        self.boxes, self.seed = boxes, self.run.config.seed
+
+    @cached_property
+    def clips(self) -> list[CachedClip]:
+        """The clips whose frames may be corrected."""
+        return self.run.clips(self.split)
 
     @cached_property
     def evaluated(self) -> EvaluationSet:
@@ -237,18 +242,19 @@ def apply(settings: Iterable[str]) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Compute the cells that are missing."""
     apply(arguments.set)
+    settings, steps = list(arguments.set), {"steps": STEPS, "few_shot_steps": FEW_SHOT_STEPS}
+    settings += [f"{name}={value}" for name, usual in steps.items() if (value := getattr(arguments, name)) != usual]
     out: Path = arguments.out
     done = {_key(json.loads(line)) for line in out.read_text(encoding="utf-8").splitlines()} if out.is_file() else set()
     benches = [Bench(run, arguments.boxes, arguments.split, arguments.test, arguments.device) for run in arguments.runs]
     cells = [
         cell
         for cell in plan()
-        if (cell.boxes in {None, 0, *arguments.counts} and cell.order in arguments.orders)
-        and cell.parts in {BEFORE, *arguments.parts}
+        if cell.boxes in arguments.counts and cell.order in arguments.orders and cell.parts in arguments.parts
     ]
     part, parts = arguments.part
     for cell, bench in [(cell, bench) for cell in cells for bench in benches][part::parts]:
-        job: dict[str, object] = {"data": arguments.name, "seed": bench.seed, "settings": arguments.set}
+        job: dict[str, object] = {"data": arguments.name, "seed": bench.seed, "settings": settings}
         job |= cell._asdict()
         if _key(job) in done:
             continue
@@ -262,15 +268,15 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _key(line: dict[str, object]) -> str:
-    return json.dumps([line[name] for name in ("data", "seed", "settings", "order", "boxes", "parts")])
+    return json.dumps([line[name] for name in ("data", "seed", "settings", *Cell._fields)])
 
 
 def _words(text: str) -> list[str]:
     return text.split(",")
 
 
-def _numbers(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]
+def _counts(text: str) -> list[int | None]:
+    return [None if part == "all" else int(part) for part in text.split(",")]
 
 
 def _share(text: str) -> tuple[int, int]:
@@ -286,9 +292,9 @@ if __name__ == "__main__":
     parser.add_argument("--name", default="demo", help="of the data, in the lines")
     parser.add_argument("--split", default="val", help="whose boxes are corrections")
     parser.add_argument("--test", default="test", help="what is evaluated")
-    parser.add_argument("--counts", type=_numbers, default=list(COUNTS), help="boxes a class")
+    parser.add_argument("--counts", type=_counts, default=[0, *COUNTS, None], help="boxes a class, or all")
     parser.add_argument("--orders", type=_words, default=list(ORDERS))
-    parser.add_argument("--parts", type=_words, default=[*ADDED, ALL, FEW_SHOT])
+    parser.add_argument("--parts", type=_words, default=[BEFORE, *ADDED, ALL, FEW_SHOT])
     parser.add_argument("--steps", type=int, default=STEPS, help="of the decoder")
     parser.add_argument("--few-shot-steps", type=int, default=FEW_SHOT_STEPS, help="of the rival")
     parser.add_argument("--part", type=_share, default=(0, 1), help="of the cells: index/number, from 0")

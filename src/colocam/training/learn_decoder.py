@@ -119,7 +119,7 @@ def learning_task(
 
     def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
         frames = crop(loaded["frames"], loaded["crops"], size).float()
-        inside = at_side(crop(loaded["inside"][:, None], loaded["crops"], size), side)[:, 0] > 0.5
+        inside = at_side(crop(loaded["inside"][:, None], loaded["crops"], size).float(), side)[:, 0] > 0.5
         known, images = loaded["known"][:, None, None], at_side(frames, side)
         with torch.no_grad(), half():
             features = net.classifier.encoder(frames)
@@ -166,8 +166,8 @@ class _Masks:
         self.weights = corrected.weights
 
     def read(self, indices: BatchIndices, chance: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, R, R) float, 1 inside boxes; and (B,) whether the boxes of a frame are used: as often as it weighs."""
-        inside = torch.zeros(len(indices.clips), self.resize, self.resize)
+        """(B, R, R) uint8, 1 inside boxes; and (B,) whether the boxes of a frame are used: as often as it weighs."""
+        inside = torch.zeros(len(indices.clips), self.resize, self.resize, dtype=torch.uint8)
         known = torch.zeros(len(indices.clips), dtype=torch.bool)
         for at, place in enumerate(zip(indices.clips.tolist(), indices.frames.tolist(), strict=True)):
             row = self.row.get(place)
