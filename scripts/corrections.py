@@ -242,8 +242,6 @@ def apply(settings: Iterable[str]) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Compute the cells that are missing."""
     apply(arguments.set)
-    settings, steps = list(arguments.set), {"steps": STEPS, "few_shot_steps": FEW_SHOT_STEPS}
-    settings += [f"{name}={value}" for name, usual in steps.items() if (value := getattr(arguments, name)) != usual]
     out: Path = arguments.out
     done = {_key(json.loads(line)) for line in out.read_text(encoding="utf-8").splitlines()} if out.is_file() else set()
     benches = [Bench(run, arguments.boxes, arguments.split, arguments.test, arguments.device) for run in arguments.runs]
@@ -252,9 +250,9 @@ def main(arguments: argparse.Namespace) -> None:
         for cell in plan()
         if cell.boxes in arguments.counts and cell.order in arguments.orders and cell.parts in arguments.parts
     ]
-    part, parts = arguments.part
+    cells, (part, parts) = cells[: arguments.first], arguments.part
     for cell, bench in [(cell, bench) for cell in cells for bench in benches][part::parts]:
-        job: dict[str, object] = {"data": arguments.name, "seed": bench.seed, "settings": settings}
+        job: dict[str, object] = {"data": arguments.name, "seed": bench.seed, "settings": _settings(cell, arguments)}
         job |= cell._asdict()
         if _key(job) in done:
             continue
@@ -265,6 +263,13 @@ def main(arguments: argparse.Namespace) -> None:
         print(line, flush=True)
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+
+
+def _settings(cell: Cell, arguments: argparse.Namespace) -> list[str]:
+    """What differs from the usual settings."""
+    name, usual = ("few_shot_steps", FEW_SHOT_STEPS) if cell.parts == FEW_SHOT else ("steps", STEPS)
+    steps = getattr(arguments, name)
+    return [] if cell.parts == BEFORE else [*arguments.set, *([f"{name}={steps}"] if steps != usual else [])]
 
 
 def _key(line: dict[str, object]) -> str:
@@ -297,6 +302,7 @@ if __name__ == "__main__":
     parser.add_argument("--parts", type=_words, default=[BEFORE, *ADDED, ALL, FEW_SHOT])
     parser.add_argument("--steps", type=int, default=STEPS, help="of the decoder")
     parser.add_argument("--few-shot-steps", type=int, default=FEW_SHOT_STEPS, help="of the rival")
+    parser.add_argument("--first", type=int, help="cells of each run, the most telling ones; default: all")
     parser.add_argument("--part", type=_share, default=(0, 1), help="of the cells: index/number, from 0")
     parser.add_argument("--set", action="append", default=[], help="a constant, e.g. learn_decoder.RATE=0.5")
     parser.add_argument("--device")

@@ -50,14 +50,22 @@ def main() -> None:
     results: defaultdict[str, Table] = defaultdict(lambda: defaultdict(list))
     for path in arguments.files:
         for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
-            name = ", ".join([line["data"], *line["settings"]])
-            results[name][line["order"], line["boxes"], line["parts"]].append(line)
+            own = [one for one in line["settings"] if not one.startswith("few_shot_steps=")]
+            results[", ".join([line["data"], *own])][line["order"], line["boxes"], label(line)].append(line)
+    for name, table in list(results.items()):  # the rival and the model before have no settings of learning
+        table.update({key: lines for key, lines in results[name.split(", ")[0]].items() if key not in table})
     for name, table in results.items():
         print(f"### {name}\n\n{markdown(table)}\n")
     if arguments.out is not None:
         curves = {name: table for name, table in results.items() if ("random", 10, "all") in table} or results
         with mpl.rc_context(STYLE):
             draw(curves).savefig(arguments.out, bbox_inches="tight", dpi=120)
+
+
+def label(line: dict[str, Any]) -> str:
+    """The parts of a cell, with the steps of the rival where they are not the usual ones."""
+    steps = [one.partition("=")[2] for one in line["settings"] if one.startswith("few_shot_steps=")]
+    return ", ".join([line["parts"], *(f"{count} steps" for count in steps)])
 
 
 def markdown(table: Table) -> str:
@@ -67,7 +75,7 @@ def markdown(table: Table) -> str:
         "|" + "---|" * (len(PROTOCOLS) + 6),
     ]
     order = {"before": 0, "threshold": 1, "per_class": 2, "seeds": 3, "projection": 4, "all": 5, "few-shot": 6}
-    for key in sorted(table, key=lambda key: (key[1] is None, key[1] or 0, order[key[2]], key[0])):
+    for key in sorted(table, key=lambda key: (key[1] is None, key[1] or 0, order[key[2].split(",")[0]], key[0])):
         (chosen, boxes, parts), lines = key, table[key]
         scores = [spread([line["corloc"][protocol] for line in lines]) for protocol in PROTOCOLS]
         kept = sum("decoder" in line.get("kept", ()) for line in lines)
@@ -98,8 +106,8 @@ def panel(axes: Axes, title: str, table: Table) -> None:
     """``tags-only`` against boxes a class."""
     before = means(table, ("random", 0, "before"))
     for (chosen, parts), (label, color) in CURVES.items():
-        counts = sorted(boxes for order, boxes, name in table if (order, name) == (chosen, parts) and boxes)
-        points = [(count, means(table, (chosen, count, parts))) for count in counts]
+        own = [key for key in table if key[0] == chosen and key[2].startswith(parts) and key[1]]
+        points = [(key[1], means(table, key)) for key in sorted(own, key=lambda key: key[1] or 0)]
         if parts == "all" and before is not None:
             points = [(0, before), *points]
         if points:
