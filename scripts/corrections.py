@@ -10,7 +10,8 @@ a class (null: all), parts. The cells that say most come first. Cells that are t
 a stopped command continues. ``--part 0/12`` … ``--part 11/12`` are twelve processes that share the cells and the file.
 
 The parts are added one after another: threshold, + per class, + seeds, + projection, and all. ``few-shot`` is the
-rival: a new decoder on the same boxes, all of them, without CAMs and other frames. Tables and figures:
+rival: a new decoder on the same boxes, all of them, without CAMs and other frames. ``quick`` is ``QuickLearner``.
+``seconds`` is the time of ``colocam learn``, and for ``quick`` that of the last ten corrections. Tables and figures:
 ``scripts/plot_corrections.py``.
 """
 
@@ -46,14 +47,15 @@ from colocam.training.journal import Journal
 from colocam.training.learn import PARTS, Learning, learn, learning_without
 from colocam.training.learn_agreement import learnt_card, observe
 from colocam.training.learn_decoder import DecoderLearning, learning_task
-from colocam.training.learn_frames import corrected_frames
+from colocam.training.learn_frames import CorrectedFrames, corrected_frames
+from colocam.training.learn_quick import QuickLearner
 from colocam.training.learn_report import Learnt, write_run
 from colocam.training.loop import fit
 from colocam.types import Split
 
 COUNTS = (2, 5, 10, 20, 50)
 ADDED = ("threshold", "per_class", "seeds", "projection")
-ALL, BEFORE, FEW_SHOT = "all", "before", "few-shot"
+ALL, BEFORE, FEW_SHOT, QUICK = "all", "before", "few-shot", "quick"
 ORDERS = ("random", "even", "learning")
 STEPS = 200
 CEILING_STEPS = 600
@@ -74,7 +76,7 @@ def plan() -> list[Cell]:
     """All cells, the most telling ones first."""
     telling = [Cell("random", 0, BEFORE)]
     telling += [Cell("random", count, ALL) for count in (10, 5, 20, 2)]
-    telling += [Cell("random", count, FEW_SHOT) for count in (10, 5)]
+    telling += [Cell("random", 10, QUICK), Cell("random", 10, FEW_SHOT), Cell("random", 5, FEW_SHOT)]
     telling += [Cell("random", 10, name) for name in ADDED]
     telling += [Cell(order, 10, ALL) for order in ORDERS[1:]]
     telling += [Cell("random", None, ALL), Cell("random", None, FEW_SHOT)]
@@ -165,11 +167,18 @@ class Bench:
                 new = self.run.folder
             elif cell.parts == FEW_SHOT:
                 new = few_shot(self.run, corrections, path, folder, few_shot_steps)
+            elif cell.parts == QUICK:
+                quick = QuickLearner(self.run.folder, str(self.run.device))
+                quick(corrections[:-10])
+                start = time.perf_counter()
+                model = Model(quick.model.net, quick(corrections))
+                told["seconds"] = round(time.perf_counter() - start, 2)
+                new = write_model(self.run, model, corrected_frames(self.run, corrections, LeftOut()), path, folder)
             else:
                 how, device = learning(cell, steps), str(self.run.device)
                 learnt = learn(self.run.folder, [path], folder / "new", how, device=device)
                 new, told = learnt.folder, {"kept": learnt.kept, "held_out": learnt.held_out, "stages": stages(learnt)}
-            told["seconds"] = round(time.perf_counter() - start, 2)
+            told.setdefault("seconds", round(time.perf_counter() - start, 2))
             opened = open_run(new, str(self.run.device))
             mapper = methods_of_run(opened, [])[opened.config.methods[0]]
             found = measure(self.evaluated, mapper).corloc
@@ -199,9 +208,14 @@ def few_shot(run: Run, corrections: list[Correction], path: Path, folder: Path, 
     )
     seen = observe(Model(net.eval(), model.card), frames, config.frames, run.device)
     card = learnt_card(model.card, seen, frames, threshold=True, per_class=False, presence=False)
+    return write_model(run, Model(net, card), frames, path, folder)
+
+
+def write_model(run: Run, model: Model, frames: CorrectedFrames, path: Path, folder: Path) -> Path:
+    """A run folder with that model."""
     new = folder / "new"
     new.mkdir()
-    write_run(run, Model(net, card), Learnt(new, [], len(frames), 0, LeftOut()), frames, [path], new)
+    write_run(run, model, Learnt(new, [], len(frames), 0, LeftOut()), frames, [path], new)
     return new
 
 
@@ -299,7 +313,7 @@ if __name__ == "__main__":
     parser.add_argument("--test", default="test", help="what is evaluated")
     parser.add_argument("--counts", type=_counts, default=[0, *COUNTS, None], help="boxes a class, or all")
     parser.add_argument("--orders", type=_words, default=list(ORDERS))
-    parser.add_argument("--parts", type=_words, default=[BEFORE, *ADDED, ALL, FEW_SHOT])
+    parser.add_argument("--parts", type=_words, default=[BEFORE, QUICK, *ADDED, ALL, FEW_SHOT])
     parser.add_argument("--steps", type=int, default=STEPS, help="of the decoder")
     parser.add_argument("--few-shot-steps", type=int, default=FEW_SHOT_STEPS, help="of the rival")
     parser.add_argument("--first", type=int, help="cells of each run, the most telling ones; default: all")

@@ -74,8 +74,8 @@ def markdown(table: Table) -> str:
         f"| frames | parts | boxes a class | {' | '.join(PROTOCOLS)} | kept decoders | seconds | seeds |",
         "|" + "---|" * (len(PROTOCOLS) + 6),
     ]
-    order = {"before": 0, "threshold": 1, "per_class": 2, "seeds": 3, "projection": 4, "all": 5, "few-shot": 6}
-    for key in sorted(table, key=lambda key: (key[1] is None, key[1] or 0, order[key[2].split(",")[0]], key[0])):
+    order = ["before", "quick", "threshold", "per_class", "seeds", "projection", "all", "few-shot"]
+    for key in sorted(table, key=lambda key: (key[1] is None, key[1] or 0, order.index(key[2].split(",")[0]), key[0])):
         (chosen, boxes, parts), lines = key, table[key]
         scores = [spread([line["corloc"][protocol] for line in lines]) for protocol in PROTOCOLS]
         kept = sum("decoder" in line.get("kept", ()) for line in lines)

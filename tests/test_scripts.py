@@ -83,12 +83,13 @@ def test_learning_curves_of_corrections(script, run, collection, tmp_path):
     """Cells shared by two processes; a second call computes nothing again; tables and a figure of them."""
     path, out = named("corrections"), tmp_path / "curves.jsonl"
     arguments = [run, "--boxes", collection.truth, "--out", out, "--counts", "0,10,all", "--orders", "random,learning"]
-    arguments += ["--parts", "before,per_class,few-shot", "--steps", "2", "--set", "learn_thresholds.PRIOR=3"]
+    arguments += ["--parts", "before,quick,per_class,few-shot", "--steps", "2", "--set", "learn_thresholds.PRIOR=3"]
     for part in ("0/2", "1/2"):
         script(path, *arguments, "--part", part, "--few-shot-steps", "2")
     lines = {(line["order"], line["boxes"], line["parts"]): line for line in map(json.loads, out.open())}
     assert set(lines) == {
         ("random", 0, "before"),
+        ("random", 10, "quick"),
         ("random", 10, "per_class"),
         ("learning", 10, "per_class"),
         ("random", 10, "few-shot"),
