@@ -95,7 +95,7 @@ def test_learning_curves_of_corrections(script, run, collection, tmp_path):
         ("random", 10, "few-shot"),
         ("random", None, "few-shot"),
     }
-    assert lines["learning", 10, "per_class"]["used"] == 15  # all of three videos with five boxes each
+    assert lines["learning", 10, "per_class"]["used"] == 12  # all of three videos with four boxes each
     before = evaluate(run, collection.truth, cams=()).methods["colocam"]
     assert lines["random", 0, "before"]["corloc"] == pytest.approx(
         {name: result.average for name, result in before.items()}, abs=1e-3
