@@ -98,6 +98,40 @@ def test_the_old_model_stays_if_the_new_one_agrees_less(trained, corrections, tm
         assert bool((new.net.state_dict()[name] == weight).all())
 
 
+def test_a_decoder_is_compared_with_thresholds_of_its_own(trained, corrections, tmp_path, monkeypatch):
+    """Maps whose scale has changed find nothing at the old threshold, but they are as good as before."""
+
+    def fainter(*_):
+        model = load_model(trained)
+        model.net.decoder.head.bias.data[1] -= 1.5
+        return model
+
+    monkeypatch.setattr(module, "_with_decoder", fainter)
+    learnt = learn(trained, [corrections], tmp_path / "new", learning_without("per_class", "presence"))
+    run, model = open_run(trained), fainter()
+    frames = corrected_frames(run, read_corrections(corrections), LeftOut())
+    held = frames.held_out
+    seen = observe(model, frames, run.config.frames, run.device).part(held)
+    at_old = agreement(model.card, seen, frames.part(held))
+    before, *_, decoder = [stage.agreement for stage in learnt.stages]
+    assert at_old.iou < before.iou
+    assert decoder.iou > at_old.iou
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_learning_uses_the_terms_of_the_last_round(trained, corrections, tmp_path, rounds):
+    """The CRF, size and colour terms complete sparse seeds; the last of several rounds was trained without them."""
+    folder = shutil.copytree(trained, tmp_path / "run")
+    text = (folder / "config.yaml").read_text()
+    assert "rounds: 1" in text
+    (folder / "config.yaml").write_text(text.replace("rounds: 1", f"rounds: {rounds}"))
+    how = Learning(threshold=False, per_class=False, presence=False, steps=1)
+    learn(folder, [corrections], tmp_path / "new", how)
+    (step,) = [line for line in map(json.loads, (tmp_path / "new/metrics.jsonl").open()) if line["event"] == "train"]
+    assert {"seeds", "projection", "replay"} <= step.keys()
+    assert {"crf", "size", "coloc"} & step.keys() == ({"crf", "size", "coloc"} if rounds == 1 else set())
+
+
 def test_what_was_learnt_from_before_is_used_again(learnt, trained, collection, tmp_path):
     more = write_corrections(tmp_path / "more.csv", of_truth(trained, collection, "test")[:3])
     before = json.loads((learnt.folder / "learning.json").read_text())
