@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from colocam.evaluation.run_evaluation import evaluate
+from colocam.training import learn_thresholds
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.py"))
 WITH_HELP = [path for path in SCRIPTS if path.name != "check_machine.py"]  # runs before anything is installed
@@ -79,13 +80,15 @@ def test_backbones(script):
     assert head.count("|") == row.count("|")
 
 
-def test_learning_curves_of_corrections(script, run, collection, tmp_path):
+def test_learning_curves_of_corrections(script, run, collection, tmp_path, monkeypatch):
     """Cells shared by two processes; a second call computes nothing again; tables and a figure of them."""
+    monkeypatch.setattr(learn_thresholds, "PRIOR", learn_thresholds.PRIOR)  # --set changes it in this process
     path, out = named("corrections"), tmp_path / "curves.jsonl"
     arguments = [run, "--boxes", collection.truth, "--out", out, "--counts", "0,10,all", "--orders", "random,learning"]
-    arguments += ["--parts", "before,quick,per_class,few-shot", "--steps", "2", "--set", "learn_thresholds.PRIOR=3"]
+    arguments += ["--parts", "before,quick,per_class,few-shot", "--few-shot-steps", "2"]
+    arguments += ["--set", "learn_thresholds.PRIOR=3"]
     for part in ("0/2", "1/2"):
-        script(path, *arguments, "--part", part, "--few-shot-steps", "2")
+        script(path, *arguments, "--part", part)
     lines = {(line["order"], line["boxes"], line["parts"]): line for line in map(json.loads, out.open())}
     assert set(lines) == {
         ("random", 0, "before"),
