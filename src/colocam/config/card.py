@@ -39,6 +39,7 @@ class Card(BaseModel):
         class_size: side in pixels that the class is read at; None: ``size``.
         map_size: side of the heat maps in pixels; None: ``size``.
         normalise: the head takes pooled features of Euclidean norm 1.
+        crop_head: the class is read from a crop around the object (:mod:`colocam.models.object_crop`).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -59,6 +60,7 @@ class Card(BaseModel):
     class_size: Side | None = None
     map_size: Side | None = None
     normalise: bool = False
+    crop_head: bool = False
 
     @model_validator(mode="after")
     def _threshold_for_each(self) -> "Card":

@@ -3,12 +3,14 @@
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from colocam.cams import cam, layercam
 from colocam.errors import ColocamError, first_line
 from colocam.models.classifier import Classifier
 from colocam.models.decoder import make_decoder
+from colocam.models.object_crop import crop_boxes, expanded, object_boxes
 
 
 class MapsAndLogits(NamedTuple):
@@ -35,13 +37,26 @@ class LocalizerNet(nn.Module):
         classifier: g, with the encoder.
         channels: of the decoder's blocks, deepest first.
         map_size: side of the maps in pixels; it divides the side of the frames. None: that of the frames.
+        crop_head: read the class from a crop around the object, by a head of its own, instead of from the whole frame
+            (:mod:`colocam.models.object_crop`).
     """
 
-    def __init__(self, classifier: Classifier, channels: tuple[int, ...], *, map_size: int | None = None) -> None:
+    def __init__(
+        self,
+        classifier: Classifier,
+        channels: tuple[int, ...],
+        *,
+        map_size: int | None = None,
+        crop_head: bool = False,
+    ) -> None:
         super().__init__()
         self.map_size = map_size
         self.classifier = classifier.requires_grad_(requires_grad=False).eval()
         self.decoder = make_decoder(classifier.encoder, channels)
+        self.crop_head = None
+        if crop_head:
+            head = classifier.head
+            self.crop_head = nn.Linear(head.in_features, head.out_features).requires_grad_(requires_grad=False)
 
     def train(self, mode: bool = True) -> "LocalizerNet":  # noqa: FBT001, FBT002 - torch's own signature
         """Set the mode of the decoder alone: a frozen classifier also keeps its batch-norm statistics."""
@@ -52,11 +67,30 @@ class LocalizerNet(nn.Module):
     def forward(self, frames: Tensor) -> MapsAndLogits:
         """(B, 3, H, W) RGB in 0–255 → class logits, map logits, and the CAMs of every class."""
         with torch.no_grad():
-            logits, features = self.classifier(frames)
+            features = self.classifier.encoder(frames)
             last, every_class = features[-1], self.classifier.head.weight[None]
             peaks = self.classifier.scaled(cam(last, every_class).amax(dim=(2, 3)), last)
             activations = layercam(last, every_class)
-        return MapsAndLogits(logits, self.decode(frames, features), peaks, activations)
+        map_logits = self.decode(frames, features)
+        if self.crop_head is None:
+            logits = self.classifier.logits(frames, features)
+        else:
+            boxes = self.boxes(map_logits, activations, self.classifier.read(last).argmax(1))
+            logits = self.crop_head(self.crop_features(frames, expanded(boxes)))
+        return MapsAndLogits(logits, map_logits, peaks, activations)
+
+    def boxes(self, map_logits: Tensor, activations: Tensor, classes: Tensor) -> Tensor:
+        """Boxes (B, 4) in 0–1 of the objects of ``classes`` (B,), for the other outputs of :meth:`forward`."""
+        with torch.no_grad():
+            # gather, not an index made of the number of frames: that would fix their number in an ONNX file
+            chosen = activations.gather(1, classes[:, None, None, None].expand(-1, 1, *activations.shape[2:]))[:, 0]
+            return object_boxes(foreground(map_logits), chosen)
+
+    def crop_features(self, frames: Tensor, boxes: Tensor) -> Tensor:
+        """Input of the crop head, (B, C): pooled features, of norm 1, of frames (B, 3, H, W) cut to boxes (B, 4)."""
+        with torch.no_grad():
+            crops = crop_boxes(frames, boxes, self.classifier.size or frames.shape[-1])
+            return F.normalize(self.classifier.encoder(crops)[-1].mean(dim=(2, 3)), dim=1)
 
     def decode(self, frames: Tensor, features: list[Tensor]) -> Tensor:
         """Map logits (B, 2, M, M) of frames (B, 3, H, W), of which only the size is read, and their features."""
@@ -86,5 +120,10 @@ def check_frames(net: Classifier | LocalizerNet, side: int) -> None:
 
 
 def foreground(map_logits: Tensor) -> Tensor:
-    """(B, 2, M, M) logits → (B, M, M) foreground probability S¹: a softmax of two is a sigmoid of the difference."""
+    """(B, 2, M, M) logits → (B, M, M) foreground probability S¹: a softmax of two is a sigmoid of the difference.
+
+    Networks for inference give the difference itself, (B, 1, M, M).
+    """
+    if map_logits.shape[1] == 1:
+        return torch.sigmoid(map_logits[:, 0].float())
     return torch.sigmoid(map_logits[:, 1].float() - map_logits[:, 0].float())

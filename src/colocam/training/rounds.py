@@ -53,12 +53,13 @@ def train_method(
             labels = first(partial(_labels, run, method, clips, folder))
 
 
-def best_net(run: Run, method: str, folder: Path) -> tuple[LocalizerNet, float]:
-    """The classifier with the best decoder of a finished round, and its threshold."""
+def best_net(run: Run, method: str, folder: Path, *, crop_head: bool = False) -> tuple[LocalizerNet, float]:
+    """The classifier with the best decoder of a finished round, and its threshold; a crop head is not yet fitted."""
     saved = load_checkpoint(folder, "best")
     assert saved is not None
     decoder, state = saved
-    net = LocalizerNet(run.classifier(), run.config.stage2(method).decoder, map_size=run.config.frames.map_size)
+    channels, map_size = run.config.stage2(method).decoder, run.config.frames.map_size
+    net = LocalizerNet(run.classifier(), channels, map_size=map_size, crop_head=crop_head)
     net.decoder.load_state_dict(decoder)
     return net, state["threshold"]
 
