@@ -36,7 +36,7 @@ from colocam.data.samples import chosen_samples, scaled_boxes
 from colocam.data.truth import Truth, read_truth
 from colocam.evaluation.run_evaluation import EvaluationSet, Labelled, measure, methods_of_run, open_evaluation_set
 from colocam.inference import Localizer
-from colocam.models import LocalizerNet
+from colocam.models.decoder import make_decoder
 from colocam.models.model_file import Model, load_model
 from colocam.review.doubt import FOR_LEARNING, Rows, doubts, signs
 from colocam.review.purposes import PURPOSES
@@ -198,7 +198,8 @@ def few_shot(run: Run, corrections: list[Correction], path: Path, folder: Path, 
     """
     method, config, model = run.config.methods[0], run.config, load_model(run.folder)
     frames = corrected_frames(run, corrections, LeftOut())
-    net = LocalizerNet(model.net.classifier, config.stage2(method).decoder, map_size=config.frames.map_size)
+    net = model.net
+    net.decoder = make_decoder(net.classifier.encoder, config.stage2(method).decoder)
     net.to(run.device)
     how = DecoderLearning(steps, replay=False, core=0.0, complete=False)
     fit(

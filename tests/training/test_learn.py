@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from colocam import evaluate
 from colocam.config.card import parse_card
@@ -14,7 +15,8 @@ from colocam.corrections.imported import LeftOut
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
-from colocam.models.model_file import load_model
+from colocam.models import LocalizerNet
+from colocam.models.model_file import Model, load_model, save_model
 from colocam.run import open_run
 from colocam.training import learn as module
 from colocam.training.learn import Learning, learn, learning_without
@@ -222,6 +224,24 @@ def test_corrected_classes_change_the_head(trained, collection, tmp_path):
     assert bool((before.head.bias[0] < after.head.bias[0]).item())
     model = load_model(tmp_path / "new").net.classifier.head.bias
     np.testing.assert_allclose(model.detach().numpy(), after.head.bias.detach().cpu().numpy(), atol=1e-6)
+
+
+def test_corrected_classes_change_the_crop_head_where_it_names_the_class(trained, collection, tmp_path):
+    """The head of whole frames stays as it is."""
+    folder, model = shutil.copytree(trained, tmp_path / "run"), load_model(trained)
+    decoder = model.card.decoder
+    torch.manual_seed(0)
+    net = LocalizerNet(model.net.classifier, decoder, map_size=model.card.map_size, crop_head=True)
+    net.decoder.load_state_dict(model.net.decoder.state_dict())
+    save_model(folder, Model(net, model.card.model_copy(update={"crop_head": True})))
+    made = [one for one in of_truth(trained, collection, "val", "train") if one.kind == "box"]
+    tag = model.card.tags[0]
+    path = write_corrections(tmp_path / "changed.csv", [replace(one, kind="class", tag=tag) for one in made])
+    learnt = learn(folder, [path], tmp_path / "new", learning_without("seeds", "projection", "threshold", "presence"))
+    assert learnt.kept == ["head"]
+    new = load_model(tmp_path / "new").net
+    assert bool((new.crop_head.bias[0] > load_model(folder).net.crop_head.bias[0]).item())
+    assert bool((new.classifier.head.bias == load_model(folder).net.classifier.head.bias).all())
 
 
 def test_thresholds_at_once_agree_better_with_all_corrections(trained, corrections):

@@ -22,7 +22,7 @@ from colocam.training.journal import Journal
 from colocam.training.learn_agreement import Agreement, Observation, agreement, learnt_card, observe
 from colocam.training.learn_decoder import DecoderLearning, learning_task
 from colocam.training.learn_frames import CorrectedFrames, corrected_frames, without_held_out
-from colocam.training.learn_head import pooled_features, refit_head
+from colocam.training.learn_head import class_head, head_features, refit_head
 from colocam.training.learn_report import Learnt, Stage, read_history, stored_corrections, write_run
 from colocam.training.loop import fit
 from colocam.utils.interrupt import graceful_stop
@@ -37,7 +37,7 @@ class Learning:
         threshold: choose τ by corrected boxes.
         per_class: choose τ for each class, as far as it has boxes.
         presence: calibrate presence by frames with and without the object.
-        head: refit the head of the classifier, if classes were corrected.
+        head: refit the head that names the class, if classes were corrected.
         seeds: fine-tune the decoder with corrected boxes as seeds.
         projection: fine-tune the decoder by the projections of corrected boxes.
         replay: while fine-tuning, also train on ordinary sequences and on clip-mates of corrected frames.
@@ -195,9 +195,9 @@ class _Guard:
         if not len(part):
             return 0.0
         size, device = self.run.config.frames.crop, self.run.device
-        classifier = model.net.classifier.to(device)
-        features = pooled_features(classifier, part.samples, size, device)
-        logits = features @ classifier.head.weight.double().T + classifier.head.bias.double()
+        net = model.net.to(device).eval()
+        head, features = class_head(net), head_features(net, part.samples, size, device)
+        logits = features @ head.weight.double().T + head.bias.double()
         return float(F.cross_entropy(logits, part.samples.classes.to(device)))
 
     def _add(self, name: str, one: _Candidate, *, kept: bool) -> None:
@@ -224,15 +224,15 @@ def _with_card(
 
 def _with_head(run: Run, model: Model, frames: CorrectedFrames) -> _Candidate:
     """The model with a head that was refitted to corrected classes."""
-    net, part = deepcopy(model.net).to(run.device), frames.part(~frames.held_out & frames.present)
+    net, part = deepcopy(model.net).to(run.device).eval(), frames.part(~frames.held_out & frames.present)
     size, device = run.config.frames.crop, run.device
-    features = pooled_features(net.classifier, part.samples, size, device)
+    features = head_features(net, part.samples, size, device)
     classes = part.samples.classes.to(device)
     tags = run.catalogue.tags
-    weight, bias = refit_head(net.classifier, features, classes, run.clips("train"), tags, size, device)
+    weight, bias = refit_head(net, features, classes, run.clips("train"), tags, size, device)
     with torch.no_grad():
-        net.classifier.head.weight.copy_(weight)
-        net.classifier.head.bias.copy_(bias)
+        class_head(net).weight.copy_(weight)
+        class_head(net).bias.copy_(bias)
     return _Candidate(Model(net, model.card))
 
 
