@@ -34,7 +34,7 @@ class Observation(NamedTuple):
 
     def part(self, chosen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> "Observation":
         """Some of the frames (N,)."""
-        return Observation(*(values[chosen] for values in self))
+        return Observation(self.levels[chosen], self.peaks[chosen], self.right[chosen])
 
 
 @torch.inference_mode()
