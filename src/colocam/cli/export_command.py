@@ -23,11 +23,15 @@ class ExportCommand(Command):
 
 
 def export(
-    tables: Annotated[list[Path], typer.Argument(help="Tables of 'colocam localize', one per video, edited or not.")],
+    tables: Annotated[
+        list[Path],
+        typer.Argument(help="Tables of 'colocam localize', edited or not; or one folder of 'colocam label'."),
+    ],
     to: Annotated[str, typer.Option(metavar="FORMAT", help="Label format, see below.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the labels; an earlier export is replaced.")],
     videos: Annotated[
-        list[Path] | None, typer.Option("--video", help="Video of each table, in order; by default TABLE.video.json.")
+        list[Path] | None,
+        typer.Option("--video", help="Video of each table, in order; or folder of the labelled films."),
     ] = None,
     tolerance: Annotated[float, typer.Option(help="Pixels by which a box may be off between key frames.")] = 1.0,
     url: Annotated[str, typer.Option(help="Prefix of video names in Label Studio.")] = "/data/local-files/?d=",

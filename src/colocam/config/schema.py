@@ -16,6 +16,8 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
+Width = Annotated[int, Field(ge=1, le=4096)]
+"""Channels of a convolution; from 4096 to 4096 channels it already has 150 million weights."""
 Side = Annotated[int, Field(ge=1, le=2048)]
 """Side in pixels of what a network reads; a frame of 2048² already takes 2 GB."""
 
@@ -225,7 +227,7 @@ class LocalizerStage(Optimisation):
     rounds: Annotated[int, Field(ge=1, le=9)] = 1
     """Times that a decoder is trained: first on seeds with all loss terms, as published; from the second time on, anew
     and on labels from the boxes of the round before (docs/method/rounds.md)."""
-    decoder: tuple[Count, ...] = (256, 128, 64, 32, 16)
+    decoder: tuple[Width, ...] = (256, 128, 64, 32, 16)
     """Channels of the decoder's blocks, deepest first. U-Net: one per feature map of the encoder, or one fewer;
     transformer: each block doubles the resolution up to the frame's."""
     seeds: Seeds = Seeds()

@@ -49,6 +49,8 @@ OPTIONAL: tuple[str, ...] = tuple(_OPTIONAL)
 """Columns on demand: track (index of the object), presence (0–1), margin, mask (COCO's compressed run lengths), refined
 (name of the segmenter that gave mask and box)."""
 
+LARGEST = 2.0**53
+"""Indices and times in seconds are smaller; floating point counts no further."""
 BEYOND = 1.0
 """Pixels by which a box may pass the edge of the frame; it is then clipped."""
 _ROWS_AT_ONCE = 4096
@@ -111,6 +113,7 @@ def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequen
     if "class" in cells.columns:
         cells.refuse("class", there & np.array([not one for one in tag]), "is no class, but the row has a box")
     mask, refined = _masks(cells, there, video), cells.text("refined")
+    cells.refuse("pts", np.abs(cells.floats("pts")) >= LARGEST, "is not a time in seconds")
     order = np.argsort(frame, kind="stable")
     numbers = {name: cells.floats(name)[order] for name in ("pts", "probability", "score", "presence", "margin")}
     return TableRows(
@@ -127,7 +130,7 @@ def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequen
 def _indices(cells: Cells, column: str) -> npt.NDArray[np.int64]:
     """Whole numbers from 0; −1 for an empty cell."""
     numbers = cells.floats(column)
-    wrong = ~np.isnan(numbers) & ~((numbers >= 0) & (numbers % 1 == 0))
+    wrong = ~np.isnan(numbers) & ~((numbers >= 0) & (numbers < LARGEST) & (numbers % 1 == 0))
     cells.refuse(column, wrong, f"is not a {column} index: give a whole number from 0")
     return np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
 
@@ -227,6 +230,10 @@ class LocalizationTable:
         for row in zip(*base, _filled(rows.score), *(optional[name] for name in self._extra), strict=True):
             self._append(row)
 
+    def add_metadata(self, metadata: dict[str, str]) -> None:
+        """Store texts by their names in a parquet table; after the rows, since they may tell of all of them."""
+        self._parquet.add_key_value_metadata(metadata)
+
     def _append(self, row: tuple[Any, ...]) -> None:
         image = (self._images[row[0]],) if self._images else ()
         self._rows.append((*self._video, *row, *image))
@@ -254,12 +261,13 @@ class LocalizationTable:
         return None
 
 
-def join_tables(parts: Iterable[tuple[Path, int]], target: Path) -> None:
+def join_tables(parts: Iterable[tuple[Path, int]], target: Path, metadata: dict[str, str]) -> None:
     """Write the rows of parquet tables one after the other, with the same bytes as if they were written at once.
 
     Args:
         parts: tables with the same columns, and what to add to the column ``track`` of each.
         target: ends in ``.parquet``; it appears when it is complete.
+        metadata: see :meth:`LocalizationTable.add_metadata`.
     """
     with ExitStack() as stack:
         temporary = stack.enter_context(atomic_path(target))
@@ -277,6 +285,8 @@ def join_tables(parts: Iterable[tuple[Path, int]], target: Path) -> None:
                 waiting = waiting.slice(_ROWS_AT_ONCE)
         if waiting is not None and len(waiting):
             writer.write_table(waiting.combine_chunks())
+        if waiting is not None:
+            writer.add_key_value_metadata(metadata)
 
 
 def _optional(localization: Localization, name: str) -> int | float | str | None:
