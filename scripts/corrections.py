@@ -256,7 +256,7 @@ def apply(settings: Iterable[str]) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Compute the cells that are missing."""
-    apply(arguments.set)
+    apply(arguments.constant)
     out: Path = arguments.out
     done = {_key(json.loads(line)) for line in out.read_text(encoding="utf-8").splitlines()} if out.is_file() else set()
     benches = [Bench(run, arguments.boxes, arguments.split, arguments.test, arguments.device) for run in arguments.runs]
@@ -284,7 +284,7 @@ def _settings(cell: Cell, arguments: argparse.Namespace) -> list[str]:
     """What differs from the usual settings."""
     name, usual = ("few_shot_steps", FEW_SHOT_STEPS) if cell.parts == FEW_SHOT else ("steps", STEPS)
     steps = getattr(arguments, name)
-    return [] if cell.parts == BEFORE else [*arguments.set, *([f"{name}={steps}"] if steps != usual else [])]
+    return [] if cell.parts == BEFORE else [*arguments.constant, *([f"{name}={steps}"] if steps != usual else [])]
 
 
 def _key(line: dict[str, object]) -> str:
@@ -319,6 +319,6 @@ if __name__ == "__main__":
     parser.add_argument("--few-shot-steps", type=int, default=FEW_SHOT_STEPS, help="of the rival")
     parser.add_argument("--first", type=int, help="cells of each run, the most telling ones; default: all")
     parser.add_argument("--part", type=_share, default=(0, 1), help="of the cells: index/number, from 0")
-    parser.add_argument("--set", action="append", default=[], help="a constant, e.g. learn_decoder.RATE=0.5")
+    parser.add_argument("--constant", action="append", default=[], help="a constant, e.g. learn_decoder.RATE=0.5")
     parser.add_argument("--device")
     main(parser.parse_args())

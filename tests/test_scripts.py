@@ -82,11 +82,11 @@ def test_backbones(script):
 
 def test_learning_curves_of_corrections(script, run, collection, tmp_path, monkeypatch):
     """Cells shared by two processes; a second call computes nothing again; tables and a figure of them."""
-    monkeypatch.setattr(learn_thresholds, "PRIOR", learn_thresholds.PRIOR)  # --set changes it in this process
+    monkeypatch.setattr(learn_thresholds, "PRIOR", learn_thresholds.PRIOR)  # --constant changes it in this process
     path, out = named("corrections"), tmp_path / "curves.jsonl"
     arguments = [run, "--boxes", collection.truth, "--out", out, "--counts", "0,10,all", "--orders", "random,learning"]
     arguments += ["--parts", "before,quick,per_class,few-shot", "--few-shot-steps", "2"]
-    arguments += ["--set", "learn_thresholds.PRIOR=3"]
+    arguments += ["--constant", "learn_thresholds.PRIOR=3"]
     for part in ("0/2", "1/2"):
         script(path, *arguments, "--part", part)
     lines = {(line["order"], line["boxes"], line["parts"]): line for line in map(json.loads, out.open())}
