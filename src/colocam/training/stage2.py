@@ -30,6 +30,8 @@ from colocam.utils.randomness import generator
 
 RESERVED = frozenset({"phase", "event", "epoch", "step", "lr", "loss", "skipped"})
 """Names that a term must not have: the journal uses them."""
+COMPLETING = ("crf", "size", "coloc")
+"""Terms that complete sparse seeds (eq. 2, 3 and 4); dense labels are learnt without them (docs/method/rounds.md)."""
 
 
 def loss_terms(settings: Losses, added: Sequence[Term] = ()) -> list[Term]:
@@ -77,7 +79,7 @@ def localizer_task(
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     kept = kept_clips([clip.clip.tag for clip in clips], settings.leave_out, settings.leave_out_draw)
     labels_given, maps = labels is not None, cams if labels is None else labels
-    completing = {"crf": 0.0, "size": 0.0, "coloc": 0.0} if labels_given else {}
+    completing = dict.fromkeys(COMPLETING, 0.0) if labels_given else {}
     summands = loss_terms(settings.losses.model_copy(update=completing), added)
     for term in summands:
         if isinstance(term.module, nn.Module):
