@@ -38,6 +38,7 @@ class Card(BaseModel):
         chooser: name in :data:`colocam.boxes.CHOOSERS`.
         class_size: side in pixels that the class is read at; None: ``size``.
         map_size: side of the heat maps in pixels; None: ``size``.
+        own_encoder: the decoder has an encoder of its own (:mod:`colocam.models.own_encoder`).
         normalise: the head takes pooled features of Euclidean norm 1.
     """
 
@@ -58,6 +59,7 @@ class Card(BaseModel):
     chooser: str = "largest"
     class_size: Side | None = None
     map_size: Side | None = None
+    own_encoder: bool = False
     normalise: bool = False
 
     @model_validator(mode="after")

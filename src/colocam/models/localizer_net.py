@@ -9,6 +9,7 @@ from colocam.cams import cam, layercam
 from colocam.errors import ColocamError, first_line
 from colocam.models.classifier import Classifier
 from colocam.models.decoder import make_decoder
+from colocam.models.own_encoder import OwnEncoder
 
 
 class MapsAndLogits(NamedTuple):
@@ -35,13 +36,24 @@ class LocalizerNet(nn.Module):
         classifier: g, with the encoder.
         channels: of the decoder's blocks, deepest first.
         map_size: side of the maps in pixels; it divides the side of the frames. None: that of the frames.
+        own_encoder: the decoder reads features of an encoder that is trained with it and begins as a copy of the
+            classifier's. The classifier then reads the frames at its own size alone.
     """
 
-    def __init__(self, classifier: Classifier, channels: tuple[int, ...], *, map_size: int | None = None) -> None:
+    def __init__(
+        self,
+        classifier: Classifier,
+        channels: tuple[int, ...],
+        *,
+        map_size: int | None = None,
+        own_encoder: bool = False,
+    ) -> None:
         super().__init__()
         self.map_size = map_size
         self.classifier = classifier.requires_grad_(requires_grad=False).eval()
         self.decoder = make_decoder(classifier.encoder, channels)
+        if own_encoder:
+            self.decoder.own = OwnEncoder(classifier.encoder)
 
     def train(self, mode: bool = True) -> "LocalizerNet":  # noqa: FBT001, FBT002 - torch's own signature
         """Set the mode of the decoder alone: a frozen classifier also keeps its batch-norm statistics."""
@@ -52,11 +64,21 @@ class LocalizerNet(nn.Module):
     def forward(self, frames: Tensor) -> MapsAndLogits:
         """(B, 3, H, W) RGB in 0–255 → class logits, map logits, and the CAMs of every class."""
         with torch.no_grad():
-            logits, features = self.classifier(frames)
-            last, every_class = features[-1], self.classifier.head.weight[None]
+            logits, seen = self.classifier(self._classified(frames))
+            last, every_class = seen[-1], self.classifier.head.weight[None]
             peaks = self.classifier.scaled(cam(last, every_class).amax(dim=(2, 3)), last)
             activations = layercam(last, every_class)
+        features = seen if self.decoder.own is None else self.decoder.own(frames)
         return MapsAndLogits(logits, self.decode(frames, features), peaks, activations)
+
+    def features(self, frames: Tensor) -> list[Tensor]:
+        """The feature maps that the decoder reads, [(B, C_i, h_i, w_i)], of frames (B, 3, H, W)."""
+        features: list[Tensor] = (self.decoder.own or self.classifier.encoder)(frames)
+        return features
+
+    def _classified(self, frames: Tensor) -> Tensor:
+        """The frames as the classifier reads them: at its own size, where nothing else needs its features."""
+        return frames if self.decoder.own is None else self.classifier.class_frames(frames)
 
     def decode(self, frames: Tensor, features: list[Tensor]) -> Tensor:
         """Map logits (B, 2, M, M) of frames (B, 3, H, W), of which only the size is read, and their features."""
@@ -67,8 +89,9 @@ class LocalizerNet(nn.Module):
     def maps(self, frames: Tensor) -> tuple[Tensor, Tensor]:
         """Map logits and activations alone, which saves the pass that reads the class at another size."""
         with torch.no_grad():
-            features = self.classifier.encoder(frames)
-            activations = layercam(features[-1], self.classifier.head.weight[None])
+            seen = self.classifier.encoder(self._classified(frames))
+            activations = layercam(seen[-1], self.classifier.head.weight[None])
+        features = seen if self.decoder.own is None else self.decoder.own(frames)
         return self.decode(frames, features), activations
 
 

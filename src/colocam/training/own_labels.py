@@ -50,6 +50,7 @@ def own_labels(
     size: int,
     folder: Path,
     device: torch.device,
+    targets: str = "labels",
 ) -> CamStore:
     """Labels of all frames of ``clips`` for :func:`colocam.training.seeds.sure_labels`, in 0–1.
 
@@ -79,7 +80,7 @@ def own_labels(
             while done < len(clips):
                 samples = spread_samples(clips[done : done + CLIPS], tags, per_clip=max(lengths))
                 stored[starts[done] : starts[done] + len(samples)] = _labels(
-                    mapper, classifier, threshold, samples, size, device
+                    mapper, classifier, threshold, samples, size, device, targets
                 )
                 done = min(done + CLIPS, len(clips))
                 advance(len(samples))
@@ -106,7 +107,13 @@ def _clips_done(path: Path, described: Path, shape: tuple[int, ...], count: int)
 
 @torch.inference_mode()
 def _labels(
-    mapper: Mapper, classifier: Classifier, threshold: float, samples: Samples, size: int, device: torch.device
+    mapper: Mapper,
+    classifier: Classifier,
+    threshold: float,
+    samples: Samples,
+    size: int,
+    device: torch.device,
+    targets: str,
 ) -> Levels:
     """Labels (N, SIDE, SIDE) of some clips."""
     maps = np.concatenate(list(map_batches(mapper, samples, size, device)))
@@ -115,7 +122,23 @@ def _labels(
         for frames, classes in samples.batches(size, device)
     ]
     boxes, found = boxes_of_shots(maps, threshold, mapper.chooser, samples.indices.clips.numpy())
-    return box_labels(maps, boxes, found & (torch.cat(probabilities) >= LEAST_PROBABILITY).cpu().numpy())
+    known = found & (torch.cat(probabilities) >= LEAST_PROBABILITY).cpu().numpy()
+    if targets == "labels":
+        return box_labels(maps, boxes, known)
+    return soft_labels(maps, boxes, known, targets)
+
+
+def soft_labels(maps: Levels, boxes: Float64Array, labelled: npt.NDArray[np.bool_], targets: str) -> Levels:
+    """Soft."""
+    soft = np.full((len(maps), SIDE, SIDE), 255, np.uint8)
+    for frame in np.flatnonzero(labelled):
+        x1, y1, x2, y2 = boxes[frame].round().astype(int)
+        inside = (slice(y1, y2 + 1), slice(x1, x2 + 1))
+        full = np.zeros(maps[frame].shape, np.float32)
+        kept = inside if targets == "maps in boxes" else slice(None)
+        full[kept] = maps[frame][kept] / max(int(maps[frame][kept].max()), 1)
+        soft[frame] = cv2.resize(full, (SIDE, SIDE), interpolation=cv2.INTER_AREA) * 254 + 0.5
+    return soft
 
 
 def box_labels(maps: Levels, boxes: Float64Array, labelled: npt.NDArray[np.bool_]) -> Levels:

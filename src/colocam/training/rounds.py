@@ -6,8 +6,11 @@ from pathlib import Path
 
 from colocam.cams.cam_cache import CamStore
 from colocam.data.cache_entry import CachedClip
+from colocam.errors import ColocamError
 from colocam.losses import Term
+from colocam.maps.mapper import decoder_mapper
 from colocam.models import LocalizerNet
+from colocam.models.model_file import load_model
 from colocam.run import Run
 from colocam.training.journal import Journal
 from colocam.training.loop import fit
@@ -40,8 +43,11 @@ def train_method(
         journal: gets the numbers of each step.
         terms: loss terms besides those of the configuration.
     """
-    labels, rounds = None, run.config.stage2(method).rounds
-    for index in range(1, rounds + 1):
+    settings, labels = run.config.stage2(method), None
+    rounds = settings.rounds
+    if settings.teacher is not None:
+        labels = first(partial(_teacher_labels, run, method, clips, settings.teacher))
+    for index in range(1 if labels is None else 2, rounds + 1):
         last = index == rounds
         folder = run.folder / method if last else run.folder / method / f"round-{index}"
         phase = method if last else f"{method}, round {index}"
@@ -58,7 +64,8 @@ def best_net(run: Run, method: str, folder: Path) -> tuple[LocalizerNet, float]:
     saved = load_checkpoint(folder, "best")
     assert saved is not None
     decoder, state = saved
-    net = LocalizerNet(run.classifier(), run.config.stage2(method).decoder, map_size=run.config.frames.map_size)
+    own, map_size = any(name.startswith("own.") for name in decoder), run.config.frames.map_size
+    net = LocalizerNet(run.classifier(), run.config.stage2(method).decoder, map_size=map_size, own_encoder=own)
     net.decoder.load_state_dict(decoder)
     return net, state["threshold"]
 
@@ -67,4 +74,23 @@ def _labels(run: Run, method: str, clips: Sequence[CachedClip], folder: Path) ->
     """Labels from the best decoder of a finished round, with its threshold."""
     net, threshold = best_net(run, method, folder)
     mapper, size = method_mapper(net.to(run.device).eval(), run.config.stage2(method)), run.config.frames.crop
-    return own_labels(mapper, net.classifier, threshold, clips, run.catalogue.tags, size, folder, run.device)
+    targets = run.config.stage2(method).targets
+    return own_labels(mapper, net.classifier, threshold, clips, run.catalogue.tags, size, folder, run.device, targets)
+
+
+def _teacher_labels(run: Run, method: str, clips: Sequence[CachedClip], teacher: Path) -> CamStore:
+    """Labels from the model of another run."""
+    model = load_model(teacher)
+    net, card = model.net.to(run.device).eval(), model.card
+    if card.tags != run.catalogue.tags:
+        raise ColocamError(
+            f"localizer.teacher {teacher} knows the tags {', '.join(card.tags)}, "
+            f"the videos have {', '.join(run.catalogue.tags)}: choose a teacher with the same tags"
+        )
+    mapper = decoder_mapper(net, card.color_mean, focus=card.focus, chooser=card.chooser, threshold=card.threshold)
+    folder = run.folder / method / "teacher"
+    folder.mkdir(parents=True, exist_ok=True)
+    targets = run.config.stage2(method).targets
+    return own_labels(
+        mapper, net.classifier, card.threshold, clips, card.tags, card.size, folder, run.device, targets
+    )

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from colocam.cams.cam_cache import CamStore
 from colocam.config import Config, LocalizerStage, Losses
-from colocam.data.augment import crop, sample_crops
+from colocam.data.augment import crop, jitter, sample_crops, sample_jitter
 from colocam.data.batches import BatchIndices, kept_clips, plan_sequences, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samplers import SAMPLERS
@@ -72,13 +72,19 @@ def localizer_task(
     settings, device = config.stage2(method), validator.device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        net = LocalizerNet(classifier, settings.decoder, map_size=config.frames.map_size).to(device)
+        own = labels is not None and settings.encoder_lr_factor > 0
+        map_size = config.frames.map_size
+        net = LocalizerNet(classifier, settings.decoder, map_size=map_size, own_encoder=own).to(device)
     resize, size, side = config.frames.resize, config.frames.crop, config.frames.map_side
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     kept = kept_clips([clip.clip.tag for clip in clips], settings.leave_out, settings.leave_out_draw)
     labels_given, maps = labels is not None, cams if labels is None else labels
     completing = {"crf": 0.0, "size": 0.0, "coloc": 0.0} if labels_given else {}
     summands = loss_terms(settings.losses.model_copy(update=completing), added)
+    soft = labels_given and settings.targets != "labels"
+    changed = settings.jitter > 0 and labels_given
+    if soft:
+        summands = [Term("seeds", 1.0, _soft, _soft_count), *(term for term in summands if term.name != "seeds")]
     for term in summands:
         if isinstance(term.module, nn.Module):
             term.module.to(device)
@@ -97,28 +103,33 @@ def localizer_task(
         return [replace(indices, clips=kept[indices.clips]) for indices in planned]
 
     def load(indices: BatchIndices, step: int) -> Tensors:
-        rng = generator(config.seed, "augment localizer", step)
-        return {
+        rng, rows = generator(config.seed, "augment localizer", step), indices.rows
+        loaded = {
             "frames": read_frames(clips, indices),
             "cams": maps.read(indices, 0 if labels_given else settings.pool),
             "sequences": indices.sequences,
-            "crops": sample_crops(indices.whole, resize, size, rng)[indices.rows],
+            "crops": sample_crops(indices.whole, resize, size, rng)[rows],
         }
+        return loaded | ({"jitter": sample_jitter(indices.whole, settings.jitter, rng)[rows]} if changed else {})
 
     def prepare(loaded: Tensors) -> tuple[Tensor, ...]:
-        """Frames and seeds at the size of the maps, and encoder features of the cropped frames.
+        """Frames and seeds at the size of the maps, and encoder features of the cropped frames, or these frames.
 
         All of it needs no gradient and is computed for each frame by itself.
         """
         frames = crop(loaded["frames"], loaded["crops"], size).float()
+        if changed:
+            frames = jitter(frames, loaded["jitter"])
         full = F.interpolate(loaded["cams"][:, None], size=resize, mode="bilinear", align_corners=False)
         cropped = at_side(crop(full, loaded["crops"], size), side)[:, 0]
-        if labels_given:
+        if soft:
+            labels = torch.where(cropped * 255 > 254.5, -1.0, cropped * 255 / 254)
+        elif labels_given:
             labels = sure_labels(cropped)
         else:
             labels = sample_seeds(cropped, settings.seeds, loaded["foreground"], loaded["background"])
         with half():
-            return at_side(frames, side), labels, *classifier.encoder(frames)
+            return at_side(frames, side), labels, *([frames] if own else classifier.encoder(frames))
 
     prepared = Recorded(prepare, -(-max(settings.batch // settings.frames, 1) // world()) * settings.frames, device)
 
@@ -127,7 +138,7 @@ def localizer_task(
         foreground_noise, background_noise = (part[indices.rows] for part in noise)
         frames, labels, *features = prepared(loaded | {"foreground": foreground_noise, "background": background_noise})
         with half():
-            logits = net.decoder(frames, features).float()
+            logits = net.decoder(frames, net.features(features[0]) if own else features).float()
         tensors = StepTensors(frames, foreground(logits), logits, labels, loaded["sequences"], indices.count, epoch)
         parts = zip(summands, shares([partial(term.mean_over, tensors) for term in summands]), strict=True)
         return {term.name: share * term.weight * _scalar(term, tensors) for term, share in parts}
@@ -135,7 +146,11 @@ def localizer_task(
     def validate(epoch: int) -> Validation:
         return validator.localizer(method_mapper(net, settings), epoch)
 
-    groups = [(list(net.decoder.parameters()), 1.0)]
+    trained = [] if net.decoder.own is None else list(net.decoder.own.parameters())
+    others = {id(parameter) for parameter in trained}
+    groups = [([parameter for parameter in net.decoder.parameters() if id(parameter) not in others], 1.0)]
+    if trained:
+        groups.append((trained, settings.encoder_lr_factor))
     return Task(phase or method, net.decoder, groups, settings, plan, load, terms, validate)
 
 
@@ -144,6 +159,17 @@ def method_mapper(net: LocalizerNet, settings: LocalizerStage) -> Mapper:
     return decoder_mapper(
         net, settings.color_mean, focus=settings.focus, chooser=settings.chooser, threshold=settings.threshold
     )
+
+
+def _soft(step: StepTensors) -> Tensor:
+    known = (step.labels >= 0).float()
+    logits = step.logits[:, 1] - step.logits[:, 0]
+    each = F.binary_cross_entropy_with_logits(logits, step.labels.clamp(min=0), reduction="none")
+    return (each * known).sum() / known.sum().clamp(min=1)
+
+
+def _soft_count(step: StepTensors) -> Tensor:
+    return (step.labels >= 0).sum()
 
 
 def _scalar(term: Term, tensors: StepTensors) -> Tensor:

@@ -188,6 +188,7 @@ def _save_model(run: Run, method: str, chosen_from: str, presence: Calibration |
         chooser=settings.chooser,
         class_size=run.config.classifier.size,
         map_size=run.config.frames.map_size,
+        own_encoder=net.decoder.own is not None,
         normalise=net.classifier.normalise,
     )
     save_model(run.model_folder(method), Model(net.cpu(), card))
