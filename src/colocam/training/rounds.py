@@ -5,7 +5,9 @@ from functools import partial
 from pathlib import Path
 
 from colocam.cams.cam_cache import CamStore
+from colocam.config import read_config
 from colocam.data.cache_entry import CachedClip
+from colocam.data.frame_cache import cache_frames
 from colocam.errors import ColocamError
 from colocam.losses import Term
 from colocam.maps.mapper import decoder_mapper
@@ -79,8 +81,8 @@ def _labels(run: Run, method: str, clips: Sequence[CachedClip], folder: Path) ->
 
 
 def _teacher_labels(run: Run, method: str, clips: Sequence[CachedClip], teacher: Path) -> CamStore:
-    """Labels from the model of another run."""
-    model = load_model(teacher)
+    """Labels from the model of another run, which reads frames at its own size."""
+    model, sizes = load_model(teacher), read_config(teacher / "config.yaml").frames
     net, card = model.net.to(run.device).eval(), model.card
     if card.tags != run.catalogue.tags:
         raise ColocamError(
@@ -88,6 +90,9 @@ def _teacher_labels(run: Run, method: str, clips: Sequence[CachedClip], teacher:
             f"the videos have {', '.join(run.catalogue.tags)}: choose a teacher with the same tags"
         )
     mapper = decoder_mapper(net, card.color_mean, focus=card.focus, chooser=card.chooser, threshold=card.threshold)
+    clips = cache_frames(
+        [clip.clip for clip in clips], run.frames, size=sizes.resize, max_frames=run.config.frames.per_clip
+    )
     folder = run.folder / method / "teacher"
     folder.mkdir(parents=True, exist_ok=True)
     targets = run.config.stage2(method).targets
