@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from colocam.cli.command import Command
+from colocam.cli.command import Command, LongCommand
 from colocam.cli.correction_commands import ImportCommand, import_, learn
 from colocam.cli.export_command import ExportCommand, export, export_model
 from colocam.cli.extensions import VARIABLE, load_extensions
@@ -36,8 +36,9 @@ COMMANDS: list[Callable[..., None]] = [
     *(demo, train, learn, evaluate, score, report, localize, label, review, serve),
     *(export, export_model, bench, study),
 ]
+LONG = {demo, train, learn, evaluate, localize, label, export_model, bench, study}
 for command in COMMANDS:
-    app.command(cls=ExportCommand if command is export else Command)(command)
+    app.command(cls=ExportCommand if command is export else LongCommand if command in LONG else Command)(command)
 app.command("import", cls=ImportCommand)(import_)
 app.add_typer(index_app, name="index")
 
