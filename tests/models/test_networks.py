@@ -155,7 +155,9 @@ def test_a_decoder_with_an_encoder_of_its_own_leaves_the_classifier_its_size_and
     before = net(picture)
     assert before.map_logits.shape == (2, 2, 32, 32)
     torch.testing.assert_close(before.class_logits, classifier(picture).logits)
-    torch.testing.assert_close(before.activations, layercam(classifier.encoder(small)[-1], classifier.head.weight[None]))
+    torch.testing.assert_close(
+        before.activations, layercam(classifier.encoder(small)[-1], classifier.head.weight[None])
+    )
     before.map_logits.square().mean().backward()
     assert all(parameter.grad is not None for parameter in net.decoder.own.parameters())
     with torch.no_grad():

@@ -1,6 +1,7 @@
 """A trained run teaches another network: its labels, the encoder of the decoder's own, the command."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -35,3 +36,13 @@ def test_the_classifier_stays_and_the_decoders_own_encoder_learns(taught, collec
     assert different
     assert not any("running" in name for name in different)  # statistics of batch norms
     assert 0 <= evaluate(taught, collection.truth).methods["colocam"]["validation"].average <= 100
+
+
+def test_a_teacher_of_other_tags_is_refused_before_training(trained, collection, frame_cache, tiny, tmp_path):
+    shutil.copytree(trained, tmp_path / "teacher")
+    card = tmp_path / "teacher" / "model.json"
+    card.write_text(card.read_text().replace('"cat"', '"cow"'))
+    config = load_config(overrides=[*tiny, *TAUGHT, f"localizer.teacher={tmp_path / 'teacher'}"])
+    with pytest.raises(ColocamError, match=r"knows the tags .*cow.*, but the videos have .*cat"):
+        train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+    assert not (tmp_path / "run").exists()

@@ -233,8 +233,6 @@ class LocalizerStage(Optimisation):
     copy of the classifier's, which stays as it is. 0: the decoder reads the classifier's features."""
     jitter: NonNegative = 0.0
     """From the second round on: random brightness, contrast and saturation by up to this factor."""
-    targets: Literal["labels", "maps", "maps in boxes"] = "labels"
-    """From the second round on."""
     decoder: tuple[Count, ...] = (256, 128, 64, 32, 16)
     """Channels of the decoder's blocks, deepest first. U-Net: one per feature map of the encoder, or one fewer;
     transformer: each block doubles the resolution up to the frame's."""

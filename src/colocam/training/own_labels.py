@@ -50,7 +50,6 @@ def own_labels(
     size: int,
     folder: Path,
     device: torch.device,
-    targets: str = "labels",
 ) -> CamStore:
     """Labels of all frames of ``clips`` for :func:`colocam.training.seeds.sure_labels`, in 0–1.
 
@@ -80,7 +79,7 @@ def own_labels(
             while done < len(clips):
                 samples = spread_samples(clips[done : done + CLIPS], tags, per_clip=max(lengths))
                 stored[starts[done] : starts[done] + len(samples)] = _labels(
-                    mapper, classifier, threshold, samples, size, device, targets
+                    mapper, classifier, threshold, samples, size, device
                 )
                 done = min(done + CLIPS, len(clips))
                 advance(len(samples))
@@ -107,13 +106,7 @@ def _clips_done(path: Path, described: Path, shape: tuple[int, ...], count: int)
 
 @torch.inference_mode()
 def _labels(
-    mapper: Mapper,
-    classifier: Classifier,
-    threshold: float,
-    samples: Samples,
-    size: int,
-    device: torch.device,
-    targets: str,
+    mapper: Mapper, classifier: Classifier, threshold: float, samples: Samples, size: int, device: torch.device
 ) -> Levels:
     """Labels (N, SIDE, SIDE) of some clips."""
     maps = np.concatenate(list(map_batches(mapper, samples, size, device)))
@@ -122,23 +115,7 @@ def _labels(
         for frames, classes in samples.batches(size, device)
     ]
     boxes, found = boxes_of_shots(maps, threshold, mapper.chooser, samples.indices.clips.numpy())
-    known = found & (torch.cat(probabilities) >= LEAST_PROBABILITY).cpu().numpy()
-    if targets == "labels":
-        return box_labels(maps, boxes, known)
-    return soft_labels(maps, boxes, known, targets)
-
-
-def soft_labels(maps: Levels, boxes: Float64Array, labelled: npt.NDArray[np.bool_], targets: str) -> Levels:
-    """Soft."""
-    soft = np.full((len(maps), SIDE, SIDE), 255, np.uint8)
-    for frame in np.flatnonzero(labelled):
-        x1, y1, x2, y2 = boxes[frame].round().astype(int)
-        inside = (slice(y1, y2 + 1), slice(x1, x2 + 1))
-        full = np.zeros(maps[frame].shape, np.float32)
-        kept = inside if targets == "maps in boxes" else slice(None)
-        full[kept] = maps[frame][kept] / max(int(maps[frame][kept].max()), 1)
-        soft[frame] = cv2.resize(full, (SIDE, SIDE), interpolation=cv2.INTER_AREA) * 254 + 0.5
-    return soft
+    return box_labels(maps, boxes, found & (torch.cat(probabilities) >= LEAST_PROBABILITY).cpu().numpy())
 
 
 def box_labels(maps: Levels, boxes: Float64Array, labelled: npt.NDArray[np.bool_]) -> Levels:

@@ -81,10 +81,7 @@ def localizer_task(
     labels_given, maps = labels is not None, cams if labels is None else labels
     completing = {"crf": 0.0, "size": 0.0, "coloc": 0.0} if labels_given else {}
     summands = loss_terms(settings.losses.model_copy(update=completing), added)
-    soft = labels_given and settings.targets != "labels"
     changed = settings.jitter > 0 and labels_given
-    if soft:
-        summands = [Term("seeds", 1.0, _soft, _soft_count), *(term for term in summands if term.name != "seeds")]
     for term in summands:
         if isinstance(term.module, nn.Module):
             term.module.to(device)
@@ -122,9 +119,7 @@ def localizer_task(
             frames = jitter(frames, loaded["jitter"])
         full = F.interpolate(loaded["cams"][:, None], size=resize, mode="bilinear", align_corners=False)
         cropped = at_side(crop(full, loaded["crops"], size), side)[:, 0]
-        if soft:
-            labels = torch.where(cropped * 255 > 254.5, -1.0, cropped * 255 / 254)
-        elif labels_given:
+        if labels_given:
             labels = sure_labels(cropped)
         else:
             labels = sample_seeds(cropped, settings.seeds, loaded["foreground"], loaded["background"])
@@ -146,11 +141,10 @@ def localizer_task(
     def validate(epoch: int) -> Validation:
         return validator.localizer(method_mapper(net, settings), epoch)
 
-    trained = [] if net.decoder.own is None else list(net.decoder.own.parameters())
-    others = {id(parameter) for parameter in trained}
-    groups = [([parameter for parameter in net.decoder.parameters() if id(parameter) not in others], 1.0)]
-    if trained:
-        groups.append((trained, settings.encoder_lr_factor))
+    named = list(net.decoder.named_parameters())
+    groups = [([parameter for name, parameter in named if not name.startswith("own.")], 1.0)]
+    if own:
+        groups.append(([parameter for name, parameter in named if name.startswith("own.")], settings.encoder_lr_factor))
     return Task(phase or method, net.decoder, groups, settings, plan, load, terms, validate)
 
 
@@ -159,17 +153,6 @@ def method_mapper(net: LocalizerNet, settings: LocalizerStage) -> Mapper:
     return decoder_mapper(
         net, settings.color_mean, focus=settings.focus, chooser=settings.chooser, threshold=settings.threshold
     )
-
-
-def _soft(step: StepTensors) -> Tensor:
-    known = (step.labels >= 0).float()
-    logits = step.logits[:, 1] - step.logits[:, 0]
-    each = F.binary_cross_entropy_with_logits(logits, step.labels.clamp(min=0), reduction="none")
-    return (each * known).sum() / known.sum().clamp(min=1)
-
-
-def _soft_count(step: StepTensors) -> Tensor:
-    return (step.labels >= 0).sum()
 
 
 def _scalar(term: Term, tensors: StepTensors) -> Tensor:
