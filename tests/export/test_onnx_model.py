@@ -73,13 +73,13 @@ def test_any_number_of_frames_gives_what_pytorch_gives(session, trained, square_
 
 
 def test_class_and_maps_of_their_own_sizes(tmp_path, trained, square_video, make_video):
-    """The class is read from frames of half the side, and maps have half the side."""
+    """The class is read from crops of half the side, and maps have half the side."""
     run, side = load_model(trained), 2 * SIDE
     torch.manual_seed(0)
-    net = LocalizerNet(
-        Classifier(run.card.backbone, 3, size=SIDE, normalise=True), run.card.decoder, map_size=SIDE
-    ).eval()
+    classifier = Classifier(run.card.backbone, 3, size=SIDE, normalise=True)
+    net = LocalizerNet(classifier, run.card.decoder, map_size=SIDE, crop_head=True).eval()
     sizes = {"size": side, "class_size": SIDE, "map_size": SIDE, "color_mean": "clip", "focus": True}
+    sizes["crop_head"] = True
     save_model(tmp_path, Model(net, run.card.model_copy(update={**sizes, "normalise": True})))
     session = onnxruntime.InferenceSession(export_onnx(tmp_path, tmp_path / "model.onnx"))
     for count in (1, 4):

@@ -87,9 +87,11 @@ def test_a_convolution_that_always_feeds_the_same_norm_is_folded_however_often_i
         torch.testing.assert_close(folded(x), net(x), rtol=1e-4, atol=1e-5)
 
 
-def test_a_network_that_reads_the_class_at_another_size_is_folded_and_says_the_same(tiny):
+@pytest.mark.parametrize("crop_head", [False, True])
+def test_a_network_that_reads_the_class_at_another_size_is_folded_and_says_the_same(tiny, crop_head):
     config = load_config(overrides=tiny)
-    net = unsettle(LocalizerNet(Classifier(config.backbone, 3, size=SIDE // 2, normalise=True), (8, 8, 8, 8)))
+    classifier = Classifier(config.backbone, 3, size=SIDE // 2, normalise=True)
+    net = unsettle(LocalizerNet(classifier, (8, 8, 8, 8), crop_head=crop_head))
     images = np.random.default_rng(0).integers(0, 256, (3, SIDE, SIDE, 3)).astype(np.uint8)
     network = TorchNetwork(net, CPU, size=SIDE)
     assert norms(network.net) == 0

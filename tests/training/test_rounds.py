@@ -43,7 +43,8 @@ def test_the_store_scales_its_values():
 
 @pytest.fixture(scope="module")
 def two_rounds(tiny):
-    return load_config(overrides=[*tiny, "localizer.rounds=2", "localizer.epochs=1", "localizer.chooser=consensus"])
+    changes = ["rounds=2", "epochs=1", "chooser=consensus", "crop_head=true"]
+    return load_config(overrides=[*tiny, *(f"localizer.{change}" for change in changes)])
 
 
 @pytest.fixture(scope="module")

@@ -40,6 +40,7 @@ class Card(BaseModel):
         map_size: side of the heat maps in pixels; None: ``size``.
         own_encoder: the decoder has an encoder of its own (:mod:`colocam.models.own_encoder`).
         normalise: the head takes pooled features of Euclidean norm 1.
+        crop_head: the class is read from a crop around the object (:mod:`colocam.models.object_crop`).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -61,6 +62,7 @@ class Card(BaseModel):
     map_size: Side | None = None
     own_encoder: bool = False
     normalise: bool = False
+    crop_head: bool = False
 
     @model_validator(mode="after")
     def _threshold_for_each(self) -> "Card":

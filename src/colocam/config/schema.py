@@ -248,6 +248,9 @@ class LocalizerStage(Optimisation):
     threshold: Fraction | None = None
     """τ of the boxes relative to each map's maximum, where no boxes of validation videos choose it; null: the mean of
     the validation maps (docs/method/tags-only.md)."""
+    crop_head: bool = False
+    """Read the class from a crop around the object that the decoder found, by a head of its own, instead of from the
+    whole frame (docs/method/classifier.md)."""
 
     @model_validator(mode="after")
     def _teacher_teaches(self) -> "LocalizerStage":

@@ -1,6 +1,6 @@
 """Evaluate a run on frames with true boxes: all methods under all protocols."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from colocam.boxes.choosers import CHOOSERS, find_chooser
 from colocam.boxes.tags_only import tags_only_threshold
@@ -275,15 +276,23 @@ def maps_of(run: Run, mapper: Mapper, samples: Samples) -> Levels:
 
 @torch.inference_mode()
 def _classify(run: Run, samples: Samples) -> tuple[npt.NDArray[np.float32], list[tuple[str, float]]]:
-    """Logits (N, C) of the classifier, and its most probable tag of each frame with the probability."""
-    classifier, tags = run.classifier(), run.catalogue.tags
+    """Logits (N, C) of the run's model, and its most probable tag of each frame with the probability."""
+    tags, classify = run.catalogue.tags, _logits_of(run)
     parts, chosen = [], []
     for frames, _ in samples.batches(run.config.frames.crop, run.device):
-        logits = classifier.logits(frames)
+        logits = classify(frames)
         parts.append(logits.float().cpu().numpy())
         best = logits.softmax(1).max(1)
         chosen += [(tags[c], p) for c, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
     return np.concatenate(parts), chosen
+
+
+def _logits_of(run: Run) -> Callable[[Tensor], Tensor]:
+    """(B, 3, H, W) frames → (B, K): of whole frames, or of the crops of the first method's model where it cuts them."""
+    if run.config.methods and run.config.stage2(run.config.methods[0]).crop_head:
+        net = load_model(run.model_folder(run.config.methods[0])).net.to(run.device)
+        return lambda frames: net(frames).class_logits
+    return run.classifier().logits
 
 
 def _describe(evaluated: Labelled, split: Split) -> EvaluatedData:

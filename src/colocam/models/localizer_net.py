@@ -3,12 +3,14 @@
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from colocam.cams import cam, layercam
 from colocam.errors import ColocamError, first_line
 from colocam.models.classifier import Classifier
 from colocam.models.decoder import make_decoder
+from colocam.models.object_crop import crop_boxes, expanded, object_boxes
 from colocam.models.own_encoder import OwnEncoder
 
 
@@ -38,6 +40,8 @@ class LocalizerNet(nn.Module):
         map_size: side of the maps in pixels; it divides the side of the frames. None: that of the frames.
         own_encoder: the decoder reads features of an encoder that is trained with it and begins as a copy of the
             classifier's. The classifier then reads the frames at its own size alone.
+        crop_head: read the class from a crop around the object, by a head of its own, instead of from the whole frame
+            (:mod:`colocam.models.object_crop`).
     """
 
     def __init__(
@@ -47,6 +51,7 @@ class LocalizerNet(nn.Module):
         *,
         map_size: int | None = None,
         own_encoder: bool = False,
+        crop_head: bool = False,
     ) -> None:
         super().__init__()
         self.map_size = map_size
@@ -54,6 +59,10 @@ class LocalizerNet(nn.Module):
         self.decoder = make_decoder(classifier.encoder, channels)
         if own_encoder:
             self.decoder.own = OwnEncoder(classifier.encoder)
+        self.crop_head = None
+        if crop_head:
+            head = classifier.head
+            self.crop_head = nn.Linear(head.in_features, head.out_features).requires_grad_(requires_grad=False)
 
     def train(self, mode: bool = True) -> "LocalizerNet":  # noqa: FBT001, FBT002 - torch's own signature
         """Set the mode of the decoder alone: a frozen classifier also keeps its batch-norm statistics."""
@@ -64,12 +73,31 @@ class LocalizerNet(nn.Module):
     def forward(self, frames: Tensor) -> MapsAndLogits:
         """(B, 3, H, W) RGB in 0–255 → class logits, map logits, and the CAMs of every class."""
         with torch.no_grad():
-            logits, seen = self.classifier(self._classified(frames))
+            classified = self._classified(frames)
+            seen = self.classifier.encoder(classified)
             last, every_class = seen[-1], self.classifier.head.weight[None]
             peaks = self.classifier.scaled(cam(last, every_class).amax(dim=(2, 3)), last)
             activations = layercam(last, every_class)
-        features = seen if self.decoder.own is None else self.decoder.own(frames)
-        return MapsAndLogits(logits, self.decode(frames, features), peaks, activations)
+        map_logits = self.decode(frames, seen if self.decoder.own is None else self.decoder.own(frames))
+        if self.crop_head is None:
+            logits = self.classifier.logits(classified, seen)
+        else:
+            boxes = self.boxes(map_logits, activations, self.classifier.read(last).argmax(1))
+            logits = self.crop_head(self.crop_features(frames, expanded(boxes)))
+        return MapsAndLogits(logits, map_logits, peaks, activations)
+
+    def boxes(self, map_logits: Tensor, activations: Tensor, classes: Tensor) -> Tensor:
+        """Boxes (B, 4) in 0–1 of the objects of ``classes`` (B,), for the other outputs of :meth:`forward`."""
+        with torch.no_grad():
+            # gather, not an index made of the number of frames: that would fix their number in an ONNX file
+            chosen = activations.gather(1, classes[:, None, None, None].expand(-1, 1, *activations.shape[2:]))[:, 0]
+            return object_boxes(foreground(map_logits), chosen)
+
+    def crop_features(self, frames: Tensor, boxes: Tensor) -> Tensor:
+        """Input of the crop head, (B, C): pooled features, of norm 1, of frames (B, 3, H, W) cut to boxes (B, 4)."""
+        with torch.no_grad():
+            crops = crop_boxes(frames, boxes, self.classifier.size or frames.shape[-1])
+            return F.normalize(self.classifier.encoder(crops)[-1].mean(dim=(2, 3)), dim=1)
 
     def features(self, frames: Tensor) -> list[Tensor]:
         """The feature maps that the decoder reads, [(B, C_i, h_i, w_i)], of frames (B, 3, H, W)."""
@@ -91,8 +119,7 @@ class LocalizerNet(nn.Module):
         with torch.no_grad():
             seen = self.classifier.encoder(self._classified(frames))
             activations = layercam(seen[-1], self.classifier.head.weight[None])
-        features = seen if self.decoder.own is None else self.decoder.own(frames)
-        return self.decode(frames, features), activations
+        return self.decode(frames, seen if self.decoder.own is None else self.decoder.own(frames)), activations
 
 
 def check_frames(net: Classifier | LocalizerNet, side: int) -> None:
@@ -109,5 +136,10 @@ def check_frames(net: Classifier | LocalizerNet, side: int) -> None:
 
 
 def foreground(map_logits: Tensor) -> Tensor:
-    """(B, 2, M, M) logits → (B, M, M) foreground probability S¹: a softmax of two is a sigmoid of the difference."""
+    """(B, 2, M, M) logits → (B, M, M) foreground probability S¹: a softmax of two is a sigmoid of the difference.
+
+    Networks for inference give the difference itself, (B, 1, M, M).
+    """
+    if map_logits.shape[1] == 1:
+        return torch.sigmoid(map_logits[:, 0].float())
     return torch.sigmoid(map_logits[:, 1].float() - map_logits[:, 0].float())

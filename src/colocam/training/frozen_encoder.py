@@ -22,17 +22,15 @@ from colocam.models.timm_networks import family
 from colocam.training.journal import Journal
 from colocam.training.logistic_regression import fit_logistic
 from colocam.training.validation import Validator
+from colocam.training.view_features import forget_views, view_features
 from colocam.utils.checkpoint import load_checkpoint, save_checkpoint
-from colocam.utils.files import read_array, write_array
 from colocam.utils.interrupt import raise_if_stopped
-from colocam.utils.prefetch import Tensors, prefetch
-from colocam.utils.progress import Advance, progress, say
+from colocam.utils.prefetch import Tensors
+from colocam.utils.progress import progress, say
 from colocam.utils.randomness import generator
 
 EXTENDED = frozenset({"vgg", "inception_v3"})
 """Modules of timm whose networks get new convolutions for CAMs."""
-BATCH = 64
-"""Frames of one pass."""
 AREA, ASPECT = (0.3, 1.0), 0.4
 """Random crops cover this share of the frame; the logarithm of their aspect ratio is at most this."""
 BLUR = 0.01
@@ -63,9 +61,8 @@ def fit_frozen(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         classifier = make_classifier(config, config.backbone, len(tags)).to(device).eval()
-    samples = _training_frames(config, clips, tags)
-    views = [folder / f"view-{view}.npy" for view in range(config.classifier.views)]
-    features = _all_features(classifier, samples, views, config, device)
+    samples, views = training_frames(config, clips, tags), config.classifier.views
+    features = _features(classifier, samples, config, folder, device)
     steps = 0
 
     def report(step: int, loss: float, gradient: float) -> None:
@@ -78,8 +75,8 @@ def fit_frozen(
     with progress("classifier, logistic regression", 0, unit="steps") as note:
         weight, bias = fit_logistic(
             features,
-            samples.classes.repeat(len(views)).to(device),
-            balance(samples, len(tags)).repeat(len(views)).to(device),
+            samples.classes.repeat(views).to(device),
+            balance(samples, len(tags)).repeat(views).to(device),
             len(tags),
             config.classifier.penalty,
             report,
@@ -91,8 +88,7 @@ def fit_frozen(
     journal.add("classifier", "val", 0, steps, **result.scores, **result.values)
     kept = {"epoch": 0, "step": steps, "score": result.scores["best"], **result.values}
     save_checkpoint(folder, "best", classifier.state_dict(), kept)
-    for view in views:
-        view.unlink()
+    forget_views(folder, views)
     save_checkpoint(folder, "last", {}, {"epoch": 1, "step": steps, "journal": journal.flush()})
 
 
@@ -117,7 +113,7 @@ def _warn(backbone: Backbone) -> None:
         say(f"warning: classifier.fit is logistic, but new convolutions of '{backbone.name}' stay random: use sgd")
 
 
-def _training_frames(config: Config, clips: Sequence[CachedClip], tags: Sequence[str]) -> Samples:
+def training_frames(config: Config, clips: Sequence[CachedClip], tags: Sequence[str]) -> Samples:
     """Evenly spaced frames of the central window of each clip."""
     chosen = []
     for clip in clips:
@@ -126,48 +122,30 @@ def _training_frames(config: Config, clips: Sequence[CachedClip], tags: Sequence
     return chosen_samples(clips, tags, chosen)
 
 
-def _all_features(
-    classifier: Classifier, samples: Samples, views: Sequence[Path], config: Config, device: torch.device
-) -> Tensor:
-    """(V·N, C) pooled features of all frames, view by view; ``views`` are the files that keep those of each."""
-    parts = []
-    with progress("classifier, features", len(views) * len(samples), unit="frames") as advance:
-        for view, path in enumerate(views):
-            if (kept := read_array(path)) is not None and kept.ndim == 2 and len(kept) == len(samples):
-                stored = np.array(kept)
-                advance(len(samples))
-            else:
-                stored = _view_features(classifier, samples, view, config, device, advance).cpu().numpy()
-                write_array(path, stored)
-            parts.append(torch.from_numpy(stored))
-    return torch.cat(parts).to(device)
+def sample_view(rows: int, rng: torch.Generator) -> Tensors:
+    """Random blurs and colour changes of ``rows`` frames."""
+    return {"blurs": sample_blurs(rows, BLUR, rng), "jitter": sample_jitter(rows, JITTER, rng)}
 
 
-@torch.no_grad()
-def _view_features(
-    classifier: Classifier, samples: Samples, view: int, config: Config, device: torch.device, advance: Advance
-) -> Tensor:
-    """(N, C) pooled features of one view of all frames; view 0 is the frame as it is classified later."""
+def changed(images: Tensor, loaded: Tensors) -> Tensor:
+    """Images (B, 3, H, W) with the blurs and colours of :func:`sample_view`."""
+    return jitter(blur(images, loaded["blurs"], BLUR), loaded["jitter"])
 
-    def load(indices: BatchIndices, batch: int) -> Tensors:
+
+def _features(classifier: Classifier, samples: Samples, config: Config, folder: Path, device: torch.device) -> Tensor:
+    """(V·N, C) pooled features of all views of all frames; view 0 is the frame as it is classified later."""
+
+    def load(indices: BatchIndices, view: int, batch: int) -> Tensors:
         rows, rng = len(indices.clips), generator(config.seed, "classifier views", view, batch)
-        return {
-            "frames": read_frames(samples.clips, indices),
-            "crops": sample_resized_crops(rows, AREA, ASPECT, rng),
-            "blurs": sample_blurs(rows, BLUR, rng),
-            "jitter": sample_jitter(rows, JITTER, rng),
-        }
+        crops = sample_resized_crops(rows, AREA, ASPECT, rng)
+        return {"frames": read_frames(samples.clips, indices), "crops": crops, **sample_view(rows, rng)}
 
-    def images(loaded: Tensors) -> Tensor:
+    def encode(loaded: Tensors, view: int) -> Tensor:
+        frames, size = loaded["frames"], config.frames.crop
         if view == 0:
-            return classifier.class_frames(whole(loaded["frames"], config.frames.crop))
-        cropped = classifier.class_frames(resized_crop(loaded["frames"], loaded["crops"], config.frames.crop))
-        return jitter(blur(cropped, loaded["blurs"], BLUR), loaded["jitter"])
+            images = classifier.class_frames(whole(frames, size))
+        else:
+            images = changed(classifier.class_frames(resized_crop(frames, loaded["crops"], size)), loaded)
+        return classifier.pooled(classifier.encoder(images)[-1])
 
-    parts = []
-    batches = (samples.indices.part(slice(start, start + BATCH)) for start in range(0, len(samples), BATCH))
-    for _, indices, loaded in prefetch(enumerate(batches), load, device):
-        parts.append(classifier.pooled(classifier.encoder(images(loaded))[-1]))
-        advance(len(indices.clips))
-        raise_if_stopped("classifier")
-    return torch.cat(parts)
+    return view_features("classifier", samples, folder, config.classifier.views, load, encode, device)

@@ -58,13 +58,14 @@ def train_method(
             labels = first(partial(_labels, run, method, clips, folder))
 
 
-def best_net(run: Run, method: str, folder: Path) -> tuple[LocalizerNet, float]:
-    """The classifier with the best decoder of a finished round, and its threshold."""
+def best_net(run: Run, method: str, folder: Path, *, crop_head: bool = False) -> tuple[LocalizerNet, float]:
+    """The classifier with the best decoder of a finished round, and its threshold; a crop head is not yet fitted."""
     saved = load_checkpoint(folder, "best")
     assert saved is not None
     decoder, state = saved
-    own, map_size = any(name.startswith("own.") for name in decoder), run.config.frames.map_size
-    net = LocalizerNet(run.classifier(), run.config.stage2(method).decoder, map_size=map_size, own_encoder=own)
+    own, sizes = any(name.startswith("own.") for name in decoder), run.config.frames
+    channels = run.config.stage2(method).decoder
+    net = LocalizerNet(run.classifier(), channels, map_size=sizes.map_size, own_encoder=own, crop_head=crop_head)
     net.decoder.load_state_dict(decoder)
     return net, state["threshold"]
 

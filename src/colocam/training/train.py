@@ -19,6 +19,7 @@ from colocam.models.localizer_net import check_frames
 from colocam.models.model_file import Card, Model, save_model
 from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
+from colocam.training.crop_head import fit_crop_head
 from colocam.training.journal import Journal
 from colocam.training.processes import alone, first, joined, require_same, world
 from colocam.training.rounds import best_net, train_method
@@ -153,7 +154,7 @@ def _train(run: Run, truth: Truth | None, terms: Sequence[Term]) -> None:
     presence = validator.presence(run.classifier())
     for method in run.config.methods:
         train_method(run, method, training, cams, validator, journal, terms)
-        alone(partial(_save_model, run, method, "tags-only" if truth is None else "validation", presence))
+        alone(partial(_save_model, run, method, training, "tags-only" if truth is None else "validation", presence))
 
 
 def _validator(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Validator:
@@ -173,10 +174,14 @@ def _validator(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Va
     return Validator(samples, scaled_boxes(samples, truth, sizes.map_side), tags, sizes, device, cam)
 
 
-def _save_model(run: Run, method: str, chosen_from: str, presence: Calibration | None) -> None:
+def _save_model(
+    run: Run, method: str, clips: Sequence[CachedClip], chosen_from: str, presence: Calibration | None
+) -> None:
     """Save the classifier and the best decoder as one model, with the threshold that was chosen for it."""
-    net, threshold = best_net(run, method, run.folder / method)
-    settings = run.config.stage2(method)
+    settings, folder = run.config.stage2(method), run.folder / method
+    net, threshold = best_net(run, method, folder, crop_head=settings.crop_head)
+    if settings.crop_head:
+        fit_crop_head(run.config, net.to(run.device).eval(), clips, run.catalogue.tags, folder)
     card = Card(
         method=method,
         tags=run.catalogue.tags,
@@ -193,5 +198,6 @@ def _save_model(run: Run, method: str, chosen_from: str, presence: Calibration |
         map_size=run.config.frames.map_size,
         own_encoder=net.decoder.own is not None,
         normalise=net.classifier.normalise,
+        crop_head=settings.crop_head,
     )
     save_model(run.model_folder(method), Model(net.cpu(), card))
