@@ -37,8 +37,9 @@ COMMANDS: list[Callable[..., None]] = [
     *(export, export_model, bench, study),
 ]
 LONG = {demo, train, learn, evaluate, localize, label, export_model, bench, study}
-for command in COMMANDS:
-    app.command(cls=ExportCommand if command is export else LongCommand if command in LONG else Command)(command)
+for function in COMMANDS:
+    kind = ExportCommand if function is export else LongCommand if function in LONG else Command
+    app.command(cls=kind)(function)
 app.command("import", cls=ImportCommand)(import_)
 app.add_typer(index_app, name="index")
 
