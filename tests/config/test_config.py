@@ -161,6 +161,7 @@ def test_unknown_keys_are_refused_with_the_nearest_name(override, suggestion):
         ("localizer.losses.barrier_growth=.inf", "'localizer.losses.barrier_growth'", "inf"),
         ("localizer.decoder=[8, 0]", "'localizer.decoder.1'", "0"),
         ("localizer.decoder=8", "'localizer.decoder'", "8"),
+        ("localizer.decoder=[8, 65536]", "'localizer.decoder.1'", "65536"),
     ],
 )
 def test_wrong_types_and_impossible_values_are_refused(override, key, value):

@@ -69,4 +69,7 @@ def train(
 
         print_evaluations([evaluate(run, test_boxes, device=device)])
         say(f"report: {write_report(run)}")
-    say(f"trained: {run / 'model.json'}; now: colocam localize {run} VIDEO -o OUT")
+    if (run / "model.json").is_file():
+        say(f"trained: {run / 'model.json'}; now: colocam localize {run} VIDEO -o OUT")
+    else:  # methods: []
+        say(f"trained: {run / 'classifier'}, and no method; now: colocam evaluate {run} --boxes BOXES")

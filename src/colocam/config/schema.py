@@ -16,6 +16,8 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
+Width = Annotated[int, Field(ge=1, le=4096)]
+"""Channels of a convolution; from 4096 to 4096 channels it already has 150 million weights."""
 Side = Annotated[int, Field(ge=1, le=2048)]
 """Side in pixels of what a network reads; a frame of 2048² already takes 2 GB."""
 
@@ -233,7 +235,7 @@ class LocalizerStage(Optimisation):
     copy of the classifier's, which stays as it is. 0: the decoder reads the classifier's features."""
     jitter: NonNegative = 0.0
     """From the second round on: random brightness, contrast and saturation by up to this factor."""
-    decoder: tuple[Count, ...] = (256, 128, 64, 32, 16)
+    decoder: tuple[Width, ...] = (256, 128, 64, 32, 16)
     """Channels of the decoder's blocks, deepest first. U-Net: one per feature map of the encoder, or one fewer;
     transformer: each block doubles the resolution up to the frame's."""
     seeds: Seeds = Seeds()
