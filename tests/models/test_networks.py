@@ -5,7 +5,6 @@ import timm
 import torch
 from torch import nn
 
-from colocam.cams import layercam
 from colocam.config import Backbone, load_config
 from colocam.errors import ColocamError
 from colocam.models import Classifier, Encoder, LocalizerNet, foreground
@@ -145,30 +144,6 @@ def test_localizer_gives_the_classifiers_logits_and_full_size_maps(net):
         out = net(picture)
         assert out.map_logits.shape == (2, 2, side, side)
         assert torch.equal(out.class_logits, net.classifier(picture).logits)
-
-
-def test_a_decoder_with_an_encoder_of_its_own_leaves_the_classifier_its_size_and_features(config):
-    torch.manual_seed(0)
-    classifier = Classifier(config.backbone, 3, size=16, normalise=True)
-    net = LocalizerNet(classifier, config.localizer.decoder, own_encoder=True).train()
-    picture, small = frames(), classifier.class_frames(frames())
-    before = net(picture)
-    assert before.map_logits.shape == (2, 2, 32, 32)
-    torch.testing.assert_close(before.class_logits, classifier(picture).logits)
-    torch.testing.assert_close(
-        before.activations, layercam(classifier.encoder(small)[-1], classifier.head.weight[None])
-    )
-    before.map_logits.square().mean().backward()
-    assert all(parameter.grad is not None for parameter in net.decoder.own.parameters())
-    with torch.no_grad():
-        for parameter in net.decoder.own.parameters():
-            parameter.mul_(1.5)
-    after = net(picture)
-    assert not torch.equal(after.map_logits, before.map_logits)
-    assert all(torch.equal(getattr(after, name), getattr(before, name)) for name in ("class_logits", "peaks"))
-    assert not any(module.training for module in net.decoder.own.modules())
-    for found, wanted in zip(net.maps(picture), (net(picture).map_logits, after.activations), strict=True):
-        assert found.shape == wanted.shape
 
 
 def test_foreground_is_the_softmaxs_second_map():

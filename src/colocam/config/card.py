@@ -38,7 +38,6 @@ class Card(BaseModel):
         chooser: name in :data:`colocam.boxes.CHOOSERS`.
         class_size: side in pixels that the class is read at; None: ``size``.
         map_size: side of the heat maps in pixels; None: ``size``.
-        own_encoder: the decoder has an encoder of its own (:mod:`colocam.models.own_encoder`).
         normalise: the head takes pooled features of Euclidean norm 1.
         crop_head: the class is read from a crop around the object (:mod:`colocam.models.object_crop`).
     """
@@ -60,7 +59,6 @@ class Card(BaseModel):
     chooser: str = "largest"
     class_size: Side | None = None
     map_size: Side | None = None
-    own_encoder: bool = False
     normalise: bool = False
     crop_head: bool = False
 

@@ -230,9 +230,6 @@ class LocalizerStage(Optimisation):
     teacher: Path | None = None
     """Run folder of a trained model with the same tags, whose maps and boxes take the place of the first round's
     (docs/method/teacher.md)."""
-    encoder_lr_factor: NonNegative = 0.0
-    """From the second round on: learning rate of an encoder that belongs to the decoder, relative to lr. It begins as a
-    copy of the classifier's, which stays as it is. 0: the decoder reads the classifier's features."""
     jitter: NonNegative = 0.0
     """From the second round on: random brightness, contrast and saturation by up to this factor."""
     decoder: tuple[Width, ...] = (256, 128, 64, 32, 16)

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from colocam.errors import ColocamError
 from colocam.models.encoder import Encoder
-from colocam.models.own_encoder import OwnEncoder
 from colocam.models.vgg import Vgg
 from colocam.models.vit import Vit
 
@@ -34,16 +33,10 @@ class UNet(nn.Module):
             the resolution of the finest feature map and its output is resized, which halves the time of a step on a
             CPU.
         centre: the deepest features first pass two more convolutions.
-
-    Attributes:
-        own: the encoder that is trained with this decoder; None: it reads the classifier's features.
     """
-
-    own: OwnEncoder | None
 
     def __init__(self, encoder_channels: list[int], channels: tuple[int, ...], *, centre: bool = False) -> None:
         super().__init__()
-        self.own = None
         depth = len(encoder_channels)
         if len(channels) not in {depth, depth - 1}:
             raise ColocamError(
@@ -66,16 +59,10 @@ class TokenHead(nn.Module):
 
     The last block works at the frame's resolution, the one before it at half of it, and so on, but not below the
     tokens' own grid: with patches of 14 or 16 pixels, four blocks double the resolution each.
-
-    Attributes:
-        own: see :class:`UNet`.
     """
-
-    own: OwnEncoder | None
 
     def __init__(self, tokens: int, channels: tuple[int, ...]) -> None:
         super().__init__()
-        self.own = None
         self.blocks = nn.ModuleList(
             nn.Sequential(nn.Conv2d(into, out, 3, padding=1, bias=False), nn.BatchNorm2d(out), nn.ReLU(inplace=True))
             for into, out in pairwise((tokens, *channels))

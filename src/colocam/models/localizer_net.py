@@ -11,7 +11,6 @@ from colocam.errors import ColocamError, first_line
 from colocam.models.classifier import Classifier
 from colocam.models.decoder import make_decoder
 from colocam.models.object_crop import crop_boxes, expanded, object_boxes
-from colocam.models.own_encoder import OwnEncoder
 
 
 class MapsAndLogits(NamedTuple):
@@ -38,8 +37,6 @@ class LocalizerNet(nn.Module):
         classifier: g, with the encoder.
         channels: of the decoder's blocks, deepest first.
         map_size: side of the maps in pixels; it divides the side of the frames. None: that of the frames.
-        own_encoder: the decoder reads features of an encoder that is trained with it and begins as a copy of the
-            classifier's. The classifier then reads the frames at its own size alone.
         crop_head: read the class from a crop around the object, by a head of its own, instead of from the whole frame
             (:mod:`colocam.models.object_crop`).
     """
@@ -50,15 +47,12 @@ class LocalizerNet(nn.Module):
         channels: tuple[int, ...],
         *,
         map_size: int | None = None,
-        own_encoder: bool = False,
         crop_head: bool = False,
     ) -> None:
         super().__init__()
         self.map_size = map_size
         self.classifier = classifier.requires_grad_(requires_grad=False).eval()
         self.decoder = make_decoder(classifier.encoder, channels)
-        if own_encoder:
-            self.decoder.own = OwnEncoder(classifier.encoder)
         self.crop_head = None
         if crop_head:
             head = classifier.head
@@ -73,14 +67,13 @@ class LocalizerNet(nn.Module):
     def forward(self, frames: Tensor) -> MapsAndLogits:
         """(B, 3, H, W) RGB in 0–255 → class logits, map logits, and the CAMs of every class."""
         with torch.no_grad():
-            classified = self._classified(frames)
-            seen = self.classifier.encoder(classified)
-            last, every_class = seen[-1], self.classifier.head.weight[None]
+            features = self.classifier.encoder(frames)
+            last, every_class = features[-1], self.classifier.head.weight[None]
             peaks = self.classifier.scaled(cam(last, every_class).amax(dim=(2, 3)), last)
             activations = layercam(last, every_class)
-        map_logits = self.decode(frames, seen if self.decoder.own is None else self.decoder.own(frames))
+        map_logits = self.decode(frames, features)
         if self.crop_head is None:
-            logits = self.classifier.logits(classified, seen)
+            logits = self.classifier.logits(frames, features)
         else:
             boxes = self.boxes(map_logits, activations, self.classifier.read(last).argmax(1))
             logits = self.crop_head(self.crop_features(frames, expanded(boxes)))
@@ -99,15 +92,6 @@ class LocalizerNet(nn.Module):
             crops = crop_boxes(frames, boxes, self.classifier.size or frames.shape[-1])
             return F.normalize(self.classifier.encoder(crops)[-1].mean(dim=(2, 3)), dim=1)
 
-    def features(self, frames: Tensor) -> list[Tensor]:
-        """The feature maps that the decoder reads, [(B, C_i, h_i, w_i)], of frames (B, 3, H, W)."""
-        features: list[Tensor] = (self.decoder.own or self.classifier.encoder)(frames)
-        return features
-
-    def _classified(self, frames: Tensor) -> Tensor:
-        """The frames as the classifier reads them: at its own size, where nothing else needs its features."""
-        return frames if self.decoder.own is None else self.classifier.class_frames(frames)
-
     def decode(self, frames: Tensor, features: list[Tensor]) -> Tensor:
         """Map logits (B, 2, M, M) of frames (B, 3, H, W), of which only the size is read, and their features."""
         step = 1 if self.map_size is None else frames.shape[-1] // self.map_size
@@ -117,9 +101,9 @@ class LocalizerNet(nn.Module):
     def maps(self, frames: Tensor) -> tuple[Tensor, Tensor]:
         """Map logits and activations alone, which saves the pass that reads the class at another size."""
         with torch.no_grad():
-            seen = self.classifier.encoder(self._classified(frames))
-            activations = layercam(seen[-1], self.classifier.head.weight[None])
-        return self.decode(frames, seen if self.decoder.own is None else self.decoder.own(frames)), activations
+            features = self.classifier.encoder(frames)
+            activations = layercam(features[-1], self.classifier.head.weight[None])
+        return self.decode(frames, features), activations
 
 
 def check_frames(net: Classifier | LocalizerNet, side: int) -> None:

@@ -78,13 +78,7 @@ def load_model(folder: Path) -> Model:
 def _network(card: Card) -> LocalizerNet:
     backbone = card.backbone.model_copy(update={"pretrained": False, "weights": None})
     classifier = Classifier(backbone, len(card.tags), size=card.class_size, normalise=card.normalise)
-    return LocalizerNet(
-        classifier,
-        card.decoder,
-        map_size=card.map_size,
-        own_encoder=card.own_encoder,
-        crop_head=card.crop_head,
-    )
+    return LocalizerNet(classifier, card.decoder, map_size=card.map_size, crop_head=card.crop_head)
 
 
 def _stored_shapes(weights: Path) -> dict[str, tuple[int, ...]]:

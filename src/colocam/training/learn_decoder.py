@@ -111,7 +111,7 @@ def learning_task(
         inside = at_side(crop(loaded["inside"][:, None], loaded["crops"], size), side)[:, 0] > 0.5
         known, images = loaded["known"][:, None, None], at_side(frames, side)
         with torch.no_grad(), half():
-            features = net.features(frames)
+            features = net.classifier.encoder(frames)
             old = foreground(before(images, features).float())
         with half():
             logits = net.decoder(images, features).float()

@@ -63,9 +63,8 @@ def best_net(run: Run, method: str, folder: Path, *, crop_head: bool = False) ->
     saved = load_checkpoint(folder, "best")
     assert saved is not None
     decoder, state = saved
-    own, sizes = any(name.startswith("own.") for name in decoder), run.config.frames
-    channels = run.config.stage2(method).decoder
-    net = LocalizerNet(run.classifier(), channels, map_size=sizes.map_size, own_encoder=own, crop_head=crop_head)
+    channels, map_size = run.config.stage2(method).decoder, run.config.frames.map_size
+    net = LocalizerNet(run.classifier(), channels, map_size=map_size, crop_head=crop_head)
     net.decoder.load_state_dict(decoder)
     return net, state["threshold"]
 

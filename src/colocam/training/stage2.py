@@ -72,9 +72,7 @@ def localizer_task(
     settings, device = config.stage2(method), validator.device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        own = labels is not None and settings.encoder_lr_factor > 0
-        map_size = config.frames.map_size
-        net = LocalizerNet(classifier, settings.decoder, map_size=map_size, own_encoder=own).to(device)
+        net = LocalizerNet(classifier, settings.decoder, map_size=config.frames.map_size).to(device)
     resize, size, side = config.frames.resize, config.frames.crop, config.frames.map_side
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     kept = kept_clips([clip.clip.tag for clip in clips], settings.leave_out, settings.leave_out_draw)
@@ -110,7 +108,7 @@ def localizer_task(
         return loaded | ({"jitter": sample_jitter(indices.whole, settings.jitter, rng)[rows]} if changed else {})
 
     def prepare(loaded: Tensors) -> tuple[Tensor, ...]:
-        """Frames and seeds at the size of the maps, and encoder features of the cropped frames, or these frames.
+        """Frames and seeds at the size of the maps, and encoder features of the cropped frames.
 
         All of it needs no gradient and is computed for each frame by itself.
         """
@@ -124,7 +122,7 @@ def localizer_task(
         else:
             labels = sample_seeds(cropped, settings.seeds, loaded["foreground"], loaded["background"])
         with half():
-            return at_side(frames, side), labels, *([frames] if own else classifier.encoder(frames))
+            return at_side(frames, side), labels, *classifier.encoder(frames)
 
     prepared = Recorded(prepare, -(-max(settings.batch // settings.frames, 1) // world()) * settings.frames, device)
 
@@ -133,7 +131,7 @@ def localizer_task(
         foreground_noise, background_noise = (part[indices.rows] for part in noise)
         frames, labels, *features = prepared(loaded | {"foreground": foreground_noise, "background": background_noise})
         with half():
-            logits = net.decoder(frames, net.features(features[0]) if own else features).float()
+            logits = net.decoder(frames, features).float()
         tensors = StepTensors(frames, foreground(logits), logits, labels, loaded["sequences"], indices.count, epoch)
         parts = zip(summands, shares([partial(term.mean_over, tensors) for term in summands]), strict=True)
         return {term.name: share * term.weight * _scalar(term, tensors) for term, share in parts}
@@ -141,10 +139,7 @@ def localizer_task(
     def validate(epoch: int) -> Validation:
         return validator.localizer(method_mapper(net, settings), epoch)
 
-    named = list(net.decoder.named_parameters())
-    groups = [([parameter for name, parameter in named if not name.startswith("own.")], 1.0)]
-    if own:
-        groups.append(([parameter for name, parameter in named if name.startswith("own.")], settings.encoder_lr_factor))
+    groups = [(list(net.decoder.parameters()), 1.0)]
     return Task(phase or method, net.decoder, groups, settings, plan, load, terms, validate)
 
 

@@ -196,7 +196,6 @@ def _save_model(
         chooser=settings.chooser,
         class_size=run.config.classifier.size,
         map_size=run.config.frames.map_size,
-        own_encoder=net.decoder.own is not None,
         normalise=net.classifier.normalise,
         crop_head=settings.crop_head,
     )
