@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from colocam.cli.command import Command
+from colocam.cli.command import Command, LongCommand
 from colocam.cli.config_command import config_app
 from colocam.cli.correction_commands import ImportCommand, import_, learn
 from colocam.cli.export_command import ExportCommand, export, export_model
@@ -38,8 +38,10 @@ COMMANDS: list[Callable[..., None]] = [
     *(demo, train, learn, evaluate, score, report, localize, label, review, serve),
     *(export, export_model, tensorboard, bench, study),
 ]
-for command in COMMANDS:
-    app.command(cls=ExportCommand if command is export else Command)(command)
+LONG = {demo, train, learn, evaluate, localize, label, export_model, bench, study}
+for function in COMMANDS:
+    kind = ExportCommand if function is export else LongCommand if function in LONG else Command
+    app.command(cls=kind)(function)
 app.command("import", cls=ImportCommand)(import_)
 app.add_typer(index_app, name="index")
 app.add_typer(config_app, name="config")
