@@ -10,7 +10,12 @@ import sys
 from pathlib import Path
 
 FILES = [
-    Path(__file__).with_name(room) / name for room, name in (("affinity", "interpreted.py"), ("boxes", "test_blobs.py"))
+    Path(__file__).with_name(room) / name
+    for room, name in (
+        ("affinity", "interpreted.py"),
+        ("boxes", "test_blobs.py"),
+        ("inference", "interpreted_kernels.py"),
+    )
 ]
 
 

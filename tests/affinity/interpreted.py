@@ -76,8 +76,8 @@ def test_memory_that_holds_anything_reaches_no_result(monkeypatch):
 
 
 def test_pixels_are_put_in_the_order_of_their_rows():
-    rgb, _, psi = inputs()
-    rows = cuda._Rows(rgb, GROUP, 2, BASIS, psi)
+    rgb, values, psi = inputs()
+    rows = cuda._Rows(rgb, values, GROUP, 2, BASIS, psi, ones=False)
     index, _ = grid.encode(rgb.float(), BASIS, GROUP)
     own = index // BASIS.cells
     assert torch.equal(rows.order.sort().values, torch.arange(FRAMES * PIXELS, dtype=torch.int32))

@@ -35,6 +35,7 @@ from colocam.config import load_config
 from colocam.config.card import Card
 from colocam.data.samples import spread_samples
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
+from colocam.inference.fused_convolutions import fuse_relus
 from colocam.inference.localizer import Localizer
 from colocam.inference.torch_network import TorchNetwork
 from colocam.lab.measuring.synthetic_frames import make_frames
@@ -50,7 +51,7 @@ from colocam.training.logistic_regression import fit_logistic
 from colocam.training.validation import Validator
 from colocam.types import VideoFrame
 from colocam.utils import cuda_graphs
-from colocam.utils.cuda_graphs import Recorded
+from colocam.utils.cuda_graphs import Recorded, RecordedLoss
 from forked_processes import free_port
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -350,6 +351,37 @@ def test_a_function_that_makes_the_host_wait_is_called_directly():
     say.assert_called_once()
 
 
+class LossOfBatchNorm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 1, 3))
+        self.unused = nn.Linear(2, 2)
+
+    def forward(self, frames, offset):
+        return (self.net(frames.float() / 255).mean((1, 2, 3)) - offset).square().mean()
+
+
+def test_recorded_losses_have_the_gradients_and_statistics_of_direct_ones():
+    loss, plain = LossOfBatchNorm().to(GPU), LossOfBatchNorm().to(GPU)
+    with mock.patch.object(cuda_graphs, "capture", wraps=cuda_graphs.capture) as capture:
+        recorded = RecordedLoss(loss, GPU)
+        values = []
+        for seed, rows in enumerate((5, 5, 3, 5)):
+            batch = batch_of(rows, seed)
+            for module, call in ((loss, recorded), (plain, plain)):
+                module.zero_grad(set_to_none=True)
+                values.append(call(**batch))
+                (3 * values[-1]).backward()
+            for one, other in zip(loss.parameters(), plain.parameters(), strict=True):
+                torch.testing.assert_close(one.grad, other.grad, rtol=1e-3, atol=1e-5)
+            for one, other in zip(loss.buffers(), plain.buffers(), strict=True):
+                torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    assert capture.call_count == 1
+    for one, other in zip(values[::2], values[1::2], strict=True):  # a later call leaves earlier values alone
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+
 # Seeds
 
 
@@ -529,6 +561,17 @@ def test_folding_batch_norms_changes_nothing():
         fold_two_maps(folded)
         one_map = torch.sigmoid(folded(frames).map_logits[:, 0])
         torch.testing.assert_close(one_map, foreground(expected.map_logits), rtol=0, atol=1e-3)
+
+
+def test_fused_convolutions_change_nothing():
+    frames = torch.from_numpy(images(4)).permute(0, 3, 1, 2).to(GPU)
+    net = fold_batch_norms(localizer().to(GPU), frames[:1])
+    with full_precision(), torch.no_grad():
+        expected = net(frames)
+        fuse_relus(net, frames[:1])
+        assert not any(isinstance(module, nn.ReLU) for module in net.modules())
+        for one, other in zip(net(frames), expected, strict=True):
+            assert relative_error(one, other) <= 1e-4
 
 
 def test_recorded_inference_equals_eager():

@@ -1,7 +1,8 @@
 """The product on a CUDA device: launches of the Triton kernels and their block sizes."""
 
+import math
 from contextlib import nullcontext
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from colocam.errors import ColocamError
 
 # Bytes of moments, and of sums over colour and space, in memory at once; more groups are computed in turn.
 _WORKSPACE = 96 << 20
-_SPACE_WORKSPACE = 192 << 20
+_SPACE_WORKSPACE = 400 << 20
 # Pixels of one group that share a copy of its cells: atomic additions to one address are serialised.
 _PIXELS_PER_COPY = 1_600_000
 _MAX_COPIES = 4
@@ -24,8 +25,12 @@ _SPLAT_RUN = 4
 _SLICE_RUN = 4
 _SORT_BLOCK = 256
 # Pixels of a row and eigenvectors along b per block, number of warps, pipeline stages.
-_ANALYSE = (32, 32, 2, 1)
-_SYNTHESISE = (32, 32, 1, 3)
+_ANALYSE = (16, 32, 1, 1)
+_SYNTHESISE = (32, 32, 1, 1)
+# Largest sum over the pixels of a group that is stored in half precision; the product with the kernel adds a digit.
+_HALF_RANGE = 1024.0
+# Programs on each multiprocessor that share the rows of cells with a pixel; one for every row would mostly find none.
+_PROGRAMS = 32
 
 
 class _Tile(NamedTuple):
@@ -40,17 +45,20 @@ class _Tile(NamedTuple):
 
 _TILE = _Tile(32, 64, 32, 4, 3)
 _CELLS_TILE = _Tile(64, 128, 32, 4, 3)
-_SPACE_TILE = _Tile(32, 128, 32, 4, 2)
+_OVER_G_TILE = _Tile(64, 128, 32, 4, 3)
+_OVER_R_TILE = _Tile(128, 128, 32, 8, 3)
+_BACK_G_TILE = _Tile(64, 64, 64, 4, 2)
 
 
 @lru_cache(maxsize=32)
 def _matrices(basis: ColorBasis, precision: str, device: torch.device) -> tuple[Tensor, ...]:
     """The five matrices of ``grid.mix`` on the device, rounded to the precision of the tensor cores, and U itself."""
-    over_b, over_g, over_r = (m.astype(np.float32) for m in basis.matrices)
+    kind = np.float16 if precision == "half" else np.float32
+    over_b, over_g, over_r, factor = (m.astype(kind) for m in (*basis.matrices, basis.factor))
     if precision == "tf32":
-        for m in (over_b, over_g, over_r):
+        for m in (over_b, over_g, over_r, factor):
             m.view(np.int32)[:] = (m.view(np.int32) + 0x1000) & -0x2000
-    all_of_them = (over_b, over_g, over_r, over_g.T, over_b.T, basis.factor.astype(np.float32))
+    all_of_them = (over_b, over_g, over_r, over_g.T, over_b.T, factor)
     return tuple(torch.from_numpy(np.ascontiguousarray(m)).to(device) for m in all_of_them)
 
 
@@ -132,68 +140,103 @@ class _Cells:
 
 
 class _Rows:
-    """Pixels sorted by their row of cells (r, g), for products with colour and space."""
+    """Pixels sorted by their row of cells (r, g), for the product of colour and space with values (F, 1 or 2, P).
 
-    def __init__(self, rgb: Tensor, group: Tensor, groups: int, basis: ColorBasis, psi: Tensor) -> None:
-        self.rgb, self.groups, self.basis, self.psi = rgb, groups, basis, psi.T.contiguous()
-        self.precision = _precision(basis)
+    With ``ones``, the product is that of 1 and values - ½, whose size is known: it is computed in half precision, which
+    has as many bits as tf32, if the tolerance permits.
+    """
+
+    def __init__(
+        self, rgb: Tensor, values: Tensor, group: Tensor, groups: int, basis: ColorBasis, psi: Tensor, *, ones: bool
+    ) -> None:
+        self.values, self.groups, self.basis, self.ones = values, groups, basis, ones
+        self.precision = "half" if ones and _precision(basis) == "tf32" else _precision(basis)
+        kind = torch.float16 if self.precision == "half" else torch.float32
+        self.psi = torch.empty(psi.shape[::-1], dtype=kind, device=psi.device).copy_(psi.T)
         frames, _, pixels = rgb.shape
         if frames * pixels >= 1 << 31:
             raise ColocamError(f"affinity: {frames} frames of {pixels} pixels are too many for one call; split them")
+        most = pixels * max(1, frames - groups + 1)  # pixels of one group
+        self.unit = min(1.0, 2.0 ** math.floor(math.log2(_HALF_RANGE / most))) if self.precision == "half" else 1.0
         self.counts = torch.zeros(groups * basis.cells**2, dtype=torch.int32, device=rgb.device)
         place = torch.empty(frames * pixels, dtype=torch.int32, device=rgb.device)
         self.order = torch.empty_like(place)
+        self.records = torch.empty(frames * pixels, 4, device=rgb.device)
         programs = -(-pixels // _SORT_BLOCK), frames
         sizes = pixels, *rgb.stride()
         options = {"cells": basis.cells, "block": _SORT_BLOCK, "num_warps": _SORT_BLOCK // 32}
         cuda_space_kernels.count[programs](rgb, group, self.counts, place, *sizes, **options)
         self.ends = self.counts.cumsum(0, dtype=torch.int32)
-        cuda_space_kernels.arrange[programs](rgb, group, self.ends, place, self.order, *sizes, **options)
+        cuda_space_kernels.arrange[programs](
+            rgb, group, values, self.ends, place, self.order, self.records,
+            *sizes, values.stride(0), values.stride(2), **options,
+        )  # fmt: skip
 
-    def multiply(self, values: Tensor, out: Tensor, totals: Tensor | None) -> None:
-        """Product of values (F, 1 or 2, P) into ``out``; with ``totals``, as in ``_Cells.mix``, of 1 and values - ½."""
+    def multiply(self, out: Tensor, totals: Tensor | None) -> None:
+        """Product into ``out``; with ``totals``, as in ``_Cells.mix``, of the second channel alone."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
-        at_once = _at_once(_SPACE_WORKSPACE, n * n * 3 * rank * ranks * 2 * 4, n)
-        matrices = _matrices(self.basis, self.precision, self.rgb.device)
-        _, over_g, over_r, back_g, _, factor = matrices
+        at_once = _at_once(_SPACE_WORKSPACE, n * n * 3 * rank * ranks * 2 * self.psi.element_size(), n)
+        _, over_g, over_r, back_g, _, factor = _matrices(self.basis, self.precision, out.device)
         channels = 2 if totals is None else 1
         for first in range(0, self.groups, at_once):
             groups = min(at_once, self.groups - first)
-            counts = self.counts[first * n * n :]
-            x = self._analyse(values, factor, first, groups, ones=totals is not None)
+            counts, precision = self.counts[first * n * n : (first + groups) * n * n], self.precision
+            listed = _listed(counts)
+            x = self._analyse(factor, first, groups, listed)
             inner = rank * ranks * 2
-            x = _planes(over_g, x, groups * n, inner, self.precision, counts=counts, sparse="terms", tile=_SPACE_TILE)
-            own = None if totals is None else totals[first:]
-            x = _planes(over_r, x, groups, rank * inner, self.precision, totals=own, tile=_SPACE_TILE)
+            x = _planes(over_g, x, groups * n, inner, precision, counts=counts, sparse="terms", tile=_OVER_G_TILE)
+            own, square = None if totals is None else totals[first:], self.unit**-2
+            x = _planes(
+                over_r, x, groups, rank * inner, precision, run=ranks, totals=own, square=square, tile=_OVER_R_TILE
+            )
             inner = rank * ranks * channels
-            x = _planes(back_g, x, groups * n, inner, self.precision, counts=counts, sparse="rows", tile=_SPACE_TILE)
-            self._synthesise(x, out, factor, first, groups, channels)
+            x = _planes(back_g, x, groups * n, inner, precision, counts=counts, sparse="rows", tile=_BACK_G_TILE)
+            self._synthesise(x, out, factor, first, listed, channels)
 
-    def _analyse(self, values: Tensor, factor: Tensor, first: int, groups: int, *, ones: bool) -> Tensor:
-        """Sums over b (groups, cells, cells, 3, rank, R, 2) of rows with a pixel; other rows are undefined."""
+    def _analyse(self, factor: Tensor, first: int, groups: int, listed: tuple[Tensor, Tensor]) -> Tensor:
+        """Sums over b (groups, cells, cells, 3, rank, 2, R) of rows with a pixel; other rows are undefined."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
-        sums = torch.empty(groups * n * n * 3 * rank * ranks * 2, device=self.rgb.device)
+        sums = torch.empty(groups * n * n * 3 * rank * ranks * 2, dtype=self.psi.dtype, device=self.psi.device)
         block_p, block_j, warps, stages = _ANALYSE
-        cuda_space_kernels.analyse[groups * n * n, -(-rank // block_j)](
-            self.rgb, values, self.psi, self.order, self.ends, factor, sums,
-            first * n * n, self.rgb.shape[2], *self.rgb.stride(), *values.stride(), values.shape[1] > 1,
-            self.basis.curvature, *self.basis.scale,
-            cells=n, rank=rank, ranks=ranks, ones=ones, precision=self.precision,
+        cuda_space_kernels.analyse[_programs(listed[0]), -(-rank // block_j)](
+            self.records, self.values, self.psi, self.order, self.ends, *listed, factor, sums,
+            first * n * n, self.values.shape[2], *self.values.stride(), self.values.shape[1] > 1,
+            self.basis.curvature, *self.basis.scale, self.unit,
+            cells=n, rank=rank, ranks=ranks, ones=self.ones, precision=self.precision,
             block_p=block_p, block_j=block_j, block_i=_block(2 * ranks), num_warps=warps, num_stages=stages,
         )  # fmt: skip
         return sums
 
-    def _synthesise(self, sums: Tensor, out: Tensor, factor: Tensor, first: int, groups: int, channels: int) -> None:
-        """Read the product back from sums over b (groups, cells, cells, 3, rank, R, channels)."""
+    def _synthesise(
+        self, sums: Tensor, out: Tensor, factor: Tensor, first: int, listed: tuple[Tensor, Tensor], channels: int
+    ) -> None:
+        """Read the product back from sums over b (groups, cells, cells, 3, rank, channels, R)."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
         block_p, block_j, warps, stages = _SYNTHESISE
-        cuda_space_kernels.synthesise[(groups * n * n,)](
-            self.rgb, self.psi, self.order, self.ends, factor, sums, out,
-            first * n * n, self.rgb.shape[2], *self.rgb.stride(), *out.stride()[:2], out.shape[1] > 1,
-            self.basis.curvature, *self.basis.scale,
+        cuda_space_kernels.synthesise[(_programs(listed[0]),)](
+            self.records, self.psi, self.order, self.ends, *listed, factor, sums, out,
+            first * n * n, out.shape[2], *out.stride()[:2], out.shape[1] > 1,
+            self.basis.curvature, *self.basis.scale, self.unit,
             cells=n, rank=rank, ranks=ranks, channels=channels, precision=self.precision,
             block_p=block_p, block_j=block_j, block_i=_block(ranks), num_warps=warps, num_stages=stages,
         )  # fmt: skip
+
+
+def _listed(counts: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows with a pixel (rows,), of which the first ``total`` are set, and their number (1,)."""
+    listed, total = torch.empty_like(counts), torch.zeros(1, dtype=torch.int32, device=counts.device)
+    block = 1024
+    cuda_space_kernels.list_rows[(-(-len(counts) // block),)](counts, listed, total, len(counts), block=block)
+    return listed, total
+
+
+def _programs(rows: Tensor) -> int:
+    return min(len(rows), _PROGRAMS * _multiprocessors(rows.device))
+
+
+@cache
+def _multiprocessors(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
 
 def _units(values: Tensor, rgb: Tensor) -> Tensor:
@@ -220,14 +263,14 @@ def _precision(basis: ColorBasis) -> str:
 
 def _planes(
     matrix: Tensor, x: Tensor, batches: int, columns: int, precision: str, *, run: int = 1, parts: int = 1,
-    totals: Tensor | None = None, counts: Tensor | None = None, sparse: str = "", tile: _Tile | None = None,
+    totals: Tensor | None = None, square: float = 1.0, counts: Tensor | None = None, sparse: str = "",
+    tile: _Tile = _TILE,
 ) -> Tensor:  # fmt: skip
     """Matrix (rows, terms) @ x (batches, terms, columns) -> (batches, rows, columns or, with totals, half of them)."""
     rows, terms = matrix.shape
-    tile = tile or _TILE
     out = x.new_empty(batches * rows * (columns if totals is None else columns // 2))
     kernels.multiply[-(-rows // tile.rows), -(-columns // tile.columns), batches](
-        matrix, x, out, x if totals is None else totals, x if counts is None else counts, rows, terms,
+        matrix, x, out, x if totals is None else totals, x if counts is None else counts, rows, terms, square,
         columns=columns, x_run=run, x_parts=parts, energy=totals is not None, sparse=sparse, precision=precision,
         block_m=tile.rows, block_n=tile.columns, block_k=tile.terms, num_warps=tile.warps, num_stages=tile.stages,
     )  # fmt: skip
@@ -242,9 +285,8 @@ def _run(
     pairs = list(zip(torch.split(values, 2, 1), torch.split(out, 2, 1), strict=True))
     with torch.cuda.device(rgb.device) if rgb.is_cuda else nullcontext():
         if psi is not None:
-            rows = _Rows(rgb, group, groups, basis, psi)
             for v, target in pairs:
-                rows.multiply(v, target, totals)
+                _Rows(rgb, v, group, groups, basis, psi, ones=totals is not None).multiply(target, totals)
             return
         at_once = _at_once(_WORKSPACE, basis.cells**3 * 32, basis.cells)
         for first in range(0, groups, at_once):

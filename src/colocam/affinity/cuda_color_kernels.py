@@ -198,7 +198,7 @@ def multiply_cells(
 
 @triton.jit
 def multiply(
-    matrix, x, out, totals, counts, rows, terms,
+    matrix, x, out, totals, counts, rows, terms, square,
     columns: tl.constexpr, x_run: tl.constexpr, x_parts: tl.constexpr, energy: tl.constexpr, sparse: tl.constexpr,
     precision: tl.constexpr,
     block_m: tl.constexpr, block_n: tl.constexpr, block_k: tl.constexpr,
@@ -207,15 +207,20 @@ def multiply(
 
     matrix (rows, terms), x (batches, terms, columns), out (batches, rows, columns). Where x_parts > 1, x is
     (batches, terms / x_parts, columns / x_run, x_parts, x_run) in memory. With ``energy``, columns are (…, 2, x_run)
-    for two channels: adds Σ x·out of each to totals[z], and keeps the second alone. Where ``sparse`` is "terms" or
-    "rows", three of them belong to one of counts (batches, terms or rows / 3), and where that is 0, are 0 and not read,
-    or not needed and not written.
+    for two channels: adds square · Σ x·out of each to totals[z], and keeps the second alone. Where ``sparse`` is
+    "terms" or "rows", three of them belong to one of counts (batches, terms or rows / 3), and where that is 0, are 0
+    and not read, or not needed and not written.
     """
     m = tl.program_id(0) * block_m + tl.arange(0, block_m)
     n = tl.program_id(1) * block_n + tl.arange(0, block_n)
     z = tl.program_id(2).to(tl.int64)
+    needed = m < rows
+    if sparse == "rows":
+        needed = tl.load(counts + z * (rows // 3) + m // 3, needed, 0) > 0
+    if tl.max(needed.to(tl.int32), 0) == 0:
+        return
     x += z * terms * columns
-    column = n // x_run * (x_run * x_parts) + n % x_run
+    column = n // x_run * (x_run * x_parts) + n % x_run if x_parts > 1 else n
     total = tl.zeros((block_m, block_n), tl.float32)
     for start in range(0, terms, block_k):
         k = start + tl.arange(0, block_k)
@@ -227,17 +232,16 @@ def multiply(
         b = tl.load(x + row[:, None] + column[None, :], used[:, None] & (n < columns)[None, :], 0.0)
         if precision == "tf32":
             b = _tf32(b)
-        total = tl.dot(a, b, total, input_precision=precision)
-    needed = m < rows
-    if sparse == "rows":
-        needed = tl.load(counts + z * (rows // 3) + m // 3, needed, 0) > 0
+        total = tl.dot(a, b, total, input_precision="tf32x3" if precision == "tf32x3" else "tf32")
     on = needed[:, None] & (n < columns)[None, :]
     if energy:
-        both = total * tl.load(x + m[:, None] * columns + n[None, :], on, 0.0)
-        second = (n // x_run % 2 == 1)[None, :]
-        tl.atomic_add(totals + 2 * z, tl.sum(tl.where(second, 0.0, both)).to(tl.float64), sem="relaxed")
-        tl.atomic_add(totals + 2 * z + 1, tl.sum(tl.where(second, both, 0.0)).to(tl.float64), sem="relaxed")
+        both = square * total * tl.load(x + m[:, None] * columns + n[None, :], on, 0.0)
+        second = n // x_run % 2 == 1
+        each = tl.sum(both, 0)
+        tl.atomic_add(totals + 2 * z, tl.sum(tl.where(second, 0.0, each)).to(tl.float64), sem="relaxed")
+        tl.atomic_add(totals + 2 * z + 1, tl.sum(tl.where(second, each, 0.0)).to(tl.float64), sem="relaxed")
         kept = n // (2 * x_run) * x_run + n % x_run
-        tl.store(out + z * rows * (columns // 2) + m[:, None] * (columns // 2) + kept[None, :], total, on & second)
+        at = out + z * rows * (columns // 2) + m[:, None] * (columns // 2) + kept[None, :]
+        tl.store(at, total, on & second[None, :])
     else:
         tl.store(out + z * rows * columns + m[:, None] * columns + n[None, :], total, on)

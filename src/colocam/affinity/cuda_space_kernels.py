@@ -2,18 +2,18 @@
 
 Each spatial function needs its own moments, too many to store for every cell. So the pixels of a group are sorted by
 their row (r, g), and the pixels of a row are summed over b on the tensor cores: the cells themselves are never stored,
-and rows without a pixel take no time. Sums are (groups, cells, cells, 3, rank, R, channels), where 3 is
+and rows without a pixel take no time. Sums are (groups, cells, cells, 3, rank, channels, R), where 3 is
 constant, linear along r, linear along g, as in ``ColorBasis.matrices``.
 """
 
 # A kernel is written in Triton's subset of Python, which has no type annotations.
-# ruff: noqa: ANN001, ANN201, ANN202
+# ruff: noqa: ANN001, ANN201, ANN202, RET505
 # mypy: ignore-errors
 
 import triton
 import triton.language as tl
 
-from colocam.affinity.cuda_color_kernels import _encode, _tf32, _values
+from colocam.affinity.cuda_color_kernels import _axis, _encode, _pack, _tf32, _unpack, _values
 
 
 @triton.jit
@@ -38,15 +38,36 @@ def count(
 
 @triton.jit
 def arrange(
-    rgb, group, ends, place, order, pixels, rgb_frame, rgb_channel, rgb_pixel, cells: tl.constexpr, block: tl.constexpr
+    rgb, group, values, ends, place, order, records,
+    pixels, rgb_frame, rgb_channel, rgb_pixel, values_frame, values_pixel, cells: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
-    """Write the pixels frame·P + p in the order of their rows, which end at ``ends``. Programs as for ``count``."""
+    """Write pixels in the order of their rows, which end at ``ends``. Programs as for ``count``.
+
+    order: frame·P + p. records (N, 4): position along b in cells, offsets along r and g, the first channel of values.
+    Reading them in this order is quicker than gathering them from the frames, which happens more than once.
+    """
     frame = tl.program_id(1)
     p = tl.program_id(0) * block + tl.arange(0, block)
     mask = p < pixels
-    row = _row(rgb, group, frame, p, mask, rgb_frame, rgb_channel, rgb_pixel, cells)
-    at = frame * pixels + p
-    tl.store(order + tl.load(ends + row, mask, 1) - 1 - tl.load(place + at, mask, 0), at, mask)
+    at = rgb + frame.to(tl.int64) * rgb_frame + p * rgb_pixel
+    r, fr = _axis(tl.load(at, mask, 0), cells)
+    g, fg = _axis(tl.load(at + rgb_channel, mask, 0), cells)
+    b, fb = _axis(tl.load(at + 2 * rgb_channel, mask, 0), cells)
+    row = tl.load(group + frame).to(tl.int32) * (cells * cells) + r * cells + g
+    target = tl.load(ends + row, mask, 1) - 1 - tl.load(place + frame * pixels + p, mask, 0)
+    value = tl.load(values + frame.to(tl.int64) * values_frame + p * values_pixel, mask, 0.0).to(tl.float32)
+    tl.store(order + target, frame * pixels + p, mask)
+    record = _pack(b.to(tl.float32) + 0.5 + fb, fr, fg, value)
+    tl.store(records + target.to(tl.int64)[:, None] * 4 + tl.arange(0, 4)[None, :], record, mask[:, None])
+
+
+@triton.jit(do_not_specialize=["rows"])
+def list_rows(counts, listed, total, rows, block: tl.constexpr):
+    """List the rows with a pixel in any order, and add their number to total[0]. Programs: rows / block."""
+    row = tl.program_id(0) * block + tl.arange(0, block)
+    used = (tl.load(counts + row, row < rows, 0) > 0).to(tl.int32)
+    begin = tl.atomic_add(total, tl.sum(used), sem="relaxed")
+    tl.store(listed + begin + tl.cumsum(used) - 1, row, used > 0)
 
 
 @triton.jit
@@ -56,98 +77,126 @@ def _range(ends, row):
 
 
 @triton.jit
-def _round(x, precision: tl.constexpr):
-    return _tf32(x) if precision == "tf32" else x
+def _operand(x, precision: tl.constexpr):
+    """Round to what the tensor cores multiply."""
+    if precision == "half":
+        return x.to(tl.float16)
+    elif precision == "tf32":
+        return _tf32(x)
+    else:
+        return x
+
+
+@triton.jit
+def _dot(a, b, total, precision: tl.constexpr):
+    return tl.dot(a, b, total, input_precision="tf32x3" if precision == "tf32x3" else "tf32")
+
+
+@triton.jit
+def _recorded(records, at, mask, curvature, constant, linear, cells: tl.constexpr):
+    """Cell along b, φ and the value of the pixels whose records are at the indices ``at``."""
+    record = tl.load(records + at.to(tl.int64)[:, None] * 4 + tl.arange(0, 4)[None, :], mask[:, None], 0.0)
+    position, fr, fg, value = _unpack(record)
+    cell = tl.minimum(tl.maximum(position, 0.0), cells - 0.5).to(tl.int32)
+    fb = position - cell.to(tl.float32) - 0.5
+    e = (1 - curvature * fr * fr) * (1 - curvature * fg * fg) * (1 - curvature * fb * fb)
+    slope = linear * e
+    return cell, constant * e, slope * fr, slope * fg, slope * fb, value
 
 
 @triton.jit(do_not_specialize=["first", "second"])
 def analyse(
-    rgb, values, psi, order, ends, factor, sums,
-    first, pixels, rgb_frame, rgb_channel, rgb_pixel, values_frame, values_channel, values_pixel, second,
-    curvature, constant, linear,
+    records, values, psi, order, ends, listed, total, factor, sums,
+    first, pixels, values_frame, values_channel, values_pixel, second, curvature, constant, linear, unit,
     cells: tl.constexpr, rank: tl.constexpr, ranks: tl.constexpr, ones: tl.constexpr, precision: tl.constexpr,
     block_p: tl.constexpr, block_j: tl.constexpr, block_i: tl.constexpr,
 ):  # fmt: skip
-    """Sums over b of φ ⊗ (ψ_k · v), two channels. Programs: (rows, rank / block_j).
+    """Sums over b of φ ⊗ (ψ_k · v), two channels, times ``unit``. Programs: (any number, rank / block_j).
 
-    factor (2, cells, rank), psi (P, R), sums from row ``first`` on. Rows without a pixel are left as they are.
+    factor (2, cells, rank), psi (P, R), sums from row ``first`` on. Programs share the ``listed`` rows; others are left
+    as they are.
     """
-    begin, end = _range(ends, first + tl.program_id(0))
-    if begin == end:
-        return
     j = tl.program_id(1) * block_j + tl.arange(0, block_j)
     i = tl.arange(0, block_i)
-    sum_e = tl.zeros((block_j, block_i), tl.float32)
-    sum_r = tl.zeros((block_j, block_i), tl.float32)
-    sum_g = tl.zeros((block_j, block_i), tl.float32)
-    for start in range(begin, end, block_p):
-        at = start + tl.arange(0, block_p)
-        mask = at < end
-        at = tl.load(order + at, mask, 0)
-        frame, p = (at // pixels).to(tl.int64), at % pixels
-        cell, e, fr, fg, fb = _encode(
-            rgb + frame * rgb_frame + p * rgb_pixel, rgb_channel, mask, curvature, constant, linear, cells
-        )
-        v0, v1 = _values(values + frame * values_frame + p * values_pixel, values_channel, second, mask, ones)
-        v = tl.where((i % 2 == 0)[None, :], v0[:, None], v1[:, None])
-        weight = tl.load(psi + p[:, None] * ranks + (i // 2)[None, :], mask[:, None] & (i < 2 * ranks)[None, :], 0.0)
-        v = _round(v * weight, precision)
-        along_b = factor + (cell % cells)[None, :] * rank + j[:, None]
-        on = (j < rank)[:, None] & mask[None, :]
-        flat = tl.load(along_b, on, 0.0)
-        slope = tl.load(along_b + cells * rank, on, 0.0)
-        sum_e = tl.dot(_round(flat * e[None, :] + slope * fb[None, :], precision), v, sum_e, input_precision=precision)
-        sum_r = tl.dot(_round(flat * fr[None, :], precision), v, sum_r, input_precision=precision)
-        sum_g = tl.dot(_round(flat * fg[None, :], precision), v, sum_g, input_precision=precision)
     inner: tl.constexpr = 2 * ranks
-    on = (j < rank)[:, None] & (i < inner)[None, :]
-    sums += tl.program_id(0).to(tl.int64) * (3 * rank * inner) + j[:, None] * inner + i[None, :]
-    tl.store(sums, sum_e, on)
-    tl.store(sums + rank * inner, sum_r, on)
-    tl.store(sums + 2 * rank * inner, sum_g, on)
+    for item in range(tl.program_id(0), tl.load(total), tl.num_programs(0)):
+        row = tl.load(listed + item)
+        begin, end = _range(ends, first + row)
+        sum_e = tl.zeros((block_j, block_i), tl.float32)
+        sum_r = tl.zeros((block_j, block_i), tl.float32)
+        sum_g = tl.zeros((block_j, block_i), tl.float32)
+        for start in range(begin, end, block_p):
+            at = start + tl.arange(0, block_p)
+            mask = at < end
+            cell, e, fr, fg, fb, s = _recorded(records, at, mask, curvature, constant, linear, cells)
+            at = tl.load(order + at, mask, 0)
+            p = at % pixels
+            if ones:
+                v0, v1 = tl.where(mask, 1.0, 0.0), tl.where(mask, s - 0.5, 0.0)
+            else:
+                given = values + (at // pixels).to(tl.int64) * values_frame + p * values_pixel
+                v0, v1 = _values(given, values_channel, second, mask, ones)
+            weight = tl.load(psi + p[:, None] * ranks + (i % ranks)[None, :], mask[:, None] & (i < inner)[None, :], 0.0)
+            v = tl.where((i < ranks)[None, :], v0[:, None], v1[:, None]) * weight.to(tl.float32)
+            along_b = factor + cell[None, :] * rank + j[:, None]
+            on = (j < rank)[:, None] & mask[None, :]
+            flat = tl.load(along_b, on, 0.0)
+            slope = tl.load(along_b + cells * rank, on, 0.0)
+            sum_e = _dot(flat, _operand(v * e[:, None], precision), sum_e, precision)
+            sum_e = _dot(slope, _operand(v * fb[:, None], precision), sum_e, precision)
+            sum_r = _dot(flat, _operand(v * fr[:, None], precision), sum_r, precision)
+            sum_g = _dot(flat, _operand(v * fg[:, None], precision), sum_g, precision)
+        on = (j < rank)[:, None] & (i < inner)[None, :]
+        own = sums + row.to(tl.int64) * (3 * rank * inner) + j[:, None] * inner + i[None, :]
+        tl.store(own, sum_e * unit, on)
+        tl.store(own + rank * inner, sum_r * unit, on)
+        tl.store(own + 2 * rank * inner, sum_g * unit, on)
+
+
+@triton.jit
+def _sums(sums, j, k, rank: tl.constexpr, ranks: tl.constexpr, channels: tl.constexpr, channel: tl.constexpr):
+    """Sums over b of a row for the eigenvectors j and spatial functions k: constant, linear along r, linear along g."""
+    inner: tl.constexpr = channels * ranks
+    u = sums + j[:, None] * inner + channel * ranks + k[None, :]
+    on = (j < rank)[:, None] & (k < ranks)[None, :]
+    return tl.load(u, on, 0.0), tl.load(u + rank * inner, on, 0.0), tl.load(u + 2 * rank * inner, on, 0.0)
 
 
 @triton.jit(do_not_specialize=["first", "second"])
 def synthesise(
-    rgb, psi, order, ends, factor, sums, out,
-    first, pixels, rgb_frame, rgb_channel, rgb_pixel, out_frame, out_channel, second,
-    curvature, constant, linear,
+    records, psi, order, ends, listed, total, factor, sums, out,
+    first, pixels, out_frame, out_channel, second, curvature, constant, linear, unit,
     cells: tl.constexpr, rank: tl.constexpr, ranks: tl.constexpr, channels: tl.constexpr, precision: tl.constexpr,
     block_p: tl.constexpr, block_j: tl.constexpr, block_i: tl.constexpr,
 ):  # fmt: skip
-    """Transpose of ``analyse``: write Σ_k ψ_k Σ φ · sums of one or two channels. Programs: (rows,)."""
-    begin, end = _range(ends, first + tl.program_id(0))
-    if begin == end:
-        return
+    """Transpose of ``analyse``: write Σ_k ψ_k Σ φ · sums of one or two channels / ``unit``. Programs: any number."""
     k = tl.arange(0, block_i)
-    inner: tl.constexpr = channels * ranks
-    sums += tl.program_id(0).to(tl.int64) * (3 * rank * inner)
-    for start in range(begin, end, block_p):
-        at = start + tl.arange(0, block_p)
-        mask = at < end
-        at = tl.load(order + at, mask, 0)
-        frame, p = (at // pixels).to(tl.int64), at % pixels
-        cell, e, fr, fg, fb = _encode(
-            rgb + frame * rgb_frame + p * rgb_pixel, rgb_channel, mask, curvature, constant, linear, cells
-        )
-        weight = tl.load(psi + p[:, None] * ranks + k[None, :], mask[:, None] & (k < ranks)[None, :], 0.0)
+    for item in range(tl.program_id(0), tl.load(total), tl.num_programs(0)):
+        row = tl.load(listed + item)
+        begin, end = _range(ends, first + row)
+        own = sums + row.to(tl.int64) * (3 * rank * channels * ranks)
         for channel in tl.static_range(channels):
-            total = tl.zeros((block_p, block_i), tl.float32)
-            for first_j in range(0, rank, block_j):
-                j = first_j + tl.arange(0, block_j)
-                along_b = factor + (cell % cells)[:, None] * rank + j[None, :]
-                on = mask[:, None] & (j < rank)[None, :]
-                flat = tl.load(along_b, on, 0.0)
-                slope = tl.load(along_b + cells * rank, on, 0.0)
-                u = sums + j[:, None] * inner + k[None, :] * channels + channel
-                on = (j < rank)[:, None] & (k < ranks)[None, :]
-                u_e = _round(tl.load(u, on, 0.0), precision)
-                u_r = _round(tl.load(u + rank * inner, on, 0.0), precision)
-                u_g = _round(tl.load(u + 2 * rank * inner, on, 0.0), precision)
-                phi = _round(flat * e[:, None] + slope * fb[:, None], precision)
-                total = tl.dot(phi, u_e, total, input_precision=precision)
-                total = tl.dot(_round(flat * fr[:, None], precision), u_r, total, input_precision=precision)
-                total = tl.dot(_round(flat * fg[:, None], precision), u_g, total, input_precision=precision)
-            result = tl.sum(total * weight, 1)
-            target = out + frame * out_frame + channel * out_channel + p
-            tl.store(target, result, mask & (second | (channel == 0)))
+            for start in range(begin, end, block_p):
+                at = start + tl.arange(0, block_p)
+                mask = at < end
+                cell, e, fr, fg, fb, _ = _recorded(records, at, mask, curvature, constant, linear, cells)
+                at = tl.load(order + at, mask, 0)
+                frame, p = (at // pixels).to(tl.int64), at % pixels
+                weight = tl.load(psi + p[:, None] * ranks + k[None, :], mask[:, None] & (k < ranks)[None, :], 0.0)
+                summed = tl.zeros((block_p, block_i), tl.float32)
+                for first_j in tl.static_range(0, rank, block_j):
+                    j = first_j + tl.arange(0, block_j)
+                    u_e, u_r, u_g = _sums(own, j, k, rank, ranks, channels, channel)
+                    u_e, u_r, u_g = _operand(u_e, precision), _operand(u_r, precision), _operand(u_g, precision)
+                    along_b = factor + cell[:, None] * rank + j[None, :]
+                    on = mask[:, None] & (j < rank)[None, :]
+                    flat = tl.load(along_b, on, 0.0)
+                    slope = tl.load(along_b + cells * rank, on, 0.0)
+                    zero = tl.zeros((block_p, block_i), tl.float32)
+                    summed += e[:, None] * _dot(flat, u_e, zero, precision)
+                    summed += fb[:, None] * _dot(slope, u_e, zero, precision)
+                    summed += fr[:, None] * _dot(flat, u_r, zero, precision)
+                    summed += fg[:, None] * _dot(flat, u_g, zero, precision)
+                result = tl.sum(summed * weight.to(tl.float32), 1) / unit
+                target = out + frame * out_frame + channel * out_channel + p
+                tl.store(target, result, mask & (second | (channel == 0)))

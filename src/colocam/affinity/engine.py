@@ -24,6 +24,10 @@ _WORKSPACE = 1 << 27
 _COST_PER_PIXEL, _COST_PER_CELL = 2, 3
 # Widest range of colours that can be an overshoot of resizing; a wider one is another scale than 0–255.
 _WIDEST = 512.0
+# Relative error of a product with values of random signs, over that with positive ones; measured with uniform colours.
+_SIGNED_ERROR = 0.12 / 0.07
+# Shares of the tolerance; their squares add up to 1. One more spatial function costs less than more cells.
+_COLOR_SHARE, _SPACE_SHARE = 0.93, 0.35
 
 
 class Gaussian(NamedTuple):
@@ -34,12 +38,23 @@ class Gaussian(NamedTuple):
         tol: relative error to aim at.
         sigma_xy: width in pixels.
         size: (height, width) of a frame, None for colour alone.
+        tol_xy: relative error of the spatial part; None: ``tol``.
     """
 
     sigma: float
     tol: float
     sigma_xy: float = 0.0
     size: tuple[int, int] | None = None
+    tol_xy: float | None = None
+
+    def for_signed(self) -> "Gaussian":
+        """The same with ``tol`` for values of any sign: there, errors of W do not cancel, but its entries do.
+
+        With random signs, the relative error of W·v is that of W itself in the Frobenius norm. Those of the colour
+        and of the spatial part are independent.
+        """
+        color, space = (1.0, None) if self.size is None else (_COLOR_SHARE, _SPACE_SHARE * self.tol)
+        return self._replace(tol=color * self.tol / _SIGNED_ERROR, tol_xy=space)
 
     def check(self) -> None:
         """Raise a ColocamError unless widths and tolerance are valid."""
@@ -49,14 +64,19 @@ class Gaussian(NamedTuple):
         if not 0 < self.tol < 1:
             raise ColocamError(f"affinity: tol must be a relative error between 0 and 1, got {self.tol}")
 
+    @property
+    def space_tol(self) -> float:
+        """Relative error of the spatial part."""
+        return self.tol if self.tol_xy is None else self.tol_xy
+
     def window(self) -> tuple[int, int] | None:
         """Rows and columns of neighbours to sum over; None if the spatial basis is cheaper."""
         if self.size is None:
             return None
-        rows, columns = window.reach(self.size, self.sigma_xy, self.tol)
+        rows, columns = window.reach(self.size, self.sigma_xy, self.space_tol)
         pixels, cells = self.size[0] * self.size[1], min(cells_for(self.sigma, self.tol), MAX_CELLS) ** 3
         neighbours = ((2 * rows + 1) * (2 * columns + 1) - 1) // 2
-        functions = space_rank(*self.size, self.sigma_xy, self.tol)
+        functions = space_rank(*self.size, self.sigma_xy, self.space_tol)
         cheaper = neighbours * pixels <= functions * (_COST_PER_PIXEL * pixels + _COST_PER_CELL * cells)
         return (rows, columns) if cheaper else None
 
@@ -65,7 +85,7 @@ class Gaussian(NamedTuple):
         if self.size is None:
             yield None
         else:
-            psi = _psi(*self.size, self.sigma_xy, self.tol, like.dtype, like.device)
+            psi = _psi(*self.size, self.sigma_xy, self.space_tol, like.dtype, like.device)
             yield from torch.split(psi, min(_RANKS_AT_ONCE, self.at_once(2)))
 
     def at_once(self, others: int) -> int:
@@ -110,7 +130,8 @@ def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: G
 def energy(rgb: Tensor, maps: Tensor, group: Tensor, groups: int, gaussian: Gaussian) -> tuple[Tensor, Tensor]:
     """The sums 1ᵀW1 and DᵀWD of each group, and WD, where D = S - ½.
 
-    They give R = Σ_r S_rᵀ W (1 - S_r) = ½·1ᵀW1 - 2·DᵀWD and ∂R/∂S = -4·WD without the cancellation of W1 - 2·WS.
+    They give R = Σ_r S_rᵀ W (1 - S_r) = ½·1ᵀW1 - 2·DᵀWD and ∂R/∂S = -4·WD without the cancellation of W1 - 2·WS. D has
+    both signs, and the tolerance holds for WD, too.
 
     Args:
         rgb: (F, 3, P) colours in 0–255.
@@ -123,7 +144,7 @@ def energy(rgb: Tensor, maps: Tensor, group: Tensor, groups: int, gaussian: Gaus
         totals (groups, 2) float64, and WD (F, P).
     """
     gaussian.check()
-    rgb, gaussian = _fit(rgb, gaussian)
+    rgb, gaussian = _fit(rgb, gaussian.for_signed())
     if maps.numel() == 0 or gaussian.window() or _too_fine(rgb, gaussian):
         values = torch.stack([torch.ones_like(maps), maps - 0.5], dim=1)
         out = product(rgb, values, group, groups, gaussian)

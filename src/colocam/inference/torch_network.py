@@ -14,6 +14,7 @@ from colocam.boxes.quantize import to_8bit
 from colocam.config.card import Card
 from colocam.errors import ColocamError, first_line
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
+from colocam.inference.fused_convolutions import fuse_relus
 from colocam.inference.network import HostOutput, NetworkOutput, PostProcessing, completed
 from colocam.maps.focus import classes_of, of_classes
 from colocam.maps.postprocess import postprocess
@@ -58,6 +59,7 @@ class TorchNetwork:
         fold_two_maps(self.net)
         self.net.to(device)
         if device.type == "cuda":
+            fuse_relus(self.net, torch.zeros(1, 3, size, size, dtype=torch.uint8, device=device))
             _hold_in_bfloat16(self.net)
         self._running: deque[torch.cuda.Event] = deque(maxlen=8)  # the end of each pass
         self._recorded: dict[int, Recorded] = {}  # by the number of rows: a live source has passes of one frame

@@ -21,7 +21,7 @@ class CRFLoss(nn.Module):
     Args:
         sigma_rgb: width of the Gaussian in colour levels.
         sigma_xy: width of the Gaussian in pixels.
-        tol: relative error of the products W·v.
+        tol: relative error of the gradient, and of the value.
     """
 
     def __init__(self, sigma_rgb: float = 15.0, sigma_xy: float = 100.0, tol: float = 1e-2) -> None:

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
-from segmentation_models_pytorch.decoders.unet.decoder import UnetDecoder
+from segmentation_models_pytorch.decoders.unet.decoder import UnetDecoder, UnetDecoderBlock
 from torch import Tensor, nn
 
 from colocam.errors import ColocamError
@@ -45,6 +45,9 @@ class UNet(nn.Module):
             )
         # smp's decoder expects the frame itself (3 channels) in front of the features
         self.unet = UnetDecoder([3, *encoder_channels], list(channels), len(channels), add_center_block=centre)
+        for block in self.unet.blocks:
+            if type(block) is UnetDecoderBlock:
+                block.__class__ = _Block
         self.head = nn.Conv2d(channels[-1], 2, kernel_size=3, padding=1)
         self.to(memory_format=torch.channels_last)
 
@@ -52,6 +55,27 @@ class UNet(nn.Module):
         """Frames (B, 3, H, W), of which only the size is used, and features, finest first → (B, 2, H, W)."""
         logits: Tensor = self.head(self.unet([frames, *features]))
         return F.interpolate(logits, size=frames.shape[2:], mode="bilinear", align_corners=False)
+
+
+class _Block(UnetDecoderBlock):  # type: ignore[misc]
+    """A block that enlarges its input in the type that it has: the result is the same, with half of the bytes.
+
+    With mixed precision, PyTorch converts what is enlarged to float32, and with it what is concatenated.
+    """
+
+    def forward(
+        self, feature_map: Tensor, target_height: int, target_width: int, skip_connection: Tensor | None = None
+    ) -> Tensor:
+        """As the block of smp, which has no attention here."""
+        kind, size = feature_map.device.type, (target_height, target_width)
+        if not torch.is_autocast_enabled(kind):
+            return super().forward(feature_map, target_height, target_width, skip_connection)  # type: ignore[no-any-return]
+        with torch.autocast(kind, enabled=False):
+            x = F.interpolate(feature_map, size=size, mode=self.interpolation_mode)
+            if skip_connection is not None:
+                x = torch.cat([x, skip_connection.to(x.dtype)], dim=1)
+        result: Tensor = self.conv2(self.conv1(x))
+        return result
 
 
 class TokenHead(nn.Module):

@@ -5,18 +5,19 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from colocam.config import Config
 from colocam.data.augment import crop, jitter, sample_crops, sample_jitter
 from colocam.data.batches import BatchIndices, plan_frames, read_frames
 from colocam.data.cache_entry import CachedClip
-from colocam.models import make_classifier
+from colocam.models import Classifier, make_classifier
 from colocam.training.frozen_encoder import fit_frozen
 from colocam.training.journal import Journal
 from colocam.training.loop import Task, Validation, fit
-from colocam.training.processes import first
+from colocam.training.processes import first, world
 from colocam.training.validation import Validator
+from colocam.utils.cuda_graphs import RecordedLoss
 from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
 
@@ -38,6 +39,27 @@ def train_classifier(
     else:
         task = first(lambda: classifier_task(config, clips, tags, validator))  # the first downloads the weights
         fit(task, folder, journal)
+
+
+class _ClassLoss(nn.Module):
+    """Augment frames and compute the cross entropy of their classes.
+
+    Args:
+        classifier: g; on a GPU it computes in bfloat16.
+        size: side of the crops in pixels.
+        smoothing: label smoothing.
+    """
+
+    def __init__(self, classifier: Classifier, size: int, smoothing: float) -> None:
+        super().__init__()
+        self.classifier, self.size, self.smoothing = classifier, size, smoothing
+
+    def forward(self, frames: Tensor, classes: Tensor, crops: Tensor, factors: Tensor) -> Tensor:
+        """(B, 3, R, R) uint8, (B,), (B, 3) and (B, 3) → scalar."""
+        images = jitter(crop(frames, crops, self.size), factors)
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=images.is_cuda, cache_enabled=False):
+            logits = self.classifier.logits(images).float()
+        return F.cross_entropy(logits, classes, label_smoothing=self.smoothing)
 
 
 def classifier_task(config: Config, clips: Sequence[CachedClip], tags: Sequence[str], validator: Validator) -> Task:
@@ -64,15 +86,15 @@ def classifier_task(config: Config, clips: Sequence[CachedClip], tags: Sequence[
             "frames": read_frames(clips, indices),
             "classes": classes[indices.clips],
             "crops": sample_crops(indices.whole, config.frames.resize, config.frames.crop, rng)[rows],
-            "jitter": sample_jitter(indices.whole, settings.jitter, rng)[rows],
+            "factors": sample_jitter(indices.whole, settings.jitter, rng)[rows],
         }
 
+    loss = _ClassLoss(classifier, config.frames.crop, settings.label_smoothing)
+    # Processes that share a step exchange the statistics of batch norms within it, which is not recorded.
+    recorded = RecordedLoss(loss, device) if world() == 1 else loss
+
     def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:  # noqa: ARG001 - the loop's
-        frames = jitter(crop(loaded["frames"], loaded["crops"], config.frames.crop), loaded["jitter"])
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            logits = classifier.logits(frames).float()
-        loss = F.cross_entropy(logits, loaded["classes"], label_smoothing=settings.label_smoothing)
-        return {"cross_entropy": loss * (len(frames) / indices.whole)}
+        return {"cross_entropy": recorded(**loaded) * (len(loaded["frames"]) / indices.whole)}
 
     def validate(epoch: int) -> Validation:  # noqa: ARG001 - the loop's signature
         return validator.classifier(classifier)

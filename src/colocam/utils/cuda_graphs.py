@@ -1,15 +1,18 @@
 """Record work on a GPU as a CUDA graph and replay it: launching its kernels one by one takes longer than running them.
 
-:class:`Recorded` is for functions of batches, :func:`capture` for anything else.
+:class:`Recorded` is for functions of batches without gradients, :class:`RecordedLoss` for a loss with its gradients,
+:func:`capture` for anything else.
 """
 
 import threading
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from itertools import compress
+from typing import Any, NamedTuple, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from colocam.errors import first_line
 from colocam.utils.progress import say
@@ -76,6 +79,68 @@ class Recorded:
             buffer[:rows].copy_(tensors[name])
         self._recording.replay()
         return tuple(output[:rows] for output in self._recording.outputs)
+
+
+class RecordedLoss:
+    """Call a module that computes a loss; on a GPU, record it with its gradients at the first call and replay it later.
+
+    The module must launch the same kernels in every call with inputs of the same shapes and types; other inputs are
+    computed directly, and so is a module that makes the host wait for the GPU, or that fails to record.
+
+    Args:
+        loss: tensors → scalar. Its parameters and buffers must keep their addresses.
+        device: device of the tensors; on a CPU nothing is recorded.
+    """
+
+    def __init__(self, loss: nn.Module, device: torch.device) -> None:
+        self.loss = loss
+        self._parameters = [parameter for parameter in loss.parameters() if parameter.requires_grad]
+        self._wanted = device.type == "cuda"
+        self._recording: Recording | None = None
+
+    def __call__(self, **tensors: Tensor) -> Tensor:
+        """The loss, differentiable once with respect to the parameters."""
+        if self._wanted:
+            self._wanted = False  # one try
+            self._recording = self._record(tensors)
+        if self._recording is None or not _equal_shapes(tensors, self._recording.inputs):
+            loss: Tensor = self.loss(**tensors)
+            return loss
+        for name, buffer in self._recording.inputs.items():
+            buffer.copy_(tensors[name])
+        value: Tensor = _Replayed.apply(self._recording, *self._parameters)
+        return value
+
+    def _record(self, tensors: Tensors) -> Recording | None:
+        """Record the loss and its gradients; buffers of the module, as of batch norms, keep their values."""
+        before = [buffer.clone() for buffer in self.loss.buffers()]
+        gradients = torch.autograd.grad(self.loss(**tensors), self._parameters, allow_unused=True)
+        used = [gradient is not None for gradient in gradients]
+        self._parameters = list(compress(self._parameters, used))
+
+        def compute(inputs: Tensors) -> tuple[Tensor, ...]:
+            with torch.enable_grad():
+                loss = self.loss(**inputs)
+                return (loss.detach(), *torch.autograd.grad(loss, self._parameters))
+
+        recording = record(compute, {name: tensor.clone() for name, tensor in tensors.items()})
+        with torch.no_grad():
+            for buffer, value in zip(self.loss.buffers(), before, strict=True):
+                buffer.copy_(value)
+        return recording
+
+
+class _Replayed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, recording: Recording, *parameters: Tensor) -> Tensor:  # noqa: ANN401, ARG004 - torch's signature
+        recording.replay()
+        ctx.gradients = recording.outputs[1:]
+        return recording.outputs[0].clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+        return None, *torch._foreach_mul(ctx.gradients, outer)  # noqa: SLF001 - one launch for many tensors
 
 
 def record(compute: Compute, inputs: Tensors) -> Recording | None:
@@ -153,6 +218,10 @@ def _fit(tensors: Tensors, buffers: Tensors) -> bool:
         (tensors[name].shape[1:], tensors[name].dtype) == (buffer.shape[1:], buffer.dtype)
         for name, buffer in buffers.items()
     )
+
+
+def _equal_shapes(tensors: Tensors, buffers: Tensors) -> bool:
+    return _fit(tensors, buffers) and all(tensors[name].shape == buffer.shape for name, buffer in buffers.items())
 
 
 def _padded_like(tensor: Tensor, rows: int) -> Tensor:

@@ -1,7 +1,9 @@
 """Prefetch: produce the next items in a thread while the current one is used."""
 
 import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from queue import Empty, Queue
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
@@ -74,19 +76,31 @@ def prefetch(
 ) -> Iterator[tuple[int, Indices, Tensors]]:
     """Load the tensors of training steps a few steps ahead, and hand them over on ``device``.
 
-    Copies to a GPU go through pinned memory and do not block.
+    For a GPU several steps are loaded at the same time; copies go through pinned memory and do not block.
 
     Args:
         steps: number and frame indices of each step.
-        load: (frame indices of a step, its number) → tensors in host memory.
+        load: (frame indices of a step, its number) → tensors in host memory; called in several threads.
         device: where the step computes.
     """
+    on_gpu = device.type == "cuda"
+
+    def read(indices: Indices, step: int) -> Tensors:
+        tensors = load(indices, step)
+        return {name: t.pin_memory() for name, t in tensors.items()} if on_gpu else tensors
 
     def loaded() -> Iterator[tuple[int, Indices, Tensors]]:
-        for step, indices in steps:
-            tensors = load(indices, step)
-            pinned = {name: t.pin_memory() for name, t in tensors.items()} if device.type == "cuda" else tensors
-            yield step, indices, pinned
+        # On a CPU the step itself needs the cores.
+        at_once = STEPS_AHEAD if on_gpu else 1
+        with ThreadPoolExecutor(at_once, "load") as pool:
+            waiting: deque[tuple[int, Indices, Future[Tensors]]] = deque()
+            for step, indices in steps:
+                waiting.append((step, indices, pool.submit(read, indices, step)))
+                if len(waiting) == at_once:
+                    first, own, tensors = waiting.popleft()
+                    yield first, own, tensors.result()
+            for first, own, tensors in waiting:
+                yield first, own, tensors.result()
 
     with closing(ahead(loaded(), STEPS_AHEAD - 1, "prefetch")) as ready:
         for step, indices, tensors in ready:

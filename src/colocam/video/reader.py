@@ -146,7 +146,7 @@ class VideoReader:
         if self.check is not None:
             codec = stream.codec_context
             self.check(VideoInfo(codec.width, codec.height, fps, duration), stream.frames)
-        upright = _Upright(self.source.name)
+        upright = _Upright(self.source.name, self.threads)
         frames = (
             _Decoded(index, _time(index, frame, fps or DEFAULT_FPS), partial(upright, frame))
             for index, frame in enumerate(_decode_packets(container, stream, self.source.name))
@@ -270,14 +270,14 @@ class _Upright:
     reading it for every frame would keep decoded frames in memory until Python's cycle collector runs.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, threads: int = 0) -> None:
+        self._name, self._threads = name, threads
         self._matrices: dict[int, tuple[int, int, int, int] | None] = {}
         self._reformatter = VideoReformatter()
 
     def __call__(self, frame: av.VideoFrame) -> Image:
         try:
-            image = _to_rgb(frame, self._reformatter)
+            image = _to_rgb(frame, self._reformatter, self._threads)
         except (av.FFmpegError, ValueError) as error:
             if isinstance(error, MemoryError):
                 raise
@@ -298,14 +298,14 @@ class _Upright:
         return np.ascontiguousarray(image[:: -1 if down < 0 else 1, :: -1 if across < 0 else 1])
 
 
-def _to_rgb(frame: av.VideoFrame, reformatter: VideoReformatter) -> Image:
-    """(H, W, 3) RGB of a decoded frame, as it is stored."""
+def _to_rgb(frame: av.VideoFrame, reformatter: VideoReformatter, threads: int) -> Image:
+    """(H, W, 3) RGB of a decoded frame, as it is stored; ``threads`` convert it, 0: one per core."""
     if frame.format.name in ABORTING:
         raise ValueError(frame.format.name)
     if frame.format.name == "pal8" or any(component.is_alpha for component in frame.format.components):
-        rgba = reformatter.reformat(frame, format="rgba").to_ndarray().astype(np.uint16)
+        rgba = reformatter.reformat(frame, format="rgba", threads=threads).to_ndarray().astype(np.uint16)
         return ((rgba[..., :3] * rgba[..., 3:] + 127) // 255).astype(np.uint8)
-    return cast("Image", reformatter.reformat(frame, format="rgb24").to_ndarray())
+    return cast("Image", reformatter.reformat(frame, format="rgb24", threads=threads).to_ndarray())
 
 
 def _display_matrix(frame: av.VideoFrame) -> tuple[int, int, int, int] | None:

@@ -110,7 +110,11 @@ class VideoWriter:
         frame = av.VideoFrame.from_numpy_buffer(np.ascontiguousarray(image), format="rgb24")
         # One for all frames: each frame's own would first prepare the conversion anew.
         frame = self._reformatter.reformat(
-            frame, format="yuv420p", dst_colorspace=Colorspace.ITU709, dst_color_range=ColorRange.MPEG
+            frame,
+            format="yuv420p",
+            dst_colorspace=Colorspace.ITU709,
+            dst_color_range=ColorRange.MPEG,
+            threads=1,  # as the encoder; by default one per core, whose start takes longer than the conversion
         )
         base = self._stream.codec_context.time_base
         time = self._count / self.fps if pts is None else Fraction(pts)
