@@ -208,7 +208,7 @@ def test_values_that_yaml_cannot_mean_are_refused(override):
 
 def test_unknown_preset():
     assert "did you mean 'paper'?" in refusal(preset="papers")
-    assert "valid are cpu, paper" in refusal(preset="zzz")
+    assert "valid are cpu, lite0, paper" in refusal(preset="zzz")
 
 
 def test_files_that_are_no_configuration(tmp_path):
