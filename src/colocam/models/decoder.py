@@ -68,7 +68,7 @@ class _Block(UnetDecoderBlock):  # type: ignore[misc]
     ) -> Tensor:
         """As the block of smp, which has no attention here."""
         kind, size = feature_map.device.type, (target_height, target_width)
-        if not torch.is_autocast_enabled(kind):
+        if not (torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)):
             return super().forward(feature_map, target_height, target_width, skip_connection)  # type: ignore[no-any-return]
         with torch.autocast(kind, enabled=False):
             x = F.interpolate(feature_map, size=size, mode=self.interpolation_mode)
