@@ -1,28 +1,42 @@
-"""Learning curves of corrections: python scripts/corrections.py RUN BOXES --out curves.jsonl.
+"""Learning curves of corrections: python scripts/corrections.py RUN… --boxes truth.csv --out curves.jsonl.
 
-Boxes of one split (default: val) are corrections, chosen in three orders: random, at even distances, and the queue of
-``colocam review --for learning``. A run learns from 2, 5, 10, 20 and 50 of them a class, with more and more parts, and
-is evaluated on another split (default: test). Each line of the output is one result: order, boxes a class, parts, seed,
-and CorLoc under the four protocols. Lines that are there already are not computed again.
+Boxes of one split (default: val) are corrections. Each run learns from 2, 5, 10, 20 and 50 of them a class, chosen at
+random, at even distances, or by the queue of ``colocam review --for learning``, with more and more parts, and is
+evaluated on another split (default: test). If both splits are the same, half of its videos is corrected and the other
+half evaluated: so settings are compared without the test frames.
 
-The parts are added one after another: threshold, + per class, + seeds, + projection, + replay. The rival ``few-shot``
-trains a new decoder on the same boxes, without CAMs. The ceiling is all boxes of the split.
+Each line of the output is one cell: CorLoc under the four protocols, the seed of the run, how frames were chosen, boxes
+a class (null: all), parts. The cells that say most come first. Cells that are there already are not computed again, so
+a stopped command continues. ``--part 0/12`` … ``--part 11/12`` are twelve processes that share the cells and the file.
+
+The parts are added one after another: threshold, + per class, + seeds, + projection, and all. ``few-shot`` is the
+rival: a new decoder on the same boxes, all of them, without CAMs and other frames. ``quick`` is ``QuickLearner``.
+``seconds`` is the time of ``colocam learn``, and for ``quick`` that of the last ten corrections. Tables and figures:
+``scripts/plot_corrections.py``.
 """
 
 import argparse
+import hashlib
 import json
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from colocam.corrections import Correction, LeftOut, write_corrections
+from colocam.data.cache_entry import CachedClip
+from colocam.data.samples import chosen_samples, scaled_boxes
 from colocam.data.truth import Truth, read_truth
-from colocam.evaluation.run_evaluation import evaluate
+from colocam.evaluation.run_evaluation import EvaluationSet, Labelled, measure, methods_of_run, open_evaluation_set
 from colocam.inference import Localizer
-from colocam.models import LocalizerNet
+from colocam.models.decoder import make_decoder
 from colocam.models.model_file import Model, load_model
 from colocam.review.doubt import FOR_LEARNING, Rows, doubts, signs
 from colocam.review.purposes import PURPOSES
@@ -33,143 +47,278 @@ from colocam.training.journal import Journal
 from colocam.training.learn import PARTS, Learning, learn, learning_without
 from colocam.training.learn_agreement import learnt_card, observe
 from colocam.training.learn_decoder import DecoderLearning, learning_task
-from colocam.training.learn_frames import corrected_frames
+from colocam.training.learn_frames import CorrectedFrames, corrected_frames
+from colocam.training.learn_quick import QuickLearner
 from colocam.training.learn_report import Learnt, write_run
 from colocam.training.loop import fit
 from colocam.types import Split
 
 COUNTS = (2, 5, 10, 20, 50)
-ADDED = ("threshold", "per_class", "seeds", "projection", "replay")
+ADDED = ("threshold", "per_class", "seeds", "projection")
+ALL, BEFORE, FEW_SHOT, QUICK = "all", "before", "few-shot", "quick"
 ORDERS = ("random", "even", "learning")
-FEW_SHOT = "few-shot"
-FEW_SHOT_STEPS = 1000
+STEPS = 200
+CEILING_STEPS = 600
+"""Steps with all boxes of the split, which are more than a person corrects."""
+FEW_SHOT_STEPS = 600
+"""Steps of a decoder that starts anew."""
 
 
-def variants() -> dict[str, Learning]:
-    """What is learnt, from the cheapest part to all of them."""
-    alone = {name: learning_without(*(set(PARTS) - set(ADDED[: place + 1]))) for place, name in enumerate(ADDED)}
-    return {**alone, "all": Learning()}
+class Cell(NamedTuple):
+    """What is measured: how frames are chosen, boxes a class (None: all), and what is learnt."""
+
+    order: str
+    boxes: int | None
+    parts: str
 
 
-def candidates(run: Run, truth: Truth, split: Split) -> Rows:
-    """All labelled frames with a box of a split, with what the model finds in them."""
-    localizer, parts = Localizer.load(run.folder, str(run.device)), []
-    for number, clip in enumerate(run.clips(split)):
-        rows = rows_of(number, [found for _, found in localizer.stream(frames_of(clip))])
-        own = np.array([bool(truth.boxes(clip.clip.name, frame)) for frame in rows.frame.tolist()])
-        parts.append(Rows(*(column[own] for column in rows)))
-    return Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+def plan() -> list[Cell]:
+    """All cells, the most telling ones first."""
+    telling = [Cell("random", 0, BEFORE)]
+    telling += [Cell("random", count, ALL) for count in (10, 5, 20, 2)]
+    telling += [Cell("random", 10, QUICK), Cell("random", 10, FEW_SHOT), Cell("random", 5, FEW_SHOT)]
+    telling += [Cell("random", 10, name) for name in ADDED]
+    telling += [Cell(order, 10, ALL) for order in ORDERS[1:]]
+    telling += [Cell("random", None, ALL), Cell("random", None, FEW_SHOT)]
+    telling += [Cell("random", 50, ALL), Cell("random", 50, FEW_SHOT)]
+    rest = [Cell(order, count, ALL) for order in ORDERS for count in COUNTS]
+    rest += [Cell("random", count, FEW_SHOT) for count in COUNTS]
+    rest += [Cell(order, count, name) for order in ORDERS for count in COUNTS for name in ADDED]
+    return list(dict.fromkeys(telling + rest))
 
 
-def choose(run: Run, rows: Rows, split: Split, order: str, count: int, seed: int) -> list[int]:
-    """Rows of ``count`` frames of each class, in the order of their choice."""
-    clips = run.clips(split)
-    tags, chosen = np.array([clip.clip.tag for clip in clips]), []
-    rng = np.random.default_rng(seed)
-    doubt = doubts(signs(rows), FOR_LEARNING) + 1e-6 * rng.random(len(rows.frame))
-    for tag in run.catalogue.tags:
-        own = np.flatnonzero(tags[rows.video] == tag)
-        if order == "random":
-            chosen += rng.permutation(own)[:count].tolist()
-        elif len(own):
-            found = PURPOSES[order](doubt[own], rows.video[own], rows.pts[own], min(count, len(own)), APART)
-            chosen += own[found].tolist()
-    return chosen
+def learning(cell: Cell, steps: int) -> Learning:
+    """The parts of a cell."""
+    if cell.parts == ALL:
+        return Learning(steps=CEILING_STEPS if cell.boxes is None else steps)
+    kept = ADDED[: ADDED.index(cell.parts) + 1]
+    return learning_without(*(set(PARTS) - set(kept)), steps=steps)
 
 
-def corrections_of(run: Run, truth: Truth, rows: Rows, split: Split, chosen: list[int]) -> Iterator[Correction]:
-    """True boxes as corrections."""
-    clips = run.clips(split)
-    for row in chosen:
-        clip, frame = clips[rows.video[row]].clip, int(rows.frame[row])
-        boxes = tuple(truth.boxes(clip.name, frame))
-        yield Correction(clip.name, frame, float(rows.pts[row]), "box", clip.tag, boxes, origin="truth")
+class Bench:
+    """One run, its frames to correct and its frames to evaluate on."""
+
+    def __init__(self, folder: Path, boxes: Path, split: Split, test: Split, device: str | None) -> None:
+        self.run, self.truth, self.split, self.test = open_run(folder, device), read_truth(boxes), split, test
+        self.boxes, self.seed = boxes, self.run.config.seed
+
+    @cached_property
+    def clips(self) -> list[CachedClip]:
+        """The clips whose frames may be corrected."""
+        return self.run.clips(self.split)
+
+    @cached_property
+    def evaluated(self) -> EvaluationSet:
+        """The frames to evaluate on; none of a video that may be corrected."""
+        opened = open_evaluation_set(self.run, self.boxes, self.test)
+        return opened if self.split != self.test else _second_half(self.run, self.truth, opened)
+
+    @cached_property
+    def frames(self) -> Rows:
+        """All frames that can be corrected: those with a true box."""
+        parts = []
+        for number, clip in enumerate(self.clips):
+            if self.split == self.test and not in_first_half(clip.clip.video):
+                continue
+            rows = [at for at, frame in enumerate(clip.index.tolist()) if self.truth.boxes(clip.clip.name, frame)]
+            empty = np.full(len(rows), np.nan)
+            index, pts = clip.index[rows].astype(np.int64), clip.pts[rows]
+            parts.append(Rows(np.full(len(rows), number), index, pts, np.tile(empty[:, None], 4), empty, empty, empty))
+        return Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    @cached_property
+    def doubt(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """Doubt of the model about each of :attr:`frames`."""
+        localizer, found = Localizer.load(self.run.folder, str(self.run.device)), []
+        for number in np.unique(self.frames.video).tolist():
+            rows = rows_of(number, [one for _, one in localizer.stream(frames_of(self.clips[number]))])
+            wanted = np.isin(rows.frame, self.frames.frame[self.frames.video == number])
+            found.append(Rows(*(column[wanted] for column in rows)))
+        return doubts(signs(Rows(*(np.concatenate(columns) for columns in zip(*found, strict=True)))), FOR_LEARNING)
+
+    def corrections(self, cell: Cell) -> list[Correction]:
+        """True boxes of the frames that the cell chooses, as corrections; ties and random order follow the seed."""
+        frames, chosen = self.frames, list[int]()
+        tags = np.array([clip.clip.tag for clip in self.clips])[frames.video]
+        rng = np.random.default_rng(self.seed)
+        for tag in self.run.catalogue.tags:
+            own = np.flatnonzero(tags == tag)
+            count = len(own) if cell.boxes is None else min(cell.boxes, len(own))
+            if cell.order == "random":
+                chosen += rng.permutation(own)[:count].tolist()
+            elif count:
+                doubt = self.doubt[own] if cell.order == "learning" else np.zeros(len(own))
+                found = PURPOSES[cell.order](doubt, frames.video[own], frames.pts[own], count, APART)
+                chosen += own[found].tolist()
+        return [self._correction(row) for row in chosen]
+
+    def _correction(self, row: int) -> Correction:
+        clip, frame = self.clips[self.frames.video[row]].clip, int(self.frames.frame[row])
+        boxes = tuple(self.truth.boxes(clip.name, frame))
+        return Correction(clip.name, frame, float(self.frames.pts[row]), "box", clip.tag, boxes, origin="truth")
+
+    def measure(self, cell: Cell, steps: int, few_shot_steps: int) -> dict[str, object]:
+        """CorLoc under each protocol after the run has learnt what the cell says, and what was kept."""
+        corrections = [] if cell.parts == BEFORE else self.corrections(cell)
+        with tempfile.TemporaryDirectory() as name:
+            folder, start, told = Path(name), time.perf_counter(), dict[str, object]()
+            path = write_corrections(folder / "corrections.csv", corrections)
+            if cell.parts == BEFORE:
+                new = self.run.folder
+            elif cell.parts == FEW_SHOT:
+                new = few_shot(self.run, corrections, path, folder, few_shot_steps)
+            elif cell.parts == QUICK:
+                quick = QuickLearner(self.run.folder, str(self.run.device))
+                quick(corrections[:-10])
+                start = time.perf_counter()
+                model = Model(quick.model.net, quick(corrections))
+                told["seconds"] = round(time.perf_counter() - start, 2)
+                new = write_model(self.run, model, corrected_frames(self.run, corrections, LeftOut()), path, folder)
+            else:
+                how, device = learning(cell, steps), str(self.run.device)
+                learnt = learn(self.run.folder, [path], folder / "new", how, device=device)
+                new, told = learnt.folder, {"kept": learnt.kept, "held_out": learnt.held_out, "stages": stages(learnt)}
+            told.setdefault("seconds", round(time.perf_counter() - start, 2))
+            opened = open_run(new, str(self.run.device))
+            mapper = methods_of_run(opened, [])[opened.config.methods[0]]
+            found = measure(self.evaluated, mapper).corloc
+        averages = {protocol: round(result.average, 3) for protocol, result in found.items()}
+        return {"corloc": averages, "used": len(corrections), **told}
 
 
-def measure(run: Run, corrections: list[Correction], how: Learning, boxes: Path, test: Split) -> dict[str, object]:
-    """CorLoc of the run that learnt, under each protocol, and what was kept."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = write_corrections(Path(folder) / "corrections.csv", corrections)
-        learnt = learn(run.folder, [path], Path(folder) / "new", how, device=str(run.device))
-        found = evaluate(learnt.folder, boxes, split=test, cams=(), device=str(run.device))
-        method = run.config.methods[0]
-        seconds = sum(stage.seconds for stage in learnt.stages)
-        corloc = {protocol: result.average for protocol, result in found.methods[method].items()}
-        return {"corloc": corloc, "kept": learnt.kept, "seconds": seconds}
+def stages(learnt: Learnt) -> list[tuple[str, float, float]]:
+    """Name of each part, and IoU and CorLoc with held-out corrections."""
+    return [(one.name, round(one.agreement.iou, 4), round(one.agreement.corloc, 1)) for one in learnt.stages]
 
 
-def few_shot(run: Run, corrections: list[Correction], boxes: Path, test: Split) -> dict[str, object]:
-    """CorLoc of a new decoder that was trained on the boxes alone, without CAMs, clip-mates and other videos."""
+def few_shot(run: Run, corrections: list[Correction], path: Path, folder: Path, steps: int) -> Path:
+    """A run whose decoder was trained on the boxes alone: the whole box is foreground, all outside is background.
+
+    It may use all boxes: none are held out. It has the projection term, too, and its threshold is chosen by the boxes.
+    """
     method, config, model = run.config.methods[0], run.config, load_model(run.folder)
     frames = corrected_frames(run, corrections, LeftOut())
-    net = LocalizerNet(model.net.classifier, config.stage2(method).decoder, map_size=config.frames.map_size)
+    net = model.net
+    net.decoder = make_decoder(net.classifier.encoder, config.stage2(method).decoder)
     net.to(run.device)
-    task = learning_task(config, method, net, frames, [], DecoderLearning(FEW_SHOT_STEPS, replay=False), run.device)
-    with tempfile.TemporaryDirectory() as folder:
-        fit(task, Path(folder) / "few-shot", Journal(Path(folder) / "few-shot.jsonl"))
-        trained = Model(net.eval(), model.card)
-        seen = observe(trained, frames, config.frames, run.device)
-        card = learnt_card(model.card, seen, frames, threshold=True, per_class=False, presence=False)
-        new = Path(folder) / "new"
-        new.mkdir()
-        path = write_corrections(Path(folder) / "corrections.csv", corrections)
-        learnt = Learnt(new, [], len(frames), 0, LeftOut())
-        write_run(run, Model(net, card), learnt, frames, [path], new)
-        found = evaluate(new, boxes, split=test, cams=(), device=str(run.device))
-    return {"corloc": {protocol: result.average for protocol, result in found.methods[method].items()}}
+    how = DecoderLearning(steps, replay=False, core=0.0, complete=False)
+    fit(
+        learning_task(config, method, net, frames, [], how, run.device),
+        folder / "few-shot",
+        Journal(folder / "few-shot.jsonl"),
+    )
+    seen = observe(Model(net.eval(), model.card), frames, config.frames, run.device)
+    card = learnt_card(model.card, seen, frames, threshold=True, per_class=False, presence=False)
+    return write_model(run, Model(net, card), frames, path, folder)
+
+
+def write_model(run: Run, model: Model, frames: CorrectedFrames, path: Path, folder: Path) -> Path:
+    """A run folder with that model."""
+    new = folder / "new"
+    new.mkdir()
+    write_run(run, model, Learnt(new, [], len(frames), 0, LeftOut()), frames, [path], new)
+    return new
+
+
+def in_first_half(video: str) -> bool:
+    """Half of all videos, by a digest of their names."""
+    return hashlib.sha256(video.encode()).digest()[0] < 128
+
+
+def _second_half(run: Run, truth: Truth, opened: EvaluationSet) -> EvaluationSet:
+    """The evaluation set without videos of the first half."""
+    samples = opened.evaluated.samples
+    kept = [at for at, (clip, _) in enumerate(samples.where()) if not in_first_half(clip.clip.video)]
+    chosen: list[list[int]] = [[] for _ in samples.clips]
+    for at in kept:
+        chosen[int(samples.indices.clips[at])].append(int(samples.indices.frames[at]))
+    part = chosen_samples(samples.clips, opened.evaluated.tags, chosen)
+    boxes = scaled_boxes(part, truth, run.config.frames.map_side)
+    rows = np.cumsum(opened.evaluated.present) - 1
+    present = [int(rows[at]) for at in kept if opened.evaluated.present[at]]
+    return replace(
+        opened,
+        evaluated=Labelled(part, boxes, opened.evaluated.tags),
+        top1=opened.top1[present],
+        top5=opened.top5[present],
+        predicted=[opened.predicted[at] for at in kept],
+    )
+
+
+def apply(settings: Iterable[str]) -> None:
+    """Set constants of ``colocam.training``, e.g. ``learn_decoder.RATE=0.5``."""
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        module, _, constant = name.rpartition(".")
+        found = import_module(f"colocam.training.{module}")
+        setattr(found, constant, type(getattr(found, constant))(json.loads(value)))
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Compute the lines that are missing."""
-    run, truth, out = open_run(arguments.run, arguments.device), read_truth(arguments.boxes), arguments.out
-    done = {line_key(json.loads(line)) for line in out.read_text().splitlines()} if out.is_file() else set()
-    rows = candidates(run, truth, arguments.split)
-    every = len(rows.frame)
-    jobs: list[tuple[str, int, str, int]] = [
-        (order, count, name, seed)
-        for seed in arguments.seeds
-        for order in arguments.orders
-        for count in arguments.counts
-        for name in arguments.parts
+    """Compute the cells that are missing."""
+    apply(arguments.constant)
+    out: Path = arguments.out
+    done = {_key(json.loads(line)) for line in out.read_text(encoding="utf-8").splitlines()} if out.is_file() else set()
+    benches = [Bench(run, arguments.boxes, arguments.split, arguments.test, arguments.device) for run in arguments.runs]
+    cells = [
+        cell
+        for cell in plan()
+        if cell.boxes in arguments.counts and cell.order in arguments.orders and cell.parts in arguments.parts
     ]
-    jobs += [("ceiling", every, "all", seed) for seed in arguments.seeds[: 1 if arguments.ceiling else 0]]
-    for order, count, name, seed in jobs:
-        job = {"order": order, "boxes": count, "parts": name, "seed": seed}
-        if line_key(job) in done:
+    cells, (part, parts) = cells[: arguments.first], arguments.part
+    for cell, bench in [(cell, bench) for cell in cells for bench in benches][part::parts]:
+        job: dict[str, object] = {"data": arguments.name, "seed": bench.seed, "settings": _settings(cell, arguments)}
+        job |= cell._asdict()
+        if _key(job) in done:
             continue
-        torch.manual_seed(seed)
-        chosen = list(range(every)) if order == "ceiling" else choose(run, rows, arguments.split, order, count, seed)
-        corrections = list(corrections_of(run, truth, rows, arguments.split, chosen))
-        if name == FEW_SHOT:
-            result = few_shot(run, corrections, arguments.boxes, arguments.test)
-        else:
-            result = measure(run, corrections, variants()[name], arguments.boxes, arguments.test)
+        torch.manual_seed(bench.seed)
+        line = json.dumps(job | bench.measure(cell, arguments.steps, arguments.few_shot_steps))
         with out.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(job | {"used": len(corrections)} | result) + "\n")
-        print(json.dumps(job | result), flush=True)
+            file.write(line + "\n")
+        print(line, flush=True)
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
 
 
-def line_key(line: dict[str, object]) -> tuple[object, ...]:
-    """What tells two lines apart."""
-    return tuple(line[name] for name in ("order", "boxes", "parts", "seed"))
+def _settings(cell: Cell, arguments: argparse.Namespace) -> list[str]:
+    """What differs from the usual settings."""
+    name, usual = ("few_shot_steps", FEW_SHOT_STEPS) if cell.parts == FEW_SHOT else ("steps", STEPS)
+    steps = getattr(arguments, name)
+    return [] if cell.parts == BEFORE else [*arguments.constant, *([f"{name}={steps}"] if steps != usual else [])]
 
 
-def listed(text: str) -> list[int]:
-    """Whole numbers between commas."""
-    return [int(part) for part in text.split(",")]
+def _key(line: dict[str, object]) -> str:
+    return json.dumps([line[name] for name in ("data", "seed", "settings", *Cell._fields)])
+
+
+def _words(text: str) -> list[str]:
+    return text.split(",")
+
+
+def _counts(text: str) -> list[int | None]:
+    return [None if part == "all" else int(part) for part in text.split(",")]
+
+
+def _share(text: str) -> tuple[int, int]:
+    part, parts = map(int, text.split("/"))
+    return part, parts
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path)
-    parser.add_argument("boxes", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--split", default="val")
-    parser.add_argument("--test", default="test")
-    parser.add_argument("--counts", type=listed, default=list(COUNTS))
-    parser.add_argument("--seeds", type=listed, default=[0, 1, 2])
-    parser.add_argument("--orders", type=lambda text: text.split(","), default=list(ORDERS))
-    parser.add_argument("--parts", type=lambda text: text.split(","), default=[*variants(), FEW_SHOT])
-    parser.add_argument("--ceiling", action="store_true", help="also learn from all boxes of the split")
+    parser.add_argument("runs", type=Path, nargs="+", help="run folders, one for each seed")
+    parser.add_argument("--boxes", type=Path, required=True, help="true boxes of both splits")
+    parser.add_argument("--out", type=Path, required=True, help="JSON lines; lines are added")
+    parser.add_argument("--name", default="demo", help="of the data, in the lines")
+    parser.add_argument("--split", default="val", help="whose boxes are corrections")
+    parser.add_argument("--test", default="test", help="what is evaluated")
+    parser.add_argument("--counts", type=_counts, default=[0, *COUNTS, None], help="boxes a class, or all")
+    parser.add_argument("--orders", type=_words, default=list(ORDERS))
+    parser.add_argument("--parts", type=_words, default=[BEFORE, QUICK, *ADDED, ALL, FEW_SHOT])
+    parser.add_argument("--steps", type=int, default=STEPS, help="of the decoder")
+    parser.add_argument("--few-shot-steps", type=int, default=FEW_SHOT_STEPS, help="of the rival")
+    parser.add_argument("--first", type=int, help="cells of each run, the most telling ones; default: all")
+    parser.add_argument("--part", type=_share, default=(0, 1), help="of the cells: index/number, from 0")
+    parser.add_argument("--constant", action="append", default=[], help="a constant, e.g. learn_decoder.RATE=0.5")
     parser.add_argument("--device")
     main(parser.parse_args())

@@ -25,7 +25,7 @@ from colocam.utils.temporary import temporary_file
 # A verdict must not hang on how busy the machine is, nor on a draw that nobody can repeat;
 # --hypothesis-profile=explore draws other examples every time.
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("steady", settings.get_profile("explore"), derandomize=True)
+settings.register_profile("steady", settings.get_profile("explore"), derandomize=True, max_examples=50)
 settings.load_profile("steady")
 
 # The longest modules first, so that no worker is left with one at the end. The first of all builds the shared run and
@@ -57,10 +57,26 @@ LONGEST = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the modules by how long they take."""
-    places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path, len(LONGEST)))
+# What modules share, a process or an import of seconds, is started or imported by one worker alone.
+TOGETHER = {
+    "cams/clip": "clip",
+    "serve": "serve",
+    "training/test_processes.py": "processes",
+    "training/test_resume.py": "processes",
+}
+
+
+@pytest.hookimpl(tryfirst=True)  # the plugin that gives groups to workers reads the marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Sort the modules by how long they take; a worker takes a module, or modules that share something, at a time."""
+    root = Path(__file__).parent
+    indices = {root / name: index for index, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: indices.get(item.path, len(LONGEST)))
+    if config.getoption("loadgroup", default=False):
+        for item in items:
+            name = str(item.path.relative_to(root))
+            group = next((group for start, group in TOGETHER.items() if name.startswith(start)), name)
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @contextmanager
@@ -343,8 +359,13 @@ def collection(shared) -> Collection:
 
 
 def train_tiny(folder: Path, collection: Collection) -> None:
-    """Train, then evaluate and localize, so that the compiled functions are in Numba's cache for all workers."""
-    from colocam import evaluate  # noqa: PLC0415 - torch only for those who need it
+    """Train, then evaluate and localize, so that the compiled functions are in Numba's cache for all workers.
+
+    Those for float64, which tests compare with, too: each takes seconds, and processes that start together would all
+    compile them.
+    """
+    import shared_step  # noqa: PLC0415 - torch only for those who need it
+    from colocam import evaluate  # noqa: PLC0415
     from colocam.inference.localize import localize_file  # noqa: PLC0415
     from colocam.training import train  # noqa: PLC0415
 
@@ -354,6 +375,7 @@ def train_tiny(folder: Path, collection: Collection) -> None:
     evaluate(folder / "warm", collection.truth)
     for options in ({"color_mean": "clip", "focus": True}, {"smooth": "online"}, {"instances": True}):
         localize_file(run, collection.videos / "cat" / "test-0.mp4", folder / "warm" / "localized", **options)
+    shared_step.loss_parts(shared_step.INDICES)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from colocam.evaluation.run_evaluation import evaluate
+from colocam.training import learn_thresholds
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.py"))
 WITH_HELP = [path for path in SCRIPTS if path.name != "check_machine.py"]  # runs before anything is installed
@@ -79,12 +80,46 @@ def test_backbones(script):
     assert head.count("|") == row.count("|")
 
 
-def test_learning_curves_of_corrections(script, run, collection, tmp_path):
-    """One cell; a second call computes nothing again."""
+def test_learning_curves_of_corrections(script, run, collection, tmp_path, monkeypatch):
+    """Cells shared by two processes; a second call computes nothing again; tables and a figure of them."""
+    monkeypatch.setattr(learn_thresholds, "PRIOR", learn_thresholds.PRIOR)  # --constant changes it in this process
     path, out = named("corrections"), tmp_path / "curves.jsonl"
-    arguments = (run, collection.truth, "--out", out, "--counts", "2", "--seeds", "0", "--orders", "learning")
-    script(path, *arguments, "--parts", "per_class")
-    (line,) = map(json.loads, out.read_text().splitlines())
-    assert (line["order"], line["boxes"], line["used"]) == ("learning", 2, 6)
-    assert set(line["corloc"]) == {"tags-only", "validation", "oracle-global", "oracle-per-class"}
-    assert script(path, *arguments, "--parts", "per_class") == ""
+    arguments = [run, "--boxes", collection.truth, "--out", out, "--counts", "0,10,all", "--orders", "random,learning"]
+    arguments += ["--parts", "before,quick,per_class,few-shot", "--few-shot-steps", "2"]
+    arguments += ["--constant", "learn_thresholds.PRIOR=3"]
+    for part in ("0/2", "1/2"):
+        script(path, *arguments, "--part", part)
+    lines = {(line["order"], line["boxes"], line["parts"]): line for line in map(json.loads, out.open())}
+    assert set(lines) == {
+        ("random", 0, "before"),
+        ("random", 10, "quick"),
+        ("random", 10, "per_class"),
+        ("learning", 10, "per_class"),
+        ("random", 10, "few-shot"),
+        ("random", None, "few-shot"),
+    }
+    assert lines["learning", 10, "per_class"]["used"] == 12  # all of three videos with four boxes each
+    before = evaluate(run, collection.truth, cams=()).methods["colocam"]
+    assert lines["random", 0, "before"]["corloc"] == pytest.approx(
+        {name: result.average for name, result in before.items()}, abs=1e-3
+    )
+    assert script(path, *arguments) == ""
+    text = script(named("plot_corrections"), out, "-o", tmp_path / "curves.svg")
+    assert f"| – | before | 0 | {lines['random', 0, 'before']['corloc']['tags-only']:.1f} |" in text
+    assert (tmp_path / "curves.svg").read_text().startswith("<?xml")
+
+
+def test_settings_are_compared_on_the_other_half_of_a_split(script, run, collection, tmp_path):
+    """Corrected and evaluated videos of one split are different ones."""
+    script_path, out = named("corrections"), tmp_path / "halves.jsonl"
+    arguments = [run, "--boxes", collection.truth, "--out", out, "--split", "train", "--test", "train"]
+    script(script_path, *arguments, "--parts", "per_class", "--counts", "50", "--orders", "even")
+    names = runpy.run_path(str(script_path))
+    bench = names["Bench"](run, collection.truth, "train", "train", "cpu")
+    corrected = {one.video for one in bench.corrections(names["Cell"]("even", 50, "per_class"))}
+    evaluated = {clip.clip.name for clip, _ in bench.evaluated.evaluated.samples.where()}
+    assert corrected
+    assert evaluated
+    assert not corrected & evaluated
+    (line,) = [line for line in map(json.loads, out.open()) if line["boxes"] == 50]
+    assert line["order"] == "even"

@@ -1,18 +1,31 @@
-"""What needs no torch imports none: torch takes seconds to import, and an ONNX model is used without it."""
+"""What needs no torch imports none: the light installation has neither torch nor other large packages."""
 
 import json
 import subprocess
 import sys
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
+import pytest
+
+from colocam import cli
+from colocam.utils.extras import EXTRAS, not_installed
+
+STORED = Path(__file__).parent / "stored" / "version-0.1.0"
+HEAVY = ["torch", "torchvision", "timm", "segmentation_models_pytorch", "safetensors", "matplotlib", "scipy", "pyarrow"]
+HEAVY += ["jinja2", "onnx", "onnxscript", "transformers", "ray", "tensorboard"]
+HEAVY += ["numba"] if find_spec("colocam.native.kernels") else []  # not needed where the loops are built in C
 
 CODE = """
 import json, sys
-sys.modules["torch"] = None  # importing it fails
-import colocam.cli
-import colocam.export
-import colocam.temporal.presence
+from pathlib import Path
+
+sys.modules.update(dict.fromkeys(sys.argv[4].split(","), None))  # importing them fails
+import colocam
 import numpy as np
+from colocam.cli import app
 from colocam.maps.color_mean import arrays_with_color_mean
 from colocam.maps.postprocess import arrays_postprocess
 from colocam.segment.open_segmenter import load_segmenter
@@ -22,20 +35,75 @@ dir(colocam), colocam.__version__, colocam.Box
 frames, maps, ids = np.zeros((1, 8, 8, 3), np.uint8), np.ones((1, 8, 8), np.float32), np.zeros(1, np.int64)
 level = np.zeros((1, 32, 32), np.uint8)
 level[0, 8:20, 8:20] = 200
-print(json.dumps({
+found = {
     "color_mean": arrays_with_color_mean(frames, maps, ids).tolist(),
     "focus": arrays_postprocess(frames, maps, ids, np.ones((1, 4, 4), np.float32)).shape,
     "refined": len(refine(load_segmenter(sys.argv[1]), [np.zeros((40, 60, 3), np.uint8)], level)),
-}))
+}
+
+stored, out = Path(sys.argv[2]), Path(sys.argv[3])
+
+
+def colocam_(*words):
+    app([str(word) for word in words], standalone_mode=False)
+
+
+colocam_("localize", stored / "model.onnx", stored / "film.mp4", "-o", out, "--masks")
+colocam_("localize", stored / "model.onnx", stored / "film.mp4", "-o", out / "many", "--instances", "--no-video")
+for name in ("coco", "cvat", "yolo", "mot", "voc", "label-studio", "csv", "masks"):
+    colocam_("export", out / "film.csv", "--to", name, "-o", out / name)
+colocam_("import", out / "coco", "--from", "coco", "--tables", out / "film.csv", "-o", out / "corrections.csv")
+colocam_("review", out / "film.csv", "-o", out / "review.csv")
+(out / "truth.csv").write_text("clip,frame,present,x1,y1,x2,y2,tag,split,width,height\\n"
+    "a,0,1,1,1,9,9,cat,test,20,20\\na,0,1,11,11,19,19,cat,test,20,20\\n")
+(out / "boxes.csv").write_text("clip,frame,x1,y1,x2,y2,score\\na,0,1,1,9,9,0.9\\na,0,11,11,19,19,0.8\\n")
+colocam_("score", out / "boxes.csv", "--boxes", out / "truth.csv", "--json", out / "score.json")
+colocam_("config", "schema")
+import colocam.serve.server
+print(json.dumps(found))
 """
 
 
-def test_public_names_command_line_export_arrays_and_segmenters(box_segmenter_files):
-    child = subprocess.run(
-        [sys.executable, "-c", CODE, box_segmenter_files], capture_output=True, text=True, check=False
-    )
+def test_the_commands_of_the_light_installation(box_segmenter_files, tmp_path):
+    command = [sys.executable, "-c", CODE, box_segmenter_files, STORED, tmp_path, ",".join(HEAVY)]
+    child = subprocess.run(command, capture_output=True, text=True, check=False)
     assert child.returncode == 0, child.stderr
-    found = json.loads(child.stdout)
+    found = json.loads(child.stdout.splitlines()[-1])
     np.testing.assert_allclose(found["color_mean"], np.ones((1, 8, 8)), atol=1e-3)  # the mean of equal maps
     assert found["focus"] == [1, 8, 8]
     assert found["refined"] == 1
+    assert len((tmp_path / "film.csv").read_text().splitlines()) == 25
+    assert "accepted" in (tmp_path / "corrections.csv").read_text()
+    score = json.loads((tmp_path / "score.json").read_text())
+    assert score["instances"]["methods"]["boxes"]["all boxes"]["recall"]["mean"] == 100
+
+
+@pytest.mark.parametrize(("package", "extra"), [("torch.nn", "train"), ("pyarrow", "parquet"), ("fastapi", "serve")])
+def test_a_command_that_needs_an_extra_says_which(package, extra, monkeypatch, capfd):
+    def missing():
+        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+
+    monkeypatch.setattr(cli, "app", missing)
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 1
+    name = package.partition(".")[0]
+    assert capfd.readouterr().err == (
+        f"error: {name}, which this command needs, is not installed: pip install 'colocam[{extra}]'\n"
+    )
+
+
+def test_extras_exist():
+    """An extra that an error names is one of the package."""
+    given = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    assert set(EXTRAS.values()) <= given.keys()
+    assert str(not_installed(ModuleNotFoundError(name="other"), "it")).endswith("is not installed: pip install other")
+
+
+def test_the_version_stands_in_one_place():
+    root = Path(__file__).parents[1]
+    version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nversion: {version}\n" in (root / "CITATION.cff").read_text()
+    assert f"\n## {version} " in (root / "CHANGELOG.md").read_text()

@@ -20,7 +20,7 @@ from colocam.data.run_data import RunData, data_difference, read_data, stored_da
 from colocam.errors import ColocamError
 from colocam.losses import Term
 from colocam.models import Classifier, make_classifier
-from colocam.models.model_file import check_shapes
+from colocam.models.model_file import Plan, check_shapes
 from colocam.types import Split
 from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.device import choose_device
@@ -73,8 +73,8 @@ class Run:
             return make_classifier(self.config, untrained(self.config), len(self.catalogue.tags))
 
         shapes = {key: tuple(tensor.shape) for key, tensor in tensors.items()}
-        described = str(self.folder / "config.yaml")
-        check_shapes(build, self.config.backbone.args, shapes, described, f"classifier/{state['weights']}")
+        plan = Plan(self.config.backbone, f"{len(self.catalogue.tags)} {self.config.model_dump_json()}", build)
+        check_shapes(plan, shapes, str(self.folder / "config.yaml"), f"classifier/{state['weights']}")
         classifier = build()
         classifier.load_state_dict(tensors)
         return classifier.to(self.device).eval()

@@ -1,11 +1,16 @@
 """Types that are shared by several packages."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from supervision import Detections
 
 Image = npt.NDArray[np.uint8]
 """(H, W, 3) RGB."""
@@ -104,3 +109,13 @@ class Localization:
     margin: float | None = None
     mask: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     refined: str | None = None
+
+    def to_supervision(self, tags: Sequence[str] | None = None) -> "Detections":
+        """This result as ``supervision.Detections`` (extra ``supervision``); empty without a box.
+
+        Args:
+            tags: the classes that ``class_id`` counts, e.g. ``localizer.tags``; None: this class alone.
+        """
+        adapter = import_module("colocam.integrations.supervision_detections")  # it imports this module
+        detections: Detections = adapter.frame_detections([self], tags)
+        return detections

@@ -35,16 +35,8 @@ def relative_error(found, exact):
     return ((found - exact).norm() / exact.norm()).item()
 
 
-@pytest.mark.parametrize(("dtype", "channels", "space"), [(torch.uint8, 3, False), (torch.float32, 2, True)])
-def test_product(dtype, channels, space):
-    rgb, values, psi = inputs(dtype, channels)
-    psi = psi if space else None
-    exact = grid.product(rgb, values.double(), GROUP, 2, BASIS, psi.double() if space else None)
-    assert relative_error(cuda.product(rgb, values, GROUP, 2, BASIS, psi), exact) <= ROUNDING
-
-
-def test_strided_input_copies_and_groups_in_turn(monkeypatch):
-    rgb, values, _ = inputs(channels=2)
+def test_strided_input_odd_channels_copies_and_groups_in_turn(monkeypatch):
+    rgb, values, _ = inputs(channels=3)
     exact = grid.product(rgb, values.double(), GROUP, 2, BASIS, None)
     strided = rgb.transpose(1, 2).contiguous().transpose(1, 2), values.transpose(1, 2).contiguous().transpose(1, 2)
     monkeypatch.setattr(cuda, "_WORKSPACE", 1)
@@ -52,8 +44,8 @@ def test_strided_input_copies_and_groups_in_turn(monkeypatch):
     assert relative_error(cuda.product(*strided, GROUP, 2, BASIS, None), exact) <= ROUNDING
 
 
-def test_space_in_passes_and_blocks_smaller_than_the_basis(monkeypatch):
-    rgb, values, psi = inputs(channels=2)
+def test_space_float_colours_in_passes_and_blocks_smaller_than_the_basis(monkeypatch):
+    rgb, values, psi = inputs(torch.float32, channels=2)
     exact = grid.product(rgb, values.double(), GROUP, 2, BASIS, psi.double())
     strided = rgb.transpose(1, 2).contiguous().transpose(1, 2), values.transpose(1, 2).contiguous().transpose(1, 2)
     block = BASIS.rank // 2
@@ -105,7 +97,8 @@ def test_colours_outside_end_as_in_plain_torch():
 
 def test_tight_tolerance_uses_more_bits():
     rgb, values, _ = inputs()
-    basis = color_basis(200.0, 1.5e-3)
+    basis = color_basis(450.0, 1.5e-3)
+    assert basis.cells == 4  # few cells keep the interpreter quick
     exact = grid.product(rgb, values.double(), GROUP, 2, basis, None)
     assert relative_error(cuda.product(rgb, values, GROUP, 2, basis, None), exact) <= 1e-5
 

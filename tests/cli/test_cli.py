@@ -192,6 +192,17 @@ def test_a_run_of_another_configuration(colocam, trained, collection, frame_cach
     assert (trained / "config.yaml").read_bytes() == before
 
 
+@pytest.mark.parametrize("model", [True, False])
+def test_train_names_what_was_trained(colocam, monkeypatch, tmp_path, model):
+    """With ``methods: []`` there is a classifier, and no model."""
+    if model:
+        (tmp_path / "model.json").touch()
+    monkeypatch.setattr("colocam.training.train", lambda *_, **__: tmp_path)
+    said = colocam("train", tmp_path, "--out", tmp_path).err
+    assert (f"trained: {tmp_path / 'model.json'}; now: colocam localize" in said) is model
+    assert (f"trained: {tmp_path / 'classifier'}, and no method; now: colocam evaluate" in said) is not model
+
+
 def test_a_run_of_other_videos_or_boxes(colocam, trained, collection, frame_cache, tiny_sets, two_tags):
     same = ["--out", trained, "--frames", frame_cache, *tiny_sets, "--set", "methods=[colocam, fcam]"]
     assert f"{trained} holds a run on other videos or boxes" in colocam("train", two_tags, *same).error

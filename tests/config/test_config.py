@@ -36,7 +36,7 @@ def test_every_preset_loads_and_survives_a_round_trip(name, tmp_path):
     config = load_config(name)
     write_config(tmp_path / "config.yaml", config)
     assert read_config(tmp_path / "config.yaml") == config
-    assert set(preset_names()) == {"cpu", "paper", "resnet50"}
+    assert set(preset_names()) == {"cpu", "lite0", "paper", "resnet50"}
 
 
 def test_resolved_yaml_names_every_key(tmp_path):
@@ -161,6 +161,7 @@ def test_unknown_keys_are_refused_with_the_nearest_name(override, suggestion):
         ("localizer.losses.barrier_growth=.inf", "'localizer.losses.barrier_growth'", "inf"),
         ("localizer.decoder=[8, 0]", "'localizer.decoder.1'", "0"),
         ("localizer.decoder=8", "'localizer.decoder'", "8"),
+        ("localizer.decoder=[8, 65536]", "'localizer.decoder.1'", "65536"),
     ],
 )
 def test_wrong_types_and_impossible_values_are_refused(override, key, value):
@@ -207,7 +208,7 @@ def test_values_that_yaml_cannot_mean_are_refused(override):
 
 def test_unknown_preset():
     assert "did you mean 'paper'?" in refusal(preset="papers")
-    assert "valid are cpu, paper" in refusal(preset="zzz")
+    assert "valid are cpu, lite0, paper" in refusal(preset="zzz")
 
 
 def test_files_that_are_no_configuration(tmp_path):
@@ -243,9 +244,17 @@ def test_another_size_of_the_class_is_refused_with_both_sizes():
     assert "classifier.ema" in refusal("classifier.ema=0.9")
 
 
-def test_only_the_recipe_for_real_videos_keeps_its_encoder():
+def test_a_teacher_needs_a_second_round_and_is_not_for_published_methods(tmp_path):
+    assert "localizer.rounds is 1: set it to 2" in refusal(f"localizer.teacher={tmp_path}")
+    config = load_config("lite0", overrides=[f"localizer.teacher={tmp_path}", "methods=[colocam, fcam]"])
+    assert config.stage2("colocam").teacher == tmp_path
+    assert config.stage2("fcam").teacher is None
+
+
+def test_only_the_recipes_for_real_videos_keep_their_encoder():
     assert {name: load_config(name).classifier.fit for name in preset_names()} == {
         "cpu": "sgd",
+        "lite0": "logistic",
         "paper": "sgd",
         "resnet50": "logistic",
     }

@@ -33,6 +33,7 @@ def test_a_table_with_tags(tmp_path):
     [
         ("path\na.mp4\na.mp4\n", "row 2: path 'a.mp4' is listed twice"),
         ("path,tag\n,cat\n", "row 2: path is empty"),
+        ("path\na\0b.mp4\n", "row 2: path has a NUL character"),
         ("path\n", "no rows"),
         ("film\na.mp4\n", "path"),
     ],

@@ -1,9 +1,11 @@
 """The whole command: what is done, what is done again, what is set aside, and what kills cannot change."""
 
+import json
 import os
 import signal
 import threading
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing import active_children
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from colocam.corpus import label as label_module
+from colocam.corpus import labelling
 from colocam.corpus.coordinator import Limits
 from colocam.corpus.films import Shard, read_films
 from colocam.corpus.items import Done, Item, Ready
@@ -19,6 +22,11 @@ from colocam.corpus.labelling import FilmLabeller
 from colocam.corpus.local_pool import LocalPool
 from colocam.corpus.worker import attempt
 from colocam.errors import ColocamError
+from colocam.export import Options, export
+from colocam.video.decoder_process import end_decoders
+from colocam.video.decoding_limits import Limits as FenceLimits
+from colocam.video.fence import FencedReader
+from hostile_decoder import HOSTILE, make_hostile
 from stub_labels import StubLabels
 
 
@@ -78,6 +86,12 @@ def test_shards_together_are_the_whole(model, make_films, tmp_path, here):
     assert [row["film"] for row in rows] == [f"0/{index:03}.mp4" for index in range(7)]
     assert {row["part"] for row in rows} == set(whole)
     assert {(row["frames"], row["rows"]) for row in rows} == {(3, 3)}
+    export([tmp_path / "whole"], "coco", tmp_path / "coco", videos=[films], options=Options(images=True))
+    content = json.loads((tmp_path / "coco" / "annotations" / "instances_default.json").read_text(encoding="utf-8"))
+    assert [one["name"] for one in content["videos"]] == [f"0_{index:03}" for index in range(7)]
+    assert {(one["width"], one["height"], one["fps"], one["frames"]) for one in content["videos"]} == {(64, 48, 25, 3)}
+    images = {path.name for path in (tmp_path / "coco" / "images").iterdir()}
+    assert images == {f"0_{film:03}_{frame:06}.jpg" for film in range(7) for frame in range(3)}
 
 
 def test_a_finished_command_does_nothing_and_damaged_parts_are_made_again(model, make_films, tmp_path, here):
@@ -136,6 +150,46 @@ def test_failures_are_set_aside_until_their_film_changes(model, make_films, tmp_
     assert listed(labels, "failures") == []
     assert len({row["part"] for row in listed(labels)}) == 2  # two films with the same content share a part
     assert len(listed(labels)) == 3
+
+
+@pytest.mark.usefixtures("here")
+def test_pipes_and_devices_are_set_aside(model, make_films, tmp_path):
+    """To read them would never end."""
+    make_films(tmp_path, 1)
+    os.mkfifo(tmp_path / "pipe.mp4")
+    (tmp_path / "films.csv").write_text("path\n0/000.mp4\npipe.mp4\n/dev/zero\n", encoding="utf-8")
+    with pytest.raises(ColocamError, match="2 of 3 films could not be labelled"):
+        label_films(model, tmp_path / "films.csv", tmp_path / "labels")
+    reasons = {row["film"]: row["reason"] for row in listed(tmp_path / "labels", "failures")}
+    assert reasons.keys() == {"pipe.mp4", "/dev/zero"}
+    assert all("it is no regular file" in reason for reason in reasons.values())
+    assert len(parts_of(tmp_path / "labels")) == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "reason"),
+    [("hangs in compiled code", "its decoder gave no frame for 0.5 s"), ("crashes", "its decoder crashed")],
+)
+def test_a_film_whose_decoder_fails_is_tried_again_and_set_aside(
+    model, make_video, square_video, tmp_path, here, monkeypatch, what, reason
+):
+    images, labels = square_video("cat", 1, 9)[0], tmp_path / "labels"
+    for name in ("good", "hostile"):
+        make_video(tmp_path / "films" / f"{name}.mp4", images)
+    make_video(tmp_path / "films" / "hostile.mp4", images[::-1])
+    make_hostile(tmp_path / "patch", HOSTILE[what])
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "patch"))
+    quick = FenceLimits(frame_seconds=0.5 if "hangs" in what else 30.0)
+    monkeypatch.setattr(labelling, "FencedReader", partial(FencedReader, limits=quick))
+    end_decoders()
+    with pytest.raises(ColocamError, match="1 of 2 films could not be labelled"):
+        label_films(model, tmp_path / "films", labels, Execution(limits=Limits(retries=1)))
+    end_decoders()
+    (failure,) = listed(labels, "failures")
+    assert (failure["film"], failure["attempts"]) == ("hostile.mp4", 2)
+    assert reason in failure["reason"]
+    assert [(row["film"], row["frames"]) for row in listed(labels)] == [("good.mp4", 9)]
+    assert sorted(here) == ["good.mp4", "hostile.mp4", "hostile.mp4"]
 
 
 @pytest.mark.usefixtures("here")

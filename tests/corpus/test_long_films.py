@@ -70,11 +70,12 @@ def test_joined_tables_have_the_row_groups_of_one(tmp_path):
     with pq.ParquetWriter(tmp_path / "whole.parquet", whole.schema) as writer:
         for begin in range(0, 10_000, 4096):
             writer.write_table(whole.slice(begin, 4096).combine_chunks())
+        writer.add_key_value_metadata({"name": "text"})
     parts = []
     for begin, end in ((0, 100), (100, 5000), (5000, 10_000)):
         part = whole.slice(begin, end - begin).to_pydict()
         part["track"] = [None if track is None else track - begin // 100 for track in part["track"]]
         pq.write_table(pa.table(part, schema=whole.schema), tmp_path / f"{begin}.parquet")
         parts.append((tmp_path / f"{begin}.parquet", begin // 100))
-    join_tables(parts, tmp_path / "joined.parquet")
+    join_tables(parts, tmp_path / "joined.parquet", {"name": "text"})
     assert (tmp_path / "joined.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()

@@ -2,6 +2,7 @@
 
 import json
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -65,3 +66,12 @@ def test_json_of_other_types(to):
             path.write_text(json.dumps(replaced(whole, rng)))
             _, problem = imported(path, to, tables=[out.parent / "clip one.csv"])
             assert len(problem.splitlines()) <= 1
+
+
+def test_aliases_in_the_yaml_of_yolo_are_refused(tmp_path):
+    """Eight lines of them would become a name of a gigabyte."""
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]" for a, b in pairwise("abcdefgh")]
+    (tmp_path / "data.yaml").write_text("\n".join([*lines, "names: [*h]"]), encoding="utf-8")
+    with pytest.raises(ColocamError, match=r"data.yaml is not valid YAML: aliases \(\*name\) are not allowed"):
+        import_labels(tmp_path, "yolo")

@@ -75,8 +75,20 @@ def test_another_class_and_a_second_object(tmp_path, table, brief):
     assert {one.frame: one.tag for one in found.corrections}[0] == "dog"
 
 
-def test_a_deleted_track_is_no_object_in_every_frame(tmp_path, table, brief):
-    told = brief(import_labels(cvat_file(tmp_path / "a.xml"), "cvat", tables=[table]).corrections)
+def test_a_file_without_a_track_says_nothing_of_frames_that_nobody_looked_at(tmp_path, table, brief):
+    """It may be an export of the wrong task, or of one that nobody has begun."""
+    empty = cvat_file(tmp_path / "a.xml")
+    found = import_labels(empty, "cvat", tables=[table])
+    assert found.corrections == []
+    assert list(found.left_out) == [
+        "'film.mp4': no label of it; only frames that you looked at (checked) count as empty"
+    ]
+    (tmp_path / "queue.csv").write_text("video,frame\nfilm,3\nfilm,7\n", encoding="utf-8")
+    some = import_labels(empty, "cvat", tables=[table], checked=tmp_path / "queue.csv")
+    assert brief(some.corrections) == dict.fromkeys((3, 7), ("none", True))
+    everything = import_labels(empty, "cvat", tables=[table], checked="all")
+    assert not everything.left_out
+    told = brief(everything.corrections)
     assert [frame for frame, one in told.items() if one == ("none", True)] == list(range(30))
 
 

@@ -69,6 +69,16 @@ def test_another_tag_or_clip_is_named(project):
         begin(project)
 
 
+def test_a_clip_with_a_tag_that_the_run_does_not_have_is_damage(tmp_path):
+    shutil.copytree(STORED / "run", tmp_path / "run")
+    path = tmp_path / "run" / "data.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["clips"][0]["tag"] = "0.5"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(ColocamError, match=r"data.json is damaged \(.* has the tag '0.5', which is not one of 'tags'"):
+        read_data(tmp_path / "run")
+
+
 @pytest.mark.parametrize("what", ["all", "run", "data"])
 def test_what_was_moved_continues(project, what):
     frames = files_of(open_run(project / "runs" / "r", "cpu").clips("train", "val"))

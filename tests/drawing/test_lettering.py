@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ def test_scripts_of_dejavu_are_drawn_as_they_are(text):
 @pytest.mark.parametrize("text", ["猫", "ねこ", "고양이", "\U0001f408", "\ue000", "\udcff"])
 def test_without_a_font_the_code_point_is_spelt(text, monkeypatch):
     monkeypatch.setattr(
-        lettering, "_font_with", lambda wanted: None if not wanted <= glyphs(lettering._REGULAR) else lettering._REGULAR
+        lettering, "_font_with", lambda wanted: None if not wanted <= glyphs(lettering.REGULAR) else lettering.REGULAR
     )
     line, font = drawable(f"a {text}")
     assert line.startswith("a \\")
@@ -41,16 +43,16 @@ def test_compatibility_characters_lose_their_dress():
 def test_a_system_font_is_used_where_it_has_the_glyph(monkeypatch, tmp_path):
     missing = "猫"
     fonts = {
-        lettering._BOLD: frozenset("ab "),
-        lettering._REGULAR: frozenset("ab "),
+        lettering.BOLD: frozenset("ab "),
+        lettering.REGULAR: frozenset("ab "),
         tmp_path / "cjk.ttf": frozenset("ab 猫"),
     }
-    monkeypatch.setattr(lettering, "_coverage", lambda font: fonts.get(font, frozenset()))
-    monkeypatch.setattr(lettering, "_system_fonts", lambda: (tmp_path / "other.ttf", tmp_path / "cjk.ttf"))
+    monkeypatch.setattr(lettering, "coverage", lambda font: fonts.get(font, frozenset()))
+    monkeypatch.setattr(lettering, "system_fonts", lambda: (tmp_path / "other.ttf", tmp_path / "cjk.ttf"))
     lettering._font_with.cache_clear()
     try:
         assert drawable(f"a {missing}") == (f"a {missing}", tmp_path / "cjk.ttf")
-        assert drawable("ab") == ("ab", lettering._BOLD)
+        assert drawable("ab") == ("ab", lettering.BOLD)
     finally:
         lettering._font_with.cache_clear()
 
@@ -58,13 +60,27 @@ def test_a_system_font_is_used_where_it_has_the_glyph(monkeypatch, tmp_path):
 def test_a_file_that_is_no_font_covers_nothing(tmp_path):
     broken = tmp_path / "broken.ttf"
     broken.write_bytes(b"not a font")
-    assert lettering._coverage(broken) == frozenset()
+    assert lettering.coverage(broken) == frozenset()
+
+
+def test_coverage_is_what_freetype_reads():
+    """Fonts of matplotlib: with segments, with offsets into the glyph table, and with code points above 16 bits."""
+    folder = Path(mpl.get_data_path(), "fonts", "ttf")
+    fonts = [lettering.BOLD, lettering.REGULAR, folder / "STIXGeneral.ttf", folder / "DejaVuSansMono-Oblique.ttf"]
+    for font in fonts:
+        assert lettering.coverage(font) == glyphs(font)
+
+
+def test_damaged_fonts_raise_nothing(tmp_path):
+    data = lettering.BOLD.read_bytes()
+    for cut in (0, 3, 11, 40, 300, 5000, 60_000):
+        (tmp_path / f"{cut}.ttf").write_bytes(data[:cut])
+        assert lettering.coverage(tmp_path / f"{cut}.ttf") <= glyphs(lettering.BOLD)
 
 
 def test_fonts_that_only_pretend_are_left_out():
-    names = [path.name for path in lettering._system_fonts()]
+    names = [path.name for path in lettering.system_fonts()]
     assert not [name for name in names if "LastResort" in name or "Emoji" in name]
-    assert not [path for path in lettering._system_fonts() if str(path).startswith(mpl.get_data_path())]
 
 
 def test_line_breaks_and_reordering_marks_do_not_reach_the_picture():

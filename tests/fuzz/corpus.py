@@ -1,6 +1,8 @@
 """Sound files of every kind that colocam reads. They are made once, and each input changes copies of them."""
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
@@ -169,6 +171,7 @@ def _results(folder: Path) -> None:
     from colocam import evaluate, train  # noqa: PLC0415
     from colocam.config import load_config  # noqa: PLC0415
     from colocam.evaluation.dense import evaluate_dense  # noqa: PLC0415
+    from colocam.export import export  # noqa: PLC0415
     from colocam.inference.localize import localize_file  # noqa: PLC0415
 
     for name, options in {
@@ -184,5 +187,33 @@ def _results(folder: Path) -> None:
     (folder / "index" / "manifest.csv").write_text(text, encoding="utf-8")
     shutil.copy("truth.csv", "index/truth.csv")
     evaluate_dense(run, folder / "index", device="cpu")
+    for kind in ("cvat", "label-studio", "coco", "yolo", "voc", "mot", "csv"):
+        export(["results/plain/h264.csv"], kind, f"exports/{kind}")
+    _corpus(folder)
     described = folder / "run" / "data.json"  # the copies of the run must read and write beside them
     described.write_text(described.read_text(encoding="utf-8").replace(f"{folder}/", ""), encoding="utf-8")
+
+
+def _corpus(folder: Path) -> None:
+    """Corrections of the videos of the run; a catalogue of some of them, one without a film, and its labels."""
+    from colocam.corrections import Correction, write_corrections  # noqa: PLC0415
+    from colocam.types import Box  # noqa: PLC0415
+
+    corrections = []
+    for tag in TAGS:
+        for clip in ("train-0", "train-1", "val-2"):
+            where = {"video": clip, "pts": None, "tag": tag, "origin": "csv", "path": f"videos/{tag}/{clip}.mp4"}
+            corrections.append(Correction(frame=0, kind="none", boxes=(), key=True, **where))
+            for frame in (1, 2):
+                box = Box(4.0 + 2 * frame, 8.0, 20.0 + 2 * frame, 24.0)
+                corrections.append(Correction(frame=frame, kind="box", boxes=(box,), key=True, **where))
+    write_corrections("corrections.csv", corrections)
+    Path("videos/broken.mp4").write_bytes(b"no film")
+    rows = ["path,tag", "videos/bus/train-0.mp4,", "videos/owl/test-3.mp4,owl", "videos/broken.mp4,"]
+    Path("catalogue.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    # In a process of its own: workers cannot be forked from one that has trained, and so has threads.
+    command = [sys.executable, "-c", "from colocam.cli import main; main()", "label", "model.onnx", "catalogue.csv"]
+    done = subprocess.run([*command, "-o", "labels", "--workers", "1"], capture_output=True, text=True, check=False)
+    if "1 of 3 films could not be labelled" not in done.stderr:
+        raise RuntimeError(done.stderr)
+    (folder / "videos" / "broken.mp4").unlink()

@@ -1,5 +1,6 @@
 """Run many inputs side by side, each in a forked child of a process that has imported everything."""
 
+import gc
 import importlib
 import os
 import shutil
@@ -43,7 +44,8 @@ IMPORTED = (
     *("colocam.report.console", "colocam.report.dense_table", "colocam.review.run_review", "colocam.export"),
     *("colocam.export.onnx_model", "colocam.evaluation.prediction_evaluation", "colocam.segment.onnx_segmenter"),
     *("colocam.segment.mobile_sam", "colocam.data.datasets", "colocam.inference.torch_network"),
-    *("colocam.inference.onnx_network",),
+    *("colocam.inference.onnx_network", "colocam.corpus.label", "colocam.corrections", "colocam.training.learn"),
+    *("colocam.video.decoder_child",),
 )
 
 
@@ -90,6 +92,8 @@ def warm_up() -> list[Path]:
     for options in ({}, {"smooth": "online"}, {"instances": True}, {"color_mean": "frame", "masks": True}):
         list(Localizer.load(STORED / "run", "cpu", **options).stream(frames))
     _end_threads()
+    gc.collect()
+    gc.freeze()  # a child that collects garbage would copy the memory of all modules
     return [path for path in Path(colocam.__file__).parent.rglob("__pycache__") if path.is_dir()]
 
 
@@ -133,7 +137,9 @@ class Runner:
         self.seed = seed
         self.jobs = jobs
         self.corpus = self.folder / "corpus"
-        self.permitted = warm_up()
+        # PyTorch keeps compiled code in the system's folder of temporary files.
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(self.folder / "torch")
+        self.permitted = [*warm_up(), self.folder / "torch"]
         shutil.rmtree(self.folder, ignore_errors=True)
         prepare_corpus(self.corpus)
 

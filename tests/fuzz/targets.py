@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from tests.fuzz import targets_localize, targets_look, targets_train
+from tests.fuzz import targets_corpus, targets_localize, targets_look, targets_train
 from tests.fuzz.case import Bench, Case
 
 # Name → the function that makes an input, and how often it is chosen.
@@ -38,6 +38,11 @@ TARGETS: dict[str, tuple[Callable[[Bench], Case], int]] = {
     "review table": (targets_look.review_table, 5),
     "review run": (targets_look.review_run, 2),
     "report": (targets_look.report, 4),
+    "label catalogue": (targets_corpus.label_catalogue, 4),
+    "label again": (targets_corpus.label_again, 4),
+    "export labels": (targets_corpus.export_labels, 4),
+    "import": (targets_corpus.import_labels, 10),
+    "learn": (targets_corpus.learn, 2),
 }
 
 

@@ -2,6 +2,7 @@
 
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,13 +20,19 @@ HOST = "127.0.0.1:8620"
 
 
 class MovingBox:
-    """Stands in for a Localizer."""
+    """Stands in for a Localizer; its first box begins ``shift`` pixels from the left."""
 
     tags = ("cat", "dog")
+    card = SimpleNamespace(size=32)
 
-    def stream(self, frames):
+    def __init__(self, shift=5.0):
+        self.shift = shift
+
+    def stream(self, frames, *, images):  # noqa: ARG002 - as of a Localizer
         for frame in frames:
-            x = 5.0 + frame.index
+            x = self.shift + frame.index
+            mask = np.zeros(frame.image.shape[:2], bool)
+            mask[6:30, int(x) : int(x) + 20] = True
             heat = np.zeros((16, 16), np.float32)
             heat[4:8, 4:8] = 1
             faint = 0.1 if frame.index % 7 == 3 else 0.9
@@ -42,18 +49,31 @@ class MovingBox:
                     track=0,
                     presence=0.8,
                     margin=0.5,
+                    mask=mask,
                 ),
             )
 
 
 @contextmanager
-def serving(folder, films=(), *, most_uploaded=1 << 20, everything=False, model=MovingBox):
+def serving(
+    folder,
+    films=(),
+    *,
+    most_uploaded=1 << 20,
+    everything=False,
+    model=MovingBox,
+    load=None,
+    beside=(),
+    quick=None,
+    run=None,
+):
     """A client of a server on ``folder``; all films are ready."""
     with open_workspace(folder) as workspace:
         store = EventStore(workspace.database)
-        run = folder / "model.onnx"
-        run.write_bytes(b"a model")
-        library = Library(workspace, store, run, model)
+        if run is None:
+            run = folder / "model.onnx"
+            run.write_bytes(b"a model")
+        library = Library(workspace, store, [run, *beside], load or (lambda _path: model()), quick=quick)
         for film in films:
             library.add(film)
         library.start()
@@ -79,6 +99,17 @@ def wait_until_done(library):
 @pytest.fixture(name="serving", scope="session")
 def serving_fixture():
     return serving
+
+
+@pytest.fixture(scope="session")
+def stored_run():
+    """A small trained run."""
+    return Path(__file__).parents[1] / "stored" / "version-0.1.0" / "run"
+
+
+@pytest.fixture(scope="session")
+def moving_box():
+    return MovingBox
 
 
 @pytest.fixture(name="wait_until_done", scope="session")

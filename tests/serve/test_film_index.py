@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.serve.film_id import film_id
 from colocam.serve.film_index import even_size, index_film, load_index, same_times, save_index
 from colocam.serve.stills import BEHIND, Stills
 from colocam.video.reader import decode
@@ -55,18 +54,6 @@ def test_times_that_do_not_rise_keep_number_and_order():
 @pytest.mark.parametrize(("size", "proxy"), [((63, 47), (64, 48)), ((3840, 2160), (1280, 720)), ((1, 1), (2, 2))])
 def test_the_size_of_a_proxy_is_even_and_bounded(size, proxy):
     assert even_size(*size) == proxy
-
-
-def test_a_film_is_known_by_its_content(make_video, tmp_path):
-    film = make_video(tmp_path / "film.mp4", 3)
-    (tmp_path / "copy.bin").write_bytes(film.read_bytes())
-    assert film_id(film) == film_id(tmp_path / "copy.bin")
-    other = make_video(tmp_path / "other.mp4", 4)
-    assert film_id(film) != film_id(other)
-    changed = bytearray(film.read_bytes())
-    changed[-1] ^= 1
-    film.write_bytes(changed)
-    assert film_id(film) != film_id(tmp_path / "copy.bin")
 
 
 def test_stills_are_the_frames_of_their_index_in_any_order(make_video, number_of, tmp_path):

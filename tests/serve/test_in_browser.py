@@ -1,21 +1,28 @@
 """The page in Chromium: the number in the frame is the number on the page; corrections are saved and undone."""
 
+import shutil
 import socket
+import sys
 import threading
 import time
 import zipfile
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 
+import av
 import cv2
 import numpy as np
 import pytest
 import uvicorn
 
+from colocam.config.card import parse_card
+from colocam.serve import lessons
 from colocam.serve.actions import Action, Change
 from colocam.serve.app import make_app
-from colocam.serve.marks import ACCEPTED, FOLLOWS, FOLLOWS_NONE, marks_of
+from colocam.serve.marks import ACCEPTED, FOLLOWS, FOLLOWS_NONE, NONE, marks_of
 from colocam.serve.server import guard_settings
+from colocam.video.fence import decode
 
 CHROMIUM = Path("/usr/bin/chromium")
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -46,6 +53,27 @@ def numbered_frame(number, width=160, height=96):
     for bit in range(BITS):
         image[-BLOCK:, bit * BLOCK : (bit + 1) * BLOCK] = 255 * (number >> bit & 1)
     return image
+
+
+def number_in(image):
+    """The number of :func:`numbered_frame`."""
+    return sum(int(image[-BLOCK // 2, bit * BLOCK + BLOCK // 2, 0] > 128) << bit for bit in range(BITS))
+
+
+def coded(path, frames, codec="libx264", *, first=0, shape=None, options=None):
+    """A film whose first pts and shape of pixels are given; frames before 0 are cut away by an edit list."""
+    with av.open(str(path), "w") as output:
+        stream = output.add_stream(codec, rate=25, options=options or {})
+        stream.height, stream.width = frames[0].shape[:2]
+        stream.pix_fmt = "yuv420p"
+        if shape is not None:
+            stream.codec_context.sample_aspect_ratio = shape
+        for number, image in enumerate(frames):
+            frame = av.VideoFrame.from_ndarray(image, "rgb24")
+            frame.pts, frame.time_base = number + first, Fraction(1, 25)
+            output.mux(stream.encode(frame))
+        output.mux(stream.encode(None))
+    return path
 
 
 @contextmanager
@@ -111,6 +139,12 @@ def films(tmp_path, make_video):
         make_video(tmp_path / "turned.mp4", sideways, rotation=90),
         make_video(tmp_path / "slow.mov", frames, fps=5, codec="libx264"),
     ]
+    made += [
+        coded(tmp_path / "hevc.mp4", frames, "libx265", options={"x265-params": "log-level=none"}),
+        coded(tmp_path / "wide pixels.mp4", frames, shape=Fraction(2, 1)),
+        coded(tmp_path / "edit list.mp4", frames, options={"bf": "3"}, first=-6),
+    ]
+    assert b"elst" in made[-1].read_bytes()
     (tmp_path / "images").mkdir()
     for number, image in enumerate(frames):
         cv2.imwrite(str(tmp_path / "images" / f"{number}.png"), image)
@@ -144,16 +178,20 @@ def test_the_number_in_the_frame_is_the_number_on_the_page(page, films, serving,
     with serving(tmp_path / "page", films) as server, listening(server) as address:
         assert [film.problem for film in server.library.films()] == [""] * len(films)
         for film in server.library.films():
-            assert len(film.index.proxy) == FRAMES, film.name
+            # The number drawn into each frame, as FFmpeg decodes the film.
+            drawn = [number_in(frame.image) for frame in decode(film.path)]
+            assert drawn == list(range(6 if "edit" in film.name else 0, FRAMES)), film.name
+            last = len(drawn) - 1
+            assert len(film.index.proxy) == len(drawn), film.name
             open_film(page, address, film.id)
             until(page, "window.colocam.parts.video.readyState >= 2")
             page.evaluate(f"() => {{ window.numberIn = {READ_NUMBER}; }}")
             # Paused: the exact frame, forward, backward and far away.
-            for number in (0, 1, 2, 17, 16, 29, 5):
+            for number in (0, 1, 17, 16, last, 5):
                 page.evaluate("number => window.colocam.player.go(number)", number)
                 until(page, f"document.querySelector('.number').dataset.frame == {number}")
                 until(page, "!document.querySelector('.still').hidden")
-                assert page.evaluate("numberIn(document.querySelector('.still'))") == number, film.name
+                assert page.evaluate("numberIn(document.querySelector('.still'))") == drawn[number], film.name
             # The proxy alone, after a seek.
             page.evaluate("() => { window.colocam.player.load = () => new Promise(() => {}); }")
             for number in (12, 23, 0):
@@ -162,11 +200,11 @@ def test_the_number_in_the_frame_is_the_number_on_the_page(page, films, serving,
                     number,
                 )
                 until(page, f"document.querySelector('.number').dataset.frame == {number}")
-                assert page.evaluate("numberIn(document.querySelector('video'))") == number, film.name
+                assert page.evaluate("numberIn(document.querySelector('video'))") == drawn[number], film.name
             # Playing: each frame that the browser presents.
             pairs = page.evaluate(PLAY)
             assert len(pairs) >= 2, film.name
-            assert all(told == read for told, read in pairs), (film.name, pairs)
+            assert all(drawn[told] == read for told, read in pairs), (film.name, pairs)
 
 
 PLAY = """
@@ -307,6 +345,12 @@ def test_add_a_film_export_it_and_take_labels_back(page, one, make_video, tmp_pa
     page.wait_for_selector(".number[data-frame]")
     until(page, "document.querySelector('.frame-facts').dataset.box")
     page.keyboard.press("Shift+N")
+    page.wait_for_selector("dialog[open]")
+    assert "All 12 boxes" in page.locator("dialog[open]").inner_text()
+    page.keyboard.press("Enter")  # the whole track is not deleted by a key that was pressed too long
+    assert box(page) is not None
+    page.keyboard.press("Shift+N")
+    page.get_by_role("button", name="Delete the track").click()
     wait_saved(page)
     page.get_by_role("button", name="Export…").click()
     page.select_option("#format", "corrections")
@@ -331,6 +375,11 @@ def test_every_key_in_the_list_works_and_every_control_has_a_name(page, one):
     page.keyboard.press("Shift+F")
     page.keyboard.press("j")
     until(page, "document.querySelector('.number').dataset.frame % 7 === 3")
+    shown = page.locator(".queue li").count()
+    page.keyboard.press("a")  # what is marked leaves the queue
+    until(page, f"document.querySelectorAll('.queue li').length === {shown - 1}")
+    page.locator("#skip").uncheck()
+    until(page, f"document.querySelectorAll('.queue li').length === {shown}")
     page.keyboard.press("c")
     page.keyboard.press("2")
     until(page, "document.querySelector('.frame-facts').innerText.includes('dog')")
@@ -342,5 +391,118 @@ def test_every_key_in_the_list_works_and_every_control_has_a_name(page, one):
         "!(one.innerText?.trim() || one.ariaLabel || one.labels?.length || one.title)).map((one) => one.outerHTML)"
     )
     assert names == []
+    assert_all_reached_by_tab(page)
     page.keyboard.press("l")
     page.wait_for_selector(".film.ready")
+    assert_all_reached_by_tab(page)
+
+
+def assert_all_reached_by_tab(page):
+    """Every control is reached by the Tab key, and the one that has the focus is outlined."""
+    count = page.evaluate(
+        "() => { document.activeElement.blur(); const all = [...document.querySelectorAll("
+        "'a[href], button, input, select, summary, [tabindex=\"0\"]')].filter((one) => one.tabIndex >= 0 && "
+        "!one.disabled && one.getClientRects().length); all.forEach((one, at) => { one.dataset.tab = at; }); "
+        "return all.length; }"
+    )
+    reached = set()
+    for _ in range(count + 2):
+        page.keyboard.press("Tab")
+        at, outline = page.evaluate(
+            "() => [document.activeElement.dataset.tab, getComputedStyle(document.activeElement).outlineStyle]"
+        )
+        if at is not None:
+            assert outline != "none", at
+            reached.add(at)
+    assert len(reached) == count
+
+
+def test_the_object_leaves_and_enters(page, one):
+    open_film(page, one.address, one.film)
+    until(page, "document.querySelector('.frame-facts').dataset.box")
+    for number, key in ((10, "]"), (18, "n"), (28, "[")):
+        page.evaluate("number => window.colocam.player.go(number)", number)
+        until(page, f"document.querySelector('.number').dataset.frame == {number}")
+        page.keyboard.press(key)
+    wait_saved(page)
+    state = page.evaluate("[...window.colocam.marks.state]")
+    assert state == [0] * 10 + [NONE] * 15 + [NONE] * 3 + [0] * 12  # a cut before frame 25 ends the stretch
+
+
+@pytest.fixture
+def taught(serving, moving_box, make_video, stored_run, tmp_path, monkeypatch):
+    """A server whose lessons write a model with boxes 12 pixels further right."""
+    made = "{'stages': [{'name': 'before', 'iou': 0.5, 'kept': True}, {'name': 'decoder', 'iou': 0.75, 'kept': True}]"
+    writes = (
+        "import json, pathlib, sys; out = pathlib.Path(sys.argv[4]); out.mkdir(); "
+        f"(out / 'learning.json').write_text(json.dumps({made}, 'held_out': {{'frames': 7}}}})); "
+        "(out / 'model.json').write_text('a new model')"
+    )
+    monkeypatch.setattr(lessons, "COMMAND", (sys.executable, "-c", writes))
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("model.json", "model.safetensors"):
+        shutil.copyfile(stored_run / name, run / name)
+    card = parse_card((run / "model.json").read_text(), "model.json")
+    film = make_video(tmp_path / "film.mp4", [np.full((48, 80, 3), 90, np.uint8)] * 30)
+
+    def load(path):
+        return moving_box({"quick": 11.0, "run": 17.0}[path.name] if "lessons" in path.parts else 5.0)
+
+    other = tmp_path / "other.onnx"
+    other.write_bytes(b"another model")
+    quick = lambda _run: lambda said: card.model_copy(update={"threshold": 0.01 * len(said)})  # noqa: E731
+    with (
+        serving(tmp_path / "page", [film], load=load, run=run, quick=quick, beside=[other]) as server,
+        listening(server) as address,
+    ):
+        server.address, server.film = address, server.library.films()[0].id
+        yield server
+
+
+def test_layers_and_another_model(page, taught):
+    open_film(page, taught.address, taught.film)
+    until(page, "document.querySelector('.frame-facts').dataset.box === '5,6,25,30'")
+    page.keyboard.press("o")
+    until(page, "window.colocam.seen().outline?.[0].length >= 8")
+    until(page, "window.colocam.seen().heat")
+    page.keyboard.press("h")
+    assert page.evaluate("window.colocam.seen().heat") is None
+    page.keyboard.press("d")
+    until(page, "window.colocam.seen().other?.join() === '5,6,25,30'")
+    assert page.evaluate("window.colocam.seen().otherLabel") == "other.onnx: cat 90 %"
+    page.keyboard.press("d")
+    until(page, "window.colocam.seen().kind === 'beside'")
+    until(page, "window.colocam.seen().kind === 'predicted'")
+    page.keyboard.press("d")
+    assert page.evaluate("window.colocam.comparison.mode") == "off"
+
+
+def test_teach_see_what_changed_switch_and_switch_back(page, taught):
+    open_film(page, taught.address, taught.film)
+    until(page, "document.querySelector('.frame-facts').dataset.box === '5,6,25,30'")
+    page.keyboard.press("a")
+    wait_saved(page)
+    page.get_by_role("button", name="Learn…").click()
+    page.get_by_role("button", name="Learn from all corrections").click()
+    page.wait_for_selector(".moved canvas")
+    told = page.locator("dialog[open]").inner_text()
+    assert "Agreement with 7 held-out corrections" in told
+    assert "0.500" in told
+    assert "0.750" in told
+    assert page.locator(".moved canvas").first.get_attribute("aria-label").startswith("before: box")
+    page.get_by_role("button", name="Use the new model").click()
+    page.get_by_role("button", name="Back to the first model").wait_for()
+    page.keyboard.press("Escape")
+    until(page, "window.colocam.film.results.box[1][0] === 18")
+    assert box(page) == [5, 6, 25, 30]  # what was accepted stays
+    page.keyboard.press(".")
+    until(page, "document.querySelector('.frame-facts').dataset.box === '18,6,38,30'")
+    # Every ten corrections, thresholds follow at once.
+    page.evaluate(
+        "() => { localStorage.setItem('colocam-learn-often', 'yes'); localStorage.setItem('colocam-unlearnt', '9'); }"
+    )
+    page.keyboard.press("a")
+    until(page, "window.colocam.film.results.box[2][0] === 13")
+    assert taught.library.active.title == "thresholds 2"
+    assert box(page) == [18, 6, 38, 30]

@@ -1,16 +1,31 @@
 """Learning in the background: one lesson at a time, its output, its failure."""
 
+import queue
 import sys
 import time
 
 import pytest
 
+from colocam.config.card import parse_card
 from colocam.corrections import Correction, read_corrections
 from colocam.errors import ColocamError
+from colocam.inference.localizer import Localizer
 from colocam.serve.lessons import Lessons
 
 SAID = [Correction("film", 3, 0.12, "none", "cat", (), origin="page")]
-WRITES = "import sys, pathlib; print('learnt'); pathlib.Path(sys.argv[4]).mkdir()"
+WRITES = """
+import json, pathlib, sys
+out = pathlib.Path(sys.argv[4])
+out.mkdir()
+stages = [{"name": "before", "iou": 0.5, "kept": True}, {"name": "decoder", "iou": 0.75, "kept": True}]
+(out / "learning.json").write_text(json.dumps({"stages": stages, "held_out": {"frames": 7}}))
+(out / "model.json").write_text("{}")
+print("learnt")
+"""
+
+
+def ignore(_path, _title):
+    pass
 
 
 def wait(lessons):
@@ -24,31 +39,59 @@ def wait(lessons):
 def test_a_lesson_gets_the_corrections_and_a_new_folder(tmp_path):
     run = tmp_path / "run"
     run.mkdir()
-    lessons = Lessons(run, tmp_path / "lessons", (sys.executable, "-c", WRITES))
+    made = queue.Queue()
+    lessons = Lessons(run, tmp_path / "lessons", lambda *one: made.put(one), (sys.executable, "-c", WRITES))
     assert lessons.status()["state"] == "never"
     for number in (1, 2):
         lessons.start(SAID)
-        assert wait(lessons) == {"state": "done", "lines": ["learnt"], "run": f"lessons/{number}/run"}
+        status = wait(lessons)
+        assert (status["state"], status["lines"], status["held_out"]) == ("done", ["learnt"], 7)
+        assert [stage["iou"] for stage in status["stages"]] == [0.5, 0.75]
         assert read_corrections(tmp_path / "lessons" / str(number) / "corrections.csv") == SAID
-        assert (tmp_path / "lessons" / str(number) / "run").is_dir()
+        new = tmp_path / "lessons" / str(number) / "run"
+        assert lessons.path_of(status["run"]) == new
+        assert made.get(timeout=60) == (new, f"lesson {number}")
+    again = Lessons(run, tmp_path / "lessons", ignore)
+    assert [title for _, title in again.earlier()] == ["lesson 1", "lesson 2"]
+    assert again.status()["state"] == "done"
+
+
+def test_a_quick_lesson_writes_a_model_with_other_thresholds(stored_run, tmp_path):
+    card = parse_card((stored_run / "model.json").read_text(), "model.json")
+    made = []
+    lessons = Lessons(
+        stored_run,
+        tmp_path / "lessons",
+        lambda *one: made.append(one),
+        quick=lambda _run: lambda said: card.model_copy(update={"threshold": 0.1 * len(said)}),
+    )
+    folder, seconds = lessons.quick(SAID)
+    assert made == [(folder, "thresholds 1")]
+    assert seconds >= 0
+    localizer = Localizer.load(folder, "cpu")
+    assert localizer.card == card.model_copy(update={"threshold": 0.1})
+    assert [title for _, title in Lessons(stored_run, tmp_path / "lessons", ignore).earlier()] == ["thresholds 1"]
+    with pytest.raises(ColocamError, match="cannot choose thresholds"):
+        Lessons(stored_run, tmp_path / "lessons", ignore).quick(SAID)
 
 
 def test_one_lesson_at_a_time_and_failures_are_shown(tmp_path):
     run = tmp_path / "run"
     run.mkdir()
-    lessons = Lessons(run, tmp_path / "lessons", (sys.executable, "-c", "import time; time.sleep(60)"))
+    lessons = Lessons(run, tmp_path / "lessons", ignore, (sys.executable, "-c", "import time; time.sleep(60)"))
     lessons.start(SAID)
     with pytest.raises(ColocamError, match="a lesson is running"):
         lessons.start(SAID)
     lessons.stop()
     assert wait(lessons)["state"] == "failed"
-    failing = Lessons(run, tmp_path / "lessons", (sys.executable, "-c", "raise SystemExit('error: no frame')"))
+    failing = Lessons(run, tmp_path / "lessons", ignore, (sys.executable, "-c", "raise SystemExit('error: no frame')"))
     failing.start(SAID)
-    assert wait(failing) == {"state": "failed", "lines": ["error: no frame"], "run": ""}
+    status = wait(failing)
+    assert (status["state"], status["lines"], status["run"]) == ("failed", ["error: no frame"], "")
 
 
 def test_nothing_to_learn_and_files_that_cannot_learn(tmp_path):
     with pytest.raises(ColocamError, match="an ONNX file cannot learn"):
-        Lessons(tmp_path / "model.onnx", tmp_path / "lessons").start(SAID)
+        Lessons(tmp_path / "model.onnx", tmp_path / "lessons", ignore).start(SAID)
     with pytest.raises(ColocamError, match="nothing to learn"):
-        Lessons(tmp_path, tmp_path / "lessons").start([])
+        Lessons(tmp_path, tmp_path / "lessons", ignore).start([])

@@ -72,3 +72,20 @@ def test_marks_are_those_of_a_loop_over_frames(listed, cuts, missing):
         state, box, tag = expected[frame]
         assert (marks.state[at], marks.tag[at]) == (state, tag)
         np.testing.assert_allclose(marks.box[at], box if box is not None else [np.nan] * 4)
+
+
+def test_what_was_accepted_is_kept_until_it_is_changed():
+    frames, cuts = np.arange(6), np.zeros(6, bool)
+    shown = [[1.0, 2.0, 3.0, 4.0], None, [5.0, 6.0, 7.0, 8.0]]
+    accepted = Action(kind="accepted", start=1, stop=4, tag="cat", boxes=shown)
+    marks = marks_of([accepted], frames, cuts)
+    assert marks.kept.tolist() == [False, True, True, True, False, False]
+    np.testing.assert_array_equal(marks.box[1:4], [shown[0], [np.nan] * 4, shown[2]])
+    assert marks.accepted_tag == ["", "cat", "cat", "cat", "", ""]
+    drawn = Action(kind="box", start=3, stop=4, box=[0, 0, 9, 9])
+    marks = marks_of([drawn, accepted, Action(kind="clear", start=1, stop=2)], frames, cuts)
+    assert marks.state.tolist() == [PREDICTED, PREDICTED, ACCEPTED, BOX, PREDICTED, PREDICTED]
+    assert marks.kept.tolist() == [False, False, True, False, False, False]
+    assert marks.box[3].tolist() == [0, 0, 9, 9]
+    old = marks_of([Action(kind="accepted", start=0, stop=6)], frames, cuts)  # events of the first version
+    assert not old.kept.any()

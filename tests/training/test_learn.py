@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from colocam import evaluate
 from colocam.config.card import parse_card
@@ -14,7 +15,8 @@ from colocam.corrections.imported import LeftOut
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
-from colocam.models.model_file import load_model
+from colocam.models import LocalizerNet
+from colocam.models.model_file import Model, load_model, save_model
 from colocam.run import open_run
 from colocam.training import learn as module
 from colocam.training.learn import Learning, learn, learning_without
@@ -56,8 +58,7 @@ def test_the_new_run_is_a_run(learnt, trained, corrections, collection, tmp_path
     assert file_digest(folder / "corrections" / "0001-mine.csv") == file_digest(corrections)
     assert told["from"]["model"] == file_digest(trained / "model.safetensors")
     names = [stage["name"] for stage in told["stages"]]
-    assert names[:5] == ["before", "threshold", "per_class", "presence", "decoder"]
-    assert names[5:] in ([], ["new thresholds"])  # chosen again if the decoder was kept
+    assert names == ["before", "threshold", "per_class", "presence", "decoder"]
     held = set(told["held_out"]["videos"])
     assert len(held) == 2  # of nine
     assert not held & set(told["learnt"]["videos"])
@@ -97,6 +98,40 @@ def test_the_old_model_stays_if_the_new_one_agrees_less(trained, corrections, tm
     assert new.card == original.card
     for name, weight in original.net.state_dict().items():
         assert bool((new.net.state_dict()[name] == weight).all())
+
+
+def test_a_decoder_is_compared_with_thresholds_of_its_own(trained, corrections, tmp_path, monkeypatch):
+    """Maps whose scale has changed find nothing at the old threshold, but they are as good as before."""
+
+    def fainter(*_):
+        model = load_model(trained)
+        model.net.decoder.head.bias.data[1] -= 1.5
+        return model
+
+    monkeypatch.setattr(module, "_with_decoder", fainter)
+    learnt = learn(trained, [corrections], tmp_path / "new", learning_without("per_class", "presence"))
+    run, model = open_run(trained), fainter()
+    frames = corrected_frames(run, read_corrections(corrections), LeftOut())
+    held = frames.held_out
+    seen = observe(model, frames, run.config.frames, run.device).part(held)
+    at_old = agreement(model.card, seen, frames.part(held))
+    before, *_, decoder = [stage.agreement for stage in learnt.stages]
+    assert at_old.iou < before.iou
+    assert decoder.iou > at_old.iou
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_learning_uses_the_terms_of_the_last_round(trained, corrections, tmp_path, rounds):
+    """The CRF, size and colour terms complete sparse seeds; the last of several rounds was trained without them."""
+    folder = shutil.copytree(trained, tmp_path / "run")
+    text = (folder / "config.yaml").read_text()
+    assert "rounds: 1" in text
+    (folder / "config.yaml").write_text(text.replace("rounds: 1", f"rounds: {rounds}"))
+    how = Learning(threshold=False, per_class=False, presence=False, steps=1)
+    learn(folder, [corrections], tmp_path / "new", how)
+    (step,) = [line for line in map(json.loads, (tmp_path / "new/metrics.jsonl").open()) if line["event"] == "train"]
+    assert {"seeds", "projection", "replay"} <= step.keys()
+    assert {"crf", "size", "coloc"} & step.keys() == ({"crf", "size", "coloc"} if rounds == 1 else set())
 
 
 def test_what_was_learnt_from_before_is_used_again(learnt, trained, collection, tmp_path):
@@ -189,6 +224,24 @@ def test_corrected_classes_change_the_head(trained, collection, tmp_path):
     assert bool((before.head.bias[0] < after.head.bias[0]).item())
     model = load_model(tmp_path / "new").net.classifier.head.bias
     np.testing.assert_allclose(model.detach().numpy(), after.head.bias.detach().cpu().numpy(), atol=1e-6)
+
+
+def test_corrected_classes_change_the_crop_head_where_it_names_the_class(trained, collection, tmp_path):
+    """The head of whole frames stays as it is."""
+    folder, model = shutil.copytree(trained, tmp_path / "run"), load_model(trained)
+    decoder = model.card.decoder
+    torch.manual_seed(0)
+    net = LocalizerNet(model.net.classifier, decoder, map_size=model.card.map_size, crop_head=True)
+    net.decoder.load_state_dict(model.net.decoder.state_dict())
+    save_model(folder, Model(net, model.card.model_copy(update={"crop_head": True})))
+    made = [one for one in of_truth(trained, collection, "val", "train") if one.kind == "box"]
+    tag = model.card.tags[0]
+    path = write_corrections(tmp_path / "changed.csv", [replace(one, kind="class", tag=tag) for one in made])
+    learnt = learn(folder, [path], tmp_path / "new", learning_without("seeds", "projection", "threshold", "presence"))
+    assert learnt.kept == ["head"]
+    new = load_model(tmp_path / "new").net
+    assert bool((new.crop_head.bias[0] > load_model(folder).net.crop_head.bias[0]).item())
+    assert bool((new.classifier.head.bias == load_model(folder).net.classifier.head.bias).all())
 
 
 def test_thresholds_at_once_agree_better_with_all_corrections(trained, corrections):

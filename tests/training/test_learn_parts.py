@@ -6,12 +6,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from colocam.boxes.consensus import consensus_boxes
+from colocam.boxes.iou import iou
 from colocam.config import Seeds
+from colocam.metrics.chooser_threshold import GRID as CHOOSER_GRID
 from colocam.temporal.presence import Calibration
 from colocam.training.learn import PARTS, Learning, learning_without
 from colocam.training.learn_frames import History, held_out_videos
 from colocam.training.learn_presence import calibrate_presence, presence_loss
-from colocam.training.learn_seeds import box_seeds
+from colocam.training.learn_seeds import box_seeds, dense_labels
 from colocam.training.learn_thresholds import GRID, choose_thresholds, right_at
 from colocam.training.seeds import seed_noise
 
@@ -32,6 +35,20 @@ def test_right_at_is_the_published_rule():
     assert right.shape == (2, len(GRID))
     assert GRID[right[0].argmax()] > GRID[right[1].argmax()]  # the larger box needs a lower threshold
     assert right_at(levels[:0], []).shape == (0, len(GRID))
+
+
+def test_right_at_asks_the_chooser_of_the_model():
+    """The consensus takes a box between two thresholds; where it was asked, the curve is what it chose."""
+    levels = cones([15, 9])
+    boxes = [np.array([[9, 9, 24, 24]], np.float32), np.array([[2, 2, 30, 30]], np.float32)]
+    right = right_at(levels, boxes, "consensus")
+    for at in (2, 7):
+        asked = CHOOSER_GRID[at]
+        found = [one.boxes[0] for one in consensus_boxes(levels, float(asked))]
+        for row, box, true in zip(right, found, boxes, strict=True):
+            overlap = iou(box, true[0].astype(np.float64))
+            between = np.interp(asked, GRID, row)
+            assert between == pytest.approx(np.mean([overlap >= least for least in (0.3, 0.5, 0.7)]), abs=0.1)
 
 
 def test_thresholds_follow_boxes_as_far_as_there_are_some():
@@ -69,6 +86,22 @@ def test_presence_moves_with_labels_and_not_without():
     assert calibrate_presence(None, peaks, present, np.ones(400)).slope > 0
     turned = calibrate_presence(start, peaks, ~present, np.ones(400))
     assert turned.slope >= 0
+
+
+def test_labels_of_a_box_follow_the_map_inside_and_never_cross_its_side():
+    maps = torch.rand(3, 24, 24, generator=torch.Generator().manual_seed(0))
+    maps[0, 0, 0] = 10  # brighter than anything in the box, but outside
+    maps[1] = 0
+    inside = torch.zeros(3, 24, 24, dtype=torch.bool)
+    inside[:2, 5:15, 3:20] = True
+    labels = dense_labels(maps, inside)
+    assert bool((labels[~inside] == 0).all())
+    highest = maps[0][inside[0]].max()
+    for y, x in inside[0].nonzero().tolist():
+        assert labels[0, y, x] == (1 if maps[0, y, x] >= 0.4 * highest else 255)
+    assert bool((labels[1][inside[1]] == 1).all())  # a map without any guess: the whole box
+    assert not labels[2].any()  # no box: all background
+    assert bool((dense_labels(maps, inside, core=0.0)[inside] == 1).all())
 
 
 def test_seeds_of_a_box_never_cross_its_side():

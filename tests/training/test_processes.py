@@ -17,32 +17,11 @@ from colocam.training.processes import joined
 from colocam.utils.torchrun import place
 from colocam.utils.version import __version__
 
-HELPERS = Path(__file__).parents[1] / "helpers"
 WAYS = {
     "sgd": ("classifier.label_smoothing=0.1", "classifier.jitter=0.3"),
     "logistic": ("classifier.fit=logistic",),
 }
 FAST = ("classifier.epochs=1", "localizer.epochs=1", "localizer.lr=0.01", "classifier.batch=5", "localizer.batch=9")
-
-
-@pytest.fixture(scope="module")
-def processes(tmp_path_factory):
-    """``processes(world, call, *arguments, signals={})`` runs a call in several processes: exit codes and stderr."""
-    paths = os.pathsep.join([str(HELPERS), *sys.path])
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
-    sink = tmp_path_factory.mktemp("processes") / "stderr"
-    server = [sys.executable, str(HELPERS / "forked_processes.py")]
-    with subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as process:
-
-        def run(world, call, *arguments, signals=None):
-            sink.write_text("")
-            job = {"world": world, "call": call, "arguments": [str(argument) for argument in arguments]}
-            process.stdin.write(json.dumps({**job, "stderr": str(sink), "signals": signals or {}}) + "\n")
-            process.stdin.flush()
-            return json.loads(process.stdout.readline()), sink.read_text(encoding="utf-8")
-
-        yield run
-        process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +37,7 @@ def train(processes, collection, frame_cache, tiny_sets):
 
 
 @pytest.fixture(scope="module")
-def parts(processes, tmp_path_factory):
+def parts(processes, tmp_path_factory, whole):  # noqa: ARG001 - the compiled functions are in Numba's cache then
     """What each of three processes computes of one step; their shares have 1, 2 and 2 sequences."""
     folder = tmp_path_factory.mktemp("parts")
     codes, err = processes(3, "shared_step:save_parts", folder)

@@ -4,8 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,39 +13,6 @@ from colocam.data import read_catalogue
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.training import loop, train
 from colocam.utils.checkpoint import load_checkpoint
-
-# A process that has imported everything and forks one `colocam` per line it reads. At the given file-system event in
-# the watched folder the child sends itself the signal, so that moments can be told apart without waiting for them.
-SERVER = """
-import json, os, signal, sys
-import colocam.lab.bench, colocam.cli, colocam.config, colocam.training
-
-def watch(folder, moment, number):
-    seen = 0
-    def hook(event, arguments):
-        nonlocal seen
-        if event in ("open", "os.rename", "os.remove", "os.truncate") and str(arguments[0]).startswith(folder):
-            seen += 1
-            if seen == moment:
-                os.kill(os.getpid(), number)
-    sys.addaudithook(hook)
-    return lambda: seen
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so would children
-for line in sys.stdin:
-    job = json.loads(line)
-    child = os.fork()
-    if child == 0:
-        os.dup2(os.open(job["stderr"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-        sys.argv = ["colocam", *job["arguments"]]
-        count = watch(job["folder"], job["moment"], job["signal"])
-        try:
-            colocam.cli.main()
-        except SystemExit as end:
-            print(count(), file=sys.stderr, flush=True)
-            os._exit(end.code or 0)  # torch takes a second to leave politely
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
 
 
 def contents(run: Path) -> dict[str, object]:
@@ -78,35 +43,25 @@ def config(tiny):
 
 
 @pytest.fixture(scope="module")
-def processes(tmp_path_factory):
-    """``processes(arguments, folder, moment, signal)`` runs a real process to its end: exit code and stderr."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    sink = tmp_path_factory.mktemp("processes") / "stderr"
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
+def watched(processes):
+    """``watched(arguments, folder, moment, signal)`` runs a real process to its end: exit code and stderr."""
 
-        def run(arguments, folder, moment=0, number=signal.SIGINT):
-            job = {"arguments": arguments, "stderr": str(sink), "folder": str(folder), "moment": moment}
-            server.stdin.write(json.dumps({**job, "signal": int(number)}) + "\n")
-            server.stdin.flush()
-            return int(server.stdout.readline()), sink.read_text(encoding="utf-8")
+    def run(arguments, folder, moment=0, number=signal.SIGINT):
+        (code,), err = processes(1, "forked_processes:watched_command_line", folder, moment, int(number), *arguments)
+        return code, err
 
-        yield run
-        server.kill()
+    return run
 
 
 @pytest.fixture(scope="module")
-def whole(processes, collection, frame_cache, tiny_sets, tmp_path_factory):
+def whole(watched, collection, frame_cache, tiny_sets, tmp_path_factory):
     """An uninterrupted run of a real process: its folder, its command for another folder, and its number of events."""
     folder = tmp_path_factory.mktemp("whole") / "run"
 
     def command(out: Path) -> list[str]:
         return ["train", str(collection.manifest), "--out", str(out), "--frames", str(frame_cache), *tiny_sets]
 
-    code, err = processes(command(folder), folder)
+    code, err = watched(command(folder), folder)
     assert code == 0
     return folder, command, int(err.splitlines()[-1])
 
@@ -144,10 +99,10 @@ def test_saving_now_and_then_changes_nothing(tmp_path, collection, frame_cache, 
 
 
 @pytest.mark.parametrize("share", [0.15, 0.6])
-def test_sigint_is_answered_with_one_line_and_the_same_command_goes_on(processes, whole, tmp_path, share):
+def test_sigint_is_answered_with_one_line_and_the_same_command_goes_on(watched, whole, tmp_path, share):
     reference, command, events = whole
     run = tmp_path / "run"
-    code, err = processes(command(run), run, round(share * events), signal.SIGINT)
+    code, err = watched(command(run), run, round(share * events), signal.SIGINT)
     assert code == 130
     *said, last, _ = err.splitlines()
     assert said.count("stopping after this step and saving; press Ctrl-C again to stop at once") == 1
@@ -158,26 +113,26 @@ def test_sigint_is_answered_with_one_line_and_the_same_command_goes_on(processes
     saved = load_checkpoint(run / phase, "last")
     assert saved is not None
     assert last.startswith(f"stopped in {phase} after step {saved[1]['step']}: ")
-    code, err = processes(command(run), run)
+    code, err = watched(command(run), run)
     assert code == 0, err
     assert_same(run, reference)
 
 
-def test_sigint_before_training_began(processes, whole, tmp_path):
+def test_sigint_before_training_began(watched, whole, tmp_path):
     _, command, _ = whole
-    code, err = processes(command(tmp_path / "run"), tmp_path / "run", 2, signal.SIGINT)
+    code, err = watched(command(tmp_path / "run"), tmp_path / "run", 2, signal.SIGINT)
     assert code == 130
     assert err.splitlines()[-2] == "stopped"
     assert not (tmp_path / "run" / "config.yaml").exists()
 
 
-def test_a_run_killed_again_and_again_between_any_two_files_ends_as_one_that_was_not(processes, whole, tmp_path):
+def test_a_run_killed_again_and_again_between_any_two_files_ends_as_one_that_was_not(watched, whole, tmp_path):
     reference, command, events = whole
     run = tmp_path / "run"
     for moment in (2, 9, 24, 33):
-        code, err = processes(command(run), run, moment, signal.SIGKILL)
+        code, err = watched(command(run), run, moment, signal.SIGKILL)
         assert code == -signal.SIGKILL, err
-    code, err = processes(command(run), run)
+    code, err = watched(command(run), run)
     assert code == 0, err
     assert int(err.splitlines()[-1]) < events
     assert_same(run, reference)

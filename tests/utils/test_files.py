@@ -16,6 +16,7 @@ from colocam.errors import ColocamError
 from colocam.utils.files import (
     atomic_path,
     explain_os_errors,
+    read_array,
     refuse_replacing,
     stream_json,
     write_array,
@@ -238,6 +239,13 @@ def test_arrays_are_read_by_numpy(tmp_path, array):
     assert found.dtype == array.dtype
     np.testing.assert_array_equal(found, array)
     assert [path.name for path in (tmp_path / "folder").iterdir()] == ["a.npy"]
+
+
+def test_a_damaged_array_counts_as_none(tmp_path):
+    """NumPy parses the header as Python, and the end of this one is missing."""
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (3,"
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    assert read_array(tmp_path / "a.npy") is None
 
 
 def test_files_of_others_are_not_replaced(tmp_path):

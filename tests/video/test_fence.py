@@ -21,18 +21,10 @@ from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import MOST_SLOTS, FrameLayout
 from colocam.video.images import image_frames
 from colocam.video.input import UnreadableError, VideoInput
+from hostile_decoder import HOSTILE, make_hostile
 
 QUICK = Limits(open_seconds=30.0, frame_seconds=1.5)
 
-HOSTILE = {
-    "hangs": "time.sleep(1000)",
-    "hangs in compiled code": "ctypes.PyDLL(None).sleep(1000)",
-    "crashes": "ctypes.string_at(0)",
-    "aborts": "os.abort()",
-    "leaves": "os._exit(7)",
-    "allocates": "kept = [bytearray(2**24) for _ in range(10**6)]",
-    "fails": "1 / 0",
-}
 ENDINGS = {
     "hangs": "its decoder gave no frame for 0.5 s and was ended",
     "hangs in compiled code": "its decoder gave no frame for 0.5 s and was ended",
@@ -49,20 +41,7 @@ def hostile(tmp_path, monkeypatch):
     """Do something in the next decoder process when it comes to frame 3 of a file named ``hostile…``."""
 
     def install(work):
-        (tmp_path / "patch").mkdir()
-        (tmp_path / "patch" / "sitecustomize.py").write_text(
-            "import ctypes, os, sys, time\n"
-            f"sys.path[:0] = {[path for path in sys.path if path]!r}\n"
-            "from colocam.video import reader\n"
-            "whole = reader.VideoReader.frames\n"
-            "def frames(self, choice):\n"
-            "    for frame in whole(self, choice):\n"
-            "        if frame.index == 3 and 'hostile' in self.source.name:\n"
-            f"            {work}\n"
-            "        yield frame\n"
-            "reader.VideoReader.frames = frames\n",
-            encoding="utf-8",
-        )
+        make_hostile(tmp_path / "patch", work)
         end_decoders()
         monkeypatch.setenv("PYTHONPATH", str(tmp_path / "patch"))
 

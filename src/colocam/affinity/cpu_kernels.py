@@ -1,4 +1,4 @@
-"""The product on colour cells compiled for the CPU with Numba: only cells with a pixel are stored.
+"""The product on colour cells compiled for the CPU: only cells with a pixel are stored.
 
 Layouts: moments (cells in use, C, 4), spectra (rank_r, rank_g, C, rank_b). Every function releases the GIL and
 computes a part of the pixels, or of the planes of cells with one r, so that threads can share the work. ``constants``
@@ -6,20 +6,22 @@ are (cells/256, q, scale of e, scale of f·e, 1, ½, cells - 1) in the type of t
 arithmetic would be in float64.
 """
 
+from functools import partial
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from colocam.utils.jit import compiled
 
 Array = npt.NDArray[Any]
 
 # Not "fast": NaN must stay NaN, and must not reach an array index.
 _MATH = {"contract", "reassoc", "nsz"}
-_jit = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=_MATH)
+_jit = partial(compiled, error_model="numpy", fastmath=_MATH)
 # Inlined into every caller: otherwise the process that compiles uses another machine code than those that load the
 # cache, and the two round differently.
-_part = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=_MATH, forceinline=True)
+_part = partial(compiled, error_model="numpy", fastmath=_MATH, forceinline=True)
 
 
 @_part

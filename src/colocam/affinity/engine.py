@@ -172,7 +172,7 @@ def _backend(values: Tensor) -> ModuleType:
     """The module whose ``product`` and ``energy`` serve this device and type."""
     if on_kernels(values):
         return importlib.import_module("colocam.affinity.cuda")
-    if values.device.type == "cpu" and _has("numba"):
+    if values.device.type == "cpu" and (_has("colocam.native.kernels") or _has("numba")):
         return importlib.import_module("colocam.affinity.cpu")
     return grid
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from colocam.boxes.candidates import LEAST_AREA, Candidates
-from colocam.boxes.contours import HOLE, Bytes, Scratch, box_of_contour, follow_contours, scratch
+from colocam.boxes.contours import HOLE, Bytes, box_of_contour, follow_contours, scratch
 from colocam.boxes.extract import check_threshold
 from colocam.boxes.quantize import Maps, checked_levels
 from colocam.types import Float64Array, Levels
@@ -27,17 +27,17 @@ def instance_boxes(maps: Maps, threshold: float) -> list[Candidates]:
     """
     check_threshold(threshold)
     levels = checked_levels(maps)
-    space = scratch(*levels.shape[1:])
     found = []
     for level in levels:
-        boxes = _blobs(level, float(threshold), LEAST_AREA * level.size, space)
+        boxes = _blobs(level, float(threshold), LEAST_AREA * level.size)
         found.append(Candidates(boxes, _means(level, boxes), np.full(len(boxes), threshold)))
     return found
 
 
 @compiled
-def _blobs(level: Bytes, threshold: float, least: float, space: Scratch) -> Float64Array:
+def _blobs(level: Bytes, threshold: float, least: float) -> Float64Array:
     """Boxes (k, 4) of the blobs of at least ``least`` pixels and of the largest, by area; equals in OpenCV's order."""
+    space = scratch(*level.shape)
     _, count = follow_contours(level, int(threshold * level.max()), space)
     outer = np.empty(count, np.int64)
     blobs = 0

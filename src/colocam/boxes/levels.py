@@ -17,9 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from colocam.boxes.quantize import Maps, checked_levels
+from colocam.utils.device import threads
 from colocam.utils.jit import compiled
 
 NEIGHBOURS = ((-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1))
@@ -50,7 +50,7 @@ def boxes_at_levels(maps: Maps) -> Boxes:
     """
     levels = checked_levels(maps)
     boxes = np.zeros((len(levels), 256, 4), np.int16)
-    workers = max(1, min(torch.get_num_threads(), len(levels)))
+    workers = max(1, min(threads(), len(levels)))
     with ThreadPoolExecutor(workers) as pool:  # compiled code runs without Python's global lock
         jobs = zip(np.array_split(levels, workers), np.array_split(boxes, workers), strict=True)
         for job in [pool.submit(_sweep, *job) for job in jobs]:

@@ -9,18 +9,20 @@ from typing import Annotated
 
 import typer
 
-from colocam.cli.command import Command
+from colocam.cli.command import Command, LongCommand
+from colocam.cli.config_command import config_app
 from colocam.cli.correction_commands import ImportCommand, import_, learn
 from colocam.cli.export_command import ExportCommand, export, export_model
 from colocam.cli.extensions import VARIABLE, load_extensions
 from colocam.cli.index_command import index_app
 from colocam.cli.label_command import label
 from colocam.cli.localize_command import localize
-from colocam.cli.look_commands import evaluate, report, review, score
+from colocam.cli.look_commands import evaluate, report, review, score, tensorboard
 from colocam.cli.measure_commands import bench, study
 from colocam.cli.serve_command import serve
 from colocam.cli.train_commands import demo, train
 from colocam.errors import ColocamError, InterruptedRunError
+from colocam.utils.extras import EXTRAS, not_installed
 from colocam.utils.interrupt import end_like_ctrl_c
 from colocam.utils.progress import say
 from colocam.utils.torchrun import is_first
@@ -34,12 +36,15 @@ app = typer.Typer(
 )
 COMMANDS: list[Callable[..., None]] = [
     *(demo, train, learn, evaluate, score, report, localize, label, review, serve),
-    *(export, export_model, bench, study),
+    *(export, export_model, tensorboard, bench, study),
 ]
-for command in COMMANDS:
-    app.command(cls=ExportCommand if command is export else Command)(command)
+LONG = {demo, train, learn, evaluate, localize, label, export_model, bench, study}
+for function in COMMANDS:
+    kind = ExportCommand if function is export else LongCommand if function in LONG else Command
+    app.command(cls=kind)(function)
 app.command("import", cls=ImportCommand)(import_)
 app.add_typer(index_app, name="index")
+app.add_typer(config_app, name="config")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - called by typer
@@ -70,6 +75,11 @@ def main() -> None:
         sys.exit(130)
     except (ColocamError, OSError) as error:
         say(f"error: {error}")
+        sys.exit(1)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in EXTRAS:
+            raise
+        say(f"error: {not_installed(error, 'this command')}")
         sys.exit(1)
     except SystemExit as stop:
         if stop.code == 130:  # what typer makes of Ctrl-C

@@ -1,6 +1,8 @@
 """Write the boxes of localisation tables as labels; write a trained model as one file."""
 
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -23,23 +25,49 @@ class ExportCommand(Command):
 
 
 def export(
-    tables: Annotated[list[Path], typer.Argument(help="Tables of 'colocam localize', one per video, edited or not.")],
+    tables: Annotated[
+        list[Path],
+        typer.Argument(help="Tables of 'colocam localize', edited or not; or one folder of 'colocam label'."),
+    ],
     to: Annotated[str, typer.Option(metavar="FORMAT", help="Label format, see below.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the labels; an earlier export is replaced.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for the labels; an earlier export is replaced.")
+    ] = None,
     videos: Annotated[
-        list[Path] | None, typer.Option("--video", help="Video of each table, in order; by default TABLE.video.json.")
+        list[Path] | None,
+        typer.Option("--video", help="Video of each table, in order; or folder of the labelled films."),
     ] = None,
     tolerance: Annotated[float, typer.Option(help="Pixels by which a box may be off between key frames.")] = 1.0,
     url: Annotated[str, typer.Option(help="Prefix of video names in Label Studio.")] = "/data/local-files/?d=",
+    push: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="TASK", help="Upload to this task of CVAT; one per table (see CVAT_HOST, CVAT_ACCESS_TOKEN)."
+        ),
+    ] = None,
     *,
     images: Annotated[bool, typer.Option("--images", help="Also write the frames as image files.")] = False,
 ) -> None:
     """Write the boxes of tables as labels for a detector or an annotation tool."""
+    from colocam.errors import ArgumentError
     from colocam.export import Options
     from colocam.export import export as run_export
 
-    options = Options(images=images, tolerance=tolerance, url=url)
-    say(f"wrote {run_export(tables, to, out, videos=videos or [], options=options)}")
+    if out is None and not push:
+        raise ArgumentError("out", "must name a folder for the labels")
+    with ExitStack() as stack:
+        folder = out or Path(stack.enter_context(TemporaryDirectory(prefix="colocam-"))) / "labels"
+        options = Options(images=images, tolerance=tolerance, url=url)
+        if push and to not in (able := ("cvat", "cvat-masks")):
+            raise ArgumentError("push", f"uploads the formats {' and '.join(able)} alone, got {to}")
+        run_export(tables, to, folder, videos=videos or [], options=options)
+        if out is not None:
+            say(f"wrote {out}")
+        if push:
+            from colocam.export.read_tables import read_videos
+            from colocam.integrations.cvat_tasks import push as push_labels
+
+            push_labels(folder, read_videos(tables, videos or []), push)
 
 
 def export_model(

@@ -1,4 +1,4 @@
-"""Evaluate, report, review."""
+"""Evaluate, report, review, and curves for TensorBoard."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -173,3 +173,15 @@ def report(run: Annotated[Path, typer.Argument(help="Run folder.")]) -> None:
     from colocam.report import write_report
 
     say(f"wrote {write_report(run)}")
+
+
+def tensorboard(
+    run: Annotated[Path, typer.Argument(help="Run folder, finished or not.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for the event files. Default: RUN/tensorboard.")
+    ] = None,
+) -> None:
+    """Write the training curves of RUN/metrics.jsonl as event files of TensorBoard."""
+    from colocam.evaluation.tensorboard_log import write_events
+
+    say(f"wrote {(folder := write_events(run, out))}; now: tensorboard --logdir {folder}")

@@ -1,12 +1,16 @@
 """``colocam serve``: the page to see, correct and export."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from colocam.cli.shared_options import Device
 from colocam.errors import ColocamError
+
+if TYPE_CHECKING:
+    from colocam.serve.lessons import QuickLearning
 
 
 def serve(
@@ -24,6 +28,10 @@ def serve(
     host: Annotated[
         str, typer.Option(help="Address to listen at. Beyond this machine the page needs a token.")
     ] = "127.0.0.1",
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="RUN", help="Another model to compare with on the same videos; repeat for more."),
+    ] = None,
     *,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page in the browser.")] = False,
     device: Device = None,
@@ -37,4 +45,20 @@ def serve(
         raise ColocamError("the page needs more packages: pip install 'colocam[serve]'") from error
 
     folder = out or Path(f"{run.resolve().stem}-page")
-    start(run, videos or [], folder, host=host, port=port, device=device, open_page=not no_open)
+    start(
+        run,
+        videos or [],
+        folder,
+        host=host,
+        port=port,
+        device=device,
+        open_page=not no_open,
+        beside=beside or [],
+        quick=partial(_quick_lesson, device=device),
+    )
+
+
+def _quick_lesson(run: Path, device: str | None) -> "QuickLearning":
+    from colocam.training.learn_quick import QuickLearner
+
+    return QuickLearner(run, device)

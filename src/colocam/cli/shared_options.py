@@ -13,7 +13,7 @@ T = TypeVar("T", bound=str)
 
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default the GPU if there is one.")]
 Boxes = Annotated[Path | None, typer.Option(help="CSV or parquet of true boxes: clip, frame, present, x1, y1, x2, y2.")]
-Preset = Annotated[str, typer.Option(help="Configuration to start from: cpu, resnet50 or paper.")]
+Preset = Annotated[str, typer.Option(help="Configuration to start from: cpu, resnet50, lite0 or paper.")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML file that changes keys of the preset.")]
 Overrides = Annotated[list[str] | None, typer.Option("--set", help="Change one key, e.g. --set localizer.epochs=20.")]
 Frames = Annotated[Path | None, typer.Option(help="Folder of the frame cache, which runs may share.")]

@@ -1,5 +1,6 @@
 """The commands that train: ``demo`` on videos that it generates, ``train`` on the user's own."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -38,6 +39,10 @@ def train(
             help="CSV or parquet of true boxes, optional: those of validation videos choose epochs and threshold."
         ),
     ] = None,
+    teacher: Annotated[
+        Path | None,
+        typer.Option(help="Run folder of a trained model that teaches a smaller network, e.g. of the preset lite0."),
+    ] = None,
     frames: Frames = None,
     device: Device = None,
     test_boxes: Annotated[
@@ -50,7 +55,8 @@ def train(
     from colocam.errors import ColocamError
     from colocam.training import train as run_training
 
-    chosen = load_config(preset, config, overrides or [])
+    taught = [] if teacher is None else [f"localizer.teacher={json.dumps(str(teacher))}"]  # any path, as YAML
+    chosen = load_config(preset, config, [*(overrides or []), *taught])
     if test_boxes is not None and not test_boxes.is_file():  # before training, not hours later
         raise ColocamError(f"--test-boxes {test_boxes}: there is no such file")
     run = run_training(videos, out, chosen, boxes=boxes, frames=frames, device=device)
@@ -63,4 +69,7 @@ def train(
 
         print_evaluations([evaluate(run, test_boxes, device=device)])
         say(f"report: {write_report(run)}")
-    say(f"trained: {run / 'model.json'}; now: colocam localize {run} VIDEO -o OUT")
+    if (run / "model.json").is_file():
+        say(f"trained: {run / 'model.json'}; now: colocam localize {run} VIDEO -o OUT")
+    else:  # methods: []
+        say(f"trained: {run / 'classifier'}, and no method; now: colocam evaluate {run} --boxes BOXES")

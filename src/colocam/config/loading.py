@@ -15,6 +15,7 @@ import yaml
 from pydantic import ValidationError
 
 from colocam.config.explain import explain
+from colocam.config.json_schema import FILE, NAMED, schema_text
 from colocam.config.schema import Config, merge
 from colocam.errors import ColocamError, suggest
 from colocam.utils.files import write_text
@@ -80,8 +81,10 @@ def _text(path: Path) -> str:
 
 
 def write_config(path: Path, config: Config) -> None:
-    """Write the configuration with the value of every key."""
-    write_text(path, yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True))
+    """Write the configuration with the value of every key, and the schema that its first line names."""
+    values = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    write_text(path, NAMED + values)
+    write_text(path.with_name(FILE), schema_text())
 
 
 def parse_yaml(text: str, origin: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ _PUBLISHED = {
     "losses": {"coloc": 0.0},
     "seeds": {"region": "mask", "blobs": "all", "foreground": 1, "background": 1},
     "rounds": 1,
+    "teacher": None,
     "color_mean": "off",
     "focus": False,
     "chooser": "largest",

@@ -16,6 +16,8 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
+Width = Annotated[int, Field(ge=1, le=4096)]
+"""Channels of a convolution; from 4096 to 4096 channels it already has 150 million weights."""
 Side = Annotated[int, Field(ge=1, le=2048)]
 """Side in pixels of what a network reads; a frame of 2048² already takes 2 GB."""
 
@@ -225,7 +227,12 @@ class LocalizerStage(Optimisation):
     rounds: Annotated[int, Field(ge=1, le=9)] = 1
     """Times that a decoder is trained: first on seeds with all loss terms, as published; from the second time on, anew
     and on labels from the boxes of the round before (docs/method/rounds.md)."""
-    decoder: tuple[Count, ...] = (256, 128, 64, 32, 16)
+    teacher: Path | None = None
+    """Run folder of a trained model with the same tags, whose maps and boxes take the place of the first round's
+    (docs/method/teacher.md)."""
+    jitter: NonNegative = 0.0
+    """From the second round on: random brightness, contrast and saturation by up to this factor."""
+    decoder: tuple[Width, ...] = (256, 128, 64, 32, 16)
     """Channels of the decoder's blocks, deepest first. U-Net: one per feature map of the encoder, or one fewer;
     transformer: each block doubles the resolution up to the frame's."""
     seeds: Seeds = Seeds()
@@ -243,6 +250,14 @@ class LocalizerStage(Optimisation):
     crop_head: bool = False
     """Read the class from a crop around the object that the decoder found, by a head of its own, instead of from the
     whole frame (docs/method/classifier.md)."""
+
+    @model_validator(mode="after")
+    def _teacher_teaches(self) -> "LocalizerStage":
+        if self.teacher is not None and self.rounds == 1:
+            raise ValueError(
+                "localizer.teacher takes the place of the first round, and localizer.rounds is 1: set it to 2"
+            )
+        return self
 
     @field_validator("chooser")
     @classmethod
@@ -312,7 +327,7 @@ class Config(Section):
 
     def stage2(self, method: str) -> LocalizerStage:
         """The section ``localizer`` with the settings of ``METHODS[method]``."""
-        merged = merge(self.localizer.model_dump(), METHODS[method].settings)
+        merged = merge(self.localizer.model_dump(mode="json"), METHODS[method].settings)
         return LocalizerStage.model_validate_json(json.dumps(merged))  # JSON has lists for tuples, as YAML has
 
 

@@ -10,7 +10,7 @@ from colocam.corpus.films import Film
 from colocam.utils.file_digests import FileDigests
 from colocam.video.image_files import images_of
 
-FORMAT = 1
+FORMAT = 2
 """Changes when the same film, model and options give other bytes."""
 
 

@@ -32,7 +32,7 @@ def write_film_list(labels: Path, done: Mapping[str, Labelled], gone: Iterable[s
         gone: films that have no part with this model and these options.
     """
     with locked(labels, NAME, wait=True):
-        old = _read(labels / NAME)
+        old = read_film_list(labels)
         films = dict(old)
         for name in gone:
             films.pop(utf8(name), None)
@@ -55,11 +55,13 @@ def _write(path: Path, films: Mapping[str, Labelled]) -> None:
         pq.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), temporary)
 
 
-def _read(path: Path) -> dict[str, Labelled]:
+def read_film_list(labels: Path) -> dict[str, Labelled]:
     """Films by name; none where the table is missing or damaged, since the parts tell the same."""
     try:
-        columns = pq.read_table(path, schema=SCHEMA).to_pydict()
-    except (OSError, pa.ArrowException):
+        columns = pq.read_table(labels / NAME, schema=SCHEMA).to_pydict()
+    except (OSError, ValueError, pa.ArrowException):  # also text that is not UTF-8
+        return {}
+    if any(None in column for column in columns.values()):
         return {}
     keys = (part.rpartition("/")[2].removesuffix(".parquet") for part in columns["part"])
     rows = map(Labelled, keys, columns["frames"], columns["rows"])

@@ -83,6 +83,8 @@ def _listed(table: Path) -> list[Film]:
     for row, name in enumerate(names):
         if not name:
             cells.fail(row, "path is empty: give the film, relative to the table")
+        if "\0" in name:
+            cells.fail(row, "path has a NUL character, which no file name can hold")
         if twice[name] > 1:
             cells.fail(row, f"path {name!r} is listed twice")
     return [Film(name, table.parent / name, tag or None) for name, tag in zip(names, tags, strict=True)]

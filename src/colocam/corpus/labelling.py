@@ -10,7 +10,7 @@ from colocam.corpus.film_keys import film_digest, film_key, model_key
 from colocam.corpus.films import Film
 from colocam.corpus.items import Done, FrameRange, Item, Known, Progress, Report, Result, Split
 from colocam.corpus.long_films import LONG, Ranges, find_ranges, is_divisible
-from colocam.corpus.part_files import count_part, durable, is_whole, part_path
+from colocam.corpus.part_files import count_part, durable, film_metadata, is_whole, part_path
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
 from colocam.inference.options import make_options
@@ -19,10 +19,11 @@ from colocam.inference.table import LocalizationTable
 from colocam.segment.open_segmenter import load_segmenter, segmenter_files
 from colocam.temporal.smoothing import Shots
 from colocam.utils.file_digests import FileDigests
-from colocam.video.description import picture_names
+from colocam.video.description import describe, picture_names
+from colocam.video.fence import FencedReader
 from colocam.video.frame_choice import ALL, FrameChoice
+from colocam.video.frame_ring import FrameLayout
 from colocam.video.input import UnreadableError, VideoInput
-from colocam.video.reader import VideoReader
 
 BETWEEN_REPORTS = 0.2
 """Seconds between two reports of progress at least."""
@@ -116,15 +117,16 @@ class FilmLabeller:
         choice, longest = self._settings.choice, self._settings.long
         if not is_divisible(choice):
             return []
-        with _open(film) as reader:
+        with self._open(film) as reader:
             if reader.estimate(choice) <= longest:
                 return []
             beat = _Beat(report)
             frames = (frame for frame in reader.frames(choice) if beat(0))
             plan = find_ranges(self._localizer(film.tag), frames, longest)
+            metadata = _metadata(film, reader)
         if len(plan) < 2:
             return []
-        ranges.write(plan)
+        ranges.write(plan, metadata)
         return plan
 
     def _write(self, film: Film, target: Path, report: Report, one: FrameRange | None = None) -> int:
@@ -134,7 +136,7 @@ class FilmLabeller:
         if one is not None:
             choice = replace(choice, frames=(one.first, one.stop))
         with (
-            _open(film) as reader,
+            self._open(film) as reader,
             LocalizationTable(target, localizer.columns, picture_names(reader.pictures)) as table,
             closing(localizer.stream(reader.frames(choice), images=False, shots=shots)) as stream,
         ):
@@ -149,12 +151,21 @@ class FilmLabeller:
                     table.write(found if found.track is None else replace(found, track=found.track - before))
             if last < 0:
                 raise UnreadableError(f"{film.path} has no frame {choice}")
+            if one is None:
+                table.add_metadata(_metadata(film, reader))
         beat.flush()
         if one is None or one.end is None or localizer.options.smooth == "none":
             return 0
         if not shots.keys() >= {one.begin, one.end} - {one.first}:
             raise RuntimeError("its cuts differ from those that an earlier attempt found")
         return shots[one.end] - shots.get(one.begin, 0)
+
+    def _open(self, film: Film) -> FencedReader:
+        """A film in a decoder process, which also resizes its frames."""
+        layout = FrameLayout(self._card.size, images=self._segmenter is not None)
+        # One thread: what FFmpeg makes of a damaged film may depend on their number, and there are workers for all
+        # cores.
+        return FencedReader(VideoInput(str(film.path), must_be_stored=True), threads=1, layout=layout)
 
     def _localizer(self, tag: str | None) -> Localizer:
         if tag not in self._localizers:
@@ -181,9 +192,9 @@ class _Beat:
         self._frames, self._last = 0, time.monotonic()
 
 
-def _open(film: Film) -> VideoReader:
-    # One thread: what FFmpeg makes of a damaged film may depend on their number, and there are workers for all cores.
-    return VideoReader(VideoInput(str(film.path), must_be_stored=True), threads=1)
+def _metadata(film: Film, reader: FencedReader) -> dict[str, str]:
+    count = reader.count if reader.ended else max(reader.count, reader.total)
+    return film_metadata(describe(film.path, reader.info, count, reader.pictures))
 
 
 def _own_device(settings: LabelSettings, index: int) -> str | None:

@@ -92,13 +92,13 @@ class Ranges:
         """The plan; empty if there is none."""
         try:
             stored = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))
-            return [FrameRange(*one) for one in stored]
-        except (OSError, ValueError, TypeError):
+            return [FrameRange(*one) for one in stored["ranges"]]
+        except (OSError, ValueError, TypeError, KeyError):
             return []
 
-    def write(self, ranges: list[FrameRange]) -> None:
-        """Store the plan."""
-        write_json(self.folder / "plan.json", ranges)
+    def write(self, ranges: list[FrameRange], metadata: dict[str, str]) -> None:
+        """Store the plan, and the metadata of the part."""
+        write_json(self.folder / "plan.json", {"ranges": ranges, "metadata": metadata})
 
     def table(self, one: FrameRange) -> Path:
         """Path of the rows of a range."""
@@ -118,8 +118,9 @@ class Ranges:
         for one in ranges:
             parts.append((self.table(one), tracks))
             tracks += self._tracks(one) or 0
+        metadata = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))["metadata"]
         with durable(target):
-            join_tables(parts, target)
+            join_tables(parts, target, metadata)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _tracks(self, one: FrameRange) -> int | None:

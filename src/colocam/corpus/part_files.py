@@ -1,5 +1,6 @@
 """Parts: one localisation table per film, named by what it was made from, and either whole or not there."""
 
+import json
 import os
 import struct
 from collections.abc import Iterator
@@ -7,8 +8,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from colocam.errors import ColocamError
+from colocam.utils.json_text import parse_json
+from colocam.video.description import SourceVideo, parse_source, source_card
+
+FILM = "colocam.film"
+"""Name under which the metadata of a part describe its film."""
 MAGIC = b"PAR1"
 LEAST = 12
 """Bytes of the smallest parquet file: the magic at both ends, and the length of the footer."""
@@ -47,6 +55,22 @@ def count_part(path: Path) -> tuple[int, int]:
     """Number of frames and of rows of a part."""
     frames = pq.read_table(path, columns=["frame"]).column("frame").to_numpy()
     return len(np.unique(frames)), len(frames)
+
+
+def film_metadata(film: SourceVideo) -> dict[str, str]:
+    """What a part says of its film: all but its path, so that equal films have equal parts."""
+    return {FILM: json.dumps({**source_card(film), "path": ""})}
+
+
+def read_film(path: Path) -> SourceVideo:
+    """The film of a part, without its path."""
+    try:
+        stored = (pq.read_metadata(path).metadata or {})[FILM.encode()]
+        return parse_source(parse_json(stored.decode("utf-8")))
+    except KeyError as error:
+        raise ColocamError(f"{path} does not describe its film: run 'colocam label' again") from error
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise ColocamError(f"cannot read {path}: run 'colocam label' again, which makes damaged parts anew") from error
 
 
 @contextmanager

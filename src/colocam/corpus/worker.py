@@ -7,7 +7,7 @@ from multiprocessing.connection import Connection
 
 from colocam.corpus.items import Failed, Item, Labeller, MakeLabeller, Message, Ready, Report, Result, Stop
 from colocam.errors import ColocamError, first_line
-from colocam.video.input import VideoError
+from colocam.video.input import DecoderLostError, VideoError
 
 STORAGE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 """Errors of the storage, which no film is to blame for."""
@@ -30,7 +30,7 @@ def attempt(labeller: Labeller, item: Item, report: Report) -> Result:
     try:
         return labeller(item, report)
     except VideoError as error:
-        return Failed(str(error), again=False)
+        return Failed(str(error), again=isinstance(error, DecoderLostError))
     except ColocamError as error:
         return Stop(str(error))
     except OSError as error:

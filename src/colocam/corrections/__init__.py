@@ -15,8 +15,11 @@ A label format is an entry of :data:`IMPORTS`. To add one, write a function and 
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from colocam.corrections import from_coco, from_csv, from_cvat, from_label_studio, from_mot, from_voc, from_yolo
 from colocam.corrections.checking import without_faults
@@ -115,7 +118,8 @@ def import_labels(
         classes: known classes, e.g. the tags of a run; others are left out. By default those of the tables.
         tolerance: pixels by which a box between key frames may differ from the prediction, as in the export.
         checked: list of frames that were looked at, as ``colocam review`` writes it, or ``all``: unchanged frames of
-            it are as sure as changed ones. By default nobody is known to have looked at an unchanged frame.
+            it are as sure as changed ones. By default nobody is known to have looked at an unchanged frame. Of a video
+            without any label, only these frames count as frames without an object.
     """
     path = Path(source)
     if from_ not in IMPORTS:
@@ -140,7 +144,11 @@ def import_labels(
             size = other.source.width, other.source.height
             pixels = in_pixels(video, size)
             found = without_faults(pixels, left_out, classes=tags, frames=other.source.frames, size=size)
-            corrections += compare(found, other, allowed, frames.get(other.name, ()), from_)
+            looked_at = frames.get(other.name, ())
+            if not found.tracks and found.listed is None and looked_at != "all":
+                left_out[f"{video.title}: no label of it; only frames that you looked at (checked) count as empty"] += 1
+                found = replace(found, listed=np.array(sorted(looked_at), np.int64))
+            corrections += compare(found, other, allowed, looked_at, from_)
     return Imported(corrections, left_out)
 
 

@@ -74,15 +74,15 @@ def _address(data: dict[str, Any], kinds: set[str]) -> tuple[str, bool]:
     return texts.get("image" if is_image else "video") or next(iter(texts.values()), ""), is_image
 
 
-def _place(url: str) -> PurePosixPath:
+def place_of(url: str) -> PurePosixPath:
     """Folder and file in an address, also in ``/data/local-files/?d=folder/new.mp4``."""
     parts = urlsplit(url)
     return PurePosixPath(parse_qs(parts.query).get("d", [""])[0] or unquote(parts.path))
 
 
-def _names(url: str) -> tuple[str, ...]:
+def names_of(url: str) -> tuple[str, ...]:
     """File name in an address; Label Studio puts eight digits and a dash before the names of uploaded files."""
-    name = _place(url).name
+    name = place_of(url).name
     head, _, rest = name.partition("-")
     uploaded = len(head) == 8 and all(one in "0123456789abcdef" for one in head)
     return tuple(filter(None, (name, rest if uploaded else "")))
@@ -116,7 +116,7 @@ def _video(
     if rate is None and tracks:
         raise ColocamError(f"{file}: no rate of frames is stated for {url!r}: add 'fps' to the task's data")
     length = lengths[0] if lengths else None
-    return ImportedVideo(_names(url), tracks, frames=length, rate=rate, relative=True)
+    return ImportedVideo(names_of(url), tracks, frames=length, rate=rate, relative=True)
 
 
 def _track(file: Path, keys: list[dict[str, Any]], tag: str, left_out: LeftOut) -> ImportedTrack | None:
@@ -163,5 +163,5 @@ def _image(file: Path, url: str, regions: list[dict[str, Any]], left_out: LeftOu
         labels.append((tag, _percent(file, value, tag, left_out)))
         sides = [whole_number(file, name, region.get(name)) for name in ("original_width", "original_height")]
         size = (sides[0], sides[1]) if sides[0] and sides[1] else size
-    name = str(PurePosixPath(_place(url).parent.name) / _names(url)[-1]) if _names(url) else url
+    name = str(PurePosixPath(place_of(url).parent.name) / names_of(url)[-1]) if names_of(url) else url
     return LabelledImage(name, labels, size)

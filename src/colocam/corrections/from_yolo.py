@@ -7,12 +7,11 @@ shares of the image's size. Classes are named by ``data.yaml``, ``classes.txt`` 
 from collections.abc import Sequence
 from pathlib import Path
 
-import yaml
-
+from colocam.config.loading import parse_value
 from colocam.corrections.image_frames import LabelledImage, videos_of_images
 from colocam.corrections.imported import ImportedVideo, LeftOut
 from colocam.corrections.label_files import corners_of, files_of, finite_number, read_label_text, whole_number
-from colocam.errors import ColocamError, first_line
+from colocam.errors import ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.types import Box
 
@@ -37,10 +36,7 @@ def _names(folder: Path) -> dict[int, str]:
     """Names of the classes by index."""
     for name in ("data.yaml", "dataset.yaml", "data.yml"):
         for file in sorted(folder.rglob(name)):
-            try:
-                content = yaml.safe_load(read_label_text(file))
-            except (yaml.YAMLError, RecursionError, ValueError) as error:
-                raise ColocamError(f"{file}: not YAML ({first_line(error)})") from error
+            content = parse_value(read_label_text(file), str(file))
             names = content.get("names") if isinstance(content, dict) else None
             if isinstance(names, list):
                 return {index: str(name) for index, name in enumerate(names)}

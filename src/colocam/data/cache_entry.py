@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from colocam.data.clip_frames import resize_square
 from colocam.types import Clip, VideoFrame
-from colocam.utils.files import atomic_path, publish
+from colocam.utils.files import DAMAGED_ARRAY, atomic_path, publish
 
 ROW = np.dtype([("index", np.int64), ("pts", np.float64), ("width", np.int32), ("height", np.int32)])
 
@@ -80,7 +80,7 @@ def load_entry(clip: Clip, folder: Path, key: str, size: int) -> CachedClip | No
     try:
         rows = np.load(folder / f"{key}.npy", allow_pickle=False)
         whole = rows.dtype == ROW and len(rows) > 0 and file.stat().st_size == len(rows) * size * size * 3
-    except (OSError, ValueError):
+    except DAMAGED_ARRAY:
         return None
     return CachedClip(clip, file, size, rows) if whole else None
 

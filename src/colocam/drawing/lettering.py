@@ -1,61 +1,35 @@
 """Draw text on images, in any script.
 
-The font is DejaVu Sans, which comes with matplotlib. Where it lacks a glyph, a font of the system is used; where no
+The font is DejaVu Sans, which comes with this package. Where it lacks a glyph, a font of the system is used; where no
 font has the glyph, the code point of the character is written. An empty box is never drawn.
 """
 
 import unicodedata
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
-from matplotlib import font_manager
-from matplotlib.ft2font import FT2Font
 from PIL import Image, ImageDraw, ImageFont
 
-_SHIPPED = Path(mpl.get_data_path(), "fonts", "ttf")
-_BOLD = _SHIPPED / "DejaVuSans-Bold.ttf"
-_REGULAR = _SHIPPED / "DejaVuSans.ttf"
+from colocam.drawing.font_files import BOLD, REGULAR, coverage, system_fonts
+
 _JOINERS = "\u200c\u200d"  # Persian and Indic spelling needs them; other format characters only reorder or hide text
 _ELLIPSIS = "…"
-
-
-@cache
-def _coverage(font: Path) -> frozenset[str]:
-    """Characters that ``font`` can draw; none for a file that is not a font."""
-    try:
-        codes = FT2Font(str(font)).get_charmap()
-    except (OSError, RuntimeError):
-        return frozenset()
-    return frozenset(map(chr, codes))
-
-
-@cache
-def _system_fonts() -> tuple[Path, ...]:
-    """Outline fonts of this machine, plain faces first.
-
-    Left out: the fonts shipped with matplotlib (some use private encodings, one draws a box for every character) and
-    emoji fonts (bitmaps of one size).
-    """
-    plain = sorted(font_manager.fontManager.ttflist, key=lambda font: (font.style != "normal", font.weight != 400))
-    paths = (Path(font.fname) for font in plain if "emoji" not in font.name.lower())
-    return tuple(dict.fromkeys(path for path in paths if path.parent != _SHIPPED and "LastResort" not in path.name))
 
 
 @lru_cache(maxsize=512)
 def _font_with(characters: frozenset[str]) -> Path | None:
     """First font that draws all ``characters``."""
-    for font in (_BOLD, _REGULAR):
-        if characters <= _coverage(font):
+    for font in (BOLD, REGULAR):
+        if characters <= coverage(font):
             return font
-    return next((font for font in _system_fonts() if characters <= _coverage(font)), None)
+    return next((font for font in system_fonts() if characters <= coverage(font)), None)
 
 
 def _spell(character: str) -> str:
     """``character`` in glyphs of DejaVu Sans: itself, its compatibility form (Ａ → A), or its code point."""
-    covered = _coverage(_REGULAR)
+    covered = coverage(REGULAR)
     if character in covered:
         return character
     plain = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
@@ -75,7 +49,7 @@ def drawable(text: str) -> tuple[str, Path]:
     if font is not None:
         return line, font
     spelt = "".join(map(_spell, line))
-    return spelt, _font_with(frozenset(spelt)) or _REGULAR
+    return spelt, _font_with(frozenset(spelt)) or REGULAR
 
 
 @lru_cache(maxsize=64)
@@ -85,7 +59,7 @@ def _load(font: Path, size: int) -> ImageFont.FreeTypeFont:
 
 def line_height(size: int) -> int:
     """Height in pixels of one line of text at font size ``size``."""
-    return sum(_load(_REGULAR, size).getmetrics())
+    return sum(_load(REGULAR, size).getmetrics())
 
 
 def text_width(text: str, size: int) -> int:
@@ -119,7 +93,7 @@ def text_mask(text: str, size: int) -> npt.NDArray[np.uint8]:
     line, font = drawable(text)
     height, width = line_height(size), max(1, text_width(text, size))
     canvas = Image.new("L", (width, height))
-    ascent, _ = _load(_REGULAR, size).getmetrics()
+    ascent, _ = _load(REGULAR, size).getmetrics()
     ImageDraw.Draw(canvas).text((0, ascent), line, fill=255, font=_load(font, size), anchor="ls")
     mask = np.array(canvas)
     mask.flags.writeable = False

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import cv2
-import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 
@@ -22,7 +21,9 @@ _HALO: Colour = (0, 0, 0)
 _TEXT = np.float32(255)
 _LOOKUP_SIDE = 640
 
-HEAT_COLOURS: Image = np.round(255 * mpl.colormaps["inferno"](np.linspace(0, 1, 256))[:, :3]).astype(np.uint8)
+HEAT_COLOURS: Image = np.ascontiguousarray(
+    cv2.applyColorMap(np.arange(256, dtype=np.uint8)[:, None], cv2.COLORMAP_INFERNO)[:, 0, ::-1], np.uint8
+)
 """(256, 3) RGB of the heat-map: a perceptually uniform map, so equal steps in value look equal."""
 HEAT_OPACITY: npt.NDArray[np.float32] = (0.75 * np.linspace(0, 1, 256)).astype(np.float32)
 """(256,) opacity of the heat-map: grows with the value, so that the background stays visible."""

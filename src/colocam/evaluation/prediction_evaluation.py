@@ -7,12 +7,11 @@ from pathlib import Path
 import cv2
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from colocam.boxes import boxes_at_levels, level_histogram
+from colocam.boxes import boxes_at_levels
 from colocam.boxes.iou import iou
 from colocam.boxes.quantize import checked_levels
-from colocam.boxes.tags_only import threshold_of_levels
+from colocam.boxes.tags_only import relative_levels, threshold_of_levels
 from colocam.errors import ArgumentError, ColocamError
 from colocam.evaluation.labelled import LabelledClips, LabelledFrame, read_labelled
 from colocam.evaluation.prediction_files import Map, PredictedBox, map_files, read_boxes, read_map, read_mask
@@ -212,9 +211,9 @@ def _pixels(values: Map | None, mask: npt.NDArray[np.int64]) -> npt.NDArray[np.i
 
 
 def _tags_only_threshold(paths: Sequence[Path]) -> float:
-    counts = torch.zeros(256, dtype=torch.int64)
+    counts = np.zeros(256, np.int64)
     for path in paths:
-        counts += level_histogram(torch.from_numpy(checked_levels(read_map(path)[None])), relative=True)[0]
+        counts += relative_levels(checked_levels(read_map(path)[None])[0])
     return threshold_of_levels(counts)
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from colocam.data.truth import box_of_corners
 from colocam.errors import ColocamError, first_line
 from colocam.types import Box
+from colocam.utils.files import DAMAGED_ARRAY
 from colocam.utils.tables import number, read_rows
 
 cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # our errors say what is wrong with a file
@@ -85,7 +86,7 @@ def read_map(path: Path) -> Map:
             if isinstance(mapped, np.ndarray) and mapped.ndim == 2:
                 _check_pixels(path, (mapped.shape[1], mapped.shape[0]))
             values = np.array(mapped) if isinstance(mapped, np.ndarray) else mapped
-    except (ValueError, EOFError, OSError, SyntaxError, ArithmeticError, MemoryError, cv2.error) as error:
+    except (*DAMAGED_ARRAY, MemoryError, cv2.error) as error:
         kind = "image" if path.suffix.lower() == ".png" else ".npy array"
         raise ColocamError(f"{path}: not a complete {kind} ({first_line(error)})") from error
     if not isinstance(values, np.ndarray):

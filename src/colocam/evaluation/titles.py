@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from colocam.cams import CAMS
 from colocam.config import METHODS
 
 MAIN = "colocam"
@@ -13,8 +12,13 @@ def method_title(name: str) -> str:
     """Title of a CAM, a trained method or a training phase; the name itself where it is not registered."""
     if name == "classifier":
         return "Classifier"
-    entry = CAMS.get(name) or METHODS.get(name)
-    return name if entry is None else entry.title
+    if name in METHODS:
+        return METHODS[name].title
+    try:
+        from colocam.cams import CAMS  # noqa: PLC0415 - scores of files need no torch
+    except ModuleNotFoundError:  # without torch there are no CAMs
+        return name
+    return CAMS[name].title if name in CAMS else name
 
 
 def refined_title(method: str, segmenter: str) -> str:

@@ -16,7 +16,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from colocam.errors import ArgumentError, ColocamError, suggest
-from colocam.export import coco, cvat, cvat_masks, flat, label_studio, label_studio_masks, masks, mot, voc, yolo
+from colocam.export import (
+    coco,
+    cvat,
+    cvat_masks,
+    fiftyone_videos,
+    flat,
+    label_studio,
+    label_studio_masks,
+    masks,
+    mot,
+    voc,
+    yolo,
+)
+from colocam.export.labelled_films import is_labels, read_labels
 from colocam.export.labels import LabelledVideo, LabelSet, Options
 from colocam.export.read_tables import read_videos
 from colocam.utils.marked_folder import atomic_folder
@@ -46,6 +59,7 @@ FORMATS: dict[str, Format] = {
     "cvat-masks": Format("CVAT for video 1.1, masks of single frames", cvat_masks.write),
     "label-studio": Format("Label Studio tasks with predictions", label_studio.write),
     "label-studio-masks": Format("Label Studio image tasks with masks", label_studio_masks.write, images=True),
+    "fiftyone": Format("FiftyOne video labels: boxes, masks and tracks of frames", fiftyone_videos.write),
     "csv": Format("localisation tables, checked, as CSV", flat.write_csv),
     "parquet": Format("localisation tables, checked, as parquet", flat.write_parquet),
     "masks": Format("PNG images of class numbers", masks.write, images=True),
@@ -68,10 +82,11 @@ def export(
     """Write the boxes of ``tables`` into a folder; the folder appears only when it is complete.
 
     Args:
-        tables: localisation tables, CSV or parquet, one per video.
+        tables: localisation tables, CSV or parquet, one per video; or one folder of ``colocam label``.
         to: one of :data:`FORMATS`.
         out: the folder; an earlier export is replaced if no file of it was changed, other files are never replaced.
-        videos: the video of each table, in order; by default what ``<table>.video.json`` describes.
+        videos: the video of each table, in order; by default what ``<table>.video.json`` describes. For a folder of
+            labels, the folder that the names of its films are relative to; only ``options.images`` needs it.
         options: images, tolerance of key frames, prefix of URLs.
     """
     out, options = Path(out), options or Options()
@@ -82,9 +97,19 @@ def export(
         raise ArgumentError("images", f"cannot be written for {to!r}: only for {able}")
     if not options.tolerance >= 0:
         raise ArgumentError("tolerance", f"must be 0 or more pixels, got {options.tolerance}")
-    labels = LabelSet(read_videos([Path(table) for table in tables], [Path(video) for video in videos]))
+    labels = LabelSet(_read([Path(table) for table in tables], [Path(video) for video in videos]))
     if not labels.classes:
         raise ColocamError(f"{tables[0]}: no row has a box, so there is nothing to export")
     with atomic_folder(out, MARKER) as folder:
         FORMATS[to].write(labels, folder, options)
     return out
+
+
+def _read(tables: list[Path], videos: list[Path]) -> Sequence[LabelledVideo]:
+    if not any(is_labels(table) for table in tables):
+        return read_videos(tables, videos)
+    if len(tables) > 1 or len(videos) > 1:
+        raise ColocamError(
+            "a folder of 'colocam label' is exported by itself: name it alone, with at most one `videos`"
+        )
+    return read_labels(tables[0], videos[0] if videos else None)

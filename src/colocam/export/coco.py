@@ -26,7 +26,7 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
             "categories": [
                 {"id": index, "name": tag, "supercategory": ""} for index, tag in enumerate(labels.classes, start=1)
             ],
-            "videos": [_video(video) | {"id": index} for index, video in enumerate(labels.videos, start=1)],
+            "videos": (_video(video) | {"id": index} for index, video in enumerate(labels.videos, start=1)),
             "images": _images(labels),
             "tracks": _tracks(labels),
             "annotations": _annotations(labels),

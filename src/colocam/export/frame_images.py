@@ -1,7 +1,7 @@
 """Write the listed frames of videos as image files: a video is decoded once, image files are copied unchanged."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import cv2
@@ -16,7 +16,7 @@ from colocam.video.images import is_upright
 QUALITY = 95
 
 
-def write_images(videos: list[LabelledVideo], target: Callable[[LabelledVideo, int], Path]) -> None:
+def write_images(videos: Sequence[LabelledVideo], target: Callable[[LabelledVideo, int], Path]) -> None:
     """Write every listed frame.
 
     Args:

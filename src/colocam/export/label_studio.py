@@ -28,14 +28,14 @@ from colocam.utils.files import stream_json, write_text
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:
     """Write ``tasks.json`` and ``config.xml``."""
-    folders = [video for video in labels.videos if video.source.pictures]
+    folders = [video.name for video in labels.videos if video.source.pictures]
     if folders and len(folders) < len(labels.videos):
         raise ColocamError(
-            f"a Label Studio project holds either videos or images, and {folders[0].name} is a folder of images: "
+            f"a Label Studio project holds either videos or images, and {folders[0]} is a folder of images: "
             "export the tables of videos and of folders separately"
         )
     write_text(folder / "config.xml", _configuration(labels, images=bool(folders)))
-    images = (task for video in folders for task in _image_tasks(video, options))
+    images = (task for video in labels.videos for task in _image_tasks(video, options))
     stream_json(folder / "tasks.json", images if folders else (_task(video, options) for video in labels.videos))
 
 

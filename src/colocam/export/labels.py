@@ -1,6 +1,6 @@
 """What every label format is written from: videos with the rows of their localisation tables."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -102,9 +102,9 @@ class LabelledVideo:
 
 @dataclass(frozen=True)
 class LabelSet:
-    """All videos of one export."""
+    """All videos of one export; they may be read anew each time, so that few of them are in memory."""
 
-    videos: list[LabelledVideo]
+    videos: Sequence[LabelledVideo]
 
     @cached_property
     def classes(self) -> list[str]:
@@ -121,7 +121,7 @@ class LabelSet:
         if not any(any(video.rows.mask) for video in self.videos):
             raise ColocamError("no table has a mask: run 'colocam localize' with --masks or --refine")
 
-    def splits(self) -> dict[str, list[LabelledVideo]]:
+    def splits(self) -> dict[str, Sequence[LabelledVideo]]:
         """Split by video: the last fifth, at least one of several videos, is for validation."""
         cut = len(self.videos) - (len(self.videos) // 5 or int(len(self.videos) > 1))
         return {"train": self.videos[:cut], "val": self.videos[cut:]}

@@ -16,7 +16,6 @@ from colocam.inference.onnx_network import CARD, FRAMES, OUTPUTS, open_onnx
 from colocam.models import LocalizerNet, foreground
 from colocam.models.model_file import Model, load_model
 from colocam.utils.files import atomic_path, refuse_replacing
-from colocam.utils.onnx_session import INSTALL
 
 if TYPE_CHECKING:
     import onnx
@@ -73,7 +72,7 @@ def to_onnx(model: Model) -> "onnx.ModelProto":
         import onnxscript  # noqa: F401, PLC0415
         from onnx_ir.passes.common import ClearMetadataAndDocStringPass  # noqa: PLC0415
     except ImportError as error:
-        raise ColocamError(f"{error.name}, which writes ONNX, is not installed: {INSTALL}") from error
+        raise ColocamError(f"{error.name}, which writes ONNX, is not installed: pip install 'colocam[onnx]'") from error
     size, name = model.card.size, model.card.backbone.name
     try:
         with warnings.catch_warnings():

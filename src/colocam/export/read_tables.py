@@ -9,7 +9,7 @@ from colocam.errors import ArgumentError, ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.inference.table import read_table
 from colocam.utils.files import plain
-from colocam.video.description import read_source
+from colocam.video.description import SourceVideo, read_source
 from colocam.video.fence import probe_source
 
 
@@ -22,13 +22,18 @@ def read_videos(tables: list[Path], videos: list[Path]) -> list[LabelledVideo]:
         if not table.is_file():
             raise ColocamError(f"cannot read {table}: there is no such file")
         source = probe_source(videos[index]) if videos else read_source(table)
-        rows = read_table(table, source, required=("class",))
-        rows = rows._replace(pts=np.where(np.isnan(rows.pts), rows.frame / float(source.fps), rows.pts))
         name = plain(table.stem).strip(". ") or "video"
         taken = {video.name for video in read}
         unique = next(one for one in (name, *(f"{name}-{n}" for n in range(2, len(tables) + 1))) if one not in taken)
-        read.append(LabelledVideo(unique, source, rows))
+        read.append(read_video(unique, table, source))
     return _with_image_names(read)
+
+
+def read_video(name: str, table: Path, source: SourceVideo) -> LabelledVideo:
+    """Read the table of one video; times that it does not state follow from the rate of the video."""
+    rows = read_table(table, source, required=("class",))
+    rows = rows._replace(pts=np.where(np.isnan(rows.pts), rows.frame / float(source.fps), rows.pts))
+    return LabelledVideo(name, source, rows)
 
 
 def _with_image_names(videos: list[LabelledVideo]) -> list[LabelledVideo]:

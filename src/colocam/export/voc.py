@@ -17,16 +17,17 @@ from colocam.utils.files import write_text
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:
     """Write ``Annotations/``, ``ImageSets/Main/``, ``labelmap.txt`` and, with images, ``JPEGImages/``."""
-    annotations = folder / "Annotations"
+    annotations, sets = folder / "Annotations", folder / "ImageSets" / "Main"
     annotations.mkdir()
+    sets.mkdir(parents=True)
     for split, videos in labels.splits().items():
-        for video in videos:
-            for frame in video.objects_of:
-                tree = ET.ElementTree(_annotation(video, frame))
-                ET.indent(tree)
-                tree.write(annotations / f"{video.image_stem(frame)}.xml", encoding="utf-8")
-        names = [f"{video.image_stem(frame)}\n" for video in videos for frame in video.objects_of]
-        write_text(folder / "ImageSets" / "Main" / f"{split}.txt", "".join(names))
+        with (sets / f"{split}.txt").open("w", encoding="utf-8") as listed:
+            for video in videos:
+                for frame in video.objects_of:
+                    tree = ET.ElementTree(_annotation(video, frame))
+                    ET.indent(tree)
+                    tree.write(annotations / f"{video.image_stem(frame)}.xml", encoding="utf-8")
+                    listed.write(f"{video.image_stem(frame)}\n")
     write_text(folder / "labelmap.txt", _labelmap(labels))
     if options.images:
         (folder / "JPEGImages").mkdir()

@@ -40,16 +40,15 @@ def _write(
     for split, videos in labels.splits().items():
         if not videos:
             continue
-        split_of |= {video.name: split for video in videos}
         texts = folder / "labels" / split
         texts.mkdir(parents=True)
-        names = []
-        for video in videos:
-            for frame in video.objects_of:
-                names.append(f"./images/{split}/{video.image_name(frame)}\n")
-                text = _lines(labels, video, frame, shape)
-                (texts / f"{video.image_stem(frame)}.txt").write_text(text, encoding="utf-8")
-        write_text(folder / f"{split}.txt", "".join(names))
+        with (folder / f"{split}.txt").open("w", encoding="utf-8") as listed:
+            for video in videos:
+                split_of[video.name] = split
+                for frame in video.objects_of:
+                    listed.write(f"./images/{split}/{video.image_name(frame)}\n")
+                    text = _lines(labels, video, frame, shape)
+                    (texts / f"{video.image_stem(frame)}.txt").write_text(text, encoding="utf-8")
         lists[split] = f"{split}.txt"
         if options.images:
             (folder / "images" / split).mkdir(parents=True)

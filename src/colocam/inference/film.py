@@ -182,7 +182,7 @@ def _process(localizer: Localizer, reader: VideoReader, written: Written, choice
         )
         drawn = None
         if written.video is not None:
-            from colocam.inference.sinks import AnnotatedVideo  # noqa: PLC0415 - a table alone needs no matplotlib
+            from colocam.inference.sinks import AnnotatedVideo  # noqa: PLC0415 - a table alone draws nothing
 
             drawn = stack.enter_context(AnnotatedVideo(written.video, reader.info))
         title = f"localizing {source.path.name if source.path else source.name}"

@@ -13,7 +13,7 @@ from colocam.boxes.choosers import find_chooser
 from colocam.boxes.extract import mask_of_box, scale_boxes
 from colocam.boxes.instance_boxes import instance_boxes
 from colocam.config.card import Card
-from colocam.errors import ArgumentError, suggest
+from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.inference.network import Network, OutputShape
 from colocam.inference.options import LOOK_AHEAD, make_options
 from colocam.inference.remote_network import RemoteNetwork
@@ -56,6 +56,7 @@ class Localizer:
         network: computes class scores and maps.
         card: what is stored with the model.
         segmenter: gives a mask for each frame, whose extent is the box; None: boxes of the heat maps.
+        source: folder or file that the model was loaded from; None: it was built in memory.
         options: see :class:`colocam.inference.options.Options`.
     """
 
@@ -70,6 +71,7 @@ class Localizer:
         self.network = network
         self.card = card
         self.segmenter = segmenter
+        self.source: Path | None = None
         self.options = asked = make_options(**options)
         if asked.tag is not None and asked.tag not in card.tags:
             raise ArgumentError("tag", f"{asked.tag}: the model does not know it{suggest(asked.tag, card.tags)}")
@@ -106,7 +108,54 @@ class Localizer:
         """
         network, card = open_network(Path(run), device)
         segmenter = None if refine is None else load_segmenter(refine, device)
-        return cls(network, card, segmenter=segmenter, **options)
+        localizer = cls(network, card, segmenter=segmenter, **options)
+        localizer.source = Path(run)
+        return localizer
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | Path,
+        device: str | None = None,
+        *,
+        revision: str | None = None,
+        token: str | None = None,
+        cache_dir: str | Path | None = None,
+        local_files_only: bool = False,
+        **how: Any,  # noqa: ANN401 - of load
+    ) -> "Localizer":
+        """Open a model of the Hugging Face hub, or a folder of :meth:`save_pretrained` (extra ``hub``).
+
+        Args:
+            name: a repository, ``owner/name``, or a folder.
+            device: as in :meth:`load`.
+            revision: branch, tag or commit of the repository.
+            token: access token; None: the stored one.
+            cache_dir: where downloads are stored; None: the cache of the hub.
+            local_files_only: use what was downloaded before.
+            how: ``refine`` and options, as in :meth:`load`.
+        """
+        from colocam.integrations.hub_model import fetch  # noqa: PLC0415 - an extra
+
+        asked = {"revision": revision, "token": token, "cache_dir": cache_dir, "local_files_only": local_files_only}
+        return cls.load(fetch(name, **asked), device, **how)
+
+    def save_pretrained(self, folder: str | Path) -> Path:
+        """Write weights, model.json and a model card into a folder, as the Hugging Face hub holds them."""
+        from colocam.integrations.hub_model import save  # noqa: PLC0415
+
+        return save(self._folder(), Path(folder))
+
+    def push_to_hub(self, name: str, **how: Any) -> str:  # noqa: ANN401 - of ModelHubMixin
+        """Upload the model to the repository ``owner/name``; see :func:`colocam.integrations.hub_model.push`."""
+        from colocam.integrations.hub_model import push  # noqa: PLC0415
+
+        return push(self._folder(), name, **how)
+
+    def _folder(self) -> Path:
+        if self.source is None or not self.source.is_dir():
+            raise ColocamError(f"only the model of a run folder can be saved, got {self.source or 'one in memory'}")
+        return self.source
 
     @property
     def tags(self) -> tuple[str, ...]:

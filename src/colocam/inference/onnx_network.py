@@ -1,4 +1,4 @@
-"""A model in an ONNX file, run by onnxruntime on the CPU; torch is not imported (extra ``onnx``)."""
+"""A model in an ONNX file, run by onnxruntime on the CPU; torch is not imported."""
 
 from concurrent.futures import Future
 from pathlib import Path

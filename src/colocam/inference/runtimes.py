@@ -5,6 +5,7 @@ from pathlib import Path
 from colocam.config.card import Card
 from colocam.errors import ColocamError
 from colocam.inference.network import Network
+from colocam.utils.extras import not_installed
 
 
 def open_network(model: Path, device: str | None = None) -> tuple[Network, Card]:
@@ -23,7 +24,6 @@ def open_network(model: Path, device: str | None = None) -> tuple[Network, Card]
         from colocam.inference.torch_network import open_torch  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ColocamError(
-            f"{error.name}, which the run folder {model} needs, is not installed: pip install {error.name}, "
-            "or give an ONNX file of 'colocam export-model'"
+            f"{not_installed(error, f'the run folder {model}')}, or give an ONNX file of 'colocam export-model'"
         ) from error
     return open_torch(model, device)

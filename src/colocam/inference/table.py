@@ -12,9 +12,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from colocam.boxes import rle
 from colocam.errors import ColocamError
@@ -25,30 +22,25 @@ from colocam.utils.tables import Cells, csv_cell, read_cells
 from colocam.video.description import SourceVideo
 
 CORNERS = ("x1", "y1", "x2", "y2")
-_SCHEMA = pa.schema(
-    [
-        ("frame", pa.int64()),
-        ("pts", pa.float64()),
-        ("class", pa.string()),
-        ("probability", pa.float64()),
-        *((corner, pa.float64()) for corner in CORNERS),
-        ("score", pa.float64()),
-    ]
-)
-COLUMNS: tuple[str, ...] = tuple(_SCHEMA.names)
+_TYPES = {
+    "frame": "int64",
+    "pts": "float64",
+    "class": "string",
+    "probability": "float64",
+    **dict.fromkeys(CORNERS, "float64"),
+    "score": "float64",
+}
+"""Column → type in parquet."""
+COLUMNS: tuple[str, ...] = tuple(_TYPES)
 """Columns of every table; the box is in pixels of the original video and empty where there is none."""
 
-_OPTIONAL = {
-    "track": pa.int64(),
-    "presence": pa.float64(),
-    "margin": pa.float64(),
-    "mask": pa.string(),
-    "refined": pa.string(),
-}
+_OPTIONAL = {"track": "int64", "presence": "float64", "margin": "float64", "mask": "string", "refined": "string"}
 OPTIONAL: tuple[str, ...] = tuple(_OPTIONAL)
 """Columns on demand: track (index of the object), presence (0–1), margin, mask (COCO's compressed run lengths), refined
 (name of the segmenter that gave mask and box)."""
 
+LARGEST = 2.0**53
+"""Indices and times in seconds are smaller; floating point counts no further."""
 BEYOND = 1.0
 """Pixels by which a box may pass the edge of the frame; it is then clipped."""
 _ROWS_AT_ONCE = 4096
@@ -111,6 +103,7 @@ def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequen
     if "class" in cells.columns:
         cells.refuse("class", there & np.array([not one for one in tag]), "is no class, but the row has a box")
     mask, refined = _masks(cells, there, video), cells.text("refined")
+    cells.refuse("pts", np.abs(cells.floats("pts")) >= LARGEST, "is not a time in seconds")
     order = np.argsort(frame, kind="stable")
     numbers = {name: cells.floats(name)[order] for name in ("pts", "probability", "score", "presence", "margin")}
     return TableRows(
@@ -127,7 +120,7 @@ def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequen
 def _indices(cells: Cells, column: str) -> npt.NDArray[np.int64]:
     """Whole numbers from 0; −1 for an empty cell."""
     numbers = cells.floats(column)
-    wrong = ~np.isnan(numbers) & ~((numbers >= 0) & (numbers % 1 == 0))
+    wrong = ~np.isnan(numbers) & ~((numbers >= 0) & (numbers < LARGEST) & (numbers % 1 == 0))
     cells.refuse(column, wrong, f"is not a {column} index: give a whole number from 0")
     return np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
 
@@ -188,9 +181,9 @@ class LocalizationTable:
         self._extra = tuple(extra)
         self._images = images
         self._video = () if video is None else (video,)
-        first = [("video", pa.string())] if self._video else []
-        last = [("picture", pa.string())] if images else []
-        self._schema = pa.schema([*first, *_SCHEMA, *((name, _OPTIONAL[name]) for name in extra), *last])
+        first = {"video": "string"} if self._video else {}
+        last = {"picture": "string"} if images else {}
+        self._types = {**first, **_TYPES, **{name: _OPTIONAL[name] for name in extra}, **last}
         self._rows: list[tuple[Any, ...]] = []
         self._stack = ExitStack()
 
@@ -200,9 +193,13 @@ class LocalizationTable:
             if self._path.suffix.lower() == ".csv":
                 file = stack.enter_context(temporary.open("w", encoding="utf-8", newline=""))
                 self._csv = csv.writer(file, lineterminator="\n")
-                self._csv.writerow(self._schema.names)
+                self._csv.writerow(self._types)
                 self._flush = self._flush_csv
             else:
+                import pyarrow as pa  # noqa: PLC0415 - an extra
+                import pyarrow.parquet as pq  # noqa: PLC0415
+
+                self._schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in self._types.items()])
                 self._parquet = stack.enter_context(pq.ParquetWriter(temporary, self._schema))
                 self._flush = self._flush_parquet
             self._stack = stack.pop_all()
@@ -227,6 +224,10 @@ class LocalizationTable:
         for row in zip(*base, _filled(rows.score), *(optional[name] for name in self._extra), strict=True):
             self._append(row)
 
+    def add_metadata(self, metadata: dict[str, str]) -> None:
+        """Store texts by their names in a parquet table; after the rows, since they may tell of all of them."""
+        self._parquet.add_key_value_metadata(metadata)
+
     def _append(self, row: tuple[Any, ...]) -> None:
         image = (self._images[row[0]],) if self._images else ()
         self._rows.append((*self._video, *row, *image))
@@ -238,6 +239,8 @@ class LocalizationTable:
         self._rows.clear()
 
     def _flush_parquet(self) -> None:
+        import pyarrow as pa  # noqa: PLC0415 - an extra
+
         columns = zip(*self._rows, strict=True)
         arrays = [pa.array(column, kind) for column, kind in zip(columns, self._schema.types, strict=True)]
         self._parquet.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
@@ -254,13 +257,18 @@ class LocalizationTable:
         return None
 
 
-def join_tables(parts: Iterable[tuple[Path, int]], target: Path) -> None:
+def join_tables(parts: Iterable[tuple[Path, int]], target: Path, metadata: dict[str, str]) -> None:
     """Write the rows of parquet tables one after the other, with the same bytes as if they were written at once.
 
     Args:
         parts: tables with the same columns, and what to add to the column ``track`` of each.
         target: ends in ``.parquet``; it appears when it is complete.
+        metadata: see :meth:`LocalizationTable.add_metadata`.
     """
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+    import pyarrow.compute as pc  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
     with ExitStack() as stack:
         temporary = stack.enter_context(atomic_path(target))
         waiting: pa.Table | None = None
@@ -277,6 +285,8 @@ def join_tables(parts: Iterable[tuple[Path, int]], target: Path) -> None:
                 waiting = waiting.slice(_ROWS_AT_ONCE)
         if waiting is not None and len(waiting):
             writer.write_table(waiting.combine_chunks())
+        if waiting is not None:
+            writer.add_key_value_metadata(metadata)
 
 
 def _optional(localization: Localization, name: str) -> int | float | str | None:

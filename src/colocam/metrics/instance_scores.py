@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
 
+from colocam.boxes.assignment import best_pairs
 from colocam.boxes.extract import largest_boxes
 from colocam.boxes.instance_boxes import instance_boxes
 from colocam.boxes.iou import Numbers, iou
@@ -44,7 +44,7 @@ def matches(predicted: Sequence[Numbers], true: Sequence[Numbers]) -> npt.NDArra
         overlaps = iou(boxes[:, None], others[None], inclusive=True)
         for j, least in enumerate(V2_OVERLAPS):
             right = overlaps >= least - ROUNDING
-            counts[j, i] = right[linear_sum_assignment(right, maximize=True)].sum()
+            counts[j, i] = right[best_pairs(right)].sum()
     return counts
 
 

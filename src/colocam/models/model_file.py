@@ -5,15 +5,18 @@ be too large or too small for it, in float32.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 from pathlib import Path
 
+import timm
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from colocam.config import Backbone
 from colocam.config.card import Card, parse_card
 from colocam.errors import ColocamError
 from colocam.models.backbone_arguments import check_depth
@@ -22,7 +25,7 @@ from colocam.models.localizer_net import LocalizerNet
 from colocam.utils.checkpoint import save_tensors
 from colocam.utils.files import write_json
 
-__all__ = ["Card", "Model", "check_shapes", "load_model", "save_model"]
+__all__ = ["Card", "Model", "Plan", "check_shapes", "load_model", "save_model"]
 
 MOST_COMPUTED = 1 << 26
 """Numbers in tables that a network computes when it is built, e.g. relative positions."""
@@ -59,7 +62,8 @@ def load_model(folder: Path) -> Model:
         text = ""
     card = parse_card(text, str(path))
     try:
-        check_shapes(lambda: _network(card), card.backbone.args, _stored_shapes(weights), str(path), weights.name)
+        plan = Plan(card.backbone, card.model_dump_json(), lambda: _network(card))
+        check_shapes(plan, _stored_shapes(weights), str(path), weights.name)
         tensors = load_file(weights)
         net = _network(card)
         net.load_state_dict(tensors)
@@ -83,37 +87,55 @@ def _stored_shapes(weights: Path) -> dict[str, tuple[int, ...]]:
         return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - not a dict
 
 
-def check_shapes(
-    build: Callable[[], nn.Module],
-    args: Mapping[str, object],
-    stored: Mapping[str, tuple[int, ...]],
-    described: str,
-    weights: str,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A network that is to be built; plans of equal settings are of equal networks.
+
+    Attributes:
+        backbone: of the network.
+        settings: text that holds everything that the network depends on.
+        build: makes the network.
+    """
+
+    backbone: Backbone = field(compare=False)
+    settings: str
+    build: Callable[[], nn.Module] = field(compare=False)
+
+
+def check_shapes(plan: Plan, stored: Mapping[str, tuple[int, ...]], described: str, weights: str) -> None:
     """Refuse a network with other shapes than the stored weights, before memory is allocated for it.
 
     Args:
-        build: makes the network; called without memory for its weights.
-        args: of its backbone.
+        plan: the network.
         stored: shapes of the stored weights.
         described: file that describes the network, for errors.
         weights: file of the weights, for errors.
     """
-    check_depth(args, len(stored))
-    with torch.device("meta"):
-        net = build()
-    planned = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
+    name = plan.backbone.name
+    check_depth(plan.backbone.args, len(stored))
+    planned, tables = _shapes(plan, timm.models.model_entrypoint(name) if timm.is_model(name) else None)
     wrong = next((name for name in planned | dict(stored) if planned.get(name) != stored.get(name)), None)
     if wrong is not None:
         raise ColocamError(
             f"{described} does not fit {weights}: '{wrong}' is {planned.get(wrong, 'missing')} in the first, "
             f"{stored.get(wrong, 'missing')} in the second: train again or restore both files"
         )
-    tables = sum(buffer.numel() for buffer in net.buffers())  # those that are computed are not stored
     if tables > MOST_COMPUTED + sum(map(prod, stored.values())):
         raise ColocamError(
             f"{described}: the network computes tables of {tables} numbers, more than weights: train again"
         )
+
+
+@lru_cache(maxsize=16)  # a training asks for the same classifier six times
+def _shapes(
+    plan: Plan,
+    entry: Callable[..., object] | None,  # noqa: ARG001 - part of the key: a name of timm may be registered anew
+) -> tuple[dict[str, tuple[int, ...]], int]:
+    """Shapes of the weights of a network that is built without memory for them, and the numbers in its buffers."""
+    with torch.device("meta"):
+        net = plan.build()
+    planned = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
+    return planned, sum(buffer.numel() for buffer in net.buffers())  # those that are computed are not stored
 
 
 def _stored(weight: Tensor) -> Tensor:

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from matplotlib.colors import to_hex
-
 from colocam.drawing.overlay import HEAT_COLOURS, PREDICTED, TRUE
 from colocam.errors import ColocamError
 from colocam.evaluation.dense_result import PLAIN, REFINED, read_dense
@@ -71,7 +69,7 @@ def render(run: Path) -> str:
         instances=instance_rows(evaluation) if evaluation else [],
         environment=dict(_flatten(_read_json(run / "environment.json"))),
         configuration=configuration,
-        heat=", ".join(to_hex(HEAT_COLOURS[i] / 255) for i in range(0, 256, 15)),
+        heat=", ".join(f"#{colour.tobytes().hex()}" for colour in HEAT_COLOURS[::15]),
         red=f"rgb{PREDICTED}",
         green=f"rgb{TRUE}",
     )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from colocam.errors import ColocamError
 from colocam.segment.segmenter import Segmenter
+from colocam.utils.extras import not_installed
 
 WANTED = "give MobileSAM's weights as .safetensors, or 'ENCODER.onnx,DECODER.onnx', or a folder that holds this pair"
 _ONNX = {".onnx", ".ort"}
@@ -26,7 +27,7 @@ def load_segmenter(path: str | Path, device: str | None = None) -> Segmenter:
     try:
         from colocam.segment.mobile_sam import open_mobile_sam  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        raise ColocamError(f"{error.name}, which {path} needs, is not installed: pip install {error.name}") from error
+        raise not_installed(error, str(path)) from error
     from colocam.utils.device import choose_device  # noqa: PLC0415
 
     return open_mobile_sam(files[0], choose_device(device))

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 MOST_FRAMES = 1 << 32
 FrameIndex = Annotated[int, Field(ge=0, le=MOST_FRAMES)]
 Coordinate = Annotated[float, Field(ge=-1, le=1 << 16, allow_inf_nan=False)]
+Corners = Annotated[list[Coordinate], Field(min_length=4, max_length=4)]
 _STRICT = ConfigDict(strict=True, extra="forbid")
 
 
@@ -20,7 +21,9 @@ class Action(BaseModel):
         start: index of the first frame.
         stop: index after the last frame.
         box: x1, y1, x2, y2 in pixels of the film, for ``box``.
-        tag: class, for ``class``.
+        tag: class, for ``class``; for ``accepted`` the class that was shown.
+        boxes: for ``accepted``: the box that was shown in each frame of the film from ``start``, None where there was
+            none. So what a person accepted stays, whichever model is used later.
     """
 
     model_config = _STRICT
@@ -28,8 +31,9 @@ class Action(BaseModel):
     kind: Literal["box", "none", "accepted", "class", "clear"]
     start: FrameIndex
     stop: FrameIndex
-    box: Annotated[list[Coordinate], Field(min_length=4, max_length=4)] | None = None
+    box: Corners | None = None
     tag: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    boxes: Annotated[list[Corners | None], Field(max_length=1 << 20)] | None = None
 
     @model_validator(mode="after")
     def _is_sound(self) -> "Action":
@@ -37,8 +41,10 @@ class Action(BaseModel):
             raise ValueError(f"stop must be above start, got {self.start} and {self.stop}")
         if (self.kind == "box") != (self.box is not None):
             raise ValueError("a box is needed for kind 'box' and for no other")
-        if (self.kind == "class") != (self.tag is not None):
-            raise ValueError("a tag is needed for kind 'class' and for no other")
+        if (self.kind == "class") != (self.tag is not None) and self.kind != "accepted":
+            raise ValueError("a tag is needed for kind 'class', is allowed for 'accepted', and for no other")
+        if self.boxes is not None and self.kind != "accepted":
+            raise ValueError("boxes are for kind 'accepted' alone")
         if self.box is not None and not (self.box[0] < self.box[2] and self.box[1] < self.box[3]):
             raise ValueError(f"a box needs x1 < x2 and y1 < y2, got {self.box}")
         return self

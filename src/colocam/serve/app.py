@@ -9,6 +9,7 @@ from colocam.serve.correction_routes import correction_routes
 from colocam.serve.exchange_routes import exchange_routes
 from colocam.serve.film_routes import film_routes
 from colocam.serve.guard import Guard, GuardSettings
+from colocam.serve.layer_routes import layer_routes
 from colocam.serve.lesson_routes import lesson_routes
 from colocam.serve.library import Library
 from colocam.serve.media_routes import media_routes
@@ -46,7 +47,7 @@ def make_app(library: Library, guard: GuardSettings, *, most_uploaded: int = MOS
         return Response(page[name], media_type=KINDS[name.rpartition(".")[2]])
 
     app.include_router(film_routes(library, most_uploaded))
-    for routes in (media_routes, correction_routes, exchange_routes, lesson_routes):
+    for routes in (media_routes, layer_routes, correction_routes, exchange_routes, lesson_routes):
         app.include_router(routes(library))
     app.add_middleware(Guard, settings=guard)
     return app

@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from colocam.corrections import Correction, Kind
 from colocam.inference.table import LocalizationTable, TableRows
 from colocam.serve.film_index import FilmIndex
 from colocam.serve.film_results import FilmResults
 from colocam.serve.marks import ACCEPTED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, Marks
-from colocam.types import Box
+from colocam.types import Box, Float64Array
 from colocam.utils.files import utf8
 from colocam.video.description import write_source
 
@@ -17,21 +18,28 @@ from colocam.video.description import write_source
 def corrected_rows(results: FilmResults, marks: Marks, index: FilmIndex) -> TableRows:
     """The localisation table with what people changed; a drawn box has score and presence 1."""
     rows = results.rows
-    drawn = np.isin(marks.state, (BOX, FOLLOWS))
-    absent = np.isin(marks.state, (NONE, FOLLOWS_NONE))
+    drawn = np.isin(marks.state, (BOX, FOLLOWS)) | (marks.kept & _differs(marks.box, rows.box))
+    absent = np.isin(marks.state, (NONE, FOLLOWS_NONE)) | (marks.kept & np.isnan(marks.box[:, 0]))
+    drawn &= ~absent
     size = np.array([index.source.width, index.source.height] * 2, float)
     box = np.where(drawn[:, None], np.clip(marks.box, 0, size), rows.box)
     box[absent] = np.nan
     sure = drawn | absent | (marks.state == ACCEPTED)
     here = np.isfinite(box[:, 0])
     return rows._replace(
-        tag=[new or old for new, old in zip(marks.tag, rows.tag, strict=True)],
+        tag=[new or said or old for new, said, old in zip(marks.tag, marks.accepted_tag, rows.tag, strict=True)],
         box=box,
         score=np.where(drawn, 1.0, np.where(here, rows.score, 0.0)),
         presence=np.where(sure, here.astype(float), rows.presence),
         margin=np.where(drawn | absent, np.nan, rows.margin),
         track=np.where(here, np.maximum(rows.track, 0), rows.track),
     )
+
+
+def _differs(kept: Float64Array, predicted: Float64Array) -> npt.NDArray[np.bool_]:
+    """(N,) whether an accepted box is another one than that of the model in use; pages round boxes."""
+    same = np.isclose(kept, predicted, atol=0.01, equal_nan=True)
+    return np.asarray(~np.all(same, axis=1), bool)
 
 
 def write_corrected(table: Path, results: FilmResults, marks: Marks, index: FilmIndex) -> None:

@@ -11,6 +11,7 @@ from colocam.serve.actions import Change, History, history_of
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS films (id TEXT PRIMARY KEY, name TEXT NOT NULL, path TEXT NOT NULL, tag TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS contents (digest TEXT PRIMARY KEY, film TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS events (
     film TEXT NOT NULL,
     version INTEGER NOT NULL,
@@ -98,6 +99,27 @@ class EventStore:
         with self._lock:
             rows = self._database.execute("SELECT id, name, path, tag FROM films ORDER BY rowid").fetchall()
         return [FilmRow(*row) for row in rows]
+
+    def film_of(self, digest: str) -> str | None:
+        """The id of the film with this content; None where there is none yet."""
+        with self._lock:
+            row = self._database.execute("SELECT film FROM contents WHERE digest = ?", (digest,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def claim(self, digest: str, film: str) -> None:
+        """Give an id to the film with this content, for ever."""
+        with self._lock:
+            self._database.execute("INSERT INTO contents VALUES (?, ?)", (digest, film))
+
+    def unclaimed(self) -> dict[str, str]:
+        """Ids of films whose content is not known, and their paths ("": removed from the library)."""
+        with self._lock:
+            rows = self._database.execute(
+                "SELECT known.id, COALESCE(films.path, '') FROM"
+                " (SELECT id FROM films UNION SELECT film FROM events) AS known LEFT JOIN films ON films.id = known.id"
+                " WHERE known.id NOT IN (SELECT film FROM contents)"
+            ).fetchall()
+        return dict(rows)
 
     def events(self, film: str, after: int = 0) -> list[Event]:
         """The events of a film with versions above ``after``, in order."""

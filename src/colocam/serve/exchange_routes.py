@@ -46,7 +46,7 @@ def exchange_routes(library: Library) -> APIRouter:
     def formats() -> dict[str, Any]:
         """The formats of export and import, with their titles."""
         exported = {name: one.title for name, one in FORMATS.items() if "mask" not in name and "segments" not in name}
-        first = {CORRECTIONS: "corrections.csv: only what people said, for 'colocam train'"}
+        first = {CORRECTIONS: "corrections.csv: only what people said, for 'colocam learn'"}
         return {"export": first | exported, "import": {name: one.title for name, one in IMPORTS.items()}}
 
     @routes.post("/exports", status_code=201)
@@ -130,8 +130,10 @@ def all_corrections(library: Library, films: list[Film]) -> list[Correction]:
     """What people said about films that are ready."""
     found: list[Correction] = []
     for film, name in zip(films, _names(films), strict=True):
-        if film.results is not None and film.index is not None:
-            found += corrections_of(name, film.results, _marks(library, film), film.index)
+        # A model that was just chosen may not have seen a film yet.
+        results = film.results or next(iter(film.found.values()), None)
+        if results is not None and film.index is not None:
+            found += corrections_of(name, results, _marks(library, film), film.index)
     return found
 
 

@@ -21,7 +21,10 @@ from colocam.types import Float64Array, Image, VideoFrame
 from colocam.utils.files import atomic_path, publish
 from colocam.utils.progress import say
 from colocam.utils.temporary import temporary_file
+from colocam.video.decoding_limits import Limits
 from colocam.video.description import SourceVideo, describe
+from colocam.video.fence import IMAGES, open_video
+from colocam.video.frame_ring import FrameLayout
 from colocam.video.input import VideoInput
 from colocam.video.reader import DEFAULT_FPS, VideoReader
 from colocam.video.writer import VideoWriter
@@ -35,6 +38,8 @@ CUT_SIDE = 112
 THUMBNAIL_SIDE = 320
 TOLERANCE = 0.002
 """Seconds by which a time of the proxy may differ from that of the film."""
+LIMITS = Limits(open_seconds=30.0, frame_seconds=30.0)
+"""A person waits, so a decoder that gives no frame is ended sooner than in a batch."""
 
 
 class FilmIndex(NamedTuple):
@@ -55,6 +60,11 @@ class FilmIndex(NamedTuple):
     source: SourceVideo
 
 
+def open_film(path: Path, layout: FrameLayout = IMAGES) -> VideoReader:
+    """A reader of a film or a folder of images, which decodes in a process with limits: anybody may upload."""
+    return open_video(VideoInput(str(path), must_be_stored=True), layout=layout, limits=LIMITS)
+
+
 def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float], None] = lambda _: None) -> FilmIndex:
     """Decode a film once; write its proxy and a thumbnail.
 
@@ -71,7 +81,7 @@ def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float
     times: list[float] = []
     finder = CutFinder(LOOK_AHEAD["offline"].cuts)  # type: ignore[union-attr]
     cuts: list[npt.NDArray[np.bool_]] = []
-    with VideoReader(VideoInput(str(path), must_be_stored=True)) as reader, ExitStack() as stack:
+    with open_film(path) as reader, ExitStack() as stack:
         total = reader.estimate()
         width, height = even_size(reader.info.width, reader.info.height)
         draft = stack.enter_context(temporary_file(proxy))
@@ -107,7 +117,7 @@ def even_size(width: int, height: int) -> tuple[int, int]:
 
 def proxy_times(path: Path) -> Float64Array:
     """Presentation times of all frames that can be decoded."""
-    with VideoReader(VideoInput(str(path), must_be_stored=True)) as reader:
+    with open_film(path) as reader:
         return np.array([frame.pts for frame in reader.frames()])
 
 

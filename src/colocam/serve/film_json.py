@@ -8,6 +8,7 @@ import numpy as np
 from colocam.serve.film_results import DOUBTFUL, MAP_SIDE
 from colocam.serve.library import Film, Library
 from colocam.serve.marks import marks_of
+from colocam.serve.model_list import ServedModel
 from colocam.types import Float64Array
 
 
@@ -34,8 +35,8 @@ def film_summary(library: Library, film: Film) -> dict[str, Any]:
     return summary
 
 
-def film_detail(library: Library, film: Film) -> dict[str, Any]:
-    """A film, its frames and what the model found in them, as columns."""
+def film_detail(library: Library, film: Film, model: ServedModel) -> dict[str, Any]:
+    """A film, its frames and what a model found in them, as columns."""
     if film.index is None:
         return {**film_summary(library, film), "classes": library.tags}
     index = film.index
@@ -48,17 +49,18 @@ def film_detail(library: Library, film: Film) -> dict[str, Any]:
         "proxy": index.proxy.tolist(),
         "cuts": np.flatnonzero(index.cuts).tolist(),
         "map_side": MAP_SIDE,
+        "model": model.key,
     }
-    if film.results is not None:
-        rows, position = film.results.rows, {int(frame): at for at, frame in enumerate(index.frames)}
+    if (found := film.found.get(model.key)) is not None:
+        rows, position = found.rows, {int(frame): at for at, frame in enumerate(index.frames)}
         detail["results"] = {
             "tag": rows.tag,
             "probability": _numbers(rows.probability),
             "box": [None if isnan(box[0]) else [round(v, 3) for v in box] for box in rows.box.tolist()],
             "score": _numbers(rows.score),
             "presence": _numbers(rows.presence),
-            "doubt": _numbers(film.results.doubt),
-            "queue": [[position[frame], reason] for frame, reason in film.results.queue],
+            "doubt": _numbers(found.doubt),
+            "queue": [[position[frame], reason] for frame, reason in found.queue],
         }
     return detail
 

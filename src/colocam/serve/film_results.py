@@ -1,6 +1,7 @@
 """What the model finds in a film: its localisation table and its heat maps, computed once and kept."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,16 +9,17 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
 from colocam.inference.table import LocalizationTable, TableRows, read_table
 from colocam.review import rank
 from colocam.review.doubt import Rows, doubts, frames_of, signs
+from colocam.serve.film_index import open_film
 from colocam.types import Float32Array, Float64Array, Levels
 from colocam.utils.files import atomic_path
 from colocam.video.description import SourceVideo
-from colocam.video.input import VideoInput
-from colocam.video.reader import VideoReader
+from colocam.video.frame_ring import FrameLayout
 
 MAP_SIDE = 64
 """Side of the heat maps that the page shows; it enlarges them smoothly."""
@@ -56,15 +58,18 @@ def localize_film(
         report: called with the number of frames that are done.
     """
     done = 0
+    layout = FrameLayout(localizer.card.size, images=False)
     with (
-        VideoReader(VideoInput(str(path), must_be_stored=True)) as reader,
+        open_film(path, layout) as reader,
         atomic_path(maps) as temporary,
         temporary.open("wb") as file,
-        LocalizationTable(table, ("track", "presence", "margin")) as listed,
+        LocalizationTable(table, ("track", "presence", "margin", "mask")) as listed,
+        # The stream is closed before the reader, because its threads read from the reader.
+        closing(localizer.stream(reader.frames(), images=False)) as stream,
     ):
-        for _, found in localizer.stream(reader.frames()):
+        for _, found in stream:
             listed.write(found)
-            file.write(_small(found.heatmap).tobytes())
+            file.write(small_levels(found.heatmap).tobytes())
             done += 1
             report(done)
         if not done:
@@ -93,7 +98,19 @@ def load_results(table: Path, maps: Path, source: SourceVideo) -> FilmResults:
     return FilmResults(rows, doubts(signs(listed)), [(one.frame, one.reason) for one in ranked], heat)
 
 
-def _small(heatmap: Float32Array) -> npt.NDArray[np.uint8]:
-    small = cv2.resize(heatmap, (MAP_SIDE, MAP_SIDE), interpolation=cv2.INTER_AREA)
+def outlines(results: FilmResults, source: SourceVideo, rows: slice) -> list[list[list[int]]]:
+    """Outlines of the object in some rows: closed polygons x1, y1, x2, y2, … in pixels of the film, also of holes."""
+    found: list[list[list[int]]] = []
+    for text in results.rows.mask[rows]:
+        mask = rle.decode(text, source.height, source.width) if text else np.zeros((1, 1), bool)
+        contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
+        within = max(source.width, source.height) / 2000  # a page shows no finer detail
+        found.append([cv2.approxPolyDP(one, within, closed=True).astype(int).ravel().tolist() for one in contours])
+    return found
+
+
+def small_levels(heatmap: Float32Array, how: int = cv2.INTER_AREA) -> npt.NDArray[np.uint8]:
+    """A map in 0–1 as the page gets it: (64, 64), 255 for 1."""
+    small = cv2.resize(heatmap, (MAP_SIDE, MAP_SIDE), interpolation=how)
     levels: npt.NDArray[np.uint8] = np.round(255 * np.clip(np.nan_to_num(small), 0, 1)).astype(np.uint8)
     return levels

@@ -5,15 +5,17 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import unquote
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi import Path as InPath
 from starlette.concurrency import run_in_threadpool
 
 from colocam.serve.film_json import film_detail, film_summary
 from colocam.serve.library import Library
+from colocam.serve.model_list import ServedModel
 from colocam.serve.refusals import RefusalError
 
 FilmId = Annotated[str, InPath(pattern="^[0-9a-f]{24}$")]
+ModelKey = Annotated[str | None, Query(pattern="^[0-9a-f]{16}$")]
 
 
 def film_routes(library: Library, most_bytes: int) -> APIRouter:
@@ -22,8 +24,9 @@ def film_routes(library: Library, most_bytes: int) -> APIRouter:
 
     @routes.get("/films")
     def list_films() -> dict[str, Any]:
-        """All films, and the classes that the model knows."""
-        return {"films": [film_summary(library, film) for film in library.films()], "tags": library.tags}
+        """All films, the classes that the model knows, and how many films of the command are still to be added."""
+        films = [film_summary(library, film) for film in library.films()]
+        return {"films": films, "tags": library.tags, "adding": library.adding}
 
     @routes.post("/films", status_code=201)
     async def upload(request: Request) -> dict[str, Any]:
@@ -47,11 +50,20 @@ def film_routes(library: Library, most_bytes: int) -> APIRouter:
         return {"removed": film}
 
     @routes.get("/films/{film}")
-    def show(film: FilmId) -> dict[str, Any]:
-        """A film, its frames and what the model found in them, as columns."""
-        return film_detail(library, library.film(film))
+    def show(film: FilmId, model: ModelKey = None) -> dict[str, Any]:
+        """A film, its frames and what a model, by default that in use, found in them, as columns."""
+        found = library.film(film)
+        library.view(found)
+        chosen = model_of(library, model)
+        library.look_at(found, chosen)
+        return film_detail(library, found, chosen)
 
     return routes
+
+
+def model_of(library: Library, key: str | None) -> ServedModel:
+    """The model of a key, by default that in use."""
+    return library.active if key is None else library.models.get(key)
 
 
 async def receive(request: Request, target: Path, most: int) -> None:

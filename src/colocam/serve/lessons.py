@@ -1,17 +1,36 @@
-"""Learn from the corrections of the page: ``colocam learn`` in a process of its own, so that the page stays quick."""
+"""Learn from the corrections of the page.
 
+A lesson is ``colocam learn`` in a process of its own, so that the page stays quick. A quick lesson chooses thresholds
+and presence alone, in this process, within about a second. Both start from the model of the command and use all
+corrections, so that no error of an earlier lesson is inherited.
+"""
+
+import os
+import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from colocam.config.card import Card
 from colocam.corrections import Correction, write_corrections
 from colocam.errors import ColocamError
+from colocam.utils.files import write_json
+from colocam.utils.json_text import parse_json
 
 COMMAND = (sys.executable, "-c", "from colocam.cli import main; main()", "learn")
 LINES = 40
 """Last lines of the output that the page shows."""
+RUN, QUICK = "run", "quick"
+"""Folders of the models of a lesson."""
+
+QuickLearning = Callable[[Sequence[Correction]], Card]
+"""Corrections → the card of the model of the command with other thresholds and presence."""
+Learnt = Callable[[Path, str], None]
+"""Called with the folder of a new model and its title."""
 
 
 class Lessons:
@@ -19,48 +38,96 @@ class Lessons:
 
     Args:
         run: run folder of the model that learns.
-        folder: gets a folder for each lesson: corrections, output and the new run.
-        command: what to call; run, corrections, ``--out`` and the new run follow.
+        folder: gets a folder for each lesson: corrections, output and the new models.
+        learnt: called, in a thread, when a lesson has made a model.
+        command: what to call instead of ``colocam learn``; run, corrections, ``--out`` and the new run follow.
+        quick: opens the quick lesson for a run folder; None: there is none.
     """
 
-    def __init__(self, run: Path, folder: Path, command: Sequence[str] = COMMAND) -> None:
+    def __init__(
+        self,
+        run: Path,
+        folder: Path,
+        learnt: Learnt,
+        command: Sequence[str] | None = None,
+        quick: Callable[[Path], QuickLearning] | None = None,
+    ) -> None:
         self._run = run
         self._folder = folder
-        self._command = command
-        self._lock = threading.Lock()
+        self._learnt = learnt
+        self._command = command or COMMAND
+        self._lock, self._quick_lock = threading.Lock(), threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._place: Path | None = None
+        self._open_quick = quick
+        self._quick: QuickLearning | None = None
+
+    def earlier(self) -> Iterator[tuple[Path, str]]:
+        """Models that lessons made, with their titles, oldest first."""
+        for place in sorted(self._places(), key=lambda one: int(one.name)):
+            for kind in (QUICK, RUN):
+                if (place / kind / "model.json").is_file():
+                    yield place / kind, title_of(place / kind)
+            if (place / "output.txt").is_file():
+                self._place = place
 
     def start(self, corrections: Sequence[Correction]) -> None:
         """Begin a lesson."""
-        if not self._run.is_dir():
-            raise ColocamError("an ONNX file cannot learn: start the server with the run folder of 'colocam train'")
-        if not corrections:
-            raise ColocamError("nobody has corrected or accepted a frame yet, so there is nothing to learn")
+        self._check(corrections)
         with self._lock:
             if self._child is not None and self._child.poll() is None:
                 raise ColocamError("a lesson is running: wait until it ends")
-            self._folder.mkdir(exist_ok=True)
-            number = 1 + max((int(one.name) for one in self._folder.iterdir() if one.name.isdecimal()), default=0)
-            self._place = self._folder / str(number)
-            self._place.mkdir()
-            file = write_corrections(self._place / "corrections.csv", corrections)
-            arguments = [str(self._run), str(file), "--out", str(self._place / "run")]
-            with (self._place / "output.txt").open("wb") as output:
+            self._place = place = self._new_place()
+            file = write_corrections(place / "corrections.csv", corrections)
+            arguments = [str(self._run), str(file), "--out", str(place / RUN)]
+            with (place / "output.txt").open("wb") as output:
                 self._child = subprocess.Popen(  # noqa: S603 - our own command, without a shell
                     [*self._command, *arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
                 )
+            threading.Thread(target=self._wait, args=(self._child, place / RUN), daemon=True).start()
 
-    def status(self) -> dict[str, str | list[str]]:
-        """``state`` (never, learning, done or failed), ``lines`` of output, ``run``: the folder of the new model."""
+    def quick(self, corrections: Sequence[Correction]) -> tuple[Path, float]:
+        """Choose thresholds and presence; the folder of the new model, and the seconds that it took."""
+        self._check(corrections)
+        if self._open_quick is None:
+            raise ColocamError("this server cannot choose thresholds: start it with 'colocam serve'")
+        with self._quick_lock:
+            self._quick = self._quick or self._open_quick(self._run)
+            begun = time.perf_counter()
+            card = self._quick(corrections)
+            with self._lock:
+                folder = self._new_place() / QUICK
+            folder.mkdir()
+            write_corrections(folder.parent / "corrections.csv", corrections)
+            _link(self._run / "model.safetensors", folder / "model.safetensors")
+            write_json(folder / "model.json", card.model_dump(mode="json"))
+            seconds = time.perf_counter() - begun
+        self._learnt(folder, title_of(folder))
+        return folder, seconds
+
+    def status(self) -> dict[str, Any]:
+        """The last lesson.
+
+        Returns:
+            ``state`` (never, learning, done or failed), ``lines`` of output, ``run``: the folder of the new model,
+            ``stages``: how well it agrees with held-out corrections after each part, ``held_out``: their number.
+        """
         with self._lock:
-            if self._child is None or self._place is None:
-                return {"state": "never", "lines": [], "run": ""}
-            code = self._child.poll()
-            text = (self._place / "output.txt").read_text(encoding="utf-8", errors="replace")
-            state = "learning" if code is None else "failed" if code else "done"
-            new = f"{self._folder.name}/{self._place.name}/run"
-            return {"state": state, "lines": text.splitlines()[-LINES:], "run": new if state == "done" else ""}
+            place, code = self._place, None if self._child is None else self._child.poll()
+            if place is None or not (place / "output.txt").is_file():
+                return {"state": "never", "lines": [], "run": "", "stages": [], "held_out": 0}
+            done = (place / RUN / "model.json").is_file()
+            state = "learning" if self._child is not None and code is None else "done" if done else "failed"
+            text = (place / "output.txt").read_text(encoding="utf-8", errors="replace")
+            told = _report(place / RUN / "learning.json") if done else {}
+            new = f"{self._folder.name}/{place.name}/{RUN}" if done else ""
+            lines = text.splitlines()[-LINES:]
+            held_out = told.get("held_out", {}).get("frames", 0)
+            return {"state": state, "lines": lines, "run": new, "stages": told.get("stages", []), "held_out": held_out}
+
+    def path_of(self, run: str) -> Path:
+        """The folder that ``run`` of :meth:`status` means."""
+        return self._folder.parent / run
 
     def stop(self) -> None:
         """End a lesson that is running."""
@@ -68,3 +135,43 @@ class Lessons:
             if self._child is not None and self._child.poll() is None:
                 self._child.terminate()
                 self._child.wait()
+
+    def _check(self, corrections: Sequence[Correction]) -> None:
+        if not self._run.is_dir():
+            raise ColocamError("an ONNX file cannot learn: start the server with the run folder of 'colocam train'")
+        if not corrections:
+            raise ColocamError("nobody has corrected or accepted a frame yet, so there is nothing to learn")
+
+    def _places(self) -> list[Path]:
+        return [one for one in self._folder.iterdir() if one.name.isdecimal()] if self._folder.is_dir() else []
+
+    def _new_place(self) -> Path:
+        place = self._folder / str(1 + max((int(one.name) for one in self._places()), default=0))
+        place.mkdir(parents=True)
+        return place
+
+    def _wait(self, child: "subprocess.Popen[bytes]", made: Path) -> None:
+        if child.wait() == 0 and (made / "model.json").is_file():
+            self._learnt(made, title_of(made))
+
+
+def title_of(model: Path) -> str:
+    """Title of the model of a lesson."""
+    number = model.parent.name
+    return f"lesson {number}" if model.name == RUN else f"thresholds {number}"
+
+
+def _report(path: Path) -> dict[str, Any]:
+    try:
+        told = parse_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _link(source: Path, target: Path) -> None:
+    """Weights are large and never changed in place, so one copy on the disk is enough."""
+    try:
+        os.link(source, target)
+    except OSError:  # another file system, or one without hard links
+        shutil.copyfile(source, target)

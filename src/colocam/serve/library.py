@@ -1,28 +1,34 @@
 """The films of a server: which there are, how far each is prepared, and the threads that prepare them."""
 
+import itertools
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from colocam.errors import ColocamError
-from colocam.inference.jobs import fingerprint
 from colocam.inference.localizer import Localizer
+from colocam.serve.cam_maps import CamMaps, OpenCam
 from colocam.serve.event_store import EventStore, FilmRow
-from colocam.serve.film_id import film_id
+from colocam.serve.film_id import FilmIds
 from colocam.serve.film_index import FilmIndex, index_film, load_index, save_index
 from colocam.serve.film_results import FilmResults, load_results, localize_film
-from colocam.serve.lessons import Lessons
+from colocam.serve.lessons import Lessons, QuickLearning
+from colocam.serve.model_list import ModelList, ServedModel, UnknownModelError
 from colocam.serve.stills import Stills
 from colocam.serve.workspace import Workspace
+from colocam.utils.file_digests import MEMORY
 from colocam.utils.files import plain
 from colocam.utils.progress import say
 from colocam.video.description import read_made, read_source, write_source
-from colocam.video.input import VideoInput
 
 STATES = ("waiting", "reading", "read", "localising", "ready", "failed")
 """``read``: the frames are known, and the film waits for the model."""
+RESULTS_VERSION = 2
+"""Results of another version are computed again."""
 
 
 class UnknownFilmError(ColocamError):
@@ -34,26 +40,39 @@ class Film:
     """A film of the library.
 
     Attributes:
-        id: digest of its content.
+        id: stands for its content for ever.
         name: as the page shows it.
         path: on this machine; the page never sees it.
         tag: class that the video carries, "" where it is unknown.
-        state: one of :data:`STATES`.
+        digest: of its content; "" before it was read.
+        state: one of :data:`STATES`, with the model in use.
         done: share of the present state that is done, 0–1.
         problem: why it failed, in one sentence.
         index: its frames, once they are read.
-        results: what the model found, once it is done.
+        results: what the model in use found, once it is done.
+        found: what each model found, by its key, as far as it is done.
     """
 
     id: str
     name: str
     path: Path
     tag: str = ""
+    digest: str = ""
     state: str = "waiting"
     done: float = 0.0
     problem: str = ""
     index: FilmIndex | None = field(default=None, repr=False)
     results: FilmResults | None = field(default=None, repr=False)
+    found: dict[str, FilmResults] = field(default_factory=dict, repr=False)
+
+
+def titles(runs: Sequence[Path]) -> list[str]:
+    """A title for each run: its name, or the last two parts of its path where others have the same name."""
+    names = [run.resolve().name for run in runs]
+    return [
+        name if names.count(name) == 1 else "/".join(run.resolve().parts[-2:])
+        for name, run in zip(names, runs, strict=True)
+    ]
 
 
 class Library:
@@ -62,28 +81,56 @@ class Library:
     Args:
         workspace: the open folder.
         store: its events.
-        run: run folder or ONNX file of the model.
-        load: opens the model; called once, in a thread.
+        runs: run folders or ONNX files: the model of the command, and those to show beside it.
+        load: opens a model; called in a thread.
+        quick: opens the quick lesson for a run folder; None: there is none.
+        device: ``cpu`` or ``cuda``, for CAMs; None: the GPU, if there is one.
+
+    Attributes:
+        active: the model in use: its boxes are shown, corrected and exported.
+        problems: why a model that is not in use cannot be shown, by its key.
+        adding: films of the command that are not added yet.
     """
 
-    def __init__(self, workspace: Workspace, store: EventStore, run: Path, load: Callable[[], Localizer]) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        store: EventStore,
+        runs: Sequence[Path],
+        load: Callable[[Path], Localizer],
+        *,
+        quick: Callable[[Path], QuickLearning] | None = None,
+        device: str | None = None,
+    ) -> None:
         self.workspace = workspace
         self.store = store
         self.stills = Stills()
-        self.lessons = Lessons(run, workspace.root / "lessons")
-        self.tags: list[str] = []
-        self._run = run
-        self._load = load
+        self.ids = FilmIds(store, workspace.root / MEMORY)
+        self.models = ModelList(load, workspace.root / MEMORY)
+        self.first, *self.beside = (self.models.add(run, title) for run, title in zip(runs, titles(runs), strict=True))
+        self.active = self.first
+        self.problems: dict[str, str] = {}
+        self.lessons = Lessons(self.first.path, workspace.root / "lessons", self._learnt, quick=quick)
+        self.cams = CamMaps(partial(OpenCam, device=device))
+        self.adding = 0
+        self._tags: dict[str, list[str]] = {}
+        self._viewed = ""
         self._films: dict[str, Film] = {}
         self._to_read: queue.Queue[Film | None] = queue.Queue()
-        self._to_localise: queue.Queue[Film | None] = queue.Queue()
+        self._to_localise: queue.PriorityQueue[tuple[int, int, Film | None, ServedModel]] = queue.PriorityQueue()
+        self._order = itertools.count()
+        self._ordered: set[tuple[str, str]] = set()
         self._threads = [
-            threading.Thread(target=self._work, args=(self._to_read, self._read), name="read films", daemon=True),
+            threading.Thread(target=self._read_films, name="read films", daemon=True),
             threading.Thread(target=self._localise_films, name="localise films", daemon=True),
         ]
 
     def start(self) -> None:
         """Take the films of the last start and begin to prepare all."""
+        for path, title in self.lessons.earlier():
+            self.models.add(path, title)
+        with suppress(UnknownModelError):
+            self.active = self.models.get(self.workspace.model)
         for row in self.store.films():
             self._films.setdefault(row.id, Film(row.id, row.name, Path(row.path), row.tag))
         for film in self._films.values():
@@ -94,9 +141,14 @@ class Library:
     def stop(self) -> None:
         """End the threads after their present film; close all readers."""
         self._to_read.put(None)
-        self._to_localise.put(None)
+        self._to_localise.put((-1, next(self._order), None, self.active))
         self.stills.close()
         self.lessons.stop()
+
+    @property
+    def tags(self) -> list[str]:
+        """Classes that the model in use knows; none before it is loaded."""
+        return self._tags.get(self.active.key, [])
 
     def films(self) -> list[Film]:
         """All films, in the order in which they were added."""
@@ -108,16 +160,22 @@ class Library:
             raise UnknownFilmError("there is no film of this id: open the library again")
         return self._films[film]
 
+    def view(self, film: Film) -> None:
+        """A page shows this film: its results are wanted first."""
+        self._viewed = film.id
+
     def add(self, path: Path, name: str = "", tag: str = "") -> Film:
         """Add a film; one of the same content is there already and keeps its corrections."""
         try:
-            key = film_id(path)
+            digest = self.ids.digest(path)
+            key = self.ids.of(path, digest)
         except OSError as error:
             raise ColocamError(f"cannot read {path}: {error.strerror}") from error
         old = self._films.get(key)
-        if old is not None and old.state != "failed":
+        if old is not None and old.state != "failed" and old.path.exists():
             return old
-        film = Film(key, plain(name or path.name) or "film", path.absolute(), tag or (old.tag if old else ""))
+        tag = tag or (old.tag if old else "")
+        film = Film(key, plain(name or path.name) or "film", path.absolute(), tag, digest)
         self.store.add_film(FilmRow(film.id, film.name, str(film.path), film.tag))
         self._films[key] = film
         if self._threads[0].is_alive():
@@ -129,31 +187,75 @@ class Library:
         self.store.remove_film(film.id)
         self._films.pop(film.id, None)
 
-    def table(self, film: Film) -> Path:
-        """Path of the localisation table of a film."""
-        return self.workspace.film(film.id, "csv")
+    def use(self, model: ServedModel) -> None:
+        """Switch to another model; films that it has not seen are localised, those on a page first."""
+        self.active = model
+        self.workspace.use(model.key)
+        for film in self.films():
+            film.results = film.found.get(model.key)
+            if film.index is not None:
+                film.state, film.done = ("read", 0.0) if film.results is None else ("ready", 1.0)
+                if film.results is None:
+                    self._order_results(film, model)
 
-    def _work(self, films: "queue.Queue[Film | None]", work: Callable[[Film], None]) -> None:
-        while (film := films.get()) is not None:
-            if film.id not in self._films:
-                continue
-            try:
-                work(film)
-            except (ColocamError, OSError) as error:
-                self._fail(film, str(error))
-            except Exception as error:  # noqa: BLE001 - one film must not end the preparation of the others
-                self._fail(film, f"cannot read {film.name}: {type(error).__name__}: {error}")
+    def look(self, model: ServedModel) -> None:
+        """Localise with a model that is not in use, after all that is; asked for once."""
+        for film in self.films():
+            self.look_at(film, model)
 
-    def _fail(self, film: Film, problem: str) -> None:
+    def look_at(self, film: Film, model: ServedModel) -> None:
+        """Localise in one film with a model that is not in use; asked for once."""
+        if film.index is not None and (film.id, model.key) not in self._ordered:
+            self._order_results(film, model)
+
+    def _learnt(self, path: Path, title: str) -> None:
+        """A lesson has made a model: see what it finds."""
+        self.look(self.models.add(path, title))
+
+    def table(self, film: Film, model: ServedModel) -> Path:
+        """Path of the localisation table of a film by a model."""
+        return self.workspace.film(film.id, f"{model.key}.csv")
+
+    def _order_results(self, film: Film, model: ServedModel) -> None:
+        self._ordered.add((film.id, model.key))
+        rank = 2 if model != self.active else 0 if film.id == self._viewed else 1
+        self._to_localise.put((rank, next(self._order), film, model))
+
+    def _try(self, film: Film, work: Callable[[], None], other: ServedModel | None = None) -> None:
+        """Do some work; a failure is that of the film, or of another model than the one in use."""
+        if film.id not in self._films:
+            return
+        try:
+            work()
+        except (ColocamError, OSError) as error:
+            problem = str(error)
+        except Exception as error:  # noqa: BLE001 - one film must not end the preparation of the others
+            problem = f"cannot read {film.name}: {type(error).__name__}: {error}"
+        else:
+            return
         say(f"warning: {film.name}: {problem}")
         # The page shows names, never paths of this machine.
-        film.problem, film.state = problem.replace(str(film.path), film.name), "failed"
+        problem = problem.replace(str(film.path), film.name)
+        if other is not None:
+            self.problems[other.key] = problem.replace(str(other.path), other.title)
+        else:
+            film.problem, film.state = problem, "failed"
+
+    def _read_films(self) -> None:
+        while (film := self._to_read.get()) is not None:
+            self._try(film, partial(self._read, film))
 
     def _read(self, film: Film) -> None:
         film.state, film.done = "reading", 0.0
-        stored = self.workspace.film(film.id, "npz")
-        table, proxy = self.table(film), self.workspace.film(film.id, "mp4")
-        film.index = self._stored_index(film)
+        if not film.path.exists():
+            raise ColocamError(
+                f"{film.path} was moved or deleted: name it again in the command, or drop it on the page"
+            )
+        film.digest = film.digest or self.ids.digest(film.path)
+        if self.ids.of(film.path, film.digest) != film.id:
+            raise ColocamError(f"{film.path} is another film now: name it again in the command, or drop it on the page")
+        described, proxy = self.workspace.film(film.id, "csv"), self.workspace.film(film.id, "mp4")
+        film.index = self._stored_index(film, described)
         if film.index is None or (len(film.index.proxy) and not proxy.is_file()):
             thumbnail = self.workspace.film(film.id, "jpg")
 
@@ -161,51 +263,50 @@ class Library:
                 film.done = done
 
             film.index = index_film(film.path, proxy, thumbnail, report)
-            write_source(table, film.index.source)
-            save_index(stored, film.index)
+            write_source(described, film.index.source)
+            save_index(self.workspace.film(film.id, "npz"), film.index)
         film.state, film.done = "read", 0.0
-        self._to_localise.put(film)
+        self._order_results(film, self.active)
+        for model in self.beside:
+            self._order_results(film, model)
 
-    def _stored_index(self, film: Film) -> FilmIndex | None:
-        if not film.path.exists():
-            raise ColocamError(
-                f"{film.path} was moved or deleted: name it again in the command, or drop it on the page"
-            )
+    def _stored_index(self, film: Film, described: Path) -> FilmIndex | None:
         try:
-            source = read_source(self.table(film))
+            source = read_source(described)
         except ColocamError:
             return None
         return load_index(self.workspace.film(film.id, "npz"), source)
 
     def _localise_films(self) -> None:
-        try:
-            localizer = self._load()
-        except (ColocamError, OSError) as error:
-            say(f"error: {error}")
-            problem = str(error)
+        while True:
+            _, _, film, model = self._to_localise.get()
+            if film is None:
+                return
+            self._try(film, partial(self._localise, film, model), None if model == self.active else model)
 
-            def refuse(_film: Film) -> None:
-                raise ColocamError(problem)
-
-            self._work(self._to_localise, refuse)
-            return
-        self.tags = list(localizer.tags)
-        self._work(self._to_localise, lambda film: self._localise(film, localizer))
-
-    def _localise(self, film: Film, localizer: Localizer) -> None:
+    def _localise(self, film: Film, model: ServedModel) -> None:
         assert film.index is not None
-        table, maps = self.table(film), self.workspace.film(film.id, "maps")
-        made = fingerprint(self._run, VideoInput(str(film.path)), {"page": 1})
+        if model.key not in film.found:
+            film.found[model.key] = self._results(film, film.index, model)
+        if model == self.active:
+            film.results = film.found[model.key]
+            film.state, film.done = "ready", 1.0
+
+    def _results(self, film: Film, index: FilmIndex, model: ServedModel) -> FilmResults:
+        localizer = self.models.localizer(model)
+        self._tags[model.key] = list(localizer.tags)
+        table, maps = self.table(film, model), self.workspace.film(film.id, f"{model.key}.maps")
+        made = f"{RESULTS_VERSION} {model.key} {film.digest}"
         if not (table.is_file() and maps.is_file() and read_made(table) == made):
-            film.state = "localising"
-            count = len(film.index.frames)
+            count = len(index.frames)
 
             def report(done: int) -> None:
-                film.done = min(1.0, done / count)
+                if model == self.active:
+                    film.state, film.done = "localising", min(1.0, done / count)
 
             localize_film(localizer, film.path, table, maps, report)
-            write_source(table, film.index.source, made)
-        film.results = load_results(table, maps, film.index.source)
-        if film.results.rows.frame.tolist() != film.index.frames.tolist():
+            write_source(table, index.source, made)
+        results = load_results(table, maps, index.source)
+        if results.rows.frame.tolist() != index.frames.tolist():
             raise ColocamError(f"{film.name} changed while it was read: restart the server")
-        film.state, film.done = "ready", 1.0
+        return results

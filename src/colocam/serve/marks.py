@@ -24,13 +24,17 @@ class Marks(NamedTuple):
 
     Attributes:
         state: (N,) one of :data:`PREDICTED` … :data:`FOLLOWS_NONE`.
-        box: (N, 4) drawn and interpolated boxes, NaN elsewhere.
+        box: (N, 4) drawn, interpolated and accepted boxes, NaN elsewhere.
         tag: (N,) class, "" where it was not changed.
+        kept: (N,) whether the event of an accepted frame states its box, or that it has none.
+        accepted_tag: (N,) class that was accepted, "" where it is not stated.
     """
 
     state: npt.NDArray[np.uint8]
     box: Float64Array
     tag: list[str]
+    kept: npt.NDArray[np.bool_]
+    accepted_tag: list[str]
 
 
 def marks_of(actions: Iterable[Action], frames: npt.NDArray[np.int64], cuts: npt.NDArray[np.bool_]) -> Marks:
@@ -43,7 +47,8 @@ def marks_of(actions: Iterable[Action], frames: npt.NDArray[np.int64], cuts: npt
     """
     state = np.zeros(len(frames), np.uint8)
     box = np.full((len(frames), 4), np.nan)
-    tag = [""] * len(frames)
+    tag, accepted_tag = [""] * len(frames), [""] * len(frames)
+    kept = np.zeros(len(frames), bool)
     for action in actions:
         first, last = np.searchsorted(frames, (action.start, action.stop)).tolist()
         rows = slice(first, last)
@@ -51,14 +56,20 @@ def marks_of(actions: Iterable[Action], frames: npt.NDArray[np.int64], cuts: npt
             tag[rows] = [action.tag or ""] * (last - first)
             continue
         if action.kind == "accepted":  # what is shown is right, so a drawn box stays
-            state[rows][state[rows] == PREDICTED] = ACCEPTED
+            stated = action.boxes if action.boxes is not None and len(action.boxes) == last - first else None
+            for at in (first + np.flatnonzero(state[rows] == PREDICTED)).tolist():
+                state[at], accepted_tag[at] = ACCEPTED, action.tag or ""
+                if stated is not None:
+                    kept[at], box[at] = True, stated[at - first] or np.nan
             continue
         state[rows] = _CODES.get(action.kind, PREDICTED)
         box[rows] = action.box if action.box is not None else np.nan
+        kept[rows] = False
+        accepted_tag[rows] = [""] * (last - first)
         if action.kind == "clear":
             tag[rows] = [""] * (last - first)
     _follow(state, box, frames, cuts)
-    return Marks(state, box, tag)
+    return Marks(state, box, tag, kept, accepted_tag)
 
 
 def _follow(

@@ -1,10 +1,10 @@
-"""Routes of what the browser shows of a film: exact frames, the proxy, heat maps, the thumbnail."""
+"""Routes of what the browser shows of a film: exact frames, the proxy, the thumbnail."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi import Path as InPath
 from starlette.responses import FileResponse, StreamingResponse
 
@@ -14,7 +14,6 @@ from colocam.serve.film_routes import FilmId
 from colocam.serve.library import Library
 from colocam.serve.refusals import NotReadyError, RefusalError
 
-MAPS_AT_ONCE = 256
 FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 """Ids are digests of content, so a frame never changes."""
 READ_AT_ONCE = 1 << 18
@@ -52,19 +51,6 @@ def media_routes(library: Library) -> APIRouter:
         if found.index is None or not path.is_file():
             raise NotReadyError("the film is not ready for playing yet")
         return _part(path, request.headers.get("range"))
-
-    @routes.get("/films/{film}/maps", response_class=Response)
-    def maps(
-        film: FilmId,
-        start: Annotated[int, Query(ge=0, le=1 << 32)],
-        count: Annotated[int, Query(ge=1, le=MAPS_AT_ONCE)] = 64,
-    ) -> Response:
-        """Heat maps of ``count`` rows from ``start``: 64 × 64 bytes each."""
-        results = library.film(film).results
-        if results is None:
-            raise NotReadyError("the model is not done with this film yet")
-        data = results.maps[start : start + count].tobytes()
-        return Response(data, media_type="application/octet-stream", headers=FOR_EVER)
 
     return routes
 

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse
 from colocam.errors import ColocamError
 from colocam.serve.event_store import ConflictError, NothingToUndoError
 from colocam.serve.library import UnknownFilmError
+from colocam.serve.model_list import UnknownModelError
 
 
 class RefusalError(ColocamError):
@@ -34,7 +35,7 @@ def add_refusals(app: FastAPI) -> None:
     def refuse(_request: Request, error: ColocamError) -> JSONResponse:
         if isinstance(error, RefusalError):
             status = error.status
-        elif isinstance(error, UnknownFilmError):
+        elif isinstance(error, UnknownFilmError | UnknownModelError):
             status = 404
         else:
             status = 409 if isinstance(error, NothingToUndoError | ConflictError) else 422

@@ -2,8 +2,9 @@
 
 import ipaddress
 import socket
+import threading
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -11,11 +12,12 @@ import uvicorn
 
 from colocam.data.run_data import read_data
 from colocam.errors import ArgumentError, ColocamError
-from colocam.inference.jobs import find_jobs
+from colocam.inference.jobs import Job, find_jobs
 from colocam.inference.localizer import Localizer
 from colocam.serve.app import make_app
 from colocam.serve.event_store import EventStore
 from colocam.serve.guard import GuardSettings
+from colocam.serve.lessons import QuickLearning
 from colocam.serve.library import Library
 from colocam.serve.workspace import Workspace, open_workspace
 from colocam.utils.progress import say
@@ -33,6 +35,8 @@ def serve(
     port: int | None = None,
     device: str | None = None,
     open_page: bool = True,
+    beside: Sequence[Path] = (),
+    quick: Callable[[Path], QuickLearning] | None = None,
 ) -> None:
     """Serve the page until Ctrl-C.
 
@@ -45,24 +49,29 @@ def serve(
         port: None: that of the last start, or a free one.
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
         open_page: whether to open the page in the browser.
+        beside: other models, to compare with that of ``run`` on the same films.
+        quick: opens the quick lesson for a run folder; None: there is none.
     """
-    if not run.exists():
-        raise ColocamError(f"{run} does not exist: give the run folder of 'colocam train', or an ONNX file")
+    for model in (run, *beside):
+        if not model.exists():
+            raise ColocamError(f"{model} does not exist: give the run folder of 'colocam train', or an ONNX file")
     with open_workspace(out) as workspace:
         jobs = find_jobs(videos, workspace.root) if videos else []
         store = EventStore(workspace.database)
-        library = Library(workspace, store, run, partial(Localizer.load, run, device))
-        for job in jobs:
-            _add(library, job.source.path, job.source.name)
-        if not jobs and not store.films():
-            for path, tag in videos_of_run(run):
-                _add(library, path, path.name, tag)
+        load = partial(Localizer.load, device=device, masks=True)
+        library = Library(workspace, store, [run, *beside], load, quick=quick, device=device)
+        films = [(_path(job), "") for job in jobs]
+        if not films and not store.films():
+            films = videos_of_run(run)
         with _listen(host, port, workspace) as listening:
             own = listening.getsockname()[1]
             workspace.remember(own)
             guard = guard_settings(host, own, workspace.token)
             address = f"http://{_bracketed(host)}:{own}/" + (f"?token={workspace.token}" if guard.everything else "")
             library.start()
+            # Each film is read whole once, to know it by its content; the page need not wait for that.
+            library.adding = len(films)
+            threading.Thread(target=_add, args=(library, films), name="add films", daemon=True).start()
             say(f"open {address} in a browser; Ctrl-C ends the server")
             print(address, flush=True)
             if open_page:
@@ -111,13 +120,19 @@ def videos_of_run(run: Path) -> list[tuple[Path, str]]:
     return list(found.items())
 
 
-def _add(library: Library, path: Path | None, name: str, tag: str = "") -> None:
-    if path is None:
-        raise ColocamError(f"{name} is no stored film: 'colocam serve' shows files and folders of images")
-    try:
-        library.add(path, tag=tag)
-    except ColocamError as error:
-        say(f"warning: {error}")
+def _path(job: Job) -> Path:
+    if job.source.path is None:
+        raise ColocamError(f"{job.source.name} is no stored film: 'colocam serve' shows files and folders of images")
+    return job.source.path
+
+
+def _add(library: Library, films: Sequence[tuple[Path, str]]) -> None:
+    for path, tag in films:
+        try:
+            library.add(path, tag=tag)
+        except ColocamError as error:
+            say(f"warning: {error}")
+        library.adding -= 1
 
 
 def _listen(host: str, port: int | None, workspace: Workspace) -> socket.socket:

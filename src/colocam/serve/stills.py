@@ -11,11 +11,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from colocam.errors import ColocamError
-from colocam.serve.film_index import jpeg
+from colocam.serve.film_index import jpeg, open_film
 from colocam.types import VideoFrame
 from colocam.video.frame_choice import FrameChoice
-from colocam.video.input import VideoInput
-from colocam.video.reader import VideoReader
 
 BEHIND = 16
 """Frames before the last one that was read, which are kept."""
@@ -23,13 +21,16 @@ QUALITY = 95
 CACHE_BYTES = 1 << 28
 OPEN_FILMS = 2
 """Films whose reader stays open."""
+PATIENCE = 20.0
+"""Seconds that a request waits for others of the same film, so that a decoder that hangs holds few threads for long."""
 
 
 class _Walker:
-    """Reads one film forward."""
+    """Reads one film forward; one thread at a time."""
 
     def __init__(self, path: Path) -> None:
-        self.lock = threading.Lock()
+        self._lock = threading.Lock()
+        self._dropped = False
         self._path = path
         self._stack = ExitStack()
         self._frames: Iterator[VideoFrame] = iter(())
@@ -38,6 +39,26 @@ class _Walker:
 
     def read(self, index: int) -> VideoFrame | None:
         """The frame of an index; None if it cannot be decoded."""
+        if not self._lock.acquire(timeout=PATIENCE):
+            raise ColocamError(f"cannot read {self._path} now: its decoder is busy or hangs: try again in a minute")
+        try:
+            return self._read(index)
+        except ColocamError:
+            self._close()
+            raise
+        finally:
+            self._lock.release()
+            if self._dropped:
+                self.drop()
+
+    def drop(self) -> None:
+        """End reading; where another thread reads, at the end of its frame, so that nobody waits for a decoder."""
+        self._dropped = True
+        if self._lock.acquire(blocking=False):
+            self._close()
+            self._lock.release()
+
+    def _read(self, index: int) -> VideoFrame | None:
         for frame in self._kept:
             if frame.index == index:
                 return frame
@@ -51,12 +72,11 @@ class _Walker:
         return None
 
     def _open(self, first: int) -> None:
-        self.close()
-        reader = self._stack.enter_context(VideoReader(VideoInput(str(self._path), must_be_stored=True)))
+        self._close()
+        reader = self._stack.enter_context(open_film(self._path))
         self._frames, self._next = reader.frames(FrameChoice(frames=(first, None))), first
 
-    def close(self) -> None:
-        """End reading."""
+    def _close(self) -> None:
         self._frames, self._next = iter(()), -1
         self._kept.clear()
         self._stack.close()
@@ -79,14 +99,8 @@ class Stills:
                 return known
             walker, dropped = self._walker(film, path)
         for old in dropped:
-            with old.lock:
-                old.close()
-        with walker.lock:
-            try:
-                frame = walker.read(index)
-            except ColocamError:
-                walker.close()
-                raise
+            old.drop()
+        frame = walker.read(index)
         if frame is None:
             return None
         data = jpeg(frame.image, QUALITY)
@@ -100,8 +114,7 @@ class Stills:
     def close(self) -> None:
         """Close all films."""
         for walker in self._walkers.values():
-            with walker.lock:
-                walker.close()
+            walker.drop()
 
     def _walker(self, film: str, path: Path) -> tuple[_Walker, list[_Walker]]:
         walker = self._walkers.pop(film, None) or _Walker(path)

@@ -21,12 +21,14 @@ class Workspace:
         root: the folder.
         token: secret that writing needs; it stays the same, so that a page survives a restart of the server.
         port: port of the last start; 0: never started.
+        model: key of the model in use; "": that of the command.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.token = secrets.token_urlsafe(24)
         self.port = 0
+        self.model = ""
 
     @property
     def database(self) -> Path:
@@ -52,9 +54,14 @@ class Workspace:
         self.port = port
         self._store()
 
+    def use(self, model: str) -> None:
+        """Store the key of the model in use for the next start."""
+        self.model = model
+        self._store()
+
     def _store(self) -> None:
         path = self.root / MARKER
-        write_json(path, {"format": 1, "token": self.token, "port": self.port})
+        write_json(path, {"format": 1, "token": self.token, "port": self.port, "model": self.model})
         path.chmod(0o600)
 
     def _load(self) -> None:
@@ -68,6 +75,7 @@ class Workspace:
         try:
             stored = parse_json(path.read_text(encoding="utf-8"))
             self.token, self.port = str(stored["token"]), int(stored["port"])
+            self.model = str(stored.get("model", ""))  # folders of the first version have none
         except (ValueError, KeyError, TypeError) as error:
             raise ColocamError(f"{path} is damaged: delete it; corrections are in another file") from error
         if len(self.token) < 16:

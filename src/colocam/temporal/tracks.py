@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from colocam.boxes.assignment import best_pairs
 from colocam.boxes.iou import iou
 from colocam.temporal.path import NONE, smooth_box
 from colocam.temporal.presence import Presence
@@ -83,9 +84,7 @@ def follow(observations: Iterable[FrameObservation], shots: Shots | None = None)
         tracks = list(last)
         known = np.array([last[track][1] for track in tracks]).reshape(-1, 4)
         overlaps = iou(known[:, None], boxes[None])
-        from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - one object needs it not, and it loads slowly
-
-        pairs = zip(*(indices.tolist() for indices in linear_sum_assignment(overlaps, maximize=True)), strict=True)
+        pairs = zip(*best_pairs(overlaps), strict=True)
         blobs = {tracks[row]: index for row, index in pairs if overlaps[row, index] > 0}
         for index in sorted(set(range(len(boxes))) - set(blobs.values())):
             blobs[begun] = index

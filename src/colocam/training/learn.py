@@ -22,7 +22,7 @@ from colocam.training.journal import Journal
 from colocam.training.learn_agreement import Agreement, Observation, agreement, learnt_card, observe
 from colocam.training.learn_decoder import DecoderLearning, learning_task
 from colocam.training.learn_frames import CorrectedFrames, corrected_frames, without_held_out
-from colocam.training.learn_head import pooled_features, refit_head
+from colocam.training.learn_head import class_head, head_features, refit_head
 from colocam.training.learn_report import Learnt, Stage, read_history, stored_corrections, write_run
 from colocam.training.loop import fit
 from colocam.utils.interrupt import graceful_stop
@@ -37,7 +37,7 @@ class Learning:
         threshold: choose τ by corrected boxes.
         per_class: choose τ for each class, as far as it has boxes.
         presence: calibrate presence by frames with and without the object.
-        head: refit the head of the classifier, if classes were corrected.
+        head: refit the head that names the class, if classes were corrected.
         seeds: fine-tune the decoder with corrected boxes as seeds.
         projection: fine-tune the decoder by the projections of corrected boxes.
         replay: while fine-tuning, also train on ordinary sequences and on clip-mates of corrected frames.
@@ -136,11 +136,11 @@ def _learn(run: Run, frames: CorrectedFrames, how: Learning, folder: Path) -> tu
     if how.presence:
         best = guard.keep("presence", best, _with_card(best, frames, threshold=False, presence=True), presence=True)
     if (decoder := how.decoder) is not None and frames.present[taught].any():
-        trained = _with_decoder(run, best.model, without_held_out(frames), decoder, folder)
-        best = guard.keep("decoder", best, _Candidate(trained))
-        if how.threshold and best.model is trained:
-            rechosen = _with_card(best, frames, per_class=how.per_class)
-            best = guard.keep("new thresholds", best, rechosen)
+        trained = guard.observed(_Candidate(_with_decoder(run, best.model, without_held_out(frames), decoder, folder)))
+        # The new maps may have another scale, so the decoder is compared with thresholds of its own, too.
+        kinds = ([False, True] if how.per_class else [False]) if how.threshold else []
+        rechosen = [_with_card(trained, frames, per_class=kind) for kind in kinds]
+        best = guard.keep("decoder", best, max([*rechosen, trained], key=lambda one: guard.agreement(one).iou))
     return best.model, guard.stages
 
 
@@ -161,7 +161,7 @@ class _Guard:
 
     def start(self, model: Model) -> _Candidate:
         """The model so far, observed."""
-        found = self._observed(_Candidate(model))
+        found = self.observed(_Candidate(model))
         self._add("before", found, kept=True)
         return found
 
@@ -169,20 +169,22 @@ class _Guard:
         self, name: str, old: _Candidate, new: _Candidate, *, presence: bool = False, labels: bool = False
     ) -> _Candidate:
         """The new candidate, unless it agrees less than the old one with the held-out corrections."""
-        new = self._observed(new)
-        before, after = self._agreement(old), self._agreement(new)
+        new = self.observed(new)
+        before, after = self.agreement(old), self.agreement(new)
         worse = after.presence_loss > before.presence_loss if presence else after.iou < before.iou
         if labels:
             worse = worse or self._class_loss(new.model) > self._class_loss(old.model)
         self._add(name, new, kept=not worse)
         return old if worse else new
 
-    def _observed(self, one: _Candidate) -> _Candidate:
+    def observed(self, one: _Candidate) -> _Candidate:
+        """The candidate with what it finds in the corrected frames."""
         if one.seen is not None:
             return one
         return _Candidate(one.model, observe(one.model, self.frames, self.run.config.frames, self.run.device))
 
-    def _agreement(self, one: _Candidate) -> Agreement:
+    def agreement(self, one: _Candidate) -> Agreement:
+        """How well an observed candidate agrees with the held-out corrections."""
         held = self.frames.held_out
         assert one.seen is not None
         return agreement(one.model.card, one.seen.part(held), self.frames.part(held))
@@ -193,14 +195,14 @@ class _Guard:
         if not len(part):
             return 0.0
         size, device = self.run.config.frames.crop, self.run.device
-        classifier = model.net.classifier.to(device)
-        features = pooled_features(classifier, part.samples, size, device)
-        logits = features @ classifier.head.weight.double().T + classifier.head.bias.double()
+        net = model.net.to(device).eval()
+        head, features = class_head(net), head_features(net, part.samples, size, device)
+        logits = features @ head.weight.double().T + head.bias.double()
         return float(F.cross_entropy(logits, part.samples.classes.to(device)))
 
     def _add(self, name: str, one: _Candidate, *, kept: bool) -> None:
         now = time.perf_counter()
-        self.stages.append(Stage(name, self._agreement(one), kept, now - self.clock))
+        self.stages.append(Stage(name, self.agreement(one), kept, now - self.clock))
         self.clock = now
 
 
@@ -222,15 +224,15 @@ def _with_card(
 
 def _with_head(run: Run, model: Model, frames: CorrectedFrames) -> _Candidate:
     """The model with a head that was refitted to corrected classes."""
-    net, part = deepcopy(model.net).to(run.device), frames.part(~frames.held_out & frames.present)
+    net, part = deepcopy(model.net).to(run.device).eval(), frames.part(~frames.held_out & frames.present)
     size, device = run.config.frames.crop, run.device
-    features = pooled_features(net.classifier, part.samples, size, device)
+    features = head_features(net, part.samples, size, device)
     classes = part.samples.classes.to(device)
     tags = run.catalogue.tags
-    weight, bias = refit_head(net.classifier, features, classes, run.clips("train"), tags, size, device)
+    weight, bias = refit_head(net, features, classes, run.clips("train"), tags, size, device)
     with torch.no_grad():
-        net.classifier.head.weight.copy_(weight)
-        net.classifier.head.bias.copy_(bias)
+        class_head(net).weight.copy_(weight)
+        class_head(net).bias.copy_(bias)
     return _Candidate(Model(net, model.card))
 
 

@@ -15,19 +15,26 @@ from colocam.temporal.presence import Calibration
 from colocam.temporal.shot_boxes import boxes_of_shots
 from colocam.training.learn_frames import CorrectedFrames, equal_videos
 from colocam.training.learn_presence import calibrate_presence, presence_loss
-from colocam.training.learn_thresholds import choose_thresholds, right_at
+from colocam.training.learn_thresholds import GRID, choose_thresholds, right_at
 from colocam.types import Float64Array, Levels
 
 
 class Observation(NamedTuple):
-    """What a network finds in N corrected frames: 8-bit maps (N, M, M), and the peak (N,) of each frame's class."""
+    """What a network finds in N corrected frames.
+
+    Attributes:
+        levels: (N, M, M) 8-bit maps.
+        peaks: (N,) peak of each frame's class.
+        right: (N, T) how right the box is at each threshold (:func:`right_at`); 0 where the frame shows no object.
+    """
 
     levels: Levels
     peaks: Float64Array
+    right: Float64Array
 
     def part(self, chosen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> "Observation":
         """Some of the frames (N,)."""
-        return Observation(self.levels[chosen], self.peaks[chosen])
+        return Observation(self.levels[chosen], self.peaks[chosen], self.right[chosen])
 
 
 @torch.inference_mode()
@@ -40,7 +47,9 @@ def observe(model: Model, frames: CorrectedFrames, sizes: FrameSizes, device: to
     peaks = []
     for images, classes in frames.samples.batches(sizes.crop, device):
         peaks.append(net(images).peaks.gather(1, classes[:, None])[:, 0].double().cpu().numpy())
-    return Observation(levels, np.concatenate(peaks))
+    right, present = np.zeros((len(frames), len(GRID))), frames.present
+    right[present] = right_at(levels[present], [boxes for boxes in frames.boxes if len(boxes)], card.chooser)
+    return Observation(levels, np.concatenate(peaks), right)
 
 
 def learnt_card(
@@ -50,10 +59,8 @@ def learnt_card(
     with_box, equal = frames.present, equal_videos(frames)
     changes: dict[str, object] = {}
     if threshold and with_box.any():
-        right = right_at(seen.levels[with_box], [boxes for boxes in frames.boxes if len(boxes)])
-        chosen, each = choose_thresholds(
-            right, frames.classes[with_box], equal.weights[with_box], len(card.tags), card.threshold
-        )
+        classes, weights = frames.classes[with_box], equal.weights[with_box]
+        chosen, each = choose_thresholds(seen.right[with_box], classes, weights, len(card.tags), card.threshold)
         changes = {
             "threshold": chosen,
             "threshold_from": "corrections",

@@ -26,10 +26,11 @@ from colocam.losses.projection import ProjectionLoss
 from colocam.models import LocalizerNet, foreground
 from colocam.models.classifier import at_side
 from colocam.training.learn_frames import CorrectedFrames
-from colocam.training.learn_seeds import box_seeds
+from colocam.training.learn_seeds import box_seeds, dense_labels
 from colocam.training.loop import Task, Validation
+from colocam.training.own_labels import CORE
 from colocam.training.seeds import UNKNOWN, seed_noise
-from colocam.training.stage2 import loss_terms
+from colocam.training.stage2 import COMPLETING, loss_terms
 from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
 
@@ -47,15 +48,20 @@ class DecoderLearning:
 
     Attributes:
         steps: training steps.
-        seeds: use corrected boxes as seeds.
+        seeds: use corrected boxes as labels of pixels.
         projection: weight of the projection term; 0 leaves it out.
         replay: also use ordinary sequences, and clip-mates of corrected frames.
+        core: of dense labels, share of the map's maximum in a box from which a pixel is foreground; 0: the whole box.
+        complete: sparse seeds, the terms that complete them (eq. 2, 3 and 4) and clip-mates; false: dense labels
+            without these terms; None: as the last round of training.
     """
 
     steps: int = 200
     seeds: bool = True
     projection: float = 1.0
     replay: bool = True
+    core: float = CORE
+    complete: bool | None = None
 
 
 def learning_task(
@@ -84,13 +90,19 @@ def learning_task(
     clips, first_replay = [*corrected.samples.clips, *training], len(corrected.samples.clips)
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     before, projection = deepcopy(net.decoder).eval().requires_grad_(requires_grad=False), ProjectionLoss()
-    summands = [term for term in loss_terms(settings.losses) if how.seeds or term.name != "seeds"]
+    # The last of several rounds learns dense labels without the terms that complete seeds, which would undo it here.
+    complete = settings.rounds == 1 if how.complete is None else how.complete
+    completing = {} if complete else dict.fromkeys(COMPLETING, 0.0)
+    summands = loss_terms(settings.losses.model_copy(update=completing))
+    summands = [term for term in summands if how.seeds or term.name != "seeds"]
     for term in summands:
         if isinstance(term.module, nn.Module):
             term.module.to(device)
     names = {clip.clip.name for clip in corrected.samples.clips}
     replayable = [at for at, clip in enumerate(clips) if at >= first_replay and clip.clip.name not in names]
-    planner = _Planner(corrected, [len(clip) for clip in clips], replayable, settings, how, config.seed)
+    mates = how.replay and any(term.name == "coloc" for term in summands)  # which carries corrections to them
+    lengths = [len(clip) for clip in clips]
+    planner = _Planner(corrected, lengths, replayable, settings, how, config.seed, mates=mates)
     masks = _Masks(corrected, side, resize)
 
     def load(indices: BatchIndices, step: int) -> Tensors:
@@ -106,9 +118,8 @@ def learning_task(
         }
 
     def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
-        noise = seed_noise((len(indices.clips), side, side), generator(config.seed, "learn seeds", step, device=device))
         frames = crop(loaded["frames"], loaded["crops"], size).float()
-        inside = at_side(crop(loaded["inside"][:, None], loaded["crops"], size), side)[:, 0] > 0.5
+        inside = at_side(crop(loaded["inside"][:, None], loaded["crops"], size).float(), side)[:, 0] > 0.5
         known, images = loaded["known"][:, None, None], at_side(frames, side)
         with torch.no_grad(), half():
             features = net.classifier.encoder(frames)
@@ -116,7 +127,12 @@ def learning_task(
         with half():
             logits = net.decoder(images, features).float()
         maps = foreground(logits)
-        labels = torch.where(known, box_seeds(old, inside, settings.seeds, *noise), UNKNOWN)
+        if complete:
+            noise = seed_noise(old.shape, generator(config.seed, "learn seeds", step, device=device))
+            labels = box_seeds(old, inside, settings.seeds, *noise)
+        else:
+            labels = dense_labels(old, inside, how.core)
+        labels = torch.where(known, labels, UNKNOWN)
         tensors = StepTensors(images, maps, logits, labels, loaded["sequences"], indices.count, epoch)
         losses = {term.name: term.weight * term.module(tensors) for term in summands}
         if how.projection:
@@ -150,8 +166,8 @@ class _Masks:
         self.weights = corrected.weights
 
     def read(self, indices: BatchIndices, chance: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, R, R) float, 1 inside boxes; and (B,) whether the boxes of a frame are used: as often as it weighs."""
-        inside = torch.zeros(len(indices.clips), self.resize, self.resize)
+        """(B, R, R) uint8, 1 inside boxes; and (B,) whether the boxes of a frame are used: as often as it weighs."""
+        inside = torch.zeros(len(indices.clips), self.resize, self.resize, dtype=torch.uint8)
         known = torch.zeros(len(indices.clips), dtype=torch.bool)
         for at, place in enumerate(zip(indices.clips.tolist(), indices.frames.tolist(), strict=True)):
             row = self.row.get(place)
@@ -174,8 +190,11 @@ class _Planner:
         settings: LocalizerStage,
         how: DecoderLearning,
         seed: int,
+        *,
+        mates: bool,
     ) -> None:
         self.lengths, self.replayable, self.settings, self.how, self.seed = lengths, replayable, settings, how, seed
+        self.mates = mates
         self.length = min(SEQUENCE, settings.frames)
         self.own: defaultdict[int, list[int]] = defaultdict(list)
         indices = corrected.samples.indices
@@ -188,17 +207,20 @@ class _Planner:
     def steps(self) -> list[BatchIndices]:
         """The frames of all steps."""
         rng = generator(self.seed, "learn plan")
-        per_step = max(self.settings.batch // self.length, 1)
-        replayed = round(REPLAYED * per_step) if self.how.replay and self.replayable else 0
-        return [self._step(rng, max(per_step - replayed, 1), replayed) for _ in range(self.how.steps)]
+        return [self._step(rng) for _ in range(self.how.steps)]
 
-    def _step(self, rng: torch.Generator, corrected: int, replayed: int) -> BatchIndices:
-        clips = torch.multinomial(self.chance, corrected, replacement=True, generator=rng).tolist()
-        sequences = [(clip, self._corrected(clip, rng)) for clip in clips]
-        sampler, n, window = SAMPLERS[self.settings.sampler], self.length, self.settings.window
+    def _step(self, rng: torch.Generator) -> BatchIndices:
+        sampler, n, batch = SAMPLERS[self.settings.sampler], self.length, self.settings.batch
+        sequences: list[tuple[int, Tensor]] = []
+        replayed = round(REPLAYED * max(batch // n, 1)) if self.how.replay and self.replayable else 0
+        left = max(batch - replayed * n, 1)
+        while left > 0:
+            clip = int(torch.multinomial(self.chance, 1, generator=rng))
+            sequences.append((clip, self._corrected(clip, rng)))
+            left -= len(sequences[-1][1])
         for _ in range(replayed):
             clip = self.replayable[int(torch.randint(len(self.replayable), (), generator=rng))]
-            sequences.append((clip, sampler(self.lengths[clip], n, rng, window=window)))
+            sequences.append((clip, sampler(self.lengths[clip], n, rng, window=self.settings.window)))
         sizes = torch.tensor([len(frames) for _, frames in sequences])
         return BatchIndices(
             torch.tensor([clip for clip, _ in sequences]).repeat_interleave(sizes),
@@ -207,11 +229,11 @@ class _Planner:
         )
 
     def _corrected(self, clip: int, rng: torch.Generator) -> Tensor:
-        """Corrected frames of a clip, at most all but one of a sequence, and its clip-mates."""
+        """Corrected frames of a clip and, in the places that are left of a sequence, its clip-mates."""
         n, own = self.length, self.own[clip]
         order = torch.randperm(len(own), generator=rng).tolist()
-        chosen = [own[index] for index in order[: max(n - 1, 1) if self.how.replay else n]]
-        if self.how.replay and n > len(chosen):
+        chosen = [own[index] for index in order[: max(n - 1, 1) if self.mates else n]]
+        if self.mates and n > len(chosen):
             mates = SAMPLERS["interval"](self.lengths[clip], n - len(chosen), rng, window=1.0).tolist()
             chosen += [frame for frame in mates if frame not in chosen]
         return torch.tensor(sorted(chosen))

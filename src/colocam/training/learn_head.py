@@ -1,14 +1,15 @@
-"""Refit the classifier's head where classes were corrected; the encoder stays as it is."""
+"""Refit the head that names the class where classes were corrected; the encoder stays as it is."""
 
 from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samples import Samples, spread_samples
-from colocam.models import Classifier
+from colocam.models import LocalizerNet
+from colocam.models.object_crop import expanded
 
 REPLAYED = 2
 """Frames of each training clip that are replayed."""
@@ -17,18 +18,26 @@ PENALTY = 0.1
 STEPS = 30
 
 
+def class_head(net: LocalizerNet) -> nn.Linear:
+    """The head that names the class: of crops around the object, if the network has one, else of whole frames."""
+    return net.classifier.head if net.crop_head is None else net.crop_head
+
+
 @torch.no_grad()
-def pooled_features(classifier: Classifier, samples: Samples, size: int, device: torch.device) -> Tensor:
-    """(N, C) input of the head, float64."""
-    parts = []
-    for frames, _ in samples.batches(size, device):
-        last = classifier.encoder(classifier.class_frames(frames))[-1]
-        parts.append(classifier.pooled(last).double())
+def head_features(net: LocalizerNet, samples: Samples, size: int, device: torch.device) -> Tensor:
+    """(N, C) input of the head that names the class, float64."""
+    parts, classifier = [], net.classifier
+    for frames, classes in samples.batches(size, device):
+        if net.crop_head is None:
+            features = classifier.pooled(classifier.encoder(classifier.class_frames(frames))[-1])
+        else:
+            features = net.crop_features(frames, expanded(net.boxes(*net.maps(frames), classes)))
+        parts.append(features.double())
     return torch.cat(parts) if parts else torch.zeros(0, classifier.head.in_features, dtype=torch.float64)
 
 
 def refit_head(
-    classifier: Classifier,
+    net: LocalizerNet,
     corrected: Tensor,
     classes: Tensor,
     training: Sequence[CachedClip],
@@ -39,20 +48,20 @@ def refit_head(
     """Minimise CE(corrected) + CE(replayed) + PENALTY · ‖W − W₀‖² / ‖W₀‖² over W and b, from the head W₀, b₀.
 
     Args:
-        classifier: the trained one; it is not changed.
+        net: the trained one; it is not changed.
         corrected: (N, C) features of frames whose class a person stated.
         classes: (N,) these classes.
         training: clips of which some frames are replayed with the class of their tag.
         tags: names of the classes.
         size: side of the frames.
-        device: the classifier's device.
+        device: the network's device.
 
     Returns:
         W (K, C) and b (K,) in float32.
     """
     replay = spread_samples(training, tags, REPLAYED)
-    kept, kept_classes = pooled_features(classifier, replay, size, device), replay.classes.to(device)
-    start, bias = classifier.head.weight.detach().double(), classifier.head.bias.detach().double()
+    kept, kept_classes, head = head_features(net, replay, size, device), replay.classes.to(device), class_head(net)
+    start, bias = head.weight.detach().double(), head.bias.detach().double()
     w, b = start.clone().requires_grad_(), bias.clone().requires_grad_()
     optimiser = torch.optim.LBFGS([w, b], max_iter=STEPS, history_size=10, line_search_fn="strong_wolfe")
 

@@ -12,7 +12,7 @@ from colocam.models.model_file import load_model
 from colocam.run import open_run
 from colocam.training.learn_agreement import Observation, learnt_card, observe
 from colocam.training.learn_frames import CorrectedFrames, corrected_frames
-from colocam.types import Levels
+from colocam.types import Float64Array, Levels
 
 
 class QuickLearner:
@@ -23,8 +23,8 @@ class QuickLearner:
 
     The card is that of the model with other thresholds and another calibration of presence. To use it, pass it on:
     ``Localizer(network, card)``, or write it with ``colocam.models.model_file.save_model``. The network passes over
-    frames that were not seen before; the choice itself takes milliseconds. Nothing is held out: a model to keep
-    comes from :func:`colocam.training.learn.learn`.
+    frames with boxes that were not seen before; the choice itself takes milliseconds. Nothing is held out: a model to
+    keep comes from :func:`colocam.training.learn.learn`.
 
     Args:
         run: run folder with a trained model.
@@ -34,7 +34,7 @@ class QuickLearner:
     def __init__(self, run: str | Path, device: str | None = None) -> None:
         self.run = open_run(run, device)
         self.model = load_model(self.run.folder)
-        self._seen: dict[tuple[str, int, int], tuple[Levels, float]] = {}
+        self._seen: dict[tuple[str, int, int, bytes], tuple[Levels, float, Float64Array]] = {}
 
     def __call__(self, corrections: Sequence[Correction]) -> Card:
         """The card that agrees best with all corrections so far; those that cannot be found are left out."""
@@ -44,14 +44,13 @@ class QuickLearner:
         )
 
     def _observe(self, frames: CorrectedFrames) -> Observation:
-        places = [
-            (clip.clip.name, frame, tag)
-            for (clip, frame), tag in zip(frames.samples.where(), frames.classes.tolist(), strict=True)
-        ]
+        told = zip(frames.samples.where(), frames.classes.tolist(), frames.boxes, strict=True)
+        places = [(clip.clip.name, frame, tag, boxes.tobytes()) for (clip, frame), tag, boxes in told]
         new = np.array([place not in self._seen for place in places])
         if new.any():
             found = observe(self.model, frames.part(new), self.run.config.frames, self.run.device)
             fresh = [place for place, is_new in zip(places, new.tolist(), strict=True) if is_new]
-            self._seen |= dict(zip(fresh, zip(found.levels, found.peaks.tolist(), strict=True), strict=True))
-        levels, peaks = zip(*(self._seen[place] for place in places), strict=True)
-        return Observation(np.stack(levels), np.array(peaks))
+            rows = zip(found.levels, found.peaks.tolist(), found.right, strict=True)
+            self._seen |= dict(zip(fresh, rows, strict=True))
+        levels, peaks, right = zip(*(self._seen[place] for place in places), strict=True)
+        return Observation(np.stack(levels), np.array(peaks), np.stack(right))

@@ -102,7 +102,7 @@ def write_run(
     for file in (run.folder / "classifier").iterdir():
         if file.is_file() and not file.name.startswith("."):
             link(file, folder / "classifier" / file.name)
-    if "head" in learnt.kept:
+    if "head" in learnt.kept and model.net.crop_head is None:
         for name in ("best", "cam"):
             (folder / "classifier" / f"{name}.json").unlink(missing_ok=True)
         save_checkpoint(folder / "classifier", "best", model.net.classifier.state_dict(), {"epoch": 0, "step": 0})

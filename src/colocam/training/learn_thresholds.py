@@ -3,9 +3,11 @@
 import numpy as np
 import numpy.typing as npt
 
+from colocam.boxes.choosers import find_chooser
 from colocam.boxes.levels import boxes_at_levels
 from colocam.data.samples import Boxes
 from colocam.metrics import best_overlaps
+from colocam.metrics.chooser_threshold import GRID as CHOOSER_GRID
 from colocam.metrics.hits import hits_of_overlaps
 from colocam.types import Float64Array, Levels
 
@@ -20,14 +22,30 @@ SHRINKAGE = 20.0
 """Boxes that the curve of all classes counts as in the curve of one class."""
 
 
-def right_at(levels: Levels, boxes: list[Boxes]) -> Float64Array:
-    """(N, T) how right the box of each map is at each τ of :data:`GRID`, 0–1; every frame has a true box."""
+def right_at(levels: Levels, boxes: list[Boxes], chooser: str = "largest") -> Float64Array:
+    """(N, T) how right the box of each map is at each τ of :data:`GRID`, 0–1; every frame has a true box.
+
+    A chooser that compares thresholds itself is asked at few τ; between them, the result is interpolated.
+    """
     if not len(levels):
         return np.zeros((0, len(GRID)))
+    if find_chooser(chooser).by_shot:
+        few = np.stack([_right_boxes(levels, boxes, chooser, float(threshold)) for threshold in CHOOSER_GRID], axis=1)
+        return np.stack([np.interp(GRID, CHOOSER_GRID, row) for row in few])
     overlaps = best_overlaps(boxes_at_levels(levels), boxes)
     hits = hits_of_overlaps(overlaps, levels.max((1, 2)), GRID, LEAST)
     mean: Float64Array = hits.mean(axis=0)
     return mean
+
+
+def _right_boxes(levels: Levels, boxes: list[Boxes], chooser: str, threshold: float) -> Float64Array:
+    """(N,) how right the first candidate of each map is at τ, 0–1."""
+    candidates = find_chooser(chooser).candidates(levels, threshold)
+    found = np.array([len(one.boxes) > 0 for one in candidates])
+    first = np.array([one.boxes[0] if len(one.boxes) else np.zeros(4) for one in candidates], np.float64)
+    overlaps = np.where(found, best_overlaps(first[:, None], boxes)[:, 0], 0.0)
+    right: Float64Array = np.mean([overlaps >= least for least in LEAST], axis=0)
+    return right
 
 
 def choose_thresholds(

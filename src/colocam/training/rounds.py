@@ -14,6 +14,7 @@ from colocam.training.loop import fit
 from colocam.training.own_labels import own_labels
 from colocam.training.processes import first
 from colocam.training.stage2 import localizer_task, method_mapper
+from colocam.training.teacher import teacher_labels
 from colocam.training.validation import Validator
 from colocam.utils.checkpoint import load_checkpoint
 
@@ -29,7 +30,8 @@ def train_method(
 ) -> None:
     """Train all rounds of ``method``, or continue them.
 
-    The checkpoint ``best`` of its folder is that of the last round; the others have folders ``round-1``, … in it.
+    The checkpoint ``best`` of its folder is that of the last round; the others have folders ``round-1``, … in it. A
+    teacher takes the place of the first round.
 
     Args:
         run: with a trained classifier.
@@ -40,8 +42,11 @@ def train_method(
         journal: gets the numbers of each step.
         terms: loss terms besides those of the configuration.
     """
-    labels, rounds = None, run.config.stage2(method).rounds
-    for index in range(1, rounds + 1):
+    settings, labels = run.config.stage2(method), None
+    rounds, begin = settings.rounds, 1
+    if (teacher := settings.teacher) is not None:
+        labels, begin = first(partial(teacher_labels, run, teacher, clips, run.folder / method / "teacher")), 2
+    for index in range(begin, rounds + 1):
         last = index == rounds
         folder = run.folder / method if last else run.folder / method / f"round-{index}"
         phase = method if last else f"{method}, round {index}"

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from colocam.cams.cam_cache import CamStore
 from colocam.config import Config, LocalizerStage, Losses
-from colocam.data.augment import crop, sample_crops
+from colocam.data.augment import crop, jitter, sample_crops, sample_jitter
 from colocam.data.batches import BatchIndices, kept_clips, plan_sequences, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samplers import SAMPLERS
@@ -30,6 +30,8 @@ from colocam.utils.randomness import generator
 
 RESERVED = frozenset({"phase", "event", "epoch", "step", "lr", "loss", "skipped"})
 """Names that a term must not have: the journal uses them."""
+COMPLETING = ("crf", "size", "coloc")
+"""Terms that complete sparse seeds (eq. 2, 3 and 4); dense labels are learnt without them (docs/method/rounds.md)."""
 
 
 def loss_terms(settings: Losses, added: Sequence[Term] = ()) -> list[Term]:
@@ -77,8 +79,9 @@ def localizer_task(
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     kept = kept_clips([clip.clip.tag for clip in clips], settings.leave_out, settings.leave_out_draw)
     labels_given, maps = labels is not None, cams if labels is None else labels
-    completing = {"crf": 0.0, "size": 0.0, "coloc": 0.0} if labels_given else {}
+    completing = dict.fromkeys(COMPLETING, 0.0) if labels_given else {}
     summands = loss_terms(settings.losses.model_copy(update=completing), added)
+    changed = settings.jitter > 0 and labels_given
     for term in summands:
         if isinstance(term.module, nn.Module):
             term.module.to(device)
@@ -97,13 +100,14 @@ def localizer_task(
         return [replace(indices, clips=kept[indices.clips]) for indices in planned]
 
     def load(indices: BatchIndices, step: int) -> Tensors:
-        rng = generator(config.seed, "augment localizer", step)
-        return {
+        rng, rows = generator(config.seed, "augment localizer", step), indices.rows
+        loaded = {
             "frames": read_frames(clips, indices),
             "cams": maps.read(indices, 0 if labels_given else settings.pool),
             "sequences": indices.sequences,
-            "crops": sample_crops(indices.whole, resize, size, rng)[indices.rows],
+            "crops": sample_crops(indices.whole, resize, size, rng)[rows],
         }
+        return loaded | ({"jitter": sample_jitter(indices.whole, settings.jitter, rng)[rows]} if changed else {})
 
     def prepare(loaded: Tensors) -> tuple[Tensor, ...]:
         """Frames and seeds at the size of the maps, and encoder features of the cropped frames.
@@ -111,6 +115,8 @@ def localizer_task(
         All of it needs no gradient and is computed for each frame by itself.
         """
         frames = crop(loaded["frames"], loaded["crops"], size).float()
+        if changed:
+            frames = jitter(frames, loaded["jitter"])
         full = F.interpolate(loaded["cams"][:, None], size=resize, mode="bilinear", align_corners=False)
         cropped = at_side(crop(full, loaded["crops"], size), side)[:, 0]
         if labels_given:

@@ -26,6 +26,7 @@ from colocam.training.rounds import best_net, train_method
 from colocam.training.share import take_over
 from colocam.training.stage1 import train_classifier
 from colocam.training.stage2 import loss_terms
+from colocam.training.teacher import open_teacher
 from colocam.training.validation import Validator
 from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import graceful_stop
@@ -119,6 +120,8 @@ def _check(
     net = make_classifier(config, untrained(config), len(catalogue.tags))
     check_frames(net, config.frames.crop)
     for method in config.methods:
+        if (teacher := config.stage2(method).teacher) is not None:
+            open_teacher(teacher, catalogue.tags)
         decoder, map_size = config.stage2(method).decoder, config.frames.map_size
         check_frames(LocalizerNet(net, decoder, map_size=map_size), config.frames.crop)
     return catalogue, truth

@@ -5,6 +5,7 @@ Every byte counts: a file is read whole once. Its digest is then remembered with
 every change and cannot be set back, so that a file with the same statement has the same bytes.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -66,6 +67,7 @@ class FileDigests:
         status = os.stat(path)  # noqa: PTH116 - Path.stat and Path.open take three times as long
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(path)
+        _require_regular(status)
         if status.st_size >= SMALL:
             return self._known.get(_stated("file", [path])[0])
         file = os.open(path, os.O_RDONLY)
@@ -109,6 +111,8 @@ def _of_bytes(path: Path) -> str:
 def _stated(kind: str, paths: Sequence[Path]) -> tuple[str, int, float]:
     """What the file system states of files, as a digest; their size in bytes; seconds of the latest change."""
     status = [path.stat() for path in paths]
+    for one in status:
+        _require_regular(one)
     facts = [
         # Without the device: hosts number those of a network file system differently.
         [os.fsencode(path.name).hex(), one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns]
@@ -116,6 +120,12 @@ def _stated(kind: str, paths: Sequence[Path]) -> tuple[str, int, float]:
     ]
     stated = hashlib.blake2b(json.dumps([kind, facts]).encode(), digest_size=32).hexdigest()
     return stated, sum(one.st_size for one in status), max((one.st_ctime for one in status), default=0.0)
+
+
+def _require_regular(status: os.stat_result) -> None:
+    """Refuse pipes and devices: reading them may never end."""
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
 
 
 def _read(memory: Path) -> dict[str, str]:

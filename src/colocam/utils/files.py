@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
+from tokenize import TokenError
 from typing import Any
 from unicodedata import category
 
@@ -158,11 +159,15 @@ def write_array(target: Path, array: npt.NDArray[Any]) -> None:
         file.write(array.data)
 
 
+DAMAGED_ARRAY = (OSError, ValueError, EOFError, SyntaxError, ArithmeticError, TokenError)
+"""What NumPy raises for an ``.npy`` file that is missing or damaged; it parses the header as Python."""
+
+
 def read_array(path: Path) -> npt.NDArray[Any] | None:
     """The array of an ``.npy`` file, mapped into memory; None if there is none or it is damaged."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError, SyntaxError, ArithmeticError):
+    except DAMAGED_ARRAY:
         return None
     return array if isinstance(array, np.ndarray) else None
 

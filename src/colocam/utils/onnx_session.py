@@ -1,4 +1,4 @@
-"""Open ONNX files with onnxruntime on the CPU (extra ``onnx``)."""
+"""Open ONNX files with onnxruntime on the CPU."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,8 +9,6 @@ from colocam.utils.device import threads
 if TYPE_CHECKING:
     import onnxruntime
 
-INSTALL = "pip install 'colocam[onnx]'"
-
 _FATAL_ONLY = 4
 """Other messages come as exceptions, which become one line of ours."""
 
@@ -18,9 +16,9 @@ _FATAL_ONLY = 4
 def open_session(path: Path, what: str, remedy: str | None = None) -> "onnxruntime.InferenceSession":
     """Open ``path``; errors call it ``what`` and end with the ``remedy``, if there is one."""
     try:
-        import onnxruntime  # noqa: PLC0415 - an extra
+        import onnxruntime  # noqa: PLC0415 - loads slowly
     except ImportError as error:
-        raise ColocamError(f"onnxruntime, which {path} needs, is not installed: {INSTALL}") from error
+        raise ColocamError(f"onnxruntime, which {path} needs, is not installed: pip install onnxruntime") from error
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _FATAL_ONLY
     options.intra_op_num_threads = threads()

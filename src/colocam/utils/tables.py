@@ -7,21 +7,24 @@ spreadsheet would run has an apostrophe before it, see :func:`csv_cell`.
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from colocam.errors import ColocamError, first_line
 from colocam.types import Float64Array
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Column: TypeAlias = "npt.NDArray[Any] | pa.ChunkedArray"
+"""Cells of a column: texts from CSV (:data:`TEXT`), the stored type from parquet."""
+TEXT = np.dtypes.StringDType()
 DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)")
 FORMULA = re.compile(r"\s*'*\s*[=+\-@]")
 """Text that a spreadsheet takes for a formula, with any number of apostrophes before it."""
@@ -51,33 +54,30 @@ class Cells(NamedTuple):
 
     Attributes:
         path: the file, for errors.
-        columns: cells of each column: text from CSV, the stored type from parquet.
+        columns: cells of each column.
         row: (n,) row of the file, counted as a spreadsheet does: the header is row 1.
     """
 
     path: Path
-    columns: dict[str, pa.ChunkedArray]
+    columns: dict[str, Column]
     row: npt.NDArray[np.int64]
 
     def text(self, column: str) -> list[str]:
         """(n,) cells as text; empty for an empty cell and for a column that does not exist."""
         if column not in self.columns:
             return [""] * len(self.row)
-        return [_text(value) for value in self.columns[column].to_pylist()]
+        cells = self.columns[column]
+        return [*cells.tolist()] if isinstance(cells, np.ndarray) else [_text(value) for value in cells.to_pylist()]
 
     def floats(self, column: str) -> Float64Array:
         """(n,) cells as numbers; NaN for an empty cell and for a column that does not exist."""
         if column not in self.columns:
             return np.full(len(self.row), np.nan)
         cells = self.columns[column]
-        if pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
-            cells = pc.utf8_trim_whitespace(cells)
-            cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, cells.type), cells)
         try:
-            numbers = pc.cast(cells, pa.float64()).to_numpy()
-        except pa.ArrowException:
+            numbers = _numbers(cells) if isinstance(cells, np.ndarray) else _arrow_numbers(cells)
+        except ValueError:  # also what pyarrow raises
             numbers = np.array([_float(text) for text in self.text(column)])
-        numbers = np.asarray(numbers, np.float64)
         self.refuse(column, np.isinf(numbers), "is not a number")
         return numbers
 
@@ -136,6 +136,23 @@ def number(row: Mapping[str, str], column: str, where: str) -> float | None:
     return value
 
 
+def _numbers(cells: npt.NDArray[Any]) -> Float64Array:
+    """Texts (n,) as numbers, NaN for an empty one."""
+    filled = cells.copy()
+    filled[cells == ""] = "nan"
+    return filled.astype(np.float64)
+
+
+def _arrow_numbers(cells: "pa.ChunkedArray") -> Float64Array:
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    if pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
+        cells = pc.utf8_trim_whitespace(cells)
+        cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, cells.type), cells)
+    return np.asarray(pc.cast(cells, pa.float64()).to_numpy(), np.float64)
+
+
 def _float(text: str) -> float:
     """The number that a text is, NaN for an empty one, infinity where it is none."""
     try:
@@ -150,7 +167,7 @@ def _read_csv(path: Path) -> Cells:
     if start in UTF_16 or b"\0" in start:
         raise ColocamError(f"{path}: saved as UTF-16: save it as 'CSV UTF-8'")
     row: list[int] = []
-    chunks: list[list[pa.Array]] = []
+    chunks: list[list[npt.NDArray[Any]]] = []
     try:
         with path.open(encoding="utf-8-sig", newline="") as file, _long_cells():
             header = file.readline()
@@ -161,10 +178,11 @@ def _read_csv(path: Path) -> Cells:
             lines = _lines(path, reader, len(names), decimal_comma=separator != ",")
             while block := list(islice(lines, ROWS_AT_ONCE)):
                 row += [index for index, _ in block]
-                chunks.append([pa.array(cells, pa.string()) for cells in zip(*(c for _, c in block), strict=True)])
+                chunks.append([np.array(cells, TEXT) for cells in zip(*(c for _, c in block), strict=True)])
     except (UnicodeDecodeError, csv.Error) as error:
         raise ColocamError(f"{path}: not a CSV table in UTF-8 ({error}): save it as 'CSV UTF-8'") from error
-    columns = [pa.chunked_array([chunk[i] for chunk in chunks], pa.string()) for i in range(len(names))]
+    empty = np.zeros(0, TEXT)
+    columns = [np.concatenate([empty, *(chunk[i] for chunk in chunks)]) for i in range(len(names))]
     return Cells(path, _named(path, names, columns), np.array(row, np.int64))
 
 
@@ -194,6 +212,9 @@ def _long_cells() -> Iterator[None]:
 
 
 def _read_parquet(path: Path) -> Cells:
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
     try:
         table = pq.read_table(path)
     except (pa.ArrowException, OSError) as error:
@@ -202,7 +223,7 @@ def _read_parquet(path: Path) -> Cells:
     return Cells(path, _named(path, names, table.columns), np.arange(2, 2 + table.num_rows))
 
 
-def _named(path: Path, names: list[str], columns: list[pa.ChunkedArray]) -> dict[str, pa.ChunkedArray]:
+def _named(path: Path, names: list[str], columns: Sequence[Column]) -> dict[str, Column]:
     """Columns by name; spreadsheets may add some without a name, which are left out."""
     if twice := [name for name in names if name and names.count(name) > 1]:
         raise ColocamError(f"{path}: two columns are called {twice[0]!r}: rename or remove one")

@@ -21,7 +21,7 @@ from colocam.utils.shared_memory import map_file, memory_file
 from colocam.video.decoding_limits import Limits
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import FrameLayout, FrameRing
-from colocam.video.input import UnreadableError
+from colocam.video.input import DecoderLostError, UnreadableError
 
 MOST_FILMS = 500
 """Films after which a decoder is replaced, should a library lose memory with each."""
@@ -161,12 +161,12 @@ class DecoderProcess:
                 self._ring.take_back()
         return message
 
-    def _crashed(self) -> UnreadableError:
+    def _crashed(self) -> DecoderLostError:
         return self._lost(f"its decoder crashed ({self._process.how_it_ended()})")
 
-    def _lost(self, why: str) -> UnreadableError:
+    def _lost(self, why: str) -> DecoderLostError:
         self.kill()
-        return UnreadableError(f"cannot read {self._name}: {why}: convert it to H.264 first, or leave it out")
+        return DecoderLostError(f"cannot read {self._name}: {why}: convert it to H.264 first, or leave it out")
 
     def _error(self, message: Message) -> ColocamError:
         """What the reader raised."""

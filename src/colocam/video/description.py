@@ -78,12 +78,40 @@ def write_source(
         results: digests that each result file may have, by its name.
     """
     target = source_path(table)
-    path = utf8(str(source.path))
-    numbers = {"width": source.width, "height": source.height, "fps": str(source.fps), "frames": source.frames}
-    more = {"made": made, "pictures": list(source.pictures) or None, "results": results}
+    more = {"made": made, "results": results}
     stated = {name: value for name, value in more.items() if value is not None}
-    write_json(target, {"format": FORMAT, "path": path, **numbers, "duration": source.duration, **stated})
+    write_json(target, {**source_card(source), **stated})
     return target
+
+
+def source_card(source: SourceVideo) -> dict[str, Any]:
+    """The fields of a description."""
+    numbers = {"width": source.width, "height": source.height, "fps": str(source.fps), "frames": source.frames}
+    pictures = {"pictures": list(source.pictures)} if source.pictures else {}
+    return {"format": FORMAT, "path": utf8(str(source.path)), **numbers, "duration": source.duration, **pictures}
+
+
+def parse_source(card: Any) -> SourceVideo:  # noqa: ANN401 - whatever JSON can hold
+    """The video of a description.
+
+    Raises:
+        ValueError: the fields do not describe a video.
+    """
+    try:
+        source = SourceVideo(
+            Path(str(card["path"])),
+            int(card["width"]),
+            int(card["height"]),
+            _rate(card["fps"]),
+            int(card["frames"]),
+            float(card["duration"]),
+            tuple(str(name) for name in card.get("pictures", ())),
+        )
+    except (KeyError, TypeError, AttributeError, ArithmeticError) as error:
+        raise ValueError("no description of a video") from error
+    if card.get("format") != FORMAT or not _is_sound(source):
+        raise ValueError("no description of a video")
+    return source
 
 
 def read_made(table: Path) -> str | None:
@@ -126,20 +154,9 @@ def read_source(table: Path) -> SourceVideo:
     except (OSError, ValueError) as error:
         raise ColocamError(f"{path} cannot be read: restore it, or name the video with `videos`") from error
     try:
-        source = SourceVideo(
-            Path(str(card["path"])),
-            int(card["width"]),
-            int(card["height"]),
-            _rate(card["fps"]),
-            int(card["frames"]),
-            float(card["duration"]),
-            tuple(str(name) for name in card.get("pictures", ())),
-        )
-    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        return parse_source(card)
+    except ValueError as error:
         raise ColocamError(f"{path} does not describe a video: restore it, or name the video with `videos`") from error
-    if card.get("format") != FORMAT or not _is_sound(source):
-        raise ColocamError(f"{path} does not describe a video: restore it, or name the video with `videos`")
-    return source
 
 
 def _rate(stated: object) -> Fraction:

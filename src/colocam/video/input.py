@@ -35,6 +35,10 @@ class UnreadableError(VideoError):
     """A source without a readable frame."""
 
 
+class DecoderLostError(UnreadableError):
+    """The decoder of a video hung, crashed or took too much memory; another attempt may succeed."""
+
+
 def check_pixels(name: str, width: int, height: int) -> None:
     """Refuse frames of more than :data:`MAX_PIXELS`, as the header states them, before memory is taken for one."""
     if width * height > MAX_PIXELS:

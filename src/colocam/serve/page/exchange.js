@@ -1,4 +1,4 @@
-// Export of labels in every format, import of labels that were corrected elsewhere, learning from corrections.
+// Export of labels in every format, import of labels that were corrected elsewhere.
 
 import { getJson, postFile, postJson } from "./api.js";
 import { dialog, make, tell } from "./dom.js";
@@ -55,26 +55,4 @@ export async function importDialog(film, saving) {
     take.disabled = false;
   });
   return box;
-}
-
-const STATES = { never: "Nothing was learnt yet.", learning: "Learning… You can go on correcting.", done: "Done.", failed: "It failed:" };
-
-export async function learnDialog() {
-  const state = make("p", { "aria-live": "polite" }), output = make("pre", { class: "output" });
-  const start = make("button", { type: "button", class: "primary" }, "Learn from all corrections");
-  const box = dialog("Learn", make("p", {}, "A new model is trained from your corrections, in the background. A fifth of the corrected films is held out; what makes the model agree less with them is not kept. The model of this page stays as it is."),
-    state, output, make("form", { method: "dialog", class: "row" }, start, make("button", {}, "Close")));
-  const show = (now) => {
-    state.textContent = now.state === "done" ? `Done. To use the new model: colocam serve OUT/${now.run} with another --out` : STATES[now.state];
-    output.textContent = now.lines.join("\n");
-    output.hidden = !now.lines.length;
-    start.disabled = now.state === "learning";
-  };
-  start.addEventListener("click", async () => {
-    try { show(await postJson("/api/lessons", {})); } catch (error) { tell(error.message); }
-  });
-  while (box.open) {
-    try { show(await getJson("/api/lessons")); } catch (error) { state.textContent = error.message; }
-    await new Promise((done) => setTimeout(done, 1000));
-  }
 }

@@ -3,12 +3,14 @@
 import { getJson } from "./api.js";
 import { dialog, make, percent, tell } from "./dom.js";
 import { importDialog } from "./exchange.js";
-import { HeatMaps } from "./heat.js";
+import { Comparison } from "./comparison.js";
 import { actionOf, showKeys } from "./keys.js";
+import { Layers } from "./layers.js";
 import { ACCEPTED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, isKey, lowerBound, marksOf } from "./marks.js";
 import { Overlay, clipped, moved } from "./overlay.js";
 import { Player } from "./player.js";
 import { Saving } from "./saving.js";
+import { corrected } from "./teach.js";
 import { layoutOf } from "./film_layout.js";
 import { Timeline } from "./timeline.js";
 
@@ -24,10 +26,13 @@ export class FilmView {
     this.draft = null; // a box that arrow keys move, not yet saved
     this.other = null; // the box of another page, while a conflict is shown
     this.skip = true;
+    this.map = "heat"; // "cam": LayerCAM; "": none
     this.opacity = 0.6;
+    this.outline = false;
     this.parts = layoutOf(view, film, this);
-    this.saving = new Saving(film.id, { told, changed: () => this.changed(), conflict: (theirs, mine) => this.ask(theirs, mine) });
+    this.saving = new Saving(film.id, { told, changed: () => this.changed(), saved: () => corrected(this), conflict: (theirs, mine) => this.ask(theirs, mine) });
     this.marks = marksOf([], film.frame, film.cuts);
+    this.comparison = new Comparison(film, { changed: () => this.player?.position >= 0 && this.redraw(), shown: (state) => this.parts.showComparison(state) });
     this.timeline = new Timeline(this.parts.timeline, film, { marks: () => this.marks, go: (at) => this.go(at) });
     this.overlay = new Overlay(this.parts.stage, this.parts.overlay, film, { seen: () => this.seen(), edited: (box) => this.setBox(box) });
     this.player = new Player(film, {
@@ -35,23 +40,37 @@ export class FilmView {
       shown: (at) => this.shown(at), state: () => this.parts.setPlaying(this.player.playing), problem: (error) => tell(error.message),
     });
     this.useResults();
-    this.refocused = () => this.saving.refresh().catch(() => {});
+    this.refocused = () => { this.saving.refresh().catch(() => {}); this.renew().catch(() => {}); };
     window.addEventListener("focus", this.refocused);
     const first = frame === null ? 0 : Math.min(lowerBound(film.frame, frame), film.frame.length - 1);
     this.player.go(first);
+    this.comparison.refresh();
     this.saving.load().catch((error) => tell(error.message));
     if (film.state !== "ready") this.poll();
   }
 
+  // Another model may be in use now: its results replace those that are shown, once they are there.
+  async renew() {
+    const { model } = this.film, now = await getJson(`/api/films/${this.film.id}`);
+    if (this.closed || now.model === model) return;
+    Object.assign(this.film, now);
+    this.parts.showState(this.film);
+    await this.poll();
+    this.comparison.refresh();
+  }
+
   // The model may still be looking at the film.
   async poll() {
+    if (this.polling) return;
+    this.polling = true;
     while (!this.closed && this.film.state !== "ready" && this.film.state !== "failed") {
-      await new Promise((done) => setTimeout(done, 1000));
+      await new Promise((done) => setTimeout(done, 500));
       try {
         Object.assign(this.film, await getJson(`/api/films/${this.film.id}`));
       } catch { continue; }
       this.parts.showState(this.film);
     }
+    this.polling = false;
     if (this.closed) return;
     this.useResults();
     this.changed();
@@ -61,20 +80,31 @@ export class FilmView {
     const found = this.film.results;
     this.parts.showState(this.film);
     if (!found) return;
-    this.heat = new HeatMaps(this.film.id, this.film.map_side, this.film.frame.length, () => this.overlay.draw());
+    this.layers = new Layers(this.film, { arrived: () => this.overlay.draw(), problem: (error) => this.withoutLayer(error) });
     this.parts.fillClasses(this.film.classes.length ? this.film.classes : [...new Set(found.tag)]);
   }
 
   // What the frame on the screen shows.
   seen() {
-    const at = this.position, found = this.film.results, { state, box, tag } = this.marks;
+    const at = this.position, found = this.film.results, { state, box, tag, kept, acceptedTag } = this.marks;
+    if (this.comparison.flipped && !this.draft) return this.comparison.seen(at, this);
     const code = this.draft ? BOX : state[at];
-    const shownBox = this.draft || (code === BOX || code === FOLLOWS ? box[at] : code === NONE || code === FOLLOWS_NONE ? null : found?.box[at] || null);
-    const name = tag[at] || found?.tag[at] || "";
-    const sure = code === PREDICTED || code === ACCEPTED;
+    const shownBox = this.draft || (code === BOX || code === FOLLOWS || kept[at] ? box[at] : code === NONE || code === FOLLOWS_NONE ? null : found?.box[at] || null);
+    const name = tag[at] || acceptedTag[at] || found?.tag[at] || "";
+    const sure = (code === PREDICTED || code === ACCEPTED) && !kept[at];
     const score = sure && found && shownBox ? ` ${percent(found.score[at])}` : "";
     const label = shownBox ? `${name || "object"}${score}` : found || code ? "no object" : "the model has not looked yet";
-    return { box: shownBox, label, kind: KINDS[code], code, tag: name, heat: this.opacity > 0 ? this.heat?.at(at) : null, opacity: this.opacity, other: this.other };
+    const beside = this.other ? { other: this.other } : this.comparison.beside(at);
+    return { box: shownBox, label, kind: KINDS[code], code, tag: name, ...this.layersAt(this.layers, at), ...beside };
+  }
+
+  layersAt(layers, at) {
+    return { heat: this.opacity > 0 ? layers?.map(this.map, at) : null, opacity: this.opacity, outline: this.outline ? layers?.outline(at) : null };
+  }
+
+  withoutLayer(error) {
+    tell(error.message);
+    if (this.map === "cam") this.setLayer("map", "heat");
   }
 
   shown(position) {
@@ -86,7 +116,7 @@ export class FilmView {
   }
 
   redraw() {
-    const seen = this.seen(), found = this.film.results, at = this.position;
+    const seen = this.seen(), at = this.position, found = this.comparison.flipped ? this.comparison.other.results : this.film.results;
     this.overlay.draw();
     this.timeline.show(at);
     this.parts.showFrame({
@@ -130,6 +160,34 @@ export class FilmView {
   }
 
   here(kind, more = {}) { this.edit({ kind, ...this.span(this.position, this.position + 1), ...more }); }
+
+  // What these frames show is right. A box that follows becomes a drawn one, so that those around it still follow.
+  accept(first, last) {
+    const { frame, results } = this.film, { state, box, tag } = this.marks, actions = [];
+    for (let at = first; at < last; at++) {
+      const follows = { [FOLLOWS]: "box", [FOLLOWS_NONE]: "none" }[state[at]], name = tag[at] || results?.tag[at];
+      if (follows) {
+        actions.push({ kind: follows, ...this.span(at, at + 1), ...(box[at] && { box: box[at] }) });
+        continue;
+      }
+      const before = actions.at(-1), shown = results?.box[at] || null;
+      if (before?.kind === "accepted" && before.stop === frame[at] && before.tag === name && results) {
+        before.stop = frame[at] + 1;
+        before.boxes.push(shown);
+      } else actions.push({ kind: "accepted", ...this.span(at, at + 1), ...(results && { boxes: [shown] }), ...(name && { tag: name }) });
+    }
+    this.edit(...actions);
+  }
+
+  // A whole track is never deleted without a question.
+  noneIn(first, last) {
+    const { length } = this.film.frame, cuts = new Set(this.film.cuts), whole = (first === 0 || cuts.has(first)) && (last === length || cuts.has(last));
+    const boxes = this.film.results?.box.slice(first, last).filter(Boolean).length || 0;
+    const act = () => { this.draft = null; this.edit({ kind: "none", ...this.span(first, last) }); };
+    if (!whole || boxes < 2) { act(); return; }
+    dialog("Delete the whole track?", make("p", {}, `All ${boxes} boxes of this shot, frames ${this.film.frame[first]} to ${this.film.frame[last - 1]}, will be marked as “no object”. You can undo it.`),
+      make("form", { method: "dialog", class: "row" }, make("button", { class: "danger", onclick: act }, "Delete the track"), make("button", {}, "Cancel"))).querySelector("button:last-child").focus();
+  }
 
   setBox(box) {
     this.draft = null;
@@ -236,7 +294,7 @@ export class FilmView {
 
   // One action by its name; the same for keys and buttons.
   act(action, event = {}) {
-    const back = [",", "k", "X", "F"].includes(event.key), { length } = this.film.frame;
+    const back = [",", "k", "X", "F", "["].includes(event.key), { length } = this.film.frame;
     const [first, last] = this.stretch();
     const acts = {
       play: () => (this.player.playing ? this.player.pause() : (this.flush(), this.player.play())),
@@ -246,16 +304,20 @@ export class FilmView {
       key: () => this.jump(this.keyFrames(), !back, back ? "There is no marked frame before." : "There is no marked frame after."),
       middle: () => this.middle(),
       goto: () => this.goto(),
-      accept: () => { this.flush(); this.here("accepted"); },
-      acceptStretch: () => { this.flush(); this.edit({ kind: "accepted", ...this.span(first, last) }); },
+      accept: () => { this.flush(); this.accept(this.position, this.position + 1); },
+      acceptStretch: () => { this.flush(); this.accept(first, last); },
       none: () => { this.draft = null; this.here("none"); },
-      noneStretch: () => { this.draft = null; this.edit({ kind: "none", ...this.span(first, Math.max(last, first + 1)) }); },
+      noneStretch: () => this.noneIn(first, last),
+      edge: () => (back ? this.position > first && this.noneIn(first, this.position) : this.noneIn(this.position, last)),
       class: () => this.chooseClass(),
       box: () => this.newBox(),
       nudge: () => this.nudge(event),
       clear: () => { this.draft = null; this.here("clear"); },
       history: () => this.undo(event),
-      heat: () => this.setOpacity(this.opacity > 0 ? 0 : 0.6),
+      heat: () => this.setLayer("map", this.map === "heat" ? "" : "heat"),
+      cam: () => this.setLayer("map", this.map === "cam" ? "" : "cam"),
+      outline: () => this.setLayer("outline", !this.outline),
+      compare: () => this.comparison.next(),
       zoom: () => this.overlay.setZoom(event.key === "0" ? 1 : this.overlay.zoom * (event.key === "-" ? 0.8 : 1.25), this.centreOfBox()),
       library: () => { location.hash = ""; },
       help: () => showKeys(),
@@ -277,9 +339,9 @@ export class FilmView {
     return box ? [(box[0] + box[2]) / 2 / this.film.width, (box[1] + box[3]) / 2 / this.film.height] : [0.5, 0.5];
   }
 
-  setOpacity(opacity) {
-    this.opacity = opacity;
-    this.parts.setOpacity(opacity);
+  setLayer(name, value) {
+    this[name] = value;
+    this.parts.showLayers(this);
     this.overlay.draw();
   }
 
@@ -299,6 +361,7 @@ export class FilmView {
     this.flush();
     this.closed = true;
     window.removeEventListener("focus", this.refocused);
+    this.comparison.close();
     this.player.close();
     this.overlay.close();
     this.timeline.close();

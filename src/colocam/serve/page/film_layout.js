@@ -19,7 +19,12 @@ export function layoutOf(view, film, on) {
   const number = make("button", { type: "button", class: "number", title: "Go to a frame (G)", onclick: () => on.act("goto") });
   const time = make("span", { class: "time" });
   const rate = make("select", { id: "rate", title: "Speed", onchange: (event) => on.setRate(Number(event.target.value)) }, ...[0.1, 0.25, 0.5, 1, 2].map((one) => make("option", { value: String(one), selected: one === 1 }, `${one}×`)));
-  const heat = make("input", { type: "range", min: "0", max: "1", step: "0.05", value: "0.6", id: "opacity", oninput: (event) => on.setOpacity(Number(event.target.value)) });
+  const opacity = make("input", { type: "range", min: "0", max: "1", step: "0.05", value: "0.6", id: "opacity", oninput: (event) => on.setLayer("opacity", Number(event.target.value)) });
+  const layer = (text, key, action) => make("button", { type: "button", "aria-pressed": "false", title: `${text} (${key})`, "aria-keyshortcuts": key, onclick: () => on.act(action) }, text, make("kbd", {}, key));
+  const heat = layer("Heat map", "H", "heat"), cam = layer("LayerCAM", "V", "cam"), outline = layer("Outline", "O", "outline");
+  const other = make("select", { id: "other", onchange: (event) => on.comparison.use(event.target.value, on.comparison.mode === "off" ? "both" : on.comparison.mode) });
+  const mode = layer("off", "D", "compare"), besideNote = make("p", { class: "working small", hidden: true });
+  const beside = make("div", { class: "row compare", hidden: true }, make("label", { for: "other" }, "Compare"), other, mode);
   const facts = make("dl", { class: "frame-facts" });
   const queue = make("ol", { class: "queue", "aria-label": "Doubtful frames, worst first" });
   const queueTitle = make("h2", {}, "Doubtful frames");
@@ -43,19 +48,33 @@ export function layoutOf(view, film, on) {
       make("div", { class: "actions" },
         button("Accept", "accept", "A", "Accept this frame"), button("Accept stretch", "acceptStretch", "⇧A", "Accept the stretch up to the next cut or marked frame"),
         button("No object", "none", "N", "No object in this frame"), button("None in stretch", "noneStretch", "⇧N", "No object in the stretch"),
+        button("Enters here", "edge", "[", "The object enters here: none before, in this stretch", { event: "[" }), button("Leaves here", "edge", "]", "The object leaves here: none from here on, in this stretch", { event: "]" }),
         button("Class…", "class", "C", "Wrong class"), button("Box here", "box", "B", "Put a box here"),
         button("Prediction", "clear", "⌫", "Back to the prediction"), button("Import…", "import", "", "Import labels of this film"), undo, redo),
-      make("div", { class: "row" }, make("label", { for: "opacity" }, "Heat map"), heat, make("kbd", {}, "H")),
+      make("div", { class: "row layers" }, heat, cam, outline),
+      make("div", { class: "row" }, make("label", { for: "opacity" }, "Opacity"), opacity), beside, besideNote,
       make("div", { class: "row queue-head" }, queueTitle, make("span", { class: "space" }), make("kbd", {}, "J"), make("kbd", {}, "K")),
       make("div", { class: "row small" }, skip, make("label", { for: "skip" }, "Skip frames that are marked")), queue)));
 
+  heat.setAttribute("aria-pressed", "true");
   const fact = (name, value, kind) => [make("dt", {}, name), make("dd", { class: kind || "" }, value)];
   return {
     video, still, overlay, stage, timeline,
     classes: () => classes,
     fillClasses: (names) => { classes = names; },
     setPlaying: (playing) => { play.firstChild.textContent = playing ? "Pause" : "Play"; },
-    setOpacity: (value) => { heat.value = String(value); },
+    showLayers(now) {
+      opacity.value = String(now.opacity);
+      for (const [button, on] of [[heat, now.map === "heat"], [cam, now.map === "cam"], [outline, now.outline]]) button.setAttribute("aria-pressed", String(on));
+    },
+    showComparison({ models, key, mode: now, note }) {
+      beside.hidden = !models.length;
+      other.replaceChildren(...models.map((one) => make("option", { value: one.key, selected: one.key === key }, one.title)));
+      mode.firstChild.textContent = { off: "off", both: "both boxes", flicker: "flicker" }[now];
+      mode.setAttribute("aria-pressed", String(now !== "off"));
+      besideNote.hidden = !note;
+      besideNote.textContent = note;
+    },
     showState(now) {
       state.hidden = now.state === "ready";
       state.className = now.state === "failed" ? "problem" : "working";

@@ -15,6 +15,7 @@ export const KEYS = [
   ["Shift+A", ["A"], "acceptStretch", "Accept the stretch up to the next cut or marked frame"],
   ["N", ["n"], "none", "No object in this frame"],
   ["Shift+N", ["N"], "noneStretch", "No object in the stretch"],
+  ["] and [", ["]", "["], "edge", "The object leaves or enters here: none in the rest of the stretch"],
   ["C", ["c"], "class", "Wrong class: choose another for the stretch"],
   ["B", ["b"], "box", "Put a box here, then use the arrows"],
   ["Arrows", ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"], "nudge", "Move the box by 1 pixel, with Shift by 10"],
@@ -22,6 +23,9 @@ export const KEYS = [
   ["Backspace", ["Backspace", "Delete"], "clear", "Back to the prediction in this frame"],
   ["Z and Y", ["z", "y"], "history", "Undo and redo, as often as you like"],
   ["H", ["h"], "heat", "Heat map on or off"],
+  ["V", ["v"], "cam", "LayerCAM of the classifier on or off"],
+  ["O", ["o"], "outline", "Outline of the object on or off"],
+  ["D", ["d"], "compare", "Other model: boxes of both, flicker, off"],
   ["+ − and 0", ["+", "-", "0", "="], "zoom", "Zoom in, out, whole frame"],
   ["L", ["l"], "library", "Back to the library"],
   ["?", ["?"], "help", "This list"],
@@ -30,7 +34,9 @@ export const KEYS = [
 const ACTIONS = new Map(KEYS.flatMap(([, keys, action]) => keys.map((key) => [key, action])));
 
 export function actionOf(event) {
-  if (event.target.closest?.("input, select, textarea, dialog")) return null;
+  const field = event.target.closest?.("input, select, textarea, dialog");
+  const own = { checkbox: [" "], range: ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"] }[field?.type];
+  if (field && (!own || own.includes(event.key))) return null;
   if (event.ctrlKey || event.metaKey) return ["z", "y", "Z"].includes(event.key) ? "history" : null;
   if (event.altKey && !event.key.startsWith("Arrow")) return null;
   // A focused button takes Space for itself, and the timeline its arrows.

@@ -8,13 +8,13 @@ const WORDS = { waiting: "waiting", reading: "reading frames", read: "waiting fo
 
 export function openLibrary(view) {
   const list = make("ul", { class: "films" });
-  const input = make("input", { type: "file", accept: "video/*,.mkv,.avi,.mp4,.mov,.webm", multiple: true, id: "add-film", class: "hidden" });
-  const add = make("label", { class: "button primary", for: "add-film", tabindex: "0" }, "Add films…");
+  const input = make("input", { type: "file", accept: "video/*,.mkv,.avi,.mp4,.mov,.webm", multiple: true, id: "add-film", class: "hidden", tabindex: "-1", "aria-label": "Films to add" });
+  const add = make("label", { class: "button primary", for: "add-film", tabindex: "0", role: "button" }, "Add films…");
   const count = make("span", { class: "dim" });
   const uploads = make("ul", { class: "uploads" });
   const sort = make("select", { id: "sort" }, make("option", { value: "doubt" }, "most doubtful first"), make("option", { value: "name" }, "by name"), make("option", { value: "added" }, "as added"));
   const cards = new Map();
-  let timer = null, closed = false, films = [];
+  let timer = null, closed = false, films = [], adding = 0;
 
   const drop = (event) => {
     event.preventDefault();
@@ -46,19 +46,19 @@ export function openLibrary(view) {
   async function refresh() {
     clearTimeout(timer);
     try {
-      ({ films } = await getJson("/api/films"));
+      ({ films, adding } = await getJson("/api/films"));
       show();
     } catch (error) {
       count.textContent = error.message;
     }
-    if (!closed) timer = setTimeout(refresh, films.every((film) => ["ready", "failed"].includes(film.state)) ? 6 * REFRESH : REFRESH);
+    if (!closed) timer = setTimeout(refresh, !adding && films.every((film) => ["ready", "failed"].includes(film.state)) ? 6 * REFRESH : REFRESH);
   }
 
   function show() {
     if (closed) return;
     const order = { doubt: (a, b) => (b.doubtful ?? -1) - (a.doubtful ?? -1), name: (a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }), added: () => 0 }[sort.value];
     const sorted = [...films].sort(order);
-    count.textContent = films.length === 1 ? "1 film" : `${films.length} films`;
+    count.textContent = `${films.length === 1 ? "1 film" : `${films.length} films`}${adding > 0 ? `, ${adding} more being added` : ""}`;
     for (const id of cards.keys()) if (!films.some((film) => film.id === id)) { cards.get(id).remove(); cards.delete(id); }
     for (const film of sorted) {
       const text = JSON.stringify(film);
@@ -75,7 +75,7 @@ export function openLibrary(view) {
     }
     const wanted = sorted.map((film) => cards.get(film.id));
     if (wanted.some((card, at) => list.children[at] !== card)) list.replaceChildren(...wanted);
-    empty.hidden = films.length > 0;
+    empty.hidden = films.length + adding > 0;
   }
 
   function askRemove(film) {

@@ -1,10 +1,11 @@
 // Which view is open, the theme, and keys that work everywhere.
 
 import { make, tell } from "./dom.js";
-import { exportDialog, learnDialog } from "./exchange.js";
+import { exportDialog } from "./exchange.js";
 import { openFilm } from "./film.js";
 import { showKeys } from "./keys.js";
 import { openLibrary } from "./library.js";
+import { learnDialog } from "./teach.js";
 
 const view = document.getElementById("view"), where = document.getElementById("where"), saved = document.getElementById("saved");
 let current = null, opened = "";
@@ -54,7 +55,7 @@ setTheme(localStorage.getItem("colocam-theme") || (matchMedia("(prefers-color-sc
 document.getElementById("theme").addEventListener("click", () => { setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); current?.redraw?.(); });
 document.getElementById("help").addEventListener("click", showKeys);
 document.getElementById("export").addEventListener("click", () => exportDialog(current?.film?.id));
-document.getElementById("learn").addEventListener("click", learnDialog);
+document.getElementById("learn").addEventListener("click", () => learnDialog(current));
 window.addEventListener("hashchange", route);
 window.addEventListener("keydown", (event) => {
   if (document.querySelector("dialog[open]")) return;

@@ -23,20 +23,29 @@ export function applyChange(history, change) {
 export function marksOf(edits, frames, cuts) {
   const count = frames.length;
   const state = new Uint8Array(count), box = new Array(count).fill(null), tag = new Array(count).fill("");
+  const kept = new Uint8Array(count), acceptedTag = new Array(count).fill(""); // what was accepted stays, whichever model is used
   for (const edit of edits) {
     for (const action of edit.actions) {
       const first = lowerBound(frames, action.start), last = lowerBound(frames, action.stop);
       for (let at = first; at < last; at++) {
         if (action.kind === "class") { tag[at] = action.tag; continue; }
-        if (action.kind === "accepted") { if (state[at] === PREDICTED) state[at] = ACCEPTED; continue; }
+        if (action.kind === "accepted") {
+          if (state[at] !== PREDICTED) continue;
+          state[at] = ACCEPTED;
+          acceptedTag[at] = action.tag || "";
+          if (action.boxes?.length === last - first) { kept[at] = 1; box[at] = action.boxes[at - first]; }
+          continue;
+        }
         state[at] = CODES[action.kind];
         box[at] = action.box || null;
+        kept[at] = 0;
+        acceptedTag[at] = "";
         if (action.kind === "clear") tag[at] = "";
       }
     }
   }
   follow(state, box, frames, cuts);
-  return { state, box, tag };
+  return { state, box, tag, kept, acceptedTag };
 }
 
 function follow(state, box, frames, cuts) {

@@ -1,6 +1,7 @@
-// Box, label and heat map over the frame; drawing, moving and resizing the box; zoom.
+// Box, label, map and outline over the frame; drawing, moving and resizing the box; zoom.
 
 const HANDLE = 9;
+export const OTHER = "#ff4fd8"; // another page, another model
 const SIDES = { nw: [1, 1, 0, 0], n: [0, 1, 0, 0], ne: [0, 1, 1, 0], e: [0, 0, 1, 0], se: [0, 0, 1, 1], s: [0, 0, 0, 1], sw: [1, 0, 0, 1], w: [1, 0, 0, 0] };
 const CURSORS = { nw: "nwse-resize", se: "nwse-resize", ne: "nesw-resize", sw: "nesw-resize", n: "ns-resize", s: "ns-resize", e: "ew-resize", w: "ew-resize", move: "move", draw: "crosshair" };
 
@@ -16,7 +17,7 @@ export function moved(box, dx, dy, width, height) {
 }
 
 export class Overlay {
-  // seen() gives { box, label, kind, heat, opacity, other }; edited(box, finished) is called while a box is dragged.
+  // seen() gives { box, label, kind, heat, opacity, outline, other, otherLabel }; edited(box, finished) is called while a box is dragged.
   constructor(stage, canvas, film, { seen, edited }) {
     Object.assign(this, { stage, canvas, film, seen, edited });
     this.zoom = 1;
@@ -66,14 +67,18 @@ export class Overlay {
   draw() {
     const context = this.canvas.getContext("2d"), { width, height } = this.canvas;
     context.clearRect(0, 0, width, height);
-    const { box, label, kind, heat, opacity, other } = this.seen();
+    const { box, label, kind, heat, opacity, outline, other, otherLabel } = this.seen();
     if (heat && opacity > 0) {
       context.globalAlpha = opacity;
       context.imageSmoothingEnabled = true;
       context.drawImage(heat, 0, 0, width, height);
       context.globalAlpha = 1;
     }
-    if (other) this.outline(context, other, "#ff4fd8", [8, 6]);
+    if (outline) this.shape(context, outline);
+    if (other) {
+      this.outline(context, other, OTHER, [8, 6]);
+      if (otherLabel) this.label(context, other, otherLabel, OTHER, true);
+    }
     const shown = this.drag?.box || box;
     if (!shown) return this.note(context, label, kind);
     this.outline(context, shown, colourOf(kind), kind === "follows" ? [10, 5] : []);
@@ -94,6 +99,19 @@ export class Overlay {
     context.setLineDash([]);
   }
 
+  shape(context, polygons) {
+    context.beginPath();
+    for (const points of polygons) {
+      for (let at = 0; at < points.length; at += 2) context[at ? "lineTo" : "moveTo"]((points[at] + 0.5) * this.scale, (points[at + 1] + 0.5) * this.scale);
+      context.closePath();
+    }
+    for (const [width, colour] of [[4, "rgba(0, 0, 0, 0.6)"], [2, "#5eead4"]]) {
+      context.lineWidth = width * this.sharp;
+      context.strokeStyle = colour;
+      context.stroke();
+    }
+  }
+
   handles(context, box, colour) {
     const half = 3.5 * this.sharp;
     context.fillStyle = colour;
@@ -105,13 +123,13 @@ export class Overlay {
     }
   }
 
-  label(context, box, text, colour) {
+  label(context, box, text, colour, under = false) {
     const size = 13 * this.sharp, pad = 5 * this.sharp;
     context.font = `600 ${size}px system-ui, sans-serif`;
     const width = context.measureText(text).width + 2 * pad, height = size + 1.4 * pad;
     const x = Math.max(0, Math.min(box[0] * this.scale, this.canvas.width - width));
     const above = box[1] * this.scale - height - 2 * this.sharp, below = box[3] * this.scale + 2 * this.sharp;
-    const y = above >= 0 ? above : below + height <= this.canvas.height ? below : 0;
+    const y = above >= 0 && !under ? above : below + height <= this.canvas.height ? below : 0;
     context.fillStyle = colour;
     context.fillRect(x, y, width, height);
     context.fillStyle = "#10141d";
@@ -187,5 +205,5 @@ function handlePoints([x1, y1, x2, y2]) {
 }
 
 export function colourOf(kind) {
-  return { predicted: "#6ea8fe", accepted: "#4ade80", box: "#fbbf24", follows: "#fcd34d", none: "#c4b5fd", doubtful: "#fb7185" }[kind] || "#6ea8fe";
+  return { predicted: "#6ea8fe", accepted: "#4ade80", box: "#fbbf24", follows: "#fcd34d", none: "#c4b5fd", doubtful: "#fb7185", beside: OTHER }[kind] || "#6ea8fe";
 }

@@ -12,9 +12,10 @@ const tabOf = () => {
 };
 
 export class Saving {
-  // told(status) is called with { text, kind }; changed() when the history is another; conflict(theirs, mine) asks.
-  constructor(film, { told, changed, conflict }) {
-    Object.assign(this, { film, told, changed, conflict });
+  // told(status) is called with { text, kind }; changed() when the history is another; saved() after each edit
+  // that is saved; conflict(theirs, mine) asks.
+  constructor(film, { told, changed, saved, conflict }) {
+    Object.assign(this, { film, told, changed, saved, conflict });
     this.key = `${PREFIX}${film}-${tabOf()}`;
     this.waiting = this.adopt();
     this.history = { done: [], undone: [] };
@@ -89,6 +90,7 @@ export class Saving {
       this.version = Math.max(this.version, answer.version);
       this.waiting.shift();
       this.store();
+      if (first.change.kind === "edit") this.saved();
       const at = new Date(answer.saved).toLocaleTimeString([], { hour12: false });
       if (!this.waiting.length) this.told({ text: `saved ${at}`, kind: "good" });
       return true;

@@ -1,0 +1,65 @@
+"""FiftyOne: a localised video as a sample with the boxes and heat-maps of its frames (``pip install fiftyone``).
+
+Localisation tables hold no heat-maps; ``colocam export --to fiftyone`` writes the boxes of tables without FiftyOne.
+"""
+
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image
+
+from colocam.boxes.quantize import to_8bit
+from colocam.errors import ColocamError
+from colocam.inference.localizer import Localizer
+from colocam.types import Float64Array
+from colocam.utils.files import atomic_path
+from colocam.video.fence import probe_source
+
+if TYPE_CHECKING:
+    import fiftyone
+
+
+def localized_sample(localizer: Localizer, video: str | Path, heatmaps: str | Path | None = None) -> "fiftyone.Sample":
+    """Localise in a video; each frame has ``objects`` (track as ``index``) and, if asked for, ``heatmap``.
+
+    >>> dataset = fiftyone.Dataset("pets")                                            # doctest: +SKIP
+    >>> dataset.add_sample(localized_sample(localizer, "film.mp4", "heatmaps"))       # doctest: +SKIP
+
+    Args:
+        localizer: the model.
+        video: a video file.
+        heatmaps: folder for the heat-maps, one PNG of 8 bits per frame; None: no heat-maps.
+    """
+    try:
+        import fiftyone  # noqa: PLC0415 - an extra that takes seconds
+    except ModuleNotFoundError as error:
+        raise ColocamError(f"{error.name} is not installed: pip install fiftyone") from error
+    path = Path(video).absolute()
+    source = probe_source(path)
+    size = np.array([source.width, source.height] * 2, np.float64)
+    sample = fiftyone.Sample(filepath=str(path))
+    for index, group in groupby(localizer(path), lambda found: found.frame):
+        found = list(group)
+        detections = [
+            fiftyone.Detection(
+                label=one.tag, bounding_box=_corner_and_size(one.box / size), confidence=one.score, index=one.track
+            )
+            for one in found
+            if one.box is not None
+        ]
+        frame = fiftyone.Frame(objects=fiftyone.Detections(detections=detections))
+        if heatmaps is not None:
+            target = Path(heatmaps).absolute() / f"{path.stem}_{index:06d}.png"
+            with atomic_path(target) as temporary:
+                Image.fromarray(to_8bit(found[0].heatmap)).save(temporary)
+            frame["heatmap"] = fiftyone.Heatmap(map_path=str(target), range=[0, 255])
+        sample.frames[index + 1] = frame  # FiftyOne counts frames from 1
+    return sample
+
+
+def _corner_and_size(box: Float64Array) -> list[float]:
+    """x, y, width, height of a box (4,) x1, y1, x2, y2."""
+    x1, y1, x2, y2 = box.tolist()
+    return [x1, y1, x2 - x1, y2 - y1]

@@ -1,0 +1,279 @@
+"""Label Studio: an ML backend that predicts boxes of videos and turns annotations into corrections (extra ``serve``).
+
+``python -m colocam.integrations.label_studio_backend runs/pets films work`` answers the requests that Label Studio
+makes of ML backends: ``/health``, ``/setup``, ``/predict`` and ``/webhook``. It needs no package of Label Studio.
+
+Films are read from one folder alone, whatever address a task names; results are written to another: ``tables/`` with
+localisation tables, and ``corrections/`` with a file for each annotation, in the order in which ``learn`` reads them.
+"""
+
+import json
+import secrets
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import Annotated, Any, NamedTuple
+from xml.etree import ElementTree as ET
+
+import typer
+from pydantic import BaseModel, ConfigDict
+
+from colocam.corrections import import_labels, write_corrections
+from colocam.corrections.from_label_studio import names_of, place_of
+from colocam.errors import ColocamError, first_line
+from colocam.export import export
+from colocam.export.read_tables import read_videos
+from colocam.inference.film import Command, Writing, localize_film, result_files
+from colocam.inference.jobs import Job, find_jobs
+from colocam.inference.localizer import Localizer
+from colocam.integrations import missing
+from colocam.utils.file_digests import MEMORY, FileDigests
+from colocam.utils.progress import say
+
+try:
+    import uvicorn
+    from fastapi import FastAPI, Request
+    from starlette.responses import JSONResponse, Response
+except ModuleNotFoundError as absent:
+    raise missing(absent, "serve") from absent
+
+PORT = 9090
+"""Where Label Studio's documents expect a backend."""
+SAVED = frozenset({"ANNOTATION_CREATED", "ANNOTATION_UPDATED"})
+"""Events of the webhook that carry an annotation."""
+PLAYER_RATE = 24.0
+"""Frames per second of Label Studio's player, where the labelling configuration states none."""
+
+
+class Control(NamedTuple):
+    """The control of a labelling configuration that draws rectangles in videos.
+
+    Attributes:
+        name: of the control.
+        video: name of the video that it labels.
+        key: key of the video's address in the data of a task.
+        rate: the ``frameRate`` of the player: a number, or the key of one in the data, after a ``$``.
+        labels: its classes.
+    """
+
+    name: str
+    video: str
+    key: str
+    rate: str
+    labels: frozenset[str]
+
+
+class Backend:
+    """Predicts, and stores corrections.
+
+    Args:
+        model: run folder or ONNX file.
+        films: folder of the videos that Label Studio shows.
+        work: folder for tables and corrections.
+        device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
+        options: fields of :class:`colocam.inference.options.Options`.
+    """
+
+    def __init__(self, model: Path, films: Path, work: Path, device: str | None = None, **options: Any) -> None:  # noqa: ANN401
+        if not films.is_dir():
+            raise ColocamError(f"{films} is no folder: give the folder of the videos that Label Studio shows")
+        self.films, self.work, self.version = films, work, f"colocam {model.name}"
+        self._localizer = Localizer.load(model, device, **options)
+        self._command = Command(
+            model, Writing(annotate=False), recompute=False, device=device, digests=work / "tables" / MEMORY
+        )
+        self._busy = Lock()  # one film at a time; a second request for the same film finds its table
+
+    def predict(self, tasks: list[dict[str, Any]], label_config: str) -> list[dict[str, Any]]:
+        """Predictions of tasks: a video rectangle for each track, its key frames counted from 1.
+
+        A film that was localised before, by this backend or by ``colocam localize`` into ``WORK/tables``, is not
+        localised again.
+        """
+        control = parse_control(label_config)
+        return [self._prediction(task.get("data") or {}, control) for task in tasks]
+
+    def fit(self, event: str, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Write what an annotation changes as ``WORK/corrections/task-<id>-<count>.csv``; other events do nothing."""
+        task, annotation = data.get("task"), data.get("annotation")
+        if event not in SAVED or not isinstance(task, dict) or not isinstance(annotation, dict):
+            return {}
+        given = task.get("data") or {}
+        job = self._job(str(given.get("video") or next((one for one in given.values() if isinstance(one, str)), "")))
+        with self._busy, TemporaryDirectory(prefix="colocam-") as folder:
+            exported = Path(folder) / "task.json"
+            labelled = {"data": {**given, "video": job.source.name}, "annotations": [annotation]}
+            exported.write_text(json.dumps([labelled]), encoding="utf-8")
+            found = import_labels(exported, "label-studio", tables=[self._table(job)], classes=self._localizer.tags)
+            path = self._store(int(task.get("id") or 0), found.corrections) if found.corrections else None
+        for line in found.left_out.lines():
+            say(line)
+        return {"corrections": None if path is None else path.name, "summary": found.summary()}
+
+    def _store(self, task: int, corrections: list[Any]) -> Path:
+        folder = self.work / "corrections"
+        earlier = sorted(folder.glob(f"task-{task:06d}-*.csv"))
+        with TemporaryDirectory(prefix="colocam-") as made:
+            same = write_corrections(Path(made) / "new.csv", corrections).read_bytes()
+        if earlier and earlier[-1].read_bytes() == same:
+            return earlier[-1]
+        return write_corrections(folder / f"task-{task:06d}-{len(earlier) + 1:04d}.csv", corrections)
+
+    def _prediction(self, data: Mapping[str, Any], control: Control) -> dict[str, Any]:
+        job = self._job(str(data.get(control.key) or ""))
+        with self._busy:
+            table = self._table(job)
+        (video,) = read_videos([table], [])
+        _check_rate(control, data, float(video.source.fps), job.source.name)
+        regions: list[dict[str, Any]] = []
+        if len(video.objects):
+            with TemporaryDirectory(prefix="colocam-") as folder:
+                out = export([table], "label-studio", Path(folder) / "labels")
+                (task,) = json.loads((out / "tasks.json").read_text(encoding="utf-8"))
+            regions = [one for one in task["predictions"][0]["result"] if one["value"]["labels"][0] in control.labels]
+        regions = [{**one, "from_name": control.name, "to_name": control.video} for one in regions]
+        scores = [one["score"] for one in regions if "score" in one]
+        return {"result": regions, "score": sum(scores) / max(len(scores), 1), "model_version": self.version}
+
+    def _table(self, job: Job) -> Path:
+        """The localisation table of a film, made if it is not there."""
+        localize_film(self._localizer, job, self._command, FileDigests(self._command.digests))
+        return result_files(job, self._command.writing).table
+
+    def _job(self, address: str) -> Job:
+        """The film of the folder that a task's address names, by its file name and as many folders as needed."""
+        place, names = place_of(address), names_of(address)
+        jobs = [(job, job.source.path) for job in find_jobs([self.films], self.work / "tables")]
+        found = [(job, path.relative_to(self.films)) for job, path in jobs if path is not None and path.name in names]
+        if len(found) > 1:
+            found = [(job, path) for job, path in found if place.parts[-len(path.parts) :] == path.parts]
+        if len(found) != 1:
+            how = "several files" if found else "no file"
+            raise ColocamError(f"{how} of {self.films} can be {address[:200]!r}: start with the folder of these videos")
+        return found[0][0]
+
+
+def parse_control(label_config: str) -> Control:
+    """Find the control for rectangles in videos."""
+    if "<!ENTITY" in label_config or "<!DOCTYPE" in label_config:
+        raise ColocamError("label_config declares entities, which no labelling configuration does")
+    try:
+        root = ET.fromstring(label_config)  # noqa: S314 - there are no entities to expand
+    except (ET.ParseError, ValueError, RecursionError) as error:
+        raise ColocamError(f"label_config is not XML ({first_line(error)})") from error
+    boxes = root.find(".//VideoRectangle")
+    videos = {one.get("name"): one for one in root.iter("Video")}
+    if boxes is None or (video := videos.get(boxes.get("toName"))) is None:
+        raise ColocamError("label_config has no VideoRectangle of a Video: use the config.xml of 'colocam export'")
+    named = [group for group in root.iter("Labels") if group.get("toName") == boxes.get("toName")]
+    labels = frozenset(label.get("value") or "" for group in named for label in group.iter("Label"))
+    key = (video.get("value") or "$video").removeprefix("$")
+    return Control(boxes.get("name") or "", boxes.get("toName") or "", key, video.get("frameRate") or "", labels)
+
+
+def _check_rate(control: Control, data: Mapping[str, Any], fps: float, name: str) -> None:
+    """Refuse a player whose frames are not those of the film: boxes would be shown at other times."""
+    stated = data.get(control.rate.removeprefix("$")) if control.rate.startswith("$") else control.rate
+    try:
+        rate = float(stated or PLAYER_RATE)
+    except (TypeError, ValueError):
+        rate = PLAYER_RATE
+    if abs(rate - fps) > 0.01:
+        raise ColocamError(
+            f'{name} has {fps:g} frames per second, Label Studio plays {rate:g}: write frameRate="$fps" in the '
+            f'labelling configuration and "fps": {fps:g} in the task\'s data'
+        )
+
+
+class PredictRequest(BaseModel):
+    """What Label Studio sends to ``/predict``; further keys are not used."""
+
+    model_config = ConfigDict(extra="ignore")
+    tasks: list[dict[str, Any]]
+    label_config: str
+
+
+class WebhookRequest(BaseModel):
+    """What Label Studio sends to ``/webhook``."""
+
+    model_config = ConfigDict(extra="ignore")
+    action: str
+    task: dict[str, Any] | None = None
+    annotation: dict[str, Any] | None = None
+
+
+def make_app(backend: Backend, password: str = "") -> FastAPI:
+    """The server. With a ``password`` each request must carry it (HTTP basic authentication, any user name).
+
+    Requests of browsers are refused: Label Studio's server calls, and no page has a reason to.
+    """
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.middleware("http")
+    async def guard(request: Request, call_next: Any) -> Response:  # noqa: ANN401 - Starlette's signature
+        if "origin" in request.headers or "sec-fetch-site" in request.headers:
+            return JSONResponse({"error": "requests of browsers are refused"}, 403)
+        if password and not secrets.compare_digest(_password(request), password.encode()):
+            return JSONResponse({"error": "wrong password"}, 401, {"www-authenticate": "Basic"})
+        answer: Response = await call_next(request)
+        return answer
+
+    @app.exception_handler(ColocamError)
+    def refuse(_request: Request, error: ColocamError) -> JSONResponse:
+        say(f"error: {error}")
+        return JSONResponse({"error": str(error)}, 400)
+
+    @app.get("/")
+    @app.get("/health")
+    def health() -> dict[str, str]:
+        return {"status": "UP", "model_class": "colocam"}
+
+    @app.post("/setup")
+    def setup() -> dict[str, str]:
+        return {"model_version": backend.version}
+
+    @app.post("/predict")
+    def predict(request: PredictRequest) -> dict[str, Any]:
+        results = backend.predict(request.tasks, request.label_config)
+        return {"results": results, "model_version": backend.version}
+
+    @app.post("/webhook", status_code=201)
+    def webhook(request: WebhookRequest) -> dict[str, Any]:
+        return backend.fit(request.action, request.model_dump())
+
+    return app
+
+
+def _password(request: Request) -> bytes:
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    try:
+        return b64decode(value).partition(b":")[2] if scheme.lower() == "basic" else b""
+    except Base64Error:
+        return b""
+
+
+def main(
+    model: Annotated[Path, typer.Argument(help="Run folder or ONNX file.")],
+    films: Annotated[Path, typer.Argument(help="Folder of the videos that Label Studio shows.")],
+    work: Annotated[Path, typer.Argument(help="Folder for tables and corrections.")],
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen at.")] = PORT,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda.")] = None,
+    password: Annotated[str, typer.Option(envvar="COLOCAM_PASSWORD", help="Needed beyond this machine.")] = "",
+) -> None:
+    """Serve predictions to Label Studio, and store its annotations as corrections."""
+    if host not in {"127.0.0.1", "::1", "localhost"} and not password:
+        raise typer.BadParameter(f"{host} is open to others: set COLOCAM_PASSWORD, and give it to Label Studio")
+    try:
+        app = make_app(Backend(model, films, work, device), password)
+    except ColocamError as error:
+        say(f"error: {error}")
+        raise typer.Exit(1) from error
+    uvicorn.run(app, host=host, port=port, log_level="warning")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,125 @@
+// Teaching: learn from corrections, see what they changed, and choose the model in use.
+
+import { getBlob, getJson, postJson } from "./api.js";
+import { dialog, make, percent, tell } from "./dom.js";
+import { OTHER } from "./overlay.js";
+
+const EVERY = 10; // corrections from one lesson to the next
+const OPTION = "colocam-learn-often", COUNT = "colocam-unlearnt";
+const STATES = { never: "Nothing was learnt yet.", learning: "Learning… You can go on correcting.", done: "", failed: "It failed:" };
+const BEFORE = "#6ea8fe";
+
+// Called after each correction that is saved: every ten of them, thresholds follow at once and a lesson begins.
+export async function corrected(view) {
+  const count = 1 + Number(localStorage.getItem(COUNT) || 0);
+  localStorage.setItem(COUNT, String(count));
+  if (count < EVERY || localStorage.getItem(OPTION) !== "yes") return;
+  localStorage.setItem(COUNT, "0");
+  try {
+    const quick = await postJson("/api/lessons/quick", {});
+    tell(`Thresholds and presence follow your corrections (${quick.seconds.toFixed(1)} s). The film is looked at again.`, "note");
+    await view.renew();
+  } catch (error) { tell(error.message); return; }
+  try { await postJson("/api/lessons", {}); } catch { /* the last lesson is still running: the next one has these corrections too */ }
+}
+
+export async function learnDialog(view) {
+  const state = make("p", { "aria-live": "polite" }), output = make("pre", { class: "output", tabindex: "0", "aria-label": "Output" });
+  const agreement = make("div"), changes = make("div"), use = make("div", { class: "row use" });
+  const often = make("input", { type: "checkbox", id: "often", checked: localStorage.getItem(OPTION) === "yes", onchange: (event) => localStorage.setItem(OPTION, event.target.checked ? "yes" : "no") });
+  const start = make("button", { type: "button", class: "primary" }, "Learn from all corrections");
+  const box = dialog("Learn", make("p", {}, "A new model is trained from your corrections, in the background. A fifth of the corrected films is held out; what makes the model agree less with them is not kept."),
+    make("div", { class: "row" }, often, make("label", { for: "often" }, `After every ${EVERY} corrections: choose thresholds at once, and learn in the background`)),
+    make("div", { class: "row" }, start, state), agreement, use, changes,
+    make("details", { class: "told", hidden: true }, make("summary", {}, "Output"), output),
+    make("form", { method: "dialog", class: "row" }, make("button", {}, "Close")));
+  const details = box.querySelector(".told");
+  box.classList.add("wide");
+  let shownModels = "", shownChanges = "";
+
+  async function choose(key) {
+    try { await postJson("/api/models", { key }); await show(); await view?.renew?.(); } catch (error) { tell(error.message); }
+  }
+
+  function showModels({ models, active, first, films }) {
+    const text = JSON.stringify([models, active]);
+    if (text === shownModels) return;
+    shownModels = text;
+    const select = make("select", { id: "in-use", onchange: (event) => choose(event.target.value) }, ...models.map((one) =>
+      make("option", { value: one.key, selected: one.key === active }, `${one.title}${one.seen < films ? ` (${one.seen} of ${films} films seen)` : ""}`)));
+    const newest = models.filter((one) => one.title.startsWith("lesson")).at(-1);
+    const other = active === first ? newest?.key : first, words = active === first ? "Use the new model" : "Back to the first model";
+    const focused = document.activeElement?.closest(".use");
+    use.replaceChildren(make("label", { for: "in-use" }, "Model in use"), select, ...(other ? [make("button", { type: "button", onclick: () => choose(other) }, words)] : []));
+    if (focused) use.querySelector("select").focus();
+  }
+
+  async function showChanges(lesson, models) {
+    const before = models.active === lesson.model ? models.first : models.active;
+    if (!lesson.model) return;
+    const found = await getJson(`/api/changes?after=${lesson.model}&before=${before}`);
+    const text = JSON.stringify(found);
+    if (text === shownChanges) return;
+    shownChanges = text;
+    const looked = found.compared < found.films ? ` The new model has looked at ${found.compared} of ${found.films} films.` : "";
+    const words = found.moved.length ? "The boxes that moved most:" : found.compared ? "No box moved." : "";
+    changes.replaceChildren(make("h2", {}, "What did my corrections change?"), make("p", {}, `${words}${looked}`),
+      make("ul", { class: "moved" }, ...found.moved.map((one) => movedItem(one, () => box.close()))));
+  }
+
+  async function show() {
+    const [lesson, models] = await Promise.all([getJson("/api/lessons"), getJson("/api/models")]);
+    const failed = models.models.find((one) => one.key === lesson.model)?.problem;
+    state.textContent = failed || STATES[lesson.state] || "";
+    start.disabled = lesson.state === "learning" || !lesson.corrections;
+    if (!lesson.corrections && lesson.state !== "learning") state.textContent = "Correct or accept some frames first.";
+    output.textContent = lesson.lines.join("\n");
+    details.hidden = !lesson.lines.length;
+    if (lesson.state === "failed") details.open = true;
+    agreement.replaceChildren(...(lesson.state === "done" ? agreementOf(lesson) : []));
+    showModels(models);
+    if (lesson.state === "done") await showChanges(lesson, models);
+  }
+
+  start.addEventListener("click", async () => {
+    try { await postJson("/api/lessons", {}); localStorage.setItem(COUNT, "0"); await show(); } catch (error) { tell(error.message); }
+  });
+  while (box.open) {
+    try { await show(); } catch (error) { state.textContent = error.message; }
+    await new Promise((done) => setTimeout(done, 1000));
+  }
+}
+
+// How well the old and the new model agree with corrections that neither has learnt from.
+function agreementOf({ stages, held_out: frames }) {
+  const before = stages[0], after = stages.filter((one) => one.kept).at(-1);
+  if (!before) return [];
+  if (!frames) return [make("p", {}, "Done. No corrected film is held out, so nothing says whether the new model is better: correct frames of several films.")];
+  const share = (value) => (value === null || value === undefined ? "–" : percent(value)), number = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
+  const row = (words, name, text) => make("tr", {}, make("th", { scope: "row" }, words), make("td", {}, text(before[name])), make("td", {}, text(after[name])));
+  const kept = stages.slice(1).filter((one) => one.kept).map((one) => one.name);
+  return [make("table", { class: "agreement" }, make("caption", {}, `Agreement with ${frames === 1 ? "1 held-out correction" : `${frames} held-out corrections`}`),
+    make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, "before"), make("th", { scope: "col" }, "after"))),
+    make("tbody", {}, row("mean IoU of boxes", "iou", number), row("boxes with IoU above ½", "corloc", (value) => share(value === null || value === undefined ? value : value / 100)), row("loss of presence", "presence_loss", number))),
+  make("p", { class: "dim small" }, kept.length ? `Kept: ${kept.join(", ")}.` : "No part agrees better with the held-out corrections, so the old model stays.")];
+}
+
+function movedItem(one, leave) {
+  const image = (words, box, colour) => {
+    const canvas = make("canvas", { role: "img", width: 320, height: 180, "aria-label": `${words}: ${box ? `box ${box.map(Math.round).join(", ")}` : "no object"}` });
+    return [canvas, (bitmap) => {
+      const scale = 320 / bitmap.width, context = canvas.getContext("2d");
+      canvas.height = Math.round(bitmap.height * scale);
+      context.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
+      if (!box) return;
+      context.lineWidth = 3;
+      context.strokeStyle = colour;
+      context.strokeRect(box[0] * scale, box[1] * scale, (box[2] - box[0]) * scale, (box[3] - box[1]) * scale);
+    }];
+  };
+  const [before, drawBefore] = image("before", one.before, BEFORE), [after, drawAfter] = image("after", one.after, OTHER);
+  getBlob(`/api/films/${one.film}/stills/${one.frame}`).then(createImageBitmap).then((bitmap) => { drawBefore(bitmap); drawAfter(bitmap); bitmap.close(); }).catch((error) => tell(error.message));
+  const figure = (canvas, words) => make("figure", {}, canvas, make("figcaption", {}, words));
+  return make("li", {}, make("a", { href: `#film=${one.film}&frame=${one.frame}`, onclick: leave }, `${one.name}, frame ${one.frame}`), make("span", { class: "dim" }, ` IoU ${one.overlap.toFixed(2)}`),
+    make("div", { class: "pair" }, figure(before, "before"), figure(after, "after")));
+}

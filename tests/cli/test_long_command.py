@@ -1,0 +1,48 @@
+"""A long command shows that it has begun while its libraries are imported."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from colocam.cli import command
+
+
+@pytest.fixture
+def timers(monkeypatch):
+    """The started timers; each prints at once, and knows whether it was cancelled."""
+    started = []
+
+    class Timer:
+        def __init__(self, seconds, function, arguments):
+            self.seconds, self.cancelled = seconds, False
+            self.print = lambda: function(*arguments)
+
+        def start(self):
+            started.append(self)
+            self.print()
+
+        def cancel(self):
+            self.cancelled = True
+
+    monkeypatch.setattr(command, "Timer", Timer)
+    return started
+
+
+@pytest.mark.parametrize("name", ["localize", "export-model", "evaluate"])
+def test_a_new_process_says_that_it_is_loading(name, timers, colocam, monkeypatch, tmp_path):
+    monkeypatch.setattr(command, "sys", SimpleNamespace(modules={}))  # as before torch is imported
+    monkeypatch.setattr("colocam.inference.localize.localize_videos", lambda *_, **__: [])
+    arguments = {
+        "localize": (tmp_path, "film.mp4", "-o", tmp_path / "out"),
+        "export-model": (tmp_path, "-o", tmp_path / "model.txt"),
+        "evaluate": (tmp_path,),
+    }
+    outcome = colocam(name, *arguments[name])
+    assert outcome.err.splitlines()[0] == f"{name}: loading"
+    assert [timer.cancelled for timer in timers] == [True]
+    assert timers[0].seconds < 3
+
+
+def test_nothing_is_said_where_nothing_has_to_be_loaded(timers, colocam, tmp_path):
+    assert len(colocam("evaluate", tmp_path).err.splitlines()) == 1
+    assert not timers

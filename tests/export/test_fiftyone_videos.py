@@ -1,0 +1,67 @@
+"""FiftyOne video labels by their documented format; its own importer reads them where it is installed."""
+
+import json
+import os
+import zlib
+from base64 import b64decode
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from colocam.boxes import rle
+from colocam.errors import ColocamError
+from colocam.export import export
+
+MASK = np.zeros((48, 64), bool)
+MASK[3:9, 4:8] = True
+
+
+@pytest.fixture
+def exported_film(tmp_path, write_table, row):
+    rows = [
+        row(0, (4, 3, 8, 9), "owl", 5, score=0.5, mask=rle.encode(MASK)),
+        row(2, (16, 12, 32, 36), "cat"),
+        row(2, (8, 6, 64, 48), "owl", 5, score=0.25),
+        row(4),
+    ]
+    table = write_table(tmp_path / "my film.csv", rows, size=(64, 48), video="my film.mp4")
+    return export([table], "fiftyone", tmp_path / "out")
+
+
+def test_documented_format(exported_film):
+    manifest = json.loads((exported_film / "manifest.json").read_text())
+    (record,) = manifest["index"]
+    assert record["data"] == str(exported_film.parent / "my film.mp4")
+    frames = json.loads((exported_film / record["labels"]).read_text())["frames"]
+    assert list(frames) == ["1", "3", "5"]
+    assert frames["5"]["objects"]["objects"] == []
+    cat, owl = frames["3"]["objects"]["objects"]
+    corners = {"top_left": {"x": 0.25, "y": 0.25}, "bottom_right": {"x": 0.5, "y": 0.75}}
+    assert (cat["label"], cat["bounding_box"], "confidence" in cat) == ("cat", corners, False)
+    (first,) = frames["1"]["objects"]["objects"]
+    assert owl["index"] == first["index"] != cat["index"]
+    packed = zlib.decompress(b64decode(first["mask"]))
+    np.testing.assert_array_equal(np.load(BytesIO(packed), allow_pickle=False), MASK[3:9, 4:8])
+
+
+def test_importer_of_fiftyone(exported_film, monkeypatch):
+    monkeypatch.setitem(os.environ, "FIFTYONE_DATABASE_URI", "mongodb://127.0.0.1:1")  # reading needs no database
+    fiftyone = pytest.importorskip("fiftyone", reason="needs FiftyOne, a gigabyte")
+    importer = fiftyone.utils.data.FiftyOneVideoLabelsDatasetImporter(str(exported_film))
+    with importer:
+        ((path, _, _, frames),) = list(importer)
+    assert Path(path) == exported_film.parent / "my film.mp4"
+    assert list(frames) == [1, 3, 5]
+    found = frames[3]["objects"].detections
+    assert [(one.label, one.confidence) for one in found] == [("cat", None), ("owl", 0.25)]
+    np.testing.assert_allclose(found[0].bounding_box, [0.25, 0.25, 0.25, 0.5])
+    np.testing.assert_array_equal(frames[1]["objects"].detections[0].mask, MASK[3:9, 4:8])
+    assert frames[1]["objects"].detections[0].index == found[1].index
+
+
+def test_folders_of_images_are_refused(tmp_path, write_table, row):
+    table = write_table(tmp_path / "shot.csv", [row(0, (1, 2, 3, 4))], frames=1, pictures=["a.png"])
+    with pytest.raises(ColocamError, match="shot is a folder of images"):
+        export([table], "fiftyone", tmp_path / "out")

@@ -1,0 +1,58 @@
+"""Films are decoded in processes of their own; one that hangs holds up neither the server nor other films."""
+
+import threading
+
+import pytest
+
+from colocam.errors import ColocamError
+from colocam.serve import stills as stills_module
+from colocam.serve.stills import Stills
+from colocam.video.reader import VideoReader
+
+
+def test_no_film_is_opened_in_the_process_of_the_server(serving, make_video, tmp_path, monkeypatch):
+    film = make_video(tmp_path / "film.mp4", 6)
+
+    def refuse(_reader):
+        raise AssertionError("a film was opened in the process of the server")
+
+    monkeypatch.setattr(VideoReader, "__enter__", refuse)
+    with serving(tmp_path / "page", [film]) as server:
+        known = server.library.films()[0]
+        assert known.state == "ready", known.problem
+        assert server.client.get(f"/api/films/{known.id}/stills/5").status_code == 200
+
+
+def test_a_film_that_hangs_holds_up_no_other(make_video, tmp_path, monkeypatch):
+    good, hung = make_video(tmp_path / "good.mp4", 3), tmp_path / "hung.mp4"
+    begun, release = threading.Event(), threading.Event()
+    whole = stills_module.open_film
+
+    def open_film(path):
+        if path == hung:
+            begun.set()
+            release.wait(60)
+            raise ColocamError("cannot read hung.mp4: its decoder gave no frame")
+        return whole(path)
+
+    monkeypatch.setattr(stills_module, "open_film", open_film)
+    monkeypatch.setattr(stills_module, "PATIENCE", 0.05)
+    stills, problems = Stills(), []
+
+    def ask():
+        try:
+            stills.get("hung", hung, 0)
+        except ColocamError as error:
+            problems.append(str(error))
+
+    waiting = threading.Thread(target=ask)
+    waiting.start()
+    assert begun.wait(60)
+    with pytest.raises(ColocamError, match="its decoder is busy or hangs"):
+        stills.get("hung", hung, 1)
+    for film in ("a", "b", "c"):  # more than are kept open, so that the film that hangs is dropped
+        assert stills.get(film, good, 2) is not None
+    stills.close()
+    release.set()
+    waiting.join(60)
+    assert problems == ["cannot read hung.mp4: its decoder gave no frame"]

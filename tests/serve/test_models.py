@@ -1,0 +1,141 @@
+"""Several models on one film: layers of each, what changes between them, and which one is in use."""
+
+import time
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+from colocam.cams.normalise import min_max
+from colocam.cams.registry import extract
+from colocam.models.model_file import load_model
+from colocam.serve.corrected import corrected_rows
+from colocam.serve.marks import marks_of
+from colocam.video.fence import open_video
+from colocam.video.frame_ring import FrameLayout
+
+NONE = {"kind": "none", "start": 3, "stop": 4}
+
+
+@pytest.fixture
+def two(serving, moving_box, make_video, tmp_path):
+    """A server with a second model beside the first, whose boxes are 12 pixels further right."""
+    other = tmp_path / "other.onnx"
+    other.write_bytes(b"another model")
+    film = make_video(tmp_path / "film.mp4", [np.full((48, 80, 3), 90, np.uint8)] * 20)
+    load = {"model.onnx": moving_box, "other.onnx": lambda: moving_box(17.0)}
+    folder = tmp_path / "page"
+    with serving(folder, [film], load=lambda path: load[path.name](), beside=[other]) as server:
+        server.film = server.library.films()[0].id
+        server.other = server.library.beside[0].key
+        end = time.monotonic() + 60
+        while server.client.get("/api/models").json()["models"][1]["seen"] < 1:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        yield server
+
+
+def detail(server, **query):
+    return server.client.get(f"/api/films/{server.film}", params=query).json()
+
+
+def test_both_models_are_listed_and_each_has_its_boxes(two):
+    listed = two.client.get("/api/models").json()
+    assert [one["title"] for one in listed["models"]] == ["model.onnx", "other.onnx"]
+    assert listed["active"] == listed["first"] == listed["models"][0]["key"]
+    assert detail(two)["results"]["box"][3] == [8, 6, 28, 30]
+    assert detail(two, model=two.other)["results"]["box"][3] == [20, 6, 40, 30]
+    missing = two.client.get(f"/api/films/{two.film}?model={16 * '0'}")
+    assert (missing.status_code, "no model of this key" in missing.json()["error"]) == (404, True)
+
+
+def test_outlines_are_those_of_the_masks(two):
+    path = f"/api/films/{two.film}/outlines?start=3&count=2"
+    shapes = two.client.get(path).json()["outlines"]
+    assert len(shapes) == 2
+    corners = np.array(shapes[0][0]).reshape(-1, 2)
+    assert (corners.min(0).tolist(), corners.max(0).tolist()) == ([8, 6], [27, 29])
+    assert two.client.get(f"{path}&model={two.other}").json()["outlines"][0] != shapes[0]
+
+
+def test_what_another_model_changes(two):
+    found = two.client.get("/api/changes", params={"after": two.other}).json()
+    assert (found["films"], found["compared"]) == (1, 1)
+    first = found["moved"][0]
+    assert first["overlap"] == pytest.approx(8 / 32, abs=1e-4)
+    assert first["after"][0] - first["before"][0] == 12
+    frames = [one["frame"] for one in found["moved"]]
+    assert np.diff(sorted(frames)).min() >= 12
+    same = two.client.get("/api/changes", params={"after": two.other, "before": two.other}).json()
+    assert same["moved"] == []
+
+
+def test_switch_to_another_model_and_back_and_keep_what_was_accepted(two):
+    first = two.library.active.key
+    body = {"kind": "accepted", "start": 3, "stop": 4, "tag": "cat", "boxes": [[8, 6, 28, 30]]}
+    change = {"client": "client-01", "version": 0, "change": {"kind": "edit", "actions": [body]}}
+    assert two.client.post(f"/api/films/{two.film}/history", json=change).status_code == 200
+    used = two.client.post("/api/models", json={"key": two.other}).json()
+    assert used["active"] == two.other
+    assert detail(two)["results"]["box"][3] == [20, 6, 40, 30]
+    # What was accepted stays, whichever model is in use.
+    film = two.library.film(two.film)
+    marks = marks_of(two.store.history(two.film)[1].actions, film.index.frames, film.index.cuts)
+    rows = corrected_rows(film.results, marks, film.index)
+    assert rows.box[3].tolist() == [8, 6, 28, 30]
+    assert rows.box[4].tolist() == [21, 6, 41, 30]
+    assert two.client.post("/api/models", json={"key": first}).json()["active"] == first
+    assert two.client.post("/api/models", json={"key": "x"}).status_code == 422
+
+
+def test_corrections_count_before_a_new_model_has_seen_the_film(two, tmp_path):
+    body = {"client": "client-01", "version": 0, "change": {"kind": "edit", "actions": [NONE]}}
+    assert two.client.post(f"/api/films/{two.film}/history", json=body).status_code == 200
+    third = tmp_path / "third.onnx"
+    third.write_bytes(b"a model that cannot be opened")
+    two.client.post("/api/models", json={"key": two.library.models.add(third, "third").key})
+    assert two.library.film(two.film).results is None
+    assert two.client.get("/api/lessons").json()["corrections"] == 1
+
+
+def test_the_model_in_use_is_remembered(serving, moving_box, make_video, tmp_path):
+    other = tmp_path / "other.onnx"
+    other.write_bytes(b"another model")
+    with serving(tmp_path / "page", beside=[other]) as server:
+        server.client.post("/api/models", json={"key": server.library.beside[0].key})
+    film = make_video(tmp_path / "film.mp4", 4)
+    with serving(tmp_path / "page", [film], beside=[other], load=lambda _path: moving_box()) as server:
+        assert server.library.active.title == "other.onnx"
+        film, first = server.library.films()[0], server.library.first.key
+        assert first not in film.found  # nobody asked for the first model yet
+        end = time.monotonic() + 60
+        while "results" not in server.client.get(f"/api/films/{film.id}?model={first}").json():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+    with serving(tmp_path / "page") as server:  # it is gone
+        assert server.library.active.title == "model.onnx"
+
+
+def test_layercam_of_a_run_and_none_of_an_onnx_file(serving, stored_run, make_video, square_video, tmp_path):
+
+    film = make_video(tmp_path / "film.mp4", square_video("cat", 1, 6)[0])
+    with serving(tmp_path / "page", [film], beside=[stored_run]) as server:
+        server.film = server.library.films()[0].id
+        refused = server.client.get(f"/api/films/{server.film}/cams?start=0")
+        assert refused.status_code == 422
+        assert "not an ONNX file" in refused.json()["error"]
+        path = f"/api/films/{server.film}/cams?start=2&count=3&model={server.library.beside[0].key}"
+        end = time.monotonic() + 60
+        while (answer := server.client.get(path)).status_code == 404:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+    maps = np.frombuffer(answer.content, np.uint8).reshape(3, 64, 64)
+    model = load_model(stored_run)
+    with open_video(film, layout=FrameLayout(model.card.size)) as reader:
+        resized = np.stack([np.array(frame.resized) for frame in reader.frames()])[2:5]
+    images = torch.from_numpy(resized).permute(0, 3, 1, 2).float()
+    tags = torch.tensor([model.card.tags.index("cat")] * 3)
+    expected = min_max(extract("layercam", model.net.classifier, images, tags)).numpy()
+    expected = np.stack([cv2.resize(one, (64, 64)) for one in expected])
+    np.testing.assert_allclose(maps / 255, expected, atol=1 / 200)
