@@ -89,6 +89,13 @@ def test_boxes_are_cut_at_the_edges_and_those_without_area_left_out(tmp_path, wr
     assert f"{tmp_path / 'a.csv'}: 2 boxes have no area and were left out" in capfd.readouterr().err
 
 
+def test_a_parquet_column_that_is_no_number(tmp_path):
+    columns = {"frame": [0], "x1": [[1.0, 2.0]], "y1": [1.0], "x2": [2.0], "y2": [2.0], "class": ["cat"]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    with pytest.raises(ColocamError, match=r"x1 .* is not a number"):
+        read(tmp_path / "a.parquet")
+
+
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
@@ -98,6 +105,7 @@ def test_boxes_are_cut_at_the_edges_and_those_without_area_left_out(tmp_path, wr
         ({"frame": "1e19"}, "row 3: frame '1e19' is not a frame index: give a whole number from 0"),
         ({"track": "1e300"}, "row 3: track '1e300' is not a track index: give a whole number from 0"),
         ({"pts": "-1e308"}, "row 3: pts '-1e308' is not a time in seconds"),
+        ({"x2": "1e200"}, "row 3: x2 '1e200' is not a position in pixels"),
         ({"frame": 1.5}, "row 3: frame '1.5' is not a frame index: give a whole number from 0"),
         ({"frame": 40}, "row 3: frame '40' is beyond the 40 frames of clip one.mp4: is it the table of another video?"),
         ({"x1": "inf"}, "row 3: x1 'inf' is not a number"),

@@ -131,6 +131,8 @@ def _boxes(cells: Cells, video: SourceVideo | None) -> Float64Array:
     empty = np.isnan(box)
     if (partly := empty.any(1) & ~empty.all(1)).any():
         cells.fail(int(partly.argmax()), "x1, y1, x2 and y2 must all be given or all be empty")
+    for index, column in enumerate(CORNERS):
+        cells.refuse(column, np.abs(box[:, index]) >= LARGEST, "is not a position in pixels")
     if (turned := (box[:, 2] < box[:, 0]) | (box[:, 3] < box[:, 1])).any():
         row = int(turned.argmax())
         cells.fail(row, f"a box needs x1 < x2 and y1 < y2, got {box[row].tolist()}")

@@ -76,7 +76,7 @@ class Cells(NamedTuple):
         cells = self.columns[column]
         try:
             numbers = _numbers(cells) if isinstance(cells, np.ndarray) else _arrow_numbers(cells)
-        except ValueError:  # also what pyarrow raises
+        except (ValueError, NotImplementedError):  # also what pyarrow raises, of columns that are no numbers
             numbers = np.array([_float(text) for text in self.text(column)])
         self.refuse(column, np.isinf(numbers), "is not a number")
         return numbers
