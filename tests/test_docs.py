@@ -41,13 +41,19 @@ def test_named_source_files_exist(page):
         assert any((folder / name).is_file() for folder in folders), name
 
 
-def test_every_page_is_linked_from_another_one():
-    linked = {
+def linked_from(*pages: Path) -> set[Path]:
+    return {
         (page.parent / target.partition("#")[0]).resolve()
-        for page in PAGES
+        for page in pages
         for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
     }
-    assert [name_of(page) for page in PAGES[1:] if page not in linked] == []
+
+
+def test_every_page_is_linked():
+    """Those that people wrote from the index of the documentation, those of studies from any page."""
+    index = ROOT / "docs" / "README.md"
+    assert sorted(map(name_of, {*WRITTEN} - linked_from(index) - {index, ROOT / "README.md"})) == []
+    assert sorted(map(name_of, {*PAGES[1:]} - linked_from(*PAGES))) == []
 
 
 def test_pages_named_in_the_source_exist():
