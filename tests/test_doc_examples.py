@@ -1,15 +1,18 @@
-"""Commands and Python examples of README and guide, run as a reader would, on a small run and the stored film.
+"""Commands and Python examples of README, guide and docstrings, run as a reader would, on a small run and film.
 
 What is not run, for the reasons below, is parsed or compiled by ``test_docs.py``.
 """
 
+import doctest
 import inspect
 import re
 import shutil
 import zipfile
+from importlib import import_module
 from pathlib import Path
 
-import av
+import cv2
+import numpy as np
 import pytest
 import torch
 
@@ -17,7 +20,7 @@ import colocam as package
 from colocam.boxes import CHOOSERS
 from colocam.cams import CAMS
 from colocam.config import METHODS, Config
-from colocam.corrections import IMPORTS
+from colocam.corrections import IMPORTS, import_labels, read_corrections, write_corrections
 from colocam.data import DATASETS
 from colocam.export import FORMATS, export
 from colocam.inference.localize import localize_file
@@ -27,21 +30,20 @@ from doc_pages import ROOT, lines, name_of, python_blocks
 
 STORED = Path(__file__).parent / "stored" / "version-0.1.0"
 LINES = lines()
-FIRST = {line.arguments: line.page for line in reversed(LINES)}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").rglob("*.md"))]
 NOT_RUN = {
-    r"(train|demo|learn|export-model|label) |export labels": "takes seconds or hours; it has tests of its own",
+    r"(train|demo|learn|export-model|label|report) |export labels": "takes seconds or hours; it has tests of its own",
     r"serve ": "runs until it is ended",
     r".*(ROOT|FRAMES|youtube-objects|dense|index/|demo/|evaluate run |maps/)": "needs a data set",
     r".*(rtsp:|/dev/| - |--push)": "needs a camera, a pipe or a server",
     r"evaluate runs/a ": "needs three runs",
+    r"evaluate .*truth.csv --cams": "is run for the page on CAM methods",
 }
 """Commands by their beginning, and why they are not run."""
 
 
 def commands(page: Path) -> list[tuple[str, ...]]:
     found = [line.arguments for line in LINES if line.page == name_of(page) and line.complete]
-    found = [words for words in found if words[0] != "report" or FIRST[words] == name_of(page)]
     return [words for words in found if not any(re.match(pattern, " ".join(words)) for pattern in NOT_RUN)]
 
 
@@ -52,15 +54,14 @@ def folder(tmp_path, monkeypatch, box_segmenter_files, trained, collection):
     shutil.copytree(trained, "runs/pets")
     shutil.copytree(collection.videos, "videos")
     Path("films").mkdir()
-    shutil.copy(collection.videos / "cat" / "test-0.mp4", "films")
+    film = collection.videos / "cat" / "test-0.mp4"
+    shutil.copy(film, "films")
     shutil.copy(STORED / "model.onnx", "pets.onnx")
-    with av.open(str(STORED / "film.mp4")) as film:
-        frame = next(film.decode(video=0)).to_image()
-    for name in ("new.mp4", "film.mp4", "herd.mp4", "more.mov"):
-        shutil.copy(STORED / "film.mp4", name)
+    for name in ("new.mp4", "film.mp4", "herd.mp4", "more.mov", "holiday.mp4"):
+        shutil.copy(film, name)
     Path("frames/tom").mkdir(parents=True)
     for index in range(2):
-        frame.save(f"frames/tom/{index}.png")
+        cv2.imwrite(f"frames/tom/{index}.png", np.zeros((48, 64, 3), np.uint8))
     header, *rows = collection.truth.read_text(encoding="utf-8").splitlines()
     tagged = [f"{header},tag,split,width,height"]
     tagged += [f"{row},{row[:3]},{'test' if 'test' in row else 'train'},48,40" for row in rows]
@@ -136,25 +137,65 @@ def no_training(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory):
-    """Tables of the stored film, and their labels for CVAT."""
+def tables(tmp_path_factory, collection):
+    """Tables of two films, and labels for CVAT."""
     folder = tmp_path_factory.mktemp("tables")
     for name in ("new", "film"):
-        shutil.copy(STORED / "film.mp4", folder / f"{name}.mp4")
+        shutil.copy(collection.videos / "cat" / "test-0.mp4", folder / f"{name}.mp4")
         localize_file(STORED / "model.onnx", folder / f"{name}.mp4", folder / "boxes", annotate=False)
     export([folder / "boxes" / "new.csv"], "cvat", folder / "labels")
     return folder
 
 
-@pytest.mark.usefixtures("no_training")
-@pytest.mark.parametrize("page", [page for page in PAGES if examples(page)], ids=name_of)
-def test_python_examples_run(page, folder, tables, monkeypatch):
+@pytest.fixture
+def folder_with_tables(folder, tables, monkeypatch):
     shutil.copytree(tables, folder, dirs_exist_ok=True)
     shutil.copytree(tables / "boxes", "out")
     prepare(("import", "task.zip"))
+    write_corrections("corrections.csv", import_labels("task.zip", "cvat", tables=["boxes"]).corrections)
     monkeypatch.syspath_prepend(".")
+
+
+@pytest.mark.usefixtures("no_training", "folder_with_tables")
+@pytest.mark.parametrize("page", [page for page in PAGES if examples(page)], ids=name_of)
+def test_python_examples_run(page):
     names = {"__name__": "__main__", "frames": torch.zeros(2, 3, 32, 32), "classes": torch.tensor([0, 1])}
     for code in examples(page):  # a later example of a page uses names of an earlier one
         if file := re.match(r"# (\w+\.py)\n", code):
             Path(file[1]).write_text(code, encoding="utf-8")
         exec(compile(code, name_of(page), "exec"), names)
+
+
+DOCSTRINGS_NOT_RUN = (
+    *("training.train", "training.learn"),  # minutes
+    "fiftyone_sample",  # FiftyOne is not among the packages of tests
+)
+GIVEN = {"my_rule": None, "image": np.zeros((48, 64, 3), np.uint8), "read_corrections": read_corrections}
+"""Names that examples of docstrings take for granted."""
+
+
+def modules_with_examples() -> list[str]:
+    files = [path for path in sorted((ROOT / "src").rglob("*.py")) if ">>> " in path.read_text(encoding="utf-8")]
+    names = [".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in files]
+    return [name.removesuffix(".__init__") for name in names if not name.endswith(DOCSTRINGS_NOT_RUN)]
+
+
+class Printed(doctest.OutputChecker):
+    """What an example prints is compared where the docstring shows it."""
+
+    def check_output(self, want, got, optionflags):
+        return not want or super().check_output(want, got, optionflags)
+
+
+@pytest.mark.usefixtures("no_training", "folder_with_tables")
+@pytest.mark.parametrize("name", modules_with_examples())
+def test_examples_of_docstrings_run(name):
+    """Also those that are skipped elsewhere for want of files."""
+    module = import_module(name)
+    runner = doctest.DocTestRunner(Printed(), verbose=False)
+    for test in doctest.DocTestFinder().find(module, extraglobs=GIVEN):
+        for example in test.examples:
+            example.options.pop(doctest.SKIP, None)
+        runner.run(test)
+    assert runner.tries > 0
+    assert runner.failures == 0
