@@ -181,7 +181,7 @@ def test_fonts_of_another_host_are_found(script, tmp_path, capsys):
 def test_docstrings_become_markdown(monkeypatch):
     monkeypatch.setitem(sys.modules, "griffe", SimpleNamespace(Extension=object, Object=object))  # in [docs] alone
     as_markdown = runpy.run_path(str(named("docs_docstrings")))["as_markdown"]
-    text = "One of :data:`FORMATS`.\n\n>>> run = train(1)  # doctest: +SKIP\n>>> for a in run:\n...     print(a)\n2\n\nMore."
+    text = "A :data:`FORMATS`.\n\n>>> run = train(1) # doctest: +SKIP\n>>> for a in run:\n...     print(a)\n2\n\nMore."
     assert as_markdown(text) == (
-        "One of `FORMATS`.\n\n```pycon\n>>> run = train(1)\n>>> for a in run:\n...     print(a)\n2\n```\n\nMore."
+        "A `FORMATS`.\n\n```pycon\n>>> run = train(1)\n>>> for a in run:\n...     print(a)\n2\n```\n\nMore."
     )
