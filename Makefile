@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 NEED_GB := 8
 
-.PHONY: help install demo test coverage fuzz dist dist-test lint format clean
+.PHONY: help install demo test coverage fuzz docs dist dist-test lint format clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -35,6 +35,17 @@ SEED ?= 0
 fuzz: install  ## run mutated inputs through every command: make fuzz MINUTES=10 SEED=0
 	OMP_NUM_THREADS=1 PYTHONHASHSEED=0 $(BIN)/python -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)
 
+DOCS_STAMP := $(VENV)/.docs-installed
+
+docs: $(DOCS_STAMP)  ## build the documentation site: site/index.html
+	$(BIN)/python scripts/docs_pages.py
+	$(BIN)/zensical build --strict --clean
+	$(BIN)/python scripts/check_site.py
+
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
 dist: install  ## build the wheel and the source archive into dist
 	rm -rf dist
 	$(BIN)/python -m build
@@ -52,4 +63,4 @@ format: install  ## format the code and apply automatic fixes
 	$(BIN)/ruff check --fix src tests scripts setup.py
 
 clean:  ## remove .venv, the demo folder and what was built
-	rm -rf $(VENV) demo dist build src/colocam/native/*.so
+	rm -rf $(VENV) demo dist build site .cache src/colocam/native/*.so

@@ -3,33 +3,18 @@
 import ast
 import importlib
 import re
-import shlex
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import typer
 
 from colocam.cli import app
 from colocam.config import load_config
+from doc_pages import INLINE, PAGES, ROOT, WRITTEN, Line, lines, name_of, prose, python_blocks
 
-ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-STUDY_PAGES = {
-    page for page in PAGES if "studies" in page.parts and page.parent.name != "studies"
-}  # written by commands
-WRITTEN = [page for page in PAGES if page not in STUDY_PAGES]
 CLI = typer.main.get_command(app)
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-INLINE = re.compile(r"`([^`\n]+)`")
-
-
-def name_of(page: Path) -> str:
-    return page.relative_to(ROOT).as_posix()
-
-
-def prose(text: str) -> str:
-    return FENCE.sub("", text)
+TOP_PAGES = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
 
 
 def anchors(page: Path) -> set[str]:
@@ -37,7 +22,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", [*PAGES, *TOP_PAGES], ids=name_of)
 def test_relative_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", INLINE.sub("", prose(page.read_text(encoding="utf-8")))):
         if re.match(r"https?://", target):
@@ -56,13 +41,19 @@ def test_named_source_files_exist(page):
         assert any((folder / name).is_file() for folder in folders), name
 
 
-def test_every_page_is_linked_from_another_one():
-    linked = {
+def linked_from(*pages: Path) -> set[Path]:
+    return {
         (page.parent / target.partition("#")[0]).resolve()
-        for page in PAGES
+        for page in pages
         for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
     }
-    assert [name_of(page) for page in PAGES[1:] if page not in linked] == []
+
+
+def test_every_page_is_linked():
+    """Those that people wrote from the index of the documentation, those of studies from any page."""
+    index = ROOT / "docs" / "README.md"
+    assert sorted(map(name_of, {*WRITTEN} - linked_from(index) - {index, ROOT / "README.md"})) == []
+    assert sorted(map(name_of, {*PAGES[1:]} - linked_from(*PAGES))) == []
 
 
 def test_pages_named_in_the_source_exist():
@@ -78,46 +69,6 @@ def test_pages_named_in_the_source_exist():
 )
 def test_pages_are_short(pattern, most):
     assert {name_of(page): n for page in ROOT.glob(pattern) if (n := len(page.read_text().splitlines())) > most} == {}
-
-
-class Line(NamedTuple):
-    """One call of colocam as a page prints it."""
-
-    page: str
-    arguments: tuple[str, ...]
-    complete: bool
-    """In a block to copy; a call within a sentence, or with an ellipsis, may leave out arguments."""
-
-
-def calls(text: str) -> list[tuple[str, ...]]:
-    """The arguments of each call of colocam in shell text."""
-    text = re.sub(r"\$\w+", "0", text.replace("\\\n", " "))  # a variable of a loop
-    tokens = shlex.shlex(text, posix=True, punctuation_chars=True)
-    tokens.whitespace_split, tokens.whitespace = True, " \t"
-    found: list[list[str]] = []
-    current: list[str] | None = None
-    for token in tokens:
-        if token == "colocam":
-            found.append(current := [])
-        elif token == "\n" or set(token) <= set(";|&()<>"):
-            current = None
-        elif current is not None:
-            current.append(token)
-    return [tuple(call) for call in found]
-
-
-def lines() -> list[Line]:
-    found = []
-    for page in WRITTEN:
-        text = page.read_text(encoding="utf-8")
-        for language, block in FENCE.findall(text):
-            for part in block.replace("\\\n", " ").splitlines() if language == "" else ():
-                if re.match(r"\s*(\$ |cat .*\| |)colocam |\s*for ", part):
-                    found += [Line(name_of(page), call, "…" not in part) for call in calls(part.removeprefix("$ "))]
-        for code in INLINE.findall(prose(text)):
-            if code.startswith("colocam "):
-                found += [Line(name_of(page), call, complete=False) for call in calls(code)]
-    return list(dict.fromkeys(found))
 
 
 LINES = lines()
@@ -166,9 +117,8 @@ def test_settings_are_valid(setting):
 
 @pytest.mark.parametrize("page", [page for page in WRITTEN if "```python" in page.read_text()], ids=name_of)
 def test_python_examples_compile_and_their_imports_exist(page):
-    for language, block in FENCE.findall(page.read_text(encoding="utf-8")):
-        if language == "python":
-            for node in ast.walk(ast.parse(block)):
-                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("colocam"):
-                    module = importlib.import_module(node.module)
-                    assert [a.name for a in node.names if not hasattr(module, a.name)] == []
+    for block in python_blocks(page):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("colocam"):
+                module = importlib.import_module(node.module)
+                assert [a.name for a in node.names if not hasattr(module, a.name)] == []

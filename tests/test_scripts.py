@@ -1,17 +1,25 @@
 """The scripts behind numbers of the documentation: each explains itself, and those for a run work on a small one."""
 
 import json
+import re
 import runpy
 import shutil
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from colocam.evaluation.run_evaluation import evaluate
 from colocam.training import learn_thresholds
+from doc_pages import INLINE, PAGES, prose
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.py"))
-WITH_HELP = [path for path in SCRIPTS if path.name != "check_machine.py"]  # runs before anything is installed
+NOT_COMMANDS = {
+    "check_machine",  # runs before anything is installed
+    "docs_docstrings",  # an extension of griffe
+}
+WITH_HELP = [path for path in SCRIPTS if path.stem not in NOT_COMMANDS]
 
 
 @pytest.fixture
@@ -123,3 +131,57 @@ def test_settings_are_compared_on_the_other_half_of_a_split(script, run, collect
     assert not corrected & evaluated
     (line,) = [line for line in map(json.loads, out.open()) if line["boxes"] == 50]
     assert line["order"] == "even"
+
+
+def test_pages_of_the_site(script, tmp_path):
+    """Every page is in the navigation once, and every link leads to a page or file of the site."""
+    site = tmp_path / "pages"
+    script(named("docs_pages"), "-o", site)
+    listed = re.findall(r"\]\(([^)]+)\)", (site / "SUMMARY.md").read_text(encoding="utf-8"))
+    files = [path for path in site.rglob("*.md") if "source" not in path.parts and path.name != "SUMMARY.md"]
+    assert sorted(listed) == sorted(path.relative_to(site).as_posix() for path in files)
+    assert len(listed) > len(PAGES)
+    for path in files:
+        text = INLINE.sub("", prose(path.read_text(encoding="utf-8")))
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+            assert target.startswith("http") or (path.parent / target).resolve().is_file(), (path, target)
+
+
+PAGE = '<html><head><link rel="stylesheet" href="style.css"></head><body><p id="here">{}</p></body></html>'
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ('<a href="https://example.org/">elsewhere</a> <a href="#here">here</a> <img src="data:,">', ""),
+        ('<img src="https://example.org/a.png">', "https://example.org/a.png: loaded from another host"),
+        ('<script src="//example.org/a.js"></script>', "//example.org/a.js: loaded from another host"),
+        ('<a href="gone.html">gone</a>', "gone.html: does not exist"),
+        ('<a href="index.html#gone">gone</a>', "index.html#gone: no such anchor"),
+        ('<a href="../other.html">outside</a>', "../other.html: outside the site"),
+    ],
+)
+def test_faults_of_a_site_are_found(script, tmp_path, capsys, body, fault):
+    (tmp_path / "index.html").write_text(PAGE.format(body), encoding="utf-8")
+    (tmp_path / "style.css").write_text("p { background: url(data:,) }", encoding="utf-8")
+    with pytest.raises(SystemExit) as stop:
+        script(named("check_site"), tmp_path)
+    assert stop.value.code == (1 if fault else 0)
+    assert fault in capsys.readouterr().out
+
+
+def test_fonts_of_another_host_are_found(script, tmp_path, capsys):
+    (tmp_path / "index.html").write_text(PAGE, encoding="utf-8")
+    (tmp_path / "style.css").write_text('@import "https://fonts.example.org/a.css";', encoding="utf-8")
+    with pytest.raises(SystemExit):
+        script(named("check_site"), tmp_path)
+    assert "style.css: https://fonts.example.org/a.css: loaded from another host" in capsys.readouterr().out
+
+
+def test_docstrings_become_markdown(monkeypatch):
+    monkeypatch.setitem(sys.modules, "griffe", SimpleNamespace(Extension=object, Object=object))  # in [docs] alone
+    as_markdown = runpy.run_path(str(named("docs_docstrings")))["as_markdown"]
+    text = "A :data:`FORMATS`.\n\n>>> run = train(1) # doctest: +SKIP\n>>> for a in run:\n...     print(a)\n2\n\nMore."
+    assert as_markdown(text) == (
+        "A `FORMATS`.\n\n```pycon\n>>> run = train(1)\n>>> for a in run:\n...     print(a)\n2\n```\n\nMore."
+    )

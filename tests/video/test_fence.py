@@ -57,6 +57,15 @@ def same(one, other):
     )
 
 
+def test_relative_names_follow_the_working_folder(tmp_path, make_video, monkeypatch):
+    """A decoder is kept for the next film; the folder may have changed in between."""
+    for name, count in (("first", 3), ("second", 5)):
+        make_video(tmp_path / name / "film.mp4", count)
+    for name, count in (("first", 3), ("second", 5)):
+        monkeypatch.chdir(tmp_path / name)
+        assert len(list(fence.decode(Path("film.mp4")))) == count
+
+
 def alive(process):
     try:
         return Path(f"/proc/{process}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0] != "Z"

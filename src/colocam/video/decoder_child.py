@@ -10,6 +10,7 @@ Its messages, in the order of a film:
 It imports neither torch nor Numba, so that it starts in a third of a second.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -89,6 +90,8 @@ class _Decoder:
             return
         self.slots, self.filled = [], []
         self.limits = Limits(**message.pop("limits"))
+        with suppress(OSError):
+            os.chdir(message.pop("folder"))  # relative names are those of the parent, whose folder may have changed
         try:
             work(**message)
         except _Closed:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ class DecoderProcess:
         self.busy, self._name, self._limits = True, name, limits
         self.layout = FrameLayout()
         self._films += 1
-        self.send({**asked, "limits": asdict(limits)})
+        self.send({**asked, "limits": asdict(limits), "folder": _working_folder()})
 
     def begin_frames(self, choice: FrameChoice, layout: FrameLayout) -> None:
         """Ask for the frames of a film that is open."""
@@ -182,6 +183,13 @@ class DecoderProcess:
                 return UnreadableError(text)
             case _:
                 return ColocamError(text)
+
+
+def _working_folder() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:  # it was deleted; absolute names need none
+        return "/"
 
 
 _idle: list[DecoderProcess] = []

@@ -1,0 +1,156 @@
+"""Write the pages that Zensical builds the documentation site from (``make docs``) into ``build/docs``.
+
+They are README.md as the first page, the pages of ``docs``, CHANGELOG.md, CONTRIBUTING.md and SECURITY.md, an API page
+for each package, and a page for each source file that another page links to. Links lead to the same pages as on
+GitHub; docs/README.md gives the order of the navigation.
+"""
+
+import argparse
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "colocam"
+TOP = {"README.md": "index.md", "docs/README.md": "contents.md", "CHANGELOG.md": "changes.md"} | {
+    name: name.lower() for name in ("CONTRIBUTING.md", "SECURITY.md")
+}
+"""Pages with another path on the site than in ``docs``."""
+TRAINING = tuple(f"colocam.training.{name}" for name in ("train", "learn", "learn_quick"))
+"""In place of their package: its function ``train`` has the name of a module, and griffe finds the module."""
+MODULES = ("colocam", "colocam.types", "colocam.errors", "colocam.run", *TRAINING)
+SECTIONS = {
+    "Guide": "guide/",
+    "Integrations": "guide/integrations/",
+    "Extend": "guide/extend/",
+    "Method": "method/",
+    "Notes": "notes/",
+    "Studies": "notes/studies/",
+    "API reference": "api/",
+}
+"""Titles of the navigation, and the folders that they list without those of other titles."""
+LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
+CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+
+
+def main() -> None:
+    """Write all pages anew."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-o", "--out", type=Path, default=ROOT / "build" / "docs", help="Folder of the pages.")
+    write_pages(parser.parse_args().out)
+
+
+def write_pages(out: Path) -> None:
+    """Write all pages into ``out``, which is deleted first."""
+    shutil.rmtree(out, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", out, ignore=shutil.ignore_patterns("*.md", "*.csv"))
+    pages = {path: site_path(path) for path in [*map(Path, TOP), *relative((ROOT / "docs").rglob("*.md"))]}
+    sources: set[Path] = set()
+    for path, page in pages.items():
+        write(out / page, with_site_links((ROOT / path).read_text(encoding="utf-8"), path, sources))
+    for source in sources:
+        write(out / site_path(source), source_page(source))
+    for module in api_modules():
+        write(out / "api" / f"{module}.md", f"# {module}\n\n::: {module}\n")
+    write(out / "SUMMARY.md", navigation(out))
+
+
+def write(path: Path, text: str) -> None:
+    """Write one file, with its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def relative(paths: Iterator[Path]) -> list[Path]:
+    """The sorted paths, relative to the repository."""
+    return sorted(path.relative_to(ROOT) for path in paths)
+
+
+def site_path(path: Path) -> Path:
+    """The page of a file or package of the repository, relative to the site."""
+    if path.as_posix() in TOP:
+        return Path(TOP[path.as_posix()])
+    if path.parts[0] == "docs":
+        inside = Path(*path.parts[1:])
+        return inside.with_name("index.md") if inside.name == "README.md" else inside
+    module = ".".join(path.parts[1:])
+    if module in api_modules():
+        return Path("api", f"{module}.md")
+    return Path("source", *path.parts[1:-1], f"{path.name}.md")
+
+
+def with_site_links(text: str, page: Path, sources: set[Path]) -> str:
+    """The text of a page with its links as the site needs them; adds the source files that it links to."""
+    start = site_path(page).parent
+
+    def moved(link: re.Match[str]) -> str:
+        before, target, anchor, after = link.groups(default="")
+        if re.match(r"[a-z]+:", target):
+            return link.group()
+        path = Path(os.path.normpath(page.parent / target))
+        if path.parts[0] == "docs" and path.suffix != ".md":
+            return before + os.path.relpath(Path(*path.parts[1:]), start) + after
+        if path.parts[0] == "src":
+            sources.add(path)
+        return before + os.path.relpath(site_path(path), start) + anchor + after
+
+    parts = []
+    end = 0
+    for code in CODE.finditer(text):
+        parts += [LINK.sub(moved, text[end : code.start()]), code.group()]
+        end = code.end()
+    return "".join([*parts, LINK.sub(moved, text[end:])])
+
+
+def api_modules() -> list[str]:
+    """Modules of the API reference: those that name what they offer, and the integrations."""
+    packages = [path.parent for path in PACKAGE.glob("*/__init__.py") if "\n__all__ = " in path.read_text()]
+    names = sorted(f"colocam.{path.name}" for path in packages if path.name != "training")
+    integrations = [f"colocam.integrations.{path.stem}" for path in (PACKAGE / "integrations").glob("[a-z]*.py")]
+    return [*MODULES, *names, *sorted(integrations)]
+
+
+def source_page(path: Path) -> str:
+    """The text of a source file, or of all files in a folder, as code."""
+    files = [path] if (ROOT / path).is_file() else relative((ROOT / path).glob("*.[py]*"))
+    parts = ["---\nsearch:\n  exclude: true\n---\n", f"# {path.relative_to('src/colocam')}\n"]
+    for file in files:
+        language = {".py": "python", ".yaml": "yaml"}[file.suffix]
+        parts += [f"## {file.name}\n" if file != path else "", f"````{language}"]
+        parts += [(ROOT / file).read_text(encoding="utf-8").rstrip(), "````\n"]
+    return "\n".join(parts)
+
+
+def navigation(out: Path) -> str:
+    """The table of contents in the form of literate-nav: the first page of a folder, then in the order of links."""
+    lines = ["* [colocam](index.md)", "* [Documentation](contents.md)"]
+    for title, folder in SECTIONS.items():
+        others = [other for other in SECTIONS.values() if other.startswith(folder) and other != folder]
+        found = [path.relative_to(out).as_posix() for path in sorted((out / folder).rglob("*.md"))]
+        order = [f"{folder}index.md", *links(out, "contents.md"), *links(out, f"{folder}index.md")]
+        order += [f"api/{module}.md" for module in api_modules()] + found
+        found = sorted((page for page in found if not page.startswith(tuple(others))), key=order.index)
+        lines += [f"* {title}", *(f"    * [{heading(out / page)}]({page})" for page in found)]
+    lines += ["* Project", *(f"    * [{heading(out / page)}]({page})" for page in list(TOP.values())[2:])]
+    return "\n".join(lines) + "\n"
+
+
+def links(out: Path, page: str) -> list[str]:
+    """The pages that a page links to, in order."""
+    text = (out / page).read_text(encoding="utf-8") if (out / page).is_file() else ""
+    return [os.path.normpath(Path(page).parent / target) for _, target, _, _ in LINK.findall(text)]
+
+
+def heading(page: Path) -> str:
+    """The first heading of a page; that of a study with the name of its data."""
+    text = page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+    if text.startswith("Notes: "):
+        text = text.removeprefix("Notes: ").capitalize()
+    data = page.parent.parent
+    return f"{text} ({data.name})" if data.parent.name == "studies" else text
+
+
+if __name__ == "__main__":
+    main()
