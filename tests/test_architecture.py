@@ -31,7 +31,7 @@ FORBIDDEN = {
     **{room: {"training", "lab", "cli", "evaluation", "metrics", "report"} for room in SERVES_A_USER},
     **{room: {"report", "review", "training", "lab", "cli"} for room in MEASURES},
     "integrations": {"training", "lab", "cli", "report"},
-    "utils": {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"utils"},
+    "utils": {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"utils", "native"},
     "config": {
         "video",
         "data",

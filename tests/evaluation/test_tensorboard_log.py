@@ -1,6 +1,7 @@
 """Event files, read by TensorBoard itself."""
 
 import json
+import sys
 
 import pytest
 
@@ -44,6 +45,8 @@ def test_a_folder_without_metrics(tmp_path):
 
 
 def test_without_the_package_the_extra_is_named(run, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "tensorboard", None)
+    for name in [name for name in sys.modules if name.startswith("tensorboard.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(ColocamError, match=r"pip install 'colocam\[tensorboard\]'$"):
         write_events(run)

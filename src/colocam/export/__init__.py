@@ -29,7 +29,6 @@ from colocam.export import (
     voc,
     yolo,
 )
-from colocam.export.labelled_films import is_labels, read_labels
 from colocam.export.labels import LabelledVideo, LabelSet, Options
 from colocam.export.read_tables import read_videos
 from colocam.utils.marked_folder import atomic_folder
@@ -106,6 +105,10 @@ def export(
 
 
 def _read(tables: list[Path], videos: list[Path]) -> Sequence[LabelledVideo]:
+    if not any(table.is_dir() for table in tables):
+        return read_videos(tables, videos)
+    from colocam.export.labelled_films import is_labels, read_labels  # noqa: PLC0415 - pyarrow is an extra
+
     if not any(is_labels(table) for table in tables):
         return read_videos(tables, videos)
     if len(tables) > 1 or len(videos) > 1:

@@ -107,7 +107,10 @@ class Backend:
             exported = Path(folder) / "task.json"
             labelled = {"data": {**given, "video": job.source.name}, "annotations": [annotation]}
             exported.write_text(json.dumps([labelled]), encoding="utf-8")
-            found = import_labels(exported, "label-studio", tables=[self._table(job)], classes=self._localizer.tags)
+            # A saved annotation without a region says that the person found nothing in the film.
+            checked = None if annotation.get("result") or annotation.get("was_cancelled") else "all"
+            known, tags = [self._table(job)], self._localizer.tags
+            found = import_labels(exported, "label-studio", tables=known, classes=tags, checked=checked)
             path = self._store(int(task.get("id") or 0), found.corrections) if found.corrections else None
         for line in found.left_out.lines():
             say(line)

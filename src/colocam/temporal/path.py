@@ -188,7 +188,9 @@ def smooth_box(
         damping: added to the variance of the times, in frames²; 0 for plain least squares.
         counts: (n,) further weights, 0 or more and not all 0; None for equal weights.
     """
-    return _line(times, boxes, float(at), width, damping, np.ones(len(times)) if counts is None else counts)
+    return _line(
+        times, boxes, float(at), width, damping, np.ones(len(times)) if counts is None else counts.astype(float)
+    )
 
 
 @compiled
