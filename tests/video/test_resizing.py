@@ -1,5 +1,7 @@
 """Frames are resized to the bytes of OpenCV, by whatever code."""
 
+from typing import ClassVar
+
 import cv2
 import numpy as np
 import pytest
@@ -11,6 +13,15 @@ from colocam.video.resizing import resize_into
 
 SIDES = st.tuples(st.integers(1, 40), st.integers(0, 90)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 LEVELS = st.sampled_from([tuple(range(256)), (0, 255), (255,), (254, 255)])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """With more threads OpenCV would resize."""
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(1)
+    yield
+    cv2.setNumThreads(before)
 
 
 @pytest.fixture
@@ -77,6 +88,23 @@ def test_opencv_resizes_where_the_function_in_c_rounds_otherwise(monkeypatch):
     found = np.empty((32, 32, 3), np.uint8)
     resize_into(image, found)
     assert np.array_equal(found, by_opencv(image, 32, 32))
+
+
+@pytest.mark.usefixtures("chosen_anew")
+@pytest.mark.parametrize(("threads", "in_c"), [(1, True), (16, False)])
+def test_opencv_resizes_where_it_has_many_threads(monkeypatch, threads, in_c):
+    class Recorded:
+        found: ClassVar = []
+
+        @classmethod
+        def resizing_area(cls, image, resized):
+            cls.found.append(image.shape[:2])
+            resized[...] = by_opencv(image, *resized.shape[:2])
+
+    monkeypatch.setattr(resizing, "_kernels", Recorded)
+    monkeypatch.setattr(cv2, "getNumThreads", lambda: threads)
+    resize_into(np.zeros((50, 70, 3), np.uint8), np.empty((32, 32, 3), np.uint8))
+    assert ((50, 70) in Recorded.found) == in_c
 
 
 @pytest.mark.parametrize(
