@@ -3,9 +3,8 @@
 /* The sums are added in the order of OpenCV's INTER_AREA (along x, then along y, in float), so that every byte is the
  * same. Sizes that are divided by whole numbers in both directions are an exception: OpenCV adds these as integers. */
 
-#define TOGETHER 4
 /* Source cells of each target cell along one axis: ``taps`` from the ``first`` on (targets,), and their shares
- * (targets, taps), of which the last may be 0. The number of targets is rounded up to a multiple of TOGETHER. */
+ * (targets, taps), of which the last may be 0. */
 typedef struct {
     Py_ssize_t taps;
     int32_t *first;
@@ -15,10 +14,9 @@ typedef struct {
 /* A target covers sources / targets ≥ 1 cells. Less than 0.001 of a cell is left out, as in OpenCV. */
 static int find_cells(Cells *cells, Py_ssize_t sources, Py_ssize_t targets) {
     double scale = 1.0 / ((double)targets / (double)sources);
-    size_t room = (size_t)(targets + TOGETHER), taps = (size_t)ceil(scale) + 1;
-    cells->taps = (Py_ssize_t)taps;
-    cells->first = calloc(room, sizeof *cells->first);
-    cells->share = calloc(room * taps, sizeof *cells->share);
+    cells->taps = (Py_ssize_t)ceil(scale) + 1;
+    cells->first = malloc((size_t)targets * sizeof *cells->first);
+    cells->share = calloc((size_t)(targets * cells->taps), sizeof *cells->share);
     if (!cells->first || !cells->share) return 0;
     for (Py_ssize_t target = 0; target < targets; target++) {
         double begin = (double)target * scale, end = begin + scale, width = fmin(scale, (double)sources - begin);
@@ -41,19 +39,20 @@ WIDE static void to_floats(const uint8_t *restrict row, Py_ssize_t length, float
 /* Four floats at any address: the three of a pixel, and one that is not used. */
 typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* Average a row along x. It is followed by 7 floats that may be read, the result by 13 that may be written. */
-WIDE static void average_row(const float *row, const Cells *cells, Py_ssize_t targets, float *averaged) {
-    Py_ssize_t taps = cells->taps;
-    for (Py_ssize_t target = 0; target < targets; target += TOGETHER) { /* each addition depends on the one before */
-        const float *pixel[TOGETHER], *share = cells->share + target * taps;
+#define TOGETHER 4
+#define AFTER_ROW 8
+/* Average TOGETHER rows along x. A row is followed by AFTER_ROW floats, of which 7 may be read and 1 written. */
+WIDE static void average_rows(const float *rows, Py_ssize_t length, const Cells *cells, Py_ssize_t targets,
+                              float *averaged) {
+    const float *share = cells->share;
+    Py_ssize_t own = 3 * targets + AFTER_ROW;
+    for (Py_ssize_t target = 0; target < targets; target++, share += cells->taps, averaged += 3) {
+        const float *pixel = rows + 3 * cells->first[target];
         Four sum[TOGETHER];
-        for (int i = 0; i < TOGETHER; i++) {
-            pixel[i] = row + 3 * cells->first[target + i];
-            sum[i] = *(const Four *)pixel[i] * share[i * taps];
-        }
-        for (Py_ssize_t tap = 1; tap < taps; tap++)
-            for (int i = 0; i < TOGETHER; i++) sum[i] += *(const Four *)(pixel[i] + 3 * tap) * share[i * taps + tap];
-        for (int i = 0; i < TOGETHER; i++) *(Four *)(averaged + 3 * (target + i)) = sum[i]; /* overlap by one */
+        for (int i = 0; i < TOGETHER; i++) sum[i] = *(const Four *)(pixel + i * length) * share[0];
+        for (Py_ssize_t tap = 1; tap < cells->taps; tap++)
+            for (int i = 0; i < TOGETHER; i++) sum[i] += *(const Four *)(pixel + i * length + 3 * tap) * share[tap];
+        for (int i = 0; i < TOGETHER; i++) *(Four *)(averaged + i * own) = sum[i]; /* the next overwrites the fourth */
     }
 }
 
@@ -69,23 +68,23 @@ WIDE static void to_bytes(const float *restrict sum, Py_ssize_t length, uint8_t 
     }
 }
 
-#define AFTER_ROW 16
-/* Memory: 3 · width + 6 · columns + 2 · AFTER_ROW floats. */
-static void average(const uint8_t *image, Py_ssize_t width, const Cells *across, const Cells *down, Py_ssize_t rows,
-                    Py_ssize_t columns, float *memory, uint8_t *resized) {
-    float *floats = memory, *averaged = floats + 3 * width + AFTER_ROW, *sum = averaged + 3 * columns + AFTER_ROW;
-    Py_ssize_t ready = -1;
+/* Memory: TOGETHER rows of both lengths, each with AFTER_ROW, and 3 · columns floats. */
+static void average(const uint8_t *image, Py_ssize_t height, Py_ssize_t width, const Cells *across, const Cells *down,
+                    Py_ssize_t rows, Py_ssize_t columns, float *memory, uint8_t *resized) {
+    Py_ssize_t length = 3 * width + AFTER_ROW, own = 3 * columns + AFTER_ROW, ready = -TOGETHER;
+    float *floats = memory, *averaged = floats + TOGETHER * length, *sum = averaged + TOGETHER * own;
     for (Py_ssize_t row = 0; row < rows; row++) {
         const float *share = down->share + row * down->taps;
         memset(sum, 0, (size_t)(3 * columns) * sizeof *sum);
         for (Py_ssize_t tap = 0; tap < down->taps && share[tap] > 0; tap++) {
             Py_ssize_t source = down->first[row] + tap;
-            if (ready != source) { /* two target rows may share a row */
+            if (source >= ready + TOGETHER) { /* rows are needed in their order, some of them twice */
                 ready = source;
-                to_floats(image + 3 * width * source, 3 * width, floats);
-                average_row(floats, across, columns, averaged);
+                for (Py_ssize_t i = 0; i < TOGETHER && source + i < height; i++)
+                    to_floats(image + 3 * width * (source + i), 3 * width, floats + i * length);
+                average_rows(floats, length, across, columns, averaged);
             }
-            add_row(averaged, share[tap], 3 * columns, sum);
+            add_row(averaged + (source - ready) * own, share[tap], 3 * columns, sum);
         }
         to_bytes(sum, 3 * columns, resized + 3 * columns * row);
     }
@@ -103,9 +102,9 @@ static PyObject *resizing_area(PyObject *self, PyObject *const *args, Py_ssize_t
     float *memory;
     int enough;
     Py_BEGIN_ALLOW_THREADS
-    memory = calloc((size_t)(3 * width + 6 * columns + 2 * AFTER_ROW), sizeof *memory);
+    memory = calloc((size_t)(TOGETHER * (3 * (width + columns) + 2 * AFTER_ROW) + 3 * columns), sizeof *memory);
     enough = find_cells(&across, width, columns) & find_cells(&down, height, rows) & (memory != NULL);
-    if (enough) average(image->buf, width, &across, &down, rows, columns, memory, resized->buf);
+    if (enough) average(image->buf, height, width, &across, &down, rows, columns, memory, resized->buf);
     free(memory);
     free(across.first);
     free(across.share);
