@@ -210,7 +210,7 @@ def test_a_run_of_other_videos_or_boxes(colocam, trained, collection, frame_cach
     assert f"{trained} holds a run on other videos or boxes" in with_boxes.error
 
 
-@pytest.mark.parametrize("full", ["data.json", "classifier/last-0000003.safetensors", "classifier/cams.npy"])
+@pytest.mark.parametrize("full", ["data.json", "classifier/cams.npy"])
 def test_a_full_disk_and_then_the_same_command(
     colocam, collection, frame_cache, tiny_sets, trained, tmp_path, full, full_disk
 ):

@@ -15,7 +15,7 @@ from colocam.errors import ColocamError
 from colocam.export import onnx_model
 from colocam.export.onnx_model import export_onnx
 from colocam.inference import Localizer
-from colocam.models import Classifier, LocalizerNet
+from colocam.models import Classifier, LocalizerNet, object_crop
 from colocam.models.model_file import Model, load_model, save_model
 
 SIDE = 32
@@ -72,10 +72,11 @@ def test_any_number_of_frames_gives_what_pytorch_gives(session, trained, square_
         assert np.ptp(got["logits"], axis=0).min() > 1e-3  # frames differ, so do answers
 
 
-def test_class_and_maps_of_their_own_sizes(tmp_path, trained, square_video, make_video):
+def test_class_and_maps_of_their_own_sizes(tmp_path, trained, square_video, make_video, monkeypatch):
     """The class is read from crops of half the side, and maps have half the side."""
     run, side = load_model(trained), 2 * SIDE
     torch.manual_seed(0)
+    monkeypatch.setattr(object_crop, "SIDE", 16)  # a step of the region is two nodes, which take long to write
     classifier = Classifier(run.card.backbone, 3, size=SIDE, normalise=True)
     net = LocalizerNet(classifier, run.card.decoder, map_size=SIDE, crop_head=True).eval()
     sizes = {"size": side, "class_size": SIDE, "map_size": SIDE, "color_mean": "clip", "focus": True}

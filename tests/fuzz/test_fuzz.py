@@ -13,7 +13,7 @@ from tests.fuzz.targets import build, target_of
 from tests.fuzz.verdict import CRASH, ERROR, FILES, HANG, MEMORY, RESULT, TRACEBACK, UNCLEAN, Ended, Verdict, judge
 
 ROOT = Path(__file__).parents[2]
-COUNT = 40
+COUNT = 18
 
 
 def test_the_first_inputs_show_no_fault(tmp_path):

@@ -117,7 +117,7 @@ def test_the_model_is_measured_and_localises(run, collection, tmp_path):
     assert len(list(Localizer.load(run)(collection.videos / "cat" / "test-0.mp4"))) == 5
 
 
-@pytest.mark.parametrize("moment", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize("moment", [0, 2, 5])
 def test_a_stopped_fit_ends_as_one_that_was_not(run, config, collection, frame_cache, monkeypatch, tmp_path, moment):
     calls = itertools.count()
 
