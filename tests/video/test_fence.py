@@ -2,6 +2,7 @@
 
 import gc
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -287,3 +288,16 @@ def test_decoders_do_not_load_torch_or_numba(decoders):
     loaded = loaded()
     assert "libtorch" not in loaded
     assert "numba" not in loaded
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the other C libraries have no such option")
+def test_a_decoder_reuses_the_memory_of_frames(make_video, tmp_path, decoders):
+    """Otherwise each frame of 640×360 takes 100 new pages or more from the kernel."""
+    film = make_video(tmp_path / "film.mp4", np.zeros((30, 360, 640, 3), np.uint8))
+    faults = []
+    for _ in range(3):
+        with fence.FencedReader(film, threads=1, layout=FrameLayout(32, images=False)) as fenced:
+            assert len(list(fenced.frames())) == 30
+        (decoder,) = decoders()
+        faults.append(int(Path(f"/proc/{decoder}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[7]))
+    assert faults[2] - faults[1] < 30 * 30

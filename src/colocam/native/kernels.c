@@ -2,6 +2,7 @@
  *
  * Each function is the twin of a Python function of the same name, in the module that its name begins with: the Python
  * source explains it. A source tree without this module compiles the Python functions with Numba (utils/jit.py).
+ * resizing_area is the twin of a function of OpenCV.
  * Arithmetic is in the order of the Python source and without fused operations, so that both give the same numbers.
  */
 #define PY_SSIZE_T_CLEAN
@@ -26,6 +27,9 @@
 #include "candidates.h"
 #include "levels.h"
 #include "colors.h"
+#ifdef __GNUC__ /* elsewhere OpenCV resizes */
+#include "resizing.h"
+#endif
 
 #define METHOD(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {
@@ -34,7 +38,11 @@ static PyMethodDef METHODS[] = {
     METHOD(path__line),           METHOD(presence_later_odds), METHOD(presence__next),        METHOD(candidates__search),
     METHOD(candidates__explain),  METHOD(levels__sweep),       METHOD(cpu_kernels_locate),    METHOD(cpu_kernels_number),
     METHOD(cpu_kernels_splat),    METHOD(cpu_kernels_slice_),  METHOD(cpu_kernels_analyse),
-    METHOD(cpu_kernels_synthesise), {NULL, NULL, 0, NULL},
+    METHOD(cpu_kernels_synthesise),
+#ifdef __GNUC__
+    METHOD(resizing_area),
+#endif
+    {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "kernels", "Loops over pixels and boxes in C.", -1, METHODS,

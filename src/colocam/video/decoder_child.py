@@ -26,6 +26,7 @@ from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.types import VideoFrame
 from colocam.utils.channel import Channel, Message
 from colocam.utils.device import cores
+from colocam.utils.freed_memory import keep_freed_memory
 from colocam.utils.shared_memory import map_file
 from colocam.video.decoding_limits import Limits, limit_memory
 from colocam.video.frame_choice import FrameChoice, T
@@ -51,6 +52,7 @@ def main(control: int, life: int, beat: int) -> None:
     channel = Channel.to_parent(control, life)
     with suppress(OSError):
         _be_modest()
+    keep_freed_memory()
     sys.stderr = _Forwarded(channel)
     decoder = _Decoder(channel, np.frombuffer(map_file(beat), np.uint64))
     with suppress(_ParentGoneError, BrokenPipeError):
