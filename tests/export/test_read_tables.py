@@ -89,7 +89,8 @@ def test_boxes_are_cut_at_the_edges_and_those_without_area_left_out(tmp_path, wr
     assert f"{tmp_path / 'a.csv'}: 2 boxes have no area and were left out" in capfd.readouterr().err
 
 
-def test_a_parquet_column_that_is_no_number(tmp_path):
+def test_a_parquet_column_that_is_no_number(tmp_path, write_table):
+    write_table(tmp_path / "a.csv", [])
     columns = {"frame": [0], "x1": [[1.0, 2.0]], "y1": [1.0], "x2": [2.0], "y2": [2.0], "class": ["cat"]}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     with pytest.raises(ColocamError, match=r"x1 .* is not a number"):
