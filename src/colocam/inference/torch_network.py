@@ -18,7 +18,7 @@ from colocam.inference.fused_convolutions import fuse_relus
 from colocam.inference.network import HostOutput, NetworkOutput, PostProcessing, completed
 from colocam.maps.focus import classes_of, of_classes
 from colocam.maps.postprocess import postprocess
-from colocam.models import LocalizerNet
+from colocam.models import LocalizerNet, foreground
 from colocam.models.model_file import load_model
 from colocam.types import Levels
 from colocam.utils.cuda_graphs import Recorded
@@ -106,7 +106,7 @@ class TorchNetwork:
         """Logits, maps, peaks and activations, see :meth:`infer`."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             seen = self.net(frames)
-        maps = torch.sigmoid(seen.map_logits[:, 0].float())
+        maps = foreground(seen.map_logits)
         if self.device.type == "cuda":
             maps = to_8bit(maps)
         return seen.class_logits.float(), maps, seen.peaks.float(), seen.activations.float()
