@@ -1,6 +1,8 @@
 """Fixtures of all rooms: real video files, small and quick to make, and a small model trained on some."""
 
+import atexit
 import fcntl
+import gc
 import os
 import shutil
 import sys
@@ -27,6 +29,16 @@ from colocam.utils.temporary import temporary_file
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("steady", settings.get_profile("explore"), derandomize=True, max_examples=50)
 settings.load_profile("steady")
+
+gc.disable()  # until all modules are imported: collecting garbage takes a third of that time
+atexit.register(gc.unfreeze)  # compiled modules complain at the end of the process if they are not freed
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage of the tests alone; modules stay, and to look through all of them takes half a second."""
+    gc.freeze()
+    gc.enable()
+
 
 # The longest modules first, so that no worker is left with one at the end. The first of all builds the shared run and
 # compiles for it; meanwhile the other worker runs the next three, which need neither.
