@@ -177,7 +177,7 @@ def number_of_fixture():
     return number_of
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_video() -> MakeVideo:
     """``make_video(path, frames, size=(w, h), …)`` writes a video file and returns its path.
 
