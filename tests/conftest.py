@@ -6,7 +6,7 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from importlib import import_module
@@ -40,32 +40,32 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-# The longest modules first, so that no worker is left with one at the end. The first of all builds the shared run and
-# compiles for it; meanwhile the other worker runs the next three, which need neither.
+# The longest modules and folders first, so that no worker is left with one at the end. The first of all builds the
+# shared run and compiles for it; meanwhile the other worker runs the next three, which need neither.
 LONGEST = (
     "cli/test_cli.py",
     "test_triton_interpreter.py",
     "models/test_backbones.py",
     "models/test_networks.py",
+    "serve/",
+    "lab/study/test_studies.py",
     "training/test_resume.py",
     "training/test_processes.py",
-    "lab/study/test_studies.py",
-    "inference/test_localizer.py",
+    "fuzz/",
     "export/test_onnx_model.py",
-    "affinity/test_products.py",
-    "affinity/test_accuracy.py",
-    "evaluation/test_run_evaluation.py",
-    "lab/study/test_runner.py",
-    "inference/test_same_boxes.py",
-    "evaluation/test_dense.py",
     "training/test_train.py",
-    "extension/test_losses.py",
-    "inference/test_onnx_network.py",
-    "report/test_page.py",
-    "lab/world/test_looks.py",
-    "extension/test_cams.py",
+    "training/test_frozen_encoder.py",
+    "cams/clip/",
+    "lab/study/test_runner.py",
+    "affinity/test_accuracy.py",
+    "extension/",
+    "corpus/",
+    "video/test_fence.py",
     "lab/test_demo.py",
-    "affinity/test_compiled.py",
+    "inference/",
+    "evaluation/",
+    "training/",
+    "lab/",
 )
 
 
@@ -82,13 +82,16 @@ TOGETHER = {
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Sort the modules by how long they take; a worker takes a module, or modules that share something, at a time."""
     root = Path(__file__).parent
-    indices = {root / name: index for index, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: indices.get(item.path, len(LONGEST)))
+    names = {path: path.relative_to(root).as_posix() for path in {item.path for item in items}}
+
+    def first(path: Path, starts: Iterable[str]) -> str | None:
+        return next((start for start in starts if names[path].startswith(start)), None)
+
+    indices = {path: (*LONGEST, None).index(first(path, LONGEST)) for path in names}
+    items.sort(key=lambda item: indices[item.path])
     if config.getoption("loadgroup", default=False):
         for item in items:
-            name = str(item.path.relative_to(root))
-            group = next((group for start, group in TOGETHER.items() if name.startswith(start)), name)
-            item.add_marker(pytest.mark.xdist_group(group))
+            item.add_marker(pytest.mark.xdist_group(TOGETHER.get(first(item.path, TOGETHER), names[item.path])))
 
 
 @contextmanager
