@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from coverage import Coverage
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from colocam.cli import main
 from colocam.config import load_config
@@ -78,20 +79,29 @@ TOGETHER = {
 }
 
 
-@pytest.hookimpl(tryfirst=True)  # the plugin that gives groups to workers reads the marks
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Sort the modules by how long they take; a worker takes a module, or modules that share something, at a time."""
+def start_of(path: str, starts: Iterable[str]) -> str | None:
+    """The first of ``starts`` with which a path in this folder starts."""
+    return next((start for start in starts if path.startswith(start)), None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the modules by how long they take."""
     root = Path(__file__).parent
-    names = {path: path.relative_to(root).as_posix() for path in {item.path for item in items}}
-
-    def first(path: Path, starts: Iterable[str]) -> str | None:
-        return next((start for start in starts if names[path].startswith(start)), None)
-
-    indices = {path: (*LONGEST, None).index(first(path, LONGEST)) for path in names}
+    paths = {item.path: item.path.relative_to(root).as_posix() for item in items}
+    indices = {path: (*LONGEST, None).index(start_of(name, LONGEST)) for path, name in paths.items()}
     items.sort(key=lambda item: indices[item.path])
-    if config.getoption("loadgroup", default=False):
-        for item in items:
-            item.add_marker(pytest.mark.xdist_group(TOGETHER.get(first(item.path, TOGETHER), names[item.path])))
+
+
+class ByModule(LoadScopeScheduling):
+    """A worker takes a module, or modules that share something, at a time."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0].removeprefix("tests/")
+        return TOGETHER.get(start_of(path, TOGETHER), path)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByModule:
+    return ByModule(config, log)
 
 
 @contextmanager
