@@ -6,7 +6,7 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from importlib import import_module
@@ -31,14 +31,18 @@ settings.register_profile("explore", deadline=None, suppress_health_check=[Healt
 settings.register_profile("steady", settings.get_profile("explore"), derandomize=True, max_examples=50)
 settings.load_profile("steady")
 
-gc.disable()  # until all modules are imported: collecting garbage takes a third of that time
 atexit.register(gc.unfreeze)  # compiled modules complain at the end of the process if they are not freed
 
 
-def pytest_collection_finish() -> None:
-    """Collect garbage of the tests alone; modules stay, and to look through all of them takes half a second."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while modules are imported, a third of that time, and none among them later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 # The longest modules and folders first, so that no worker is left with one at the end. The first of all builds the
@@ -73,6 +77,7 @@ LONGEST = (
 # What modules share, a process or an import of seconds, is started or imported by one worker alone.
 TOGETHER = {
     "cams/clip": "clip",
+    "segment/test_mobile_sam.py": "clip",
     "serve": "serve",
     "training/test_processes.py": "processes",
     "training/test_resume.py": "processes",
