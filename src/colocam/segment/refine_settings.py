@@ -17,9 +17,9 @@ class RefineSettings(NamedTuple):
 
     thresholds: tuple[float, ...] = (0.06, 0.117, 0.2, 0.3, 0.45)
     fade: tuple[float, float] = (0.0, 0.5)
-    quality: float = 2.0
+    quality: float = 4.0
     agreement: float = 2.0
-    jump: float = 0.1
+    jump: float = 0.3
 
 
 SETTINGS = RefineSettings()
