@@ -8,9 +8,15 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import cv2
+import numpy as np
 import pytest
 
+from colocam.boxes.iou import iou
+from colocam.data.index import index_of_table
+from colocam.evaluation.prediction_files import read_boxes
 from colocam.evaluation.run_evaluation import evaluate
+from colocam.segment.segmenter import Masks
 from colocam.training import learn_thresholds
 from doc_pages import INLINE, PAGES, prose
 
@@ -131,6 +137,51 @@ def test_settings_are_compared_on_the_other_half_of_a_split(script, run, collect
     assert not corrected & evaluated
     (line,) = [line for line in map(json.loads, out.open()) if line["boxes"] == 50]
     assert line["order"] == "even"
+
+
+SALIENCY = """<ir_version: 8, opset_import: ["": 17]>
+brightness (float[1, 3, 32, 32] image) => (float[1, 1, 32, 32] saliency) {
+  mean = ReduceMean <axes=[1], keepdims=1> (image)
+  saliency = Sigmoid (mean)
+}"""
+
+
+class BrightSegmenter:
+    """Gives three masks for every prompt: the bright pixels, all pixels, and a small part of the bright ones."""
+
+    name, side = "bright", 64
+
+    def embed(self, images):
+        return images.mean(-1) > 128
+
+    def masks(self, embedded, prompts):
+        small = np.zeros_like(embedded)
+        small[:, 20:24, 20:24] = True
+        masks = np.stack([embedded, np.ones_like(embedded), small], 1)[:, None].repeat(prompts.points.shape[1], 1)
+        return Masks(np.where(masks, 9.0, -9.0).astype(np.float32), np.full(masks.shape[:3], [0.9, 0.99, 0.95]))
+
+
+@pytest.mark.parametrize("rival", ["saliency", "segmenter"])
+def test_rivals_draw_boxes_that_colocam_scores(script, tmp_path, monkeypatch, rival):
+    """Three frames with one bright rectangle each; the rule leaves out the mask of the background."""
+    import onnx.parser  # noqa: PLC0415 - slow to import
+
+    rows = ["video,shot,frame,class,split,width,height,x1,y1,x2,y2"]
+    for index, (x1, y1, x2, y2) in enumerate([(10, 8, 30, 24), (12, 8, 32, 24), (6, 0, 45, 28)]):
+        image = np.full((32, 48, 3), 20, np.uint8)
+        image[y1:y2, x1:x2] = 230
+        cv2.imwrite(str(tmp_path / f"{index}.png"), image)
+        rows.append(f"film,film,{index}.png,lamp,test,48,32,{x1},{y1},{x2},{y2}")
+    (tmp_path / "manifest.csv").write_text("\n".join(rows), encoding="utf-8")
+    onnx.save(onnx.parser.parse_model(SALIENCY), tmp_path / "net.onnx")
+    monkeypatch.setattr("colocam.segment.open_segmenter.load_segmenter", lambda *_: BrightSegmenter())
+    boxes = tmp_path / "boxes.csv"
+    said = script(named("rivals"), tmp_path / "manifest.csv", f"--{rival}", tmp_path / "net.onnx", "-o", boxes)
+    assert said.startswith("3 frames, ")
+    index = index_of_table(tmp_path / "manifest.csv")
+    for (clip, frame), found in read_boxes(boxes).items():
+        ((true,), (one,)) = index.truth.boxes(clip, frame), found
+        assert iou(np.array(one.box), np.array(true)) > 0.85
 
 
 def test_pages_of_the_site(script, tmp_path):
