@@ -69,3 +69,14 @@ def test_a_logistic_regression_has_no_step_to_measure(lab, tmp_path):
     frozen = replace(lab, overrides=(*lab.overrides, "classifier.fit=logistic"))
     with pytest.raises(CannotRunError, match="a logistic regression has no steps"):
         Cost("layercam").run(frozen, 0, tmp_path)
+
+
+def test_every_method_is_timed_on_the_same_network(monkeypatch):
+    config = load_config(overrides=["frames.crop=32", "frames.resize=36", "localizer.decoder=[8, 8, 8, 8]"])
+    network = Network(config, CPU)
+    encoder, seen = network.net.classifier.encoder, []
+    encoder.register_forward_hook(lambda module, *_: seen.append(module))
+    monkeypatch.setattr("colocam.lab.measuring.timing.median_ms", lambda call, *_: float(call(0) is None))
+    for kind in ("layercam", "localizer"):
+        network.milliseconds(kind, 1, 1)
+    assert [module is encoder for module in seen] == [True, True]
