@@ -48,6 +48,9 @@ def study(
         bool, typer.Option("--val-boxes", help="Choose epochs with the boxes of validation videos, as published.")
     ] = False,
     smoke: Annotated[bool, typer.Option("--smoke", help="Tiny sizes, to test that everything runs.")] = False,
+    values: Annotated[
+        list[float] | None, typer.Option(help="Run only this value of what the study varies, e.g. λ_c; repeatable.")
+    ] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List the studies and exit.")] = False,
 ) -> None:
     """Repeat a table or a figure of the paper, with the published numbers beside the results."""
@@ -68,5 +71,6 @@ def study(
         device=device,
         val_boxes=val_boxes,
         smoke=smoke,
+        values=tuple(values or ()),
     )
     say(f"wrote {folder / 'README.md'} and {folder / 'index.html'}")

@@ -1,6 +1,7 @@
 """Running a study: finished cells are never run again, a stopped study goes on, mistakes are one line."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from colocam.errors import ColocamError, InterruptedRunError
 from colocam.lab.study import cells, run_study
 from colocam.lab.study.cells import Cam, Trained, run_cell, slug
 from colocam.lab.study.clip_cells import ClipRow
-from colocam.lab.study.recipes import backbones
+from colocam.lab.study.recipes import backbones, lambda_c
 from colocam.lab.study.study_data import open_data
 from colocam.lab.study.workplace import Lab
 from colocam.models import LocalizerNet, make_classifier
@@ -72,6 +73,15 @@ def test_a_stopped_study_writes_what_it_has_and_goes_on(again, tmp_path, monkeyp
         assert f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f}" in text
     seeds = [json.loads(path.read_text())["seed"] for path in tmp_path.glob("work/stage1/*/environment.json")]
     assert sorted(seeds) == [0, 1]
+
+
+def test_only_the_chosen_values_are_run(lab, again):
+    chosen = lambda_c.cells(replace(lab, smoke=False, values=(5, 0.5)))
+    assert [cell.overrides[-1] for cell in chosen] == ["localizer.losses.coloc=0.5", "localizer.losses.coloc=5"]
+    with pytest.raises(ColocamError, match=r"values must be among 0\.3, 0\.5, 1, .*, 16, got 7\.5"):
+        again("lambda", values=(1.0, 7.5))
+    with pytest.raises(ColocamError, match="values cannot be chosen for the study 'cost'"):
+        again("cost", values=(1.0,))
 
 
 def test_what_no_seed_changes_is_run_once_and_says_so(again):
@@ -194,6 +204,12 @@ def test_every_backbone_can_be_built_from_every_recipe_for_real_videos(lab, pres
     with torch.device("meta"):  # no memory and no random numbers
         LocalizerNet(make_classifier(config, untrained(config), 2), config.localizer.decoder)
     assert name.startswith(("resnet", "vit")) or config.classifier.fit == "sgd"
+
+
+def test_the_configured_backbone_is_run_as_configured(lab):
+    real = Lab(lab.out, lab.data, preset="resnet50", device="cpu")
+    own = Trained("colocam", backbones.overrides(real, "resnet50"))
+    assert own.identity(real, 0) == Trained("colocam").identity(real, 0)
 
 
 def test_data_are_found_or_the_remedy_named(collection, tmp_path):

@@ -18,6 +18,7 @@ class Study:
         cells: cells to run for each seed.
         read: makes tables and figures of the results, of which some may be missing.
         notes: differences from the paper, and their reasons.
+        values: what it varies, where a user may choose fewer values.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Study:
     cells: Callable[[Lab], Sequence[Cell]]
     read: Callable[[Lab, Results], Findings]
     notes: tuple[str, ...] = ()
+    values: tuple[float, ...] = ()
 
 
 def rows_study(

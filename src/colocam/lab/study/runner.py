@@ -35,6 +35,7 @@ def run_study(
     device: str | None = None,
     val_boxes: bool = False,
     smoke: bool = False,
+    values: tuple[float, ...] = (),
 ) -> Path:
     """Run a study, write its tables, figures and page, and return their folder.
 
@@ -50,19 +51,25 @@ def run_study(
         device: ``cpu`` or ``cuda``; the GPU if there is one.
         val_boxes: choose epochs with the boxes of validation videos, as published; else with tags and maps alone.
         smoke: tiny sizes and few cells, to test that everything runs.
+        values: run only these of the values that the study varies; empty: all of them.
 
     Raises:
         InterruptedRunError: stopped by the user; finished cells are kept and written, the same command continues.
     """
     if name not in STUDIES:
         raise ColocamError(f"no study '{name}'{suggest(name, list(STUDIES))}")
+    study = STUDIES[name]
+    if unknown := [value for value in values if value not in study.values]:
+        known = ", ".join(f"{value:g}" for value in study.values)
+        remedy = f"must be among {known}, got {unknown[0]:g}" if known else f"cannot be chosen for the study '{name}'"
+        raise ArgumentError("values", remedy)
     count = seeds if seeds is not None else 1 if smoke else 3
     if count < 1:
         raise ArgumentError("seeds", f"must be 1 or more, got {count}")
     out = out or Path("studies") / (data_name(data) + "-smoke" * smoke)
     opened = open_data(data, boxes, out / "work" / "world", smoke=smoke)
-    lab = Lab(out, opened, preset, config_file, overrides, device, val_boxes, smoke)
-    study, results = STUDIES[name], Results()
+    lab = Lab(out, opened, preset, config_file, overrides, device, val_boxes, smoke, values)
+    results = Results()
     try:
         _run(study, lab, count, results)
     except (InterruptedRunError, KeyboardInterrupt) as stop:

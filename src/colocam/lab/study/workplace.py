@@ -53,6 +53,7 @@ class Lab:
         device: ``cpu`` or ``cuda``; None for the GPU, if there is one.
         val_boxes: choose epochs with the boxes of validation videos, as published; else with tags and maps alone.
         smoke: tiny sizes and few cells.
+        values: those of the study's values that are run; empty: all.
     """
 
     out: Path
@@ -63,12 +64,14 @@ class Lab:
     device: str | None = None
     val_boxes: bool = False
     smoke: bool = False
+    values: tuple[float, ...] = ()
     _trained: set[Path] = field(default_factory=set, repr=False)
     _evaluation_sets: dict[Path, EvaluationSet] = field(default_factory=dict, repr=False)
 
     def few(self, values: Sequence[T], smoke: int = 2) -> Sequence[T]:
-        """All values of a study, or the first ones in a smoke test."""
-        return values[:smoke] if self.smoke else values
+        """The chosen values of a study, or the first ones in a smoke test."""
+        chosen = [value for value in values if value in self.values] if self.values else values
+        return chosen[:smoke] if self.smoke else chosen
 
     def config(self, overrides: tuple[str, ...] = (), seed: int = 0, methods: tuple[str, ...] = ()) -> Config:
         """The configuration of a cell: preset, file, the user's changes, then the cell's."""

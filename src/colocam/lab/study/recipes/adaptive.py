@@ -79,4 +79,5 @@ STUDY = Study(
     cells,
     read,
     ("The paper does not give its constant; a single frame (n = 1) has no colour term under either weight.",),
+    values=FRAMES,
 )

@@ -29,10 +29,12 @@ def overrides(lab: Lab, name: str) -> tuple[str, ...]:
     if lab.smoke:
         return SMOKE[name][1]
     base = lab.config().backbone
+    if name == base.name:  # as configured, with the configured decoder
+        return ()
     changes = [f"backbone.name={name}", *BACKBONES[name][1]]
-    if base.weights is not None and name != base.name:
+    if base.weights is not None:
         changes.append(f"backbone.weights={weights_beside(base.weights, name)}")
-    if base.stride_in_1x1 and name != base.name:
+    if base.stride_in_1x1:
         changes.append("backbone.stride_in_1x1=false")
     return tuple(changes)
 

@@ -63,4 +63,5 @@ STUDY = Study(
         "An epoch has equally many sequences for every n, a step batch // n of them: a larger n has more steps.",
         "Clips with fewer than n frames give shorter sequences.",
     ),
+    values=FRAMES,
 )

@@ -44,4 +44,5 @@ STUDY = Study(
     cells,
     read,
     ("0.3 and 0.5 are below the paper's 1 … 16: on other data these are too large (docs/method/colour-term.md).",),
+    values=WEIGHTS,
 )

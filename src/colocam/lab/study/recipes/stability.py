@@ -61,4 +61,5 @@ STUDY = Study(
         "A seed here is a sample of clips; the seed of the training is always 0. The paper has 30 samples: --seeds 30.",
         "Clips are left out of stage 2 only; all samples share one classifier. The paper does not say whether its do.",
     ),
+    values=LEFT_OUT,
 )
