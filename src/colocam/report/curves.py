@@ -132,7 +132,8 @@ def _draw(curves: Sequence[Curve], description: str) -> Markup:
         return _LEFT + (x - first + margin) / (last - first + 2 * margin) * (_RIGHT - _LEFT)
 
     def down(y: Float64Array) -> Float64Array:
-        return _BOTTOM + (np.clip(y, low, high) - low) / (high - low) * (_TOP - _BOTTOM)
+        height: Float64Array = _BOTTOM + (np.clip(y, low, high) - low) / (high - low) * (_TOP - _BOTTOM)
+        return height
 
     ticks = _ticks(low, high, 4, (1, 2, 2.5, 5))
     parts = []
@@ -175,7 +176,7 @@ def _ticks(low: float, high: float, count: int, steps: Sequence[float], least: f
     rough = max((high - low) / count, least)
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(step for step in (*(power * round_step for round_step in steps), 10 * power) if step >= rough)
-    return step * np.arange(math.ceil(low / step), math.floor(high / step) + 1)
+    return np.arange(math.ceil(low / step), math.floor(high / step) + 1, dtype=np.float64) * step
 
 
 def _labels(ticks: Sequence[float] | Float64Array) -> list[str]:
