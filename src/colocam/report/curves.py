@@ -129,11 +129,11 @@ def _draw(curves: Sequence[Curve], description: str) -> Markup:
     margin = 0.02 * (last - first) or 0.05
 
     def across(x: Float64Array) -> Float64Array:
-        return _LEFT + (x - first + margin) / (last - first + 2 * margin) * (_RIGHT - _LEFT)
+        return _LEFT + (x - float(first - margin)) / float(last - first + 2 * margin) * (_RIGHT - _LEFT)
 
     def down(y: Float64Array) -> Float64Array:
-        height: Float64Array = _BOTTOM + (np.clip(y, low, high) - low) / (high - low) * (_TOP - _BOTTOM)
-        return height
+        within: Float64Array = np.clip(y, low, high)
+        return _BOTTOM + (within - low) / (high - low) * (_TOP - _BOTTOM)
 
     ticks = _ticks(low, high, 4, (1, 2, 2.5, 5))
     parts = []
