@@ -51,7 +51,7 @@ class TorchNetwork:
     """
 
     def __init__(self, net: LocalizerNet, device: torch.device, *, size: int) -> None:
-        """``net`` is copied; ``size`` is the S of its frames."""
+        """``net`` is folded in place, so give a copy of one with other uses; ``size`` is the S of its frames."""
         self.device = device
         self.rows = rows_of(device, size)
         home = next(net.parameters()).device
