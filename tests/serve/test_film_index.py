@@ -39,8 +39,8 @@ def test_a_damaged_index_is_none_or_whole(tmp_path):
     path = tmp_path / "index.npz"
     save_index(path, whole)
     data, rng = path.read_bytes(), np.random.default_rng(0)
-    damaged = [data[:at] for at in range(0, len(data), 9)]
-    damaged += [data[:at] + bytes([rng.integers(256)]) + data[at + 1 :] for at in range(0, len(data), 3)]
+    damaged = [data[:at] for at in range(0, len(data), 29)]
+    damaged += [data[:at] + bytes([rng.integers(256)]) + data[at + 1 :] for at in range(0, len(data), 7)]
     header = io.BytesIO()
     np.save(header, np.arange(6))
     damaged += [header.getvalue(), header.getvalue().replace(b"{", b"(", 1)]  # no archive; a header that is no literal

@@ -116,7 +116,7 @@ def test_add_a_film_export_it_and_take_labels_back(one, make_video, tmp_path):
     one.until("document.querySelector('.frame-facts').dataset.box")
     one.press("Shift+N")
     one.page.wait_for_selector("dialog[open]")
-    assert "All 12 boxes" in one.dialog()
+    assert "all 12 boxes of this shot, frames 0 to 11" in one.dialog()
     one.press("Enter")  # the whole track is not deleted by a key that was pressed too long
     assert one.box() is not None
     one.press("Shift+N")
