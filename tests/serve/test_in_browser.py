@@ -79,9 +79,12 @@ def test_changes_wait_while_the_server_is_away(page, served):
         opened.open(served.film)
     opened.press("a")
     opened.until("document.getElementById('saved').textContent.includes('the server is away')")
-    opened.press("n")
+    opened.press("n", "l")
+    page.go_back()
+    opened.until("document.querySelector('.empty')?.textContent.includes('opens when the server is back')")
     assert served.store.history(served.film)[0] == 0
     with listening(served, int(address.rpartition(":")[2])):
+        opened.until("document.querySelector('.frame-facts .kind')?.textContent === 'no object'")
         opened.until_saved()
     assert [event.change.actions[0].kind for event in served.store.events(served.film)] == ["accepted", "none"]
 
@@ -94,6 +97,8 @@ def test_two_pages_that_change_one_frame_are_asked(one):
     one.page.wait_for_selector("dialog[open]")
     assert "box in frame 0 (1, 2, 11, 12)" in one.dialog()
     assert "no object in frame 0" in one.dialog()
+    one.press("Escape")  # no choice: nothing is lost
+    one.page.wait_for_selector("dialog[open]")
     one.click("Keep theirs")
     one.until_box(1, 2, 11, 12)
     # Another frame does not contradict.
@@ -130,28 +135,56 @@ def test_add_a_film_export_it_and_take_labels_back(one, make_video, tmp_path):
         assert zipped.read("corrections.csv").decode().count(",none,") == 12
 
 
+NUMBER = "Number(document.querySelector('.number').dataset.frame)"
+KEYS = [
+    (".", f"{NUMBER} === 1"),
+    ("x", f"{NUMBER} === 25"),
+    ("Shift+X", "document.querySelector('.message')?.textContent.includes('no cut before')"),
+    ("Shift+X", "document.querySelectorAll('.message').length === 1"),
+    ("a", "window.colocam.marks.state[25] === 1"),
+    (",", f"{NUMBER} === 24"),
+    ("f", f"{NUMBER} === 25"),
+    ("m", f"{NUMBER} === 32"),
+    ("b", "window.colocam.marks.state[32] === 3"),
+    ("m", f"{NUMBER} === 35"),
+    ("Shift+F", f"{NUMBER} === 32"),
+    ("Backspace", "window.colocam.marks.state[32] === 0"),
+    ("Shift+A", "window.colocam.marks.state.slice(25).every((one) => one === 1)"),
+    ("z", "window.colocam.marks.state[32] === 0"),
+    ("y", "window.colocam.marks.state[32] === 1"),
+    ("Control+z", "window.colocam.marks.state[32] === 0"),
+    ("g", "document.querySelector('dialog[open] #goto')"),
+    ("3", "document.querySelector('#goto').value === '3'"),
+    ("Enter", f"{NUMBER} === 3"),
+    ("c", "document.querySelector('dialog[open] .classes')"),
+    ("2", "document.querySelector('.frame-facts').innerText.includes('dog')"),
+    ("h", "document.querySelector('[aria-keyshortcuts=H]').ariaPressed === 'false'"),
+    ("o", "document.querySelector('[aria-keyshortcuts=O]').ariaPressed === 'true'"),
+    ("v", "document.querySelector('[aria-keyshortcuts=V]').ariaPressed === 'true'"),
+    ("d", "[...document.querySelectorAll('.message')].some((one) => one.textContent.includes('no other model'))"),
+    ("+", "window.colocam.overlay.zoom === 1.25"),
+    ("-", "window.colocam.overlay.zoom === 1"),
+    ("+", "window.colocam.overlay.zoom === 1.25"),
+    ("0", "window.colocam.overlay.zoom === 1"),
+    ("j", f"{NUMBER} === window.colocam.queue[0][0]"),
+    ("j", f"{NUMBER} === window.colocam.queue[1][0]"),
+    ("k", f"{NUMBER} === window.colocam.queue[0][0]"),
+    ("Space", "window.colocam.player.playing"),
+    ("Space", "!window.colocam.player.playing"),
+    ("?", "document.querySelector('dialog[open]').innerText.includes('Accept the stretch')"),
+    ("Escape", "!document.querySelector('dialog')"),
+]
+
+
 def test_every_key_in_the_list_works_and_every_control_has_a_name(one):
     one.open(one.film)
-    one.press(".")
-    one.until_frame(1)
-    one.press("x")
-    one.until_frame(25)
-    one.press("a", ",")
-    one.until_frame(24)
-    one.press("f")
-    one.until_frame(25)
-    one.press("Shift+F", "j")
-    one.until("document.querySelector('.number').dataset.frame % 7 === 3")
-    shown = one.page.locator(".queue li").count()
-    one.press("a")  # what is marked leaves the queue
-    one.until(f"document.querySelectorAll('.queue li').length === {shown - 1}")
-    one.page.locator("#skip").uncheck()
-    one.until(f"document.querySelectorAll('.queue li').length === {shown}")
-    one.press("c", "2")
-    one.until("document.querySelector('.frame-facts').innerText.includes('dog')")
-    one.press("?")
-    assert "Accept the stretch" in one.dialog()
-    one.press("Escape")
+    for key, effect in KEYS:
+        one.press(key)
+        one.until(effect)
+    known = one.page.evaluate("import('/page/keys.js').then((keys) => keys.KEYS.flatMap(([, events]) => events))")
+    tested = {key.rpartition("+")[2] or "+" for key, _ in KEYS}
+    elsewhere = {" ", "]", "[", "n", "N", "l", "=", "Delete"} | {key for key in known if key.startswith("Arrow")}
+    assert set(known) <= tested | elsewhere
     names = one.page.evaluate(
         "[...document.querySelectorAll('button, select, input, [role=slider]')].filter((one) => "
         "!(one.innerText?.trim() || one.ariaLabel || one.labels?.length || one.title)).map((one) => one.outerHTML)"
@@ -161,6 +194,52 @@ def test_every_key_in_the_list_works_and_every_control_has_a_name(one):
     one.press("l")
     one.page.wait_for_selector(".film.ready")
     assert_all_reached_by_tab(one.page)
+
+
+def test_what_is_marked_leaves_the_queue_unless_it_is_shown(one):
+    one.open(one.film)
+    second = one.page.evaluate("window.colocam.queue[1][0]")
+    one.go(second)
+    one.press("j")  # not reached by the queue, so it begins with the worst
+    one.until_frame(one.page.evaluate("window.colocam.queue[0][0]"))
+    shown = one.page.locator(".queue li").count()
+    one.press("a")
+    one.until(f"document.querySelectorAll('.queue li').length === {shown - 1}")
+    one.page.locator("#skip").uncheck()
+    one.until(f"document.querySelectorAll('.queue li').length === {shown}")
+    one.press("n")  # the box that was clicked does not take the keys
+    assert one.box() is None
+
+
+def test_keys_mean_the_film_after_the_mouse(one):
+    one.open(one.film)
+    area = one.page.locator(".timeline").bounding_box()
+    one.page.mouse.click(area["x"] + area["width"] * 10.5 / 40, area["y"] + 40)
+    one.until_frame(10)
+    one.press("ArrowRight")
+    assert one.box() == [16, 6, 36, 30]
+    one.click("Outline O")
+    one.page.locator(".queue button").first.click()
+    one.page.select_option("#rate", "2")
+    one.press("Space")
+    one.until("window.colocam.player.playing")
+    one.click("Learn…")
+    one.press("Escape")
+    one.press("Space")
+    one.until("!window.colocam.player.playing && !document.querySelector('dialog')")
+
+
+def test_errors_are_shown_above_the_dialog(one, tmp_path):
+    one.open(one.film)
+    (tmp_path / "labels.xml").write_text("no labels")
+    one.click("Import…")
+    one.page.select_option("#format", "cvat")
+    one.page.set_input_files("#file", tmp_path / "labels.xml")
+    one.click("Import")
+    one.page.wait_for_selector("dialog[open] .message")
+    one.page.get_by_role("button", name="Close", exact=True).first.click()
+    one.press("Escape")
+    one.until("document.getElementById('messages').parentElement === document.body")
 
 
 def assert_all_reached_by_tab(page):

@@ -57,6 +57,12 @@ def test_layers_and_another_model(taught):
     taught.press("d")
     taught.until("window.colocam.seen().kind === 'beside'")
     taught.until("window.colocam.seen().kind === 'predicted'")
+    # What is accepted is what is shown: here the box of the other model.
+    taught.page.evaluate(
+        "() => { const { comparison } = window.colocam; comparison.flipped = true;"
+        " comparison.other.results.box[0] = [9, 9, 19, 19]; window.colocam.act('accept'); }"
+    )
+    taught.until("window.colocam.marks.box[0]?.join() === '9,9,19,19'")
     taught.press("d")
     assert taught.page.evaluate("window.colocam.comparison.mode") == "off"
 
@@ -68,6 +74,9 @@ def test_teach_see_what_changed_switch_and_switch_back(taught):
     taught.until_saved()
     taught.click("Learn…")
     taught.click("Learn from all corrections")
+    taught.press("Escape")
+    taught.until("document.getElementById('messages').textContent.includes('The lesson is done.')")
+    taught.click("Learn…")
     taught.page.wait_for_selector(".moved canvas")
     told = taught.dialog()
     assert "Agreement with 7 held-out corrections" in told

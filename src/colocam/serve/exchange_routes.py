@@ -47,8 +47,8 @@ def exchange_routes(library: Library) -> APIRouter:
     @routes.get("/formats")
     def formats() -> dict[str, Any]:
         """The formats of export and import, with their titles, and which of them can hold frames as images."""
-        first = {CORRECTIONS: "only what people said, as corrections.csv for 'colocam learn'"}
-        back = {CORRECTIONS: "corrections.csv of another page, or of 'colocam import'"}
+        first = {CORRECTIONS: "only what people said, for 'colocam learn'"}
+        back = {CORRECTIONS: "what people said on another page"}
         return {
             "export": first | {name: one.title for name, one in FORMATS.items()},
             "import": back | {name: one.title for name, one in IMPORTS.items()},

@@ -1,6 +1,6 @@
 // The film view: what the parts show of one frame, and what keys and buttons do to it.
 
-import { getJson } from "./api.js";
+import { AwayError, getJson } from "./api.js";
 import { make, percent, tell } from "./dom.js";
 import { importDialog } from "./exchange.js";
 import { Comparison } from "./comparison.js";
@@ -221,9 +221,14 @@ export class FilmView {
     else this.go(position);
   }
 
+  goQueued(position) {
+    this.queued = position;
+    this.go(position);
+  }
+
   doubtful(forward) {
-    if (this.queue?.length) this.go(nextDoubtful(this.queue, this.position, forward));
-    else tell(this.film.results ? "No doubtful frame is left." : "The model is not done with this film yet.", "note");
+    if (this.queue?.length) this.goQueued(nextDoubtful(this.queue, this.queued === this.position ? this.position : null, forward));
+    else tell(this.film.results ? "No frame is left to check." : "The model is not done with this film yet.", "note");
   }
 
   askFrame() {
@@ -327,15 +332,18 @@ export class FilmView {
 }
 
 export async function openFilm(view, id, frame, told) {
-  view.replaceChildren(make("p", { class: "empty" }, "Opening the film…"));
-  let film = await getJson(`/api/films/${id}`);
-  while (!film.frame) {
-    if (film.state === "failed") throw new Error(film.problem);
-    view.replaceChildren(make("p", { class: "empty" }, `Reading the frames of ${film.name}: ${percent(film.done)}`));
-    await new Promise((done) => setTimeout(done, 500));
-    if (!location.hash.includes(id)) return null;
-    film = await getJson(`/api/films/${id}`);
+  const here = () => location.hash.includes(id);
+  for (let words = "Opening the film…"; here(); await new Promise((done) => setTimeout(done, 500))) {
+    view.replaceChildren(make("p", { class: "empty" }, words));
+    try {
+      const film = await getJson(`/api/films/${id}`);
+      if (film.state === "failed") throw new Error(film.problem);
+      if (film.frame) return here() ? new FilmView(view, film, frame, told) : null;
+      words = `Reading the frames of ${film.name}: ${percent(film.done)}`;
+    } catch (error) {
+      if (!(error instanceof AwayError)) throw error;
+      words = `${error.message} The film opens when the server is back.`;
+    }
   }
-  return new FilmView(view, film, frame, told);
+  return null;
 }
-

@@ -26,8 +26,8 @@ export function layoutOf(view, film, on) {
   const mode = layer("Compare", "D", "compare"), besideNote = make("p", { class: "working small", hidden: true });
   const beside = make("div", { class: "row compare", hidden: true }, mode, make("label", { for: "other", class: "hidden" }, "Other model"), other);
   const facts = make("dl", { class: "frame-facts" });
-  const queue = make("ol", { class: "queue", "aria-label": "Doubtful frames, worst first" });
-  const queueTitle = make("h2", {}, "Doubtful frames");
+  const queue = make("ol", { class: "queue", "aria-label": "Frames to check, worst first" });
+  const queueTitle = make("h2", {}, "Frames to check");
   const skip = make("input", { type: "checkbox", checked: true, id: "skip", onchange: (event) => on.setSkip(event.target.checked) });
   const undo = button("Undo", "history", "Z", "Undo", { event: "z" }), redo = button("Redo", "history", "Y", "Redo", { event: "y" });
   const state = make("p", { class: "working", hidden: true });
@@ -93,11 +93,11 @@ export function layoutOf(view, film, on) {
       facts.dataset.box = one.box ? one.box.map((value) => Math.round(value * 100) / 100).join(",") : "";
     },
     showQueue(entries, position) {
-      queueTitle.textContent = `Doubtful frames (${entries.length})`;
+      queueTitle.textContent = `Frames to check (${entries.length})`;
       const shown = entries.slice(0, 60), key = `${shown.map(([at]) => at).join()}`;
       if (queue.dataset.key !== key) {
         queue.dataset.key = key;
-        queue.replaceChildren(...shown.map(([at, reason]) => make("li", { "data-at": String(at) }, make("button", { type: "button", class: "quiet", onclick: () => on.go(at) }, make("b", {}, String(film.frame[at])), make("span", {}, reason)))));
+        queue.replaceChildren(...shown.map(([at, reason]) => make("li", { "data-at": String(at) }, make("button", { type: "button", class: "quiet", onclick: () => on.goQueued(at) }, make("b", {}, String(film.frame[at])), make("span", {}, reason)))));
       }
       for (const item of queue.children) {
         const here = Number(item.dataset.at) === position;

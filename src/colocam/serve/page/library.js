@@ -45,13 +45,15 @@ export function openLibrary(view) {
 
   async function refresh() {
     clearTimeout(timer);
+    let quiet = false;
     try {
       ({ films, adding } = await getJson("/api/films"));
+      quiet = !adding && films.every((film) => ["ready", "failed"].includes(film.state));
       show();
     } catch (error) {
       count.textContent = error.message;
     }
-    if (!closed) timer = setTimeout(refresh, !adding && films.every((film) => ["ready", "failed"].includes(film.state)) ? 6 * REFRESH : REFRESH);
+    if (!closed) timer = setTimeout(refresh, quiet ? 6 * REFRESH : REFRESH);
   }
 
   function show() {

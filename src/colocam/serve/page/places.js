@@ -27,7 +27,7 @@ export function middleOfGap(state, position) {
   return last - first < 2 ? undefined : Math.floor((first + last) / 2);
 }
 
-// The next of the doubtful frames, worst first. A frame that was just marked has left the queue: go on with the worst one.
+// The next frame to check, worst first: also where the present one is not in the queue, or was marked and has left it.
 export function nextDoubtful(queue, position, forward) {
   const at = queue.findIndex(([one]) => one === position);
   return queue[at < 0 ? 0 : (at + (forward ? 1 : queue.length - 1)) % queue.length][0];

@@ -30,7 +30,7 @@ export async function watchLesson(begun = true) {
   if (sessionStorage.getItem(WATCHED) !== "yes") return;
   let lesson = { state: "learning" };
   while (lesson.state === "learning") {
-    await new Promise((done) => setTimeout(done, 3000));
+    await new Promise((done) => setTimeout(done, 1500));
     try { lesson = await getJson("/api/lessons"); } catch { /* the server is away: ask again */ }
   }
   if (sessionStorage.getItem(WATCHED) !== "yes") return; // told already
@@ -136,6 +136,7 @@ function movedItem(one, leave) {
       const scale = 320 / bitmap.width, context = canvas.getContext("2d");
       canvas.height = Math.round(bitmap.height * scale);
       context.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
+      canvas.dataset.drawn = "yes";
       if (!box) return;
       context.lineWidth = 3;
       context.strokeStyle = colour;
