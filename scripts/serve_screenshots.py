@@ -30,7 +30,7 @@ def views(page: Page, address: str, film: str) -> Iterator[str]:
     until(page, "[...document.querySelectorAll('.film img')].every((one) => one.complete)")
     yield "library"
     page.locator(".film.ready a", has_text=film).first.click()
-    page.wait_for_selector(".number[data-frame]")
+    until(page, "window.colocam?.player.position >= 0")
     page.keyboard.press("j")
     until(page, "document.querySelector('.queue [aria-current=true], .queue:empty') && window.colocam.seen().heat")
     yield "film"

@@ -227,6 +227,8 @@ def test_keys_mean_the_film_after_the_mouse(one):
     one.press("Escape")
     one.press("Space")
     one.until("!window.colocam.player.playing && !document.querySelector('dialog')")
+    # The slider tells where the film has stopped.
+    one.until(f"document.querySelector('.timeline').ariaValueText.startsWith(`frame ${{{NUMBER}}},`)")
 
 
 def test_errors_are_shown_above_the_dialog(one, tmp_path):

@@ -1,6 +1,6 @@
 // The film view: what the parts show of one frame, and what keys and buttons do to it.
 
-import { AwayError, getJson } from "./api.js";
+import { AwayError, getBlob, getJson } from "./api.js";
 import { make, percent, tell } from "./dom.js";
 import { importDialog } from "./exchange.js";
 import { Comparison } from "./comparison.js";
@@ -39,9 +39,10 @@ export class FilmView {
     this.overlay = new Overlay(this.parts.stage, this.parts.overlay, film, { seen: () => this.seen(), edited: (box) => this.setBox(box) });
     this.player = new Player(film, {
       video: this.parts.video, still: this.parts.still,
-      shown: (at) => this.shown(at), state: () => this.parts.setPlaying(this.player.playing), problem: (error) => tell(error.message),
+      shown: (at) => this.shown(at), state: () => { this.parts.setPlaying(this.player.playing); if (this.player.position >= 0) this.redraw(); }, problem: (error) => tell(error.message),
     });
     this.useResults();
+    this.changed();
     this.refocused = () => { this.saving.refresh().catch(() => {}); this.renew().catch(() => {}); };
     window.addEventListener("focus", this.refocused);
     const first = frame === null ? 0 : Math.min(lowerBound(film.frame, frame), film.frame.length - 1);
@@ -123,7 +124,7 @@ export class FilmView {
   redraw() {
     const seen = this.seen(), at = this.position, found = this.shownResults();
     this.overlay.draw();
-    this.timeline.show(at);
+    this.timeline.show(at, this.player?.playing);
     this.parts.showFrame({
       frame: this.film.frame[at], pts: this.film.pts[at], state: STATES[seen.code], kind: seen.kind, tag: seen.tag, box: seen.box,
       score: seen.code === PREDICTED || seen.code === ACCEPTED ? found?.score[at] : null, presence: found?.presence[at], doubt: found?.doubt[at], reason: this.reasons?.get(at),
@@ -137,6 +138,7 @@ export class FilmView {
     this.reasons = new Map(found?.queue || []);
     this.queue = (found?.queue || []).filter(([at]) => !this.skip || this.marks.state[at] === PREDICTED);
     this.parts.showHistory(this.saving.history);
+    this.timeline.draw();
     if (this.player.position >= 0) this.redraw();
   }
 
@@ -333,6 +335,7 @@ export class FilmView {
 
 export async function openFilm(view, id, frame, told) {
   const here = () => location.hash.includes(id);
+  getBlob(`/api/films/${id}/stills/${frame ?? 0}`).catch(() => {}); // so that it is being read while the film's table comes
   for (let words = "Opening the film…"; here(); await new Promise((done) => setTimeout(done, 500))) {
     view.replaceChildren(make("p", { class: "empty" }, words));
     try {

@@ -57,7 +57,11 @@ export function layoutOf(view, film, on) {
       make("div", { class: "row small" }, skip, make("label", { for: "skip" }, "Skip frames that are marked")), queue));
   view.replaceChildren(section);
   heat.setAttribute("aria-pressed", "true");
-  const fact = (name, value, kind, place) => make("div", { class: place || "" }, make("dt", {}, name), make("dd", { class: kind || "" }, value));
+  const cells = Object.fromEntries([["State"], ["Class"], ["Score", "number-fact"], ["Presence", "number-fact"], ["Doubt", "number-fact"], ["Box"], ["Why", "why"]].map(([name, place]) => {
+    const cell = make("dd", {});
+    facts.append(make("div", { class: place || "" }, make("dt", {}, name), cell));
+    return [name, cell];
+  }));
   return {
     video, still, overlay, stage, timeline,
     classes: () => classes,
@@ -86,10 +90,9 @@ export function layoutOf(view, film, on) {
       number.dataset.frame = one.frame;
       time.textContent = `${clock(one.pts)} / ${clock(film.pts.at(-1))}`;
       const share = (value) => (value === null || value === undefined ? "–" : percent(value));
-      facts.replaceChildren(
-        fact("State", one.state, `kind ${one.kind}`), fact("Class", one.tag || "–"),
-        fact("Score", one.box ? share(one.score) : "–", "", "number-fact"), fact("Presence", share(one.presence), "", "number-fact"), fact("Doubt", share(one.doubt), "", "number-fact"),
-        fact("Box", one.box ? one.box.map((value) => Math.round(value)).join(", ") : "none"), fact("Why", one.reason || "–", "", "why"));
+      cells.State.className = `kind ${one.kind}`;
+      const values = { State: one.state, Class: one.tag || "–", Score: one.box ? share(one.score) : "–", Presence: share(one.presence), Doubt: share(one.doubt), Box: one.box ? one.box.map((value) => Math.round(value)).join(", ") : "none", Why: one.reason || "–" };
+      for (const [name, value] of Object.entries(values)) if (cells[name].textContent !== value) cells[name].textContent = value;
       facts.dataset.box = one.box ? one.box.map((value) => Math.round(value * 100) / 100).join(",") : "";
     },
     showQueue(entries, position) {
@@ -99,12 +102,12 @@ export function layoutOf(view, film, on) {
         queue.dataset.key = key;
         queue.replaceChildren(...shown.map(([at, reason]) => make("li", { "data-at": String(at) }, make("button", { type: "button", class: "quiet", onclick: () => on.goQueued(at) }, make("b", {}, String(film.frame[at])), make("span", {}, reason)))));
       }
-      for (const item of queue.children) {
-        const here = Number(item.dataset.at) === position;
-        // Scroll the list alone: scrollIntoView would move the frame out of sight on a small screen.
-        if (here && item.getAttribute("aria-current") !== "true") queue.scrollTop = item.offsetTop - queue.clientHeight / 2;
-        item.setAttribute("aria-current", String(here));
-      }
+      const item = queue.querySelector(`[data-at="${position}"]`), old = queue.querySelector("[aria-current=true]");
+      if (item === old) return;
+      old?.removeAttribute("aria-current");
+      item?.setAttribute("aria-current", "true");
+      // Scroll the list alone: scrollIntoView would move the frame out of sight on a small screen.
+      if (item) queue.scrollTop = item.offsetTop - queue.clientHeight / 2;
     },
   };
 }

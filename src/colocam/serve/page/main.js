@@ -52,7 +52,7 @@ function setTheme(theme) {
 }
 
 setTheme(localStorage.getItem("colocam-theme") || (matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark"));
-document.getElementById("theme").addEventListener("click", () => { setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); current?.redraw?.(); });
+document.getElementById("theme").addEventListener("click", () => { setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); current?.changed?.(); });
 document.getElementById("help").addEventListener("click", showKeys);
 document.getElementById("export").addEventListener("click", () => exportDialog(current?.film?.id));
 document.getElementById("learn").addEventListener("click", () => learnDialog(current));
