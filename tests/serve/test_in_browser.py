@@ -80,6 +80,7 @@ def test_changes_wait_while_the_server_is_away(page, served):
     opened.press("a")
     opened.until("document.getElementById('saved').textContent.includes('the server is away')")
     opened.press("n", "l")
+    opened.until("document.querySelector('.library')")
     page.go_back()
     opened.until("document.querySelector('.empty')?.textContent.includes('opens when the server is back')")
     assert served.store.history(served.film)[0] == 0
