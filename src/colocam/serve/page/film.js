@@ -96,7 +96,7 @@ export class FilmView {
     const name = tag[at] || acceptedTag[at] || found?.tag[at] || "";
     const sure = (code === PREDICTED || code === ACCEPTED) && !kept[at];
     const score = sure && found && shownBox ? ` ${percent(found.score[at])}` : "";
-    const label = shownBox ? `${name || "object"}${score}` : found || code ? "no object" : "the model has not looked yet";
+    const label = shownBox ? `${name || "object"}${score}` : found || code ? "no object" : "not localised yet";
     const beside = this.other ? { other: this.other } : this.comparison.beside(at);
     return { box: shownBox, label, kind: KINDS[code], code, tag: name, ...this.layersAt(this.layers, at), ...beside };
   }

@@ -82,7 +82,7 @@ export function layoutOf(view, film, on) {
     showState(now) {
       state.hidden = now.state === "ready";
       state.className = now.state === "failed" ? "problem" : "working";
-      state.textContent = now.state === "failed" ? now.problem : `${now.state === "localising" ? `The model is looking: ${percent(now.done || 0)}.` : "The film waits for the model."} You can correct already.`;
+      state.textContent = now.state === "failed" ? now.problem : `${now.state === "localising" ? `Localising: ${percent(now.done || 0)}.` : "Waiting for the model."} You can already correct.`;
     },
     showHistory(history) { undo.disabled = !history.done.length; redo.disabled = !history.undone.length; },
     showFrame(one) {

@@ -4,7 +4,7 @@ import { getJson, remove, upload } from "./api.js";
 import { dialog, make, percent, tell } from "./dom.js";
 
 const REFRESH = 1500;
-const WORDS = { waiting: "waiting", reading: "reading frames", read: "waiting for the model", localising: "the model is looking", ready: "ready", failed: "cannot be shown" };
+const WORDS = { waiting: "waiting", reading: "reading frames", read: "waiting for the model", localising: "localising", ready: "ready", failed: "cannot be shown" };
 
 export function openLibrary(view) {
   const list = make("ul", { class: "films" });

@@ -18,7 +18,7 @@ export async function corrected(view) {
   localStorage.setItem(COUNT, "0");
   try {
     const quick = await postJson("/api/lessons/quick", {});
-    tell(`Thresholds and presence follow your corrections (${quick.seconds.toFixed(1)} s). The film is looked at again.`, "note");
+    tell(`Thresholds and presence follow your corrections (${quick.seconds.toFixed(1)} s). The film is being localised again.`, "note");
     await view.renew();
   } catch (error) { tell(error.message); return; }
   try { await postJson("/api/lessons", {}); watchLesson(); } catch { /* the last lesson is still running: the next one has these corrections too */ }
@@ -63,7 +63,7 @@ export async function learnDialog(view) {
     if (text === shownModels) return;
     shownModels = text;
     const select = make("select", { id: "in-use", onchange: (event) => choose(event.target.value) }, ...models.map((one) =>
-      make("option", { value: one.key, selected: one.key === active }, `${one.title}${one.seen < films ? ` (${one.seen} of ${films} films seen)` : ""}`)));
+      make("option", { value: one.key, selected: one.key === active }, `${one.title}${one.seen < films ? ` (${one.seen} of ${films} films done)` : ""}`)));
     const newest = models.filter((one) => one.title.startsWith("lesson")).at(-1);
     const other = active === first ? newest?.key : first, words = active === first ? "Use the new model" : "Back to the first model";
     const focused = document.activeElement?.closest(".use");
@@ -78,7 +78,7 @@ export async function learnDialog(view) {
     const text = JSON.stringify(found);
     if (text === shownChanges) return;
     shownChanges = text;
-    const looked = found.compared < found.films ? ` The new model has looked at ${found.compared} of ${found.films} films.` : "";
+    const looked = found.compared < found.films ? ` The new model is done with ${found.compared} of ${found.films} films.` : "";
     const words = found.moved.length ? "The boxes that moved most:" : found.compared ? "No box moved." : "";
     const items = found.moved.map((one) => movedItem(one, () => box.close()));
     changes.replaceChildren(make("h2", {}, "What did my corrections change?"), make("p", {}, `${words}${looked}`),
