@@ -87,8 +87,8 @@ def _own_corrections(name: str, file: Path, classes: Sequence[str]) -> list[Acti
 def _actions(one: Correction) -> list[Action]:
     start, stop = one.frame, one.frame + 1
     if one.kind == "accepted":
-        boxes = [list(one.boxes[0])] if one.boxes else [None]
-        return [Action(kind="accepted", start=start, stop=stop, boxes=boxes, tag=one.tag or None)]
+        shown = list(one.boxes[0]) if one.boxes else None
+        return [Action(kind="accepted", start=start, stop=stop, boxes=[shown], tag=one.tag or None)]
     if not one.boxes:
         return [Action(kind="none", start=start, stop=stop)]
     actions = [Action(kind="box", start=start, stop=stop, box=list(one.boxes[0]))]
