@@ -21,7 +21,8 @@ $(STAMP): pyproject.toml setup.py constraints.txt $(wildcard src/colocam/native/
 demo: install  ## make tagged videos, train both stages on the tags, evaluate, write demo/run-0/report/index.html
 	$(BIN)/colocam demo --out demo
 
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+# Compiled files are kept, whatever the shell says: each worker and each process of a test would compile all tests again.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 
 test: install  ## run the tests
 	$(PYTEST)

@@ -1,10 +1,12 @@
 """Fixtures of all rooms: real video files, small and quick to make, and a small model trained on some."""
 
+import atexit
 import fcntl
+import gc
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from importlib import import_module
@@ -17,6 +19,7 @@ import numpy as np
 import pytest
 from coverage import Coverage
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from colocam.cli import main
 from colocam.config import load_config
@@ -28,55 +31,82 @@ settings.register_profile("explore", deadline=None, suppress_health_check=[Healt
 settings.register_profile("steady", settings.get_profile("explore"), derandomize=True, max_examples=50)
 settings.load_profile("steady")
 
-# The longest modules first, so that no worker is left with one at the end. The first of all builds the shared run and
-# compiles for it; meanwhile the other worker runs the next three, which need neither.
+atexit.register(gc.unfreeze)  # compiled modules complain at the end of the process if they are not freed
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while modules are imported, a third of that time, and none among them later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+# The longest modules and folders first, so that no worker is left with one at the end. The first of all builds the
+# shared run and compiles for it; meanwhile the other worker runs the next three, which need neither.
 LONGEST = (
     "cli/test_cli.py",
     "test_triton_interpreter.py",
     "models/test_backbones.py",
     "models/test_networks.py",
+    "serve/",
+    "lab/study/test_studies.py",
     "training/test_resume.py",
     "training/test_processes.py",
-    "lab/study/test_studies.py",
-    "inference/test_localizer.py",
+    "fuzz/",
     "export/test_onnx_model.py",
-    "affinity/test_products.py",
-    "affinity/test_accuracy.py",
-    "evaluation/test_run_evaluation.py",
-    "lab/study/test_runner.py",
-    "inference/test_same_boxes.py",
-    "evaluation/test_dense.py",
     "training/test_train.py",
-    "extension/test_losses.py",
-    "inference/test_onnx_network.py",
-    "report/test_page.py",
-    "lab/world/test_looks.py",
-    "extension/test_cams.py",
+    "training/test_frozen_encoder.py",
+    "cams/clip/",
+    "lab/study/test_runner.py",
+    "affinity/test_accuracy.py",
+    "extension/",
+    "corpus/",
+    "video/test_fence.py",
     "lab/test_demo.py",
-    "affinity/test_compiled.py",
+    "inference/",
+    "evaluation/",
+    "training/",
+    "lab/",
 )
 
 
 # What modules share, a process or an import of seconds, is started or imported by one worker alone.
 TOGETHER = {
     "cams/clip": "clip",
+    "segment/test_mobile_sam.py": "clip",
     "serve": "serve",
     "training/test_processes.py": "processes",
     "training/test_resume.py": "processes",
 }
 
 
-@pytest.hookimpl(tryfirst=True)  # the plugin that gives groups to workers reads the marks
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Sort the modules by how long they take; a worker takes a module, or modules that share something, at a time."""
+def start_of(path: str, starts: Iterable[str]) -> str | None:
+    """The first of ``starts`` with which a path in this folder starts."""
+    return next((start for start in starts if path.startswith(start)), None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the modules by how long they take."""
     root = Path(__file__).parent
-    indices = {root / name: index for index, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: indices.get(item.path, len(LONGEST)))
-    if config.getoption("loadgroup", default=False):
-        for item in items:
-            name = str(item.path.relative_to(root))
-            group = next((group for start, group in TOGETHER.items() if name.startswith(start)), name)
-            item.add_marker(pytest.mark.xdist_group(group))
+    paths = {item.path: item.path.relative_to(root).as_posix() for item in items}
+    indices = {path: (*LONGEST, None).index(start_of(name, LONGEST)) for path, name in paths.items()}
+    items.sort(key=lambda item: indices[item.path])
+
+
+class ByModule(LoadScopeScheduling):
+    """A worker takes a module, or modules that share something, at a time."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0].removeprefix("tests/")
+        return TOGETHER.get(start_of(path, TOGETHER), path)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByModule:
+    return ByModule(config, log)
 
 
 @contextmanager
@@ -165,7 +195,7 @@ def number_of_fixture():
     return number_of
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_video() -> MakeVideo:
     """``make_video(path, frames, size=(w, h), …)`` writes a video file and returns its path.
 

@@ -2,8 +2,12 @@
 
 import ast
 from collections import Counter
+from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 import colocam
 
@@ -67,19 +71,24 @@ def room_of(module: str) -> str:
     return [*module.split("."), "colocam"][1]
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements within a node but for those that type checkers alone read; expressions hold none."""
+    for block in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for inner in getattr(node, block, ()):
+            yield inner
+            if not (isinstance(inner, ast.If) and "TYPE_CHECKING" in ast.dump(inner.test)):
+                yield from statements(inner)
+
+
 def imports_of(path: Path) -> set[str]:
     """Modules of colocam that a file imports, anywhere in it but for type checkers alone."""
     found: set[str] = set()
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    skipped = {
-        id(node)
-        for guard in ast.walk(tree)
-        if isinstance(guard, ast.If) and "TYPE_CHECKING" in ast.dump(guard.test)
-        for node in ast.walk(guard)
-    }
-    for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
+    for node in statements(tree_of(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names if alias.name in MODULES}
         elif isinstance(node, ast.ImportFrom) and (node.module or "") in MODULES:
@@ -88,7 +97,10 @@ def imports_of(path: Path) -> set[str]:
     return found - {name_of(path)}
 
 
-GRAPH = {module: imports_of(path) for module, path in MODULES.items()}
+@pytest.fixture(scope="module")
+def graph() -> dict[str, set[str]]:
+    """What each module imports."""
+    return {module: imports_of(path) for module, path in MODULES.items()}
 
 
 def parents_of(module: str) -> set[str]:
@@ -96,34 +108,34 @@ def parents_of(module: str) -> set[str]:
     return {".".join(parts[:end]) for end in range(1, len(parts))}
 
 
-def test_no_import_circle():
+def test_no_import_circle(graph):
     """Also counts packages: importing ``a.b`` first runs ``a/__init__.py``."""
-    graph = {
+    with_packages = {
         module: others.union(*(parents_of(other) for other in others)) - parents_of(module) - {module}
-        for module, others in GRAPH.items()
+        for module, others in graph.items()
     }
-    TopologicalSorter(graph).prepare()  # raises CycleError with the circle in it
+    TopologicalSorter(with_packages).prepare()  # raises CycleError with the circle in it
 
 
-def test_layers():
+def test_layers(graph):
     wrong = [
         f"{module} imports {other}"
-        for module, others in GRAPH.items()
+        for module, others in graph.items()
         for other in sorted(others)
         if room_of(other) in FORBIDDEN.get(room_of(module), set())
     ]
     assert wrong == []
 
 
-def test_only_the_command_line_imports_the_laboratory():
-    rooms = {room_of(module) for module, others in GRAPH.items() if any(room_of(other) == "lab" for other in others)}
+def test_only_the_command_line_imports_the_laboratory(graph):
+    rooms = {room_of(module) for module, others in graph.items() if any(room_of(other) == "lab" for other in others)}
     assert rooms <= {"lab", "cli"}
 
 
-def test_studies_do_not_import_benchmarks():
+def test_studies_do_not_import_benchmarks(graph):
     wrong = {
         module: found
-        for module, others in GRAPH.items()
+        for module, others in graph.items()
         if module.startswith("colocam.lab.study") and (found := {one for one in others if ".lab.bench" in one})
     }
     assert wrong == {}
@@ -147,7 +159,7 @@ def test_every_module_and_class_has_a_docstring():
     missing = [
         f"{name_of(path)}.{getattr(node, 'name', '')}"
         for path in FILES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in (tree_of(path), *statements(tree_of(path)))
         if isinstance(node, ast.Module | ast.ClassDef)
         and not getattr(node, "name", "").startswith("_")
         and not ast.get_docstring(node)

@@ -73,7 +73,9 @@ class Run:
             return make_classifier(self.config, untrained(self.config), len(self.catalogue.tags))
 
         shapes = {key: tuple(tensor.shape) for key, tensor in tensors.items()}
-        plan = Plan(self.config.backbone, f"{len(self.catalogue.tags)} {self.config.model_dump_json()}", build)
+        backbone, settings = self.config.backbone, self.config.classifier
+        network = f"{len(self.catalogue.tags)} {backbone.model_dump_json()} {settings.size} {settings.fit}"
+        plan = Plan(backbone, network, build)
         check_shapes(plan, shapes, str(self.folder / "config.yaml"), f"classifier/{state['weights']}")
         classifier = build()
         classifier.load_state_dict(tensors)

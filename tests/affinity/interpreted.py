@@ -92,7 +92,7 @@ def test_colours_outside_end_as_in_plain_torch():
     assert exact.isfinite().all()
     assert relative_error(cuda.product(rgb, values, GROUP, 2, BASIS, None), exact) <= ROUNDING
     rgb[0, 1, 3] = float("nan")
-    assert cuda.product(rgb, values, GROUP, 2, BASIS, None).isnan().any()
+    assert cuda.product(rgb[:1], values[:1], torch.tensor([0]), 1, BASIS, None).isnan().any()
 
 
 def test_tight_tolerance_uses_more_bits():
@@ -119,7 +119,7 @@ def test_energy(space):
 )
 def test_weigh(weights):
     totals = torch.tensor([[9e5, 1e5], [4e3, 1e3], [7.0, 1.0]], dtype=torch.float64)
-    group = torch.tensor([1, 0, 0, 1, 1, 1] * 5 + [0, 2])
+    group = torch.tensor([1, 0, 0, 1, 1, 1] * 3 + [0, 2])
     product = torch.rand(len(group), 1500, generator=torch.Generator().manual_seed(0))
     value, each = pairwise.weigh(totals, group, weights)
     found, gradient = pairwise._weigh_on_kernels(totals, product.clone(), group, weights)

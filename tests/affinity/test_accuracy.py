@@ -82,7 +82,7 @@ def test_space_error_falls_with_the_tolerance():
 @pytest.mark.parametrize("sigma", [3.0, 40.0, 3000.0])
 def test_any_width_of_the_colour_gaussian(sigma):
     rgb = images.photograph("astronaut", 48).reshape(-1, 3)
-    values = torch.rand(len(rgb), 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    values = torch.rand(len(rgb), 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     found = color_product(rgb.byte(), values, sigma=sigma)
     assert max(images.relative_error(found, dense_color_product(rgb, values, sigma))) <= 0.005
 

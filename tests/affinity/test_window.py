@@ -24,10 +24,16 @@ def test_within_one_percent(sigma_rgb, sigma_xy):
     assert (found - exact).norm() <= 0.01 * exact.norm()
 
 
-def test_a_window_over_the_whole_frame_is_the_exact_product():
-    rgb, values = frames(7, 5)
-    found = window.product(rgb.flatten(2), values.flatten(2), (7, 5), 20.0, 3.0, (6, 4))
-    torch.testing.assert_close(found, dense_bilateral_product(rgb, values, 20.0, 3.0), rtol=1e-5, atol=1e-6)
+@pytest.mark.parametrize("sigma_rgb", [0.1, 20.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_window_over_the_whole_frame_is_the_exact_product(sigma_rgb, dtype, monkeypatch):
+    monkeypatch.setattr(window, "_BLOCK", 400)  # blocks of 7 pixels, and of 5 at the end
+    rgb, values = frames(9, 6)
+    rgb[..., 1:] = rgb[..., :1] + torch.rand(2, 3, 9, 5, generator=torch.Generator().manual_seed(2)) * 2 * sigma_rgb
+    found = window.product(rgb.flatten(2), values.flatten(2).to(dtype), (9, 6), sigma_rgb, 3.0, (8, 5))
+    assert found.dtype == dtype
+    exact = dense_bilateral_product(rgb, values, sigma_rgb, 3.0)
+    torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-6)
 
 
 def test_symmetric():

@@ -70,3 +70,10 @@ def test_values_without_sense_are_named(values, told):
 def test_json_without_measure(text):
     with pytest.raises(ColocamError, match=r"^here is not a colocam model card: do that$"):
         parse_card(text, "here", "do that")
+
+
+@pytest.mark.parametrize(("stored", "on", "off"), [(False, 1.0, 0.0), (True, 1.0, 0.0), (0.7, 0.7, 0.0)])
+def test_the_power_of_the_focus_is_the_cards_unless_switched(stored, on, off):
+    again = parse_card(CARD.model_copy(update={"focus": stored}).model_dump_json(), "x")
+    assert again.focus_power() == float(stored)
+    assert (again.focus_power(on=True), again.focus_power(on=False)) == (on, off)

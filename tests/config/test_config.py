@@ -279,7 +279,7 @@ def test_methods_change_only_what_defines_them():
     assert (own.color_mean, fcam.color_mean, tcam.color_mean) == ("clip", "off", "off")
     assert fcam.model_copy(update={"losses": own.losses, "seeds": own.seeds, "color_mean": "clip"}) == own
     focused = load_config("resnet50")
-    assert [focused.stage2(method).focus for method in ("colocam", "fcam", "tcam")] == [True, False, False]
+    assert [focused.stage2(method).focus for method in ("colocam", "fcam", "tcam")] == [0.7, False, False]
     assert tcam.model_copy(update={"pool": 0}) == fcam
     sparse = {"foreground": 1, "background": 1, "region": "mask", "blobs": "all"}
     assert fcam.seeds == own.seeds.model_copy(update=sparse)

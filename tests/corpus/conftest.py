@@ -31,11 +31,11 @@ def make_films(make_video):
     return make
 
 
-@pytest.fixture
-def film_of_shots(make_video, tmp_path) -> Path:
-    """A film of 9 shots of 9 to 40 frames, with objects that come and go."""
+@pytest.fixture(scope="session")
+def film_of_shots(make_video, tmp_path_factory) -> Path:
+    """A film of 6 shots of 9 to 40 frames, with objects that come and go; read only."""
     rng, images = np.random.default_rng(0), []
-    for shot in range(9):
+    for shot in range(6):
         background, (x, y) = rng.integers(0, 256, 3), rng.integers(0, 20, 2)
         for at in range(rng.integers(9, 40)):
             image = np.clip(background + rng.integers(-15, 15, (48, 64, 3)), 0, 255).astype(np.uint8)
@@ -44,4 +44,4 @@ def film_of_shots(make_video, tmp_path) -> Path:
             if rng.random() < 0.5:
                 image[40:46, 2:10] = COLOURS[(shot + 1) % 3]
             images.append(image)
-    return make_video(tmp_path / "film-of-shots.mp4", images)
+    return make_video(tmp_path_factory.mktemp("shots") / "film-of-shots.mp4", images)

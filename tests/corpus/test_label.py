@@ -244,7 +244,7 @@ def test_workers_killed_while_200_films_are_labelled(tmp_path, monkeypatch):
     films, labels, plain = tmp_path / "films", tmp_path / "labels", tmp_path / "plain"
     films.mkdir()
     for index in range(200):
-        (films / f"{index}.mp4").write_bytes(index.to_bytes(2, "big") * 50)
+        (films / f"{index}.mp4").write_bytes(index.to_bytes(2, "big") * 3)
     monkeypatch.setattr(label_module, "LabelSettings", StubLabels)
     with kills(labels, 50) as killed:
         label_films(films, films, labels, Execution(workers=2, limits=Limits(60.0, 5)))

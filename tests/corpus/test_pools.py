@@ -41,7 +41,7 @@ def run(pool, folder: Path):
     Coordinator(
         pool,
         2,
-        Limits(2.0, 1),
+        Limits(1.0, 1),
         on_frames=[].append,
         on_done=lambda item, result: done.append((item.name, result.key)),
         on_failed=lambda item, key, reason, attempts: failed.update({item.name: (key, reason, attempts)}),
@@ -59,7 +59,7 @@ def check(done, failed, folder: Path):
     }
     assert failed["bug"][1] == "ZeroDivisionError: division by zero"
     assert failed["unreadable"][1] == "cannot read it"
-    assert failed["hang"][1] == "no progress for 2 s"
+    assert failed["hang"][1] == "no progress for 1 s"
 
 
 def test_processes(tmp_path, monkeypatch):

@@ -77,11 +77,11 @@ def test_one_film_at_a_time_is_in_memory(tmp_path, monkeypatch):
         return video
 
     monkeypatch.setattr(labelled_films, "read_video", counted)
-    labels = make_labels(tmp_path / "labels", [f"{index}.mp4" for index in range(40)])
+    labels = make_labels(tmp_path / "labels", [f"{index}.mp4" for index in range(12)])
     for to in FORMATS:
         if "masks" not in to and "segments" not in to:
             export([labels], to, tmp_path / to)
-    assert len(alive) > 40
+    assert len(alive) > 12
     assert max(most) <= 3
 
 

@@ -3,6 +3,7 @@
 No data and no trained weights are needed; without a CUDA device all tests are skipped.
 """
 
+import copy
 import os
 import subprocess
 import sys
@@ -552,7 +553,7 @@ def full_precision():
 def test_folding_batch_norms_changes_nothing():
     net = localizer().to(GPU)
     frames = torch.from_numpy(images(4)).permute(0, 3, 1, 2).to(GPU)
-    folded = fold_batch_norms(net, frames[:1])
+    folded = fold_batch_norms(copy.deepcopy(net), frames[:1])
     assert not any(isinstance(module, nn.BatchNorm2d) for module in folded.modules())
     with full_precision(), torch.no_grad():
         expected, found = net(frames), folded(frames)
@@ -592,7 +593,7 @@ def test_recorded_inference_equals_eager():
 
 def test_maps_of_the_gpu_are_those_of_the_cpu_up_to_bfloat16():
     net = localizer()
-    on_cpu, on_gpu = TorchNetwork(net, CPU, size=64), TorchNetwork(net, GPU, size=64)
+    on_cpu, on_gpu = TorchNetwork(copy.deepcopy(net), CPU, size=64), TorchNetwork(net, GPU, size=64)
     logits, maps, *_ = on_cpu.infer(on_cpu.upload(images(6)))
     found_logits, levels, *_ = on_gpu.infer(on_gpu.upload(images(6)))
     assert levels.dtype == torch.uint8
@@ -602,7 +603,7 @@ def test_maps_of_the_gpu_are_those_of_the_cpu_up_to_bfloat16():
 
 def test_a_class_read_at_half_the_size_is_recorded_and_equals_the_cpu():
     net = localizer(size=32, normalise=True)
-    on_cpu, on_gpu = TorchNetwork(net, CPU, size=64), TorchNetwork(net, GPU, size=64)
+    on_cpu, on_gpu = TorchNetwork(copy.deepcopy(net), CPU, size=64), TorchNetwork(net, GPU, size=64)
     assert not any(isinstance(module, nn.BatchNorm2d) for module in on_gpu.net.modules())
     expected = on_cpu.infer(on_cpu.upload(images(6)))
     for _ in range(2):

@@ -24,6 +24,14 @@ def command_line(*arguments):
     colocam.cli.main()
 
 
+def torchrun(*arguments):
+    """Start a command as torchrun's own command line does; its output goes to stderr."""
+    from torch.distributed.run import main  # noqa: PLC0415 - slow to import
+
+    os.dup2(2, 1)
+    main([*arguments])
+
+
 def watched_command_line(folder, moment, number, *arguments):
     """Send this process a signal at an event of the file system in ``folder``; at the end print how many there were.
 

@@ -22,12 +22,12 @@ SHOTS = [34, 9, 5]
 WINDOWS = [32, 2, 9, 5]
 
 
-@pytest.fixture
-def film(tmp_path, make_video, square_video):
-    """Three shots of different colours, 64×64 pixels."""
+@pytest.fixture(scope="module")
+def film(tmp_path_factory, make_video, square_video):
+    """Three shots of different colours, 48×40 pixels; read only."""
     cat, owl, bus = (square_video(tag, n, n)[0] for tag, n in zip(("cat", "owl", "bus"), SHOTS, strict=True))
     frames = [*cat, *(255 - frame for frame in owl), *bus]
-    return make_video(tmp_path / "film.mkv", frames, codec="ffv1", pix_fmt="bgr0")
+    return make_video(tmp_path_factory.mktemp("film") / "film.mkv", frames, codec="ffv1", pix_fmt="bgr0")
 
 
 @pytest.mark.parametrize("smooth", ["offline", "online", "none"])

@@ -40,8 +40,8 @@ def test_folding_changes_the_network_but_not_what_it_says(name):
     decoder = "[8, 8, 8]" if name == "vgg11_bn" else "[8, 8, 8, 8, 8]"
     overrides = (f"backbone.name={name}", "backbone.pretrained=false", "backbone.output_stride=32")
     net = network(*overrides[: 2 if name == "vgg11_bn" else 3], f"localizer.decoder={decoder}", preset="paper")
-    frames = torch.randint(0, 256, (2, 3, SIDE, SIDE), dtype=torch.uint8)
-    folded = fold_batch_norms(net, frames[:1])
+    frames = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
+    folded = fold_batch_norms(copy.deepcopy(net), frames[:1])
     assert norms(net) > 0
     assert norms(folded) < norms(net)
     assert name != "resnet18" or norms(folded) == 0
@@ -62,7 +62,7 @@ def test_only_norms_behind_a_convolution_used_once_are_folded():
             return self.last(torch.relu(self.third(self.once(x))))
 
     net, x = unsettle(Odd()), torch.rand(2, 3, 8, 8)
-    folded = fold_batch_norms(net, x)
+    folded = fold_batch_norms(copy.deepcopy(net), x)
     kinds = [type(getattr(folded, name)).__name__ for name in ("first", "second", "third", "last")]
     assert kinds == ["BatchNorm2d", "BatchNorm2d", "Identity", "BatchNorm2d"]
     with torch.no_grad():
@@ -81,8 +81,25 @@ def test_a_convolution_that_always_feeds_the_same_norm_is_folded_however_often_i
             return self.one(self.shared(x)) + self.other(self.shared(2 * x))
 
     net, x = unsettle(Again()), torch.rand(2, 3, 8, 8)
-    folded = fold_batch_norms(net, x)
+    folded = fold_batch_norms(copy.deepcopy(net), x)
     assert [type(one) for one in (folded.norm, folded.one, folded.other)] == [nn.Identity, *[nn.BatchNorm2d] * 2]
+    with torch.no_grad():
+        torch.testing.assert_close(folded(x), net(x), rtol=1e-4, atol=1e-5)
+
+
+def test_a_norm_of_two_names_is_folded_under_both():
+    class Shared(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(3, 3, 3, padding=1), nn.BatchNorm2d(3)
+            self.pair = nn.Sequential(self.conv, self.norm)
+
+        def forward(self, x):
+            return self.pair(self.norm(self.conv(x)))
+
+    net, x = unsettle(Shared()), torch.rand(2, 3, 8, 8)
+    folded = fold_batch_norms(copy.deepcopy(net), x)
+    assert norms(folded) == 0
     with torch.no_grad():
         torch.testing.assert_close(folded(x), net(x), rtol=1e-4, atol=1e-5)
 
@@ -93,7 +110,7 @@ def test_a_network_that_reads_the_class_at_another_size_is_folded_and_says_the_s
     classifier = Classifier(config.backbone, 3, size=SIDE // 2, normalise=True)
     net = unsettle(LocalizerNet(classifier, (8, 8, 8, 8), crop_head=crop_head))
     images = np.random.default_rng(0).integers(0, 256, (3, SIDE, SIDE, 3)).astype(np.uint8)
-    network = TorchNetwork(net, CPU, size=SIDE)
+    network = TorchNetwork(copy.deepcopy(net), CPU, size=SIDE)
     assert norms(network.net) == 0
     logits, maps, peaks, activations, _ = network.submit(images).result()
     with torch.no_grad():
@@ -107,7 +124,9 @@ def test_a_network_that_reads_the_class_at_another_size_is_folded_and_says_the_s
 @pytest.mark.parametrize("count", [1, 5])
 def test_answers_are_those_of_the_trained_network(small, count):
     pictures = np.random.default_rng(0).integers(0, 256, (count, SIDE, SIDE, 3)).astype(np.uint8)
-    logits, maps, peaks, activations, frames = TorchNetwork(small, CPU, size=SIDE).submit(pictures).result()
+    logits, maps, peaks, activations, frames = (
+        TorchNetwork(copy.deepcopy(small), CPU, size=SIDE).submit(pictures).result()
+    )
     with torch.no_grad():
         seen = small(torch.from_numpy(pictures).permute(0, 3, 1, 2))
     np.testing.assert_allclose(logits, seen.class_logits.numpy(), atol=1e-4)
@@ -126,7 +145,7 @@ def test_a_pass_of_larger_frames_has_no_more_pixels():
 
 def test_pictures_are_not_copied_on_a_cpu(small):
     pictures = np.zeros((2, SIDE, SIDE, 3), np.uint8)
-    frames = TorchNetwork(small, CPU, size=SIDE).upload(pictures)
+    frames = TorchNetwork(copy.deepcopy(small), CPU, size=SIDE).upload(pictures)
     assert frames.shape == (2, 3, SIDE, SIDE)
     assert frames.data_ptr() == pictures.ctypes.data
     assert frames.is_contiguous(memory_format=torch.channels_last)
@@ -144,7 +163,7 @@ def test_one_map_stands_for_two(small):
 
 
 def test_batches_under_way_do_not_mix(small):
-    run = TorchNetwork(small, CPU, size=SIDE)
+    run = TorchNetwork(copy.deepcopy(small), CPU, size=SIDE)
     batches = [np.full((2 + n, SIDE, SIDE, 3), 40 * n, np.uint8) for n in range(5)]
     futures = [run.submit(batch) for batch in batches]
     for batch, future in reversed(list(zip(batches, futures, strict=True))):
@@ -158,7 +177,7 @@ def test_nobody_elses_threads_change(small):
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
-        run = TorchNetwork(small, CPU, size=SIDE)
+        run = TorchNetwork(copy.deepcopy(small), CPU, size=SIDE)
         run.submit(np.zeros((2, SIDE, SIDE, 3), np.uint8)).result()
         assert torch.get_num_threads() == 3
         with ThreadPoolExecutor(1) as new:
@@ -171,7 +190,7 @@ def test_nobody_elses_threads_change(small):
 
 
 def test_an_error_in_a_batch_is_raised_where_its_answers_are_asked_for(small):
-    run = TorchNetwork(small, CPU, size=SIDE)
+    run = TorchNetwork(copy.deepcopy(small), CPU, size=SIDE)
     future = run.submit(np.zeros((2, SIDE, SIDE, 5), np.uint8))
     with pytest.raises(RuntimeError):
         future.result()

@@ -173,4 +173,5 @@ def test_without_address_or_server(colocam, film, monkeypatch):
     assert "CVAT_HOST is empty" in colocam("export", film, "--to", "cvat", "--push", 12).error
     monkeypatch.setenv("CVAT_HOST", "http://127.0.0.1:1")
     monkeypatch.setenv("CVAT_ACCESS_TOKEN", "x")
+    monkeypatch.setattr("urllib3.util.retry.Retry.sleep", lambda *_: None)
     assert "CVAT at http://127.0.0.1:1, task 12: " in colocam("export", film, "--to", "cvat", "--push", 12).error

@@ -41,6 +41,7 @@ def test_focus_is_the_gaussian_mean_at_the_size_of_the_map(places, size):
     want = np.stack([by_hand(one.astype(float), size) for one in activations])
     np.testing.assert_allclose(focus_of(torch.from_numpy(activations), size).numpy(), want, atol=1e-5)
     np.testing.assert_allclose(array_focus_of(activations, size), want, atol=1e-5)
+    np.testing.assert_allclose(focus_of(torch.from_numpy(activations), size, 0.7).numpy(), want**0.7, atol=1e-5)
 
 
 def test_activations_that_do_not_say_where_change_nothing():
@@ -49,7 +50,7 @@ def test_activations_that_do_not_say_where_change_nothing():
     assert (array_focus_of(flat, (9, 9)) == 1).all()
 
 
-@given(seed=st.integers(0, 2**31), levels=st.booleans(), colors=st.booleans(), focus=st.booleans())
+@given(seed=st.integers(0, 2**31), levels=st.booleans(), colors=st.booleans(), focus=st.sampled_from([0, 0.7, 1]))
 def test_the_twins_agree_and_keep_each_maps_maximum(seed, levels, colors, focus):
     rng = np.random.default_rng(seed)
     pictures = rng.integers(0, 256, (3, 16, 16, 3)).astype(np.uint8)
@@ -57,13 +58,13 @@ def test_the_twins_agree_and_keep_each_maps_maximum(seed, levels, colors, focus)
     given_maps = (255 * maps).astype(np.uint8) if levels else maps
     ids = np.array([0, 1, 0]) if colors else None
     activations = rng.random((3, 4, 4), np.float32) if focus else None
-    found = arrays_postprocess(pictures, given_maps, ids, activations)
+    found = arrays_postprocess(pictures, given_maps, ids, activations, focus)
     if not colors and not focus:
         assert found is given_maps
         return
     tensors = [None if x is None else torch.from_numpy(x) for x in (ids, activations)]
     s = torch.from_numpy(given_maps).float() / (255 if levels else 1)
-    want = postprocess(torch.from_numpy(pictures).permute(0, 3, 1, 2), s, *tensors).numpy()
+    want = postprocess(torch.from_numpy(pictures).permute(0, 3, 1, 2), s, *tensors, focus).numpy()
     np.testing.assert_allclose(found, want, atol=2e-3)
     if focus:
         np.testing.assert_allclose(want.max((1, 2)), s.amax((1, 2)).numpy(), rtol=1e-5)

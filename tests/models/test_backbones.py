@@ -133,15 +133,18 @@ def test_vgg_keeps_as_many_pools_as_the_stride_asks_for(stride, sides):
 
 def test_inception_sees_what_timms_does_away_from_the_edges():
     """Our cell i of the map at half the size is centred on pixel 2i; timm's, without padding, on pixel 2i + 3."""
-    ours = disturb(encoder("inception_v3", 8))
     with torch.device("meta"):
+        start = encoder("inception_v3", 8).network.trunk[:3]
         plain = timm.create_model("inception_v3", features_only=True, out_indices=(0,)).eval()
-    plain.load_state_dict(ours.network.trunk.state_dict(), strict=False, assign=True)
+    disturb(start.to_empty(device="cpu"))
+    for parameter in start.parameters():
+        nn.init.normal_(parameter, std=0.2)
+    plain.load_state_dict(start.state_dict(), strict=False, assign=True)
     for name in ("Conv2d_1a_3x3", "Conv2d_2a_3x3"):
         assert plain.get_submodule(name).conv.padding == (0, 0)
-    picture = (frames(1, 64) - ours.mean) / ours.std
+    picture = frames(1, 64) / 128 - 1
     with torch.inference_mode():
-        half = ours.network.trunk[:3](picture)
+        half = start(picture)
         (theirs,) = plain(picture[:, :, 1:, 1:])  # now centred on pixel 2i + 4
     assert half.shape[-1] == 32
     assert theirs.shape[-1] == 29

@@ -81,7 +81,7 @@ def test_a_cell_looks_at_its_own_place(name):
     """What a cell of the removed strides sees is centred on its own pixels, not half a cell down and right of them."""
     torch.manual_seed(0)
     encoder = Encoder(Backbone(name=name, pretrained=False, output_stride=8)).eval()
-    pictures = frames(4, 96).requires_grad_()
+    pictures = frames(2, 96).requires_grad_()
     encoder(pictures)[-1][:, :, 6, 6].sum().backward()
     weight = pictures.grad.square().sum((0, 1))
     for axis in (0, 1):
@@ -162,7 +162,7 @@ def test_frozen_means_frozen(kind):
     optimiser = torch.optim.SGD(net.parameters(), lr=0.5, momentum=0.9, weight_decay=0.1)
     for seed in range(2):
         optimiser.zero_grad()
-        net(frames(side=48, seed=seed)).map_logits.square().mean().backward()
+        net(frames(side=32, seed=seed)).map_logits.square().mean().backward()
         optimiser.step()
     after = net.classifier.state_dict()
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())

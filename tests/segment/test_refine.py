@@ -30,7 +30,7 @@ def scenes(count=4):
 
 def test_the_mask_that_fills_the_map_is_chosen_in_frames_of_any_size(box_segmenter):
     images, levels, boxes = scenes()
-    found = refine(box_segmenter, images, levels)
+    found = refine(box_segmenter, images, levels, settings=RefineSettings(quality=2.0, jump=0.1))
     for one, image, box in zip(found, images, boxes, strict=True):
         assert one.mask.shape == image.shape[:2]
         assert one.box.tolist() == extents(one.mask).tolist()
@@ -54,7 +54,7 @@ def test_settings_decide_how_much_of_a_faint_region_counts(box_segmenter):
     faint = level.copy()
     faint[level.any(1)] = np.where(np.arange(56) < 50, np.maximum(faint[level.any(1)], 90), 0)
     wide, narrow = (
-        refine(box_segmenter, [image], faint[None], settings=RefineSettings(fade=fade))[0].box
+        refine(box_segmenter, [image], faint[None], settings=RefineSettings(fade=fade, quality=2.0))[0].box
         for fade in ((0.0, 0.3), (0.4, 0.6))
     )
     assert wide[2] > 50

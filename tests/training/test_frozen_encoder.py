@@ -23,7 +23,13 @@ from colocam.training import frozen_encoder, train, view_features
 from colocam.training.frozen_encoder import balance
 from colocam.utils.checkpoint import load_checkpoint, save_tensors
 
-LOGISTIC = ("classifier.fit=logistic", "classifier.size=16", "classifier.views=3", "classifier.frames_per_clip=4")
+LOGISTIC = (
+    "classifier.fit=logistic",
+    "classifier.size=16",
+    "classifier.views=3",
+    "classifier.frames_per_clip=4",
+    "localizer.epochs=1",
+)
 
 
 @pytest.fixture(scope="module")

@@ -66,10 +66,9 @@ def lines(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-@pytest.fixture(params=[(), (1, 5, 7)], ids=["finite", "some steps broken"])
-def uninterrupted(request, tmp_path):
-    folder = tmp_path / "whole"
-    folder.mkdir()
+@pytest.fixture(scope="module", params=[(), (1, 5, 7)], ids=["finite", "some steps broken"])
+def uninterrupted(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
     task = train(folder, broken=request.param)
     return SimpleNamespace(folder=folder, broken=request.param, task=task)
 

@@ -1,10 +1,7 @@
 """Several processes, as torchrun starts them, train as one does: every part of a step, whole runs, and their ends."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -173,11 +170,10 @@ def test_too_many_processes_for_a_batch_are_refused(train, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_torchrun_starts_the_command():
-    torchrun = [Path(sys.executable).with_name("torchrun"), "--nproc-per-node", "2", "-m", "colocam", "--version"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(torchrun, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [f"colocam {__version__}"] * 2
+def test_torchrun_starts_the_command(processes):
+    codes, said = processes(1, "forked_processes:torchrun", "--nproc-per-node", "2", "-m", "colocam", "--version")
+    assert codes == [0]
+    assert said.splitlines() == [f"colocam {__version__}"] * 2
 
 
 def test_places_of_processes(monkeypatch):

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from colocam.config import Backbone, ColorMean
-from colocam.config.schema import Side
+from colocam.config.schema import Focus, Side
 from colocam.errors import ColocamError
 from colocam.utils.json_text import parse_json
 
@@ -34,7 +34,8 @@ class Card(BaseModel):
         presence: slope and offset of the log-odds of presence as a function of the CAM's peak
             (:mod:`colocam.temporal.presence`); None: not calibrated.
         color_mean: post-processing by colour, ``off``, ``frame`` or ``clip``; τ was chosen on such maps.
-        focus: post-processing by the class's CAM (:mod:`colocam.maps.focus`); τ was chosen on such maps.
+        focus: power of the post-processing by the class's CAM (:mod:`colocam.maps.focus`), true is 1; τ was chosen on
+            such maps.
         chooser: name in :data:`colocam.boxes.CHOOSERS`.
         class_size: side in pixels that the class is read at; None: ``size``.
         map_size: side of the heat maps in pixels; None: ``size``.
@@ -55,12 +56,16 @@ class Card(BaseModel):
     decoder: Annotated[tuple[Channels, ...], Field(min_length=1, max_length=16)]
     presence: tuple[Finite, Finite] | None = None
     color_mean: ColorMean = "off"
-    focus: bool = False
+    focus: Focus = False
     chooser: str = "largest"
     class_size: Side | None = None
     map_size: Side | None = None
     normalise: bool = False
     crop_head: bool = False
+
+    def focus_power(self, *, on: bool | None = None) -> float:
+        """Power of the focus, 0 for none; ``on`` overrides whether there is one."""
+        return float(self.focus) if on is None else float(on and (self.focus or 1.0))
 
     @model_validator(mode="after")
     def _threshold_for_each(self) -> "Card":

@@ -15,6 +15,8 @@ from colocam.config.registered import require_registered
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
+Focus = bool | Annotated[float, Field(ge=0, le=4)]
+"""Power of the focus on a class (docs/method/focus.md); true is 1."""
 Count = Annotated[int, Field(ge=1)]
 Width = Annotated[int, Field(ge=1, le=4096)]
 """Channels of a convolution; from 4096 to 4096 channels it already has 150 million weights."""
@@ -239,9 +241,9 @@ class LocalizerStage(Optimisation):
     losses: Losses = Losses()
     color_mean: ColorMean = "off"
     """Post-processing of the trained decoder's maps: average over pixels of similar colour; not used in training."""
-    focus: bool = False
-    """Post-processing of the trained decoder's maps: weight them by the class's CAM (docs/method/focus.md); not used in
-    training."""
+    focus: Focus = False
+    """Post-processing of the trained decoder's maps: weight them by this power of the class's CAM, true is 1
+    (docs/method/focus.md); not used in training."""
     chooser: str = "largest"
     """Name in :data:`colocam.boxes.CHOOSERS`: which of a map's contours is the object (docs/method/choosers.md)."""
     threshold: Fraction | None = None

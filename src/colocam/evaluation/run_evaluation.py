@@ -256,7 +256,7 @@ def methods_of_run(run: Run, cams: Sequence[str], *, focus: bool | None = None) 
         mappers[method] = decoder_mapper(
             model.net.to(run.device),
             card.color_mean,
-            focus=card.focus if focus is None else focus,
+            focus=card.focus_power(on=focus),
             chooser=card.chooser,
             threshold=card.threshold if corrected else run.config.stage2(method).threshold,
         )._replace(class_thresholds=card.class_thresholds)

@@ -1,12 +1,11 @@
 """Fold batch norms into convolutions, and the decoder's two output maps into one, for faster inference."""
 
-import copy
 from collections import Counter
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.fusion import fuse_conv_bn_eval
+from torch.nn.utils.fusion import fuse_conv_bn_weights
 
 from colocam.models import LocalizerNet
 
@@ -15,50 +14,50 @@ M = TypeVar("M", bound=nn.Module)
 
 @torch.no_grad()
 def fold_batch_norms(net: M, frames: Tensor) -> M:
-    """A copy of ``net`` in evaluation mode, in which γ (W∗x − μ) / σ + β is one convolution.
+    """Put ``net`` into evaluation mode and make γ (W∗x − μ) / σ + β one convolution, in place; returns ``net``.
 
     A pass over ``frames`` finds the convolution before each batch norm. A batch norm that also has another input, or
     whose convolution also has another use, is kept.
     """
-    net = copy.deepcopy(net).eval()
-    made: dict[int, tuple[str, Tensor]] = {}  # holds the tensors: the id of a freed tensor may be reused
-    calls: list[str] = []
-    pairs: list[tuple[str, str]] = []
+    folded = set()
+    for conv, bn in _convolutions_of_norms(net.eval(), frames):
+        assert bn.running_mean is not None
+        assert bn.running_var is not None
+        conv.weight, conv.bias = fuse_conv_bn_weights(
+            conv.weight, conv.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
+        )
+        folded.add(bn)
+    for name, module in list(net.named_modules(remove_duplicate=False)):  # a module may have several names
+        if module in folded:
+            net.set_submodule(name, nn.Identity())
+    return net.to(memory_format=torch.channels_last)
 
-    def convolved(name: str, out: Tensor) -> None:
-        made[id(out)] = (name, out)
-        calls.append(name)
 
-    def normalised(name: str, into: Tensor) -> None:
-        if id(into) in made:
-            pairs.append((made[id(into)][0], name))
-        calls.append(name)
+def _convolutions_of_norms(net: nn.Module, frames: Tensor) -> list[tuple[nn.Conv2d, nn.BatchNorm2d]]:
+    """Pairs of which neither is used without the other."""
+    made: dict[int, tuple[nn.Conv2d, Tensor]] = {}  # holds the tensors: the id of a freed tensor may be reused
+    calls: Counter[nn.Module] = Counter()
+    pairs: Counter[tuple[nn.Conv2d, nn.BatchNorm2d]] = Counter()
+
+    def convolved(module: nn.Conv2d, _: Any, out: Tensor) -> None:  # noqa: ANN401 - torch's own
+        made[id(out)] = (module, out)
+        calls[module] += 1
+
+    def normalised(module: nn.BatchNorm2d, into: tuple[Tensor]) -> None:
+        if id(into[0]) in made:
+            pairs[made[id(into[0])][0], module] += 1
+        calls[module] += 1
 
     hooks = []
-    for name, module in net.named_modules():
+    for module in net.modules():
         if type(module) is nn.Conv2d:
-
-            def after(_: nn.Module, __: Any, out: Tensor, name: str = name) -> None:  # noqa: ANN401 - torch's own
-                convolved(name, out)
-
-            hooks.append(module.register_forward_hook(after))
+            hooks.append(module.register_forward_hook(convolved))
         elif type(module) is nn.BatchNorm2d:
-
-            def before(_: nn.Module, into: tuple[Tensor], name: str = name) -> None:
-                normalised(name, into[0])
-
-            hooks.append(module.register_forward_pre_hook(before))
+            hooks.append(module.register_forward_pre_hook(normalised))
     net(frames)
     for hook in hooks:
         hook.remove()
-    for (convolution, norm), times in Counter(pairs).items():
-        if calls.count(convolution) == calls.count(norm) == times:
-            conv, bn = net.get_submodule(convolution), net.get_submodule(norm)
-            assert isinstance(conv, nn.Conv2d)
-            assert isinstance(bn, nn.BatchNorm2d)
-            net.set_submodule(convolution, fuse_conv_bn_eval(conv, bn))
-            net.set_submodule(norm, nn.Identity())
-    return net.to(memory_format=torch.channels_last)
+    return [pair for pair, times in pairs.items() if all(calls[module] == times for module in pair)]
 
 
 @torch.no_grad()

@@ -83,7 +83,7 @@ class Localizer:
             raise ArgumentError("refine", f"chooses masks by the shot: it needs smooth offline, got {asked.smooth}")
         self.shape = OutputShape(len(card.tags), card.size, card.map_size or card.size)
         self.color_mean = asked.color_mean or card.color_mean
-        self.focus = card.focus if asked.focus is None else asked.focus
+        self.focus = card.focus_power(on=asked.focus)
         self.chooser = find_chooser(asked.chooser or card.chooser)
         self._boxes_of = instance_boxes if asked.instances else self.chooser.candidates
         self.threshold = card.threshold if asked.threshold is None else asked.threshold

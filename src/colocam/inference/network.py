@@ -62,11 +62,13 @@ class PostProcessing(NamedTuple):
             colour mean.
         windows: (B,) ids of frames that are focused on one class (:mod:`colocam.maps.focus`); None: no focus.
         tag: index of that class; None: the class that the classifier finds in each window.
+        power: of the focus.
     """
 
     colors: npt.NDArray[np.int64] | None = None
     windows: npt.NDArray[np.int64] | None = None
     tag: int | None = None
+    power: float = 1.0
 
 
 class HostOutput(NamedTuple):
@@ -160,4 +162,4 @@ def postprocess_arrays(parts: Sequence[NetworkOutput], how: PostProcessing) -> H
     if how.windows is not None:
         classes = array_classes_of(logits, how.windows, how.tag)
         own = activations[np.arange(len(classes)), classes]
-    return HostOutput(logits, arrays_postprocess(frames, maps, how.colors, own), peaks)
+    return HostOutput(logits, arrays_postprocess(frames, maps, how.colors, own, how.power), peaks)

@@ -77,9 +77,10 @@ class RemoteNetwork:
         """Start to post-process maps; returns a function that waits for the result."""
         slot, number, future = self._free_outputs.get(), self._number(), Future[tuple[str, int]]()
         self._posts[number] = future
-        ids = {name: None if ids is None else ids.tolist() for name, ids in how._asdict().items() if name != "tag"}
+        colors, windows = (None if ids is None else ids.tolist() for ids in (how.colors, how.windows))
         rows = [[part.source.number, part.start, part.stop] for part in parts]
-        self._send({"do": "post", "number": number, "slot": slot, "parts": rows, "tag": how.tag, **ids})
+        settings = {"colors": colors, "windows": windows, "tag": how.tag, "power": how.power}
+        self._send({"do": "post", "number": number, "slot": slot, "parts": rows, **settings})
 
         def output() -> HostOutput:
             try:
@@ -124,4 +125,4 @@ def postprocessing_of(message: Message) -> PostProcessing:
     colors, windows = (
         None if message[name] is None else np.array(message[name], np.int64) for name in ("colors", "windows")
     )
-    return PostProcessing(colors, windows, message["tag"])
+    return PostProcessing(colors, windows, message["tag"], message["power"])

@@ -136,20 +136,20 @@ class MapSettings(NamedTuple):
 
     Attributes:
         color_mean: which frames complete each other's maps by colour; ``clip`` means a window.
-        focus: whether maps are focused on a class.
+        focus: power of the focus on a class; 0: none.
         tag: index of that class; None: the class that the classifier finds in the window.
         shape: of the network's outputs.
     """
 
     color_mean: ColorMean
-    focus: bool
+    focus: float
     tag: int | None
     shape: OutputShape
 
     def start(self, parts: list[Output], windows: npt.NDArray[np.int64]) -> Callable[[], HostOutput]:
         """Start to post-process B frames, of which ``windows`` (B,) are the window ids."""
         colors = {"off": None, "frame": np.arange(len(windows)), "clip": windows}[self.color_mean]
-        return postprocess(parts, PostProcessing(colors, windows if self.focus else None, self.tag))
+        return postprocess(parts, PostProcessing(colors, windows if self.focus else None, self.tag, self.focus))
 
 
 def postprocess_frames(passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings) -> Iterator[MappedFrames]:

@@ -51,7 +51,7 @@ class TorchNetwork:
     """
 
     def __init__(self, net: LocalizerNet, device: torch.device, *, size: int) -> None:
-        """``net`` is copied; ``size`` is the S of its frames."""
+        """``net`` is folded in place, so give a copy of one with other uses; ``size`` is the S of its frames."""
         self.device = device
         self.rows = rows_of(device, size)
         home = next(net.parameters()).device
@@ -124,7 +124,7 @@ def postprocess_tensors(parts: Sequence[NetworkOutput], how: PostProcessing) -> 
             windows = torch.from_numpy(how.windows)
             own = of_classes(activations, classes_of(logits, windows, how.tag))
         levels = maps.dtype == torch.uint8
-        finished = postprocess(frames, maps.float() / 255 if levels else maps, colors, own)
+        finished = postprocess(frames, maps.float() / 255 if levels else maps, colors, own, how.power)
         maps = to_8bit(finished) if levels else finished
     return _download(logits, maps, peaks)
 

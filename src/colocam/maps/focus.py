@@ -4,10 +4,10 @@ A decoder learns one foreground for all classes, so it also activates on other o
 bridge behind the motorbike. The frozen classifier knows coarsely where the class is. With A the LayerCAM of the class
 at the resolution of the features, scaled to 0–1, and G a Gaussian,
 
-    F = G A / max(G A),      S' = F ⊙ M(F ⊙ S),
+    F = (G A / max(G A))^p,      S' = F ⊙ M(F ⊙ S),
 
-where M is the colour mean (:mod:`colocam.maps.color_mean`) or the identity. S' is then scaled to the maximum of S
-(docs/method/focus.md).
+where M is the colour mean (:mod:`colocam.maps.color_mean`) or the identity, and p is the power of the focus. S' is then
+scaled to the maximum of S (docs/method/focus.md).
 """
 
 from collections.abc import Callable
@@ -29,12 +29,13 @@ WIDTH = 1 / 14
 """σ of G relative to the side of the frame: two cells of 28 × 28 features."""
 
 
-def focus_of(activations: "Tensor", size: tuple[int, int]) -> "Tensor":
+def focus_of(activations: "Tensor", size: tuple[int, int], power: float = 1.0) -> "Tensor":
     """F of each frame.
 
     Args:
         activations: A, (B, h, w) LayerCAM of the frame's class, of any scale.
         size: height and width of the maps.
+        power: p; less than 1 keeps more of the object's ends.
 
     Returns:
         (B, *size) in 0–1, 1 at the maximum; all 1 where A is constant and has no position.
@@ -48,10 +49,11 @@ def focus_of(activations: "Tensor", size: tuple[int, int]) -> "Tensor":
     spread = rows @ min_max(activations.float()) @ columns.T
     peak = spread.amax(dim=(1, 2), keepdim=True)
     focus = torch.where(peak > 0, spread / torch.where(peak > 0, peak, 1.0), 1.0)
-    return F.interpolate(focus[:, None], size=size, mode="bilinear", align_corners=False)[:, 0]
+    wide = F.interpolate(focus[:, None], size=size, mode="bilinear", align_corners=False)[:, 0]
+    return wide if power == 1 else wide**power
 
 
-def array_focus_of(activations: Float32Array, size: tuple[int, int]) -> Float32Array:
+def array_focus_of(activations: Float32Array, size: tuple[int, int], power: float = 1.0) -> Float32Array:
     """Twin of :func:`focus_of` without torch."""
     low = activations.min(axis=(1, 2), keepdims=True)
     spread = activations.max(axis=(1, 2), keepdims=True) - low
@@ -60,7 +62,8 @@ def array_focus_of(activations: Float32Array, size: tuple[int, int]) -> Float32A
     wide = (rows @ scaled @ columns.T).astype(np.float32)
     peak = wide.max(axis=(1, 2), keepdims=True)
     focus = np.where(peak > 0, wide / np.where(peak > 0, peak, 1), np.float32(1))
-    return np.stack([cv2.resize(one, size[::-1], interpolation=cv2.INTER_LINEAR) for one in focus])
+    wider = np.stack([cv2.resize(one, size[::-1], interpolation=cv2.INTER_LINEAR) for one in focus])
+    return wider if power == 1 else wider ** np.float32(power)
 
 
 def focused(maps: "Tensor", focus: "Tensor", complete: Callable[["Tensor"], "Tensor"]) -> "Tensor":

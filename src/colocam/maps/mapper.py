@@ -34,6 +34,7 @@ class Mapper(NamedTuple):
         chooser: name in ``CHOOSERS`` of the rule that reads boxes off these maps.
         threshold: τ where no boxes choose it; None: the mean of the validation maps.
         class_thresholds: τ of each class instead; None: one for all.
+        power: of the focus.
     """
 
     draw: Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]
@@ -41,6 +42,7 @@ class Mapper(NamedTuple):
     chooser: str = "largest"
     threshold: float | None = None
     class_thresholds: tuple[float, ...] | None = None
+    power: float = 1.0
 
 
 def cam_mapper(maps: Callable[[Tensor, Tensor], Tensor], size: int) -> Mapper:
@@ -52,17 +54,17 @@ def decoder_mapper(
     net: LocalizerNet,
     color_mean: ColorMean,
     *,
-    focus: bool,
+    focus: float,
     chooser: str = "largest",
     threshold: float | None = None,
 ) -> Mapper:
-    """The foreground of a decoder, focused on the class if asked; see :class:`Mapper`."""
+    """The foreground of a decoder, focused on the class with the power ``focus``, or not if 0; see :class:`Mapper`."""
 
     def draw(frames: Tensor, classes: Tensor) -> tuple[Tensor, Tensor | None]:
         map_logits, activations = net.maps(frames)
         return foreground(map_logits), of_classes(activations, classes) if focus else None
 
-    return Mapper(draw, color_mean, chooser, threshold)
+    return Mapper(draw, color_mean, chooser, threshold, power=float(focus))
 
 
 @torch.inference_mode()
@@ -72,7 +74,7 @@ def map_batches(mapper: Mapper, samples: Samples, size: int, device: torch.devic
         frames, classes = samples.read(part, size, device)
         maps, activations = mapper.draw(frames, classes)
         sequences = {"off": None, "frame": torch.arange(len(maps)), "clip": windows}[mapper.color_mean]
-        yield to_8bit(postprocess(frames, maps, sequences, activations)).cpu().numpy()
+        yield to_8bit(postprocess(frames, maps, sequences, activations, mapper.power)).cpu().numpy()
 
 
 def _batches(samples: Samples, *, windows: bool) -> Iterator[tuple[slice, Tensor]]:

@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def postprocess(frames: "Tensor", maps: "Tensor", sequences: "Tensor | None", activations: "Tensor | None") -> "Tensor":
+def postprocess(
+    frames: "Tensor",
+    maps: "Tensor",
+    sequences: "Tensor | None",
+    activations: "Tensor | None",
+    power: float = 1.0,
+) -> "Tensor":
     """Post-processed maps (B, H, W) in 0–1.
 
     Args:
@@ -22,6 +28,7 @@ def postprocess(frames: "Tensor", maps: "Tensor", sequences: "Tensor | None", ac
         maps: (B, H, W) in 0–1.
         sequences: (B,) ids; frames of one id share a colour mean, see :mod:`colocam.maps.color_mean`; None: none.
         activations: (B, h, w) LayerCAM of each frame's class (:mod:`colocam.maps.focus`); None: no focus.
+        power: of the focus.
     """
     colors = None if sequences is None else _averaged(frames, maps.shape[-1])
 
@@ -30,7 +37,7 @@ def postprocess(frames: "Tensor", maps: "Tensor", sequences: "Tensor | None", ac
 
     if activations is None:
         return complete(maps)
-    return focused(maps, focus_of(activations, (maps.shape[1], maps.shape[2])), complete)
+    return focused(maps, focus_of(activations, (maps.shape[1], maps.shape[2]), power), complete)
 
 
 def arrays_postprocess(
@@ -38,6 +45,7 @@ def arrays_postprocess(
     maps: Float32Array | npt.NDArray[np.uint8],
     sequences: npt.NDArray[np.int64] | None,
     activations: Float32Array | None,
+    power: float = 1.0,
 ) -> Float32Array | npt.NDArray[np.uint8]:
     """Twin of :func:`postprocess` without torch; frames are (B, k·H, k·W, 3), and maps may be 8-bit levels."""
     if sequences is None and activations is None:
@@ -50,7 +58,7 @@ def arrays_postprocess(
 
     if activations is None:
         return complete(s)
-    return arrays_focused(s, array_focus_of(activations, (s.shape[1], s.shape[2])), complete)
+    return arrays_focused(s, array_focus_of(activations, (s.shape[1], s.shape[2]), power), complete)
 
 
 def _averaged(frames: "Tensor", side: int) -> "Tensor":

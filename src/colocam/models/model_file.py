@@ -29,6 +29,8 @@ __all__ = ["Card", "Model", "Plan", "check_shapes", "load_model", "save_model"]
 
 MOST_COMPUTED = 1 << 26
 """Numbers in tables that a network computes when it is built, e.g. relative positions."""
+_SHAPING = {"backbone", "class_size", "normalise", "decoder", "map_size", "crop_head"}
+"""Keys of a card that :func:`_network` reads, beside the number of tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ def load_model(folder: Path) -> Model:
         text = ""
     card = parse_card(text, str(path))
     try:
-        plan = Plan(card.backbone, card.model_dump_json(), lambda: _network(card))
+        network = f"{len(card.tags)} {card.model_dump_json(include=_SHAPING)}"
+        plan = Plan(card.backbone, network, lambda: _network(card))
         check_shapes(plan, _stored_shapes(weights), str(path), weights.name)
         tensors = load_file(weights)
         net = _network(card)

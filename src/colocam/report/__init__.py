@@ -10,5 +10,5 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_localization", "write_report"]
 
-# The page imports matplotlib; tables and drawing do not need it.
+# The page imports jinja2, which the light installation does not have; tables and drawing do not need it.
 __getattr__, __dir__ = lazy_names(__name__, {"write_report": "colocam.report.page"})

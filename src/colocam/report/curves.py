@@ -1,23 +1,23 @@
 """Training curves as inline SVG, one small plot per quantity, in the colours of the page's light or dark palette."""
 
-import io
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from markupsafe import Markup, escape
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from colocam.evaluation.titles import method_title
 from colocam.evaluation.training_log import is_number
 from colocam.types import Float64Array
 
-# matplotlib needs colours where the page uses CSS variables: these placeholders are replaced in the finished SVG.
-_PALETTE = {"--curve-train": "#0a0b01", "--curve-val": "#0a0b02", "--soft": "#0a0b03", "--line": "#0a0b04"}
+# Size of a plot and of the rectangle of its curves; a unit is about a pixel.
+_WIDTH, _HEIGHT = 302.4, 151.2
+_LEFT, _RIGHT, _TOP, _BOTTOM = 40.8, 287.3, 6.0, 131.5
+_TEXT = "font: 9px sans-serif; fill: var(--soft)"
+_Scale = Callable[[Float64Array], Float64Array]
 
 _TITLES = {
     "loss": "Total loss",
@@ -34,6 +34,8 @@ _TITLES = {
 _PHASES = ("classifier", "fcam", "tcam", "colocam")
 _NOT_QUANTITIES = {"phase", "event", "epoch", "step"}
 _MAX_POINTS = 400
+_MARKED = 40
+"""Points of a curve at most that are marked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Curve:
     @property
     def noisy(self) -> bool:
         """Whether the curve is long and changes at most steps, unlike a learning rate, which is not smoothed."""
-        return len(self.y) > 40 and len(np.unique(self.y)) > len(self.y) // 2
+        return len(self.y) > _MARKED and len(np.unique(self.y)) > len(self.y) // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +74,9 @@ def training_curves(records: Sequence[Mapping[str, Any]]) -> list[Phase]:
     names = list(dict.fromkeys(str(record["phase"]) for record in records))
     names.sort(key=lambda name: _PHASES.index(_method(name)) if _method(name) in _PHASES else len(_PHASES))
     phases = []
-    for i, name in enumerate(names):
+    for name in names:
         own = [record for record in records if record["phase"] == name]
-        panels = tuple(
-            _panel(quantity, curves, f"p{i}-{j}-")
-            for j, quantity in enumerate(_quantities(own))
-            if (curves := _curves(own, quantity))
-        )
+        panels = tuple(_panel(quantity, curves) for quantity in _quantities(own) if (curves := _curves(own, quantity)))
         if panels:
             phases.append(Phase(method_title(_method(name)) + name.removeprefix(_method(name)), panels))
     return phases
@@ -113,7 +111,7 @@ def _curves(records: Sequence[Mapping[str, Any]], quantity: str) -> list[Curve]:
     return curves
 
 
-def _panel(quantity: str, curves: Sequence[Curve], prefix: str) -> Panel:
+def _panel(quantity: str, curves: Sequence[Curve]) -> Panel:
     title = _TITLES.get(quantity, quantity)
     last = tuple((curve.event, _short(curve.y[-1])) for curve in curves)
     summary = "; ".join(
@@ -121,56 +119,67 @@ def _panel(quantity: str, curves: Sequence[Curve], prefix: str) -> Panel:
         f"to {_short(curve.y[-1])} over {len(curve.x)} points"
         for curve in curves
     )
-    return Panel(title, last, _draw(curves, prefix, f"{title}: {summary}"))
+    return Panel(title, last, _draw(curves, f"{title}: {summary}"))
 
 
-def _draw(curves: Sequence[Curve], prefix: str, description: str) -> Markup:
-    style: dict[Any, Any] = {
-        "svg.fonttype": "none",  # text instead of outlines: smaller, and readers can select it
-        "svg.hashsalt": prefix,
-        "text.parse_math": False,
-        "font.size": 9,
-        "axes.edgecolor": _PALETTE["--line"],
-        "xtick.color": _PALETTE["--soft"],
-        "ytick.color": _PALETTE["--soft"],
-    }
-    with mpl.rc_context(style):
-        figure = Figure(figsize=(4.2, 2.1))
-        axes = figure.add_axes((0.135, 0.13, 0.815, 0.83))
-        for curve in curves:
-            _plot(axes, curve)
-        low, high = _range(curves)
-        axes.set_ylim(low, high)
-        axes.margins(x=0.02)
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 5, 10]))
-        ticks = [
-            tick for tick in MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high) if low <= tick <= high
-        ]
-        axes.set_yticks(ticks, _labels(ticks))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / 1000:g}k" if x >= 10_000 else f"{x:g}"))
-        axes.grid(axis="y", color=_PALETTE["--line"], linewidth=0.6)
-        axes.set_axisbelow(True)
-        axes.tick_params(length=0, pad=4)
-        axes.spines[["top", "right", "left"]].set_visible(False)
-        buffer = io.StringIO()
-        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))  # equal runs give equal pages
-        figure.savefig(buffer, format="svg", metadata=nothing, transparent=True)
-    return _inline(buffer.getvalue(), prefix, description)
+def _draw(curves: Sequence[Curve], description: str) -> Markup:
+    """The curves as SVG: grid and labels of y, a line below with labels of x; spikes end at the frame."""
+    low, high = _range(curves)
+    first, last = min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves)
+    margin = 0.02 * (last - first) or 0.05
+
+    def across(x: Float64Array) -> Float64Array:
+        return _LEFT + (x - float(first - margin)) / float(last - first + 2 * margin) * (_RIGHT - _LEFT)
+
+    def down(y: Float64Array) -> Float64Array:
+        within: Float64Array = np.clip(y, low, high)
+        return _BOTTOM + (within - low) / (high - low) * (_TOP - _BOTTOM)
+
+    ticks = _ticks(low, high, 4, (1, 2, 2.5, 5))
+    parts = []
+    for text, y in zip(_labels(ticks), down(ticks), strict=True):
+        parts.append(f'<path d="M{_LEFT} {y:.2f}H{_RIGHT}" style="stroke: var(--line); stroke-width: 0.6"/>')
+        parts.append(f'<text x="{_LEFT - 4:.2f}" y="{y + 3.3:.2f}" style="{_TEXT}; text-anchor: end">{text}</text>')
+    parts.append(f'<path d="M{_LEFT} {_BOTTOM}H{_RIGHT}" style="stroke: var(--line); stroke-width: 0.8"/>')
+    steps = _ticks(first - margin, last + margin, 5, (1, 2, 5), least=1)
+    for step, x in zip(steps, across(steps), strict=True):
+        text = f"{step / 1000:g}k" if step >= 10_000 else f"{step:g}"
+        parts.append(f'<text x="{x:.2f}" y="{_BOTTOM + 11:.2f}" style="{_TEXT}; text-anchor: middle">{text}</text>')
+    for curve in curves:
+        parts += _lines(curve, across, down)
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"'
+    body = "".join(parts)
+    return Markup(f'{head} aria-label="{escape(description)}">{body}</svg>')  # noqa: S704 - the rest are numbers
 
 
-def _plot(axes: Any, curve: Curve) -> None:  # noqa: ANN401 - matplotlib's axes
-    """Plot one curve: a noisy one pale with its running mean on top, a short one with its points."""
-    colour = _PALETTE["--curve-train" if curve.event == "train" else "--curve-val"]
-    x, y = _thin(curve.x), _thin(curve.y)
-    if curve.noisy:
-        axes.plot(x, y, color=colour, alpha=0.28, linewidth=0.9)
-        axes.plot(x, _running_mean(y), color=colour, linewidth=1.8)
-    else:
-        marker = "o" if len(x) <= 40 else ""
-        axes.plot(x, y, color=colour, linewidth=1.8, marker=marker, markersize=3.5, markeredgewidth=0)
+def _lines(curve: Curve, across: _Scale, down: _Scale) -> list[str]:
+    """One curve: a noisy one pale with its running mean on top, a short one with its points."""
+    colour = "var(--curve-train)" if curve.event == "train" else "var(--curve-val)"
+    x, y = across(_thin(curve.x)), _thin(curve.y)
+    drawn = [(y, "0.9; opacity: 0.28"), (_running_mean(y), "1.8")] if curve.noisy else [(y, "1.8")]
+    found = []
+    for values, width in drawn:
+        path = "L".join(f"{a:.2f} {b:.2f}" for a, b in zip(x, down(values), strict=True))
+        style = f"fill: none; stroke: {colour}; stroke-linejoin: round; stroke-width: {width}"
+        found.append(f'<path d="M{path}" style="{style}"/>')
+    if len(x) <= _MARKED:
+        marks = zip(x, down(y), strict=True)
+        found += [f'<circle cx="{a:.2f}" cy="{b:.2f}" r="1.75" style="fill: {colour}"/>' for a, b in marks]
+    return found
 
 
-def _labels(ticks: Sequence[float]) -> list[str]:
+def _ticks(low: float, high: float, count: int, steps: Sequence[float], least: float = 0.0) -> Float64Array:
+    """Multiples, between ``low`` and ``high``, of the smallest round step that divides them into ``count`` at most.
+
+    Round steps are ``steps`` times a power of ten, and ``least`` or more.
+    """
+    rough = max((high - low) / count, least)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(step for step in (*(power * round_step for round_step in steps), 10 * power) if step >= rough)
+    return np.arange(math.ceil(low / step), math.floor(high / step) + 1, dtype=np.float64) * step
+
+
+def _labels(ticks: Sequence[float] | Float64Array) -> list[str]:
     """Tick labels with the fewest digits that give the values exactly, at most five."""
     for digits in (2, 3, 4, 5):
         labels = [_short(tick, digits) for tick in ticks]
@@ -204,18 +213,3 @@ def _range(curves: Sequence[Curve]) -> tuple[float, float]:
     low, high = float(min(map(np.min, ends))), float(max(map(np.max, ends)))
     margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     return low - margin, high + margin
-
-
-def _inline(svg: str, prefix: str, description: str) -> Markup:
-    """Prepare a matplotlib SVG for the page: unique ids, the page's colours, the size of its container."""
-    body = svg[svg.index("<svg") :]
-    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    body = re.sub(r'\bid="', f'id="{prefix}', body)
-    body = re.sub(r'(href="|url\()#', rf"\g<1>#{prefix}", body)
-    for variable, colour in _PALETTE.items():
-        body = body.replace(colour, f"var({variable})")
-    box = re.search(r'viewBox="[^"]*"', body)
-    assert box is not None
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {box[0]} role="img" aria-label="{escape(description)}">'
-    body = re.sub(r"^<svg[^>]*>", lambda _: head, body, count=1).replace("xlink:href", "href")
-    return Markup(body.strip())  # noqa: S704 - matplotlib escapes text, the description is escaped above

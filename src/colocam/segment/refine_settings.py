@@ -15,11 +15,11 @@ class RefineSettings(NamedTuple):
         jump: cost of a change to a box without overlap from one frame to the next, in units of the score.
     """
 
-    thresholds: tuple[float, ...] = (0.06, 0.117, 0.2, 0.3, 0.45)
+    thresholds: tuple[float, ...] = (0.085, 0.16, 0.26, 0.35, 0.5)
     fade: tuple[float, float] = (0.0, 0.5)
-    quality: float = 2.0
+    quality: float = 4.0
     agreement: float = 2.0
-    jump: float = 0.1
+    jump: float = 0.3
 
 
 SETTINGS = RefineSettings()

@@ -42,7 +42,7 @@ def observe(model: Model, frames: CorrectedFrames, sizes: FrameSizes, device: to
     """Maps of corrected frames, post-processed together with other frames of their clips, and peaks."""
     net, card = model.net.to(device).eval(), model.card
     samples, rows = frames.with_context()
-    mapper = decoder_mapper(net, card.color_mean, focus=card.focus)
+    mapper = decoder_mapper(net, card.color_mean, focus=card.focus_power())
     levels = np.concatenate(list(map_batches(mapper, samples, sizes.crop, device)))[rows]
     peaks = []
     for images, classes in frames.samples.batches(sizes.crop, device):

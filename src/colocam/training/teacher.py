@@ -43,5 +43,5 @@ def teacher_labels(run: Run, teacher: Path, clips: Sequence[CachedClip], folder:
     larger = cache_frames(own, run.frames, size=sizes.resize, max_frames=run.config.frames.per_clip)
     with explain_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    mapper = decoder_mapper(net, card.color_mean, focus=card.focus, chooser=card.chooser)
+    mapper = decoder_mapper(net, card.color_mean, focus=card.focus_power(), chooser=card.chooser)
     return own_labels(mapper, net.classifier, card.threshold, larger, card.tags, card.size, folder, run.device)

@@ -74,7 +74,9 @@ def test_things_of_no_class_are_like_no_class():
 def test_no_colour_predicts_a_class():
     """The class whose mean colour is nearest is right about as often as chance, one in six."""
     colours = {
-        index: np.array([np.median(inner(shots(tag, seed=seed, frames=1)[0]), axis=0) for seed in range(12)])
+        index: np.array(
+            [np.median(inner(shots(tag, seed=seed, frames=1, size=(48, 36))[0]), axis=0) for seed in range(12)]
+        )
         for index, tag in enumerate(CLASSES)
     }
     centres = np.array([colours[index][:6].mean(0) for index in colours])
@@ -86,7 +88,7 @@ def test_no_colour_predicts_a_class():
 
 def test_an_object_keeps_its_colours_within_a_video():
     within, between = [], []
-    videos = [shots("truck", seed=seed, frames=12) for seed in range(8)]
+    videos = [shots("truck", seed=seed, frames=6) for seed in range(8)]
     colours = [[np.median(inner(shot), axis=0) for shot in video if shot.box] for video in videos]
     for index, video in enumerate(colours):
         within.append(np.linalg.norm(video[0] - video[-1]))
@@ -98,7 +100,7 @@ def test_the_base_colour_stands_out_unless_the_video_is_near():
     def gap(near):
         gaps = []
         for seed in range(10):
-            shot = shots("fish", replace(STILL, near=near), seed=seed, frames=1, size=(192, 144))[0]
+            shot = shots("fish", replace(STILL, near=near), seed=seed, frames=1)[0]
             outside = shot.image.astype(float).copy()
             x1, y1, x2, y2 = (int(side) for side in shot.box)
             outside[y1:y2, x1:x2] = np.nan
@@ -120,7 +122,7 @@ def test_contexts_go_with_their_class_and_seldom_with_others(monkeypatch):
     monkeypatch.setattr(scene, "paint_background", painted)
     for seed in range(120):
         next(
-            render("kite", replace(STILL, context=True), np.random.SeedSequence(seed), frames=1, size=(64, 48), fps=12)
+            render("kite", replace(STILL, context=True), np.random.SeedSequence(seed), frames=1, size=(32, 24), fps=12)
         )
     assert all("kite" in contexts for contexts in seen)
     foreign = np.mean([len(contexts) - 1 for contexts in seen]) / (len(CONTEXTS) - 1)

@@ -1,6 +1,7 @@
 """Benchmark of inference, from decoded frames to boxes: the network, all stages, a plain loop, and each part."""
 
 import argparse
+import copy
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -100,7 +101,7 @@ def _case(row: Row, name: str, config: Config, device: torch.device, frames: int
     scenes = _scenes()
     # Measured first: the threads of the stages would slow the plain loop down.
     plain = _plain_rate(net.to(device), device, card.size, scenes, frames)
-    network = TorchNetwork(net, device, size=card.size)
+    network = TorchNetwork(copy.deepcopy(net), device, size=card.size)
     row |= {"name": name, "size": card.size, "batch": network.rows}
     print(f"{name}, {card.size}², {network.rows} frames at once", flush=True)
     _tell(row, "network_per_s", _network_alone(network, card.size))
@@ -235,7 +236,7 @@ def _latency(
     net: LocalizerNet, device: torch.device, card: Card, scenes: list[npt.NDArray[np.uint8]], repeats: int
 ) -> float:
     """Milliseconds from a single decoded frame to its box."""
-    network = TorchNetwork(net, device, size=card.size)
+    network = TorchNetwork(copy.deepcopy(net), device, size=card.size)
     localizer = Localizer(_Blobs(network, card.size), card, smooth="online")
 
     def one(number: int) -> None:

@@ -1,5 +1,6 @@
 """Cells that measure time and size of a frame, a step and the colour term, with random weights."""
 
+import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -159,7 +160,7 @@ class Network:
         if kind in CAMS:
             images = frames.float()
             return timing.median_ms(lambda _: self._maps(kind, images), self.device, repeats)
-        network = TorchNetwork(self.net, self.device, size=self.size)
+        network = TorchNetwork(copy.deepcopy(self.net), self.device, size=self.size)
         images = frames.to(memory_format=torch.channels_last)
         return timing.median_ms(lambda _: network.infer(images), self.device, repeats)
 
