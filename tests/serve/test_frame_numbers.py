@@ -87,8 +87,7 @@ def films(tmp_path, make_video):
     made = [
         make_video(tmp_path / "constant.mp4", frames, options={"bf": "3"}),
         make_video(tmp_path / "variable.mp4", frames, times=uneven - uneven[0], options={"bf": "3"}),
-        make_video(tmp_path / "late.mp4", frames, times=1.5 + np.arange(FRAMES) / 25),
-        make_video(tmp_path / "variable.mkv", frames, times=uneven),
+        make_video(tmp_path / "late.mkv", frames, times=1.5 + uneven),
         make_video(tmp_path / "constant.avi", frames, codec="mpeg4"),
         make_video(tmp_path / "turned.mov", sideways, rotation=90, fps=15),
         coded(tmp_path / "hevc.mp4", frames, "libx265", options=few),

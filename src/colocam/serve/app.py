@@ -38,11 +38,11 @@ def make_app(library: Library, guard: GuardSettings, *, most_uploaded: int = MOS
     html = page.pop("index.html").decode().replace("{{token}}", guard.token).replace("{{modules}}", _modules(page))
 
     @app.get("/", include_in_schema=False)
-    def index(_request: Request) -> HTMLResponse:
+    async def index(_request: Request) -> HTMLResponse:
         return HTMLResponse(html)
 
     @app.get("/page/{name}", include_in_schema=False)
-    def part(name: str) -> Response:
+    async def part(name: str) -> Response:
         if name not in page:
             raise RefusalError(404, "there is no such file")
         return Response(page[name], media_type=KINDS[name.rpartition(".")[2]])
