@@ -124,6 +124,7 @@ def test_add_a_film_export_it_and_take_labels_back(one, make_video, tmp_path):
     one.page.wait_for_selector("dialog[open]")
     assert "all 12 boxes of this shot, frames 0 to 11" in one.dialog()
     one.press("Enter")  # the whole track is not deleted by a key that was pressed too long
+    one.until("!document.querySelector('dialog')")
     assert one.box() is not None
     one.press("Shift+N")
     one.click("Delete the track")
@@ -158,7 +159,7 @@ KEYS = [
     ("3", "document.querySelector('#goto').value === '3'"),
     ("Enter", f"{NUMBER} === 3"),
     ("c", "document.querySelector('dialog[open] .classes')"),
-    ("2", "document.querySelector('.frame-facts').innerText.includes('dog')"),
+    ("2", "document.querySelector('.frame-facts').innerText.includes('dog') && !document.querySelector('dialog')"),
     ("h", "document.querySelector('[aria-keyshortcuts=H]').ariaPressed === 'false'"),
     ("o", "document.querySelector('[aria-keyshortcuts=O]').ariaPressed === 'true'"),
     ("v", "document.querySelector('[aria-keyshortcuts=V]').ariaPressed === 'true'"),
@@ -226,8 +227,9 @@ def test_keys_mean_the_film_after_the_mouse(one):
     one.until("window.colocam.player.playing")
     one.click("Learn…")
     one.press("Escape")
+    one.until("!document.querySelector('dialog')")
     one.press("Space")
-    one.until("!window.colocam.player.playing && !document.querySelector('dialog')")
+    one.until("!window.colocam.player.playing")
     # The slider tells where the film has stopped.
     one.until(f"document.querySelector('.timeline').ariaValueText.startsWith(`frame ${{{NUMBER}}},`)")
 

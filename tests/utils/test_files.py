@@ -293,8 +293,3 @@ def test_long_lists_are_streamed_as_the_same_json(tmp_path):
 def test_a_name_that_is_too_long(tmp_path):
     with pytest.raises(ColocamError, match="the name is too long: choose a shorter one"):
         write_json(tmp_path / ("a" * 300), 1)
-
-
-def test_half_of_a_surrogate_pair_is_written_as_a_question_mark(tmp_path):
-    write_text(tmp_path / "page.html", "a \ud83d b")
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == "a ? b"

@@ -113,9 +113,9 @@ def refuse_replacing(target: Path, mark: bytes, what: str) -> None:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write ``text`` as UTF-8, atomically; half of a surrogate pair, which JSON may hold, becomes a question mark."""
+    """Write ``text`` as UTF-8, atomically."""
     with atomic_path(target) as temporary:
-        temporary.write_bytes(text.encode("utf-8", errors="replace"))
+        temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(target: Path, value: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
