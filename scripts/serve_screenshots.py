@@ -1,47 +1,84 @@
-"""Make the screenshots of docs/guide/serve.md in Chromium."""
+"""Make screenshots of the page in Chromium: those of docs/guide/serve.md, or all views in all sizes and both themes."""
 
 import argparse
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
 SIZES = {"1280": (1280, 800), "1920": (1920, 1080), "tablet": (820, 1180)}
+THEMES = ("dark", "light")
+GUIDE = {"library": "dark", "film": "dark", "learn": "light"}
+"""Views that the guide shows, and their themes."""
 
 
-def take(page: Page, address: str, film: str, folder: Path, name: str) -> None:
-    """Screenshots of the library, of a film and of the list of keys."""
+def until(page: Page, condition: str) -> None:
+    """Wait for a condition in JavaScript; Playwright's own waiting needs eval, which the page forbids."""
+    end = time.monotonic() + 60
+    while not page.evaluate(f"() => Boolean({condition})"):
+        if time.monotonic() > end:
+            raise TimeoutError(condition)
+        page.wait_for_timeout(20)
+
+
+def views(page: Page, address: str, film: str) -> Iterator[str]:
+    """Show one view after the other; gives their names."""
     page.goto(address)
     page.wait_for_selector(".film.ready")
-    page.wait_for_timeout(500)
-    page.screenshot(path=folder / f"serve-library-{name}.png")
+    until(page, "[...document.querySelectorAll('.film img')].every((one) => one.complete)")
+    yield "library"
     page.locator(".film.ready a", has_text=film).first.click()
-    page.wait_for_selector(".number[data-frame]")
+    until(page, "window.colocam?.player.position >= 0")
     page.keyboard.press("j")
-    page.wait_for_timeout(1500)
-    page.screenshot(path=folder / f"serve-film-{name}.png")
+    until(page, "document.querySelector('.queue [aria-current=true], .queue:empty') && window.colocam.seen().heat")
+    yield "film"
     page.keyboard.press("?")
-    page.wait_for_timeout(300)
-    page.screenshot(path=folder / f"serve-keys-{name}.png")
+    yield "keys"
+    page.keyboard.press("Escape")
+    page.keyboard.press("c")
+    yield "class"
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Export…").click()
+    page.wait_for_selector("#format")
+    yield "export"
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Learn…").click()
+    page.wait_for_selector("#in-use")
+    if page.evaluate("fetch('/api/lessons').then((one) => one.json())")["state"] == "done":
+        page.wait_for_selector(".changes h2")
+        until(page, "[...document.querySelectorAll('.pair canvas')].every((one) => one.dataset.drawn)")
+    yield "learn"
+
+
+def opened(browser: Browser, size: str, theme: str) -> Page:
+    """A page of a size and a theme."""
+    width, height = SIZES[size]
+    viewport = {"width": width, "height": height}
+    return browser.new_context(viewport=viewport, color_scheme=theme).new_page()  # type: ignore[arg-type]
 
 
 def main() -> None:
-    """Take all screenshots, in both themes."""
+    """Make the screenshots."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("address", help="what 'colocam serve' printed")
     parser.add_argument("film", help="a part of the name of a film that is ready")
     parser.add_argument("folder", type=Path, help="for the images")
+    parser.add_argument("--guide", action="store_true", help="only those of the guide, as JPEG")
     arguments = parser.parse_args()
-    address, film, folder = arguments.address, arguments.film, arguments.folder
-    folder.mkdir(parents=True, exist_ok=True)
+    arguments.folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        for size, (width, height) in SIZES.items():
-            for theme in ("dark", "light"):
-                viewport = {"width": width, "height": height}
-                context = browser.new_context(viewport=viewport, color_scheme=theme)  # type: ignore[arg-type]
-                take(context.new_page(), address, film, folder, f"{size}-{theme}")
-                context.close()
+        for size in ["1280"] if arguments.guide else SIZES:
+            for theme in THEMES:
+                page = opened(browser, size, theme)
+                for view in views(page, arguments.address, arguments.film):
+                    if not arguments.guide:
+                        page.screenshot(path=arguments.folder / f"serve-{view}-{size}-{theme}.png")
+                    elif GUIDE.get(view) == theme:
+                        page.screenshot(path=arguments.folder / f"serve-{view}.jpg", type="jpeg", quality=85)
+                page.close()
         browser.close()
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import statistics
 
 from playwright.sync_api import Page, sync_playwright
@@ -61,20 +62,26 @@ def measure(page: Page, address: str, film: str) -> dict[str, object]:
 
 
 def main() -> None:
-    """Measure every film that is ready."""
+    """Measure films that are ready."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("address", help="what 'colocam serve' printed")
+    parser.add_argument("film", nargs="?", default="", help="a part of the name of a film; default: all")
     arguments = parser.parse_args()
     with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         request = browser.new_context().request
         films = request.get(f"{arguments.address.rstrip('/')}/api/films").json()["films"]
-        for film in films:
-            if film["state"] == "ready":
-                page = browser.new_page(viewport={"width": 1280, "height": 800})
-                found = measure(page, arguments.address, film["id"])
-                print(json.dumps({"film": film["name"], "size": f"{film['width']}x{film['height']}", **found}))
-                page.close()
+        ready = [film for film in films if film["state"] == "ready" and arguments.film in film["name"]]
+        if not ready:
+            parser.error("no such film is ready: wait until the page shows it")
+        for film in ready:
+            page = browser.new_page(viewport={"width": 1280, "height": 800})
+            found = measure(page, arguments.address, film["id"])
+            load = f"{os.getloadavg()[0]:.1f}"
+            print(
+                json.dumps({"film": film["name"], "size": f"{film['width']}x{film['height']}", **found, "load": load})
+            )
+            page.close()
         browser.close()
 
 

@@ -332,3 +332,10 @@ def contrast(a, b):
 
     low, high = sorted((luminance(a), luminance(b)))
     return (high + 0.05) / (low + 0.05)
+
+
+def test_half_of_a_surrogate_pair_becomes_a_question_mark(run):
+    facts = json.loads((run / "environment.json").read_text(encoding="utf-8"))
+    facts["python"] = "3.11 \udcff!"
+    (run / "environment.json").write_text(json.dumps(facts), encoding="utf-8")
+    assert "3.11 ?!" in write_report(run).read_text(encoding="utf-8")

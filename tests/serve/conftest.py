@@ -1,5 +1,6 @@
-"""A server in this process, with a model that needs no training: it finds a box that moves by a pixel a frame."""
+"""A server in this process, and Chromium. The model needs no training: its box moves by a pixel a frame."""
 
+import itertools
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from colocam.serve.guard import GuardSettings
 from colocam.serve.library import Library
 from colocam.serve.workspace import open_workspace
 from colocam.types import Box, Localization
+from served_page import CHROMIUM, PATIENCE, ServedPage, listening
 
 HOST = "127.0.0.1:8620"
 
@@ -117,14 +119,73 @@ def wait_until_done_fixture():
     return wait_until_done
 
 
+def two_shots(make_video, path):
+    """A film of 40 frames with a cut."""
+    rng = np.random.default_rng(0)
+    first, second = (rng.integers(0, 90, (48, 64, 3)).astype(np.uint8) + shift for shift in (0, 150))
+    return make_video(path, [image.astype(np.uint8) for image in [first] * 25 + [second] * 15])
+
+
 @pytest.fixture
 def served(tmp_path, make_video):
     """One film of 40 frames with a cut, ready."""
-    rng = np.random.default_rng(0)
-    first, second = (rng.integers(0, 90, (48, 64, 3)).astype(np.uint8) + shift for shift in (0, 150))
-    pictures = [first] * 25 + [second] * 15
-    film = make_video(tmp_path / "film.mp4", [picture.astype(np.uint8) for picture in pictures])
+    film = two_shots(make_video, tmp_path / "film.mp4")
     with serving(tmp_path / "page", [film]) as server:
         server.film = server.library.films()[0].id
         server.path = film
         yield server
+
+
+@pytest.fixture(scope="module")
+def browser():
+    # Playwright runs an event loop while it is open, which other modules may need for themselves.
+    if not CHROMIUM.exists():
+        pytest.skip("Chromium is not installed")
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser):
+    """A page whose requests, errors and console are watched: nothing may leave this machine or fail."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(1000 * PATIENCE)
+    problems, outside = [], []
+
+    def watch(opened):
+        opened.on("pageerror", lambda error: problems.append(str(error)))
+        opened.on("console", lambda said: problems.append(said.text) if "Content Security" in said.text else None)
+        opened.on("request", lambda asked: outside.append(asked.url))
+
+    context.on("page", watch)
+    yield context.new_page()
+    context.close()
+    assert problems == []
+    assert [url for url in outside if not url.startswith(("http://127.0.0.1:", "blob:", "data:"))] == []
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory):
+    """A server over a real socket that the tests of a module share; each adds films of its own."""
+    with serving(tmp_path_factory.mktemp("shelf") / "page") as server, listening(server) as address:
+        server.address = address
+        server.numbers = itertools.count()
+        yield server
+
+
+@pytest.fixture
+def one(shelf, page, make_video, tmp_path):
+    """The page and one film that no other test has changed: 40 frames with a cut."""
+    path = two_shots(make_video, tmp_path / "film.mp4")
+    with path.open("ab") as file:  # an empty box of mp4, so that each test has a film of another content
+        file.write(b"\0\0\0\x10free" + next(shelf.numbers).to_bytes(8))
+    film = shelf.library.add(path)
+    wait_until_done(shelf.library)
+    opened = ServedPage(page, shelf.address)
+    opened.film, opened.store, opened.library = film.id, shelf.store, shelf.library
+    yield opened
+    for known in shelf.library.films():
+        shelf.library.remove(known)

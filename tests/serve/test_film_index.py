@@ -1,11 +1,13 @@
 """The index of a film: every frame, its time and its shot; a proxy with the same frames; exact frames by index."""
 
+import io
+
 import cv2
 import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.serve.film_index import even_size, index_film, load_index, same_times, save_index
+from colocam.serve.film_index import FilmIndex, even_size, index_film, load_index, same_times, save_index
 from colocam.serve.stills import BEHIND, Stills
 from colocam.video.reader import decode
 
@@ -30,6 +32,25 @@ def test_index_and_proxy_have_the_frames_of_the_film(make_video, tmp_path):
     save_index(stored, found)
     loaded = load_index(stored, found.source)
     assert all(np.array_equal(a, b) for a, b in zip(loaded[:4], found[:4], strict=True))
+
+
+def test_a_damaged_index_is_none_or_whole(tmp_path):
+    whole = FilmIndex(np.arange(6), np.arange(6) / 25, np.arange(6) / 25, np.arange(6) == 3, None)
+    path = tmp_path / "index.npz"
+    save_index(path, whole)
+    data, rng = path.read_bytes(), np.random.default_rng(0)
+    damaged = [data[:at] for at in range(0, len(data), 29)]
+    damaged += [data[:at] + bytes([rng.integers(256)]) + data[at + 1 :] for at in range(0, len(data), 7)]
+    header = io.BytesIO()
+    np.save(header, np.arange(6))
+    damaged += [header.getvalue(), header.getvalue().replace(b"{", b"(", 1)]  # no archive; a header that is no literal
+    found = []
+    for one in damaged:
+        path.write_bytes(one)
+        found.append(load_index(path, None))
+    assert None in found
+    for one in found:
+        assert one is None or all(np.array_equal(a, b) for a, b in zip(one[:4], whole[:4], strict=True))
 
 
 def test_a_proxy_has_a_key_frame_every_twelve_frames(make_video, tmp_path):

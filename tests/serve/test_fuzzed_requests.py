@@ -37,7 +37,7 @@ def test_no_request_breaks_the_server(schema, served):
 
     strategy = schema.as_strategy()
 
-    @settings(max_examples=80, phases=[Phase.generate], suppress_health_check=list(HealthCheck), deadline=None)
+    @settings(max_examples=60, phases=[Phase.generate], suppress_health_check=list(HealthCheck), deadline=None)
     @given(strategy)
     def run(case):
         call(case)

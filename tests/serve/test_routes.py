@@ -5,12 +5,14 @@ import io
 import re
 import zipfile
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.serve.byte_ranges import RangeError, one_range
+from colocam.serve.exchange_routes import ARCHIVES
 
 
 def post(served, version, change, client="client-00"):
@@ -22,8 +24,8 @@ def edit(**action):
     return {"kind": "edit", "actions": [action]}
 
 
-def exported(served, to):
-    made = served.client.post("/api/exports", json={"to": to})
+def exported(served, to, **more):
+    made = served.client.post("/api/exports", json={"to": to, **more})
     assert made.status_code == 201, made.json()
     data = served.client.get(f"/api/exports/{made.json()['id']}/{made.json()['name']}").content
     with zipfile.ZipFile(io.BytesIO(data)) as zipped:
@@ -68,6 +70,9 @@ def test_every_listed_format_can_be_exported(served):
     post(served, 0, edit(kind="accepted", start=0, stop=40))
     for to in served.client.get("/api/formats").json()["export"]:
         assert exported(served, to), to
+    assert len(list(served.workspace.exports.glob("*.zip"))) <= ARCHIVES
+    images = [name for name in exported(served, "voc", images=True) if name.endswith(".jpg")]
+    assert len(images) == 40
     wrong = served.client.post("/api/exports", json={"to": "cvta"})
     assert wrong.status_code == 422
     assert "did you mean 'cvat'" in wrong.json()["error"]
@@ -87,6 +92,38 @@ def test_labels_that_were_corrected_elsewhere_come_back_as_one_step(served):
     assert (first["kind"], first["start"], first["box"][1]) == ("box", 0, 9)
     nothing = served.client.post(path.replace("01&version=0", "02&version=1"), content=b"no labels")
     assert nothing.status_code == 422
+
+
+def test_corrections_of_another_page_come_back(served):
+    said = [
+        {"kind": "box", "start": 3, "stop": 4, "box": [10, 8, 30, 28]},
+        {"kind": "box", "start": 8, "stop": 9, "box": [20, 8, 40, 28]},
+        {"kind": "none", "start": 12, "stop": 15},
+        {"kind": "accepted", "start": 20, "stop": 21, "tag": "cat", "boxes": [[25, 6, 45, 30]]},
+        {"kind": "box", "start": 30, "stop": 31, "box": [1, 2, 3, 4]},
+        {"kind": "class", "start": 30, "stop": 31, "tag": "dog"},
+    ]
+    post(served, 0, {"kind": "edit", "actions": said})
+    first = exported(served, "corrections")["corrections.csv"]
+    post(served, 1, {"kind": "undo"}, client="client-02")
+    path = f"/api/films/{served.film}/labels?format=corrections&client=import-01&version=2"
+    taken = served.client.post(path, content=first, headers={"x-film-name": "corrections.csv"})
+    assert taken.json()["changed"] == 7
+    assert exported(served, "corrections")["corrections.csv"] == first
+    for old, new, why in ((b"film,", b"other,", "no correction of film"), (b"dog", b"emu", "does not know the class")):
+        refused = served.client.post(path.replace("01", "02"), content=first.replace(old, new))
+        assert (refused.status_code, why in refused.json()["error"]) == (422, True)
+
+
+def test_drawn_boxes_have_no_mask_but_their_rectangle_in_images_of_masks(served):
+    post(served, 0, edit(kind="box", start=3, stop=4, box=[10, 8, 30, 28]))
+    rows = list(csv.DictReader(io.StringIO(exported(served, "csv")["film.csv"].decode())))
+    assert [bool(row["mask"]) for row in rows] == [True] * 3 + [False] + [True] * 36
+    images = exported(served, "masks")
+    drawn = cv2.imdecode(np.frombuffer(images["masks/film_000003.png"], np.uint8), cv2.IMREAD_GRAYSCALE) > 0
+    expected = np.zeros((48, 64), bool)
+    expected[8:28, 10:30] = True
+    np.testing.assert_array_equal(drawn, expected)
 
 
 def test_conflicts_undo_and_nonsense(served):

@@ -12,7 +12,7 @@ from colocam.errors import ColocamError
 from colocam.utils import locks
 from colocam.utils.files import write_text
 from colocam.utils.locks import locked
-from colocam.utils.temporary import DAY, temporary_file, temporary_folder
+from colocam.utils.temporary import DAY, clear_dead, temporary_file, temporary_folder
 
 CODE = """
 import os, sys
@@ -67,6 +67,19 @@ def test_a_living_process_keeps_its_files_and_its_lock(tmp_path, writer):
     assert writer.returncode == 0
     assert (tmp_path / "a.mp4").read_bytes() == b"half"
     assert hidden(tmp_path) == []
+
+
+def test_a_folder_without_its_file_is_cleared(tmp_path, monkeypatch):
+    """Its process was ended while it removed both."""
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
+    with temporary_folder(tmp_path) as made:
+        (made / "frame").write_bytes(b"half")
+    monkeypatch.undo()
+    (tmp_path / ".colocam-00000000-aaaaaaaaaaaaaaaa.tmp-folder").mkdir()
+    clear_dead(tmp_path)
+    assert made.exists()  # the folder was cleared before
+    clear_dead(tmp_path, again=True)
+    assert hidden(tmp_path) == [".colocam-00000000-aaaaaaaaaaaaaaaa.tmp-folder"]  # of another host, since today
 
 
 def test_files_of_another_host_are_kept_for_a_day(tmp_path):

@@ -282,6 +282,7 @@ def test_a_decoder_ends_when_its_parent_is_killed_whatever_it_does(make_video, t
 def test_decoders_do_not_load_torch_or_numba(decoders):
     end_decoders()
     start_decoder()
+    wait_for(decoders)  # the kernel shows its command a little later
     (decoder,) = decoders()
     loaded = Path(f"/proc/{decoder}/maps").read_text
     wait_for(lambda: "reader" in loaded() or ("/av/" in loaded() and "cv2" in loaded()))

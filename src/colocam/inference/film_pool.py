@@ -91,7 +91,7 @@ def localize_films(
             driver.end()
         server.close()
         for folder in {job.target.parent for job in jobs}:
-            clear_dead(folder)  # what a worker that was ended left
+            clear_dead(folder, again=True)  # what a worker that was ended left
 
 
 def _setup(localizer: Localizer, command: Command, prepare: str) -> Message:

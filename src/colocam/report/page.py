@@ -34,7 +34,8 @@ def write_report(run: Path) -> Path:
     Only config.yaml is required: a run without true boxes has no evaluation, an unfinished run has only some curves.
     """
     target = run / "report" / "index.html"
-    write_text(target, render(run))
+    # JSON of a run folder may hold half of a surrogate pair, which UTF-8 does not: the page shows a question mark.
+    write_text(target, render(run).encode("utf-8", errors="replace").decode("utf-8"))
     return target
 
 

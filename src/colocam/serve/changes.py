@@ -9,6 +9,8 @@ from colocam.boxes.iou import iou
 from colocam.serve.film_results import FilmResults
 from colocam.types import Float64Array
 
+SAME = 0.95
+"""Boxes that overlap by this IoU or more have not moved for a person who looks at them."""
 APART = 12
 """Frames between two that are shown of one film, so that not all show one moment."""
 
@@ -36,7 +38,7 @@ def most_moved(overlap: Float64Array, most: int) -> list[Moved]:
     """The frames of a film whose boxes moved most, largest change first, apart from each other."""
     chosen: list[Moved] = []
     for position in np.argsort(overlap, kind="stable").tolist():
-        if overlap[position] >= 0.995 or len(chosen) == most:
+        if overlap[position] >= SAME or len(chosen) == most:
             break
         if all(abs(position - one.position) >= APART for one in chosen):
             chosen.append(Moved(position, float(overlap[position])))

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from colocam.boxes import rle
 from colocam.corrections import Correction, Kind
 from colocam.inference.table import LocalizationTable, TableRows
 from colocam.serve.film_index import FilmIndex
@@ -33,6 +34,8 @@ def corrected_rows(results: FilmResults, marks: Marks, index: FilmIndex) -> Tabl
         presence=np.where(sure, here.astype(float), rows.presence),
         margin=np.where(drawn | absent, np.nan, rows.margin),
         track=np.where(here, np.maximum(rows.track, 0), rows.track),
+        # A mask belongs to the box of the model: a drawn box has none.
+        mask=["" if other else text for other, text in zip((drawn | absent).tolist(), rows.mask, strict=True)],
     )
 
 
@@ -42,10 +45,22 @@ def _differs(kept: Float64Array, predicted: Float64Array) -> npt.NDArray[np.bool
     return np.asarray(~np.all(same, axis=1), bool)
 
 
-def write_corrected(table: Path, results: FilmResults, marks: Marks, index: FilmIndex) -> None:
+def filled(rows: TableRows, index: FilmIndex) -> TableRows:
+    """A box without a mask gets its rectangle as mask, so that images of masks do not show background there."""
+    masks = list(rows.mask)
+    for row in np.flatnonzero(np.isfinite(rows.box[:, 0])).tolist():
+        if not masks[row]:
+            x1, y1, x2, y2 = np.rint(rows.box[row]).astype(int).tolist()
+            rectangle = np.zeros((index.source.height, index.source.width), bool)
+            rectangle[y1:y2, x1:x2] = True
+            masks[row] = rle.encode(rectangle)
+    return rows._replace(mask=masks)
+
+
+def write_corrected(table: Path, rows: TableRows, index: FilmIndex) -> None:
     """Write a corrected table and the description of its film beside it."""
-    with LocalizationTable(table, ("track", "presence", "margin"), index.source.pictures) as listed:
-        listed.write_rows(corrected_rows(results, marks, index))
+    with LocalizationTable(table, ("track", "presence", "margin", "mask"), index.source.pictures) as listed:
+        listed.write_rows(rows)
     write_source(table, index.source)
 
 

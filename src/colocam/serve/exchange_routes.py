@@ -12,11 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
-from colocam.corrections import IMPORTS, Correction, import_labels, write_corrections
-from colocam.errors import ColocamError
-from colocam.export import FORMATS, export
-from colocam.serve.actions import Action, Change
-from colocam.serve.corrected import corrections_of, write_corrected
+from colocam.corrections import IMPORTS, Correction, write_corrections
+from colocam.export import FORMATS, Options, export
+from colocam.serve.corrected import corrected_rows, corrections_of, filled, write_corrected
+from colocam.serve.film_import import CORRECTIONS, film_names, imported_edit
 from colocam.serve.film_routes import FilmId, receive
 from colocam.serve.library import Film, Library
 from colocam.serve.marks import Marks, marks_of
@@ -24,17 +23,20 @@ from colocam.serve.refusals import NotReadyError, RefusalError
 from colocam.utils.files import atomic_path
 from colocam.utils.temporary import temporary_folder
 
-CORRECTIONS = "corrections"
-"""Name of the export that holds only what people said."""
 MOST_IMPORTED = 1 << 28
+ARCHIVES = 8
+"""Exports that stay on the disk for their download."""
+NEED_IMAGES = frozenset({"label-studio-masks"})
+"""Formats that name image files instead of films."""
 
 
 class NewExport(BaseModel):
-    """Which films to export, and in which format; no films: all that are ready."""
+    """Which films to export, in which format, and whether with their frames; no films: all that are ready."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
     to: Annotated[str, Field(max_length=40)]
+    images: bool = False
     films: Annotated[list[Annotated[str, Field(pattern="^[0-9a-f]{24}$")]], Field(max_length=100_000)] = []
 
 
@@ -44,10 +46,14 @@ def exchange_routes(library: Library) -> APIRouter:
 
     @routes.get("/formats")
     def formats() -> dict[str, Any]:
-        """The formats of export and import, with their titles."""
-        exported = {name: one.title for name, one in FORMATS.items() if "mask" not in name and "segments" not in name}
-        first = {CORRECTIONS: "corrections.csv: only what people said, for 'colocam learn'"}
-        return {"export": first | exported, "import": {name: one.title for name, one in IMPORTS.items()}}
+        """The formats of export and import, with their titles, and which of them can hold frames as images."""
+        first = {CORRECTIONS: "only what people said, for 'colocam learn'"}
+        back = {CORRECTIONS: "what people said on another page"}
+        return {
+            "export": first | {name: one.title for name, one in FORMATS.items()},
+            "import": back | {name: one.title for name, one in IMPORTS.items()},
+            "images": [name for name, one in FORMATS.items() if one.images],
+        }
 
     @routes.post("/exports", status_code=201)
     def make(new: NewExport) -> dict[str, Any]:
@@ -58,7 +64,7 @@ def exchange_routes(library: Library) -> APIRouter:
             raise NotReadyError("no film is ready yet: wait until the model is done with one")
         key = secrets.token_hex(16)
         with temporary_folder(library.workspace.exports) as folder:
-            made = _export(library, ready, new.to, folder)
+            made = _export(library, ready, new, folder)
             with (
                 atomic_path(_archive(library, key)) as target,
                 zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as zipped,
@@ -66,6 +72,8 @@ def exchange_routes(library: Library) -> APIRouter:
                 for path in sorted(made.rglob("*")):
                     if path.is_file() and not path.name.startswith("."):
                         zipped.write(path, path.relative_to(made))
+        for old in sorted(library.workspace.exports.glob("*.zip"), key=lambda one: one.stat().st_mtime_ns)[:-ARCHIVES]:
+            old.unlink(missing_ok=True)
         return {"id": key, "name": f"{new.to}.zip", "films": len(ready), "left_out": len(films) - len(ready)}
 
     @routes.get("/exports/{key}/{name}", response_class=Response)
@@ -96,7 +104,9 @@ def exchange_routes(library: Library) -> APIRouter:
         with temporary_folder(library.workspace.uploads) as folder:
             file = folder / f"labels{suffix}"
             await receive(request, file, MOST_IMPORTED)
-            return await run_in_threadpool(_import, library, found, file, format, client, version)
+            imported = await run_in_threadpool(imported_edit, found, file, format, library.tags)
+        event = await run_in_threadpool(library.store.append, found.id, client, version, imported.change)
+        return {"saved": event.made, "changed": imported.frames, "left_out": imported.left_out}
 
     return routes
 
@@ -107,10 +117,10 @@ def _marks(library: Library, film: Film) -> Marks:
     return marks_of(history.actions, film.index.frames, film.index.cuts)
 
 
-def _export(library: Library, films: list[Film], to: str, folder: Path) -> Path:
+def _export(library: Library, films: list[Film], new: NewExport, folder: Path) -> Path:
     """Write labels below ``folder``; the folder that holds them."""
     made = folder / "labels"
-    if to == CORRECTIONS:
+    if new.to == CORRECTIONS:
         found = all_corrections(library, films)
         if not found:
             raise RefusalError(422, "nobody has corrected or accepted a frame yet, so there is nothing to export")
@@ -119,62 +129,23 @@ def _export(library: Library, films: list[Film], to: str, folder: Path) -> Path:
         return made
     tables: list[Path] = []
     (folder / "tables").mkdir()
-    for film, name in zip(films, _names(films), strict=True):
+    for film, name in zip(films, film_names(films), strict=True):
         assert film.results is not None and film.index is not None  # noqa: PT018 - for the type checker
         tables.append(folder / "tables" / f"{name}.csv")
-        write_corrected(tables[-1], film.results, _marks(library, film), film.index)
-    return export(tables, to, made)
+        rows = corrected_rows(film.results, _marks(library, film), film.index)
+        write_corrected(tables[-1], filled(rows, film.index) if new.to == "masks" else rows, film.index)
+    return export(tables, new.to, made, options=Options(images=new.images or new.to in NEED_IMAGES))
 
 
 def all_corrections(library: Library, films: list[Film]) -> list[Correction]:
     """What people said about films that are ready."""
     found: list[Correction] = []
-    for film, name in zip(films, _names(films), strict=True):
+    for film, name in zip(films, film_names(films), strict=True):
         # A model that was just chosen may not have seen a film yet.
         results = film.results or next(iter(film.found.values()), None)
         if results is not None and film.index is not None:
             found += corrections_of(name, results, _marks(library, film), film.index)
     return found
-
-
-def _names(films: list[Film]) -> list[str]:
-    """A file name for each film, unique, from the name that the page shows."""
-    names: list[str] = []
-    for film in films:
-        stem = re.sub(r"[^\w. -]", "_", Path(film.name).stem).strip(". ")[:100] or "film"
-        names.append(stem if stem not in names else f"{stem}-{film.id[:8]}")
-    return names
-
-
-def _import(library: Library, film: Film, file: Path, format_: str, client: str, version: int) -> dict[str, Any]:
-    assert film.index is not None
-    with temporary_folder(library.workspace.uploads) as folder:
-        table = folder / f"{_names([film])[0]}.csv"
-        assert film.results is not None
-        write_corrected(table, film.results, _empty(film), film.index)
-        try:
-            imported = import_labels(file, format_, tables=[table], classes=library.tags)
-        except ColocamError as error:
-            raise RefusalError(422, str(error).replace(str(file), "the file")) from error
-    actions = [action for one in imported.corrections if one.kind != "accepted" for action in _actions(one)]
-    left_out = [f"{count} × {why}" for why, count in imported.left_out.items()]
-    if not actions:
-        raise RefusalError(422, "; ".join(["the file changes nothing in this film", *left_out[:5]]))
-    event = library.store.append(film.id, client, version, Change(kind="edit", actions=actions))
-    return {"saved": event.made, "changed": len({action.start for action in actions}), "left_out": left_out}
-
-
-def _actions(one: Correction) -> list[Action]:
-    start, stop = one.frame, one.frame + 1
-    if not one.boxes:
-        return [Action(kind="none", start=start, stop=stop)]
-    actions = [Action(kind="box", start=start, stop=stop, box=list(one.boxes[0]))]
-    return [*actions, Action(kind="class", start=start, stop=stop, tag=one.tag)] if one.kind == "class" else actions
-
-
-def _empty(film: Film) -> Marks:
-    assert film.index is not None
-    return marks_of((), film.index.frames, film.index.cuts)
 
 
 def _archive(library: Library, key: str) -> Path:

@@ -16,7 +16,7 @@ from colocam.training.processes import first
 from colocam.training.stage2 import localizer_task, method_mapper
 from colocam.training.teacher import teacher_labels
 from colocam.training.validation import Validator
-from colocam.utils.checkpoint import load_checkpoint
+from colocam.utils.checkpoint import explain_damage, load_checkpoint
 
 
 def train_method(
@@ -65,8 +65,10 @@ def best_net(run: Run, method: str, folder: Path, *, crop_head: bool = False) ->
     decoder, state = saved
     channels, map_size = run.config.stage2(method).decoder, run.config.frames.map_size
     net = LocalizerNet(run.classifier(), channels, map_size=map_size, crop_head=crop_head)
-    net.decoder.load_state_dict(decoder)
-    return net, state["threshold"]
+    with explain_damage(folder, "best"):
+        net.decoder.load_state_dict(decoder)
+        threshold = state["threshold"]
+    return net, threshold
 
 
 def _labels(run: Run, method: str, clips: Sequence[CachedClip], folder: Path) -> CamStore:

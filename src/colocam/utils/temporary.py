@@ -1,8 +1,9 @@
 """Temporary files and folders beside their targets: random names, created exclusively, cleared if their process died.
 
 The process that writes a temporary file holds a lock on it, see :mod:`colocam.utils.locks`. A file without its lock
-belongs to a process that was killed, whatever its id, container or host. A file that was made on another host or before
-the last boot is also kept for a day after its last change, since some network file systems lock on one host only.
+belongs to a process that was killed, whatever its id, container or host; so does a folder without its file. What was
+made on another host or before the last boot is also kept for a day after its last change, since some network file
+systems lock on one host only.
 """
 
 import hashlib
@@ -48,8 +49,8 @@ def temporary_folder(folder: Path) -> Iterator[Path]:
     """Create an empty folder in ``folder``; it is removed at the end, unless it was renamed."""
     with temporary_file(folder / "lock") as lock:
         path = lock.with_name(lock.name + _FOLDER)
-        path.mkdir()
         try:
+            path.mkdir()
             yield path
         finally:
             shutil.rmtree(path, ignore_errors=True)
@@ -60,16 +61,18 @@ def is_temporary(name: str) -> bool:
     return any(pattern.fullmatch(name.removesuffix(_FOLDER)) for pattern in (_FILE, _LOCK))
 
 
-def clear_dead(folder: Path) -> None:
-    """Remove what killed processes left in ``folder``; done once per process and folder."""
+def clear_dead(folder: Path, *, again: bool = False) -> None:
+    """Remove what killed processes left in ``folder``; done once per process and folder, or ``again``."""
     folder = folder.absolute()
-    if folder in _cleared:
+    if folder in _cleared and not again:
         return
     _cleared.add(folder)
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if (match := _FILE.fullmatch(entry.name)) and entry.is_file(follow_symlinks=False):
-                _clear(folder / entry.name, here=match[1] == _boot())
+            match = _FILE.fullmatch(entry.name.removesuffix(_FOLDER))
+            if match and not entry.is_symlink():
+                clear = _clear_folder if entry.is_dir() else _clear
+                clear(folder / entry.name, here=match[1] == _boot())
 
 
 def _clear(path: Path, *, here: bool) -> None:
@@ -84,6 +87,15 @@ def _clear(path: Path, *, here: bool) -> None:
                 path.unlink()
     finally:
         os.close(file)
+
+
+def _clear_folder(path: Path, *, here: bool) -> None:
+    """Remove a folder whose file is gone: a process that was ended while it removed both leaves it."""
+    with suppress(OSError):
+        if not path.with_name(path.name.removesuffix(_FOLDER)).exists() and (
+            here or time.time() - path.stat().st_mtime > DAY
+        ):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _create(folder: Path, suffix: str) -> tuple[Path, int]:

@@ -22,7 +22,7 @@ async function request(path, options = {}) {
   if (response.ok) return response;
   let answer = {};
   try { answer = await response.json(); } catch { /* not JSON: the status has to do */ }
-  if (response.status >= 500) throw new AwayError(answer.error || "The server has a problem.");
+  if (response.status >= 500) throw new AwayError(answer.error || "The server reported an error; its terminal says more.");
   throw new RefusedError(response.status, answer);
 }
 

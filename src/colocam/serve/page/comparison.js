@@ -50,7 +50,7 @@ export class Comparison {
 
   tell() {
     const waiting = this.mode !== "off" && !this.other?.results;
-    this.onShown({ models: this.models, key: this.key, mode: this.mode, note: waiting ? "the other model is looking at this film…" : "" });
+    this.onShown({ models: this.models, key: this.key, mode: this.mode, note: waiting ? "Localising with the other model…" : "" });
   }
 
   label(at) {

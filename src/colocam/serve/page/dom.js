@@ -13,11 +13,14 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+// Show a sentence for some seconds; above a dialog, if one is open. One that is shown already is not shown twice.
 export function tell(sentence, kind = "error") {
-  const text = sentence.charAt(0).toUpperCase() + sentence.slice(1);
+  const text = sentence.charAt(0).toUpperCase() + sentence.slice(1), place = document.getElementById("messages");
+  for (const old of place.children) if (old.firstChild.textContent === text) old.remove();
   const box = make("div", { class: `message ${kind}` }, make("span", {}, text),
     make("button", { type: "button", "aria-label": "Close", onclick: () => box.remove() }, "×"));
-  document.getElementById("messages").append(box);
+  (document.querySelector("dialog[open]") || document.body).append(place);
+  place.append(box);
   setTimeout(() => box.remove(), kind === "error" ? 12000 : 5000);
 }
 
@@ -33,7 +36,7 @@ export function clock(seconds) {
 export function dialog(title, ...children) {
   const box = make("dialog", { "aria-label": title }, make("h2", {}, title), ...children);
   document.body.append(box);
-  box.addEventListener("close", () => box.remove());
+  box.addEventListener("close", () => { document.body.append(document.getElementById("messages")); box.remove(); });
   box.showModal();
   return box;
 }

@@ -7,21 +7,25 @@ const options = (formats) => Object.entries(formats).map(([name, title]) => make
 
 export async function exportDialog(film) {
   let formats;
-  try { formats = (await getJson("/api/formats")).export; } catch (error) { tell(error.message); return; }
-  const select = make("select", { id: "format" }, ...options(formats));
+  try { formats = await getJson("/api/formats"); } catch (error) { tell(error.message); return; }
+  const select = make("select", { id: "format" }, ...options(formats.export)), images = make("input", { type: "checkbox", id: "images" });
+  const choose = () => { images.disabled = !formats.images.includes(select.value); };
+  select.addEventListener("change", choose);
+  choose();
   const note = make("output", { class: "dim" });
   const all = make("input", { type: "checkbox", id: "all-films", checked: !film, disabled: !film });
   const save = make("button", { type: "button", class: "primary" }, "Export");
   const box = dialog("Export", make("div", { class: "fields" }, make("label", { for: "format" }, "Format"), select),
-    make("div", { class: "row" }, all, make("label", { for: "all-films" }, film ? "All films that are ready, not only this one" : "All films that are ready")), note,
+    make("div", { class: "row" }, all, make("label", { for: "all-films" }, film ? "All films that are ready, not only this one" : "All films that are ready")),
+    make("div", { class: "row" }, images, make("label", { for: "images" }, "With the frames as images")), note,
     make("form", { method: "dialog", class: "row" }, save, make("button", {}, "Close")));
   save.addEventListener("click", async () => {
     save.disabled = true;
-    note.textContent = "writing…";
+    note.textContent = "Writing…";
     try {
-      const made = await postJson("/api/exports", { to: select.value, films: film && !all.checked ? [film] : [] });
+      const made = await postJson("/api/exports", { to: select.value, films: film && !all.checked ? [film] : [], images: images.checked && !images.disabled });
       make("a", { href: `/api/exports/${made.id}/${made.name}`, download: made.name }).click();
-      note.textContent = `${made.films === 1 ? "1 film" : `${made.films} films`} in ${made.name}${made.left_out ? `; ${made.left_out} not ready yet and left out` : ""}.`;
+      note.textContent = `${made.name} holds ${made.films === 1 ? "1 film" : `${made.films} films`}${made.left_out ? `; ${made.left_out} that the model is not done with ${made.left_out === 1 ? "is" : "are"} left out` : ""}.`;
     } catch (error) {
       note.textContent = "";
       tell(error.message);
@@ -37,17 +41,18 @@ export async function importDialog(film, saving) {
   const select = make("select", { id: "format" }, ...options(formats)), file = make("input", { type: "file", id: "file" });
   const take = make("button", { type: "button", class: "primary" }, "Import"), note = make("output", { class: "dim" });
   const box = dialog(`Import labels of ${film.name}`,
-    make("p", {}, "Boxes that were corrected in another tool become one step, which you can undo. Give a file, or a folder as ZIP."),
+    make("p", {}, "Give labels of this film that were corrected in another tool or on another page: a file, or a folder as ZIP. They become one step, which you can undo."),
     make("div", { class: "fields" }, make("label", { for: "format" }, "Format"), select, make("label", { for: "file" }, "File"), file), note,
     make("form", { method: "dialog", class: "row" }, take, make("button", {}, "Close")));
   take.addEventListener("click", async () => {
     if (!file.files.length) { note.textContent = "Choose a file first."; return; }
     take.disabled = true;
+    note.textContent = "Reading…";
     try {
       const query = new URLSearchParams({ format: select.value, client: crypto.randomUUID(), version: saving.version });
       const done = await postFile(`/api/films/${film.id}/labels?${query}`, file.files[0]);
       await saving.fetchHistory();
-      note.textContent = `${done.changed} frames changed. ${done.left_out.length ? `Left out: ${done.left_out.slice(0, 5).join("; ")}` : ""}`;
+      note.textContent = `${done.changed === 1 ? "1 frame" : `${done.changed} frames`} changed. ${done.left_out.length ? `Left out: ${done.left_out.slice(0, 5).join("; ")}` : ""}`;
     } catch (error) {
       note.textContent = "";
       tell(error.message);

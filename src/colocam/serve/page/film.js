@@ -1,14 +1,16 @@
 // The film view: what the parts show of one frame, and what keys and buttons do to it.
 
-import { getJson } from "./api.js";
-import { dialog, make, percent, tell } from "./dom.js";
+import { AwayError, getBlob, getJson } from "./api.js";
+import { make, percent, tell } from "./dom.js";
 import { importDialog } from "./exchange.js";
 import { Comparison } from "./comparison.js";
 import { actionOf, showKeys } from "./keys.js";
 import { Layers } from "./layers.js";
-import { ACCEPTED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, isKey, lowerBound, marksOf } from "./marks.js";
+import { ACCEPTED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, lowerBound, marksOf } from "./marks.js";
 import { Overlay, clipped, moved } from "./overlay.js";
+import { keyFrames, middleOfGap, nearestBox, neighbour, nextDoubtful, stretchAround } from "./places.js";
 import { Player } from "./player.js";
+import { askClass, askConflict, askFrame, askTrack } from "./questions.js";
 import { Saving } from "./saving.js";
 import { corrected } from "./teach.js";
 import { layoutOf } from "./film_layout.js";
@@ -37,9 +39,10 @@ export class FilmView {
     this.overlay = new Overlay(this.parts.stage, this.parts.overlay, film, { seen: () => this.seen(), edited: (box) => this.setBox(box) });
     this.player = new Player(film, {
       video: this.parts.video, still: this.parts.still,
-      shown: (at) => this.shown(at), state: () => this.parts.setPlaying(this.player.playing), problem: (error) => tell(error.message),
+      shown: (at) => this.shown(at), state: () => { this.parts.setPlaying(this.player.playing); if (this.player.position >= 0) this.redraw(); }, problem: (error) => tell(error.message),
     });
     this.useResults();
+    this.changed();
     this.refocused = () => { this.saving.refresh().catch(() => {}); this.renew().catch(() => {}); };
     window.addEventListener("focus", this.refocused);
     const first = frame === null ? 0 : Math.min(lowerBound(film.frame, frame), film.frame.length - 1);
@@ -93,10 +96,13 @@ export class FilmView {
     const name = tag[at] || acceptedTag[at] || found?.tag[at] || "";
     const sure = (code === PREDICTED || code === ACCEPTED) && !kept[at];
     const score = sure && found && shownBox ? ` ${percent(found.score[at])}` : "";
-    const label = shownBox ? `${name || "object"}${score}` : found || code ? "no object" : "the model has not looked yet";
+    const label = shownBox ? `${name || "object"}${score}` : found || code ? "no object" : "not localised yet";
     const beside = this.other ? { other: this.other } : this.comparison.beside(at);
     return { box: shownBox, label, kind: KINDS[code], code, tag: name, ...this.layersAt(this.layers, at), ...beside };
   }
+
+  // The results on the screen: those of the other model, while both are shown in turn and it is its turn.
+  shownResults() { return this.comparison.flipped ? this.comparison.other.results : this.film.results; }
 
   layersAt(layers, at) {
     return { heat: this.opacity > 0 ? layers?.map(this.map, at) : null, opacity: this.opacity, outline: this.outline ? layers?.outline(at) : null };
@@ -116,9 +122,9 @@ export class FilmView {
   }
 
   redraw() {
-    const seen = this.seen(), at = this.position, found = this.comparison.flipped ? this.comparison.other.results : this.film.results;
+    const seen = this.seen(), at = this.position, found = this.shownResults();
     this.overlay.draw();
-    this.timeline.show(at);
+    this.timeline.show(at, this.player?.playing);
     this.parts.showFrame({
       frame: this.film.frame[at], pts: this.film.pts[at], state: STATES[seen.code], kind: seen.kind, tag: seen.tag, box: seen.box,
       score: seen.code === PREDICTED || seen.code === ACCEPTED ? found?.score[at] : null, presence: found?.presence[at], doubt: found?.doubt[at], reason: this.reasons?.get(at),
@@ -132,21 +138,13 @@ export class FilmView {
     this.reasons = new Map(found?.queue || []);
     this.queue = (found?.queue || []).filter(([at]) => !this.skip || this.marks.state[at] === PREDICTED);
     this.parts.showHistory(this.saving.history);
+    this.timeline.draw();
     if (this.player.position >= 0) this.redraw();
   }
 
   go(position) {
     this.flush();
     this.player.go(position);
-  }
-
-  // The frames around this one up to the next cut or marked frame.
-  stretch() {
-    const { state } = this.marks, cuts = new Set(this.film.cuts), at = this.position;
-    let first = at, last = at + 1;
-    while (first > 0 && !cuts.has(first) && !isKey(state[first - 1])) first--;
-    while (last < this.film.frame.length && !cuts.has(last) && !isKey(state[last])) last++;
-    return [first, last];
   }
 
   span(first, last) {
@@ -163,7 +161,7 @@ export class FilmView {
 
   // What these frames show is right. A box that follows becomes a drawn one, so that those around it still follow.
   accept(first, last) {
-    const { frame, results } = this.film, { state, box, tag } = this.marks, actions = [];
+    const { frame } = this.film, results = this.shownResults(), { state, box, tag } = this.marks, actions = [];
     for (let at = first; at < last; at++) {
       const follows = { [FOLLOWS]: "box", [FOLLOWS_NONE]: "none" }[state[at]], name = tag[at] || results?.tag[at];
       if (follows) {
@@ -179,14 +177,12 @@ export class FilmView {
     this.edit(...actions);
   }
 
-  // A whole track is never deleted without a question.
   noneIn(first, last) {
-    const { length } = this.film.frame, cuts = new Set(this.film.cuts), whole = (first === 0 || cuts.has(first)) && (last === length || cuts.has(last));
-    const boxes = this.film.results?.box.slice(first, last).filter(Boolean).length || 0;
+    const { frame, cuts, results } = this.film, whole = (first === 0 || cuts.includes(first)) && (last === frame.length || cuts.includes(last));
+    const boxes = results?.box.slice(first, last).filter(Boolean).length || 0;
     const act = () => { this.draft = null; this.edit({ kind: "none", ...this.span(first, last) }); };
-    if (!whole || boxes < 2) { act(); return; }
-    dialog("Delete the whole track?", make("p", {}, `All ${boxes} boxes of this shot, frames ${this.film.frame[first]} to ${this.film.frame[last - 1]}, will be marked as “no object”. You can undo it.`),
-      make("form", { method: "dialog", class: "row" }, make("button", { class: "danger", onclick: act }, "Delete the track"), make("button", {}, "Cancel"))).querySelector("button:last-child").focus();
+    if (whole && boxes > 1) askTrack(boxes, frame[first], frame[last - 1], act);
+    else act();
   }
 
   setBox(box) {
@@ -217,99 +213,67 @@ export class FilmView {
   }
 
   newBox() {
-    const { width, height } = this.film, near = this.nearestBox();
+    const { width, height, results } = this.film, near = nearestBox(this.position, this.marks.box, results?.box);
     this.setBox(this.seen().box || near || [width * 0.3, height * 0.3, width * 0.7, height * 0.7]);
   }
 
-  nearestBox() {
-    const found = this.film.results?.box || [], { box } = this.marks;
-    for (let away = 1; away < 60; away++) {
-      for (const at of [this.position - away, this.position + away]) if (box[at] || found[at]) return box[at] || found[at];
-    }
-    return null;
+  // Go to a position; where there is none, say why.
+  goOr(position, none) {
+    if (position === undefined) tell(none, "note");
+    else this.go(position);
   }
 
-  jump(positions, forward, none) {
-    const sorted = [...positions].sort((a, b) => a - b);
-    const next = forward ? sorted.find((at) => at > this.position) : sorted.reverse().find((at) => at < this.position);
-    if (next === undefined) tell(none, "note");
-    else this.go(next);
-  }
-
-  // Marked frames; of a run of accepted or empty frames only the first.
-  keyFrames() {
-    const { state } = this.marks;
-    return [...state.keys()].filter((at) => isKey(state[at]) && (state[at] === BOX || state[at - 1] !== state[at]));
-  }
-
-  middle() {
-    const keys = this.keyFrames(), after = keys.find((at) => at > this.position), before = [...keys].reverse().find((at) => at <= this.position);
-    const first = before ?? 0, last = after ?? this.film.frame.length - 1;
-    if (last - first < 2) tell("There is no gap here.", "note");
-    else this.go(Math.floor((first + last) / 2));
+  goQueued(position) {
+    this.queued = position;
+    this.go(position);
   }
 
   doubtful(forward) {
-    const queue = this.queue || [];
-    if (!queue.length) { tell(this.film.results ? "No doubtful frame is left." : "The model is not done with this film yet.", "note"); return; }
-    const at = queue.findIndex(([position]) => position === this.position);
-    // A frame that was just marked has left the queue: go on with the worst one.
-    const next = at < 0 ? 0 : (at + (forward ? 1 : queue.length - 1)) % queue.length;
-    this.go(queue[next][0]);
+    if (this.queue?.length) this.goQueued(nextDoubtful(this.queue, this.queued === this.position ? this.position : null, forward));
+    else tell(this.film.results ? "No frame is left to check." : "The model is not done with this film yet.", "note");
   }
 
-  goto() {
-    const input = make("input", { type: "number", min: "0", max: String(this.film.frame.at(-1)), value: String(this.film.frame[this.position]), id: "goto" });
-    const box = dialog("Go to a frame", make("form", { method: "dialog", class: "row" }, make("label", { for: "goto" }, "Frame"), input, make("button", { class: "primary" }, "Go")));
-    input.select();
-    box.addEventListener("close", () => { if (input.value !== "") this.go(Math.min(lowerBound(this.film.frame, Number(input.value)), this.film.frame.length - 1)); });
-    box.addEventListener("cancel", () => { input.value = ""; });
+  askFrame() {
+    const { frame } = this.film;
+    askFrame(frame[this.position], frame.at(-1), (number) => this.go(Math.min(lowerBound(frame, number), frame.length - 1)));
   }
 
-  chooseClass() {
-    const names = this.parts.classes();
+  chooseClass(first, last) {
+    const names = this.parts.classes(), { frame } = this.film;
     if (!names.length) { tell("The model is not loaded yet.", "note"); return; }
-    const [first, last] = this.stretch(), current = this.seen().tag;
-    const choose = (name) => { box.close(); this.edit({ kind: "class", tag: name, ...this.span(first, last) }); };
-    const buttons = names.map((name, at) => make("button", { type: "button", class: name === current ? "primary" : "", onclick: () => choose(name) }, at < 9 ? make("kbd", {}, String(at + 1)) : "", ` ${name}`));
-    const box = dialog("Which class is it?", make("p", { class: "dim" }, `Frames ${this.film.frame[first]} to ${this.film.frame[last - 1]}`), make("div", { class: "classes" }, ...buttons), make("form", { method: "dialog" }, make("button", {}, "Cancel")));
-    box.addEventListener("keydown", (event) => { const at = Number(event.key) - 1; if (at >= 0 && at < Math.min(9, names.length)) choose(names[at]); });
-    buttons[Math.max(0, names.indexOf(current))]?.focus();
+    askClass(names, this.seen().tag, frame[first], frame[last - 1], (tag) => this.edit({ kind: "class", tag, ...this.span(first, last) }));
   }
 
-  // Two pages changed the same frames: show both.
-  ask(theirs, mine) {
-    const words = (change) => (change.kind === "edit" ? change.actions.map((a) => `${{ box: "box", none: "no object", accepted: "accepted", class: `class ${a.tag}`, clear: "back to the prediction" }[a.kind]} in ${a.stop - a.start === 1 ? `frame ${a.start}` : `frames ${a.start} to ${a.stop - 1}`}${a.box ? ` (${a.box.map(Math.round).join(", ")})` : ""}`).slice(0, 5).join("; ") : change.kind);
+  // Two pages changed the same frames: the box of the other page is drawn beside ours while the user chooses.
+  async ask(theirs, mine) {
     const drawn = theirs.flatMap((one) => one.change.actions || []).filter((a) => a.box && a.start === this.film.frame[this.position]).at(-1);
     this.other = drawn?.box || null;
     this.redraw();
-    return new Promise((resolve) => {
-      const box = dialog("Changed on another page",
-        make("dl", { class: "both" }, make("dt", {}, make("i", { class: "theirs" }), "The other page"), ...theirs.map((one) => make("dd", {}, words(one.change))), make("dt", {}, make("i", { class: "mine" }), "This page"), make("dd", {}, words(mine))),
-        make("form", { method: "dialog", class: "row" }, make("button", { value: "mine", class: "primary" }, "Use mine"), make("button", { value: "theirs" }, "Keep theirs")));
-      box.classList.add("aside");
-      box.addEventListener("close", () => { this.other = null; this.redraw(); resolve(box.returnValue === "mine"); });
-    });
+    const useMine = await askConflict(theirs, mine);
+    this.other = null;
+    this.redraw();
+    return useMine;
   }
 
   // One action by its name; the same for keys and buttons.
   act(action, event = {}) {
     const back = [",", "k", "X", "F", "["].includes(event.key), { length } = this.film.frame;
-    const [first, last] = this.stretch();
+    const { cuts } = this.film, { state } = this.marks, [first, last] = stretchAround(this.position, cuts, state);
+    const where = back ? "before" : "after";
     const acts = {
       play: () => (this.player.playing ? this.player.pause() : (this.flush(), this.player.play())),
       step: () => this.go(this.player.target + (back ? -1 : 1)),
       doubtful: () => this.doubtful(!back),
-      cut: () => this.jump(this.film.cuts, !back, back ? "There is no cut before." : "There is no cut after."),
-      key: () => this.jump(this.keyFrames(), !back, back ? "There is no marked frame before." : "There is no marked frame after."),
-      middle: () => this.middle(),
-      goto: () => this.goto(),
+      cut: () => this.goOr(neighbour(cuts, this.position, !back), `There is no cut ${where} this frame.`),
+      key: () => this.goOr(neighbour(keyFrames(state), this.position, !back), `There is no marked frame ${where} this one.`),
+      middle: () => this.goOr(middleOfGap(state, this.position), "There is no gap here: the marked frames around are neighbours."),
+      goto: () => this.askFrame(),
       accept: () => { this.flush(); this.accept(this.position, this.position + 1); },
       acceptStretch: () => { this.flush(); this.accept(first, last); },
       none: () => { this.draft = null; this.here("none"); },
       noneStretch: () => this.noneIn(first, last),
       edge: () => (back ? this.position > first && this.noneIn(first, this.position) : this.noneIn(this.position, last)),
-      class: () => this.chooseClass(),
+      class: () => this.chooseClass(first, last),
       box: () => this.newBox(),
       nudge: () => this.nudge(event),
       clear: () => { this.draft = null; this.here("clear"); },
@@ -370,15 +334,19 @@ export class FilmView {
 }
 
 export async function openFilm(view, id, frame, told) {
-  view.replaceChildren(make("p", { class: "empty" }, "Opening the film…"));
-  let film = await getJson(`/api/films/${id}`);
-  while (!film.frame) {
-    if (film.state === "failed") throw new Error(film.problem);
-    view.replaceChildren(make("p", { class: "empty" }, `Reading the frames of ${film.name}: ${percent(film.done)}`));
-    await new Promise((done) => setTimeout(done, 500));
-    if (!location.hash.includes(id)) return null;
-    film = await getJson(`/api/films/${id}`);
+  const here = () => location.hash.includes(id);
+  getBlob(`/api/films/${id}/stills/${frame ?? 0}`).catch(() => {}); // so that it is being read while the film's table comes
+  for (let words = "Opening the film…"; here(); await new Promise((done) => setTimeout(done, 500))) {
+    view.replaceChildren(make("p", { class: "empty" }, words));
+    try {
+      const film = await getJson(`/api/films/${id}`);
+      if (film.state === "failed") throw new Error(film.problem);
+      if (film.frame) return here() ? new FilmView(view, film, frame, told) : null;
+      words = `Reading the frames of ${film.name}: ${percent(film.done)}`;
+    } catch (error) {
+      if (!(error instanceof AwayError)) throw error;
+      words = `${error.message} The film opens when the server is back.`;
+    }
   }
-  return new FilmView(view, film, frame, told);
+  return null;
 }
-

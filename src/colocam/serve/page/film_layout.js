@@ -3,7 +3,7 @@
 import { clock, make, percent } from "./dom.js";
 
 export function layoutOf(view, film, on) {
-  const button = (text, action, key, title, more = {}) => make("button", { type: "button", title: key ? `${title} (${key})` : title, "aria-keyshortcuts": key || null, onclick: (event) => { on.act(action, { key: more.event }); event.currentTarget.blur(); }, ...more.attributes }, text, key && make("kbd", {}, key));
+  const button = (text, action, key, title, more = {}) => make("button", { type: "button", title: key ? `${title} (${key})` : title, "aria-keyshortcuts": key || null, onclick: () => on.act(action, { key: more.event }), ...more.attributes }, text, key && make("kbd", {}, key));
   const video = make("video", { preload: "auto", muted: true, playsInline: true, "aria-label": film.name, tabindex: "-1" });
   const still = make("canvas", { class: "still", hidden: true });
   const overlay = make("canvas", { class: "overlay", role: "img", "aria-label": "Frame with box and heat map" });
@@ -23,16 +23,16 @@ export function layoutOf(view, film, on) {
   const layer = (text, key, action) => make("button", { type: "button", "aria-pressed": "false", title: `${text} (${key})`, "aria-keyshortcuts": key, onclick: () => on.act(action) }, text, make("kbd", {}, key));
   const heat = layer("Heat map", "H", "heat"), cam = layer("LayerCAM", "V", "cam"), outline = layer("Outline", "O", "outline");
   const other = make("select", { id: "other", onchange: (event) => on.comparison.use(event.target.value, on.comparison.mode === "off" ? "both" : on.comparison.mode) });
-  const mode = layer("off", "D", "compare"), besideNote = make("p", { class: "working small", hidden: true });
-  const beside = make("div", { class: "row compare", hidden: true }, make("label", { for: "other" }, "Compare"), other, mode);
+  const mode = layer("Compare", "D", "compare"), besideNote = make("p", { class: "working small", hidden: true });
+  const beside = make("div", { class: "row compare", hidden: true }, mode, make("label", { for: "other", class: "hidden" }, "Other model"), other);
   const facts = make("dl", { class: "frame-facts" });
-  const queue = make("ol", { class: "queue", "aria-label": "Doubtful frames, worst first" });
-  const queueTitle = make("h2", {}, "Doubtful frames");
+  const queue = make("ol", { class: "queue", "aria-label": "Frames to check, worst first" });
+  const queueTitle = make("h2", {}, "Frames to check");
   const skip = make("input", { type: "checkbox", checked: true, id: "skip", onchange: (event) => on.setSkip(event.target.checked) });
   const undo = button("Undo", "history", "Z", "Undo", { event: "z" }), redo = button("Redo", "history", "Y", "Redo", { event: "y" });
   const state = make("p", { class: "working", hidden: true });
   let classes = [];
-  view.replaceChildren(make("section", { class: "film-view", "aria-label": film.name },
+  const section = make("section", { class: "film-view", "aria-label": film.name },
     make("div", { class: "screen" }, stage),
     make("div", { class: "controls row" },
       button("‹", "step", ",", "Previous frame", { event: "," }), play, button("›", "step", ".", "Next frame", { event: "." }),
@@ -43,21 +43,25 @@ export function layoutOf(view, film, on) {
       make("button", { type: "button", title: "Zoom out in time", "aria-label": "Zoom out in time", onclick: () => on.timeline.zoom(1.6) }, "−"),
       make("button", { type: "button", title: "Zoom in on time", "aria-label": "Zoom in on time", onclick: () => on.timeline.zoom(0.6) }, "+")),
     make("div", { class: "time-row" }, timeline, make("div", { class: "legend" },
-      ...[["presence", "presence"], ["score", "score"], ["doubt", "doubt"], ["box", "corrected"], ["accepted", "accepted"], ["none", "no object"]].map(([name, word]) => make("span", {}, make("i", { class: name }), word)))),
+      ...[["presence", "presence"], ["score", "score"], ["doubt", "doubt"], ["box", "corrected"], ["accepted", "accepted"], ["none", "no object"], ["class", "other class"], ["cut", "cut"]].map(([name, word]) => make("span", {}, make("i", { class: name }), word)))),
     make("aside", { "aria-label": "Frame" }, state, facts,
       make("div", { class: "actions" },
         button("Accept", "accept", "A", "Accept this frame"), button("Accept stretch", "acceptStretch", "⇧A", "Accept the stretch up to the next cut or marked frame"),
         button("No object", "none", "N", "No object in this frame"), button("None in stretch", "noneStretch", "⇧N", "No object in the stretch"),
         button("Enters here", "edge", "[", "The object enters here: none before, in this stretch", { event: "[" }), button("Leaves here", "edge", "]", "The object leaves here: none from here on, in this stretch", { event: "]" }),
         button("Class…", "class", "C", "Wrong class"), button("Box here", "box", "B", "Put a box here"),
-        button("Prediction", "clear", "⌫", "Back to the prediction"), button("Import…", "import", "", "Import labels of this film"), undo, redo),
+        button("Reset frame", "clear", "⌫", "Back to the prediction in this frame"), button("Import…", "import", "", "Import labels of this film"), undo, redo),
       make("div", { class: "row layers" }, heat, cam, outline),
       make("div", { class: "row" }, make("label", { for: "opacity" }, "Opacity"), opacity), beside, besideNote,
       make("div", { class: "row queue-head" }, queueTitle, make("span", { class: "space" }), make("kbd", {}, "J"), make("kbd", {}, "K")),
-      make("div", { class: "row small" }, skip, make("label", { for: "skip" }, "Skip frames that are marked")), queue)));
-
+      make("div", { class: "row small" }, skip, make("label", { for: "skip" }, "Skip frames that are marked")), queue));
+  view.replaceChildren(section);
   heat.setAttribute("aria-pressed", "true");
-  const fact = (name, value, kind) => [make("dt", {}, name), make("dd", { class: kind || "" }, value)];
+  const cells = Object.fromEntries([["State"], ["Class"], ["Score", "number-fact"], ["Presence", "number-fact"], ["Doubt", "number-fact"], ["Box"], ["Why", "why"]].map(([name, place]) => {
+    const cell = make("dd", {});
+    facts.append(make("div", { class: place || "" }, make("dt", {}, name), cell));
+    return [name, cell];
+  }));
   return {
     video, still, overlay, stage, timeline,
     classes: () => classes,
@@ -70,7 +74,7 @@ export function layoutOf(view, film, on) {
     showComparison({ models, key, mode: now, note }) {
       beside.hidden = !models.length;
       other.replaceChildren(...models.map((one) => make("option", { value: one.key, selected: one.key === key }, one.title)));
-      mode.firstChild.textContent = { off: "off", both: "both boxes", flicker: "flicker" }[now];
+      mode.firstChild.textContent = { off: "Compare with", both: "Both boxes", flicker: "Flicker" }[now];
       mode.setAttribute("aria-pressed", String(now !== "off"));
       besideNote.hidden = !note;
       besideNote.textContent = note;
@@ -78,7 +82,7 @@ export function layoutOf(view, film, on) {
     showState(now) {
       state.hidden = now.state === "ready";
       state.className = now.state === "failed" ? "problem" : "working";
-      state.textContent = now.state === "failed" ? now.problem : `${now.state === "localising" ? `The model is looking: ${percent(now.done || 0)}.` : "The film waits for the model."} You can correct already.`;
+      state.textContent = now.state === "failed" ? now.problem : `${now.state === "localising" ? `Localising: ${percent(now.done || 0)}.` : "Waiting for the model."} You can already correct.`;
     },
     showHistory(history) { undo.disabled = !history.done.length; redo.disabled = !history.undone.length; },
     showFrame(one) {
@@ -86,26 +90,24 @@ export function layoutOf(view, film, on) {
       number.dataset.frame = one.frame;
       time.textContent = `${clock(one.pts)} / ${clock(film.pts.at(-1))}`;
       const share = (value) => (value === null || value === undefined ? "–" : percent(value));
-      facts.replaceChildren(
-        ...fact("State", one.state, `kind ${one.kind}`), ...fact("Class", one.tag || "–"),
-        ...fact("Score", one.box ? share(one.score) : "–"), ...fact("Presence", share(one.presence)), ...fact("Doubt", share(one.doubt)),
-        ...fact("Box", one.box ? one.box.map((value) => Math.round(value)).join(", ") : "none"),
-        ...(one.reason ? fact("Why", one.reason) : []));
+      cells.State.className = `kind ${one.kind}`;
+      const values = { State: one.state, Class: one.tag || "–", Score: one.box ? share(one.score) : "–", Presence: share(one.presence), Doubt: share(one.doubt), Box: one.box ? one.box.map((value) => Math.round(value)).join(", ") : "none", Why: one.reason || "–" };
+      for (const [name, value] of Object.entries(values)) if (cells[name].textContent !== value) cells[name].textContent = value;
       facts.dataset.box = one.box ? one.box.map((value) => Math.round(value * 100) / 100).join(",") : "";
     },
     showQueue(entries, position) {
-      queueTitle.textContent = `Doubtful frames (${entries.length})`;
+      queueTitle.textContent = `Frames to check (${entries.length})`;
       const shown = entries.slice(0, 60), key = `${shown.map(([at]) => at).join()}`;
       if (queue.dataset.key !== key) {
         queue.dataset.key = key;
-        queue.replaceChildren(...shown.map(([at, reason]) => make("li", { "data-at": String(at) }, make("button", { type: "button", class: "quiet", onclick: () => on.go(at) }, make("b", {}, String(film.frame[at])), make("span", {}, reason)))));
+        queue.replaceChildren(...shown.map(([at, reason]) => make("li", { "data-at": String(at) }, make("button", { type: "button", class: "quiet", onclick: () => on.goQueued(at) }, make("b", {}, String(film.frame[at])), make("span", {}, reason)))));
       }
-      for (const item of queue.children) {
-        const here = Number(item.dataset.at) === position;
-        // Scroll the list alone: scrollIntoView would move the frame out of sight on a small screen.
-        if (here && item.getAttribute("aria-current") !== "true") queue.scrollTop = item.offsetTop - queue.clientHeight / 2;
-        item.setAttribute("aria-current", String(here));
-      }
+      const item = queue.querySelector(`[data-at="${position}"]`), old = queue.querySelector("[aria-current=true]");
+      if (item === old) return;
+      old?.removeAttribute("aria-current");
+      item?.setAttribute("aria-current", "true");
+      // Scroll the list alone: scrollIntoView would move the frame out of sight on a small screen.
+      if (item) queue.scrollTop = item.offsetTop - queue.clientHeight / 2;
     },
   };
 }

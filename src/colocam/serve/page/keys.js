@@ -6,29 +6,30 @@ import { dialog, make } from "./dom.js";
 export const KEYS = [
   ["Space", [" "], "play", "Play or pause"],
   [". and ,", [".", ","], "step", "Next and previous frame"],
-  ["J and K", ["j", "k"], "doubtful", "Next and previous doubtful frame"],
+  ["J and K", ["j", "k"], "doubtful", "Next and previous frame to check, worst first"],
   ["X and Shift+X", ["x", "X"], "cut", "Next and previous cut"],
   ["F and Shift+F", ["f", "F"], "key", "Next and previous marked frame"],
-  ["M", ["m"], "middle", "Middle of the gap between marked frames"],
+  ["M", ["m"], "middle", "Middle of the gap between two marked frames"],
   ["G", ["g"], "goto", "Go to a frame by its number"],
   ["A", ["a"], "accept", "Accept this frame"],
-  ["Shift+A", ["A"], "acceptStretch", "Accept the stretch up to the next cut or marked frame"],
+  ["Shift+A", ["A"], "acceptStretch", "Accept the stretch, up to the next cut or marked frame"],
   ["N", ["n"], "none", "No object in this frame"],
   ["Shift+N", ["N"], "noneStretch", "No object in the stretch"],
-  ["] and [", ["]", "["], "edge", "The object leaves or enters here: none in the rest of the stretch"],
-  ["C", ["c"], "class", "Wrong class: choose another for the stretch"],
+  ["[ and ]", ["]", "["], "edge", "The object enters or leaves here: none before or after, in the stretch"],
+  ["C", ["c"], "class", "Wrong class: choose another one for the stretch"],
   ["B", ["b"], "box", "Put a box here, then use the arrows"],
   ["Arrows", ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"], "nudge", "Move the box by 1 pixel, with Shift by 10"],
-  ["Alt+Arrows", [], "", "Move the right or lower side alone"],
+  ["Alt+Arrows", [], "", "Move the right or the lower side of the box alone"],
   ["Backspace", ["Backspace", "Delete"], "clear", "Back to the prediction in this frame"],
   ["Z and Y", ["z", "y"], "history", "Undo and redo, as often as you like"],
   ["H", ["h"], "heat", "Heat map on or off"],
   ["V", ["v"], "cam", "LayerCAM of the classifier on or off"],
   ["O", ["o"], "outline", "Outline of the object on or off"],
-  ["D", ["d"], "compare", "Other model: boxes of both, flicker, off"],
-  ["+ − and 0", ["+", "-", "0", "="], "zoom", "Zoom in, out, whole frame"],
+  ["D", ["d"], "compare", "Another model: both boxes, flicker, off"],
+  ["+ and −", ["+", "-", "="], "zoom", "Zoom in and out"],
+  ["0", ["0"], "zoom", "Show the whole frame"],
   ["L", ["l"], "library", "Back to the library"],
-  ["?", ["?"], "help", "This list"],
+  ["?", ["?"], "help", "Show this list"],
 ];
 
 const ACTIONS = new Map(KEYS.flatMap(([, keys, action]) => keys.map((key) => [key, action])));
@@ -47,9 +48,11 @@ export function actionOf(event) {
 
 export function showKeys() {
   const rows = KEYS.map(([keys, , , words]) => make("tr", {}, make("th", { scope: "row" }, ...keys.split(" ").map((part) =>
-    (["and"].includes(part) ? ` ${part} ` : make("kbd", {}, part)))), make("td", {}, words)));
-  const mouse = "Drag inside the box to move it, a handle to resize it, elsewhere (or with Shift) to draw a new one. The wheel zooms.";
-  const box = dialog("Keys", make("table", { class: "keys" }, make("tbody", {}, ...rows)), make("p", {}, mouse),
-    make("form", { method: "dialog" }, make("button", { class: "primary" }, "Close")));
+    (part === "and" ? ` ${part} ` : make("kbd", {}, part)))), make("td", {}, words)));
+  const half = Math.ceil(rows.length / 2), table = (part) => make("table", { class: "keys" }, make("tbody", {}, ...part));
+  const mouse = "Mouse: drag inside the box to move it, drag a handle to resize it, drag elsewhere (or with Shift) to draw a new box. The wheel zooms.";
+  const box = dialog("Keys", make("div", { class: "columns" }, table(rows.slice(0, half)), table(rows.slice(half))), make("p", {}, mouse),
+    make("form", { method: "dialog", class: "row" }, make("button", { class: "primary" }, "Close")));
+  box.classList.add("wide");
   box.addEventListener("keydown", (event) => event.key === "?" && box.close());
 }

@@ -1,10 +1,10 @@
 // The library: a card per film, films that are dropped on the page, progress.
 
 import { getJson, remove, upload } from "./api.js";
-import { clock, dialog, make, percent, tell } from "./dom.js";
+import { dialog, make, percent, tell } from "./dom.js";
 
 const REFRESH = 1500;
-const WORDS = { waiting: "waiting", reading: "reading frames", read: "waiting for the model", localising: "the model is looking", ready: "ready", failed: "cannot be shown" };
+const WORDS = { waiting: "waiting", reading: "reading frames", read: "waiting for the model", localising: "localising", ready: "ready", failed: "cannot be shown" };
 
 export function openLibrary(view) {
   const list = make("ul", { class: "films" });
@@ -45,13 +45,15 @@ export function openLibrary(view) {
 
   async function refresh() {
     clearTimeout(timer);
+    let quiet = false;
     try {
       ({ films, adding } = await getJson("/api/films"));
+      quiet = !adding && films.every((film) => ["ready", "failed"].includes(film.state));
       show();
     } catch (error) {
       count.textContent = error.message;
     }
-    if (!closed) timer = setTimeout(refresh, !adding && films.every((film) => ["ready", "failed"].includes(film.state)) ? 6 * REFRESH : REFRESH);
+    if (!closed) timer = setTimeout(refresh, quiet ? 6 * REFRESH : REFRESH);
   }
 
   function show() {
@@ -102,7 +104,7 @@ export function openLibrary(view) {
 function cardOf(film, askRemove) {
   const ready = film.state !== "waiting" && film.state !== "failed";
   const image = film.frames ? make("img", { src: `/api/films/${film.id}/thumbnail`, alt: "", loading: "lazy" }) : make("div", { class: "no-image" });
-  const facts = [film.tag || film.found, film.seconds && clock(film.seconds), film.frames && `${film.frames} frames`, film.width && `${film.width}×${film.height}`];
+  const facts = [film.tag || film.found, film.seconds && duration(film.seconds), film.frames && `${film.frames} frames`, film.width && `${film.width}×${film.height}`];
   const state = film.state === "ready" ? doubtBar(film)
     : film.state === "failed" ? make("p", { class: "problem" }, film.problem)
       : make("div", { class: "working" }, make("span", {}, `${WORDS[film.state]} ${["waiting", "read"].includes(film.state) ? "" : percent(film.done)}`), make("progress", { max: "1", value: String(film.done), "aria-label": WORDS[film.state] }));
@@ -113,6 +115,8 @@ function cardOf(film, askRemove) {
       make("div", { class: "facts" }, title, make("span", { class: "dim" }, facts.filter(Boolean).join(" · ")), state)),
     make("button", { type: "button", class: "quiet remove", "aria-label": `Remove ${film.name} from the library`, title: "Remove from the library", onclick: () => askRemove(film) }, "×"));
 }
+
+const duration = (seconds) => (seconds < 60 ? `${seconds.toFixed(1)} s` : `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`);
 
 function doubtBar(film) {
   const text = `${percent(film.doubtful)} doubtful, ${percent(film.checked)} checked`;

@@ -5,7 +5,7 @@ import { exportDialog } from "./exchange.js";
 import { openFilm } from "./film.js";
 import { showKeys } from "./keys.js";
 import { openLibrary } from "./library.js";
-import { learnDialog } from "./teach.js";
+import { learnDialog, watchLesson } from "./teach.js";
 
 const view = document.getElementById("view"), where = document.getElementById("where"), saved = document.getElementById("saved");
 let current = null, opened = "";
@@ -52,11 +52,18 @@ function setTheme(theme) {
 }
 
 setTheme(localStorage.getItem("colocam-theme") || (matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark"));
-document.getElementById("theme").addEventListener("click", () => { setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); current?.redraw?.(); });
+document.getElementById("theme").addEventListener("click", () => { setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); current?.changed?.(); });
 document.getElementById("help").addEventListener("click", showKeys);
 document.getElementById("export").addEventListener("click", () => exportDialog(current?.film?.id));
 document.getElementById("learn").addEventListener("click", () => learnDialog(current));
 window.addEventListener("hashchange", route);
+// What the mouse uses takes no focus, so that keys still mean the film. People who use Tab keep their focus.
+document.addEventListener("mousedown", (event) => {
+  if (!event.target.closest("button, canvas") || event.target.closest("dialog")) return;
+  event.preventDefault();
+  document.activeElement?.blur();
+});
+view.addEventListener("change", (event) => event.target.matches(":focus-visible") || event.target.blur());
 window.addEventListener("keydown", (event) => {
   if (document.querySelector("dialog[open]")) return;
   if (current?.key(event)) return;
@@ -67,3 +74,4 @@ window.addEventListener("beforeunload", (event) => {
   if (current?.saving?.waiting.length) event.preventDefault(); // they wait in this browser, but are not saved yet
 });
 route();
+watchLesson(false);

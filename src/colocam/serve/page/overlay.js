@@ -1,6 +1,6 @@
 // Box, label, map and outline over the frame; drawing, moving and resizing the box; zoom.
 
-const HANDLE = 9;
+const HANDLE = { mouse: 9, touch: 22 }; // pixels around a handle that count as the handle
 export const OTHER = "#ff4fd8"; // another page, another model
 const SIDES = { nw: [1, 1, 0, 0], n: [0, 1, 0, 0], ne: [0, 1, 1, 0], e: [0, 0, 1, 0], se: [0, 0, 1, 1], s: [0, 0, 0, 1], sw: [1, 0, 0, 1], w: [1, 0, 0, 0] };
 const CURSORS = { nw: "nwse-resize", se: "nwse-resize", ne: "nesw-resize", sw: "nesw-resize", n: "ns-resize", s: "ns-resize", e: "ew-resize", w: "ew-resize", move: "move", draw: "crosshair" };
@@ -153,10 +153,10 @@ export class Overlay {
   }
 
   // What a press at a point would do: a handle's name, "move" or "draw".
-  hit(x, y) {
+  hit(x, y, pointer) {
     const { box } = this.seen();
     if (!box) return "draw";
-    const reach = (HANDLE * this.film.width) / this.canvas.getBoundingClientRect().width;
+    const reach = ((pointer === "touch" ? HANDLE.touch : HANDLE.mouse) * this.film.width) / this.canvas.getBoundingClientRect().width;
     for (const [name, [hx, hy]] of Object.entries(handlePoints(box))) {
       if (Math.abs(x - hx) <= reach && Math.abs(y - hy) <= reach) return name;
     }
@@ -165,7 +165,7 @@ export class Overlay {
 
   down(event) {
     if (event.button !== 0) return;
-    const [x, y] = this.point(event), what = event.shiftKey ? "draw" : this.hit(x, y);
+    const [x, y] = this.point(event), what = event.shiftKey ? "draw" : this.hit(x, y, event.pointerType);
     this.canvas.setPointerCapture(event.pointerId);
     this.drag = { what, x, y, start: this.seen().box, box: null };
   }
@@ -173,7 +173,7 @@ export class Overlay {
   move(event) {
     const [x, y] = this.point(event);
     if (!this.drag) {
-      this.canvas.style.cursor = CURSORS[event.shiftKey ? "draw" : this.hit(x, y)];
+      this.canvas.style.cursor = CURSORS[event.shiftKey ? "draw" : this.hit(x, y, event.pointerType)];
       return;
     }
     const { what, start } = this.drag, dx = x - this.drag.x, dy = y - this.drag.y;

@@ -5,8 +5,9 @@ import { dialog, make, percent, tell } from "./dom.js";
 import { OTHER } from "./overlay.js";
 
 const EVERY = 10; // corrections from one lesson to the next
-const OPTION = "colocam-learn-often", COUNT = "colocam-unlearnt";
-const STATES = { never: "Nothing was learnt yet.", learning: "Learning… You can go on correcting.", done: "", failed: "It failed:" };
+const OPTION = "colocam-learn-often", COUNT = "colocam-unlearnt", WATCHED = "colocam-lesson";
+const STATES = { never: "Nothing was learnt yet.", learning: "Learning… You can close this and go on correcting.", done: "", failed: "The lesson failed. Its output says why." };
+const STAGES = { head: "classes", threshold: "threshold", per_class: "thresholds by class", presence: "presence", decoder: "decoder" };
 const BEFORE = "#6ea8fe";
 
 // Called after each correction that is saved: every ten of them, thresholds follow at once and a lesson begins.
@@ -17,24 +18,40 @@ export async function corrected(view) {
   localStorage.setItem(COUNT, "0");
   try {
     const quick = await postJson("/api/lessons/quick", {});
-    tell(`Thresholds and presence follow your corrections (${quick.seconds.toFixed(1)} s). The film is looked at again.`, "note");
+    tell(`Thresholds and presence follow your corrections (${quick.seconds.toFixed(1)} s). The film is being localised again.`, "note");
     await view.renew();
   } catch (error) { tell(error.message); return; }
-  try { await postJson("/api/lessons", {}); } catch { /* the last lesson is still running: the next one has these corrections too */ }
+  try { await postJson("/api/lessons", {}); watchLesson(); } catch { /* the last lesson is still running: the next one has these corrections too */ }
+}
+
+// Say when a lesson that this tab began has ended, also after a reload.
+export async function watchLesson(begun = true) {
+  if (begun) sessionStorage.setItem(WATCHED, "yes");
+  if (sessionStorage.getItem(WATCHED) !== "yes") return;
+  let lesson = { state: "learning" };
+  while (lesson.state === "learning") {
+    await new Promise((done) => setTimeout(done, 1500));
+    try { lesson = await getJson("/api/lessons"); } catch { /* the server is away: ask again */ }
+  }
+  if (sessionStorage.getItem(WATCHED) !== "yes") return; // told already
+  sessionStorage.removeItem(WATCHED);
+  if (document.querySelector("dialog.learn")) return;
+  if (lesson.state === "done") tell("The lesson is done. “Learn…” shows what your corrections changed.", "note");
+  else tell("The lesson failed. “Learn…” shows its output.");
 }
 
 export async function learnDialog(view) {
   const state = make("p", { "aria-live": "polite" }), output = make("pre", { class: "output", tabindex: "0", "aria-label": "Output" });
-  const agreement = make("div"), changes = make("div"), use = make("div", { class: "row use" });
+  const agreement = make("div"), changes = make("div", { class: "changes" }), use = make("div", { class: "row use" });
   const often = make("input", { type: "checkbox", id: "often", checked: localStorage.getItem(OPTION) === "yes", onchange: (event) => localStorage.setItem(OPTION, event.target.checked ? "yes" : "no") });
   const start = make("button", { type: "button", class: "primary" }, "Learn from all corrections");
-  const box = dialog("Learn", make("p", {}, "A new model is trained from your corrections, in the background. A fifth of the corrected films is held out; what makes the model agree less with them is not kept."),
-    make("div", { class: "row" }, often, make("label", { for: "often" }, `After every ${EVERY} corrections: choose thresholds at once, and learn in the background`)),
+  const box = dialog("Learn", make("p", {}, "Your corrections train a new model, in the background. A fifth of the corrected films is held out: a change after which the model agrees less with them is not kept."),
+    make("div", { class: "row" }, often, make("label", { for: "often" }, `After every ${EVERY} corrections, choose thresholds at once and learn in the background`)),
     make("div", { class: "row" }, start, state), agreement, use, changes,
     make("details", { class: "told", hidden: true }, make("summary", {}, "Output"), output),
     make("form", { method: "dialog", class: "row" }, make("button", {}, "Close")));
   const details = box.querySelector(".told");
-  box.classList.add("wide");
+  box.classList.add("wide", "learn");
   let shownModels = "", shownChanges = "";
 
   async function choose(key) {
@@ -46,7 +63,7 @@ export async function learnDialog(view) {
     if (text === shownModels) return;
     shownModels = text;
     const select = make("select", { id: "in-use", onchange: (event) => choose(event.target.value) }, ...models.map((one) =>
-      make("option", { value: one.key, selected: one.key === active }, `${one.title}${one.seen < films ? ` (${one.seen} of ${films} films seen)` : ""}`)));
+      make("option", { value: one.key, selected: one.key === active }, `${one.title}${one.seen < films ? ` (${one.seen} of ${films} films done)` : ""}`)));
     const newest = models.filter((one) => one.title.startsWith("lesson")).at(-1);
     const other = active === first ? newest?.key : first, words = active === first ? "Use the new model" : "Back to the first model";
     const focused = document.activeElement?.closest(".use");
@@ -61,10 +78,16 @@ export async function learnDialog(view) {
     const text = JSON.stringify(found);
     if (text === shownChanges) return;
     shownChanges = text;
-    const looked = found.compared < found.films ? ` The new model has looked at ${found.compared} of ${found.films} films.` : "";
+    const looked = found.compared < found.films ? ` The new model is done with ${found.compared} of ${found.films} films.` : "";
     const words = found.moved.length ? "The boxes that moved most:" : found.compared ? "No box moved." : "";
+    const items = found.moved.map((one) => movedItem(one, () => box.close()));
     changes.replaceChildren(make("h2", {}, "What did my corrections change?"), make("p", {}, `${words}${looked}`),
-      make("ul", { class: "moved" }, ...found.moved.map((one) => movedItem(one, () => box.close()))));
+      make("ul", { class: "moved" }, ...items.map((one) => one.element)));
+    // Film by film and forward, as the server reads them.
+    for (const one of items.sort((a, b) => a.key.localeCompare(b.key))) {
+      if (!box.open || shownChanges !== text) return;
+      await one.draw();
+    }
   }
 
   async function show() {
@@ -82,7 +105,7 @@ export async function learnDialog(view) {
   }
 
   start.addEventListener("click", async () => {
-    try { await postJson("/api/lessons", {}); localStorage.setItem(COUNT, "0"); await show(); } catch (error) { tell(error.message); }
+    try { await postJson("/api/lessons", {}); localStorage.setItem(COUNT, "0"); watchLesson(); await show(); } catch (error) { tell(error.message); }
   });
   while (box.open) {
     try { await show(); } catch (error) { state.textContent = error.message; }
@@ -97,11 +120,13 @@ function agreementOf({ stages, held_out: frames }) {
   if (!frames) return [make("p", {}, "Done. No corrected film is held out, so nothing says whether the new model is better: correct frames of several films.")];
   const share = (value) => (value === null || value === undefined ? "–" : percent(value)), number = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
   const row = (words, name, text) => make("tr", {}, make("th", { scope: "row" }, words), make("td", {}, text(before[name])), make("td", {}, text(after[name])));
-  const kept = stages.slice(1).filter((one) => one.kept).map((one) => one.name);
+  const named = (kept) => stages.slice(1).filter((one) => one.kept === kept).map((one) => STAGES[one.name] || one.name).join(", ");
+  const presence = typeof (before.presence_loss ?? after.presence_loss) === "number";
   return [make("table", { class: "agreement" }, make("caption", {}, `Agreement with ${frames === 1 ? "1 held-out correction" : `${frames} held-out corrections`}`),
     make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, "before"), make("th", { scope: "col" }, "after"))),
-    make("tbody", {}, row("mean IoU of boxes", "iou", number), row("boxes with IoU above ½", "corloc", (value) => share(value === null || value === undefined ? value : value / 100)), row("loss of presence", "presence_loss", number))),
-  make("p", { class: "dim small" }, kept.length ? `Kept: ${kept.join(", ")}.` : "No part agrees better with the held-out corrections, so the old model stays.")];
+    make("tbody", {}, row("mean IoU of boxes", "iou", number), row("boxes with IoU above ½", "corloc", (value) => share(value === null || value === undefined ? value : value / 100)), ...(presence ? [row("loss of presence", "presence_loss", number)] : []))),
+  make("p", { class: "dim small" }, named(true) ? `Learnt: ${named(true)}.` : "Nothing was learnt that agrees as well with the held-out corrections, so the new model equals the old one.",
+    named(true) && named(false) ? ` Not kept, because the model would agree less: ${named(false)}.` : "")];
 }
 
 function movedItem(one, leave) {
@@ -111,6 +136,7 @@ function movedItem(one, leave) {
       const scale = 320 / bitmap.width, context = canvas.getContext("2d");
       canvas.height = Math.round(bitmap.height * scale);
       context.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
+      canvas.dataset.drawn = "yes";
       if (!box) return;
       context.lineWidth = 3;
       context.strokeStyle = colour;
@@ -118,8 +144,14 @@ function movedItem(one, leave) {
     }];
   };
   const [before, drawBefore] = image("before", one.before, BEFORE), [after, drawAfter] = image("after", one.after, OTHER);
-  getBlob(`/api/films/${one.film}/stills/${one.frame}`).then(createImageBitmap).then((bitmap) => { drawBefore(bitmap); drawAfter(bitmap); bitmap.close(); }).catch((error) => tell(error.message));
+  const draw = async () => {
+    try {
+      const bitmap = await createImageBitmap(await getBlob(`/api/films/${one.film}/stills/${one.frame}`));
+      drawBefore(bitmap); drawAfter(bitmap); bitmap.close();
+    } catch (error) { tell(error.message); }
+  };
   const figure = (canvas, words) => make("figure", {}, canvas, make("figcaption", {}, words));
-  return make("li", {}, make("a", { href: `#film=${one.film}&frame=${one.frame}`, onclick: leave }, `${one.name}, frame ${one.frame}`), make("span", { class: "dim" }, ` IoU ${one.overlap.toFixed(2)}`),
+  const element = make("li", {}, make("a", { href: `#film=${one.film}&frame=${one.frame}`, onclick: leave }, `${one.name}, frame ${one.frame}`), make("span", { class: "dim" }, ` IoU ${one.overlap.toFixed(2)}`),
     make("div", { class: "pair" }, figure(before, "before"), figure(after, "after")));
+  return { element, draw, key: `${one.film} ${String(one.frame).padStart(12, "0")}` };
 }

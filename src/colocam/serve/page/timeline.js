@@ -15,6 +15,8 @@ export class Timeline {
     this.span = this.count;
     this.position = 0;
     this.waiting = false;
+    this.stale = true;
+    this.base = document.createElement("canvas"); // everything but the cursor, so that playing moves the cursor alone
     this.resized = new ResizeObserver(() => this.draw());
     this.resized.observe(canvas);
     canvas.addEventListener("pointerdown", (event) => { canvas.setPointerCapture(event.pointerId); this.scrubbing = true; this.scrub(event); });
@@ -39,19 +41,28 @@ export class Timeline {
     this.draw();
   }
 
-  show(position) {
+  // While the film plays, the position is not told to screen readers.
+  show(position, playing = false) {
     this.position = position;
     if (position < this.first || position >= this.first + this.span) {
       this.first = Math.min(Math.max(0, position - this.span / 2), this.count - this.span);
+      this.stale = true;
     }
-    const { frame, pts } = this.film;
-    this.canvas.setAttribute("aria-valuenow", position);
-    this.canvas.setAttribute("aria-valuemax", this.count - 1);
-    this.canvas.setAttribute("aria-valuetext", `frame ${frame[position]}, ${clock(pts[position])}`);
-    this.draw();
+    if (!playing) {
+      const { frame, pts } = this.film;
+      this.canvas.setAttribute("aria-valuenow", position);
+      this.canvas.setAttribute("aria-valuemax", this.count - 1);
+      this.canvas.setAttribute("aria-valuetext", `frame ${frame[position]}, ${clock(pts[position])}`);
+    }
+    this.later();
   }
 
   draw() {
+    this.stale = true;
+    this.later();
+  }
+
+  later() {
     if (this.waiting) return;
     this.waiting = true;
     requestAnimationFrame(() => { this.waiting = false; this.paint(); });
@@ -60,13 +71,24 @@ export class Timeline {
   x(position) { return ((position - this.first) / this.span) * this.width; }
 
   paint() {
-    const sharp = window.devicePixelRatio || 1, area = this.canvas.getBoundingClientRect();
-    this.canvas.width = Math.round(area.width * sharp);
-    this.canvas.height = Math.round(area.height * sharp);
+    if (this.stale) this.paintBase();
+    const context = this.canvas.getContext("2d");
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    context.drawImage(this.base, 0, 0);
+    context.scale(this.sharp, this.sharp);
+    this.cursor(context, this.accent);
+  }
+
+  paintBase() {
+    this.stale = false;
+    this.sharp = window.devicePixelRatio || 1;
+    const area = this.canvas.getBoundingClientRect(), style = getComputedStyle(this.canvas), colours = {};
+    for (const canvas of [this.canvas, this.base]) Object.assign(canvas, { width: Math.max(1, Math.round(area.width * this.sharp)), height: Math.max(1, Math.round(area.height * this.sharp)) });
     this.width = area.width;
-    const context = this.canvas.getContext("2d"), style = getComputedStyle(this.canvas);
-    context.scale(sharp, sharp);
-    const colour = (name) => style.getPropertyValue(`--${name}`).trim();
+    const context = this.base.getContext("2d"), colour = (name) => (colours[name] ??= style.getPropertyValue(`--${name}`).trim());
+    this.accent = colour("accent");
+    context.scale(this.sharp, this.sharp);
     const last = Math.min(this.count, Math.ceil(this.first + this.span) + 1), first = Math.max(0, Math.floor(this.first) - 1);
     this.ruler(context, colour("dim"));
     for (const cut of this.film.cuts) if (cut >= first && cut <= last) this.line(context, cut, colour("cut"), 18, 108);
@@ -77,7 +99,6 @@ export class Timeline {
       this.bars(context, found.doubt, first, last, colour("doubt"));
     }
     this.markRow(context, first, last, colour);
-    this.cursor(context, colour("accent"));
   }
 
   ruler(context, colour) {

@@ -1,0 +1,96 @@
+"""The page of ``colocam serve`` in Chromium, and a server over a real socket."""
+
+import socket
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from colocam.serve.app import make_app
+from colocam.serve.server import guard_settings
+
+CHROMIUM = Path("/usr/bin/chromium")
+PATIENCE = 60
+
+
+class ServedPage:
+    """A page of Playwright and the address of its server.
+
+    Args:
+        page: of Playwright.
+        address: of the server.
+    """
+
+    def __init__(self, page, address):
+        self.page, self.address = page, address
+
+    def open(self, film):
+        """Open a film by its id; its first frame is shown and the model's box is there."""
+        self.page.goto(f"{self.address}/#film={film}")
+        self.until(f"window.colocam?.film.id === '{film}' && window.colocam.player.position >= 0")
+        self.until("window.colocam.film.results && document.querySelector('.frame-facts').dataset.box !== undefined")
+
+    def until(self, condition):
+        """Wait for a condition in JavaScript; Playwright's own waiting needs eval, which the page forbids."""
+        end = time.monotonic() + PATIENCE
+        while not self.page.evaluate(f"() => Boolean({condition})"):
+            assert time.monotonic() < end, condition
+            self.page.wait_for_timeout(20)
+
+    def press(self, *keys):
+        """Press keys, one after the other."""
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def until_frame(self, frame):
+        """Wait until a frame is shown."""
+        self.until(f"document.querySelector('.number').dataset.frame == {frame}")
+
+    def go(self, frame):
+        """Show a frame."""
+        self.page.evaluate("frame => window.colocam.go(frame)", frame)
+        self.until_frame(frame)
+
+    def until_box(self, *corners):
+        """Wait until the page shows this box."""
+        self.until(f"document.querySelector('.frame-facts').dataset.box === '{','.join(map(str, corners))}'")
+
+    def box(self):
+        """The box that the page shows."""
+        text = self.page.locator(".frame-facts").get_attribute("data-box")
+        return [float(value) for value in text.split(",")] if text else None
+
+    def until_saved(self):
+        """Wait until the page says that all is saved."""
+        self.until(
+            "document.getElementById('saved').textContent.startsWith('saved') && !window.colocam.saving.waiting.length"
+        )
+
+    def click(self, name):
+        """Click the button of a name."""
+        self.page.get_by_role("button", name=name, exact=True).click()
+
+    def dialog(self):
+        """The text of the dialog that is open."""
+        return self.page.locator("dialog[open]").inner_text()
+
+
+@contextmanager
+def listening(server, port=0):
+    """Serve over a real socket; gives the address."""
+    with socket.socket() as own:
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        own.bind(("127.0.0.1", port))
+        own.listen(64)
+        at = own.getsockname()[1]
+        app = make_app(server.library, guard_settings("127.0.0.1", at, server.workspace.token))
+        running = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [own]}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{at}"
+        finally:
+            running.should_exit = True
+            thread.join(10)

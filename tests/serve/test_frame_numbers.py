@@ -1,0 +1,130 @@
+"""In Chromium, the number drawn into a frame is the number on the page: paused, after a seek, and while playing."""
+
+from fractions import Fraction
+
+import av
+import cv2
+import numpy as np
+import pytest
+
+from colocam.video.fence import decode
+from served_page import ServedPage
+
+BITS, BLOCK = 4, 32
+FRAMES = 14
+CUT_AWAY = 4
+
+NUMBER_IN = """
+(source) => {
+  const canvas = document.createElement("canvas"), { film } = window.colocam;
+  canvas.width = film.width; canvas.height = film.height;
+  const context = canvas.getContext("2d");
+  context.drawImage(source, 0, 0, film.width, film.height);
+  let number = 0;
+  for (let bit = 0; bit < 4; bit++) {
+    const [red] = context.getImageData((bit + 0.5) * film.width / 4, film.height - 16, 1, 1).data;
+    number += (red > 128 ? 1 : 0) << bit;
+  }
+  return number;
+}
+"""
+PLAY = """
+() => new Promise((done) => {
+  const view = window.colocam, pairs = [], shown = view.player.onShown;
+  view.player.onShown = (at) => {
+    shown(at);
+    if (view.player.playing) {
+      pairs.push([Number(document.querySelector(".number").dataset.frame), numberIn(view.parts.still)]);
+    }
+  };
+  view.player.onState = () => { if (!view.player.playing) done(pairs); };
+  view.player.go(0);
+  view.player.play();
+})
+"""
+
+
+def numbered_frame(number, width=BITS * BLOCK, height=64):
+    """Grey, with the number as black or white blocks along the lower edge."""
+    image = np.full((height, width, 3), 90, np.uint8)
+    for bit in range(BITS):
+        image[-BLOCK:, bit * BLOCK : (bit + 1) * BLOCK] = 255 * (number >> bit & 1)
+    return image
+
+
+def number_in(image):
+    """The number of :func:`numbered_frame`, whose pixels may be wider than high."""
+    wide = image.shape[1] // BITS
+    return sum(int(image[-BLOCK // 2, bit * wide + wide // 2, 0] > 128) << bit for bit in range(BITS))
+
+
+def coded(path, frames, codec="libx264", *, first=0, shape=None, options=None):
+    """A film whose first pts and shape of pixels are given; frames before 0 are cut away by an edit list."""
+    with av.open(str(path), "w") as output:
+        stream = output.add_stream(codec, rate=25, options=options or {})
+        stream.height, stream.width = frames[0].shape[:2]
+        stream.pix_fmt = "yuv420p"
+        if shape is not None:
+            stream.codec_context.sample_aspect_ratio = shape
+        for number, image in enumerate(frames):
+            frame = av.VideoFrame.from_ndarray(image, "rgb24")
+            frame.pts, frame.time_base = number + first, Fraction(1, 25)
+            output.mux(stream.encode(frame))
+        output.mux(stream.encode(None))
+    return path
+
+
+@pytest.fixture
+def films(tmp_path, make_video):
+    """Films of many kinds whose frames carry their number."""
+    frames = [numbered_frame(number) for number in range(FRAMES)]
+    uneven = np.cumsum(np.random.default_rng(1).choice([0.02, 0.04, 0.1], FRAMES))
+    sideways = [np.ascontiguousarray(np.rot90(image, -1)) for image in frames]
+    few = {"x265-params": "log-level=none:pools=none:frame-threads=1", "preset": "ultrafast"}
+    (tmp_path / "images").mkdir()
+    for number, image in enumerate(frames):
+        cv2.imwrite(str(tmp_path / "images" / f"{number}.png"), image)
+    made = [
+        make_video(tmp_path / "constant.mp4", frames, options={"bf": "3"}),
+        make_video(tmp_path / "variable.mp4", frames, times=uneven - uneven[0], options={"bf": "3"}),
+        make_video(tmp_path / "late.mkv", frames, times=1.5 + uneven),
+        make_video(tmp_path / "constant.avi", frames, codec="mpeg4"),
+        make_video(tmp_path / "turned.mov", sideways, rotation=90, fps=15),
+        coded(tmp_path / "hevc.mp4", frames, "libx265", options=few),
+        coded(tmp_path / "wide pixels.mp4", frames, shape=Fraction(2, 1)),
+        tmp_path / "images",
+        coded(tmp_path / "edit list.mp4", frames, options={"bf": "3"}, first=-CUT_AWAY),
+    ]
+    assert b"elst" in made[-1].read_bytes()
+    return made
+
+
+def test_the_number_in_the_frame_is_the_number_on_the_page(page, films, shelf, wait_until_done):
+    for path in films:
+        shelf.library.add(path)
+    wait_until_done(shelf.library)
+    opened = ServedPage(page, shelf.address)
+    for film in shelf.library.films():
+        assert film.problem == ""
+        # The number drawn into each frame, as FFmpeg decodes the film.
+        drawn = [number_in(frame.image) for frame in decode(film.path)]
+        assert drawn == list(range(CUT_AWAY if "edit" in film.name else 0, FRAMES)), film.name
+        assert len(film.index.proxy) == len(drawn), film.name
+        opened.open(film.id)
+        opened.until("window.colocam.parts.video.readyState >= 2")
+        page.evaluate(f"() => {{ window.numberIn = {NUMBER_IN}; }}")
+        # Paused: the exact frame, forward, backward and far away.
+        for number in (1, len(drawn) - 1, 5, 4):
+            opened.go(number)
+            opened.until("!document.querySelector('.still').hidden")
+            assert page.evaluate("numberIn(document.querySelector('.still'))") == drawn[number], film.name
+        # The proxy alone, after a seek.
+        page.evaluate("() => { window.colocam.player.load = () => new Promise(() => {}); }")
+        for number in (7, 2):
+            page.evaluate("() => window.colocam.player.bitmaps.clear()")
+            opened.go(number)
+            assert page.evaluate("numberIn(document.querySelector('video'))") == drawn[number], film.name
+        # Playing: each frame that the browser presents.
+        pairs = page.evaluate(PLAY)
+        assert len(pairs) >= 2, film.name
+        assert all(drawn[told] == read for told, read in pairs), (film.name, pairs)

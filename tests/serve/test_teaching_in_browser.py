@@ -1,0 +1,100 @@
+"""Teach in Chromium: layers, another model beside, what corrections changed, and switching between models."""
+
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from colocam.config.card import parse_card
+from colocam.serve import lessons
+from served_page import ServedPage, listening
+
+
+@pytest.fixture
+def taught(page, serving, moving_box, make_video, stored_run, tmp_path, monkeypatch):
+    """A server whose lessons write a model with boxes 12 pixels further right."""
+    made = "{'stages': [{'name': 'before', 'iou': 0.5, 'kept': True}, {'name': 'decoder', 'iou': 0.75, 'kept': True}]"
+    writes = (
+        "import json, pathlib, sys; out = pathlib.Path(sys.argv[4]); out.mkdir(); "
+        f"(out / 'learning.json').write_text(json.dumps({made}, 'held_out': {{'frames': 7}}}})); "
+        "(out / 'model.json').write_text('a new model')"
+    )
+    monkeypatch.setattr(lessons, "COMMAND", (sys.executable, "-c", writes))
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("model.json", "model.safetensors"):
+        shutil.copyfile(stored_run / name, run / name)
+    card = parse_card((run / "model.json").read_text(), "model.json")
+    film = make_video(tmp_path / "film.mp4", [np.full((48, 80, 3), 90, np.uint8)] * 30)
+
+    def load(path):
+        return moving_box({"quick": 11.0, "run": 17.0}[path.name] if "lessons" in path.parts else 5.0)
+
+    other = tmp_path / "other.onnx"
+    other.write_bytes(b"another model")
+    quick = lambda _run: lambda said: card.model_copy(update={"threshold": 0.01 * len(said)})  # noqa: E731
+    with (
+        serving(tmp_path / "page", [film], load=load, run=run, quick=quick, beside=[other]) as server,
+        listening(server) as address,
+    ):
+        opened = ServedPage(page, address)
+        opened.film, opened.library = server.library.films()[0].id, server.library
+        yield opened
+
+
+def test_layers_and_another_model(taught):
+    taught.open(taught.film)
+    taught.until_box(5, 6, 25, 30)
+    taught.press("o")
+    taught.until("window.colocam.seen().outline?.[0].length >= 8")
+    taught.until("window.colocam.seen().heat")
+    taught.press("h")
+    assert taught.page.evaluate("window.colocam.seen().heat") is None
+    taught.press("d")
+    taught.until("window.colocam.seen().other?.join() === '5,6,25,30'")
+    assert taught.page.evaluate("window.colocam.seen().otherLabel") == "other.onnx: cat 90 %"
+    taught.press("d")
+    taught.until("window.colocam.seen().kind === 'beside'")
+    taught.until("window.colocam.seen().kind === 'predicted'")
+    # What is accepted is what is shown: here the box of the other model.
+    taught.page.evaluate(
+        "() => { const { comparison } = window.colocam; comparison.flipped = true;"
+        " comparison.other.results.box[0] = [9, 9, 19, 19]; window.colocam.act('accept'); }"
+    )
+    taught.until("window.colocam.marks.box[0]?.join() === '9,9,19,19'")
+    taught.press("d")
+    assert taught.page.evaluate("window.colocam.comparison.mode") == "off"
+
+
+def test_teach_see_what_changed_switch_and_switch_back(taught):
+    taught.open(taught.film)
+    taught.until_box(5, 6, 25, 30)
+    taught.press("a")
+    taught.until_saved()
+    taught.click("Learn…")
+    taught.click("Learn from all corrections")
+    taught.press("Escape")
+    taught.until("document.getElementById('messages').textContent.includes('The lesson is done.')")
+    taught.click("Learn…")
+    taught.page.wait_for_selector(".moved canvas")
+    told = taught.dialog()
+    assert "Agreement with 7 held-out corrections" in told
+    assert "0.500" in told
+    assert "0.750" in told
+    assert taught.page.locator(".moved canvas").first.get_attribute("aria-label").startswith("before: box")
+    taught.click("Use the new model")
+    taught.page.get_by_role("button", name="Back to the first model").wait_for()
+    taught.press("Escape")
+    taught.until("window.colocam.film.results.box[1][0] === 18")
+    assert taught.box() == [5, 6, 25, 30]  # what was accepted stays
+    taught.press(".")
+    taught.until_box(18, 6, 38, 30)
+    # Every ten corrections, thresholds follow at once.
+    taught.page.evaluate(
+        "() => { localStorage.setItem('colocam-learn-often', 'yes'); localStorage.setItem('colocam-unlearnt', '9'); }"
+    )
+    taught.press("a")
+    taught.until("window.colocam.film.results.box[2][0] === 13")
+    assert taught.library.active.title == "thresholds 2"
+    assert taught.box() == [18, 6, 38, 30]
