@@ -35,7 +35,7 @@ from colocam.utils.onnx_session import open_session
 
 MEAN, STD = np.array([123.675, 116.28, 103.53], np.float32), np.array([58.395, 57.12, 57.375], np.float32)
 MARGIN = 1.0
-"""A mask's stability is the IoU of its parts above this logit and above minus this logit, as SAM's authors define it."""
+"""A mask's stability: the IoU of its parts above this logit and above minus this logit, as SAM's authors define it."""
 MOST_SIDES = 2
 AREA_POWER = 0.5
 BATCH = 16
