@@ -26,9 +26,9 @@ class InterruptedRunError(ColocamError):
     """The user stopped a run; it is saved up to the last step, and the same command continues it."""
 
 
-def suggest(name: str, valid: Sequence[str], prefix: str = "") -> str:
-    """The nearest valid name, ": did you mean 'X'?", or the list of valid names where none is near."""
-    near = get_close_matches(name.lower(), valid, n=1, cutoff=0.5)
+def suggest(name: str, valid: Sequence[str], prefix: str = "", likeness: float = 0.5) -> str:
+    """The nearest valid name, ": did you mean 'X'?", or the list of valid names where none is as near as this."""
+    near = get_close_matches(name.lower(), valid, n=1, cutoff=likeness)
     dot = f"{prefix}." if prefix else ""
     return f": did you mean '{dot}{near[0]}'?" if near else f": valid are {', '.join(dot + v for v in valid)}"
 

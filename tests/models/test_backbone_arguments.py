@@ -33,6 +33,24 @@ def test_other_arguments_never_reach_timm(name, monkeypatch):
         Encoder(backbone)
 
 
+def refusal(network, argument):
+    with pytest.raises(ColocamError) as raised:
+        Encoder(Backbone(name=network, pretrained=False, output_stride=32, args={argument: 1}))
+    return str(raised.value)
+
+
+def test_an_error_names_arguments_that_the_network_takes():
+    message = refusal("efficientnet_lite0", "checkpoint_path")
+    assert "did you mean" not in message
+    assert "drop_rate" in message
+    timm.create_model("efficientnet_lite0", drop_rate=0.1)
+    assert "zero_init_last" not in message
+    with pytest.raises(TypeError, match="zero_init_last"):
+        timm.create_model("efficientnet_lite0", zero_init_last=True)
+    assert "zero_init_last" in refusal("resnet10t", "checkpoint_path")
+    assert refusal("resnet10t", "chanels").endswith(": did you mean 'channels'?")
+
+
 @pytest.mark.parametrize(
     "value",
     [

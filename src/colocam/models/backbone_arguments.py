@@ -5,9 +5,11 @@ timm takes many more, some of which open files or run the code in them (``checkp
 
 import inspect
 import re
+import sys
 from collections.abc import Mapping
 
 import timm
+from torch import nn
 
 from colocam.errors import ColocamError, suggest
 
@@ -92,6 +94,8 @@ LONGEST = 64
 """Entries of a list, and characters of a word."""
 DEEPEST = 3
 """Lists within lists."""
+TYPO = 0.75
+"""Likeness of two names from which on one is a misspelling of the other; 'checkpoint_path' is none of any name."""
 
 _WORD = re.compile(r"[\w.+-]*")
 
@@ -107,7 +111,8 @@ def check_arguments(network: str, arguments: Mapping[str, object]) -> None:
     allowed = NAMES | _own(network)
     for name, value in arguments.items():
         if name not in allowed:
-            raise ColocamError(f"backbone.args must not hold '{name}'{suggest(name, sorted(allowed))}")
+            taken = sorted(allowed & _taken(network)) or sorted(allowed)
+            raise ColocamError(f"backbone.args must not hold '{name}'{suggest(name, taken, likeness=TYPO)}")
         if not _is_plain(value):
             raise ColocamError(
                 f"backbone.args.{name} must be a finite number up to {LARGEST}, true, false, a short word or a list "
@@ -132,6 +137,15 @@ def _own(network: str) -> frozenset[str]:
         return frozenset()
     given = inspect.signature(entry).parameters.values()
     return frozenset(one.name for one in given if one.kind is not one.VAR_KEYWORD and one.name != "pretrained")
+
+
+def _taken(network: str) -> frozenset[str]:
+    """Arguments of a network: those of its function, and of the networks in the same module of timm."""
+    entry = timm.models.model_entrypoint(network)
+    classes = [one for _, one in inspect.getmembers(sys.modules[entry.__module__], inspect.isclass)]
+    networks = [one for one in classes if one.__module__ == entry.__module__ and issubclass(one, nn.Module)]
+    given = [inspect.signature(one).parameters.keys() for one in networks]
+    return _own(network).union(*(names for names in given if "num_classes" in names))
 
 
 def _is_plain(value: object, depth: int = 0) -> bool:
