@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import cv2
 import numpy as np
 import pytest
+import torch
 
 from colocam.boxes.iou import iou
 from colocam.data.index import index_of_table
@@ -182,6 +183,32 @@ def test_rivals_draw_boxes_that_colocam_scores(script, tmp_path, monkeypatch, ri
     for (clip, frame), found in read_boxes(boxes).items():
         ((true,), (one,)) = index.truth.boxes(clip, frame), found
         assert iou(np.array(one.box), np.array(true)) > 0.85
+
+
+def test_clip_es_runs_on_a_random_clip_of_the_true_width(script, tmp_path):
+    """ViT-B/16 but for its depth: 14 × 14 maps of frames of 224², for each class and with the refinement."""
+    from colocam.cams.clip import BACKGROUND, ClipES, Refinement  # noqa: PLC0415 - an extra
+
+    script(named("random_clip"), tmp_path, "--blocks", "2")
+    clip_es = ClipES.load(tmp_path, ["cat", "dog"], background=BACKGROUND, refine=Refinement())
+    maps = clip_es.every_class(torch.rand(1, 3, 224, 224, generator=torch.Generator().manual_seed(0)) * 255)
+    assert maps.shape == (1, 2, 14, 14)
+    assert maps.isfinite().all()
+    assert (maps.amax((2, 3)) > 0).any()
+
+
+def test_figures_of_the_affinity(script, tmp_path):
+    cases = [
+        {"name": f"colour n={count}", "count": count, "frames": kind, "ms": 5.0 * count}
+        for count in (1, 4)
+        for kind in ("scene", "noise")
+    ]
+    errors = [{"tol": tol, "error_W1": tol / 2, "error_WS": tol / 3} for tol in (0.01, 0.001)]
+    result = {"device": "NVIDIA H200", "cases": cases, "tolerance": errors}
+    (tmp_path / "bench.json").write_text(json.dumps(result), encoding="utf-8")
+    script(named("plot_affinity"), tmp_path / "bench.json", "-o", tmp_path)
+    assert ">H200, noise</text>" in (tmp_path / "affinity-time.svg").read_text(encoding="utf-8")
+    assert ">asked for</text>" in (tmp_path / "affinity-error.svg").read_text(encoding="utf-8")
 
 
 def test_pages_of_the_site(script, tmp_path):
