@@ -17,23 +17,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+from colocam.lab.study.study_figures import STYLE
+
 INK, SOFT, LINE = "#1f2328", "#59636e", "#d9dee3"
 COLORS = ("#0b62c4", "#b3470f", "#1a7f37", "#7a3fb0")
 # The only time of the loss that the paper's evaluation states as a number: n = 64, 224x224, P100 and 48 CPU cores.
 PAPER = (64, 81.0)
-STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "affinity",
-    "font.family": "sans-serif",
-    "font.sans-serif": ["Helvetica", "Arial", "DejaVu Sans"],
-    "font.size": 13,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": SOFT,
-    "xtick.color": SOFT,
-    "ytick.color": SOFT,
-}
-
 Row = dict[str, Any]
 
 
@@ -45,7 +34,7 @@ def main() -> None:
     arguments = parser.parse_args()
     results = [json.loads(path.read_text(encoding="utf-8")) for path in arguments.files]
     arguments.out.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context({**STYLE, "font.size": 13}):
         for name, figure in (("time", draw_times(results)), ("error", draw_errors(results[0]["tolerance"]))):
             (arguments.out / f"affinity-{name}.svg").write_text(svg(figure), encoding="utf-8")
 
@@ -104,7 +93,6 @@ def canvas(right: float) -> tuple[Figure, Axes]:
     axes = figure.add_axes((0.095, 0.145, right - 0.095, 0.815))
     axes.grid(color=LINE, linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
 
 

@@ -16,26 +16,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from colocam.lab.study.study_figures import STYLE
 from colocam.metrics.protocols import PROTOCOLS
 
-INK, SOFT, LINE = "#1f2328", "#59636e", "#d9dee3"
+SOFT, LINE = "#59636e", "#d9dee3"
 CURVES = {
     ("random", "all"): ("corrections, random frames", "#0b62c4"),
     ("even", "all"): ("corrections, even distances", "#1a7f37"),
     ("learning", "all"): ("corrections, review queue", "#7a3fb0"),
     ("random", "few-shot"): ("the same boxes alone", "#b3470f"),
-}
-STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "corrections",
-    "font.family": "sans-serif",
-    "font.sans-serif": ["Helvetica", "Arial", "DejaVu Sans"],
-    "font.size": 13,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": SOFT,
-    "xtick.color": SOFT,
-    "ytick.color": SOFT,
 }
 Key = tuple[str, int | None, str]
 Table = dict[Key, list[dict[str, Any]]]
@@ -58,7 +47,7 @@ def main() -> None:
         print(f"### {name}\n\n{markdown(table)}\n")
     if arguments.out is not None:
         curves = {name: table for name, table in results.items() if ("random", 10, "all") in table} or results
-        with mpl.rc_context(STYLE):
+        with mpl.rc_context({**STYLE, "font.size": 13}):
             draw(curves).savefig(arguments.out, bbox_inches="tight", dpi=120)
 
 
