@@ -6,8 +6,8 @@ box itself is not used. One of two rivals:
 --saliency NET.onnx    A salient-object network such as U²-Net. Its map, stretched to 0–1 as its authors do, is cut at
                        --threshold; the box is that of the largest contour.
 --segmenter WEIGHTS    A promptable segmenter such as MobileSAM, prompted with a grid of points. Of all masks it takes
-                       the one with the highest quality · stability · area^½, of those that touch at most two sides of
-                       the frame: a large one that is certain and is not the background.
+                       the one with the highest quality · stability · area^½ · 0.3^s, s being the number of sides of the
+                       frame that it touches: a large one that is certain and is not the background.
 """
 
 import argparse
@@ -36,7 +36,8 @@ from colocam.utils.onnx_session import open_session
 MEAN, STD = np.array([123.675, 116.28, 103.53], np.float32), np.array([58.395, 57.12, 57.375], np.float32)
 MARGIN = 1.0
 """A mask's stability: the IoU of its parts above this logit and above minus this logit, as SAM's authors define it."""
-MOST_SIDES = 2
+SIDE = 0.3
+"""Factor of the score for each side of the frame that a mask touches."""
 AREA_POWER = 0.5
 BATCH = 16
 
@@ -116,7 +117,7 @@ def _score(logits: Array, quality: Array, square: Square) -> tuple[Float64Array,
     boxes = extents((flat > 0) & frame)
     touched = (boxes[..., :2] < 1).sum(-1) + (boxes[..., 2:] > inside[:, None] - 1).sum(-1)
     certain = to_host(quality).reshape(areas.shape) * high / np.maximum(low, 1)
-    scores = certain * (areas / inside.prod(1, keepdims=True)) ** AREA_POWER * (touched <= MOST_SIDES)
+    scores = certain * (areas / inside.prod(1, keepdims=True)) ** AREA_POWER * SIDE**touched
     return scores, boxes * np.tile(square.sizes / inside, 2)[:, None]
 
 
