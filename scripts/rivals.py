@@ -140,7 +140,9 @@ def write_boxes(source: Iterator[LabelledImage], draw: Drawer, out: Path) -> Non
             seconds += time.perf_counter() - began
             count += len(batch)
             for one, box in zip(batch, boxes.round(2).tolist(), strict=True):
-                table.writerow([one.clip, one.frame, *(box if any(box) else [""] * 4)])
+                x1, y1, x2, y2 = box
+                has_area = x1 < x2 and y1 < y2  # a contour may be a line of pixels
+                table.writerow([one.clip, one.frame, *(box if has_area else [""] * 4)])
     print(f"{count} frames, {1e3 * seconds / max(count, 1):.0f} ms a frame")
 
 

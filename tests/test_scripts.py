@@ -162,27 +162,39 @@ class BrightSegmenter:
         return Masks(np.where(masks, 9.0, -9.0).astype(np.float32), np.full(masks.shape[:3], [0.9, 0.99, 0.95]))
 
 
-@pytest.mark.parametrize("rival", ["saliency", "segmenter"])
-def test_rivals_draw_boxes_that_colocam_scores(script, tmp_path, monkeypatch, rival):
-    """Three frames with one bright rectangle each; the rule leaves out the mask of the background."""
+def bright_frames(folder, *boxes):
+    """A table of frames with one bright rectangle each, and a network whose map is the brightness."""
     import onnx.parser  # noqa: PLC0415 - slow to import
 
     rows = ["video,shot,frame,class,split,width,height,x1,y1,x2,y2"]
-    for index, (x1, y1, x2, y2) in enumerate([(10, 8, 30, 24), (12, 8, 32, 24), (6, 0, 45, 28)]):
+    for index, (x1, y1, x2, y2) in enumerate(boxes):
         image = np.full((32, 48, 3), 20, np.uint8)
         image[y1:y2, x1:x2] = 230
-        cv2.imwrite(str(tmp_path / f"{index}.png"), image)
+        cv2.imwrite(str(folder / f"{index}.png"), image)
         rows.append(f"film,film,{index}.png,lamp,test,48,32,{x1},{y1},{x2},{y2}")
-    (tmp_path / "manifest.csv").write_text("\n".join(rows), encoding="utf-8")
-    onnx.save(onnx.parser.parse_model(SALIENCY), tmp_path / "net.onnx")
+    (folder / "manifest.csv").write_text("\n".join(rows), encoding="utf-8")
+    onnx.save(onnx.parser.parse_model(SALIENCY), folder / "net.onnx")
+    return folder / "manifest.csv"
+
+
+@pytest.mark.parametrize("rival", ["saliency", "segmenter"])
+def test_rivals_draw_boxes_that_colocam_scores(script, tmp_path, monkeypatch, rival):
+    """Three frames with one bright rectangle each; the rule leaves out the mask of the background."""
+    table = bright_frames(tmp_path, (10, 8, 30, 24), (12, 8, 32, 24), (6, 0, 45, 28))
     monkeypatch.setattr("colocam.segment.open_segmenter.load_segmenter", lambda *_: BrightSegmenter())
     boxes = tmp_path / "boxes.csv"
-    said = script(named("rivals"), tmp_path / "manifest.csv", f"--{rival}", tmp_path / "net.onnx", "-o", boxes)
+    said = script(named("rivals"), table, f"--{rival}", tmp_path / "net.onnx", "-o", boxes)
     assert said.startswith("3 frames, ")
-    index = index_of_table(tmp_path / "manifest.csv")
+    index = index_of_table(table)
     for (clip, frame), found in read_boxes(boxes).items():
         ((true,), (one,)) = index.truth.boxes(clip, frame), found
         assert iou(np.array(one.box), np.array(true)) > 0.85
+
+
+def test_a_line_of_salient_pixels_is_no_box(script, tmp_path):
+    table, boxes = bright_frames(tmp_path, (46, 4, 48, 20), (10, 8, 30, 24)), tmp_path / "boxes.csv"
+    script(named("rivals"), table, "--saliency", tmp_path / "net.onnx", "-o", boxes)
+    assert [one.box is not None for found in read_boxes(boxes).values() for one in found] == [False, True]
 
 
 def test_clip_es_runs_on_a_random_clip_of_the_true_width(script, tmp_path):
