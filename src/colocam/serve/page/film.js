@@ -1,7 +1,8 @@
 // The film view: what the parts show of one frame, and what keys and buttons do to it.
 
-import { AwayError, getBlob, getJson } from "./api.js";
+import { AwayError, getJson } from "./api.js";
 import { make, percent, tell } from "./dom.js";
+import { askFilm } from "./early.js";
 import { importDialog } from "./exchange.js";
 import { Comparison } from "./comparison.js";
 import { actionOf, showKeys } from "./keys.js";
@@ -341,11 +342,11 @@ export class FilmView {
 
 export async function openFilm(view, id, frame, told) {
   const here = () => location.hash.includes(id);
-  getBlob(`/api/films/${id}/stills/${frame ?? 0}`).catch(() => {}); // so that it is being read while the film's table comes
-  for (let words = "Opening the film…"; here(); await new Promise((done) => setTimeout(done, 500))) {
+  let asked = askFilm(id, frame);
+  for (let words = "Opening the film…"; here(); await new Promise((done) => setTimeout(done, 500)), asked = getJson(`/api/films/${id}`)) {
     view.replaceChildren(make("p", { class: "empty" }, words));
     try {
-      const film = await getJson(`/api/films/${id}`);
+      const film = await asked;
       if (film.state === "failed") throw new Error(film.problem);
       if (film.frame) return here() ? new FilmView(view, film, frame, told) : null;
       words = `Reading the frames of ${film.name}: ${percent(film.done)}`;
