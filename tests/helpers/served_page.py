@@ -80,7 +80,7 @@ class ServedPage:
 @contextmanager
 def listening(server, port=0):
     """Serve over a real socket; gives the address."""
-    with socket.socket() as own:
+    with socket.socket(proto=socket.IPPROTO_TCP) as own:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         own.bind(("127.0.0.1", port))
         own.listen(64)

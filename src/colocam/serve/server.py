@@ -142,7 +142,8 @@ def _listen(host: str, port: int | None, workspace: Workspace) -> socket.socket:
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
     choices = [port] if port is not None else [workspace.port or PORT, 0]
     for choice in choices:
-        listening = socket.socket(kind, socket.SOCK_STREAM)
+        # asyncio sends without delay only where the protocol is stated; otherwise an answer may wait 40 ms for an ACK.
+        listening = socket.socket(kind, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, choice))
