@@ -42,13 +42,17 @@ class Kind(NamedTuple):
 
 FILMS = {"small": Kind(640, 480, 60, 600), "large": Kind(1920, 1080, 25, 250)}
 
-FIRST = """
-() => new Promise((done) => {
-  const shown = () => document.querySelector(".still:not([hidden])");
-  const look = () => (shown() ? done(performance.now()) : requestAnimationFrame(look));
-  look();
-})
+WATCH = """
+window.firsts = {};
+const look = () => {
+  const now = performance.now(), { firsts } = window;
+  if (document.querySelector(".number")?.dataset.frame) firsts.image ??= now;
+  if (document.querySelector(".still:not([hidden])")) firsts.exact ??= now;
+  if (!firsts.exact) requestAnimationFrame(look);
+};
+look();
 """
+"""Note when the first frame is on the screen, and when the one of the model's own reader is."""
 SEEK = """
 (position) => new Promise((done) => {
   const { player } = window.colocam, begun = performance.now(), shown = player.onShown;
@@ -122,15 +126,18 @@ def measure(browser: Browser, address: str, film: str, frame: int) -> dict[str, 
     """Open a film at a frame in a browser without a cache, seek in it and play it."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     page = context.new_page()
+    page.add_init_script(WATCH)
     page.goto(f"{address}#film={film}&frame={frame}", wait_until="commit")
-    first = page.evaluate(FIRST)
+    while not (first := page.evaluate("window.firsts")).get("exact"):
+        page.wait_for_timeout(100)
     page.wait_for_timeout(1500)
     count = page.evaluate("window.colocam.film.frame.length")
     seeks = [page.evaluate(SEEK, count * part // 23) for part in PARTS]
     played = page.evaluate(PLAY, PLAYED)
     context.close()
     return {
-        "first image, ms": first,
+        "first image, ms": first["image"],
+        "first exact image, ms": first["exact"],
         "seek, median ms": statistics.median(seeks),
         "seek, longest ms": max(seeks),
         "screen, 1/s": played["screen"],
@@ -158,7 +165,8 @@ def main() -> None:
             found = [measure(browser, address, str(film["id"]), frame) for frame in places]
             medians = {name: round(statistics.median(one[name] for one in found), 1) for name in found[0]}
             size = f"{film['width']}×{film['height']}"
-            print(json.dumps({"film": film["name"], "size": size, **medians, "load": round(os.getloadavg()[0], 1)}))
+            told = {"film": film["name"], "size": size, **medians, "load": round(os.getloadavg()[0], 1)}
+            print(json.dumps(told, ensure_ascii=False), flush=True)
 
 
 if __name__ == "__main__":
