@@ -142,6 +142,8 @@ def test_failures_are_set_aside_until_their_film_changes(model, make_films, tmp_
     with pytest.raises(ColocamError, match=message):
         label_films(model, films, labels)
     assert here == []
+    (stored,) = (labels / "failures").iterdir()
+    (labels / "failures" / "other.json").write_text(stored.read_text().replace('"bad.mp4"', '["bad.mp4"]'))
     with pytest.raises(ColocamError, match=message):
         label_films(model, films, labels, Execution(retry_failed=True))
     assert here == ["bad.mp4"]

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from colocam.corpus.part_files import count_part, is_whole
+from colocam.errors import ColocamError
 
 
 @pytest.fixture
@@ -36,6 +37,15 @@ def test_zeros_are_noticed(part):
 
 def test_counts(part):
     assert count_part(part) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    "columns", [{"frame": [[0], [1]]}, {"frame": [{"a": 1}, None]}, {"frame": ["a", None]}, {"other": [1]}]
+)
+def test_a_part_that_another_program_changed(part, columns):
+    pq.write_table(pa.table(columns), part)
+    with pytest.raises(ColocamError, match=r"cannot read .*part.parquet: delete it and run 'colocam label' again"):
+        count_part(part)
 
 
 KILLED_AT_EACH_STEP = """

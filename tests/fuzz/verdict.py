@@ -24,8 +24,10 @@ NOISE = re.compile(
     r"\[[EWF]:onnxruntime|^\[ ?(WARN|ERROR)|^\[\w+ @ 0x|Warning: |^Exception ignored"
     r"|^Exception in|^OpenCV|^terminate called"
 )
-# libpng and libjpeg print their complaints themselves and cannot be told not to, unless nobody may write on stderr.
-IMAGES = re.compile(r"^(libpng|Corrupt JPEG|Premature end of JPEG|Invalid SOS|Unsupported marker|Invalid JPEG)")
+# libpng and libjpeg print complaints themselves. A decoder process can close its stderr; 'score' has no such process.
+IMAGES = re.compile(
+    r"^(libpng|Corrupt JPEG|Premature end of JPEG|Invalid SOS|Unsupported marker|Invalid JPEG|Warning: unknown JFIF)"
+)
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)(?:, in | in )(\S+)')
 
 

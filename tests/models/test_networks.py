@@ -206,6 +206,7 @@ def test_a_decoder_of_the_wrong_depth_says_how_many_it_needs(config):
         ({"name": "0" * 30}, r"timm\.list_models\(\) lists all"),
         ({"args": {"depth": 3}}, "unexpected keyword argument 'depth'"),
         ({"args": {"channels": [8, 8]}}, "timm cannot build 'resnet10t'.*list index out of range"),
+        ({"args": {"channels": [8, False, 8, 8]}}, "a layer of 'resnet10t' has no channels with backbone.args"),
         ({"args": {"act_layer": "nope"}}, "timm cannot build 'resnet10t'.*nope"),
         ({"args": {"stem_width": -1}}, "timm cannot build 'resnet10t'.*negative dimension"),
         (

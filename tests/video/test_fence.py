@@ -288,6 +288,15 @@ def test_a_decoder_ends_when_its_parent_is_killed_whatever_it_does(make_video, t
     wait_for(lambda: not alive(decoder))
 
 
+def test_a_decoder_prints_nothing_of_what_libjpeg_thinks(tmp_path, capfd):
+    end_decoders()  # a new one has the stderr of this test
+    data = cv2.imencode(".jpg", np.zeros((40, 48, 3), np.uint8))[1]
+    data[11] = 3  # JFIF of version 3
+    (tmp_path / "0.jpg").write_bytes(data.tobytes())
+    assert fence.read_image(tmp_path / "0.jpg").shape == (40, 48, 3)
+    assert capfd.readouterr().err == ""
+
+
 def test_decoders_do_not_load_torch_or_numba(decoders):
     end_decoders()
     start_decoder()

@@ -52,8 +52,15 @@ def is_whole(path: Path | str) -> bool:
 
 
 def count_part(path: Path) -> tuple[int, int]:
-    """Number of frames and of rows of a part."""
-    frames = pq.read_table(path, columns=["frame"]).column("frame").to_numpy()
+    """Number of frames and of rows of a part.
+
+    Raises:
+        ColocamError: another program changed the part.
+    """
+    try:
+        frames = pq.read_table(path, columns=["frame"]).column("frame").cast(pa.int64()).to_numpy()
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        raise ColocamError(f"cannot read {path}: delete it and run 'colocam label' again") from error
     return len(np.unique(frames)), len(frames)
 
 

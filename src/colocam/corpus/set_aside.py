@@ -1,7 +1,6 @@
 """Films that could not be labelled: a file for each, and ``failures.parquet`` with all of them."""
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable
 from contextlib import suppress
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter
 
 from colocam.utils.files import atomic_path, utf8, write_json
 
@@ -36,6 +36,9 @@ class Failure:
     reason: str
     attempts: int
     when: str
+
+
+STORED = TypeAdapter(Failure)
 
 
 class Failures:
@@ -78,8 +81,8 @@ def _read(folder: Path) -> list[Failure]:
     """All failures in a folder; a damaged file counts as none, so that its film is tried again."""
     found = []
     for path in folder.glob("*.json"):
-        with suppress(OSError, ValueError, TypeError, KeyError):
-            stored = Failure(**json.loads(path.read_text(encoding="utf-8")))
+        with suppress(OSError, ValueError):  # pydantic's errors are among them
+            stored = STORED.validate_json(path.read_bytes(), strict=True)
             datetime.fromisoformat(stored.when)
             found.append(stored)
     return found

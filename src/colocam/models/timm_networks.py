@@ -1,5 +1,6 @@
 """Build networks of timm by name, with errors of one line."""
 
+import warnings
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -32,7 +33,13 @@ def create(backbone: Backbone, **arguments: Any) -> Any:  # noqa: ANN401 - timm'
     check_arguments(name, backbone.args)
     arguments = {**backbone.args, **arguments}
     try:
-        return timm.create_model(name, pretrained=download, **arguments)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "Initializing zero-element tensors", UserWarning)
+            return timm.create_model(name, pretrained=download, **arguments)
+    except UserWarning as error:
+        raise ColocamError(
+            f"a layer of '{name}' has no channels with backbone.args {backbone.args}: widen it"
+        ) from error
     except OSError as error:
         raise ColocamError(
             f"the weights of '{name}' could not be downloaded ({first_line(error)}): "

@@ -54,6 +54,8 @@ def main(control: int, life: int, beat: int) -> None:
         _be_modest()
     keep_freed_memory()
     sys.stderr = _Forwarded(channel)
+    with suppress(OSError), Path(os.devnull).open("wb") as nothing:
+        os.dup2(nothing.fileno(), 2)  # libjpeg and libpng print what they think of an image
     decoder = _Decoder(channel, np.frombuffer(map_file(beat), np.uint64))
     with suppress(_ParentGoneError, BrokenPipeError):
         while (message := channel.receive()) is not None:
