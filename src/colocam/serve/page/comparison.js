@@ -22,7 +22,7 @@ export class Comparison {
       this.own = models.find((one) => one.key === active).title;
     } catch { return; }
     if (!this.models.some((one) => one.key === this.key)) this.use(this.models.at(0)?.key || "", "off");
-    else this.tell();
+    else this.show();
   }
 
   title() { return this.models.find((one) => one.key === this.key)?.title || ""; }
@@ -36,7 +36,7 @@ export class Comparison {
     clearInterval(this.timer);
     Object.assign(this, { key, mode, flipped: false });
     if (this.other?.model !== key) this.other = null;
-    this.tell();
+    this.show();
     this.changed();
     if (mode === "off" || !key) return;
     while (!this.closed && this.key === key && !this.other?.results) {
@@ -45,7 +45,7 @@ export class Comparison {
     }
     if (this.closed || this.key !== key || this.mode !== mode) return;
     this.layers = new Layers(this.other, { arrived: () => this.changed(), problem: () => {} });
-    this.tell();
+    this.show();
     if (mode === "flicker") this.timer = setInterval(() => { this.flipped = !this.flipped; this.changed(); }, FLICKER);
     this.changed();
   }
@@ -54,7 +54,8 @@ export class Comparison {
     if (this.view.player.position >= 0) this.view.redraw();
   }
 
-  tell() {
+  // The button, the note and the second pane follow the mode.
+  show() {
     const waiting = this.mode !== "off" && !this.other?.results;
     this.view.parts.showComparison({ models: this.models, key: this.key, mode: this.mode, note: waiting ? "Localising with the other model…" : "" });
     if (this.mode === "panes") this.openPane();
