@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 CHROMIUM = "/usr/bin/chromium"
 SIZES = {"1280": (1280, 800), "1920": (1920, 1080), "tablet": (820, 1180)}
 THEMES = ("dark", "light")
-GUIDE = {"library": "dark", "film": "dark", "learn": "light"}
+GUIDE = {"library": "dark", "film": "dark", "panes": "dark", "learn": "light"}
 """Views that the guide shows, and their themes."""
 
 
@@ -21,6 +21,12 @@ def until(page: Page, condition: str) -> None:
         if time.monotonic() > end:
             raise TimeoutError(condition)
         page.wait_for_timeout(20)
+
+
+def close_dialog(page: Page) -> None:
+    """Press Escape; a key that is pressed before the dialog has gone would be lost."""
+    page.keyboard.press("Escape")
+    until(page, "!document.querySelector('dialog')")
 
 
 def views(page: Page, address: str, film: str) -> Iterator[str]:
@@ -34,16 +40,25 @@ def views(page: Page, address: str, film: str) -> Iterator[str]:
     page.keyboard.press("j")
     until(page, "document.querySelector('.queue [aria-current=true], .queue:empty') && window.colocam.seen().heat")
     yield "film"
+    if page.locator(".compare").is_visible():
+        page.keyboard.press("d")
+        page.keyboard.press("d")
+        until(page, "document.querySelectorAll('.heat:not([hidden])').length === 2")
+        yield "panes"
+        page.keyboard.press("d")
+        page.keyboard.press("d")
     page.keyboard.press("?")
+    page.wait_for_selector("dialog[open]")
     yield "keys"
-    page.keyboard.press("Escape")
+    close_dialog(page)
     page.keyboard.press("c")
+    page.wait_for_selector("dialog[open]")
     yield "class"
-    page.keyboard.press("Escape")
+    close_dialog(page)
     page.get_by_role("button", name="Export…").click()
     page.wait_for_selector("#format")
     yield "export"
-    page.keyboard.press("Escape")
+    close_dialog(page)
     page.get_by_role("button", name="Learn…").click()
     page.wait_for_selector("#in-use")
     if page.evaluate("fetch('/api/lessons').then((one) => one.json())")["state"] == "done":

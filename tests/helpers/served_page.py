@@ -44,6 +44,14 @@ class ServedPage:
         for key in keys:
             self.page.keyboard.press(key)
 
+    def press_together(self, *keys):
+        """Press keys without a pause between them, however slow the machine is; a pause ends a move of the box."""
+        pressed = [dict.fromkeys((f"{held.lower()}Key" for held in key.split("+")[:-1]), True) for key in keys]
+        self.page.evaluate(
+            "(all) => all.forEach((one) => window.dispatchEvent(new KeyboardEvent('keydown', one)))",
+            [{"key": key.rpartition("+")[2], **held} for key, held in zip(keys, pressed, strict=True)],
+        )
+
     def until_frame(self, frame):
         """Wait until a frame is shown."""
         self.until(f"document.querySelector('.number').dataset.frame == {frame}")
@@ -80,7 +88,7 @@ class ServedPage:
 @contextmanager
 def listening(server, port=0):
     """Serve over a real socket; gives the address."""
-    with socket.socket() as own:
+    with socket.socket(proto=socket.IPPROTO_TCP) as own:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         own.bind(("127.0.0.1", port))
         own.listen(64)

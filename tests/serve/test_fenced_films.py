@@ -28,12 +28,12 @@ def test_a_film_that_hangs_holds_up_no_other(make_video, tmp_path, monkeypatch):
     begun, release = threading.Event(), threading.Event()
     whole = stills_module.open_film
 
-    def open_film(path):
+    def open_film(path, **limits):
         if path == hung:
             begun.set()
             release.wait(60)
             raise ColocamError("cannot read hung.mp4: its decoder gave no frame")
-        return whole(path)
+        return whole(path, **limits)
 
     monkeypatch.setattr(stills_module, "open_film", open_film)
     monkeypatch.setattr(stills_module, "PATIENCE", 0.05)

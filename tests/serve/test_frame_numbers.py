@@ -91,7 +91,7 @@ def films(tmp_path, make_video):
         make_video(tmp_path / "constant.avi", frames, codec="mpeg4"),
         make_video(tmp_path / "turned.mov", sideways, rotation=90, fps=15),
         coded(tmp_path / "hevc.mp4", frames, "libx265", options=few),
-        coded(tmp_path / "wide pixels.mp4", frames, shape=Fraction(2, 1)),
+        coded(tmp_path / "late, wide pixels.mp4", frames, shape=Fraction(2, 1), options={"bf": "3"}, first=40),
         tmp_path / "images",
         coded(tmp_path / "edit list.mp4", frames, options={"bf": "3"}, first=-CUT_AWAY),
     ]
@@ -107,7 +107,9 @@ def test_the_number_in_the_frame_is_the_number_on_the_page(page, films, shelf, w
     for film in shelf.library.films():
         assert film.problem == ""
         # The number drawn into each frame, as FFmpeg decodes the film.
-        drawn = [number_in(frame.image) for frame in decode(film.path)]
+        frames = list(decode(film.path))
+        drawn = [number_in(frame.image) for frame in frames]
+        assert (frames[0].pts > 1) == ("late" in film.name), film.name
         assert drawn == list(range(CUT_AWAY if "edit" in film.name else 0, FRAMES)), film.name
         assert len(film.index.proxy) == len(drawn), film.name
         opened.open(film.id)

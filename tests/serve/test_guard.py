@@ -1,5 +1,7 @@
 """Requests that are not of our page are refused: other hosts, other origins, no token."""
 
+import re
+
 import pytest
 
 HOST = "127.0.0.1:8620"
@@ -91,11 +93,11 @@ def test_beyond_this_machine_everything_needs_the_token(locked):
 
 
 def test_files_outside_the_page_are_not_served(server):
-    for path in (
-        "/page/../app.py",
-        "/page/%2e%2e/app.py",
-        "/page/index.html",
-        "/page/..%2fapp.py",
-        "/page//etc/passwd",
-    ):
-        assert server.client.get(path).status_code == 404
+    opened = server.client.get("/")
+    assert opened.headers["cache-control"] == "no-store"  # it holds the token, and names the files of this version
+    page = re.search(r'src="(/page/[0-9a-f]{16})/main.js"', opened.text)[1]
+    script = server.client.get(f"{page}/main.js")
+    assert script.status_code == 200
+    assert "immutable" in script.headers["cache-control"]
+    for name in ("../app.py", "%2e%2e/app.py", "index.html", "..%2fapp.py", "/etc/passwd", "main.js/..", ""):
+        assert server.client.get(f"{page}/{name}").status_code == 404, name

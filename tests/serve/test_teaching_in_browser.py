@@ -26,7 +26,7 @@ def taught(page, serving, moving_box, make_video, stored_run, tmp_path, monkeypa
     for name in ("model.json", "model.safetensors"):
         shutil.copyfile(stored_run / name, run / name)
     card = parse_card((run / "model.json").read_text(), "model.json")
-    film = make_video(tmp_path / "film.mp4", [np.full((48, 80, 3), 90, np.uint8)] * 30)
+    film = make_video(tmp_path / "film.mp4", [np.full((48, 80, 3), 40 + 6 * number, np.uint8) for number in range(30)])
 
     def load(path):
         return moving_box({"quick": 11.0, "run": 17.0}[path.name] if "lessons" in path.parts else 5.0)
@@ -54,7 +54,7 @@ def test_layers_and_another_model(taught):
     taught.press("d")
     taught.until("window.colocam.seen().other?.join() === '5,6,25,30'")
     assert taught.page.evaluate("window.colocam.seen().otherLabel") == "other.onnx: cat 90 %"
-    taught.press("d")
+    taught.press("d", "d")
     taught.until("window.colocam.seen().kind === 'beside'")
     taught.until("window.colocam.seen().kind === 'predicted'")
     # What is accepted is what is shown: here the box of the other model.
@@ -64,7 +64,75 @@ def test_layers_and_another_model(taught):
     )
     taught.until("window.colocam.marks.box[0]?.join() === '9,9,19,19'")
     taught.press("d")
-    assert taught.page.evaluate("window.colocam.comparison.mode") == "off"
+    taught.until("window.colocam.comparison.mode === 'off'")
+
+
+PANES = """
+() => [...document.querySelectorAll(".pane")].map((pane) => {
+  const [heat, overlay] = [".heat", ".overlay"].map((name) => pane.querySelector(name));
+  const images = [".still", ".copy", "video"].map((name) => pane.querySelector(name));
+  const image = images.find((one) => one?.checkVisibility());  // the still hides the video beneath it
+  const context = document.createElement("canvas").getContext("2d");
+  context.drawImage(image, 0, 0, 1, 1);
+  const { left, top, width } = overlay.getBoundingClientRect();
+  const room = pane.querySelector(".room").getBoundingClientRect();
+  return {
+    name: pane.querySelector("figcaption").textContent,
+    number: Math.round((context.getImageData(0, 0, 1, 1).data[0] - 40) / 6),
+    heat: !heat.hidden && heat.getContext("2d").getImageData(20, 20, 1, 1).data.join(),
+    place: [left - room.left, top - room.top, width].map(Math.round),
+    inside: room.left >= 0 && room.right <= innerWidth,
+  };
+})
+"""
+PLAY = """
+() => new Promise((done) => {
+  const { player } = window.colocam, all = [], look = LOOK, shown = player.onShown;
+  player.onShown = (at) => { shown(at); if (player.playing) all.push([at, ...look().map((one) => one.number)]); };
+  player.onState = () => { if (!player.playing) done(all); };
+  player.play();
+})
+"""
+
+
+def test_two_models_side_by_side_show_the_same_frame(taught):
+    taught.open(taught.film)
+    taught.until("window.colocam.seen().heat")
+    taught.press("d")
+    taught.until("window.colocam.seen().other")
+    taught.press("d")
+    taught.until("document.querySelectorAll('.pane .heat:not([hidden])').length === 2")
+
+    def panes(number):
+        own, other = taught.page.evaluate(PANES)
+        assert [own.pop("name"), other.pop("name")] == ["run", "other.onnx"]
+        assert own == other
+        assert own["number"] == number
+        assert own["inside"]
+        assert own["heat"]
+        return own["place"]
+
+    for frame in (12, 29, 3):  # paused: of the reader, or of the proxy until that has come
+        taught.go(frame)
+        panes(frame)
+    shown = taught.page.evaluate(PLAY.replace("LOOK", PANES))
+    assert len(shown) >= 2
+    assert all(at == own == other for at, own, other in shown), shown
+    # The wheel over one pane zooms both, and both keep the same part in sight.
+    taught.go(5)
+    before = panes(5)
+    area = taught.page.locator(".pane:last-child .room").bounding_box()
+    taught.page.mouse.move(area["x"] + area["width"] * 0.7, area["y"] + area["height"] / 2)
+    taught.page.mouse.wheel(0, -100)
+    taught.until("window.colocam.overlay.zoom === 1.25")
+    assert panes(5) != before
+    for width in (1920, 1280):
+        taught.page.set_viewport_size({"width": width, "height": 800})
+        taught.until(f"document.querySelector('.screen').clientWidth > {0.7 * width}")
+        panes(5)
+    taught.press("d", "d")
+    taught.until("document.querySelectorAll('.pane').length === 1")
+    assert taught.page.locator("figcaption:visible").count() == 0
 
 
 def test_teach_see_what_changed_switch_and_switch_back(taught):
@@ -86,7 +154,7 @@ def test_teach_see_what_changed_switch_and_switch_back(taught):
     taught.click("Use the new model")
     taught.page.get_by_role("button", name="Back to the first model").wait_for()
     taught.press("Escape")
-    taught.until("window.colocam.film.results.box[1][0] === 18")
+    taught.until("window.colocam.film.results.box[1][0] === 18 && !document.querySelector('dialog')")
     assert taught.box() == [5, 6, 25, 30]  # what was accepted stays
     taught.press(".")
     taught.until_box(18, 6, 38, 30)

@@ -1,5 +1,6 @@
 """The application: the page, its routes, and the guard in front of them."""
 
+import hashlib
 from collections.abc import Iterable
 from importlib.resources import files
 
@@ -13,7 +14,7 @@ from colocam.serve.guard import Guard, GuardSettings
 from colocam.serve.layer_routes import layer_routes
 from colocam.serve.lesson_routes import lesson_routes
 from colocam.serve.library import Library
-from colocam.serve.media_routes import media_routes
+from colocam.serve.media_routes import FOR_EVER, media_routes
 from colocam.serve.refusals import RefusalError, add_refusals
 from colocam.utils.version import __version__
 
@@ -35,17 +36,21 @@ def make_app(library: Library, guard: GuardSettings, *, most_uploaded: int = MOS
     )
     add_refusals(app)
     page = {one.name: one.read_bytes() for one in (files("colocam.serve") / "page").iterdir() if one.is_file()}
-    html = page.pop("index.html").decode().replace("{{token}}", guard.token).replace("{{modules}}", _modules(page))
+    version = hashlib.blake2b(b"".join(page[name] for name in sorted(page)), digest_size=8).hexdigest()
+    html = page.pop("index.html").decode()
+    for name, text in {"modules": _modules(page), "page": f"/page/{version}", "token": guard.token}.items():
+        html = html.replace("{{" + name + "}}", text)
 
     @app.get("/", include_in_schema=False)
     async def index(_request: Request) -> HTMLResponse:
         return HTMLResponse(html)
 
-    @app.get("/page/{name}", include_in_schema=False)
+    # A file of the page is kept by browsers; one that changed has another address.
+    @app.get(f"/page/{version}/{{name}}", include_in_schema=False)
     async def part(name: str) -> Response:
         if name not in page:
             raise RefusalError(404, "there is no such file")
-        return Response(page[name], media_type=KINDS[name.rpartition(".")[2]])
+        return Response(page[name], media_type=KINDS[name.rpartition(".")[2]], headers=FOR_EVER)
 
     app.include_router(film_routes(library, most_uploaded))
     for routes in (media_routes, layer_routes, correction_routes, exchange_routes, lesson_routes):
@@ -57,4 +62,4 @@ def make_app(library: Library, guard: GuardSettings, *, most_uploaded: int = MOS
 def _modules(names: Iterable[str]) -> str:
     """Links that let the browser fetch all scripts at once, instead of one after the other imports it."""
     scripts = sorted(name for name in names if name.endswith(".js"))
-    return "\n".join(f'<link rel="modulepreload" href="/page/{name}">' for name in scripts)
+    return "\n".join(f'<link rel="modulepreload" href="{{{{page}}}}/{name}">' for name in scripts)

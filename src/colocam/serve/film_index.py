@@ -60,9 +60,9 @@ class FilmIndex(NamedTuple):
     source: SourceVideo
 
 
-def open_film(path: Path, layout: FrameLayout = IMAGES) -> VideoReader:
+def open_film(path: Path, layout: FrameLayout = IMAGES, limits: Limits = LIMITS) -> VideoReader:
     """A reader of a film or a folder of images, which decodes in a process with limits: anybody may upload."""
-    return open_video(VideoInput(str(path), must_be_stored=True), layout=layout, limits=LIMITS)
+    return open_video(VideoInput(str(path), must_be_stored=True), layout=layout, limits=limits)
 
 
 def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float], None] = lambda _: None) -> FilmIndex:
@@ -165,7 +165,7 @@ def _write_thumbnail(path: Path, frame: VideoFrame) -> None:
 
 def jpeg(image: Image, quality: int) -> bytes:
     """A JPEG file of an image (H, W, 3)."""
-    done, data = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
+    done, data = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, quality])
     if not done:
         raise ColocamError(f"cannot write an image of {image.shape[1]}×{image.shape[0]} pixels as JPEG")
     return data.tobytes()

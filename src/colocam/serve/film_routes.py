@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as InPath
 from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse
 
 from colocam.serve.film_json import film_detail, film_summary
 from colocam.serve.library import Library
@@ -50,13 +51,13 @@ def film_routes(library: Library, most_bytes: int) -> APIRouter:
         return {"removed": film}
 
     @routes.get("/films/{film}")
-    def show(film: FilmId, model: ModelKey = None) -> dict[str, Any]:
+    def show(film: FilmId, model: ModelKey = None) -> JSONResponse:
         """A film, its frames and what a model, by default that in use, found in them, as columns."""
         found = library.film(film)
         library.view(found)
         chosen = model_of(library, model)
         library.look_at(found, chosen)
-        return film_detail(library, found, chosen)
+        return JSONResponse(film_detail(library, found, chosen))  # FastAPI would look at each number first
 
     return routes
 

@@ -21,6 +21,7 @@ from colocam.serve.lessons import QuickLearning
 from colocam.serve.library import Library
 from colocam.serve.workspace import Workspace, open_workspace
 from colocam.utils.progress import say
+from colocam.video.decoder_process import start_decoder
 
 PORT = 8620
 """First choice of a port; where it is taken, the system chooses another."""
@@ -68,6 +69,7 @@ def serve(
             workspace.remember(own)
             guard = guard_settings(host, own, workspace.token)
             address = f"http://{_bracketed(host)}:{own}/" + (f"?token={workspace.token}" if guard.everything else "")
+            start_decoder()  # the first frame that the page shows does not wait for one
             library.start()
             # Each film is read whole once, to know it by its content; the page need not wait for that.
             library.adding = len(films)
@@ -140,7 +142,8 @@ def _listen(host: str, port: int | None, workspace: Workspace) -> socket.socket:
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
     choices = [port] if port is not None else [workspace.port or PORT, 0]
     for choice in choices:
-        listening = socket.socket(kind, socket.SOCK_STREAM)
+        # asyncio sends without delay only where the protocol is stated; otherwise an answer may wait 40 ms for an ACK.
+        listening = socket.socket(kind, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, choice))

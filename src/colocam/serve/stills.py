@@ -8,15 +8,18 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from colocam.errors import ColocamError
-from colocam.serve.film_index import jpeg, open_film
+from colocam.serve.film_index import LIMITS, jpeg, open_film
 from colocam.types import VideoFrame
 from colocam.video.frame_choice import FrameChoice
 
 BEHIND = 16
 """Frames before the last one that was read, which are kept."""
+AHEAD = 2
+"""Frames that are decoded at once: the one that a page asks for, and the next. More would delay the first one."""
 QUALITY = 95
 CACHE_BYTES = 1 << 28
 OPEN_FILMS = 2
@@ -62,7 +65,8 @@ class _Walker:
         for frame in self._kept:
             if frame.index == index:
                 return frame
-        if self._next < 0 or index < self._next:
+        # Reading on converts each frame to RGB; opening anew decodes from the begin, but converts only the last ones.
+        if self._next < 0 or index < self._next or index - self._next > self._next + 2 * BEHIND:
             self._open(max(0, index - BEHIND + 1))
         for frame in self._frames:
             self._kept.append(frame)
@@ -73,7 +77,7 @@ class _Walker:
 
     def _open(self, first: int) -> None:
         self._close()
-        reader = self._stack.enter_context(open_film(self._path))
+        reader = self._stack.enter_context(open_film(self._path, limits=replace(LIMITS, ahead=AHEAD)))
         self._frames, self._next = reader.frames(FrameChoice(frames=(first, None))), first
 
     def _close(self) -> None:

@@ -180,7 +180,7 @@ class _Decoder:
         slot = self.slots.pop()
         self.layout.write(frame.image, self.ring.memory(slot, length))
         self.filled.append((slot, frame.index, frame.pts, size))
-        if len(self.filled) >= FRAMES_TOGETHER:
+        if not self.slots or len(self.filled) >= FRAMES_TOGETHER:
             self._flush()
 
     def _flush(self) -> None:

@@ -100,7 +100,7 @@ class DecoderProcess:
     def next_frame(self) -> VideoFrame | None:
         """The next frame; None after the last."""
         while not self._filled:
-            if self._ring is not None and (slots := self._ring.give()):
+            if self._ring is not None and (slots := self._ring.give(self._limits.ahead)):
                 self.send({"do": "slots", "slots": slots})
             message = self.receive(self._limits.frame_seconds)
             if message["do"] == "closed":
@@ -137,7 +137,7 @@ class DecoderProcess:
         file = FrameRing.file_for(slot_bytes)
         self._ring = FrameRing(os.dup(file), slot_bytes)
         try:
-            self.send({"do": "ring", "bytes": slot_bytes, "slots": self._ring.give()}, file)
+            self.send({"do": "ring", "bytes": slot_bytes, "slots": self._ring.give(self._limits.ahead)}, file)
         finally:
             os.close(file)
 

@@ -55,9 +55,9 @@ class FrameRing:
         begin = slot * self.slot_bytes
         return self._bytes[begin : begin + length]
 
-    def give(self) -> list[int]:
-        """All free slots, for the decoder to fill."""
-        slots = [self._free.popleft() for _ in range(len(self._free))]
+    def give(self, ahead: int) -> list[int]:
+        """Free slots for the decoder to fill, so that it has at most ``ahead`` of them."""
+        slots = [self._free.popleft() for _ in range(min(len(self._free), ahead - len(self._given)))]
         self._given.update(slots)
         return slots
 

@@ -1,16 +1,17 @@
-// Another model on the same film: its boxes beside those of the model in use, or both in turn.
+// Another model on the same film: its boxes beside those of the model in use, both in panes of their own, or both in turn.
 
 import { getJson } from "./api.js";
-import { percent, tell } from "./dom.js";
+import { make, percent, tell } from "./dom.js";
 import { Layers } from "./layers.js";
+import { Overlay } from "./overlay.js";
+import { paneOf } from "./pane.js";
 
 const FLICKER = 600; // milliseconds for each model
-const MODES = ["off", "both", "flicker"];
+const MODES = ["off", "both", "panes", "flicker"];
 
 export class Comparison {
-  // changed() is called when the frame must be drawn again, shown({ models, key, mode, note }) when the choice is another.
-  constructor(film, { changed, shown }) {
-    Object.assign(this, { film, changed, onShown: shown, models: [], key: "", mode: "off", other: null, flipped: false });
+  constructor(view) {
+    Object.assign(this, { view, models: [], own: "", key: "", mode: "off", other: null, flipped: false, pane: null });
   }
 
   // Which models there are; those of lessons come while the page is open.
@@ -18,9 +19,10 @@ export class Comparison {
     try {
       const { models, active } = await getJson("/api/models");
       this.models = models.filter((one) => one.key !== active);
+      this.own = models.find((one) => one.key === active).title;
     } catch { return; }
     if (!this.models.some((one) => one.key === this.key)) this.use(this.models.at(0)?.key || "", "off");
-    else this.tell();
+    else this.show();
   }
 
   title() { return this.models.find((one) => one.key === this.key)?.title || ""; }
@@ -34,44 +36,78 @@ export class Comparison {
     clearInterval(this.timer);
     Object.assign(this, { key, mode, flipped: false });
     if (this.other?.model !== key) this.other = null;
-    this.tell();
+    this.show();
     this.changed();
     if (mode === "off" || !key) return;
     while (!this.closed && this.key === key && !this.other?.results) {
-      try { this.other = await getJson(`/api/films/${this.film.id}?model=${key}`); } catch (error) { tell(error.message); return; }
+      try { this.other = await getJson(`/api/films/${this.view.film.id}?model=${key}`); } catch (error) { tell(error.message); return; }
       if (!this.other.results) await new Promise((done) => setTimeout(done, 1000));
     }
     if (this.closed || this.key !== key || this.mode !== mode) return;
     this.layers = new Layers(this.other, { arrived: () => this.changed(), problem: () => {} });
-    this.tell();
+    this.show();
     if (mode === "flicker") this.timer = setInterval(() => { this.flipped = !this.flipped; this.changed(); }, FLICKER);
     this.changed();
   }
 
-  tell() {
-    const waiting = this.mode !== "off" && !this.other?.results;
-    this.onShown({ models: this.models, key: this.key, mode: this.mode, note: waiting ? "Localising with the other model…" : "" });
+  changed() {
+    if (this.view.player.position >= 0) this.view.redraw();
   }
 
-  label(at) {
-    const { box, tag, score } = this.other.results;
-    return `${this.title()}: ${box[at] ? `${tag[at]} ${percent(score[at])}` : "no object"}`;
+  // The button, the note and the second pane follow the mode.
+  show() {
+    const waiting = this.mode !== "off" && !this.other?.results;
+    this.view.parts.showComparison({ models: this.models, key: this.key, mode: this.mode, note: waiting ? "Localising with the other model…" : "" });
+    if (this.mode === "panes") this.openPane();
+    else this.closePane();
+  }
+
+  openPane() {
+    const { parts, player, film, overlay } = this.view;
+    if (!this.pane) {
+      const image = make("canvas", { class: "copy" });
+      this.pane = paneOf("The same frame with box and heat map of the other model", image);
+      parts.screen.append(this.pane.element);
+      this.overlay = new Overlay(this.pane, film, { seen: () => this.seen(this.view.position), zoomed: (...to) => this.view.zoom(...to) });
+      this.overlay.setZoom(overlay.zoom, overlay.centre);
+      player.setCopy(image);
+    }
+    parts.pane.show(this.own);
+    this.pane.show(this.title());
+  }
+
+  closePane() {
+    if (!this.pane) return;
+    const { parts, player } = this.view;
+    player.setCopy(null);
+    this.overlay.close();
+    this.pane.element.remove();
+    parts.pane.show("");
+    this.pane = this.overlay = null;
   }
 
   // The box of the other model, to be drawn beside ours.
   beside(at) {
     if (this.mode !== "both" || !this.other?.results) return {};
-    return { other: this.other.results.box[at], otherLabel: this.label(at) };
+    return { other: this.other.results.box[at], otherLabel: `${this.title()}: ${this.label(at)}` };
+  }
+
+  label(at) {
+    const { box, tag, score } = this.other.results;
+    return box[at] ? `${tag[at]} ${percent(score[at])}` : "no object";
   }
 
   // The frame as the other model sees it.
-  seen(at, view) {
-    const { box, tag } = this.other.results;
-    return { box: box[at], label: this.label(at), kind: "beside", code: 0, tag: tag[at], ...view.layersAt(this.layers, at) };
+  seen(at) {
+    const found = this.other?.results;
+    if (!found) return { box: null, label: "not localised yet", kind: "predicted" };
+    const label = this.pane ? this.label(at) : `${this.title()}: ${this.label(at)}`;
+    return { box: found.box[at], label, kind: "beside", code: 0, tag: found.tag[at], ...this.view.layersAt(this.layers, at) };
   }
 
   close() {
     this.closed = true;
     clearInterval(this.timer);
+    this.closePane();
   }
 }

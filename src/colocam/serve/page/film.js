@@ -1,7 +1,8 @@
 // The film view: what the parts show of one frame, and what keys and buttons do to it.
 
-import { AwayError, getBlob, getJson } from "./api.js";
+import { AwayError, getJson } from "./api.js";
 import { make, percent, tell } from "./dom.js";
+import { askFilm } from "./early.js";
 import { importDialog } from "./exchange.js";
 import { Comparison } from "./comparison.js";
 import { actionOf, showKeys } from "./keys.js";
@@ -34,9 +35,9 @@ export class FilmView {
     this.parts = layoutOf(view, film, this);
     this.saving = new Saving(film.id, { told, changed: () => this.changed(), saved: () => corrected(this), conflict: (theirs, mine) => this.ask(theirs, mine) });
     this.marks = marksOf([], film.frame, film.cuts);
-    this.comparison = new Comparison(film, { changed: () => this.player?.position >= 0 && this.redraw(), shown: (state) => this.parts.showComparison(state) });
+    this.comparison = new Comparison(this);
     this.timeline = new Timeline(this.parts.timeline, film, { marks: () => this.marks, go: (at) => this.go(at) });
-    this.overlay = new Overlay(this.parts.stage, this.parts.overlay, film, { seen: () => this.seen(), edited: (box) => this.setBox(box) });
+    this.overlay = new Overlay(this.parts.pane, film, { seen: () => this.seen(), edited: (box) => this.setBox(box), zoomed: (...to) => this.zoom(...to) });
     this.player = new Player(film, {
       video: this.parts.video, still: this.parts.still,
       shown: (at) => this.shown(at), state: () => { this.parts.setPlaying(this.player.playing); if (this.player.position >= 0) this.redraw(); }, problem: (error) => tell(error.message),
@@ -90,7 +91,7 @@ export class FilmView {
   // What the frame on the screen shows.
   seen() {
     const at = this.position, found = this.film.results, { state, box, tag, kept, acceptedTag } = this.marks;
-    if (this.comparison.flipped && !this.draft) return this.comparison.seen(at, this);
+    if (this.comparison.flipped && !this.draft) return this.comparison.seen(at);
     const code = this.draft ? BOX : state[at];
     const shownBox = this.draft || (code === BOX || code === FOLLOWS || kept[at] ? box[at] : code === NONE || code === FOLLOWS_NONE ? null : found?.box[at] || null);
     const name = tag[at] || acceptedTag[at] || found?.tag[at] || "";
@@ -124,6 +125,7 @@ export class FilmView {
   redraw() {
     const seen = this.seen(), at = this.position, found = this.shownResults();
     this.overlay.draw();
+    this.comparison.overlay?.draw();
     this.timeline.show(at, this.player?.playing);
     this.parts.showFrame({
       frame: this.film.frame[at], pts: this.film.pts[at], state: STATES[seen.code], kind: seen.kind, tag: seen.tag, box: seen.box,
@@ -282,7 +284,7 @@ export class FilmView {
       cam: () => this.setLayer("map", this.map === "cam" ? "" : "cam"),
       outline: () => this.setLayer("outline", !this.outline),
       compare: () => this.comparison.next(),
-      zoom: () => this.overlay.setZoom(event.key === "0" ? 1 : this.overlay.zoom * (event.key === "-" ? 0.8 : 1.25), this.centreOfBox()),
+      zoom: () => this.zoom(event.key === "0" ? 1 : this.overlay.zoom * (event.key === "-" ? 0.8 : 1.25), this.centreOfBox()),
       library: () => { location.hash = ""; },
       help: () => showKeys(),
       import: () => importDialog(this.film, this.saving),
@@ -298,6 +300,10 @@ export class FilmView {
     if (!this.saving.add({ kind: redo ? "redo" : "undo" })) tell(redo ? "There is nothing to redo." : "There is nothing to undo: these are the predictions.", "note");
   }
 
+  zoom(zoom, centre) {
+    for (const one of [this.overlay, this.comparison.overlay]) one?.setZoom(zoom, centre);
+  }
+
   centreOfBox() {
     const { box } = this.seen();
     return box ? [(box[0] + box[2]) / 2 / this.film.width, (box[1] + box[3]) / 2 / this.film.height] : [0.5, 0.5];
@@ -307,6 +313,7 @@ export class FilmView {
     this[name] = value;
     this.parts.showLayers(this);
     this.overlay.draw();
+    this.comparison.overlay?.draw();
   }
 
   setSkip(skip) { this.skip = skip; this.changed(); }
@@ -335,11 +342,11 @@ export class FilmView {
 
 export async function openFilm(view, id, frame, told) {
   const here = () => location.hash.includes(id);
-  getBlob(`/api/films/${id}/stills/${frame ?? 0}`).catch(() => {}); // so that it is being read while the film's table comes
-  for (let words = "Opening the film…"; here(); await new Promise((done) => setTimeout(done, 500))) {
+  let asked = askFilm(id, frame);
+  for (let words = "Opening the film…"; here(); await new Promise((done) => setTimeout(done, 500)), asked = getJson(`/api/films/${id}`)) {
     view.replaceChildren(make("p", { class: "empty" }, words));
     try {
-      const film = await getJson(`/api/films/${id}`);
+      const film = await asked;
       if (film.state === "failed") throw new Error(film.problem);
       if (film.frame) return here() ? new FilmView(view, film, frame, told) : null;
       words = `Reading the frames of ${film.name}: ${percent(film.done)}`;

@@ -1,13 +1,13 @@
 // The elements of the film view.
 
 import { clock, make, percent } from "./dom.js";
+import { paneOf } from "./pane.js";
 
 export function layoutOf(view, film, on) {
   const button = (text, action, key, title, more = {}) => make("button", { type: "button", title: key ? `${title} (${key})` : title, "aria-keyshortcuts": key || null, onclick: () => on.act(action, { key: more.event }), ...more.attributes }, text, key && make("kbd", {}, key));
   const video = make("video", { preload: "auto", muted: true, playsInline: true, "aria-label": film.name, tabindex: "-1" });
   const still = make("canvas", { class: "still", hidden: true });
-  const overlay = make("canvas", { class: "overlay", role: "img", "aria-label": "Frame with box and heat map" });
-  const stage = make("div", { class: "stage" }, video, still, overlay);
+  const pane = paneOf("Frame with box and heat map", video, still), screen = make("div", { class: "screen" }, pane.element);
   const timeline = make("canvas", { class: "timeline", role: "slider", tabindex: "0", "aria-label": "Position in the film", "aria-valuemin": "0",
     onkeydown: (event) => {
       const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -25, PageDown: 25 }[event.key];
@@ -33,7 +33,7 @@ export function layoutOf(view, film, on) {
   const state = make("p", { class: "working", hidden: true });
   let classes = [];
   const section = make("section", { class: "film-view", "aria-label": film.name },
-    make("div", { class: "screen" }, stage),
+    screen,
     make("div", { class: "controls row" },
       button("‹", "step", ",", "Previous frame", { event: "," }), play, button("›", "step", ".", "Next frame", { event: "." }),
       number, time, make("label", { for: "rate", class: "hidden" }, "Speed"), rate,
@@ -63,7 +63,7 @@ export function layoutOf(view, film, on) {
     return [name, cell];
   }));
   return {
-    video, still, overlay, stage, timeline,
+    video, still, pane, screen, timeline,
     classes: () => classes,
     fillClasses: (names) => { classes = names; },
     setPlaying: (playing) => { play.firstChild.textContent = playing ? "Pause" : "Play"; },
@@ -74,7 +74,7 @@ export function layoutOf(view, film, on) {
     showComparison({ models, key, mode: now, note }) {
       beside.hidden = !models.length;
       other.replaceChildren(...models.map((one) => make("option", { value: one.key, selected: one.key === key }, one.title)));
-      mode.firstChild.textContent = { off: "Compare with", both: "Both boxes", flicker: "Flicker" }[now];
+      mode.firstChild.textContent = { off: "Compare with", both: "Both boxes", panes: "Side by side", flicker: "Flicker" }[now];
       mode.setAttribute("aria-pressed", String(now !== "off"));
       besideNote.hidden = !note;
       besideNote.textContent = note;

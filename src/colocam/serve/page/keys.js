@@ -25,7 +25,7 @@ export const KEYS = [
   ["H", ["h"], "heat", "Heat map on or off"],
   ["V", ["v"], "cam", "LayerCAM of the classifier on or off"],
   ["O", ["o"], "outline", "Outline of the object on or off"],
-  ["D", ["d"], "compare", "Another model: both boxes, flicker, off"],
+  ["D", ["d"], "compare", "Another model: both boxes, side by side, flicker, off"],
   ["+ and −", ["+", "-", "="], "zoom", "Zoom in and out"],
   ["0", ["0"], "zoom", "Show the whole frame"],
   ["L", ["l"], "library", "Back to the library"],

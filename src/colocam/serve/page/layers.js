@@ -45,21 +45,17 @@ class Blocks {
 
 class Maps {
   constructor(side, blocks) {
-    Object.assign(this, { side, blocks });
-    this.canvas = document.createElement("canvas");
-    this.canvas.width = this.canvas.height = side;
-    this.image = new ImageData(side, side);
+    Object.assign(this, { side, blocks, image: new ImageData(side, side) });
   }
 
-  // A canvas with the map of a position, null while it is being fetched.
+  // The map of a position in colours, null while it is being fetched.
   at(position) {
     const levels = this.blocks.of(position);
     if (!levels) return null;
     const start = (position % this.blocks.size) * this.side ** 2, data = new Uint32Array(this.image.data.buffer);
     const colours = new Uint32Array(COLOURS.buffer);
     for (let pixel = 0; pixel < data.length; pixel++) data[pixel] = colours[levels[start + pixel]];
-    this.canvas.getContext("2d").putImageData(this.image, 0, 0);
-    return this.canvas;
+    return this.image;
   }
 }
 

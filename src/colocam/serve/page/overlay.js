@@ -1,4 +1,4 @@
-// Box, label, map and outline over the frame; drawing, moving and resizing the box; zoom.
+// Box, label, heat map and outline over the frame; drawing, moving and resizing the box; zoom.
 
 const HANDLE = { mouse: 9, touch: 22 }; // pixels around a handle that count as the handle
 export const OTHER = "#ff4fd8"; // another page, another model
@@ -17,20 +17,23 @@ export function moved(box, dx, dy, width, height) {
 }
 
 export class Overlay {
-  // seen() gives { box, label, kind, heat, opacity, outline, other, otherLabel }; edited(box, finished) is called while a box is dragged.
-  constructor(stage, canvas, film, { seen, edited }) {
-    Object.assign(this, { stage, canvas, film, seen, edited });
+  // seen() gives { box, label, kind, heat, opacity, outline, other, otherLabel }; edited(box) is called when a box was drawn,
+  // without it boxes cannot be changed; zoomed(zoom, centre) when the wheel asks for another zoom.
+  constructor({ stage, heat, overlay }, film, { seen, edited, zoomed }) {
+    const canvas = overlay;
+    Object.assign(this, { stage, canvas, film, seen, edited, zoomed, heat: heat.getContext("2d") });
     this.zoom = 1;
     this.centre = [0.5, 0.5];
     this.drag = null;
     this.resized = new ResizeObserver(() => this.layout());
     this.resized.observe(stage.parentElement);
+    canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    this.layout();
+    if (!edited) return;
     canvas.addEventListener("pointerdown", (event) => this.down(event));
     canvas.addEventListener("pointermove", (event) => this.move(event));
     canvas.addEventListener("pointerup", (event) => this.up(event));
     canvas.addEventListener("pointercancel", () => { this.drag = null; this.draw(); });
-    canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    this.layout();
   }
 
   // The stage is as large as the frame fits into its parent, times the zoom.
@@ -61,19 +64,14 @@ export class Overlay {
     event.preventDefault();
     const [x, y] = this.point(event);
     const at = [x / this.film.width, y / this.film.height];
-    this.setZoom(this.zoom * (event.deltaY < 0 ? 1.25 : 0.8), at);
+    this.zoomed(this.zoom * (event.deltaY < 0 ? 1.25 : 0.8), at);
   }
 
   draw() {
     const context = this.canvas.getContext("2d"), { width, height } = this.canvas;
     context.clearRect(0, 0, width, height);
     const { box, label, kind, heat, opacity, outline, other, otherLabel } = this.seen();
-    if (heat && opacity > 0) {
-      context.globalAlpha = opacity;
-      context.imageSmoothingEnabled = true;
-      context.drawImage(heat, 0, 0, width, height);
-      context.globalAlpha = 1;
-    }
+    this.drawHeat(heat, opacity);
     if (outline) this.shape(context, outline);
     if (other) {
       this.outline(context, other, OTHER, [8, 6]);
@@ -82,8 +80,18 @@ export class Overlay {
     const shown = this.drag?.box || box;
     if (!shown) return this.note(context, label, kind);
     this.outline(context, shown, colourOf(kind), kind === "follows" ? [10, 5] : []);
-    this.handles(context, shown, colourOf(kind));
+    if (this.edited) this.handles(context, shown, colourOf(kind));
     this.label(context, shown, label, colourOf(kind));
+  }
+
+  // The browser enlarges the small canvas while it composes the page, which costs less than drawing it enlarged.
+  drawHeat(image, opacity) {
+    const { canvas } = this.heat;
+    canvas.hidden = !image;
+    if (!image) return;
+    if (canvas.width !== image.width) canvas.width = canvas.height = image.width;
+    canvas.style.opacity = opacity;
+    this.heat.putImageData(image, 0, 0);
   }
 
   outline(context, box, colour, dash) {

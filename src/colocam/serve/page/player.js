@@ -18,6 +18,7 @@ export class Player {
     this.playing = false;
     this.hasProxy = false;
     this.closed = false;
+    this.copy = null;
     this.setProxy(film.proxy);
     const each = (_now, frame) => {
       if (this.closed) return;
@@ -52,15 +53,36 @@ export class Player {
     return start + (next - start) / 2;
   }
 
+  // Show an image in place of the video.
+  paint(image, width, height) {
+    drawInto(this.still, image, width, height);
+    this.still.hidden = false;
+    this.drawCopy();
+  }
+
+  uncoverVideo() {
+    this.still.hidden = true;
+    this.drawCopy();
+  }
+
+  // A canvas that shows what is on the screen, from now on; null: none.
+  setCopy(canvas) {
+    this.copy = canvas;
+    if (this.position >= 0) this.drawCopy();
+  }
+
+  drawCopy() {
+    if (!this.copy) return;
+    if (this.still.hidden) drawInto(this.copy, this.video, this.video.videoWidth, this.video.videoHeight);
+    else drawInto(this.copy, this.still, this.still.width, this.still.height);
+  }
+
   // Copy the frame of the video together with its time: on a busy machine the video is ahead of what the callback states.
   drawPlayed() {
     if (!("VideoFrame" in window)) return false;
     let frame;
     try { frame = new VideoFrame(this.video); } catch { return false; }
-    const { displayWidth, displayHeight } = frame;
-    if (this.still.width !== displayWidth || this.still.height !== displayHeight) Object.assign(this.still, { width: displayWidth, height: displayHeight });
-    this.still.getContext("2d").drawImage(frame, 0, 0);
-    this.still.hidden = false;
+    this.paint(frame, frame.displayWidth, frame.displayHeight);
     this.target = this.nearest(frame.timestamp / 1e6);
     frame.close();
     this.tell(this.target);
@@ -69,11 +91,11 @@ export class Player {
 
   presented(position) {
     if (this.playing) {
-      this.still.hidden = true;
+      this.uncoverVideo();
       this.target = position;
       this.tell(position);
     } else if (this.still.hidden || (position === this.target && this.position !== position)) {
-      this.still.hidden = true;
+      this.uncoverVideo();
       this.tell(position);
     }
   }
@@ -104,10 +126,7 @@ export class Player {
       }
     }
     if (position !== this.target || this.playing || this.closed) return;
-    this.still.width = bitmap.width;
-    this.still.height = bitmap.height;
-    this.still.getContext("2d").drawImage(bitmap, 0, 0);
-    this.still.hidden = false;
+    this.paint(bitmap, bitmap.width, bitmap.height);
     this.tell(position);
     this.prefetch(position);
   }
@@ -149,8 +168,7 @@ export class Player {
         const bitmap = this.bitmaps.get(next) || (await this.load(next));
         if (!this.playing) return;
         this.target = next;
-        this.still.getContext("2d").drawImage(bitmap, 0, 0);
-        this.still.hidden = false;
+        this.paint(bitmap, bitmap.width, bitmap.height);
         this.tell(next);
       } catch { break; }
       await new Promise((done) => setTimeout(done, Math.max(0, 1000 / this.film.fps - (performance.now() - begun))));
@@ -178,4 +196,10 @@ export class Player {
     this.video.load();
     for (const bitmap of this.bitmaps.values()) bitmap.close();
   }
+}
+
+// The canvas is opaque, so that the browser need not compose the video beneath it.
+function drawInto(canvas, image, width, height) {
+  if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
+  canvas.getContext("2d", { alpha: false }).drawImage(image, 0, 0, width, height);
 }
