@@ -141,6 +141,13 @@ def test_one_tag_only(tmp_path):
         read_catalogue(table(tmp_path / "m.csv", rows_of(tmp_path)[:2]))
 
 
+def test_a_tag_that_no_model_file_takes(tmp_path):
+    rows = rows_of(tmp_path)
+    rows[0]["tag"] = 1001 * "x"
+    with pytest.raises(ColocamError, match="m.csv: a tag has 1001 characters, at most 1000: 'x{40}'…"):
+        read_catalogue(table(tmp_path / "m.csv", rows))
+
+
 def test_a_video_with_two_tags_is_never_torn_apart(tmp_path):
     rows = rows_of(tmp_path)[:2]
     both = [row | {"tag": tag, "clip": f"{tag} {row['path']}"} for row in rows for tag in ("cat", "pet")]

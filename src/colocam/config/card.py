@@ -17,7 +17,9 @@ FORMAT = 2
 Share = Annotated[float, Field(ge=0, le=1)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Channels = Annotated[int, Field(ge=1, le=1 << 16)]
-Tag = Annotated[str, Field(min_length=1, max_length=1000)]
+LONGEST_TAG = 1000
+"""Characters."""
+Tag = Annotated[str, Field(min_length=1, max_length=LONGEST_TAG)]
 
 
 class Card(BaseModel):

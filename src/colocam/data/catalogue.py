@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from colocam.config.card import LONGEST_TAG
 from colocam.data.folders import read_folder
 from colocam.data.manifest import read_manifest
 from colocam.errors import ArgumentError, ColocamError
@@ -64,6 +65,8 @@ def read_catalogue(source: Path, *, val_fraction: float = 0.2, seed: int = 0) ->
     tags = tuple(sorted({clip.tag for clip in clips}))
     if len(tags) < 2:
         raise ColocamError(f"{source}: the only tag is {tags[0]!r}: training needs at least two tags")
+    if len(longest := max(tags, key=len)) > LONGEST_TAG:
+        raise ColocamError(f"{source}: a tag has {len(longest)} characters, at most {LONGEST_TAG}: {longest[:40]!r}…")
     if has_split:
         _check_splits(source, clips)
     else:

@@ -19,6 +19,7 @@ def open_session(path: Path, what: str, remedy: str | None = None) -> "onnxrunti
         import onnxruntime  # noqa: PLC0415 - loads slowly
     except ImportError as error:
         raise ColocamError(f"onnxruntime, which {path} needs, is not installed: pip install onnxruntime") from error
+    onnxruntime.set_default_logger_severity(_FATAL_ONLY)  # its allocator has no other
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _FATAL_ONLY
     options.intra_op_num_threads = threads()

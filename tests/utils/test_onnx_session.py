@@ -1,0 +1,24 @@
+import numpy as np
+import pytest
+from onnx import TensorProto, checker, helper, save
+
+from colocam.utils.onnx_session import open_session
+
+
+def test_the_allocator_of_onnxruntime_prints_nothing(tmp_path, capfd):
+    """Its messages come from a logger that the options of a session do not reach."""
+    shape = helper.make_tensor("shape", TensorProto.INT64, [1], [2**62])
+    graph = helper.make_graph(
+        [helper.make_node("Expand", ["x", "shape"], ["y"])],
+        "too large",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [shape],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    checker.check_model(model)
+    save(model, tmp_path / "large.onnx")
+    session = open_session(tmp_path / "large.onnx", "the model")
+    with pytest.raises(Exception, match="Expand"):
+        session.run(None, {"x": np.zeros(1, np.float32)})
+    assert capfd.readouterr().err == ""
