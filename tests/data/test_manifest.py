@@ -144,7 +144,7 @@ def test_one_tag_only(tmp_path):
 def test_a_tag_that_no_model_file_takes(tmp_path):
     rows = rows_of(tmp_path)
     rows[0]["tag"] = 1001 * "x"
-    with pytest.raises(ColocamError, match="m.csv: a tag has 1001 characters, at most 1000: 'x{40}'…"):
+    with pytest.raises(ColocamError, match=r"m.csv: a tag has 1001 characters, at most 1000: 'x{40}'…"):
         read_catalogue(table(tmp_path / "m.csv", rows))
 
 
