@@ -37,6 +37,7 @@ NOT_RUN = {
     r".*(ROOT|FRAMES|youtube-objects|dense|index/|demo/|evaluate run |maps/)": "needs a data set",
     r".*(rtsp:|/dev/| - |--push)": "needs a camera, a pipe or a server",
     r"evaluate runs/a ": "needs three runs",
+    r"study clip-es .*random-clip": "needs a CLIP of 300 MB; test_scripts.py makes and runs a smaller one",
     r"evaluate .*truth.csv --cams": "is run for the page on CAM methods",
 }
 """Commands by their beginning, and why they are not run."""
