@@ -122,7 +122,10 @@ def test_a_decoder_is_compared_with_thresholds_of_its_own(trained, corrections, 
 
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_learning_uses_the_terms_of_the_last_round(trained, corrections, tmp_path, rounds):
-    """The CRF, size and colour terms complete sparse seeds; the last of several rounds was trained without them."""
+    """The CRF, size and colour terms complete sparse seeds; the last of several rounds was trained without them.
+
+    Replay goes with the sparse seeds: after several rounds it holds the decoder back.
+    """
     folder = shutil.copytree(trained, tmp_path / "run")
     text = (folder / "config.yaml").read_text()
     assert "rounds: 1" in text
@@ -130,8 +133,32 @@ def test_learning_uses_the_terms_of_the_last_round(trained, corrections, tmp_pat
     how = Learning(threshold=False, per_class=False, presence=False, steps=1)
     learn(folder, [corrections], tmp_path / "new", how)
     (step,) = [line for line in map(json.loads, (tmp_path / "new/metrics.jsonl").open()) if line["event"] == "train"]
-    assert {"seeds", "projection", "replay"} <= step.keys()
-    assert {"crf", "size", "coloc"} & step.keys() == ({"crf", "size", "coloc"} if rounds == 1 else set())
+    assert {"seeds", "projection"} <= step.keys()
+    sparse = {"crf", "size", "coloc", "replay"}
+    assert sparse & step.keys() == (sparse if rounds == 1 else set())
+
+
+def test_half_a_step_is_kept_where_the_whole_one_leads_too_far(trained, corrections, tmp_path, monkeypatch):
+    """The run starts with noise in its decoder, and the lesson goes twice as far as the noise."""
+    folder, rng = shutil.copytree(trained, tmp_path / "run"), torch.Generator().manual_seed(0)
+    good, bad = load_model(trained), load_model(trained)
+    for weight in bad.net.decoder.parameters():
+        weight.data += 2 * weight.data.std() * torch.randn(weight.shape, generator=rng)
+    save_model(folder, bad)
+
+    def too_far(_, model, *_rest):
+        far = load_model(trained)
+        pairs = zip(far.net.decoder.parameters(), model.net.decoder.parameters(), strict=True)
+        for weight, start in pairs:
+            weight.data.mul_(2).sub_(start.data.cpu())
+        return far
+
+    monkeypatch.setattr(module, "_with_decoder", too_far)
+    how = learning_without("threshold", "per_class", "presence")
+    assert learn(folder, [corrections], tmp_path / "new", how).kept == ["decoder"]
+    new = load_model(tmp_path / "new")
+    for found, expected in zip(new.net.decoder.parameters(), good.net.decoder.parameters(), strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
 def test_what_was_learnt_from_before_is_used_again(learnt, trained, collection, tmp_path):

@@ -11,6 +11,7 @@ from colocam.boxes.iou import iou
 from colocam.config import Seeds
 from colocam.metrics.chooser_threshold import GRID as CHOOSER_GRID
 from colocam.temporal.presence import Calibration
+from colocam.training import learn_decoder
 from colocam.training.learn import PARTS, Learning, learning_without
 from colocam.training.learn_frames import History, held_out_videos
 from colocam.training.learn_presence import calibrate_presence, presence_loss
@@ -102,6 +103,23 @@ def test_labels_of_a_box_follow_the_map_inside_and_never_cross_its_side():
     assert bool((labels[1][inside[1]] == 1).all())  # a map without any guess: the whole box
     assert not labels[2].any()  # no box: all background
     assert bool((dense_labels(maps, inside, core=0.0)[inside] == 1).all())
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_frames_and_boxes_are_seen_in_the_same_view(plain):
+    """White boxes on black frames: whatever part of a frame is seen, what is white is inside the box."""
+    frames = torch.zeros(40, 3, 48, 48, dtype=torch.uint8)
+    inside = torch.zeros(40, 48, 48, dtype=torch.uint8)
+    frames[:, :, 10:30, 20:40], inside[:, 10:30, 20:40] = 255, 1
+    views = learn_decoder._sample_views(40, 48, 32, torch.Generator().manual_seed(0), plain=plain)
+    assert ("colors" in views) != plain
+    seen, boxes = learn_decoder._view(
+        {"frames": frames, "inside": inside, **views, **({} if plain else {"colors": torch.ones(40, 3)})}, 32
+    )
+    assert seen.shape == (40, 3, 32, 32)
+    torch.testing.assert_close(seen[:, :1] / 255, boxes, rtol=0, atol=1e-4)
+    shares = boxes.mean((1, 2, 3))
+    assert shares.unique().numel() > 5  # the views differ
 
 
 def test_seeds_of_a_box_never_cross_its_side():

@@ -63,11 +63,11 @@ def sample_resized_crops(batch: int, area: tuple[float, float], aspect: float, g
 
 
 def resized_crop(frames: Tensor, crops: Tensor, size: int) -> Tensor:
-    """Cut (B, 3, R, R) frames to the (B, 5) rectangles of :func:`sample_resized_crops`: (B, 3, size, size), 0–255."""
+    """Cut (B, C, R, R) images to the (B, 5) rectangles of :func:`sample_resized_crops`: (B, C, size, size) float."""
     left, top, width, height, mirrored = crops.unbind(1)
     none = torch.zeros_like(left)
     rows = [-mirrored * width, none, 2 * left + width - 1, none, height, 2 * top + height - 1]
-    grid = F.affine_grid(torch.stack(rows, dim=1).view(-1, 2, 3), [len(frames), 3, size, size], align_corners=False)
+    grid = F.affine_grid(torch.stack(rows, dim=1).view(-1, 2, 3), [*frames.shape[:2], size, size], align_corners=False)
     return F.grid_sample(frames.float(), grid, mode="bilinear", padding_mode="border", align_corners=False)
 
 

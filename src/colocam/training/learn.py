@@ -40,7 +40,7 @@ class Learning:
         head: refit the head that names the class, if classes were corrected.
         seeds: fine-tune the decoder with corrected boxes as seeds.
         projection: fine-tune the decoder by the projections of corrected boxes.
-        replay: while fine-tuning, also train on ordinary sequences and on clip-mates of corrected frames.
+        replay: while fine-tuning after one round, also train on ordinary sequences and clip-mates of corrected frames.
         steps: training steps of the decoder.
     """
 
@@ -136,11 +136,12 @@ def _learn(run: Run, frames: CorrectedFrames, how: Learning, folder: Path) -> tu
     if how.presence:
         best = guard.keep("presence", best, _with_card(best, frames, threshold=False, presence=True), presence=True)
     if (decoder := how.decoder) is not None and frames.present[taught].any():
-        trained = guard.observed(_Candidate(_with_decoder(run, best.model, without_held_out(frames), decoder, folder)))
-        # The new maps may have another scale, so the decoder is compared with thresholds of its own, too.
+        new = _with_decoder(run, best.model, without_held_out(frames), decoder, folder)
+        trained = [guard.observed(_Candidate(model)) for model in (new, _half_way(best.model, new))]
+        # The new maps may have another scale, so decoders are compared with thresholds of their own, too.
         kinds = ([False, True] if how.per_class else [False]) if how.threshold else []
-        rechosen = [_with_card(trained, frames, per_class=kind) for kind in kinds]
-        best = guard.keep("decoder", best, max([*rechosen, trained], key=lambda one: guard.agreement(one).iou))
+        rechosen = [_with_card(one, frames, per_class=kind) for one in trained for kind in kinds]
+        best = guard.keep("decoder", best, max([*trained, *rechosen], key=lambda one: guard.agreement(one).iou))
     return best.model, guard.stages
 
 
@@ -242,3 +243,13 @@ def _with_decoder(run: Run, model: Model, frames: CorrectedFrames, how: DecoderL
     task = learning_task(run.config, method, net, frames, run.clips("train"), how, run.device)
     fit(task, folder / method, Journal(folder / "metrics.jsonl"))
     return Model(net.eval(), model.card)
+
+
+def _half_way(old: Model, new: Model) -> Model:
+    """The model half way between two decoders: few corrections may lead too far."""
+    net, before = deepcopy(new.net), old.net.decoder.state_dict()
+    with torch.no_grad():
+        for name, value in net.decoder.state_dict().items():
+            if value.is_floating_point():
+                value.lerp_(before[name].to(value.device), 0.5)
+    return Model(net, new.card)

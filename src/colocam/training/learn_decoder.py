@@ -1,8 +1,10 @@
 """Fine-tune the decoder on corrected boxes: as seeds, by their projections, with clip-mates and replay.
 
-A step has two kinds of sequences. A corrected sequence holds corrected frames of one clip, whose seeds are the boxes,
-and other frames of the clip without seeds: eq. 4 carries the correction to them. Ordinary sequences of the training
-clips are replayed: there the decoder is held to the maps of the decoder it started from, so that it does not forget.
+After one round of training, a step has two kinds of sequences. A corrected sequence holds corrected frames of one clip,
+whose seeds are the boxes, and other frames of the clip without seeds: eq. 4 carries the correction to them. Ordinary
+sequences of the training clips are replayed: there the decoder is held to the maps of the decoder it started from, so
+that it does not forget. After several rounds, a step has corrected frames alone, with dense labels, in views of many
+sizes and colours: replay would hold the decoder back (docs/method/corrections.md).
 """
 
 from collections import defaultdict
@@ -17,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from colocam.config import Config, LocalizerStage
-from colocam.data.augment import crop, sample_crops
+from colocam.data.augment import crop, jitter, resized_crop, sample_crops, sample_jitter, sample_resized_crops
 from colocam.data.batches import BatchIndices, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samplers import SAMPLERS
@@ -40,6 +42,12 @@ SEQUENCE = 4
 """Frames of a sequence at most: short ones, so that a step sees corrected frames of several clips."""
 REPLAYED = 0.25
 """Share of the sequences that are replayed."""
+VIEW_AREA = (0.4, 1.0)
+"""Share of a frame that a view with dense labels shows."""
+VIEW_ASPECT = 0.6
+"""Range of the logarithm of its aspect ratio."""
+VIEW_COLORS = 0.4
+"""Largest change of its brightness, contrast and saturation, as a share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,7 @@ class DecoderLearning:
         steps: training steps.
         seeds: use corrected boxes as labels of pixels.
         projection: weight of the projection term; 0 leaves it out.
-        replay: also use ordinary sequences, and clip-mates of corrected frames.
+        replay: with sparse seeds, also use ordinary sequences, and clip-mates of corrected frames.
         core: of dense labels, share of the map's maximum in a box from which a pixel is foreground; 0: the whole box.
         complete: sparse seeds, the terms that complete them (eq. 2, 3 and 4) and clip-mates; false: dense labels
             without these terms; None: as the last round of training.
@@ -92,6 +100,7 @@ def learning_task(
     before, projection = deepcopy(net.decoder).eval().requires_grad_(requires_grad=False), ProjectionLoss()
     # The last of several rounds learns dense labels without the terms that complete seeds, which would undo it here.
     complete = settings.rounds == 1 if how.complete is None else how.complete
+    replay = how.replay and complete
     completing = {} if complete else dict.fromkeys(COMPLETING, 0.0)
     summands = loss_terms(settings.losses.model_copy(update=completing))
     summands = [term for term in summands if how.seeds or term.name != "seeds"]
@@ -100,9 +109,9 @@ def learning_task(
             term.module.to(device)
     names = {clip.clip.name for clip in corrected.samples.clips}
     replayable = [at for at, clip in enumerate(clips) if at >= first_replay and clip.clip.name not in names]
-    mates = how.replay and any(term.name == "coloc" for term in summands)  # which carries corrections to them
+    mates = replay and any(term.name == "coloc" for term in summands)  # which carries corrections to them
     lengths = [len(clip) for clip in clips]
-    planner = _Planner(corrected, lengths, replayable, settings, how, config.seed, mates=mates)
+    planner = _Planner(corrected, lengths, replayable if replay else [], settings, how.steps, config.seed, mates=mates)
     masks = _Masks(corrected, side, resize)
 
     def load(indices: BatchIndices, step: int) -> Tensors:
@@ -111,15 +120,15 @@ def learning_task(
         return {
             "frames": read_frames(clips, indices),
             "sequences": indices.sequences,
-            "crops": sample_crops(len(indices.clips), resize, size, rng),
+            **_sample_views(len(indices.clips), resize, size, rng, plain=complete),
             "inside": inside,
             "known": known,
             "replayed": indices.clips >= first_replay,
         }
 
     def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
-        frames = crop(loaded["frames"], loaded["crops"], size).float()
-        inside = at_side(crop(loaded["inside"][:, None], loaded["crops"], size).float(), side)[:, 0] > 0.5
+        frames, boxes = _view(loaded, size)
+        inside = at_side(boxes, side)[:, 0] > 0.5
         known, images = loaded["known"][:, None, None], at_side(frames, side)
         with torch.no_grad(), half():
             features = net.classifier.encoder(frames)
@@ -137,7 +146,7 @@ def learning_task(
         losses = {term.name: term.weight * term.module(tensors) for term in summands}
         if how.projection:
             losses["projection"] = how.projection * projection(maps, inside & known)
-        if how.replay:
+        if replay:
             losses["replay"] = _replay_loss(logits, old, loaded["replayed"])
         return losses
 
@@ -146,6 +155,23 @@ def learning_task(
 
     groups = [(list(net.decoder.parameters()), 1.0)]
     return Task(method, net.decoder, groups, optimisation, lambda _: planner.steps(), load, terms, validate)
+
+
+def _sample_views(count: int, resize: int, size: int, rng: torch.Generator, *, plain: bool) -> Tensors:
+    """Sample what is seen of each frame. Plain: crops of one size, since the colour term compares colours of frames."""
+    if plain:
+        return {"crops": sample_crops(count, resize, size, rng)}
+    colors = sample_jitter(count, VIEW_COLORS, rng)
+    return {"colors": colors, "rectangles": sample_resized_crops(count, VIEW_AREA, VIEW_ASPECT, rng)}
+
+
+def _view(loaded: Tensors, size: int) -> tuple[Tensor, Tensor]:
+    """The sampled views of frames (B, 3, size, size) and of the insides of boxes (B, 1, size, size), as floats."""
+    frames, inside = loaded["frames"], loaded["inside"][:, None]
+    if "crops" in loaded:
+        return crop(frames, loaded["crops"], size).float(), crop(inside, loaded["crops"], size).float()
+    frames, inside = (resized_crop(images, loaded["rectangles"], size) for images in (frames, inside))
+    return jitter(frames, loaded["colors"]), inside
 
 
 def _replay_loss(logits: Tensor, old: Tensor, replayed: Tensor) -> Tensor:
@@ -188,12 +214,12 @@ class _Planner:
         lengths: Sequence[int],
         replayable: Sequence[int],
         settings: LocalizerStage,
-        how: DecoderLearning,
+        steps: int,
         seed: int,
         *,
         mates: bool,
     ) -> None:
-        self.lengths, self.replayable, self.settings, self.how, self.seed = lengths, replayable, settings, how, seed
+        self.lengths, self.replayable, self.settings, self.count, self.seed = lengths, replayable, settings, steps, seed
         self.mates = mates
         self.length = min(SEQUENCE, settings.frames)
         self.own: defaultdict[int, list[int]] = defaultdict(list)
@@ -207,12 +233,12 @@ class _Planner:
     def steps(self) -> list[BatchIndices]:
         """The frames of all steps."""
         rng = generator(self.seed, "learn plan")
-        return [self._step(rng) for _ in range(self.how.steps)]
+        return [self._step(rng) for _ in range(self.count)]
 
     def _step(self, rng: torch.Generator) -> BatchIndices:
         sampler, n, batch = SAMPLERS[self.settings.sampler], self.length, self.settings.batch
         sequences: list[tuple[int, Tensor]] = []
-        replayed = round(REPLAYED * max(batch // n, 1)) if self.how.replay and self.replayable else 0
+        replayed = round(REPLAYED * max(batch // n, 1)) if self.replayable else 0
         left = max(batch - replayed * n, 1)
         while left > 0:
             clip = int(torch.multinomial(self.chance, 1, generator=rng))
