@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from colocam.affinity import cpu
 from colocam.affinity.basis import color_basis
 from colocam.affinity.cpu import ColorSequence
 from colocam.errors import ColocamError
@@ -82,6 +83,22 @@ def test_an_object_found_in_one_frame_is_found_in_the_others():
         assert alone[t].max() < 0.01
 
 
+def test_the_number_of_cores_changes_no_bit(monkeypatch):
+    """Shards of a corpus are labelled on different machines; sequences of one, two and four parts."""
+    pictures, maps = scene(18, 128, 3)
+    sequences = np.array([0] * 2 + [1] * 4 + [2] * 12)
+    arrays, tensors = [], []
+    for count in (1, 2, 7):
+        monkeypatch.setattr(cpu, "cores", lambda count=count: count)
+        cpu._pool.cache_clear()
+        arrays.append(arrays_with_color_mean(pictures, maps, sequences))
+        tensors.append(with_color_mean(*as_tensors(pictures, maps, sequences)).numpy())
+    cpu._pool.cache_clear()
+    for first, *others in (arrays, tensors):
+        for other in others:
+            np.testing.assert_array_equal(other, first)
+
+
 @pytest.mark.parametrize(
     ("maps", "sequences"),
     [((2, 3, 3), (2,)), ((2, 0, 0), (2,)), ((2, 12), (2,)), ((1, 12, 12), (1,)), ((2, 12, 12), (3,))],
@@ -98,8 +115,8 @@ def test_the_pixels_of_a_sequence_are_checked_at_the_door():
     rgb, psi = np.zeros((2, 3, 9), np.float32), np.ones((1, 9), np.float32)
     basis = color_basis(SIGMA, TOLERANCE)
     with pytest.raises(ColocamError, match=r"^rgb must be \(F, 3, P\) and psi \(R, P\)"):
-        ColorSequence(rgb, psi[:, :4], basis, 1)
-    sequence = ColorSequence(rgb, psi, basis, 1)
+        ColorSequence(rgb, psi[:, :4], basis)
+    sequence = ColorSequence(rgb, psi, basis)
     with pytest.raises(ColocamError, match=r"^values must be \(2, C, 9\)"):
         sequence.spectrum(np.zeros((2, 1, 4), np.float32))
     with pytest.raises(ColocamError, match=r"^out must be \(2, C, 9\)"):

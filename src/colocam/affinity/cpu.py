@@ -1,6 +1,8 @@
-"""The product on the CPU with Numba: the sequences, or the pixels of one sequence, are shared among all cores.
+"""The product on the CPU with Numba: the sequences, or the parts of one sequence, are shared among all cores.
 
-:class:`ColorSequence` works on arrays without torch; ``product`` and ``energy`` are the functions of ``engine``.
+A sequence has as many parts as its size asks for, not as there are cores: sums of other parts round differently, and
+the same frames must give the same boxes on every machine. :class:`ColorSequence` works on arrays without torch;
+``product`` and ``energy`` are the functions of ``engine``.
 """
 
 from collections.abc import Callable
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+PIXELS_OF_A_PART, MOST_PARTS = 2**16, 8
+"""With fewer pixels, to zero and to add up the moments of each part would take longer than to fill them."""
+
 
 @cache
 def _pool() -> ThreadPoolExecutor:
@@ -28,9 +33,9 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(cores(), "affinity")
 
 
-def _each(function: Callable[[int], T], count: int) -> list[T]:
-    """[function(0), …, function(count - 1)], computed by the threads of the pool."""
-    return [function(0)] if count == 1 else list(_pool().map(function, range(count)))
+def _each(function: Callable[[int], T], count: int, *, shared: bool = True) -> list[T]:
+    """[function(0), …, function(count - 1)], computed by the threads of the pool, or by this one."""
+    return list((_pool().map if shared and count > 1 else map)(function, range(count)))
 
 
 def _sum(parts: list[Array]) -> Array:
@@ -47,21 +52,21 @@ class ColorSequence:
         rgb: (F, 3, P) colours in 0–255.
         psi: (R, P) basis of the spatial kernel; ones (1, P) for colour alone.
         basis: of the colour kernel.
-        threads: that share the pixels.
+        shared: whether all cores share the parts of the sequence; not in a thread of the pool.
     """
 
-    def __init__(self, rgb: Array, psi: Array, basis: ColorBasis, threads: int) -> None:
+    def __init__(self, rgb: Array, psi: Array, basis: ColorBasis, *, shared: bool = True) -> None:
         if rgb.ndim != 3 or psi.ndim != 2 or rgb.shape[1:] != (3, psi.shape[1]):
             raise ColocamError(f"rgb must be (F, 3, P) and psi (R, P), got {rgb.shape} and {psi.shape}")
-        self.rgb, self.psi, self.threads = rgb, psi, threads
-        cells = basis.cells
+        self.rgb, self.psi, self.shared = rgb, psi, shared
+        cells, self.parts = basis.cells, min(max(len(rgb) * rgb.shape[2] // PIXELS_OF_A_PART, 1), MOST_PARTS)
         self.factor = basis.factor.astype(psi.dtype)
         self.constants = np.array([cells / 256, basis.curvature, *basis.scale, 1, 0.5, cells - 1], psi.dtype)
-        self.cuts = np.linspace(0, rgb.shape[2], threads + 1).astype(int)
-        self.planes = np.linspace(0, cells, threads + 1).astype(int)
+        self.cuts = np.linspace(0, rgb.shape[2], self.parts + 1).astype(int)
+        self.planes = np.linspace(0, cells, self.parts + 1).astype(int)
         self.index = np.empty((len(rgb), rgb.shape[2]), np.int32)
         used = np.zeros(cells**3, np.bool_)
-        _each(lambda t: compiled.locate(rgb, self.constants, self.cuts[t], self.cuts[t + 1], self.index, used), threads)
+        self._each(lambda t: compiled.locate(rgb, self.constants, self.cuts[t], self.cuts[t + 1], self.index, used))
         self.rows, self.slot = np.empty(cells**2 + 1, np.int32), np.empty(cells**3, np.int32)
         self.blue = np.empty(min(self.index.size, cells**3), np.int32)
         self.count = compiled.number(used, self.rows, self.slot, self.blue)
@@ -84,8 +89,8 @@ class ColorSequence:
             compiled.analyse(moments, self.rows, self.blue, self.factor, *planes, spectrum)
             return spectrum
 
-        moments = _sum(_each(splat, self.threads))
-        return _sum(_each(analyse, self.threads)).reshape(rank, rank, len(self.psi), channels, rank)
+        moments = _sum(self._each(splat))
+        return _sum(self._each(analyse)).reshape(rank, rank, len(self.psi), channels, rank)
 
     def product(self, spectrum: Array, out: Array) -> None:
         """Write the product W·v to ``out`` (F, C, P), from the spectrum of v."""
@@ -104,8 +109,11 @@ class ColorSequence:
             pixels = self.cuts[t], self.cuts[t + 1]
             compiled.slice_(self.rgb, out, self.psi, self.constants, *pixels, self.index, moments)
 
-        _each(synthesise, self.threads)
-        _each(slice_, self.threads)
+        self._each(synthesise)
+        self._each(slice_)
+
+    def _each(self, function: Callable[[int], T]) -> list[T]:
+        return _each(function, self.parts, shared=self.shared)
 
     def _check(self, name: str, array: Array) -> None:
         """Refuse an array of other pixels: the compiled functions do not check their bounds."""
@@ -168,7 +176,7 @@ def _for_each_group(
         joined = frames == list(range(frames[0], frames[-1] + 1))
         mine = slice(frames[0], frames[-1] + 1) if joined else frames
         target = out[mine].numpy()
-        sequence = ColorSequence(rgb[mine].contiguous().numpy(), space, basis, cores() if in_turn else 1)
+        sequence = ColorSequence(rgb[mine].contiguous().numpy(), space, basis, shared=in_turn)
         function(sequence, index, values[mine].contiguous().numpy(), target)
         if not joined:
             # Not through torch: the caller's inference mode does not hold in other threads either.

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from colocam.affinity.basis import color_basis
 from colocam.errors import ColocamError
 from colocam.types import Float32Array
-from colocam.utils.device import cores
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -75,7 +74,7 @@ def arrays_with_color_mean(
         s = s / np.float32(255) if s.dtype == np.uint8 else s
         values = np.stack([np.ones_like(s), s - np.float32(0.5)], axis=1)
         rgb = frames[mine].reshape(len(s), -1, 3).transpose(0, 2, 1).astype(np.float32, order="C")
-        colors = ColorSequence(rgb, anywhere, basis, cores())
+        colors = ColorSequence(rgb, anywhere, basis)
         product = np.empty_like(values)
         colors.product(colors.spectrum(values), product)
         mean = np.clip(0.5 + product[:, 1] / product[:, 0], 0, 1)
