@@ -20,6 +20,9 @@ Array: TypeAlias = "Float32Array | Levels | Tensor"
 
 TYPES = {"maps": ("float32", "uint8"), "frames": ("uint8",)}
 """Types of the outputs that are not float32 alone."""
+SIDE_BY_SIDE = 2
+"""Passes that a CPU computes at the same time, each with its share of the threads: threads that share one pass wait for
+each other after every layer."""
 ROUNDING = 1e-4
 
 

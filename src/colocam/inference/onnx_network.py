@@ -1,6 +1,7 @@
 """A model in an ONNX file, run by onnxruntime on the CPU; torch is not imported."""
 
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,8 +9,9 @@ import numpy as np
 
 from colocam.config.card import Card, parse_card
 from colocam.errors import ArgumentError, ColocamError, first_line
-from colocam.inference.network import NetworkOutput, completed
+from colocam.inference.network import SIDE_BY_SIDE, NetworkOutput
 from colocam.types import Levels
+from colocam.utils.device import threads
 from colocam.utils.onnx_session import open_session
 
 if TYPE_CHECKING:
@@ -34,7 +36,10 @@ class OnnxNetwork:
         self.rows = ROWS
 
     def submit(self, images: Levels, /) -> "Future[NetworkOutput]":
-        """Compute a pass at once."""
+        """Start a pass, beside another one."""
+        return _side_by_side().submit(self._run, images)
+
+    def _run(self, images: Levels) -> NetworkOutput:
         try:
             parts = self.session.run(["logits", "maps", "peaks", "activations"], {FRAMES: images})
         except Exception as error:  # its errors have no common base
@@ -42,7 +47,13 @@ class OnnxNetwork:
         if not all(isinstance(part, np.ndarray) for part in parts):
             raise ColocamError("the outputs of the ONNX file must be arrays of numbers")
         logits, maps, peaks, activations = parts
-        return completed(NetworkOutput(logits, maps, peaks, activations, images))
+        return NetworkOutput(logits, maps, peaks, activations, images)
+
+
+@cache
+def _side_by_side() -> ThreadPoolExecutor:
+    """Threads that compute one pass each, shared by all networks; each has its share of onnxruntime's own threads."""
+    return ThreadPoolExecutor(min(SIDE_BY_SIDE, threads()), "network")
 
 
 def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]:
@@ -52,7 +63,7 @@ def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]
         raise ArgumentError("device", f"{device}: {path} runs on the CPU only: use cpu, or give the run folder")
     if not path.is_file():
         raise ColocamError(f"no model at {path}: {again}")
-    session = open_session(path, str(path), again)
+    session = open_session(path, str(path), again, -(-threads() // SIDE_BY_SIDE))
     text = session.get_modelmeta().custom_metadata_map.get(CARD)
     if text is None:
         raise ColocamError(f"{path} is not a model of colocam (it holds no model card): {again}")

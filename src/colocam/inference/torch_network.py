@@ -15,7 +15,7 @@ from colocam.config.card import Card
 from colocam.errors import ColocamError, first_line
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
 from colocam.inference.fused_convolutions import fuse_relus
-from colocam.inference.network import HostOutput, NetworkOutput, PostProcessing, completed
+from colocam.inference.network import SIDE_BY_SIDE, HostOutput, NetworkOutput, PostProcessing, completed
 from colocam.maps.focus import classes_of, of_classes
 from colocam.maps.postprocess import postprocess
 from colocam.models import LocalizerNet, foreground
@@ -26,9 +26,6 @@ from colocam.utils.device import choose_device
 
 ROWS = {"cpu": 32, "cuda": 128}
 """Frames of one pass, of up to 224²; on a CPU 16 take up to 9 % longer per frame than 32, 8 take 17 % longer."""
-SIDE_BY_SIDE = 2
-"""Passes that a CPU computes at the same time, each with its share of the threads: threads that share one pass wait for
-each other after every layer."""
 
 Outputs = tuple[Tensor, Tensor, Tensor, Tensor]
 

@@ -13,8 +13,13 @@ _FATAL_ONLY = 4
 """Other messages come as exceptions, which become one line of ours."""
 
 
-def open_session(path: Path, what: str, remedy: str | None = None) -> "onnxruntime.InferenceSession":
-    """Open ``path``; errors call it ``what`` and end with the ``remedy``, if there is one."""
+def open_session(
+    path: Path, what: str, remedy: str | None = None, share: int | None = None
+) -> "onnxruntime.InferenceSession":
+    """Open ``path``; errors call it ``what`` and end with the ``remedy``, if there is one.
+
+    ``share`` is the number of threads of one pass; None: all.
+    """
     try:
         import onnxruntime  # noqa: PLC0415 - loads slowly
     except ImportError as error:
@@ -22,7 +27,7 @@ def open_session(path: Path, what: str, remedy: str | None = None) -> "onnxrunti
     onnxruntime.set_default_logger_severity(_FATAL_ONLY)  # its allocator has no other
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _FATAL_ONLY
-    options.intra_op_num_threads = threads()
+    options.intra_op_num_threads = share or threads()
     try:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its errors have no common base
