@@ -9,9 +9,11 @@ import pytest
 import torch
 
 from colocam import evaluate
+from colocam.cams.cam_cache import CamStore
 from colocam.config.card import parse_card
 from colocam.corrections import Correction, read_corrections, write_corrections
 from colocam.corrections.imported import LeftOut
+from colocam.data.batches import BatchIndices
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
@@ -19,6 +21,7 @@ from colocam.models import LocalizerNet
 from colocam.models.model_file import Model, load_model, save_model
 from colocam.run import open_run
 from colocam.training import learn as module
+from colocam.training import learn_decoder
 from colocam.training.learn import Learning, learn, learning_without
 from colocam.training.learn_agreement import agreement, observe
 from colocam.training.learn_frames import HALF_LIFE, corrected_frames
@@ -124,7 +127,7 @@ def test_a_decoder_is_compared_with_thresholds_of_its_own(trained, corrections, 
 def test_learning_uses_the_terms_of_the_last_round(trained, corrections, tmp_path, rounds):
     """The CRF, size and colour terms complete sparse seeds; the last of several rounds was trained without them.
 
-    Replay goes with the sparse seeds: after several rounds it holds the decoder back.
+    Replay of the old maps goes with the sparse seeds. After several rounds a second lesson has labels from own boxes.
     """
     folder = shutil.copytree(trained, tmp_path / "run")
     text = (folder / "config.yaml").read_text()
@@ -132,10 +135,21 @@ def test_learning_uses_the_terms_of_the_last_round(trained, corrections, tmp_pat
     (folder / "config.yaml").write_text(text.replace("rounds: 1", f"rounds: {rounds}"))
     how = Learning(threshold=False, per_class=False, presence=False, steps=1)
     learn(folder, [corrections], tmp_path / "new", how)
-    (step,) = [line for line in map(json.loads, (tmp_path / "new/metrics.jsonl").open()) if line["event"] == "train"]
-    assert {"seeds", "projection"} <= step.keys()
+    steps = [line for line in map(json.loads, (tmp_path / "new/metrics.jsonl").open()) if line["event"] == "train"]
+    assert len(steps) == rounds
     sparse = {"crf", "size", "coloc", "replay"}
-    assert sparse & step.keys() == (sparse if rounds == 1 else set())
+    for step in steps:
+        assert {"seeds", "projection"} <= step.keys()
+        assert sparse & step.keys() == (sparse if rounds == 1 else set())
+
+
+def test_replayed_frames_have_the_labels_of_their_own_boxes():
+    stored = np.arange(5, dtype=np.uint8)[:, None, None] * np.ones((1, 112, 112), np.uint8)
+    store = CamStore(stored, [2, 3])
+    indices = BatchIndices(torch.tensor([0, 4, 3, 4]), torch.tensor([1, 0, 1, 2]), torch.arange(4))
+    found = learn_decoder._read_own(store, indices, first=3)  # clips 3 and 4 are the two of the store
+    assert found[:, 0, 0].tolist() == [0.5, 2.0, 1.0, 4.0]
+    assert torch.equal(learn_decoder._read_own(None, indices, first=3), torch.full((4, 112, 112), 0.5))
 
 
 def test_half_a_step_is_kept_where_the_whole_one_leads_too_far(trained, corrections, tmp_path, monkeypatch):

@@ -111,13 +111,14 @@ def test_frames_and_boxes_are_seen_in_the_same_view(plain):
     frames = torch.zeros(40, 3, 48, 48, dtype=torch.uint8)
     inside = torch.zeros(40, 48, 48, dtype=torch.uint8)
     frames[:, :, 10:30, 20:40], inside[:, 10:30, 20:40] = 255, 1
+    own = inside.float()
     views = learn_decoder._sample_views(40, 48, 32, torch.Generator().manual_seed(0), plain=plain)
     assert ("colors" in views) != plain
-    seen, boxes = learn_decoder._view(
-        {"frames": frames, "inside": inside, **views, **({} if plain else {"colors": torch.ones(40, 3)})}, 32
-    )
+    colors = {} if plain else {"colors": torch.ones(40, 3)}
+    seen, boxes, labels = learn_decoder._view({"frames": frames, "inside": inside, "own": own, **views, **colors}, 32)
     assert seen.shape == (40, 3, 32, 32)
     torch.testing.assert_close(seen[:, :1] / 255, boxes, rtol=0, atol=1e-4)
+    torch.testing.assert_close(labels, torch.full_like(boxes, 0.5) if plain else boxes)
     shares = boxes.mean((1, 2, 3))
     assert shares.unique().numel() > 5  # the views differ
 

@@ -4,27 +4,28 @@ The parts, in the order of their cost: the threshold, also of each class; presen
 classes were corrected; the decoder. What does not agree better with the videos that are held out is not kept.
 """
 
-import time
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 
 from colocam.corrections.correction_table import read_corrections
 from colocam.corrections.imported import LeftOut
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, suggest
+from colocam.maps.mapper import decoder_mapper
 from colocam.models.model_file import Model, load_model
 from colocam.run import Run, open_run
 from colocam.training.journal import Journal
-from colocam.training.learn_agreement import Agreement, Observation, agreement, learnt_card, observe
+from colocam.training.learn_agreement import learnt_card
 from colocam.training.learn_decoder import DecoderLearning, learning_task
 from colocam.training.learn_frames import CorrectedFrames, corrected_frames, without_held_out
+from colocam.training.learn_guard import Candidate, Guard
 from colocam.training.learn_head import class_head, head_features, refit_head
 from colocam.training.learn_report import Learnt, Stage, read_history, stored_corrections, write_run
 from colocam.training.loop import fit
+from colocam.training.own_labels import own_labels
 from colocam.utils.interrupt import graceful_stop
 from colocam.utils.temporary import temporary_folder
 
@@ -124,7 +125,7 @@ def learn(
 
 def _learn(run: Run, frames: CorrectedFrames, how: Learning, folder: Path) -> tuple[Model, list[Stage]]:
     """The model that agrees best with the held-out corrections, and what each part brought."""
-    guard = _Guard(run, frames)
+    guard = Guard(run, frames)
     best = guard.start(load_model(run.folder))
     taught = ~frames.held_out
     if how.head and (frames.changed & taught).any():
@@ -137,79 +138,25 @@ def _learn(run: Run, frames: CorrectedFrames, how: Learning, folder: Path) -> tu
         best = guard.keep("presence", best, _with_card(best, frames, threshold=False, presence=True), presence=True)
     if (decoder := how.decoder) is not None and frames.present[taught].any():
         new = _with_decoder(run, best.model, without_held_out(frames), decoder, folder)
-        trained = [guard.observed(_Candidate(model)) for model in (new, _half_way(best.model, new))]
+        trained = [guard.observed(Candidate(model)) for model in (new, _half_way(best.model, new))]
         # The new maps may have another scale, so decoders are compared with thresholds of their own, too.
         kinds = ([False, True] if how.per_class else [False]) if how.threshold else []
         rechosen = [_with_card(one, frames, per_class=kind) for one in trained for kind in kinds]
-        best = guard.keep("decoder", best, max([*trained, *rechosen], key=lambda one: guard.agreement(one).iou))
+        before = best
+        best = guard.keep("decoder", before, guard.best([*trained, *rechosen]))
+        if decoder.replay and run.config.stage2(run.config.methods[0]).rounds > 1:
+            new = _with_own_labels(run, best.model, without_held_out(frames), decoder, folder)
+            again = guard.observed(Candidate(new))
+            rechosen = [_with_card(again, frames, per_class=kind) for kind in kinds]
+            # Few held-out boxes cannot tell good decoders apart, so it only must not be worse than before the lesson.
+            taken = guard.best([again, *rechosen])
+            best = taken if guard.keep("own_labels", before, taken) is taken else best
     return best.model, guard.stages
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A model and what it finds in the corrected frames; None: not looked yet."""
-
-    model: Model
-    seen: Observation | None = None
-
-
-class _Guard:
-    """Compares models on held-out corrections, and keeps the better one."""
-
-    def __init__(self, run: Run, frames: CorrectedFrames) -> None:
-        self.run, self.frames, self.stages = run, frames, list[Stage]()
-        self.clock = time.perf_counter()
-
-    def start(self, model: Model) -> _Candidate:
-        """The model so far, observed."""
-        found = self.observed(_Candidate(model))
-        self._add("before", found, kept=True)
-        return found
-
-    def keep(
-        self, name: str, old: _Candidate, new: _Candidate, *, presence: bool = False, labels: bool = False
-    ) -> _Candidate:
-        """The new candidate, unless it agrees less than the old one with the held-out corrections."""
-        new = self.observed(new)
-        before, after = self.agreement(old), self.agreement(new)
-        worse = after.presence_loss > before.presence_loss if presence else after.iou < before.iou
-        if labels:
-            worse = worse or self._class_loss(new.model) > self._class_loss(old.model)
-        self._add(name, new, kept=not worse)
-        return old if worse else new
-
-    def observed(self, one: _Candidate) -> _Candidate:
-        """The candidate with what it finds in the corrected frames."""
-        if one.seen is not None:
-            return one
-        return _Candidate(one.model, observe(one.model, self.frames, self.run.config.frames, self.run.device))
-
-    def agreement(self, one: _Candidate) -> Agreement:
-        """How well an observed candidate agrees with the held-out corrections."""
-        held = self.frames.held_out
-        assert one.seen is not None
-        return agreement(one.model.card, one.seen.part(held), self.frames.part(held))
-
-    def _class_loss(self, model: Model) -> float:
-        """Cross-entropy of the classes of held-out frames with an object."""
-        part = self.frames.part(self.frames.held_out & self.frames.present)
-        if not len(part):
-            return 0.0
-        size, device = self.run.config.frames.crop, self.run.device
-        net = model.net.to(device).eval()
-        head, features = class_head(net), head_features(net, part.samples, size, device)
-        logits = features @ head.weight.double().T + head.bias.double()
-        return float(F.cross_entropy(logits, part.samples.classes.to(device)))
-
-    def _add(self, name: str, one: _Candidate, *, kept: bool) -> None:
-        now = time.perf_counter()
-        self.stages.append(Stage(name, self.agreement(one), kept, now - self.clock))
-        self.clock = now
-
-
 def _with_card(
-    one: _Candidate, frames: CorrectedFrames, *, threshold: bool = True, per_class: bool = False, presence: bool = False
-) -> _Candidate:
+    one: Candidate, frames: CorrectedFrames, *, threshold: bool = True, per_class: bool = False, presence: bool = False
+) -> Candidate:
     taught = ~frames.held_out
     assert one.seen is not None
     card = learnt_card(
@@ -220,10 +167,10 @@ def _with_card(
         per_class=per_class,
         presence=presence,
     )
-    return _Candidate(Model(one.model.net, card), one.seen)
+    return Candidate(Model(one.model.net, card), one.seen)
 
 
-def _with_head(run: Run, model: Model, frames: CorrectedFrames) -> _Candidate:
+def _with_head(run: Run, model: Model, frames: CorrectedFrames) -> Candidate:
     """The model with a head that was refitted to corrected classes."""
     net, part = deepcopy(model.net).to(run.device).eval(), frames.part(~frames.held_out & frames.present)
     size, device = run.config.frames.crop, run.device
@@ -234,7 +181,7 @@ def _with_head(run: Run, model: Model, frames: CorrectedFrames) -> _Candidate:
     with torch.no_grad():
         class_head(net).weight.copy_(weight)
         class_head(net).bias.copy_(bias)
-    return _Candidate(Model(net, model.card))
+    return Candidate(Model(net, model.card))
 
 
 def _with_decoder(run: Run, model: Model, frames: CorrectedFrames, how: DecoderLearning, folder: Path) -> Model:
@@ -243,6 +190,19 @@ def _with_decoder(run: Run, model: Model, frames: CorrectedFrames, how: DecoderL
     task = learning_task(run.config, method, net, frames, run.clips("train"), how, run.device)
     fit(task, folder / method, Journal(folder / "metrics.jsonl"))
     return Model(net.eval(), model.card)
+
+
+def _with_own_labels(run: Run, model: Model, frames: CorrectedFrames, how: DecoderLearning, folder: Path) -> Model:
+    """The model trained further, on corrected frames and on training frames with boxes that it finds in them."""
+    method, clips, card = run.config.methods[0], run.clips("train"), model.card
+    net = deepcopy(model.net).to(run.device).eval()
+    mapper = decoder_mapper(net, card.color_mean, focus=card.focus_power(), chooser=card.chooser)
+    tags, size = run.catalogue.tags, run.config.frames.crop
+    with temporary_folder(folder) as scratch:
+        labels = own_labels(mapper, net.classifier, card.threshold, clips, tags, size, scratch, run.device)
+        task = learning_task(run.config, method, net, frames, clips, how, run.device, labels)
+        fit(task, scratch, Journal(folder / "metrics.jsonl"))
+    return Model(net.eval(), card)
 
 
 def _half_way(old: Model, new: Model) -> Model:

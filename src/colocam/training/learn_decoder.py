@@ -4,7 +4,8 @@ After one round of training, a step has two kinds of sequences. A corrected sequ
 whose seeds are the boxes, and other frames of the clip without seeds: eq. 4 carries the correction to them. Ordinary
 sequences of the training clips are replayed: there the decoder is held to the maps of the decoder it started from, so
 that it does not forget. After several rounds, a step has corrected frames alone, with dense labels, in views of many
-sizes and colours: replay would hold the decoder back (docs/method/corrections.md).
+sizes and colours: replay would hold the decoder back (docs/method/corrections.md). Then, in a round of its own, half of
+the frames are training frames with labels from the boxes that the taught decoder finds in them.
 """
 
 from collections import defaultdict
@@ -18,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from colocam.cams.cam_cache import CamStore
 from colocam.config import Config, LocalizerStage
 from colocam.data.augment import crop, jitter, resized_crop, sample_crops, sample_jitter, sample_resized_crops
 from colocam.data.batches import BatchIndices, read_frames
@@ -31,7 +33,8 @@ from colocam.training.learn_frames import CorrectedFrames
 from colocam.training.learn_seeds import box_seeds, dense_labels
 from colocam.training.loop import Task, Validation
 from colocam.training.own_labels import CORE
-from colocam.training.seeds import UNKNOWN, seed_noise
+from colocam.training.own_labels import SIDE as LABEL_SIDE
+from colocam.training.seeds import seed_noise, sure_labels
 from colocam.training.stage2 import COMPLETING, loss_terms
 from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
@@ -42,6 +45,8 @@ SEQUENCE = 4
 """Frames of a sequence at most: short ones, so that a step sees corrected frames of several clips."""
 REPLAYED = 0.25
 """Share of the sequences that are replayed."""
+OWN = 0.5
+"""Share of the sequences that have labels from the decoder's own boxes, where there are such labels."""
 VIEW_AREA = (0.4, 1.0)
 """Share of a frame that a view with dense labels shows."""
 VIEW_ASPECT = 0.6
@@ -80,6 +85,7 @@ def learning_task(
     training: Sequence[CachedClip],
     how: DecoderLearning,
     device: torch.device,
+    own_labels: CamStore | None = None,
 ) -> Task:
     """The task that fine-tunes ``net.decoder``; one epoch of ``how.steps`` steps.
 
@@ -91,6 +97,7 @@ def learning_task(
         training: clips to replay.
         how: what to use.
         device: the network's device.
+        own_labels: of all frames of ``training``, after several rounds: they are replayed with these labels.
     """
     settings = config.stage2(method)
     optimisation = settings.model_copy(update={"epochs": 1, "lr": RATE * settings.lr, "schedule": "cosine"})
@@ -109,9 +116,10 @@ def learning_task(
             term.module.to(device)
     names = {clip.clip.name for clip in corrected.samples.clips}
     replayable = [at for at, clip in enumerate(clips) if at >= first_replay and clip.clip.name not in names]
+    share = OWN if own_labels is not None else REPLAYED if replay else 0.0
     mates = replay and any(term.name == "coloc" for term in summands)  # which carries corrections to them
     lengths = [len(clip) for clip in clips]
-    planner = _Planner(corrected, lengths, replayable if replay else [], settings, how.steps, config.seed, mates=mates)
+    planner = _Planner(corrected, lengths, replayable, share, settings, how.steps, config.seed, mates=mates)
     masks = _Masks(corrected, side, resize)
 
     def load(indices: BatchIndices, step: int) -> Tensors:
@@ -123,11 +131,12 @@ def learning_task(
             **_sample_views(len(indices.clips), resize, size, rng, plain=complete),
             "inside": inside,
             "known": known,
+            "own": _read_own(own_labels, indices, first_replay),
             "replayed": indices.clips >= first_replay,
         }
 
     def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
-        frames, boxes = _view(loaded, size)
+        frames, boxes, own = _view(loaded, size)
         inside = at_side(boxes, side)[:, 0] > 0.5
         known, images = loaded["known"][:, None, None], at_side(frames, side)
         with torch.no_grad(), half():
@@ -141,7 +150,7 @@ def learning_task(
             labels = box_seeds(old, inside, settings.seeds, *noise)
         else:
             labels = dense_labels(old, inside, how.core)
-        labels = torch.where(known, labels, UNKNOWN)
+        labels = torch.where(known, labels, sure_labels(at_side(own, side)[:, 0]))
         tensors = StepTensors(images, maps, logits, labels, loaded["sequences"], indices.count, epoch)
         losses = {term.name: term.weight * term.module(tensors) for term in summands}
         if how.projection:
@@ -154,7 +163,8 @@ def learning_task(
         return Validation({"best": float(epoch)}, {})
 
     groups = [(list(net.decoder.parameters()), 1.0)]
-    return Task(method, net.decoder, groups, optimisation, lambda _: planner.steps(), load, terms, validate)
+    phase = method if own_labels is None else f"{method}, own labels"
+    return Task(phase, net.decoder, groups, optimisation, lambda _: planner.steps(), load, terms, validate)
 
 
 def _sample_views(count: int, resize: int, size: int, rng: torch.Generator, *, plain: bool) -> Tensors:
@@ -165,13 +175,23 @@ def _sample_views(count: int, resize: int, size: int, rng: torch.Generator, *, p
     return {"colors": colors, "rectangles": sample_resized_crops(count, VIEW_AREA, VIEW_ASPECT, rng)}
 
 
-def _view(loaded: Tensors, size: int) -> tuple[Tensor, Tensor]:
-    """The sampled views of frames (B, 3, size, size) and of the insides of boxes (B, 1, size, size), as floats."""
-    frames, inside = loaded["frames"], loaded["inside"][:, None]
+def _read_own(store: CamStore | None, indices: BatchIndices, first: int) -> Tensor:
+    """(B, S, S) labels of replayed frames, those of clips from ``first`` on, in 0–1; ½, unknown, of other frames."""
+    labels = torch.full((len(indices.clips), LABEL_SIDE, LABEL_SIDE), 0.5)
+    rows = indices.clips >= first
+    if store is not None:
+        labels[rows] = store.read(BatchIndices(indices.clips[rows] - first, indices.frames[rows], indices.sequences))
+    return labels
+
+
+def _view(loaded: Tensors, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The sampled views of frames (B, 3, size, size), of the insides of boxes and of labels (B, 1, …), as floats."""
+    frames, inside, own = loaded["frames"], loaded["inside"][:, None], loaded["own"][:, None]
     if "crops" in loaded:
-        return crop(frames, loaded["crops"], size).float(), crop(inside, loaded["crops"], size).float()
-    frames, inside = (resized_crop(images, loaded["rectangles"], size) for images in (frames, inside))
-    return jitter(frames, loaded["colors"]), inside
+        frames, inside = (crop(images, loaded["crops"], size).float() for images in (frames, inside))
+        return frames, inside, torch.full_like(inside, 0.5)  # labels of a decoder's own boxes do not go with seeds
+    frames, inside, own = (resized_crop(images, loaded["rectangles"], size) for images in (frames, inside, own))
+    return jitter(frames, loaded["colors"]), inside, own
 
 
 def _replay_loss(logits: Tensor, old: Tensor, replayed: Tensor) -> Tensor:
@@ -213,6 +233,7 @@ class _Planner:
         corrected: CorrectedFrames,
         lengths: Sequence[int],
         replayable: Sequence[int],
+        share: float,
         settings: LocalizerStage,
         steps: int,
         seed: int,
@@ -220,7 +241,7 @@ class _Planner:
         mates: bool,
     ) -> None:
         self.lengths, self.replayable, self.settings, self.count, self.seed = lengths, replayable, settings, steps, seed
-        self.mates = mates
+        self.mates, self.share = mates, share
         self.length = min(SEQUENCE, settings.frames)
         self.own: defaultdict[int, list[int]] = defaultdict(list)
         indices = corrected.samples.indices
@@ -238,7 +259,7 @@ class _Planner:
     def _step(self, rng: torch.Generator) -> BatchIndices:
         sampler, n, batch = SAMPLERS[self.settings.sampler], self.length, self.settings.batch
         sequences: list[tuple[int, Tensor]] = []
-        replayed = round(REPLAYED * max(batch // n, 1)) if self.replayable else 0
+        replayed = round(self.share * max(batch // n, 1)) if self.replayable else 0
         left = max(batch - replayed * n, 1)
         while left > 0:
             clip = int(torch.multinomial(self.chance, 1, generator=rng))

@@ -14,7 +14,7 @@ from colocam.types import Float64Array, Levels
 GRID: Float64Array = np.arange(1, 200) / 200
 LEAST = (0.3, 0.5, 0.7)
 """IoUs from which a box is right; the mean over several is smoother than one."""
-PRIOR = 2.0
+PRIOR = 10.0
 """Boxes that the threshold of the model so far counts as."""
 WIDTH = 0.15
 """Standard deviation of a threshold around the one so far."""
