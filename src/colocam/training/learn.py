@@ -41,7 +41,8 @@ class Learning:
         head: refit the head that names the class, if classes were corrected.
         seeds: fine-tune the decoder with corrected boxes as seeds.
         projection: fine-tune the decoder by the projections of corrected boxes.
-        replay: while fine-tuning after one round, also train on ordinary sequences and clip-mates of corrected frames.
+        replay: also learn from other frames. After one round: ordinary sequences and clip-mates of corrected frames.
+            After several rounds: then train again, with training frames labelled by the boxes found in them.
         steps: training steps of the decoder.
     """
 
@@ -136,22 +137,30 @@ def _learn(run: Run, frames: CorrectedFrames, how: Learning, folder: Path) -> tu
             best = guard.keep(name, best, _with_card(best, frames, per_class=each))
     if how.presence:
         best = guard.keep("presence", best, _with_card(best, frames, threshold=False, presence=True), presence=True)
-    if (decoder := how.decoder) is not None and frames.present[taught].any():
-        new = _with_decoder(run, best.model, without_held_out(frames), decoder, folder)
-        trained = [guard.observed(Candidate(model)) for model in (new, _half_way(best.model, new))]
-        # The new maps may have another scale, so decoders are compared with thresholds of their own, too.
-        kinds = ([False, True] if how.per_class else [False]) if how.threshold else []
-        rechosen = [_with_card(one, frames, per_class=kind) for one in trained for kind in kinds]
-        before = best
-        best = guard.keep("decoder", before, guard.best([*trained, *rechosen]))
-        if decoder.replay and run.config.stage2(run.config.methods[0]).rounds > 1:
-            new = _with_own_labels(run, best.model, without_held_out(frames), decoder, folder)
-            again = guard.observed(Candidate(new))
-            rechosen = [_with_card(again, frames, per_class=kind) for kind in kinds]
-            # Few held-out boxes cannot tell good decoders apart, so it only must not be worse than before the lesson.
-            taken = guard.best([again, *rechosen])
-            best = taken if guard.keep("own_labels", before, taken) is taken else best
+    if how.decoder is not None and frames.present[taught].any():
+        best = _learn_decoder(run, guard, best, how, folder)
     return best.model, guard.stages
+
+
+def _learn_decoder(run: Run, guard: Guard, before: Candidate, how: Learning, folder: Path) -> Candidate:
+    """The candidate with the decoder that corrections lead to, or ``before``, if none agrees as well."""
+    frames, journal, settings = guard.frames, Journal(folder / "metrics.jsonl"), how.decoder
+    assert settings is not None
+    taught = without_held_out(frames)
+    # The new maps may have another scale, so decoders are compared with thresholds of their own, too.
+    kinds = ([False, True] if how.per_class else [False]) if how.threshold else []
+
+    def best_of(models: Sequence[Model]) -> Candidate:
+        trained = [guard.observed(Candidate(model)) for model in models]
+        return guard.best([*trained, *(_with_card(one, frames, per_class=kind) for one in trained for kind in kinds)])
+
+    new = _with_decoder(run, before.model, taught, settings, folder, journal)
+    best = guard.keep("decoder", before, best_of([new, _half_way(before.model, new)]))
+    if how.replay and run.config.stage2(run.config.methods[0]).rounds > 1:
+        # Few held-out boxes cannot tell good decoders apart, so this one only must not be worse than before the lesson.
+        again = best_of([_with_own_labels(run, best.model, taught, settings, folder, journal)])
+        best = again if guard.keep("own_labels", before, again) is again else best
+    return best
 
 
 def _with_card(
@@ -184,15 +193,19 @@ def _with_head(run: Run, model: Model, frames: CorrectedFrames) -> Candidate:
     return Candidate(Model(net, model.card))
 
 
-def _with_decoder(run: Run, model: Model, frames: CorrectedFrames, how: DecoderLearning, folder: Path) -> Model:
-    """The model with a decoder that was fine-tuned on corrected frames; ``folder`` gets its checkpoint and journal."""
+def _with_decoder(
+    run: Run, model: Model, frames: CorrectedFrames, how: DecoderLearning, folder: Path, journal: Journal
+) -> Model:
+    """The model with a decoder that was fine-tuned on corrected frames; ``folder`` gets its checkpoint."""
     net, method = deepcopy(model.net).to(run.device), run.config.methods[0]
     task = learning_task(run.config, method, net, frames, run.clips("train"), how, run.device)
-    fit(task, folder / method, Journal(folder / "metrics.jsonl"))
+    fit(task, folder / method, journal)
     return Model(net.eval(), model.card)
 
 
-def _with_own_labels(run: Run, model: Model, frames: CorrectedFrames, how: DecoderLearning, folder: Path) -> Model:
+def _with_own_labels(
+    run: Run, model: Model, frames: CorrectedFrames, how: DecoderLearning, folder: Path, journal: Journal
+) -> Model:
     """The model trained further, on corrected frames and on training frames with boxes that it finds in them."""
     method, clips, card = run.config.methods[0], run.clips("train"), model.card
     net = deepcopy(model.net).to(run.device).eval()
@@ -201,7 +214,7 @@ def _with_own_labels(run: Run, model: Model, frames: CorrectedFrames, how: Decod
     with temporary_folder(folder) as scratch:
         labels = own_labels(mapper, net.classifier, card.threshold, clips, tags, size, scratch, run.device)
         task = learning_task(run.config, method, net, frames, clips, how, run.device, labels)
-        fit(task, scratch, Journal(folder / "metrics.jsonl"))
+        fit(task, scratch, journal)
     return Model(net.eval(), card)
 
 
