@@ -92,7 +92,7 @@ def test_the_old_model_stays_if_the_new_one_agrees_less(trained, corrections, tm
             weight.data.zero_()
         return model
 
-    monkeypatch.setattr(module, "_with_decoder", ruined)
+    monkeypatch.setattr(module, "with_decoder", ruined)
     how, original = learning_without("threshold", "presence"), load_model(trained)
     learnt = learn(trained, [corrections], tmp_path / "new", how)
     assert learnt.kept == []
@@ -111,7 +111,7 @@ def test_a_decoder_is_compared_with_thresholds_of_its_own(trained, corrections, 
         model.net.decoder.head.bias.data[1] -= 1.5
         return model
 
-    monkeypatch.setattr(module, "_with_decoder", fainter)
+    monkeypatch.setattr(module, "with_decoder", fainter)
     learnt = learn(trained, [corrections], tmp_path / "new", learning_without("per_class", "presence"))
     run, model = open_run(trained), fainter()
     frames = corrected_frames(run, read_corrections(corrections), LeftOut())
@@ -167,7 +167,7 @@ def test_half_a_step_is_kept_where_the_whole_one_leads_too_far(trained, correcti
             weight.data.mul_(2).sub_(start.data.cpu())
         return far
 
-    monkeypatch.setattr(module, "_with_decoder", too_far)
+    monkeypatch.setattr(module, "with_decoder", too_far)
     how = learning_without("threshold", "per_class", "presence")
     assert learn(folder, [corrections], tmp_path / "new", how).kept == ["decoder"]
     new = load_model(tmp_path / "new")

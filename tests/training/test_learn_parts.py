@@ -10,10 +10,12 @@ from colocam.boxes.consensus import consensus_boxes
 from colocam.boxes.iou import iou
 from colocam.config import Seeds
 from colocam.metrics.chooser_threshold import GRID as CHOOSER_GRID
+from colocam.run import open_run
 from colocam.temporal.presence import Calibration
-from colocam.training import learn_decoder
+from colocam.training import learn_decoder, learn_models
 from colocam.training.learn import PARTS, Learning, learning_without
 from colocam.training.learn_frames import History, held_out_videos
+from colocam.training.learn_models import some_frames
 from colocam.training.learn_presence import calibrate_presence, presence_loss
 from colocam.training.learn_seeds import box_seeds, dense_labels
 from colocam.training.learn_thresholds import GRID, choose_thresholds, right_at
@@ -157,3 +159,20 @@ def test_parts_are_switched_off_by_name():
     assert set(PARTS) == {"threshold", "per_class", "presence", "head", "seeds", "projection", "replay"}
     with pytest.raises(Exception, match="without must be a part, got 'seed': did you mean 'seeds'"):
         learning_without("seed")
+
+
+def test_few_frames_of_many_clips_get_own_labels(trained):
+    clips = open_run(trained).clips("train")
+    every = some_frames(clips, seed=1)
+    assert {clip.clip.name for clip in every} == {clip.clip.name for clip in clips}
+    assert [clip.clip.name for clip in every] != [clip.clip.name for clip in some_frames(clips, seed=2)]
+    few = some_frames(clips, seed=1, most=len(every[0]) + 1)
+    assert [clip.clip.name for clip in few] == [clip.clip.name for clip in every[:2]]
+
+
+def test_a_long_clip_gives_its_first_frames(trained, monkeypatch):
+    monkeypatch.setattr(learn_models, "OWN_OF_A_CLIP", 2)
+    clips = {clip.clip.name: clip for clip in open_run(trained).clips("train")}
+    for short in some_frames(list(clips.values()), seed=0):
+        assert len(short) == 2 < len(clips[short.clip.name])
+        assert np.array_equal(short.frames, clips[short.clip.name].frames[:2])

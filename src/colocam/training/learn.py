@@ -5,27 +5,20 @@ classes were corrected; the decoder. What does not agree better with the videos 
 """
 
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-
-import torch
 
 from colocam.corrections.correction_table import read_corrections
 from colocam.corrections.imported import LeftOut
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, suggest
-from colocam.maps.mapper import decoder_mapper
 from colocam.models.model_file import Model, load_model
 from colocam.run import Run, open_run
 from colocam.training.journal import Journal
-from colocam.training.learn_agreement import learnt_card
-from colocam.training.learn_decoder import DecoderLearning, learning_task
+from colocam.training.learn_decoder import DecoderLearning
 from colocam.training.learn_frames import CorrectedFrames, corrected_frames, without_held_out
 from colocam.training.learn_guard import Candidate, Guard
-from colocam.training.learn_head import class_head, head_features, refit_head
+from colocam.training.learn_models import half_way, with_card, with_decoder, with_head, with_own_labels
 from colocam.training.learn_report import Learnt, Stage, read_history, stored_corrections, write_run
-from colocam.training.loop import fit
-from colocam.training.own_labels import own_labels
 from colocam.utils.interrupt import graceful_stop
 from colocam.utils.temporary import temporary_folder
 
@@ -130,13 +123,13 @@ def _learn(run: Run, frames: CorrectedFrames, how: Learning, folder: Path) -> tu
     best = guard.start(load_model(run.folder))
     taught = ~frames.held_out
     if how.head and (frames.changed & taught).any():
-        best = guard.keep("head", best, _with_head(run, best.model, frames), labels=True)
+        best = guard.keep("head", best, with_head(run, best.model, frames), labels=True)
     if how.threshold:
         choices = [("threshold", False)] + ([("per_class", True)] if how.per_class else [])
         for name, each in choices:
-            best = guard.keep(name, best, _with_card(best, frames, per_class=each))
+            best = guard.keep(name, best, with_card(best, frames, per_class=each))
     if how.presence:
-        best = guard.keep("presence", best, _with_card(best, frames, threshold=False, presence=True), presence=True)
+        best = guard.keep("presence", best, with_card(best, frames, threshold=False, presence=True), presence=True)
     if how.decoder is not None and frames.present[taught].any():
         best = _learn_decoder(run, guard, best, how, folder)
     return best.model, guard.stages
@@ -152,77 +145,12 @@ def _learn_decoder(run: Run, guard: Guard, before: Candidate, how: Learning, fol
 
     def best_of(models: Sequence[Model]) -> Candidate:
         trained = [guard.observed(Candidate(model)) for model in models]
-        return guard.best([*trained, *(_with_card(one, frames, per_class=kind) for one in trained for kind in kinds)])
+        return guard.best([*trained, *(with_card(one, frames, per_class=kind) for one in trained for kind in kinds)])
 
-    new = _with_decoder(run, before.model, taught, settings, folder, journal)
-    best = guard.keep("decoder", before, best_of([new, _half_way(before.model, new)]))
+    new = with_decoder(run, before.model, taught, settings, folder, journal)
+    best = guard.keep("decoder", before, best_of([new, half_way(before.model, new)]))
     if how.replay and run.config.stage2(run.config.methods[0]).rounds > 1:
         # Few held-out boxes cannot tell good decoders apart, so this one only must not be worse than before the lesson.
-        again = best_of([_with_own_labels(run, best.model, taught, settings, folder, journal)])
+        again = best_of([with_own_labels(run, best.model, taught, settings, folder, journal)])
         best = again if guard.keep("own_labels", before, again) is again else best
     return best
-
-
-def _with_card(
-    one: Candidate, frames: CorrectedFrames, *, threshold: bool = True, per_class: bool = False, presence: bool = False
-) -> Candidate:
-    taught = ~frames.held_out
-    assert one.seen is not None
-    card = learnt_card(
-        one.model.card,
-        one.seen.part(taught),
-        without_held_out(frames),
-        threshold=threshold,
-        per_class=per_class,
-        presence=presence,
-    )
-    return Candidate(Model(one.model.net, card), one.seen)
-
-
-def _with_head(run: Run, model: Model, frames: CorrectedFrames) -> Candidate:
-    """The model with a head that was refitted to corrected classes."""
-    net, part = deepcopy(model.net).to(run.device).eval(), frames.part(~frames.held_out & frames.present)
-    size, device = run.config.frames.crop, run.device
-    features = head_features(net, part.samples, size, device)
-    classes = part.samples.classes.to(device)
-    tags = run.catalogue.tags
-    weight, bias = refit_head(net, features, classes, run.clips("train"), tags, size, device)
-    with torch.no_grad():
-        class_head(net).weight.copy_(weight)
-        class_head(net).bias.copy_(bias)
-    return Candidate(Model(net, model.card))
-
-
-def _with_decoder(
-    run: Run, model: Model, frames: CorrectedFrames, how: DecoderLearning, folder: Path, journal: Journal
-) -> Model:
-    """The model with a decoder that was fine-tuned on corrected frames; ``folder`` gets its checkpoint."""
-    net, method = deepcopy(model.net).to(run.device), run.config.methods[0]
-    task = learning_task(run.config, method, net, frames, run.clips("train"), how, run.device)
-    fit(task, folder / method, journal)
-    return Model(net.eval(), model.card)
-
-
-def _with_own_labels(
-    run: Run, model: Model, frames: CorrectedFrames, how: DecoderLearning, folder: Path, journal: Journal
-) -> Model:
-    """The model trained further, on corrected frames and on training frames with boxes that it finds in them."""
-    method, clips, card = run.config.methods[0], run.clips("train"), model.card
-    net = deepcopy(model.net).to(run.device).eval()
-    mapper = decoder_mapper(net, card.color_mean, focus=card.focus_power(), chooser=card.chooser)
-    tags, size = run.catalogue.tags, run.config.frames.crop
-    with temporary_folder(folder) as scratch:
-        labels = own_labels(mapper, net.classifier, card.threshold, clips, tags, size, scratch, run.device)
-        task = learning_task(run.config, method, net, frames, clips, how, run.device, labels)
-        fit(task, scratch, journal)
-    return Model(net.eval(), card)
-
-
-def _half_way(old: Model, new: Model) -> Model:
-    """The model half way between two decoders: few corrections may lead too far."""
-    net, before = deepcopy(new.net), old.net.decoder.state_dict()
-    with torch.no_grad():
-        for name, value in net.decoder.state_dict().items():
-            if value.is_floating_point():
-                value.lerp_(before[name].to(value.device), 0.5)
-    return Model(net, new.card)
