@@ -79,8 +79,8 @@ def learn(
     """Learn from corrections, starting from the model of a run; write a new run folder.
 
     About a fifth of the corrected videos is held out. Each part is kept only if the model with it agrees with their
-    corrections at least as well as without it; so the new model never agrees less than the old one. Corrections that
-    the run has learnt from before are used again.
+    corrections at least as well as without it (the second lesson of a decoder: as before the first); so the new model
+    never agrees less than the old one. Corrections that the run has learnt from before are used again.
 
     >>> learnt = learn("runs/pets", ["corrections.csv"], "runs/pets-2")     # doctest: +SKIP
     >>> print(learnt.summary())                                             # doctest: +SKIP
