@@ -1,9 +1,9 @@
 """Learning curves of corrections: python scripts/corrections.py RUN… --boxes truth.csv --out curves.jsonl.
 
 Boxes of one split (default: val) are corrections. Each run learns from 2, 5, 10, 20 and 50 of them a class, chosen at
-random, at even distances, or by the queue of ``colocam review --for learning``, with more and more parts, and is
-evaluated on another split (default: test). If both splits are the same, half of its videos is corrected and the other
-half evaluated: so settings are compared without the test frames.
+random, at even distances (``colocam review --for learning``), or by doubt (``--for errors``), with more and more parts,
+and is evaluated on another split (default: test). If both splits are the same, half of its videos is corrected and the
+other half evaluated: so settings are compared without the test frames.
 
 Each line of the output is one cell: CorLoc under the four protocols, the seed of the run, how frames were chosen, boxes
 a class (null: all), parts. The cells that say most come first. Cells that are there already are not computed again, so
@@ -38,7 +38,7 @@ from colocam.evaluation.run_evaluation import EvaluationSet, Labelled, measure, 
 from colocam.inference import Localizer
 from colocam.models.decoder import make_decoder
 from colocam.models.model_file import Model, load_model
-from colocam.review.doubt import FOR_LEARNING, Rows, doubts, signs
+from colocam.review.doubt import Rows, doubts, signs
 from colocam.review.purposes import PURPOSES
 from colocam.review.queue import APART
 from colocam.review.run_review import frames_of, rows_of
@@ -56,7 +56,7 @@ from colocam.types import Split
 COUNTS = (2, 5, 10, 20, 50)
 ADDED = ("threshold", "per_class", "seeds", "projection")
 ALL, BEFORE, FEW_SHOT, QUICK = "all", "before", "few-shot", "quick"
-ORDERS = ("random", "even", "learning")
+ORDERS = ("random", "learning", "errors")
 STEPS = 200
 CEILING_STEPS = 600
 """Steps with all boxes of the split, which are more than a person corrects."""
@@ -134,7 +134,7 @@ class Bench:
             rows = rows_of(number, [one for _, one in localizer.stream(frames_of(self.clips[number]))])
             wanted = np.isin(rows.frame, self.frames.frame[self.frames.video == number])
             found.append(Rows(*(column[wanted] for column in rows)))
-        return doubts(signs(Rows(*(np.concatenate(columns) for columns in zip(*found, strict=True)))), FOR_LEARNING)
+        return doubts(signs(Rows(*(np.concatenate(columns) for columns in zip(*found, strict=True)))))
 
     def corrections(self, cell: Cell) -> list[Correction]:
         """True boxes of the frames that the cell chooses, as corrections; ties and random order follow the seed."""
@@ -147,7 +147,7 @@ class Bench:
             if cell.order == "random":
                 chosen += rng.permutation(own)[:count].tolist()
             elif count:
-                doubt = self.doubt[own] if cell.order == "learning" else np.zeros(len(own))
+                doubt = self.doubt[own] if cell.order == "errors" else np.zeros(len(own))
                 found = PURPOSES[cell.order](doubt, frames.video[own], frames.pts[own], count, APART)
                 chosen += own[found].tolist()
         return [self._correction(row) for row in chosen]

@@ -22,8 +22,8 @@ from colocam.metrics.protocols import PROTOCOLS
 SOFT, LINE = "#59636e", "#d9dee3"
 CURVES = {
     ("random", "all"): ("corrections, random frames", "#0b62c4"),
-    ("even", "all"): ("corrections, even distances", "#1a7f37"),
-    ("learning", "all"): ("corrections, review queue", "#7a3fb0"),
+    ("learning", "all"): ("corrections, even distances", "#1a7f37"),
+    ("errors", "all"): ("corrections, by doubt", "#7a3fb0"),
     ("random", "few-shot"): ("the same boxes alone", "#b3470f"),
 }
 Key = tuple[str, int | None, str]

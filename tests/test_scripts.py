@@ -99,7 +99,7 @@ def test_learning_curves_of_corrections(script, run, collection, tmp_path, monke
     """Cells shared by two processes; a second call computes nothing again; tables and a figure of them."""
     monkeypatch.setattr(learn_thresholds, "PRIOR", learn_thresholds.PRIOR)  # --constant changes it in this process
     path, out = named("corrections"), tmp_path / "curves.jsonl"
-    arguments = [run, "--boxes", collection.truth, "--out", out, "--counts", "0,10,all", "--orders", "random,learning"]
+    arguments = [run, "--boxes", collection.truth, "--out", out, "--counts", "0,10,all", "--orders", "random,errors"]
     arguments += ["--parts", "before,quick,per_class,few-shot", "--few-shot-steps", "2"]
     arguments += ["--constant", "learn_thresholds.PRIOR=3"]
     for part in ("0/2", "1/2"):
@@ -109,11 +109,11 @@ def test_learning_curves_of_corrections(script, run, collection, tmp_path, monke
         ("random", 0, "before"),
         ("random", 10, "quick"),
         ("random", 10, "per_class"),
-        ("learning", 10, "per_class"),
+        ("errors", 10, "per_class"),
         ("random", 10, "few-shot"),
         ("random", None, "few-shot"),
     }
-    assert lines["learning", 10, "per_class"]["used"] == 12  # all of three videos with four boxes each
+    assert lines["errors", 10, "per_class"]["used"] == 12  # all of three videos with four boxes each
     before = evaluate(run, collection.truth, cams=()).methods["colocam"]
     assert lines["random", 0, "before"]["corloc"] == pytest.approx(
         {name: result.average for name, result in before.items()}, abs=1e-3
@@ -128,16 +128,16 @@ def test_settings_are_compared_on_the_other_half_of_a_split(script, run, collect
     """Corrected and evaluated videos of one split are different ones."""
     script_path, out = named("corrections"), tmp_path / "halves.jsonl"
     arguments = [run, "--boxes", collection.truth, "--out", out, "--split", "train", "--test", "train"]
-    script(script_path, *arguments, "--parts", "per_class", "--counts", "50", "--orders", "even")
+    script(script_path, *arguments, "--parts", "per_class", "--counts", "50", "--orders", "learning")
     names = runpy.run_path(str(script_path))
     bench = names["Bench"](run, collection.truth, "train", "train", "cpu")
-    corrected = {one.video for one in bench.corrections(names["Cell"]("even", 50, "per_class"))}
+    corrected = {one.video for one in bench.corrections(names["Cell"]("learning", 50, "per_class"))}
     evaluated = {clip.clip.name for clip, _ in bench.evaluated.evaluated.samples.where()}
     assert corrected
     assert evaluated
     assert not corrected & evaluated
     (line,) = [line for line in map(json.loads, out.open()) if line["boxes"] == 50]
-    assert line["order"] == "even"
+    assert line["order"] == "learning"
 
 
 SALIENCY = """<ir_version: 8, opset_import: ["": 17]>

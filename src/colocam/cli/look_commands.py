@@ -145,12 +145,12 @@ def review(
     purpose: Annotated[
         str,
         typer.Option(
-            "--for", help="errors: probably wrong frames; learning: frames that teach most; even: even distances."
+            "--for", help="errors: probably wrong frames; learning: frames to correct, spread over all videos."
         ),
     ] = "errors",
     device: Device = None,
 ) -> None:
-    """List the frames whose boxes are most doubtful, with the reason; or, for learning, those that teach most.
+    """List the frames whose boxes are most doubtful, with the reason; or, for learning, frames of all videos.
 
     For a run folder the images are also stored, for its report.
     """

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from colocam.errors import ArgumentError, ColocamError
-from colocam.review.doubt import FOR_LEARNING, WEIGHTS, Rows, doubts, frames_of, reason, signs
+from colocam.review.doubt import Rows, doubts, frames_of, reason, signs
 from colocam.review.purposes import PURPOSES, find_purpose
 from colocam.review.queue import APART
 from colocam.review.review_rows import read_tables
@@ -37,9 +37,8 @@ def rank(rows: Rows, share: float = SHARE, apart: float = APART, purpose: str = 
 
     Of several objects in a frame the most doubtful one counts.
     """
-    order, weights = find_purpose(purpose), FOR_LEARNING if purpose == "learning" else WEIGHTS
-    found = signs(rows)
-    doubt = doubts(found, weights)
+    order, found = find_purpose(purpose), signs(rows)
+    doubt = doubts(found)
     frame, start = frames_of(rows)
     # Sorted by frame, then by doubt, the last row of each frame is the most doubtful one.
     last = np.lexsort((doubt, frame))[np.append(start[1:], len(frame)) - 1]
@@ -50,11 +49,7 @@ def rank(rows: Rows, share: float = SHARE, apart: float = APART, purpose: str = 
             int(rows.frame[row]),
             float(rows.pts[row]),
             float(doubt[row]),
-            reason(
-                {name: float(sign[row]) for name, sign in found.items()},
-                box=bool(np.isfinite(rows.box[row, 0])),
-                weights=weights,
-            ),
+            reason({name: float(sign[row]) for name, sign in found.items()}, box=bool(np.isfinite(rows.box[row, 0]))),
         )
         for row in last[chosen].tolist()
     ]
@@ -75,8 +70,8 @@ def review_tables(
         out: the CSV file; a file that holds something else is not replaced.
         share: share of the frames to list, above 0 and at most 1.
         apart: seconds within which a listed frame lowers the priority of others; 0: never.
-        purpose: ``errors``: frames that are probably wrong; ``learning``: frames that teach a model most; ``even``:
-            frames at even distances.
+        purpose: ``errors``: frames that are probably wrong; ``learning``: frames to learn from, at even distances over
+            all videos.
     """
     find_purpose(purpose)
     paths, out = [Path(table) for table in tables], Path(out)

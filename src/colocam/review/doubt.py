@@ -6,14 +6,11 @@
 | `rival`      | 1 − margin: another region explains the map as well            | –                                  |
 | `jump`       | 1 − IoU with the boxes of the frames before and after          | both of these have a box           |
 | `classifier` | 1 − presence: the classifier does not find the object          | presence: the classifier finds it  |
-| `extent`     | its area differs from the median of the video: a part, or more | –                                  |
 
 With signals s in 0–1 and weights w, doubt = 1 − Π (1 − w·s): one strong signal is enough. A missing column (presence,
-margin) gives no signal. Nothing here is learnt from boxes; the weights were chosen by hand. ``extent`` counts only when
-frames are chosen for learning.
+margin) gives no signal. Nothing here is learnt from boxes; the weights were chosen by hand.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +23,6 @@ Integers = npt.NDArray[np.int64]
 
 WEIGHTS = {"faint": 1.0, "rival": 0.3, "jump": 0.3, "classifier": 0.3}
 """Weights of the signals, chosen on validation videos of the demo (docs/guide/review.md)."""
-FOR_LEARNING = {**WEIGHTS, "extent": 0.3}
-"""Weights where frames to learn from are chosen."""
 USUAL = 0.9
 """Quantile of all scores that counts as the usual score of a good box; it differs between models."""
 PARTNERS = 100
@@ -37,7 +32,6 @@ WORDS = {
     "rival": "another region is as likely",
     "jump": "the box jumps",
     "classifier": "the classifier does not find the object",
-    "extent": "the box is much smaller or larger than in the rest of the video",
 }
 WORDS_WITHOUT_BOX = {
     "jump": "no box, but boxes before and after",
@@ -84,36 +78,23 @@ def signs(rows: Rows) -> dict[str, Float64Array]:
         "rival": np.where(there, 1 - rows.margin, 0),
         "jump": jumps(rows),
         "classifier": absent,
-        "extent": extents(rows),
     }
     return {name: np.clip(np.nan_to_num(sign), 0, 1) for name, sign in found.items()}
 
 
-def doubts(found: dict[str, Float64Array], weights: Mapping[str, float] = WEIGHTS) -> Float64Array:
+def doubts(found: dict[str, Float64Array]) -> Float64Array:
     """(n,) 1 − Π (1 − w·s), 0–1."""
-    sure: Float64Array = np.prod([1 - weight * found[name] for name, weight in weights.items()], axis=0)
+    sure: Float64Array = np.prod([1 - weight * found[name] for name, weight in WEIGHTS.items()], axis=0)
     return 1 - sure
 
 
-def reason(found: dict[str, float], *, box: bool, weights: Mapping[str, float] = WEIGHTS) -> str:
+def reason(found: dict[str, float], *, box: bool) -> str:
     """The strongest signal of a row in words, and a second one if it is at least half as strong."""
     words = WORDS if box else WORDS_WITHOUT_BOX
-    weighted = {name: weight * found[name] for name, weight in weights.items() if name in words}
+    weighted = {name: weight * found[name] for name, weight in WEIGHTS.items() if name in words}
     most = max(weighted.values())
     said = sorted((name for name in weighted if weighted[name] >= max(most / 2, 0.05)), key=lambda n: -weighted[n])
     return "; ".join(words[name] for name in said[:2]) or "no single reason"
-
-
-def extents(rows: Rows) -> Float64Array:
-    """(n,) |log₄(area / median area in the video)|, at most 1: 1 for a box that is four times smaller or larger."""
-    sides = rows.box[:, 2:] - rows.box[:, :2]
-    area = np.log(np.maximum(sides.prod(axis=1), 1e-9))
-    found = np.zeros(len(area))
-    for video in np.unique(rows.video).tolist():
-        own = (rows.video == video) & np.isfinite(area)
-        if own.any():
-            found[own] = np.abs(area[own] - np.median(area[own])) / np.log(4)
-    return found.clip(0, 1)
 
 
 def jumps(rows: Rows) -> Float64Array:
