@@ -87,6 +87,11 @@ class Rows:
 
     def __init__(self, rows, *, uneven=False):
         self.rows, self.uneven, self.passes = rows, uneven, []
+        self.ready = threading.Event()
+        self.ready.set()
+
+    def settle(self):
+        assert self.ready.wait(60)
 
     def submit(self, images):
         self.passes.append(images)
@@ -112,3 +117,16 @@ def test_groups_of_several_films_share_passes_where_rows_are_alike(uneven):
     filler.close()
     assert len(network.passes) <= 9
     assert {len(one) for one in network.passes} == {4 * GROUP}
+
+
+def test_groups_that_come_while_a_pass_runs_share_the_next_ones():
+    network = Rows(4 * GROUP)
+    filler = PassFiller(network, 4 * GROUP, OutputShape(1, 8, 4))
+    network.passes.clear()
+    network.ready.clear()  # a pass is under way
+    futures = [filler.submit(np.full((GROUP, 8, 8, 3), number, np.uint8)) for number in range(8)]
+    assert not any(future.done() for future in futures)
+    network.ready.set()
+    assert [int(future.result().logits[0, 0]) for future in futures] == list(range(8))
+    filler.close()
+    assert len(network.passes) == 2

@@ -56,6 +56,10 @@ class Network(Protocol):
         """Start a pass over images (B, S, S, 3), RGB; B is the same for all passes of a video."""
         ...
 
+    def settle(self) -> None:
+        """Wait until at most one pass is under way, where ``submit`` does not wait: who fills passes fills more."""
+        ...
+
 
 class PostProcessing(NamedTuple):
     """What is done to the maps of B frames before boxes are read from them.

@@ -39,6 +39,9 @@ class OnnxNetwork:
         """Start a pass, beside another one."""
         return _side_by_side().submit(self._run, images)
 
+    def settle(self) -> None:
+        """Do nothing: a pass ends when its future does."""
+
     def _run(self, images: Levels) -> NetworkOutput:
         try:
             parts = self.session.run(["logits", "maps", "peaks", "activations"], {FRAMES: images})

@@ -83,8 +83,7 @@ class PassFiller:
                 if not self._passes:
                     return
             # While an earlier pass runs, more groups may come: a pass that is not full costs as much as one that is.
-            if (settle := getattr(self.network, "settle", None)) is not None:
-                settle()
+            self.network.settle()
             with self._changed:
                 self._changed.wait_for(lambda: self._passes[0].copied == len(self._passes[0].futures))
                 filling = self._passes.popleft()

@@ -95,7 +95,7 @@ class TorchNetwork:
         return NetworkOutput(logits, maps, peaks, activations, frames)
 
     def settle(self) -> None:
-        """Wait until at most one pass is under way on a GPU, so that who fills passes does not run ahead of it."""
+        """Wait until at most one pass is under way on a GPU; a CPU's pass ends when its future does."""
         while len(self._running) > 1:
             self._running.popleft().synchronize()
 

@@ -185,6 +185,10 @@ class _Blobs:
         own.add_done_callback(lambda done: answer.set_result(done.result()._replace(maps=maps)))
         return answer
 
+    def settle(self) -> None:
+        """As the network's own."""
+        self.network.settle()
+
 
 def _images(size: int, count: int) -> npt.NDArray[np.uint8]:
     """Images (count, size, size, 3), the input of the network."""
