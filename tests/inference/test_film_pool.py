@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from child_processes import children
 from colocam.errors import ColocamError
 from colocam.inference.film import Writing
 from colocam.inference.localize import localize_videos
@@ -37,9 +38,7 @@ def results_of(folder):
 
 
 def workers():
-    listed = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-    found = [int(one) for path in listed for one in path.read_text(encoding="ascii").split()]
-    return [one for one in found if b"film_worker" in Path(f"/proc/{one}/cmdline").read_bytes()]
+    return children("film_worker")
 
 
 def localise(model, films, out, count, killed=0, **writing):

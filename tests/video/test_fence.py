@@ -1,7 +1,6 @@
 """Videos are decoded in a process of their own: same frames, and a decoder that fails costs one video."""
 
 import gc
-import os
 import platform
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import cv2
 import numpy as np
 import pytest
 
+from child_processes import alive, children
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.localize import Writing, localize_videos
 from colocam.video import fence, reader
@@ -67,18 +67,6 @@ def test_relative_names_follow_the_working_folder(tmp_path, make_video, monkeypa
         assert len(list(fence.decode(Path("film.mp4")))) == count
 
 
-def alive(process):
-    try:
-        return Path(f"/proc/{process}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def children():
-    listed = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-    return [int(one) for path in listed for one in path.read_text(encoding="ascii").split() if alive(one)]
-
-
 def wait_for(condition):
     deadline = time.monotonic() + 60
     while not condition():
@@ -87,7 +75,7 @@ def wait_for(condition):
 
 
 def all_decoders():
-    return [one for one in children() if b"decoder_child" in Path(f"/proc/{one}/cmdline").read_bytes()]
+    return children("decoder_child")
 
 
 @pytest.fixture
