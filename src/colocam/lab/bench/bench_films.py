@@ -31,7 +31,7 @@ LONG, SHORT = 300, 32
 """Frames of a film."""
 TURNS = 5
 ANNOTATED = 5
-"""One film in so many is also drawn on and encoded, which takes four times as long as all else."""
+"""One film in so many is also drawn on and encoded, which takes longest."""
 
 LINES = {
     "decoder_per_s": ("one decoder process", "frames/s"),
