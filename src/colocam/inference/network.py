@@ -57,7 +57,7 @@ class Network(Protocol):
         ...
 
     def settle(self) -> None:
-        """Wait until at most one pass is under way, where ``submit`` does not wait; meanwhile the next one is filled."""
+        """Wait until at most one pass is under way, where ``submit`` does not wait; the next one is filled then."""
         ...
 
 
