@@ -5,9 +5,13 @@ import json
 import sys
 from unittest.mock import MagicMock
 
+import numpy as np
 import pytest
+import torch
 
 from colocam.config import load_config
+from colocam.inference.network import NetworkOutput, OutputShape, completed
+from colocam.inference.pass_filler import GROUP, PassFiller
 from colocam.lab.bench import bench_films as films
 from colocam.lab.bench import bench_inference as inference
 
@@ -62,6 +66,24 @@ def test_the_boxes_are_those_of_a_blob_and_the_plain_loop_sees_every_frame(tiny,
     assert pictures.count(1) == 6  # one frame, warm and timed
 
 
+def test_maps_that_stand_in_for_a_network_let_films_share_its_passes():
+    """As a trained network does; otherwise each film is measured with passes of its own, a quarter full."""
+
+    class Still:
+        device, rows = torch.device("cpu"), 4 * GROUP
+
+        def submit(self, images):
+            zeros = np.zeros((len(images), 1), np.float32)
+            return completed(NetworkOutput(zeros, zeros, zeros, zeros, images))
+
+        def settle(self):
+            pass
+
+    filler = PassFiller(inference._Blobs(Still(), 16), Still.rows, OutputShape(1, 16, 16))
+    filler.close()
+    assert filler.group == GROUP
+
+
 def test_without_ffmpeg_its_stages_are_left_out(fresh_modules, monkeypatch):
     """Without PyAV, or with a stand-in for it, the module is imported, and files are not measured."""
     with fresh_modules("av", "pyarrow", "rich"):
@@ -76,8 +98,6 @@ def test_without_ffmpeg_its_stages_are_left_out(fresh_modules, monkeypatch):
 
 
 def test_networks_of_a_gpu():
-    import torch  # noqa: PLC0415
-
     strides = [config.backbone.output_stride for config in inference._configs(torch.device("cuda")).values()]
     assert strides == [8, 32]
 

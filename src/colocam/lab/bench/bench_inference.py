@@ -20,6 +20,7 @@ from colocam.boxes import candidate_boxes, largest_boxes, to_8bit
 from colocam.config import Config, load_config
 from colocam.inference.localizer import Localizer
 from colocam.inference.network import NetworkOutput, PostProcessing, completed
+from colocam.inference.pass_filler import GROUP
 from colocam.inference.stages import BOX_THREADS, MappedFrames, find_candidates, postprocess, read_passes
 from colocam.inference.torch_network import TorchNetwork
 from colocam.lab.measuring import timing
@@ -173,7 +174,8 @@ class _Blobs:
     def __init__(self, network: TorchNetwork, size: int) -> None:
         self.network = network
         self.rows = network.rows
-        maps = make_frames(max(SCENES, network.rows), size, "noise")[1]
+        # The same maps in each group of rows: films share passes only where a row does not change the result.
+        maps = make_frames(GROUP, size, "noise")[1][torch.arange(network.rows) % GROUP]
         self.maps = (to_8bit(maps) if network.device.type == "cuda" else maps).to(network.device)
 
     def submit(self, images: npt.NDArray[np.uint8], /) -> "Future[NetworkOutput]":
