@@ -88,7 +88,7 @@ class Localization:
         probability: probability of ``tag`` in this frame, 0–1.
         box: box of the object in pixels of the original video; None without an object.
         score: mean foreground probability inside the box, 0–1; 0 without a box.
-        heatmap: (h, w) float32, foreground probability at the model's resolution.
+        raw_map: (h, w) the heat map as the network gave it: foreground probability in float32, or 8-bit levels.
         track: index of the object within its video; None without tracking.
         presence: probability that the tagged object is in this frame, 0–1; None if the model has no calibration.
         margin: score of the box minus the best score of a box elsewhere, −1–1; None without a box or for one of several
@@ -103,12 +103,19 @@ class Localization:
     probability: float
     box: Box | None
     score: float
-    heatmap: npt.NDArray[np.float32] = field(repr=False)
+    raw_map: Float32Array | Levels = field(repr=False)
     track: int | None = None
     presence: float | None = None
     margin: float | None = None
     mask: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     refined: str | None = None
+
+    @property
+    def heatmap(self) -> Float32Array:
+        """(h, w) float32, foreground probability at the model's resolution; computed when it is read."""
+        quantize = import_module("colocam.boxes.quantize")  # it imports this module
+        heat: Float32Array = quantize.heat_of(self.raw_map)
+        return heat
 
     def to_supervision(self, tags: Sequence[str] | None = None) -> "Detections":
         """This result as ``supervision.Detections`` (extra ``supervision``); empty without a box.

@@ -17,12 +17,12 @@ from scipy.special import expit
 
 from colocam import Localizer as PublicLocalizer
 from colocam.boxes import largest_boxes, to_8bit
+from colocam.boxes.quantize import heat_of
 from colocam.cams import extract
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.network import completed
-from colocam.inference.stages import heat_of
 from colocam.maps.color_mean import arrays_with_color_mean
 from colocam.maps.postprocess import postprocess
 from colocam.metrics import steadiness

@@ -47,7 +47,7 @@ class MovingBox:
                     probability=0.9,
                     box=Box(x, 6.0, x + 20, 30.0),
                     score=faint,
-                    heatmap=heat,
+                    raw_map=heat,
                     track=0,
                     presence=0.8,
                     margin=0.5,

@@ -32,9 +32,15 @@ News = int | tuple[Job, Outcome] | BaseException
 """Frames that are done, a film that is done, or what ended the command."""
 
 
-def start_workers(count: int) -> list[ChildProcess]:
-    """Start film workers, which takes some seconds, while other work goes on."""
-    return [_start_worker(_share(count)) for _ in range(count)]
+def most_workers(localizer: Localizer) -> int:
+    """Workers that keep all cores busy: half as many more than cores, if they wait for the passes of a GPU."""
+    assert not isinstance(localizer.network, RemoteNetwork)
+    return cores() * 3 // 2 if localizer.network.on_gpu else cores()
+
+
+def start_workers(count: int, others: int = 0) -> list[ChildProcess]:
+    """Start film workers, beside ``others``; it takes some seconds, while other work goes on."""
+    return [_start_worker(_share(count + others)) for _ in range(count)]
 
 
 def _start_worker(share: int) -> ChildProcess:

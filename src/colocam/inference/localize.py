@@ -8,7 +8,7 @@ from typing import Any
 
 from colocam.errors import ColocamError
 from colocam.inference.film import Command, Writing, Written, endings, localize_film, result_files
-from colocam.inference.film_pool import Outcome, localize_films, start_workers
+from colocam.inference.film_pool import Outcome, localize_films, most_workers, start_workers
 from colocam.inference.jobs import Job, find_jobs, refuse_overwriting, stored_videos
 from colocam.inference.localizer import Localizer
 from colocam.inference.result_files import ForeignFileError
@@ -100,8 +100,8 @@ def localize_videos(
         format: FFmpeg's name of the input format.
         device: ``cpu`` or ``cuda``.
         refine: a promptable segmenter.
-        workers: processes that read films and write results; 1: all in this process; None: one per core, but no more
-            than the films keep busy for longer than a process takes to start.
+        workers: processes that read films and write results; 1: all in this process; None: one per core, half as many
+            more with a GPU, but no more than the films keep busy for longer than a process takes to start.
         prepare: ``module:function`` that each worker calls first, e.g. to register a chooser.
         options: fields of :class:`colocam.inference.options.Options`.
 
@@ -115,17 +115,25 @@ def localize_videos(
     command = Command(
         run, writing, recompute=overwrite, overwrite=overwrite, device=device, refine=refine, digests=out / MEMORY
     )
-    workers = min(_suitable_workers(jobs) if workers is None else workers, len(jobs))
+    busy = min(_kept_busy(jobs), len(jobs))
+    first = min(cores(), busy) if workers is None else min(workers, len(jobs))
     with ExitStack() as stack:
-        # Processes start while the model is loaded.
-        started: list[ChildProcess] = []
-        if workers > 1 and refine is None and all(job.source.is_stored for job in jobs):
-            started = start_workers(workers)
-            for worker in started:
+
+        def start(count: int, others: int = 0) -> list[ChildProcess]:
+            added = start_workers(count, others)
+            for worker in added:
                 stack.callback(worker.kill)
-        else:
+            return added
+
+        # Processes start while the model is loaded.
+        several = first > 1 and refine is None and all(job.source.is_stored for job in jobs)
+        started = start(first) if several else []
+        if not several:
             start_decoder()
         localizer = Localizer.load(run, device, refine=refine, **options)
+        if started and workers is None:
+            more = min(most_workers(localizer), busy) - first
+            started += start(more, first)
         outcomes: Generator[tuple[Job, Outcome], None, None]
         if started and (prepare or localizer.chooser.candidates.__module__.startswith("colocam.")):
             outcomes = localize_films(localizer, jobs, command, started, prepare)
@@ -151,9 +159,10 @@ def _report(outcomes: Iterable[tuple[Job, Outcome]], count: int, writing: Writin
         raise ColocamError(f"{len(skipped)} of {count} videos {what}, see the warnings; the others are done")
 
 
-def _suitable_workers(jobs: Sequence[Job]) -> int:
+def _kept_busy(jobs: Sequence[Job]) -> int:
+    """Workers that films keep busy for longer than a process takes to start."""
     sizes = [job.source.path.stat().st_size for job in jobs if job.source.path is not None and job.source.is_stored]
-    return max(1, min(cores(), max(len(jobs) // FILMS_OF_A_WORKER, sum(sizes) // BYTES_OF_A_WORKER)))
+    return max(1, len(jobs) // FILMS_OF_A_WORKER, sum(sizes) // BYTES_OF_A_WORKER)
 
 
 def _refused(jobs: Sequence[Job], writing: Writing) -> dict[Job, ForeignFileError]:

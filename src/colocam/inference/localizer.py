@@ -12,6 +12,7 @@ import numpy as np
 from colocam.boxes.choosers import find_chooser
 from colocam.boxes.extract import mask_of_box, scale_boxes
 from colocam.boxes.instance_boxes import instance_boxes
+from colocam.boxes.quantize import heat_of
 from colocam.config.card import Card
 from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.inference.network import Network, OutputShape
@@ -265,7 +266,7 @@ class Localizer:
         return (steady_instances if self.options.instances else steady)(observations, look_ahead, presence, shots)
 
     def _localization(self, observation: FrameObservation) -> Localization:
-        frame, heat = observation.frame, observation.heatmap
+        frame, raw = observation.frame, observation.raw_map
         height, width = frame.image.shape[:2]
         probabilities = observation.probabilities
         seen = int(probabilities.argmax()) if observation.tag is None else observation.tag
@@ -273,12 +274,12 @@ class Localizer:
         box, score, lead, mask, refined = None, 0.0, None, None, None
         shown = self.options.presence is None or observation.presence >= self.options.presence
         if observation.box is not None and shown:
-            rows, columns = heat.shape
+            rows, columns = raw.shape
             limits = (columns - 1, rows - 1) * 2
             # Plain numbers: arrays of four take several times as long.
             inside = [min(max(at, 0.0), limit) for at, limit in zip(observation.box.tolist(), limits, strict=True)]
             x1, y1, x2, y2 = map(round, inside)
-            score = cv2.mean(heat[y1 : y2 + 1, x1 : x2 + 1])[0]
+            score = cv2.mean(heat_of(raw[y1 : y2 + 1, x1 : x2 + 1]))[0]
             box = Box(*scale_boxes(np.array(inside), (columns, rows), (width, height)).tolist())
             lead = None if self.options.instances else margin(observation.candidates, observation.box)
             if observation.mask is not None and observation.choice != NONE:
@@ -295,7 +296,7 @@ class Localizer:
             probability=float(probabilities[best]),
             box=box,
             score=score,
-            heatmap=heat,
+            raw_map=raw,
             track=observation.track if shown else None,
             presence=None if self.card.presence is None else observation.presence,
             margin=lead,

@@ -52,6 +52,11 @@ class Network(Protocol):
         """Frames of one pass that suit the engine and its device."""
         ...
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether passes leave the cores to others."""
+        ...
+
     def submit(self, images: Levels, /) -> "Future[NetworkOutput]":
         """Start a pass over images (B, S, S, 3), RGB; B is the same for all passes of a video."""
         ...

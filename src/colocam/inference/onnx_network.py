@@ -34,6 +34,7 @@ class OnnxNetwork:
     def __init__(self, session: "onnxruntime.InferenceSession") -> None:
         self.session = session
         self.rows = ROWS
+        self.on_gpu = False
 
     def submit(self, images: Levels, /) -> "Future[NetworkOutput]":
         """Start a pass, beside another one."""

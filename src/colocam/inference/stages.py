@@ -12,7 +12,6 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -45,8 +44,6 @@ PASS_BYTES = 2**27
 RESIZE_THREADS = min(16, cores())
 BOX_THREADS = min(8, cores())
 """The compiled functions that find boxes need no more threads, and the other stages need cores too."""
-HEAT: Float32Array = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float32)
-"""(256,) foreground probability of an 8-bit level: the middle of the values that are rounded down to it."""
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -107,12 +104,8 @@ def read_passes(
             # A pass with earlier frames may still read its images, so they are copied, not extended.
             resized = np.zeros((rows, size, size, 3), np.uint8) if row == 0 else resized.copy()
             new = slice(row, row + len(taken))
-            described = in_parts(
-                pool,
-                partial(_resize, histograms=histograms),
-                list(zip(taken, resized[new], strict=True)),
-                RESIZE_THREADS,
-            )
+            work = partial(_resize, taken, resized[new], histograms=histograms)
+            described = in_parts(pool, work, list(range(len(taken))), RESIZE_THREADS)
             del first
             taken = taken if images else [_without_image(frame) for frame in taken]
             yield Pass(taken, resized, new, np.concatenate(described) if histograms else None)
@@ -236,7 +229,7 @@ def find_candidates(
             for threshold, same in groupby(zip(thresholds[own], levels, strict=True), key=itemgetter(0))
             for box in boxes_of(np.stack([level for _, level in same]), threshold)
         ]
-        values = (softmax(output.logits[own]), heat_of(output.maps[own]), levels, boxes)
+        values = (softmax(output.logits[own]), output.maps[own], levels, boxes)
         columns = (some.frames[own], *values, output.peaks[own], some.cuts[own].tolist())
         return [FrameObservation(*one) for one in zip(*columns, strict=True)]
 
@@ -278,12 +271,6 @@ def in_parts(pool: ThreadPoolExecutor, work: Callable[[list[S]], Iterable[T]], i
     return [one for piece in done for one in piece]
 
 
-def heat_of(maps: Float32Array | Levels) -> Float32Array:
-    """Foreground probabilities (B, h, w) of maps that may be 8-bit levels."""
-    heat: Float32Array = cv2.LUT(maps, HEAT) if maps.dtype == np.uint8 else maps  # type: ignore[assignment]
-    return heat
-
-
 def softmax(logits: Float32Array) -> Float32Array:
     """Probabilities (B, K) of logits (B, K)."""
     odds = np.exp(logits - logits.max(1, keepdims=True))
@@ -291,14 +278,14 @@ def softmax(logits: Float32Array) -> Float32Array:
     return probabilities
 
 
-def _resize(pairs: list[tuple[VideoFrame, Levels]], *, histograms: bool) -> list[Histograms]:
-    """Resize each frame into the image (S, S, 3) beside it; return the histograms (1, D), if asked."""
-    for frame, image in pairs:
-        if frame.resized is not None:
-            image[...] = frame.resized
+def _resize(frames: list[VideoFrame], images: Levels, part: list[int], *, histograms: bool) -> list[Histograms]:
+    """Resize a part of the frames, consecutive ones, into images (B, S, S, 3); return their histograms, if asked."""
+    for at in part:
+        if (resized := frames[at].resized) is not None:
+            images[at] = resized
         else:
-            resize_into(frame.image, image)
-    return [colour_histograms(image[None]) for _, image in pairs] if histograms else []
+            resize_into(frames[at].image, images[at])
+    return [colour_histograms(images[part[0] : part[-1] + 1])] if histograms else []
 
 
 def _without_image(frame: VideoFrame) -> VideoFrame:

@@ -19,7 +19,7 @@ from colocam.boxes.candidates import Candidates, eligible, explained
 from colocam.boxes.iou import pair_iou
 from colocam.temporal.path import NONE, BestPath, smooth_box
 from colocam.temporal.presence import Calibration, Presence
-from colocam.types import Float64Array, VideoFrame
+from colocam.types import Float32Array, Float64Array, Levels, VideoFrame
 
 MEMORY = 50
 """Frames after which a vote for a class counts 1/e: in a long shot one object may leave and another appear."""
@@ -60,7 +60,7 @@ class FrameObservation:
     Attributes:
         frame: the frame.
         probabilities: (K,) probabilities of the classes.
-        heatmap: (h, w) foreground probability.
+        raw_map: (h, w) foreground probability as the network gave it: float32, or 8-bit levels.
         levels: (h, w) the same in 8 bits.
         candidates: candidate boxes in map pixels.
         peaks: (K,) maxima of the classes' activation maps.
@@ -77,7 +77,7 @@ class FrameObservation:
 
     frame: VideoFrame
     probabilities: npt.NDArray[np.float32]
-    heatmap: npt.NDArray[np.float32] = field(repr=False)
+    raw_map: Float32Array | Levels = field(repr=False)
     levels: npt.NDArray[np.uint8] = field(repr=False)
     candidates: Candidates
     peaks: npt.NDArray[np.float32]

@@ -66,22 +66,23 @@ def test_the_boxes_are_those_of_a_blob_and_the_plain_loop_sees_every_frame(tiny,
     assert pictures.count(1) == 6  # one frame, warm and timed
 
 
-def test_maps_that_stand_in_for_a_network_let_films_share_its_passes():
-    """As a trained network does; otherwise each film is measured with passes of its own, a quarter full."""
+@pytest.mark.parametrize("uneven", [False, True])
+def test_films_share_passes_in_the_bench_where_they_share_those_of_the_network(uneven):
+    """Otherwise each film is measured with passes of its own, mostly empty, or with passes that the command has not."""
 
     class Still:
-        device, rows = torch.device("cpu"), 4 * GROUP
+        device, rows, on_gpu = torch.device("cpu"), 4 * GROUP, False
 
         def submit(self, images):
-            zeros = np.zeros((len(images), 1), np.float32)
-            return completed(NetworkOutput(zeros, zeros, zeros, zeros, images))
+            rows = np.arange(len(images), dtype=np.float32)[:, None] * uneven
+            return completed(NetworkOutput(rows, rows, rows, rows, images))
 
         def settle(self):
             pass
 
     filler = PassFiller(inference._Blobs(Still(), 16), Still.rows, OutputShape(1, 16, 16))
     filler.close()
-    assert filler.group == GROUP
+    assert filler.group == (Still.rows if uneven else GROUP)
 
 
 def test_without_ffmpeg_its_stages_are_left_out(fresh_modules, monkeypatch):
@@ -112,7 +113,7 @@ def test_films_are_measured_from_their_files(tiny, monkeypatch, capsys):
     monkeypatch.setattr(films, "LONG", 9)
     monkeypatch.setattr(films, "SHORT", 3)
     monkeypatch.setattr(films, "TURNS", 1)
-    monkeypatch.setattr(films, "cores", lambda: 1)
+    monkeypatch.setattr(films, "most_workers", lambda _: 1)
     measure, rates = films._rate, []
 
     def rate(localizer, folder, frames, *, annotate):  # one of the three is enough

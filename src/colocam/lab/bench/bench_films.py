@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.inference.film import Command, Writing
-from colocam.inference.film_pool import localize_films, start_workers
+from colocam.inference.film_pool import localize_films, most_workers, start_workers
 from colocam.inference.jobs import find_jobs
 from colocam.inference.localizer import Localizer
 from colocam.utils.device import cores
@@ -46,7 +46,7 @@ LINES = {
 
 
 def measure_films(localizer: Localizer, scenes: Scenes, films: int, network_per_s: float, boxes_ms: float) -> Row:
-    """Measure and print frames per second of ``films`` films, by as many workers as there are cores.
+    """Measure and print frames per second of ``films`` films, by as many workers as suit the machine.
 
     The limit of a part is the rate that it would reach alone: the network on its device, and decoding, or finding
     boxes, on all cores. Starting the workers is not measured: in the command it happens while the model is loaded.
@@ -58,7 +58,7 @@ def measure_films(localizer: Localizer, scenes: Scenes, films: int, network_per_
         network_per_s: frames per second of the network alone.
         boxes_ms: milliseconds of one core for the boxes of a frame.
     """
-    row: Row = {"films": films, "workers": min(cores(), films)}
+    row: Row = {"films": films, "workers": _workers(localizer, films)}
     with TemporaryDirectory() as folder:
         long, short, drawn = Path(folder) / "long", Path(folder) / "short", Path(folder) / "drawn"
         _write_films(long, scenes, LONG, films)
@@ -132,12 +132,16 @@ def _fence_cost(localizer: Localizer, film: Path, fenced: Callable[[Path], Video
     return statistics.median(once(fenced) / once(VideoReader) for _ in range(TURNS))
 
 
+def _workers(localizer: Localizer, films: int) -> int:
+    return min(most_workers(localizer), films)
+
+
 def _rate(localizer: Localizer, folder: Path, frames: int, *, annotate: bool) -> float:
     """Frames per second of all films of a folder."""
     with TemporaryDirectory() as out:
         jobs = find_jobs([folder], Path(out))
         command = Command(Path(__file__), Writing(annotate=annotate))  # any file stands for the model's
-        workers = start_workers(min(cores(), len(jobs)))
+        workers = start_workers(_workers(localizer, len(jobs)))
         for worker in workers:
             worker.channel.ready(None)
         start = time.perf_counter()

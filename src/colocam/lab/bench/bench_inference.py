@@ -19,8 +19,8 @@ import torch
 from colocam.boxes import candidate_boxes, largest_boxes, to_8bit
 from colocam.config import Config, load_config
 from colocam.inference.localizer import Localizer
-from colocam.inference.network import NetworkOutput, PostProcessing, completed
-from colocam.inference.pass_filler import GROUP
+from colocam.inference.network import NetworkOutput, OutputShape, PostProcessing, completed
+from colocam.inference.pass_filler import PassFiller
 from colocam.inference.stages import BOX_THREADS, MappedFrames, find_candidates, postprocess, read_passes
 from colocam.inference.torch_network import TorchNetwork
 from colocam.lab.measuring import timing
@@ -107,6 +107,8 @@ def _case(row: Row, name: str, config: Config, device: torch.device, frames: int
     print(f"{name}, {card.size}², {network.rows} frames at once", flush=True)
     _tell(row, "network_per_s", _network_alone(network, card.size))
     stand_in = _Blobs(network, card.size)
+    row["group"] = stand_in.group
+    print(f"  {'rows of a pass for one film':32} {stand_in.group:7}", flush=True)
     for key, smooth in (("boxes_per_s", "none"), ("steady_boxes_per_s", "offline")):
         _tell(row, key, _rate(Localizer(stand_in, card, smooth=smooth), scenes, frames))
     by_color = Localizer(stand_in, card, smooth="offline", color_mean="clip")
@@ -174,8 +176,12 @@ class _Blobs:
     def __init__(self, network: TorchNetwork, size: int) -> None:
         self.network = network
         self.rows = network.rows
-        # The same maps in each group of rows: films share passes only where a row does not change the result.
-        maps = make_frames(GROUP, size, "noise")[1][torch.arange(network.rows) % GROUP]
+        self.on_gpu = network.on_gpu
+        # Maps repeat where the network's outputs do, so that films share passes here if they do in the command.
+        filler = PassFiller(network, network.rows, OutputShape(len(TAGS), size, size))
+        filler.close()
+        self.group = filler.group
+        maps = make_frames(self.group, size, "noise")[1][torch.arange(network.rows) % self.group]
         self.maps = (to_8bit(maps) if network.device.type == "cuda" else maps).to(network.device)
 
     def submit(self, images: npt.NDArray[np.uint8], /) -> "Future[NetworkOutput]":
