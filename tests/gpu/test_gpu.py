@@ -38,12 +38,14 @@ from colocam.data.samples import spread_samples
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
 from colocam.inference.fused_convolutions import fuse_relus
 from colocam.inference.localizer import Localizer
+from colocam.inference.network import OutputShape
+from colocam.inference.pass_filler import GROUP, PassFiller
 from colocam.inference.torch_network import TorchNetwork
 from colocam.lab.measuring.synthetic_frames import make_frames
 from colocam.lab.measuring.training_step import CLASSES, _cached_clips, _smooth_cams
 from colocam.losses import CoLocLoss, CRFLoss, Term
 from colocam.maps.color_mean import arrays_with_color_mean, with_color_mean
-from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.models import Classifier, LocalizerNet, foreground, make_classifier
 from colocam.segment.mobile_sam import MobileSam, MobileSamNet
 from colocam.segment.refine import mask_candidates, refine
 from colocam.segment.segmenter import Prompts
@@ -644,6 +646,17 @@ def test_boxes_do_not_depend_on_the_batch():
     assert len(expected) == 70
     for batch in (1, 7, 32, 128):
         assert boxes(batch) == expected, batch
+
+
+def test_films_share_the_passes_of_the_published_network():
+    """Its rows are rounded alike; otherwise a film of 32 frames would take a whole pass."""
+    config = load_config("paper", overrides=["backbone.pretrained=false"])
+    torch.manual_seed(0)
+    classifier = make_classifier(config, config.backbone, 3)
+    network = TorchNetwork(LocalizerNet(classifier, config.stage2("colocam").decoder).eval(), GPU, size=224)
+    filler = PassFiller(network, network.rows, OutputShape(3, 224, 224))
+    filler.close()
+    assert (network.rows, filler.group) == (2 * GROUP, GROUP)
 
 
 def segmenter(device, side=256):

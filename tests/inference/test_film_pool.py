@@ -5,12 +5,14 @@ import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from child_processes import children
 from colocam.errors import ColocamError
+from colocam.inference import film_pool, localize
 from colocam.inference.film import Writing
 from colocam.inference.localize import localize_videos
 from colocam.inference.network import NetworkOutput, OutputShape, completed
@@ -65,6 +67,31 @@ def test_results_are_the_same_for_any_number_of_workers_and_after_kills(
     assert results_of(tmp_path / "many") == alone
     assert workers() == []
     assert not list((tmp_path / "many").glob(".*"))
+
+
+@pytest.mark.parametrize(("on_gpu", "count"), [(False, 16), (True, 24)])
+def test_workers_that_wait_for_a_gpu_are_more_than_cores(monkeypatch, on_gpu, count):
+    monkeypatch.setattr(film_pool, "cores", lambda: 16)
+    assert film_pool.most_workers(SimpleNamespace(network=SimpleNamespace(on_gpu=on_gpu))) == count
+
+
+def test_more_workers_start_when_the_device_is_known(films, tmp_path, monkeypatch):
+    started = []
+
+    def start(count, others=0):
+        started.append((count, others))
+        return film_pool.start_workers(count, others)
+
+    monkeypatch.setattr(localize, "start_workers", start)
+    monkeypatch.setattr(localize, "cores", lambda: 2)
+    monkeypatch.setattr(localize, "most_workers", lambda _: 3)
+    monkeypatch.setattr(localize, "FILMS_OF_A_WORKER", 1)
+    (films / "broken.mp4").unlink()
+    localise("model.onnx", films, tmp_path / "alone", 1, annotate=False)
+    localise("model.onnx", films, tmp_path / "many", None, annotate=False)
+    assert started == [(2, 0), (1, 2)]
+    assert results_of(tmp_path / "many") == results_of(tmp_path / "alone")
+    assert workers() == []
 
 
 def test_who_stops_early_leaves_neither_processes_nor_temporary_files(films, tmp_path):

@@ -46,7 +46,7 @@ def test_averages_are_those_of_opencv(rows, columns, levels, seed):
 @settings(max_examples=100, deadline=None)
 @given(rows=SIDES, columns=SIDES, seed=st.integers(0, 2**32 - 1))
 def test_averages_are_those_of_the_overlaps(rows, columns, seed):
-    """In float64; what OpenCV leaves out, less than 0.001 of a cell, changes an average by 0.3 levels along each axis."""
+    """In float64; OpenCV leaves out less than 0.001 of a cell: 0.3 levels along each axis."""
     (few, height), (narrow, width) = rows, columns
     image = np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
     found = np.empty((few, narrow, 3), np.uint8)

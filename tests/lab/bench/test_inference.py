@@ -123,7 +123,7 @@ def test_films_are_measured_from_their_files(tiny, monkeypatch, capsys):
     monkeypatch.setattr(films, "_rate", rate)
     configs = {"tiny": load_config(overrides=list(tiny))}
     row = inference.run("cpu", None, configs, frames=20, films=2)["cases"][0]["films"]
-    assert rates == [("long", 18, False), ("short", 6, False), ("drawn", 9, True)]
+    assert rates == [("long", 18, False), ("short", 6, False), ("drawn", 18, True)]
     assert (row["films"], row["workers"]) == (2, 1)
     assert all(row[key] > 0 for key in films.LINES)
     assert row["short_cost"] == pytest.approx(row["tables_per_s"] / row["short_tables_per_s"])

@@ -30,8 +30,8 @@ Scenes = list[npt.NDArray[np.uint8]]
 LONG, SHORT = 300, 32
 """Frames of a film."""
 TURNS = 5
-ANNOTATED = 5
-"""One film in so many is also drawn on and encoded, which takes longest."""
+DRAWN = 2
+"""Films for each worker that are also drawn on and encoded, which takes longest."""
 
 LINES = {
     "decoder_per_s": ("one decoder process", "frames/s"),
@@ -64,7 +64,7 @@ def measure_films(localizer: Localizer, scenes: Scenes, films: int, network_per_
         _write_films(long, scenes, LONG, films)
         _write_films(short, scenes, SHORT, films)
         drawn.mkdir()
-        for path in islice(long.iterdir(), max(films // ANNOTATED, 1)):
+        for path in islice(long.iterdir(), DRAWN * row["workers"]):
             shutil.copyfile(path, drawn / path.name)
         film, layout = next(long.iterdir()), FrameLayout(localizer.card.size, images=False)
         fenced = partial(FencedReader, layout=layout)
