@@ -20,7 +20,7 @@ class AnnotatedVideo:
     """
 
     def __init__(self, path: Path, info: VideoInfo) -> None:
-        self._writer = VideoWriter(path, info.width, info.height, info.fps)
+        self._writer = VideoWriter(path, info.width, info.height, info.fps, quick=True)
 
     def __enter__(self) -> Self:
         self._writer.__enter__()

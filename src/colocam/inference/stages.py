@@ -37,6 +37,7 @@ from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, colour_histogra
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import Float32Array, Float64Array, Levels, VideoFrame
 from colocam.utils.device import cores
+from colocam.video.frame_ring import black_image
 from colocam.video.resizing import resize_into
 
 PASS_BYTES = 2**27
@@ -290,7 +291,7 @@ def _resize(frames: list[VideoFrame], images: Levels, part: list[int], *, histog
 
 def _without_image(frame: VideoFrame) -> VideoFrame:
     """The frame with an image of its shape that takes no memory."""
-    return replace(frame, image=np.broadcast_to(np.uint8(0), frame.image.shape), resized=None)
+    return replace(frame, image=black_image(*frame.image.shape[:2]), resized=None)
 
 
 def _rows(output: Output, rows: slice) -> Output:

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +19,14 @@ RING_BYTES = 2**28
 """Bytes of all slots; one slot may be larger."""
 MOST_SLOTS = 256
 """As many as frames wait for their boxes, so that few must be copied."""
-BLACK = np.uint8(0)
 KEPT = 0.25
 """Share of the slots that is never lent, so that the decoder always has some to fill."""
+
+
+@lru_cache(16)
+def black_image(height: int, width: int) -> Image:
+    """An image (H, W, 3) that takes no memory and cannot be changed."""
+    return np.broadcast_to(np.uint8(0), (height, width, 3))
 
 
 class FrameRing:
@@ -109,7 +114,7 @@ class FrameLayout(NamedTuple):
         first = self.size**2 * 3
         resized = memory[:first].reshape(self.size, self.size, 3) if self.size else None
         if not self.images:
-            return resized, np.broadcast_to(BLACK, (height, width, 3))
+            return resized, black_image(height, width)
         return resized, memory[first:].reshape(height, width, 3)
 
 
