@@ -8,11 +8,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.data.batches import BatchIndices, evenly, kept_clips, plan_frames, plan_sequences, read_frames
+from colocam.data.batches import BatchIndices, kept_clips, plan_frames, plan_sequences, read_frames
 from colocam.data.cache_entry import ROW, CachedClip
 from colocam.data.samplers import SAMPLERS, central
 from colocam.errors import ColocamError
 from colocam.types import Clip
+from colocam.utils.spacing import evenly
 
 lengths = st.lists(st.integers(1, 30), min_size=1, max_size=12)
 

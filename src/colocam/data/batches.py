@@ -125,10 +125,3 @@ def read_frames(clips: Sequence[CachedClip], indices: BatchIndices) -> Tensor:
     """Read (B, 3, R, R) uint8 frames from the cache."""
     pairs = zip(indices.clips.tolist(), indices.frames.tolist(), strict=True)
     return torch.from_numpy(np.stack([clips[c].frames[f] for c, f in pairs])).permute(0, 3, 1, 2)
-
-
-def evenly(length: int, count: int) -> list[int]:
-    """At most ``count`` frame indices spread evenly over ``length`` frames, for evaluation."""
-    if length <= count:
-        return list(range(length))
-    return [int((i + 0.5) * length / count) for i in range(count)]

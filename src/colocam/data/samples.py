@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from colocam.data.augment import whole
-from colocam.data.batches import BatchIndices, evenly, read_frames
+from colocam.data.batches import BatchIndices, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.data.truth import Truth
+from colocam.utils.spacing import evenly
 
 Boxes = npt.NDArray[np.float32]
 """(k, 4) boxes of one frame; k = 0 where the object is absent."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from colocam.errors import ArgumentError
 from colocam.review.queue import queue
 from colocam.types import Float64Array
+from colocam.utils.spacing import evenly
 
 Integers = npt.NDArray[np.int64]
 Order = Callable[[Float64Array, Integers, Float64Array, int, float], list[int]]
@@ -27,7 +28,7 @@ def evenly_spread(doubt: Float64Array, video: Integers, pts: Float64Array, most:
     counts = shares(np.array([len(rows) for rows in videos]), most)
     order: list[tuple[int, int]] = []
     for rows, count in zip(videos, counts.tolist(), strict=True):
-        places = rows[_evenly(count, len(rows))].tolist()
+        places = rows[evenly(len(rows), count)].tolist()
         middle_first = sorted(range(count), key=lambda at: abs(2 * at + 1 - count))
         order += [(rank, places[at]) for rank, at in enumerate(middle_first)]
     return [row for _, row in sorted(order)]
@@ -44,14 +45,8 @@ def shares(lengths: Integers, most: int) -> Integers:
         if each := left // len(unfilled):
             counts[unfilled] = np.minimum(counts[unfilled] + each, lengths[unfilled])
         else:
-            counts[unfilled[_evenly(left, len(unfilled))]] += 1
+            counts[unfilled[evenly(len(unfilled), left)]] += 1
     return counts
-
-
-def _evenly(count: int, length: int) -> Integers:
-    """``count`` distinct places at even distances among ``length``."""
-    places: Integers = ((np.arange(count) + 0.5) * length / max(count, 1)).astype(np.int64)
-    return places
 
 
 PURPOSES: dict[str, Order] = {"errors": queue, "learning": evenly_spread}

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from colocam.config import Backbone, Config
 from colocam.data.augment import blur, jitter, resized_crop, sample_blurs, sample_jitter, sample_resized_crops, whole
-from colocam.data.batches import BatchIndices, evenly, read_frames
+from colocam.data.batches import BatchIndices, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samplers import central
 from colocam.data.samples import Samples, chosen_samples
@@ -28,6 +28,7 @@ from colocam.utils.interrupt import raise_if_stopped
 from colocam.utils.prefetch import Tensors
 from colocam.utils.progress import progress, say
 from colocam.utils.randomness import generator
+from colocam.utils.spacing import evenly
 
 EXTENDED = frozenset({"vgg", "inception_v3"})
 """Modules of timm whose networks get new convolutions for CAMs."""

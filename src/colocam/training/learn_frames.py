@@ -13,7 +13,7 @@ import torch
 
 from colocam.corrections.correction import Correction
 from colocam.corrections.imported import LeftOut
-from colocam.data.batches import BatchIndices, evenly
+from colocam.data.batches import BatchIndices
 from colocam.data.cache_entry import CachedClip, EntryWriter, entry_key, load_entry
 from colocam.data.clip_frames import clip_frames
 from colocam.data.frame_cache import cache_frames
@@ -21,6 +21,7 @@ from colocam.data.samples import Boxes, Samples
 from colocam.errors import ColocamError
 from colocam.run import Run
 from colocam.types import Box, Clip, Float64Array
+from colocam.utils.spacing import evenly
 from colocam.utils.temporary import temporary_folder
 from colocam.video.image_files import images_of
 from colocam.video.reader import UnreadableError
