@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from colocam.corrections import IMPORTS, import_labels, read_corrections, write_corrections
-from colocam.export import Options
-from label_scenes import FRAMES, exported, scenes
+from colocam.export import Options, export
+from colocam.review import review_tables
+from label_scenes import FRAMES, exported, row, scenes, write_table
 
 PRECISION = {"cvat": 0.0051, "label-studio": 1e-6, "coco": 1e-9, "yolo": 1e-5, "voc": 1.0, "mot": 1.1e-3, "csv": 0}
 KEY_FRAMES = {"cvat", "label-studio"}
@@ -61,6 +62,33 @@ def test_what_was_exported_comes_back(to, data):
             distance = [np.abs(one - corners).max() for one in left]
             assert min(distance) <= allowed + 1e-12
             left.pop(int(np.argmin(distance)))
+
+
+@pytest.mark.parametrize("to", PRECISION)
+@pytest.mark.parametrize("named", ["folder", "tables in another order"])
+def test_films_of_one_name_in_several_folders_come_back(tmp_path, to, named):
+    """As in folders of tagged videos; the export tells them apart by their folders."""
+    boxes = {"bus": (5, 6, 40, 31), "cat": (10, 20, 50, 60), "dog": (30, 5, 60, 40)}
+    tables = [
+        write_table(
+            tmp_path / "out" / tag / "01.csv",
+            [row(frame, box if frame < 7 else None, tag) for frame in range(9)],
+            frames=9,
+            video="01.mp4",
+        )
+        for tag, box in boxes.items()
+    ]
+    labels = export([tmp_path / "out"], to, tmp_path / "labels")
+    queue = review_tables([tmp_path / "out"], tmp_path / "queue.csv", share=1, purpose="learning")
+    known = [tmp_path / "out"] if named == "folder" else tables[::-1]
+    found = import_labels(annotated(labels, to), to, tables=known, checked=queue)
+    assert not found.left_out
+    assert {one.kind for one in found.corrections} == {"accepted"}
+    assert all(one.key for one in found.corrections)
+    assert sorted((one.video, one.frame) for one in found.corrections) == [
+        (f"{tag}_01", frame) for tag in boxes for frame in range(9)
+    ]
+    assert {(one.tag, Path(one.path).parent.name) for one in found.corrections if one.boxes} == {(t, t) for t in boxes}
 
 
 @pytest.mark.parametrize("to", ["cvat", "coco", "voc", "mot", "csv"])

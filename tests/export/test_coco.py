@@ -52,10 +52,13 @@ def test_several_videos_share_classes_and_nothing_else(tmp_path, write_table, ro
     ]
     coco = COCO(export(tables, "coco", tmp_path / "out") / FILE)
     assert [one["name"] for one in coco.dataset["categories"]] == ["cat", "dog"]
-    assert [one["name"] for one in coco.dataset["videos"]] == ["x", "x-2"]
+    assert [one["name"] for one in coco.dataset["videos"]] == ["a_x", "b_x"]
     assert [one["fps"] for one in coco.dataset["videos"]] == [25, pytest.approx(30 / 7)]
     assert [(one["video_id"], one["width"]) for one in coco.dataset["images"]] == [(1, 97)] * 3 + [(2, 200)] * 2
     assert len({one["file_name"] for one in coco.dataset["images"]}) == 5
+    of = {one["id"]: (one["video_id"], one["frame_index"]) for one in coco.dataset["images"]}
+    boxed = [(of[one["image_id"]], one["video_id"]) for one in coco.dataset["annotations"]]
+    assert boxed == [((1, 0), 1), ((1, 2), 1), ((2, 0), 2), ((2, 1), 2)]
     assert [one["track_id"] for one in coco.dataset["annotations"]] == [1, 1, 2, 3]
     assert [(one["id"], one["video_id"], one["category_id"]) for one in coco.dataset["tracks"]] == [
         (1, 1, 2),

@@ -194,7 +194,7 @@ def test_videos_in_place_of_descriptions(tmp_path, write_table, row, make_video)
 
 def test_tables_of_one_name(tmp_path, write_table, row):
     tables = [write_table(tmp_path / folder / "a.csv", [row(0, (1, 2, 3, 4))]) for folder in "xyz"]
-    assert [video.name for video in read_videos(tables, [])] == ["a", "a-2", "a-3"]
+    assert [video.name for video in read_videos(tables, [])] == ["x_a", "y_a", "z_a"]
 
 
 def test_names_stay_inside_their_folder(tmp_path, write_table, row):

@@ -27,7 +27,9 @@ class ExportCommand(Command):
 def export(
     tables: Annotated[
         list[Path],
-        typer.Argument(help="Tables of 'colocam localize', edited or not; or one folder of 'colocam label'."),
+        typer.Argument(
+            help="Tables of 'colocam localize', edited or not, or folders of them; or one folder of 'colocam label'."
+        ),
     ],
     to: Annotated[str, typer.Option(metavar="FORMAT", help="Label format, see below.")],
     out: Annotated[
@@ -65,9 +67,11 @@ def export(
             say(f"wrote {out}")
         if push:
             from colocam.export.read_tables import read_videos
+            from colocam.inference.table_files import tables_of
             from colocam.integrations.cvat_tasks import push as push_labels
 
-            push_labels(folder, read_videos(tables, videos or []), push)
+            files = [file for table in tables for file in tables_of(table)]
+            push_labels(folder, read_videos(files, videos or []), push)
 
 
 def export_model(

@@ -133,7 +133,9 @@ def score(
 
 
 def review(
-    sources: Annotated[list[Path], typer.Argument(help="Tables written by 'colocam localize', or one run folder.")],
+    sources: Annotated[
+        list[Path], typer.Argument(help="Tables of 'colocam localize', or folders of them; or one run folder.")
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="CSV file. Default: review.csv, for a run RUN/review.csv.")
     ] = None,
@@ -156,7 +158,7 @@ def review(
     """
     from colocam.review import review_tables
 
-    if not any(source.is_dir() for source in sources):
+    if not any((source / "config.yaml").is_file() for source in sources):
         say(f"wrote {review_tables(sources, out or Path('review.csv'), share=share, apart=apart, purpose=purpose)}")
         return
     from colocam.review.run_review import review_run

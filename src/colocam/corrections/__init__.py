@@ -32,6 +32,7 @@ from colocam.corrections.unpacked import unpacked
 from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.export.labels import LabelledVideo
 from colocam.export.read_tables import read_videos
+from colocam.inference.table_files import tables_of
 from colocam.utils.tables import read_rows
 
 __all__ = [
@@ -113,8 +114,8 @@ def import_labels(
     Args:
         source: a file, a folder or a ZIP archive.
         from_: one of :data:`IMPORTS`.
-        tables: localisation tables, or folders of them, each with its ``.video.json``. Labels of other videos, or of
-            videos of another length or size, are left out.
+        tables: localisation tables, or folders of them with their subfolders, each with its ``.video.json``. Labels of
+            other videos, or of videos of another length or size, are left out.
         classes: known classes, e.g. the tags of a run; others are left out. By default those of the tables.
         tolerance: pixels by which a box between key frames may differ from the prediction, as in the export.
         checked: list of frames that were looked at, as ``colocam review`` writes it, or ``all``: unchanged frames of
@@ -126,7 +127,7 @@ def import_labels(
         raise ArgumentError("from_", f"must be a label format, got {from_!r}{suggest(from_, list(IMPORTS))}")
     if not tolerance >= 0:
         raise ArgumentError("tolerance", f"must be 0 or more pixels, got {tolerance}")
-    known = read_videos([file for table in tables for file in _tables(Path(table))], [])
+    known = read_videos([file for table in tables for file in tables_of(Path(table))], [])
     tags = set(classes) or {tag for video in known for tag in video.rows.tag}
     how, left_out = IMPORTS[from_], LeftOut()
     frames = _checked(checked, known)
@@ -150,17 +151,6 @@ def import_labels(
                 found = replace(found, listed=np.array(sorted(looked_at), np.int64))
             corrections += compare(found, other, allowed, looked_at, from_)
     return Imported(corrections, left_out)
-
-
-def _tables(path: Path) -> list[Path]:
-    """A localisation table, or those of a folder: the tables that have a ``.video.json``."""
-    if not path.is_dir():
-        return [path]
-    found = sorted(path.glob("*.csv")) + sorted(path.glob("*.parquet"))
-    found = [table for table in found if table.with_name(f"{table.stem}.video.json").is_file()]
-    if not found:
-        raise ColocamError(f"{path}: no localisation table with its .video.json: give the folder of 'colocam localize'")
-    return found
 
 
 def _checked(checked: str | Path | None, known: Sequence[LabelledVideo]) -> dict[str, Checked]:

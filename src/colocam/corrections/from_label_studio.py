@@ -116,7 +116,9 @@ def _video(
     if rate is None and tracks:
         raise ColocamError(f"{file}: no rate of frames is stated for {url!r}: add 'fps' to the task's data")
     length = lengths[0] if lengths else None
-    return ImportedVideo(names_of(url), tracks, frames=length, rate=rate, relative=True)
+    own = data.get("name")  # of the export
+    names = (*names_of(url), *([own] if isinstance(own, str) and own else []))
+    return ImportedVideo(names, tracks, frames=length, rate=rate, relative=True)
 
 
 def _track(file: Path, keys: list[dict[str, Any]], tag: str, left_out: LeftOut) -> ImportedTrack | None:

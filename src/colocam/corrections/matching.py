@@ -22,6 +22,8 @@ def match(video: ImportedVideo, known: Sequence[LabelledVideo], left_out: LeftOu
         left_out[f"boxes of {video.title}: no table is of this video"] += boxes
         return None
     fitting = [other for other in found if _difference(video, other) is None]
+    # Films of one name in several folders have names of their own in an export, which it may have kept.
+    fitting = [other for other in fitting if other.name in video.names] or fitting
     if not fitting:
         left_out[f"boxes of {video.title}: {_difference(video, found[0])}"] += boxes
         return None

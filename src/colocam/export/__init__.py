@@ -31,6 +31,7 @@ from colocam.export import (
 )
 from colocam.export.labels import LabelledVideo, LabelSet, Options
 from colocam.export.read_tables import read_videos
+from colocam.inference.table_files import tables_of
 from colocam.utils.marked_folder import atomic_folder
 
 
@@ -81,7 +82,8 @@ def export(
     """Write the boxes of ``tables`` into a folder; the folder appears only when it is complete.
 
     Args:
-        tables: localisation tables, CSV or parquet, one per video; or one folder of ``colocam label``.
+        tables: localisation tables, CSV or parquet, one per video, or folders of them; or one folder of ``colocam
+            label``.
         to: one of :data:`FORMATS`.
         out: the folder; an earlier export is replaced if no file of it was changed, other files are never replaced.
         videos: the video of each table, in order; by default what ``<table>.video.json`` describes. For a folder of
@@ -110,7 +112,7 @@ def _read(tables: list[Path], videos: list[Path]) -> Sequence[LabelledVideo]:
     from colocam.export.labelled_films import is_labels, read_labels  # noqa: PLC0415 - pyarrow is an extra
 
     if not any(is_labels(table) for table in tables):
-        return read_videos(tables, videos)
+        return read_videos([one for table in tables for one in tables_of(table)], videos)
     if len(tables) > 1 or len(videos) > 1:
         raise ColocamError(
             "a folder of 'colocam label' is exported by itself: name it alone, with at most one `videos`"

@@ -87,7 +87,8 @@ def _task(video: LabelledVideo, options: Options) -> dict[str, Any]:
     regions = (_region(video, track, options.tolerance, times) for track in video.tracks)
     prediction = {"model_version": "colocam", "result": regions}
     url = options.url + quote(video.source.file)
-    return {"data": {"video": url, "fps": float(video.source.fps)}, "predictions": iter([prediction])}
+    data = {"video": url, "fps": float(video.source.fps), "name": video.name}
+    return {"data": data, "predictions": iter([prediction])}
 
 
 def _region(video: LabelledVideo, track: Track, tolerance: float, times: npt.NDArray[np.int64]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import numpy as np
 from colocam.errors import ArgumentError, ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.inference.table import read_table
+from colocam.inference.table_files import names_of
 from colocam.utils.files import plain
 from colocam.video.description import SourceVideo, read_source
 from colocam.video.fence import probe_source
@@ -18,14 +19,11 @@ def read_videos(tables: list[Path], videos: list[Path]) -> list[LabelledVideo]:
     if videos and len(videos) != len(tables):
         raise ArgumentError("videos", f"must name one video per table, got {len(videos)} for {len(tables)}")
     read: list[LabelledVideo] = []
-    for index, table in enumerate(tables):
+    for index, (name, table) in enumerate(zip(names_of(tables), tables, strict=True)):
         if not table.is_file():
             raise ColocamError(f"cannot read {table}: there is no such file")
         source = probe_source(videos[index]) if videos else read_source(table)
-        name = plain(table.stem).strip(". ") or "video"
-        taken = {video.name for video in read}
-        unique = next(one for one in (name, *(f"{name}-{n}" for n in range(2, len(tables) + 1))) if one not in taken)
-        read.append(read_video(unique, table, source))
+        read.append(read_video(name, table, source))
     return _with_image_names(read)
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from colocam.errors import ArgumentError, ColocamError
+from colocam.inference.table_files import names_of, tables_of
 from colocam.review.doubt import Rows, doubts, frames_of, reason, signs
 from colocam.review.purposes import PURPOSES, find_purpose
 from colocam.review.queue import APART
@@ -66,7 +67,7 @@ def review_tables(
     """Write a CSV ``video, frame, pts, doubt, reason`` of the frames to look at, most important first.
 
     Args:
-        tables: CSV or parquet, as ``colocam localize`` writes them, one per video.
+        tables: CSV or parquet, as ``colocam localize`` writes them, one per video, or folders of them.
         out: the CSV file; a file that holds something else is not replaced.
         share: share of the frames to list, above 0 and at most 1.
         apart: seconds within which a listed frame lowers the priority of others; 0: never.
@@ -74,14 +75,14 @@ def review_tables(
             all videos.
     """
     find_purpose(purpose)
-    paths, out = [Path(table) for table in tables], Path(out)
+    paths, out = [path for table in tables for path in tables_of(Path(table))], Path(out)
     check(share, apart)
     if any(path.exists() and out.exists() and path.samefile(out) for path in paths):
         raise ArgumentError("out", f"must be another file than the table, got {out}")
     rows = read_tables(paths)
     if not len(rows.frame):
         raise ColocamError(f"{paths[0]}: the table has no rows, so there is nothing to review")
-    write_queue(out, [path.stem for path in paths], rank(rows, share, apart, purpose))
+    write_queue(out, names_of(paths), rank(rows, share, apart, purpose))
     return out
 
 

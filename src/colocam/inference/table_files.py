@@ -1,0 +1,68 @@
+"""Localisation tables as files: those of a folder, and names that tell them apart."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import chain, count
+from pathlib import Path
+
+from colocam.errors import ColocamError
+from colocam.utils.files import plain
+from colocam.video.description import source_path
+
+ENDINGS = (".csv", ".parquet")
+
+
+def tables_of(path: Path) -> list[Path]:
+    """A localisation table; or those of a folder of ``colocam localize`` and its subfolders, in order.
+
+    Tables of a folder have a ``.video.json`` beside them, which other CSV files have not.
+    """
+    if not path.is_dir():
+        return [path]
+    found = sorted(
+        table
+        for table in path.rglob("*")
+        if table.suffix.lower() in ENDINGS
+        and not any(part.startswith(".") for part in table.relative_to(path).parent.parts)
+        and source_path(table).is_file()
+    )
+    if not found:
+        raise ColocamError(f"{path}: no localisation table with its .video.json: give the folder of 'colocam localize'")
+    return found
+
+
+def names_of(tables: Sequence[Path]) -> list[str]:
+    """A name for each table that is unique and may be part of a file name.
+
+    It is the name of the file. Of several with one name, each has so many of its folders before it that they differ:
+    ``cat/01.csv`` and ``dog/01.csv`` become ``cat_01`` and ``dog_01``.
+    """
+    parts = [(*(_part(name) for name in table.absolute().parent.parts), _part(table.stem)) for table in tables]
+    depths = [1] * len(tables)
+    while deeper := _ambiguous(parts, depths):
+        for at in deeper:
+            depths[at] += 1
+    taken: set[str] = set()
+    return [_unused("_".join(own[-depth:]), taken) for own, depth in zip(parts, depths, strict=True)]
+
+
+def _ambiguous(parts: Sequence[tuple[str, ...]], depths: Sequence[int]) -> list[int]:
+    """Places of the tables that have one name, but not one path; upper and lower case are the same."""
+    groups: defaultdict[str, list[int]] = defaultdict(list)
+    for at, (own, depth) in enumerate(zip(parts, depths, strict=True)):
+        groups["_".join(own[-depth:]).casefold()].append(at)
+    several = (group for group in groups.values() if len({"/".join(parts[at]).casefold() for at in group}) > 1)
+    return [at for group in several for at in group if depths[at] < len(parts[at])]
+
+
+def _part(name: str) -> str:
+    """A name without characters that end a path."""
+    return plain(name).replace("/", "").replace("\\", "").strip(". ") or "video"
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    """The name, with a number if it is taken, which it then is."""
+    numbered = chain([name], (f"{name}-{number}" for number in count(2)))
+    unused = next(one for one in numbered if one.casefold() not in taken)
+    taken.add(unused.casefold())
+    return unused
