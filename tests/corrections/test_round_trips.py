@@ -91,6 +91,16 @@ def test_films_of_one_name_in_several_folders_come_back(tmp_path, to, named):
     assert {(one.tag, Path(one.path).parent.name) for one in found.corrections if one.boxes} == {(t, t) for t in boxes}
 
 
+@pytest.mark.parametrize("to", PRECISION)
+def test_a_track_whose_class_changes_is_no_correction(tmp_path, to):
+    """Where a track has one class, the export names the most frequent one."""
+    rows = [row(frame, (10, 20, 50, 60), "fish" if frame < 3 else "cat", 0) for frame in range(9)]
+    table = write_table(tmp_path / "a.csv", rows, frames=9)
+    found = import_labels(annotated(export([table], to, tmp_path / "labels"), to), to, tables=[table])
+    assert not found.left_out
+    assert {one.frame: one.kind for one in found.corrections} == dict.fromkeys(range(9), "accepted")
+
+
 @pytest.mark.parametrize("to", ["cvat", "coco", "voc", "mot", "csv"])
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())

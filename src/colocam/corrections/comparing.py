@@ -37,13 +37,16 @@ def compare(
         origin: name of the format.
     """
     times = dict(zip(known.rows.frame.tolist(), known.rows.pts.tolist(), strict=True))
-    expected = _predictions(known)
+    expected, of_tracks = _predictions(known), _predictions(known, of_tracks=True)
     absent = {int(frame): tag for frame, tag in zip(known.rows.frame, known.rows.tag, strict=True)}
     corrections = []
     for frame, (given, key) in _given(video, known).items():
         sure = key or not given
         if frame in expected:
             kinds = _kinds(given, expected[frame], tolerance)
+            # Where a track has one class, an export gives it to all of its frames.
+            in_track = _kinds(given, of_tracks[frame], tolerance)
+            kinds = in_track if set(in_track.values()) == {"accepted"} else kinds
         else:
             kinds = dict.fromkeys(given, "box") or {"": "none"}
         for tag, kind in kinds.items():
@@ -128,13 +131,14 @@ def _sampled(
     return {frame: (boxes.get(frame, {}), key) for frame, key, left_out in rows if not left_out}
 
 
-def _predictions(known: LabelledVideo) -> dict[int, FrameBoxes]:
-    """The boxes of each listed frame by class."""
+def _predictions(known: LabelledVideo, *, of_tracks: bool = False) -> dict[int, FrameBoxes]:
+    """The boxes of each listed frame by class: that of the frame, or that of the track."""
     expected: dict[int, FrameBoxes] = {}
     for frame, rows in known.objects_of.items():
         boxes: FrameBoxes = {}
         for row in rows:
-            boxes.setdefault(known.rows.tag[row], []).append(Box(*known.rows.box[row].tolist()))
+            tag = known.track_of(row).tag if of_tracks else known.rows.tag[row]
+            boxes.setdefault(tag, []).append(Box(*known.rows.box[row].tolist()))
         expected[frame] = boxes
     return expected
 
