@@ -91,6 +91,22 @@ def test_films_of_one_name_in_several_folders_come_back(tmp_path, to, named):
     assert {(one.tag, Path(one.path).parent.name) for one in found.corrections if one.boxes} == {(t, t) for t in boxes}
 
 
+@pytest.mark.parametrize(
+    ("video", "checked"),
+    [("cat_01", ["cat"]), ("cat/01", ["cat"]), ("out/dog/01.mp4", ["dog"]), ("01", ["cat", "dog"]), ("bus/02", [])],
+)
+def test_frames_that_were_looked_at_are_those_of_the_film_that_the_queue_means(tmp_path, video, checked):
+    """The queue of a run names clips with their folders, that of tables as an export does."""
+    tables = [
+        write_table(tmp_path / "out" / tag / "01.csv", [row(0, (1, 2, 30, 40), tag)], frames=9, video="01.mp4")
+        for tag in ("cat", "dog")
+    ]
+    queue = tmp_path / "queue.csv"
+    queue.write_text(f"video,frame\n{video},0\n", encoding="utf-8")
+    found = import_labels(export(tables, "csv", tmp_path / "labels"), "csv", tables=tables, checked=queue)
+    assert [one.tag for one in found.corrections if one.key] == checked
+
+
 @pytest.mark.parametrize("to", PRECISION)
 def test_a_track_whose_class_changes_is_no_correction(tmp_path, to):
     """Where a track has one class, the export names the most frequent one."""

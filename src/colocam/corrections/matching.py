@@ -22,8 +22,7 @@ def match(video: ImportedVideo, known: Sequence[LabelledVideo], left_out: LeftOu
         left_out[f"boxes of {video.title}: no table is of this video"] += boxes
         return None
     fitting = [other for other in found if _difference(video, other) is None]
-    # Films of one name in several folders have names of their own in an export, which it may have kept.
-    fitting = [other for other in fitting if other.name in video.names] or fitting
+    fitting = most_exact(video.names, fitting)
     if not fitting:
         left_out[f"boxes of {video.title}: {_difference(video, found[0])}"] += boxes
         return None
@@ -39,6 +38,19 @@ def same_name(names: Sequence[str], known: LabelledVideo) -> bool:
     own = {known.name, known.source.file, PurePosixPath(known.source.file).stem, str(known.source.path)}
     named = {PurePosixPath(name.replace("\\", "/")).name for name in names} | set(names)
     return not {name.casefold() for name in own}.isdisjoint(name.casefold() for name in named)
+
+
+def most_exact(names: Sequence[str], found: Sequence[LabelledVideo]) -> list[LabelledVideo]:
+    """Those of several videos of one name that ``names`` mean: as an export names them, or with folders before it."""
+    tails = [tail for name in names if len(tail := PurePosixPath(name.replace("\\", "/")).parts) > 1]
+    by_name = [other for other in found if other.name in names]
+    return by_name or [other for other in found if any(_ends_with(other, tail) for tail in tails)] or list(found)
+
+
+def _ends_with(known: LabelledVideo, tail: tuple[str, ...]) -> bool:
+    """Whether the path of a video ends with these folders and this name, with or without the ending of the file."""
+    path = known.source.path
+    return tail in (path.parts[-len(tail) :], path.with_suffix("").parts[-len(tail) :])
 
 
 def _difference(video: ImportedVideo, known: LabelledVideo) -> str | None:
