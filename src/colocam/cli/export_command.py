@@ -70,8 +70,7 @@ def export(
             from colocam.inference.table_files import tables_of
             from colocam.integrations.cvat_tasks import push as push_labels
 
-            files = [file for table in tables for file in tables_of(table)]
-            push_labels(folder, read_videos(files, videos or []), push)
+            push_labels(folder, read_videos(tables_of(tables), videos or []), push)
 
 
 def export_model(

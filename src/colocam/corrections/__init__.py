@@ -127,7 +127,7 @@ def import_labels(
         raise ArgumentError("from_", f"must be a label format, got {from_!r}{suggest(from_, list(IMPORTS))}")
     if not tolerance >= 0:
         raise ArgumentError("tolerance", f"must be 0 or more pixels, got {tolerance}")
-    known = read_videos([file for table in tables for file in tables_of(Path(table))], [])
+    known = read_videos(tables_of(tables), [])
     tags = set(classes) or {tag for video in known for tag in video.rows.tag}
     how, left_out = IMPORTS[from_], LeftOut()
     frames = _checked(checked, known)

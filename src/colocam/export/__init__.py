@@ -112,7 +112,7 @@ def _read(tables: list[Path], videos: list[Path]) -> Sequence[LabelledVideo]:
     from colocam.export.labelled_films import is_labels, read_labels  # noqa: PLC0415 - pyarrow is an extra
 
     if not any(is_labels(table) for table in tables):
-        return read_videos([one for table in tables for one in tables_of(table)], videos)
+        return read_videos(tables_of(tables), videos)
     if len(tables) > 1 or len(videos) > 1:
         raise ColocamError(
             "a folder of 'colocam label' is exported by itself: name it alone, with at most one `videos`"

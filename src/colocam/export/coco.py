@@ -55,8 +55,8 @@ def _tracks(labels: LabelSet) -> Iterator[dict[str, Any]]:
 def _annotations(labels: LabelSet) -> Iterator[dict[str, Any]]:
     ids, image_ids = count(1), count(1)
     for video_id, (video, before) in enumerate(_with_tracks_before(labels), start=1):
-        # The ids come second: zip reads one more of what comes first.
-        for rows, image_id in zip(video.objects_of.values(), image_ids, strict=False):
+        for rows in video.objects_of.values():
+            image_id = next(image_ids)
             for row in rows:
                 track = before + video.track_of(row).id
                 category = labels.class_index[video.rows.tag[row]] + 1

@@ -1,7 +1,7 @@
 """Localisation tables as files: those of a folder, and names that tell them apart."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, count
 from pathlib import Path
 
@@ -12,13 +12,15 @@ from colocam.video.description import source_path
 ENDINGS = (".csv", ".parquet")
 
 
-def tables_of(path: Path) -> list[Path]:
-    """A localisation table; or those of a folder of ``colocam localize`` and its subfolders, in order.
+def tables_of(sources: Iterable[str | Path]) -> list[Path]:
+    """The localisation tables that are named, or that are in folders of ``colocam localize`` and their subfolders.
 
     Tables of a folder have a ``.video.json`` beside them, which other CSV files have not.
     """
-    if not path.is_dir():
-        return [path]
+    return [table for source in map(Path, sources) for table in (_inside(source) if source.is_dir() else [source])]
+
+
+def _inside(path: Path) -> list[Path]:
     found = sorted(
         table
         for table in path.rglob("*")

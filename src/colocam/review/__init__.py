@@ -75,7 +75,7 @@ def review_tables(
             all videos.
     """
     find_purpose(purpose)
-    paths, out = [path for table in tables for path in tables_of(Path(table))], Path(out)
+    paths, out = tables_of(tables), Path(out)
     check(share, apart)
     if any(path.exists() and out.exists() and path.samefile(out) for path in paths):
         raise ArgumentError("out", f"must be another file than the table, got {out}")
