@@ -107,6 +107,17 @@ def test_frames_that_were_looked_at_are_those_of_the_film_that_the_queue_means(t
     assert [one.tag for one in found.corrections if one.key] == checked
 
 
+@pytest.mark.parametrize("video", ["dog_01", "dog/01", "dog/01.mp4"])
+def test_times_are_those_of_the_film_that_a_table_names_with_its_folders(tmp_path, video):
+    for tag, fps in (("cat", 25), ("dog", 10)):
+        rows = [row(frame, (1, 2, 30, 40), tag) | {"pts": frame / fps} for frame in range(9)]
+        write_table(tmp_path / "out" / tag / "01.csv", rows, fps=str(fps), frames=9, video="01.mp4")
+    labels = tmp_path / "labels.csv"
+    labels.write_text(f"video,pts,class,x1,y1,x2,y2\n{video},0.3,dog,5,6,30,40\n", encoding="utf-8")
+    (found,) = import_labels(labels, "csv", tables=[tmp_path / "out"]).corrections
+    assert (found.video, found.frame, found.kind) == ("dog_01", 3, "box")
+
+
 @pytest.mark.parametrize("to", PRECISION)
 def test_a_track_whose_class_changes_is_no_correction(tmp_path, to):
     """Where a track has one class, the export names the most frequent one."""

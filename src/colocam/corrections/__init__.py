@@ -27,7 +27,7 @@ from colocam.corrections.comparing import Checked, compare, without_predictions
 from colocam.corrections.correction import KINDS, Correction, Kind
 from colocam.corrections.correction_table import read_corrections, write_corrections
 from colocam.corrections.imported import FrameLabel, ImportedTrack, ImportedVideo, LeftOut, tracks_of_frames
-from colocam.corrections.matching import in_pixels, match, most_exact, same_name
+from colocam.corrections.matching import in_pixels, match, named
 from colocam.corrections.unpacked import unpacked
 from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.export.labels import LabelledVideo
@@ -161,10 +161,9 @@ def _checked(checked: str | Path | None, known: Sequence[LabelledVideo]) -> dict
         return {video.name: "all" for video in known}
     frames: dict[str, set[int]] = {}
     for row in read_rows(Path(checked), required=("video", "frame")):
-        named = (row["video"],)
-        names = [video.name for video in most_exact(named, [video for video in known if same_name(named, video)])]
+        videos = named((row["video"],), known)
         if not row["frame"].isdecimal():
             raise ColocamError(f"{row.where}: frame {row['frame']!r} is not a frame index from 0")
-        for name in names:
-            frames.setdefault(name, set()).add(int(row["frame"]))
+        for video in videos:
+            frames.setdefault(video.name, set()).add(int(row["frame"]))
     return dict(frames)

@@ -12,7 +12,7 @@ import numpy as np
 
 from colocam.corrections.imported import FrameLabel, ImportedVideo, LeftOut, tracks_of_frames
 from colocam.corrections.label_files import corners_of, files_of
-from colocam.corrections.matching import same_name
+from colocam.corrections.matching import named, same_name
 from colocam.errors import ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.types import Box, Float64Array
@@ -28,15 +28,15 @@ def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[
         cells = read_cells(file, required=CORNERS)
         if not {"frame", "pts"} & cells.columns.keys():
             raise ColocamError(f"{file}: no column 'frame' or 'pts', so the frames of the boxes are not known")
-        named = next((name for name in ("video", "clip") if name in cells.columns), None)
+        column = next((name for name in ("video", "clip") if name in cells.columns), None)
         own = "" if len(known) == 1 and not same_name((file.stem,), known[0]) else file.stem
-        names = [own] * len(cells.row) if named is None else cells.text(named)
+        names = [own] * len(cells.row) if column is None else cells.text(column)
         groups: dict[str, list[int]] = {}
         for row, name in enumerate(names):
             groups.setdefault(name, []).append(row)
         frames, labels = _frames(cells), _labels(file, cells)
         for name, rows in groups.items():
-            film = next((video for video in known if not name or same_name((name,), video)), None)
+            film = next(iter(named((name,), known) if name else known), None)
             at = _known_frames(frames, cells.floats("pts"), rows, film, name, left_out)
             listed = np.unique(at[np.isfinite(at)]).astype(np.int64)
             boxes = [

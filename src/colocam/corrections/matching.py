@@ -17,12 +17,11 @@ SAME_LENGTH = 2
 def match(video: ImportedVideo, known: Sequence[LabelledVideo], left_out: LeftOut) -> LabelledVideo | None:
     """The known video that ``video`` labels; None, with the reason in ``left_out``, where there is none."""
     boxes = max(sum(len(track.at) for track in video.tracks), 1)
-    found = [other for other in known if same_name(video.names, other)] if video.names else list(known)
+    found = named(video.names, known) if video.names else list(known)
     if not found:
         left_out[f"boxes of {video.title}: no table is of this video"] += boxes
         return None
     fitting = [other for other in found if _difference(video, other) is None]
-    fitting = most_exact(video.names, fitting)
     if not fitting:
         left_out[f"boxes of {video.title}: {_difference(video, found[0])}"] += boxes
         return None
@@ -40,11 +39,12 @@ def same_name(names: Sequence[str], known: LabelledVideo) -> bool:
     return not {name.casefold() for name in own}.isdisjoint(name.casefold() for name in named)
 
 
-def most_exact(names: Sequence[str], found: Sequence[LabelledVideo]) -> list[LabelledVideo]:
-    """Those of several videos of one name that ``names`` mean: as an export names them, or with folders before it."""
+def named(names: Sequence[str], known: Sequence[LabelledVideo]) -> list[LabelledVideo]:
+    """The videos that ``names`` mean: of several of one name those that an export calls so, or with these folders."""
+    found = [other for other in known if same_name(names, other)]
     tails = [tail for name in names if len(tail := PurePosixPath(name.replace("\\", "/")).parts) > 1]
     by_name = [other for other in found if other.name in names]
-    return by_name or [other for other in found if any(_ends_with(other, tail) for tail in tails)] or list(found)
+    return by_name or [other for other in found if any(_ends_with(other, tail) for tail in tails)] or found
 
 
 def _ends_with(known: LabelledVideo, tail: tuple[str, ...]) -> bool:
