@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Lock
 
 import torch
 from torch import Tensor, nn
@@ -43,7 +43,8 @@ class TorchNetwork:
 
     On a GPU the weights are bfloat16, a pass is a CUDA graph, and maps are 8-bit levels, a quarter of the bytes. cuDNN
     chooses kernels by its rules, not by timing them, and nothing is compiled during a video: both would make rounding
-    differ from run to run.
+    differ from run to run. Any number of threads may submit passes: one at a time owns the buffers of the recorded pass,
+    from the copy of its frames to the copies of its outputs.
 
     Attributes:
         device: where it runs.
@@ -65,6 +66,7 @@ class TorchNetwork:
         self.on_gpu = device.type == "cuda"
         self._running: deque[torch.cuda.Event] = deque(maxlen=8)  # the end of each pass
         self._recorded: dict[int, Recorded] = {}  # by the number of rows: a live source has passes of one frame
+        self._owner = Lock()  # whoever holds it may touch the two above and the recorded buffers
 
     def submit(self, images: Levels, /) -> "Future[NetworkOutput]":
         """Start a pass, see :class:`colocam.inference.network.Network`; on a GPU without waiting for earlier ones."""
@@ -87,22 +89,25 @@ class TorchNetwork:
     @torch.no_grad()
     def infer(self, frames: Tensor) -> NetworkOutput:
         """Output for frames (B, 3, S, S) on the device: float32, but on a GPU maps are 8-bit levels."""
-        if self.device.type != "cuda":
+        if not self.on_gpu:
             return NetworkOutput(*self.eager(frames), frames)
         rows = len(frames)
-        if rows not in self._recorded:
-            self._recorded[rows] = Recorded(lambda tensors: self.eager(tensors["frames"]), rows, self.device)
-        # The next pass overwrites the recorded outputs; a window may need them longer.
-        logits, maps, peaks, activations = (part.clone() for part in self._recorded[rows]({"frames": frames}))
-        ended = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
-        ended.record(torch.cuda.current_stream(self.device))
-        self._running.append(ended)
+        with self._owner:
+            if rows not in self._recorded:
+                self._recorded[rows] = Recorded(lambda tensors: self.eager(tensors["frames"]), rows, self.device)
+            # The next pass, maybe of another video, overwrites the recorded outputs; a window may need them longer.
+            logits, maps, peaks, activations = (part.clone() for part in self._recorded[rows]({"frames": frames}))
+            self._running.append(_mark_end(self.device))
         return NetworkOutput(logits, maps, peaks, activations, frames)
 
     def settle(self) -> None:
         """Wait until at most one pass is under way on a GPU; a CPU's pass ends when its future does."""
-        while len(self._running) > 1:
-            self._running.popleft().synchronize()
+        while True:
+            with self._owner:
+                if len(self._running) <= 1:
+                    return
+                oldest = self._running.popleft()
+            oldest.synchronize()
 
     def eager(self, frames: Tensor) -> Outputs:
         """Logits, maps, peaks and activations, see :meth:`infer`."""
@@ -138,14 +143,20 @@ def _download(*parts: Tensor) -> Callable[[], HostOutput]:
     host = [torch.empty(part.shape, dtype=part.dtype, pin_memory=True) for part in parts]
     for there, here in zip(host, parts, strict=True):
         there.copy_(here, non_blocking=True)
-    copied = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
-    copied.record(torch.cuda.current_stream(parts[0].device))
+    copied = _mark_end(parts[0].device)
 
     def wait() -> HostOutput:
         copied.synchronize()
         return HostOutput(*(part.numpy() for part in host))
 
     return wait
+
+
+def _mark_end(device: torch.device) -> torch.cuda.Event:
+    """An event that the GPU reaches when all that was launched on it until now is done."""
+    event = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+    event.record(torch.cuda.current_stream(device))
+    return event
 
 
 def _hold_in_bfloat16(net: nn.Module) -> None:
