@@ -1,6 +1,8 @@
 """The network as it is run after training: folded, in batches, on either device, it says what it said before."""
 
 import copy
+import random
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -12,6 +14,11 @@ from batch_norms import unsettle
 from colocam.config import load_config
 from colocam.inference import torch_network
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
+from colocam.inference.network import OutputShape, PostProcessing
+from colocam.inference.network_server import NetworkServer, ServedWorker
+from colocam.inference.pass_filler import GROUP
+from colocam.inference.pass_memory import PassMemory, PassSizes
+from colocam.inference.remote_network import RemoteNetwork
 from colocam.inference.torch_network import TorchNetwork, rows_of
 from colocam.models import Classifier, LocalizerNet, foreground
 
@@ -210,3 +217,94 @@ def test_what_autocast_would_cast_is_held_in_bfloat16_and_nothing_else(small):
         seen, cast = net(frames), small(frames)
     for one, two in zip(seen, cast, strict=True):
         torch.testing.assert_close(one, two)  # as if autocast had cast at every pass
+
+
+class OneBuffer:
+    """Stands in for a recorded pass: inputs and outputs at fixed addresses, and a device that takes its time."""
+
+    def __init__(self, compute, rows, device):  # noqa: ARG002 - as Recorded
+        self.compute = compute
+        self.frames = torch.zeros(rows, 3, SIDE, SIDE, dtype=torch.uint8)
+        self.outputs = [part.clone() for part in compute({"frames": self.frames})]
+
+    def __call__(self, tensors):
+        self.frames.copy_(tensors["frames"])
+        time.sleep(random.random() / 100)
+        for output, part in zip(self.outputs, self.compute({"frames": self.frames}), strict=True):
+            output.copy_(part)
+        time.sleep(random.random() / 100)
+        return self.outputs
+
+
+class Reached:
+    """Stands in for an event of the GPU."""
+
+    def synchronize(self):
+        pass
+
+
+@pytest.fixture
+def recorded(small, monkeypatch):
+    """A network that works as on a GPU: one recorded pass, whose buffers all threads share."""
+    monkeypatch.setattr(torch_network, "Recorded", OneBuffer)
+    monkeypatch.setattr(torch_network, "_mark_end", lambda _: Reached())
+    net = TorchNetwork(copy.deepcopy(small), CPU, size=SIDE)
+    net.on_gpu, net.rows = True, 2 * GROUP
+    return net
+
+
+def patches(rng, rows):
+    """Images (rows, S, S, 3) of 4 × 4 colours each: their outputs differ far more than rounding does."""
+    colours = rng.integers(0, 256, (rows, 4, 4, 3), np.uint8)
+    return colours.repeat(SIDE // 4, 1).repeat(SIDE // 4, 2)
+
+
+def alone(small, images):
+    """Logits and maps of images by a network that nobody else uses."""
+    with torch.no_grad():
+        logits, maps, *_ = TorchNetwork(copy.deepcopy(small), CPU, size=SIDE).eager(
+            torch.from_numpy(images).permute(0, 3, 1, 2)
+        )
+    return logits.numpy(), maps.numpy()
+
+
+@pytest.mark.parametrize("rows", [GROUP, 2 * GROUP])
+def test_a_video_gets_its_own_rows_whoever_shares_the_recorded_pass(small, recorded, rows):
+    """Passes of one group go from each driver's thread straight to the network, larger ones through the filler."""
+    server = NetworkServer(recorded, OutputShape(3, SIDE, SIDE))
+
+    def drive(video):
+        memory = PassSizes(recorded.rows, server.shape)
+        remote = None
+        served = ServedWorker(server, lambda message: remote.receive(message))
+        remote = RemoteNetwork(served.receive, PassMemory(served.take_file(), memory), rows)
+        rng = np.random.default_rng(video)
+        found = []
+        for _ in range(4):
+            images = patches(rng, rows)
+            future = remote.submit(images)
+            output = remote.postprocess([future.result()], PostProcessing())()
+            found.append((images, output.logits, output.maps))
+        served.close()
+        return found
+
+    with ThreadPoolExecutor(8) as pool:
+        videos = list(pool.map(drive, range(8)))
+    server.close()
+    for images, logits, maps in (one for video in videos for one in video):
+        expected = alone(small, images)
+        np.testing.assert_allclose(logits, expected[0], rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(maps, expected[1], rtol=0, atol=1e-4)
+
+
+def test_threads_that_share_a_network_get_their_own_rows(small, recorded):
+    def ask(seed):
+        images = patches(np.random.default_rng(seed), 1 + seed % 3)
+        output = recorded.submit(images).result()
+        recorded.settle()
+        return images, output.logits.numpy()
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(ask, range(40)))
+    for images, logits in found:
+        np.testing.assert_allclose(logits, alone(small, images)[0], rtol=1e-3, atol=1e-4)

@@ -71,9 +71,7 @@ class TorchNetwork:
     def submit(self, images: Levels, /) -> "Future[NetworkOutput]":
         """Start a pass, see :class:`colocam.inference.network.Network`; on a GPU without waiting for earlier ones."""
         frames = self.upload(images)
-        if self.device.type == "cuda":
-            return completed(self.infer(frames))
-        if len(images) == 1:  # a live frame: all threads compute it
+        if self.on_gpu or len(images) == 1:  # a live frame on a CPU: all threads compute it
             return completed(self.infer(frames))
         return _side_by_side().submit(self.infer, frames)
 
