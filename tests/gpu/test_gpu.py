@@ -5,12 +5,14 @@ No data and no trained weights are needed; without a CUDA device all tests are s
 
 import copy
 import os
+import random
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
@@ -35,8 +37,10 @@ from colocam.boxes.quantize import to_8bit
 from colocam.config import load_config
 from colocam.config.card import Card
 from colocam.data.samples import spread_samples
+from colocam.inference.film import Writing
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
 from colocam.inference.fused_convolutions import fuse_relus
+from colocam.inference.localize import localize_videos
 from colocam.inference.localizer import Localizer
 from colocam.inference.network import OutputShape
 from colocam.inference.pass_filler import GROUP, PassFiller
@@ -46,6 +50,7 @@ from colocam.lab.measuring.training_step import CLASSES, _cached_clips, _smooth_
 from colocam.losses import CoLocLoss, CRFLoss, Term
 from colocam.maps.color_mean import arrays_with_color_mean, with_color_mean
 from colocam.models import Classifier, LocalizerNet, foreground, make_classifier
+from colocam.models.model_file import Model, save_model
 from colocam.segment.mobile_sam import MobileSam, MobileSamNet
 from colocam.segment.refine import mask_candidates, refine
 from colocam.segment.segmenter import Prompts
@@ -670,6 +675,115 @@ def some_prompts(count, side=256):
     points = np.random.default_rng(0).uniform(0, side, (count, 6, 2, 2)).astype(np.float32)
     points[:, :5].sort(axis=2)
     return Prompts(points, np.tile([*[[2, 3]] * 5, [1, -1]], (count, 1, 1)))
+
+
+SIZES = ((427, 240), (1280, 720), (1920, 1080))
+
+
+def shipped_run(folder, preset="resnet50"):
+    """A run folder with the network of a preset as it is shipped, but for its weights, which are random."""
+    config = load_config(preset, overrides=["backbone.pretrained=false"])
+    settings, tags = config.localizer, tuple(f"class {number}" for number in range(10))
+    logistic = config.classifier.fit == "logistic"
+    torch.manual_seed(0)
+    classifier = Classifier(config.backbone, len(tags), size=config.classifier.size, normalise=logistic)
+    crop_head, map_size = settings.crop_head, config.frames.map_size
+    net = unsettle(LocalizerNet(classifier, settings.decoder, map_size=map_size, crop_head=crop_head))
+    card = Card(
+        method="colocam",
+        tags=tags,
+        size=config.frames.crop,
+        threshold=settings.threshold,
+        threshold_from="tags-only",
+        backbone=config.backbone,
+        decoder=settings.decoder,
+        presence=(1.0, 0.0),
+        color_mean=settings.color_mean,
+        focus=settings.focus,
+        chooser=settings.chooser,
+        class_size=config.classifier.size,
+        map_size=map_size,
+        normalise=logistic,
+        crop_head=crop_head,
+    )
+    save_model(folder, Model(net, card))
+    return folder
+
+
+def write_videos(folder, count, least=40, most=100):
+    """Videos of moving patches, of all sizes and lengths in turn; no two frames are alike."""
+    import av  # noqa: PLC0415 - this test alone reads video files
+
+    def write(number):
+        rng = np.random.default_rng(number)
+        width, height = SIZES[number % len(SIZES)]
+        patches = cv2.resize(rng.integers(0, 256, (12, 16, 3), np.uint8), (2 * width, 2 * height))
+        with av.open(str(folder / f"{number:03}.mp4"), "w") as output:
+            stream = output.add_stream("libx264", rate=25, options={"preset": "ultrafast"})
+            stream.width, stream.height, stream.pix_fmt = width // 2 * 2, height // 2 * 2, "yuv420p"
+            for frame in range(int(rng.integers(least, most + 1))):
+                x, y = (int(abs(np.sin((frame + number) / 17 + k)) * side) for k, side in ((0, width), (1, height)))
+                image = np.ascontiguousarray(patches[y : y + stream.height, x : x + stream.width])
+                output.mux(stream.encode(av.VideoFrame.from_ndarray(image, "rgb24")))
+            output.mux(stream.encode(None))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(count)))
+
+
+def tables(run, videos, out, workers):
+    """Rows of the tables of videos by the videos' names."""
+    writing = Writing(annotate=False)
+    list(localize_videos(run, videos, out, writing, device="cuda", workers=workers))
+    return {path.stem: path.read_text().splitlines()[1:] for path in sorted(out.glob("*.csv"))}
+
+
+def differing_rows(found, expected):
+    assert found.keys() == expected.keys()
+    assert {name: len(rows) for name, rows in found.items()} == {name: len(rows) for name, rows in expected.items()}
+    return sum(a != b for name, rows in expected.items() for a, b in zip(found[name], rows, strict=True))
+
+
+def test_videos_of_the_shipped_preset_do_not_mix():
+    """Large frames have passes of one group, which many threads submit; each row must be that of its video alone."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in ("run", "videos"):
+            (folder / part).mkdir()
+        run = shipped_run(folder / "run")
+        write_videos(folder / "videos", 48)
+        videos = sorted((folder / "videos").iterdir())
+        random.Random(0).shuffle(videos)
+        alone = tables(run, videos, folder / "alone", 1)
+        rows = sum(map(len, alone.values()))
+        assert rows > 48 * 40
+        assert len({row.partition(",")[2] for table in alone.values() for row in table}) > rows * 0.9
+        for turn in range(2):
+            random.Random(turn + 1).shuffle(videos)
+            differ = differing_rows(tables(run, videos, folder / f"many-{turn}", None), alone)
+            assert differ == 0, f"{differ} of {rows} rows are not those of the video alone"
+
+
+def test_python_threads_that_share_a_localizer_do_not_mix():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        localizer = Localizer.load(shipped_run(folder), "cuda")
+        rng = np.random.default_rng(0)
+        shots = [
+            [
+                VideoFrame(index, index / 25, cv2.resize(colours + np.uint8(index), (427, 240)))
+                for index in range(50 + number)
+            ]
+            for number, colours in enumerate(rng.integers(0, 200, (8, 12, 16, 3), np.uint8))
+        ]
+
+        def localise(frames):
+            return [(found.tag, found.probability, found.box, found.score) for _, found in localizer.stream(frames)]
+
+        alone = [localise(frames) for frames in shots]
+        for _ in range(2):
+            with ThreadPoolExecutor(len(shots)) as pool:
+                assert list(pool.map(localise, shots)) == alone
 
 
 def test_a_segmenter_gives_what_it_gives_on_the_cpu():

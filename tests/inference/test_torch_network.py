@@ -276,7 +276,7 @@ def test_a_video_gets_its_own_rows_whoever_shares_the_recorded_pass(small, recor
     def drive(video):
         memory = PassSizes(recorded.rows, server.shape)
         remote = None
-        served = ServedWorker(server, lambda message: remote.receive(message))
+        served = ServedWorker(server, lambda message: remote.receive(message))  # noqa: PLW0108 - made below
         remote = RemoteNetwork(served.receive, PassMemory(served.take_file(), memory), rows)
         rng = np.random.default_rng(video)
         found = []
