@@ -4,8 +4,11 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import xml.etree.ElementTree as ET
 from itertools import pairwise
@@ -15,11 +18,15 @@ import numpy as np
 import pytest
 from pycocotools.coco import COCO
 
-from colocam.errors import ColocamError
+from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference import Localizer
 from colocam.inference.jobs import find_jobs, fingerprint, refuse_overwriting, stored_videos
 from colocam.inference.localize import Writing, localize_file, localize_videos
 from colocam.inference.result_files import ForeignFileError
+from colocam.inference.stages import Watch, refine_windows
+from colocam.temporal.smoothing import FrameObservation
+from colocam.types import VideoFrame
+from colocam.video.fence import open_video
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.input import VideoInput
 from colocam.video.reader import VideoReader, decode, probe
@@ -462,3 +469,88 @@ def test_the_model_is_opened_once_for_all_videos(trained, film, tmp_path, monkey
     written = list(localize_videos(trained, [film.parent], tmp_path / "out", Writing(annotate=False)))
     assert [one.table.name for one in written] == ["film.csv", "second.csv"]
     assert len(opened) == 1
+
+
+SLOW = """
+import sys, time
+from colocam.cli import main
+from colocam.inference import localize
+from colocam.inference.onnx_network import OnnxNetwork
+
+def sleep(self, images):
+    print("a pass began", flush=True)
+    time.sleep(1000)
+
+OnnxNetwork._run = sleep
+localize.FILMS_OF_A_WORKER = 1
+sys.argv = ["colocam", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_signal_does_not_wait_for_a_pass(onnx_file, film, tmp_path, number, workers):
+    """A pass of a large network on a CPU takes minutes; this one takes longer than the test may."""
+    shutil.copy(film, tmp_path / "other.mp4")
+    words = [onnx_file, film, tmp_path / "other.mp4", "-o", tmp_path / "out", "--no-video", "--workers", workers]
+    command = [sys.executable, "-c", SLOW, "localize", *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "a pass began\n"
+            process.send_signal(number)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130, said
+    assert said.splitlines()[-1] == "stopped"
+    assert "Traceback" not in said
+    assert [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
+
+
+def test_a_segmenter_is_not_waited_for_either():
+    began, stopping, over = threading.Event(), threading.Event(), threading.Event()
+
+    class Slow:
+        side = 64
+
+        def embed(self, images):  # noqa: ARG002 - as Segmenter
+            began.set()
+            over.wait(60)
+            raise ValueError
+
+        masks = None
+
+    frame = VideoFrame(0, 0.0, np.zeros((8, 8, 3), np.uint8))
+    level = np.full((8, 8), 255, np.uint8)
+    one = FrameObservation(frame, np.ones(1, np.float32), level, level, None, np.ones(1, np.float32), cut=True)
+    windows = refine_windows((window for window in [[one]]), Slow(), Watch(int, stopping))
+    threading.Thread(target=lambda: began.wait(60) and stopping.set()).start()
+    with pytest.raises(InterruptedRunError):
+        next(windows)
+    over.set()
+
+
+def test_frames_that_passed_the_network_are_progress_before_their_rows_are_written(trained, film):
+    """Rows wait for the whole look-ahead, which may be the whole video."""
+    told, order = [], []
+
+    def passed(frames):
+        told.append(frames)
+        order.append("passed")
+
+    localizer = Localizer.load(trained, "cpu")
+    with open_video(VideoInput(str(film))) as reader:
+        order.extend("row" for _ in localizer.stream(reader.frames(), passed=passed))
+    assert sum(told) == order.count("row") > 0
+    assert order[0] == "passed"
+
+
+def test_several_workers_count_the_frames_that_passed_the_network(onnx_file, film, tmp_path, colocam):
+    shutil.copy(film, tmp_path / "other.mp4")
+    words = [onnx_file, film, tmp_path / "other.mp4", "-o", tmp_path / "out", "--no-video", "--workers", 2]
+    done = colocam("localize", *words)
+    frames = sum(len(rows_of(table)) for table in (tmp_path / "out").glob("*.csv"))
+    counts = re.findall(r"localizing in 2 videos: (\d+) frames", done.err)
+    assert done.code == 0
+    assert int(counts[-1]) == frames > 0

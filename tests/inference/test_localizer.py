@@ -4,7 +4,7 @@ import csv
 import json
 import shutil
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 
 import cv2
@@ -626,3 +626,19 @@ def test_the_model_says_whether_its_maps_are_focused(broken, video):
     for one, two in zip(own, told, strict=True):
         np.testing.assert_array_equal(one.heatmap, two.heatmap)
     assert max(np.abs(one.heatmap - two.heatmap).max() for one, two in zip(own, plain, strict=True)) > 1e-3
+
+
+@pytest.mark.parametrize("refine", [False, True])
+def test_threads_may_share_a_localizer(trained, square_video, box_segmenter_files, refine):
+    localizer = Localizer.load(trained, "cpu", refine=box_segmenter_files if refine else None)
+    videos = [
+        [VideoFrame(index, index / 25, image) for index, image in enumerate(square_video(tag, seed, 40 + seed)[0])]
+        for seed, tag in enumerate(("bus", "cat", "owl", "cat"))
+    ]
+
+    def localise(frames):
+        return [(found.tag, found.probability, found.box, found.score) for _, found in localizer.stream(frames)]
+
+    alone = [localise(frames) for frames in videos]
+    with ThreadPoolExecutor(len(videos)) as pool:
+        assert list(pool.map(localise, videos)) == alone

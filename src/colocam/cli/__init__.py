@@ -23,7 +23,7 @@ from colocam.cli.serve_command import serve
 from colocam.cli.train_commands import demo, train
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.utils.extras import EXTRAS, not_installed
-from colocam.utils.interrupt import end_like_ctrl_c
+from colocam.utils.interrupt import end_like_ctrl_c, leave
 from colocam.utils.progress import say
 from colocam.utils.torchrun import is_first
 from colocam.utils.version import __version__
@@ -72,7 +72,7 @@ def main() -> None:
     except InterruptedRunError as stop:
         if is_first():
             say(str(stop))
-        sys.exit(130)
+        leave(130)
     except (ColocamError, OSError) as error:
         say(f"error: {error}")
         sys.exit(1)
@@ -84,4 +84,5 @@ def main() -> None:
     except SystemExit as stop:
         if stop.code == 130:  # what typer makes of Ctrl-C
             say("stopped")
+            leave(130)
         raise

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from threading import Event
 from typing import NamedTuple
 
 from colocam.errors import ArgumentError
@@ -193,8 +194,9 @@ def _process(localizer: Localizer, reader: VideoReader, written: Written, choice
         if isinstance(reader, FencedReader):  # frames are resized where they are decoded
             reader.layout = FrameLayout(localizer.card.size, images=images or localizer.segmenter is not None)
         frames = _until_stopped(reader.frames(choice))
-        stream = localizer.stream(frames, live=source.live, images=images)
-        found = stack.enter_context(closing(ahead(stream, FRAMES_AHEAD, "localizer")))
+        stopping = Event()
+        stream = localizer.stream(frames, live=source.live, images=images, passed=advance, stopping=stopping)
+        found = stack.enter_context(closing(ahead(stream, FRAMES_AHEAD, "localizer", on_stop=stopping.set)))
         again = decode(source, choice=choice, threads=reader.threads)
         decoded = stack.enter_context(closing(ahead(again, 1, "drawing"))) if twice else None
         shift: float | None = None
@@ -207,7 +209,6 @@ def _process(localizer: Localizer, reader: VideoReader, written: Written, choice
             if drawn is not None:
                 image = frame.image if decoded is None else _image_of(frame, decoded, source)
                 drawn.write(image, *(replace(one, pts=one.pts - shift) for one in objects))
-            advance()
         if shift is None:
             many = f"its {reader.count} frames" if reader.ended else "its frames"
             raise UnreadableError(f"{source.name} has no frame {choice}; {many} begin at second {reader.start:g}")

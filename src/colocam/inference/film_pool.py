@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Generator, Sequence
 from dataclasses import asdict, replace
@@ -21,8 +22,8 @@ from colocam.utils.progress import progress, say
 from colocam.utils.temporary import clear_dead
 from colocam.video.input import UnreadableError, VideoError
 
-SECONDS_TO_END = 10.0
-"""For a worker to remove its temporary files."""
+SECONDS_TO_END = 2.0
+"""For all workers to remove their temporary files."""
 TRIES = 2
 """A film whose worker dies, e.g. for want of memory, is tried again."""
 
@@ -93,8 +94,9 @@ def localize_films(
         stopping.set()
         for driver in drivers:
             driver.stop()
+        deadline = time.monotonic() + SECONDS_TO_END
         for driver in drivers:
-            driver.end()
+            driver.end(deadline)
         server.close()
         for folder in {job.target.parent for job in jobs}:
             clear_dead(folder, again=True)  # what a worker that was ended left
@@ -133,7 +135,7 @@ class _Driver:
         process: ChildProcess,
     ) -> None:
         self._server, self._setup, self._waiting, self._news, self._stopping = server, setup, waiting, news, stopping
-        self._worker: _Worker | None = _Worker(server, setup, process)
+        self._worker: _Worker | None = _Worker(server, setup, process, news)
         self._thread = threading.Thread(target=self._work, name="film worker", daemon=True)
         self._thread.start()
 
@@ -142,9 +144,9 @@ class _Driver:
         if self._worker is not None:
             self._worker.process.terminate()
 
-    def end(self) -> None:
-        """Wait for the worker, or end it if it does not end soon."""
-        self._thread.join(SECONDS_TO_END)
+    def end(self, deadline: float) -> None:
+        """Wait for the worker, or end it if it does not end until then."""
+        self._thread.join(max(0.0, deadline - time.monotonic()))
         if self._worker is not None:
             self._worker.close()
         self._thread.join()
@@ -157,7 +159,8 @@ class _Driver:
                 except IndexError:
                     return
                 if self._worker is None:
-                    self._worker = _Worker(self._server, self._setup, _start_worker(self._setup["command"]["threads"]))
+                    process = _start_worker(self._setup["command"]["threads"])
+                    self._worker = _Worker(self._server, self._setup, process, self._news)
                 if self._stopping.is_set():  # looked at after the worker can be seen, and ended, from outside
                     return
                 outcome = self._film(self._worker, job)
@@ -185,8 +188,6 @@ class _Driver:
             match message["do"]:
                 case "pass" | "post":
                     worker.passes.receive(message)
-                case "frames":
-                    self._news.put(int(message["frames"]))
                 case "said":
                     say(text)
                 case "ready":
@@ -205,10 +206,10 @@ class _Driver:
 class _Worker:
     """A worker process, and what this process holds for it."""
 
-    def __init__(self, server: NetworkServer, setup: Message, process: ChildProcess) -> None:
+    def __init__(self, server: NetworkServer, setup: Message, process: ChildProcess, news: "Queue[News]") -> None:
         self._lock = threading.Lock()
         self.process = process
-        self.passes = ServedWorker(server, self.send)
+        self.passes = ServedWorker(server, self.send, news.put)
         self.send(setup, self.passes.take_file())
 
     def send(self, message: Message, *files: int) -> bool:

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from colocam.inference.localizer import Localizer
     from colocam.utils.file_digests import FileDigests
     from colocam.utils.progress import Advance
-
-SECONDS_BETWEEN_REPORTS = 0.5
 
 
 class Line:
@@ -67,7 +64,14 @@ class _Said:
 def main(control: int, life: int, share: int) -> None:
     """Do film after film until the parent ends; ``share`` is the number of cores for this worker."""
     channel = Channel.to_parent(control, life)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that temporary files and locks are removed
+    stopping = threading.Event()
+
+    def stop(*_: object) -> None:
+        """End, so that temporary files and locks are removed, and wait for no pass."""
+        stopping.set()
+        sys.exit(1)
+
+    signal.signal(signal.SIGTERM, stop)
     line, films = Line(channel), SimpleQueue[Message]()
     limit_cores(share)  # before what divides work by their number is imported
     cv2.setNumThreads(share)
@@ -92,7 +96,7 @@ def main(control: int, life: int, share: int) -> None:
         module, _, function = setup["prepare"].partition(":")
         getattr(import_module(module), function)()
     sizes = PassSizes(setup["rows"], OutputShape(*setup["shape"]))
-    network = RemoteNetwork(line.send, PassMemory(channel.take_file(), sizes), setup["rows"])
+    network = RemoteNetwork(line.send, PassMemory(channel.take_file(), sizes), setup["rows"], stopping)
 
     def listen() -> None:
         while (message := channel.receive()) is not None:
@@ -109,33 +113,25 @@ def main(control: int, life: int, share: int) -> None:
     command = Command(Path(asked.pop("run")), Writing(**setup["writing"], choice=choice), **asked)
     while True:
         network.reset()
-        line.send(_film(localizer, films.get(), command, digests, line))
+        line.send(_film(localizer, films.get(), command, digests))
 
 
-def _film(localizer: "Localizer", message: Message, command: "Command", digests: "FileDigests", line: Line) -> Message:
+@contextmanager
+def _unseen(*_: object, **__: object) -> "Iterator[Advance]":
+    """Show no progress: the parent counts the frames that pass its network."""
+    yield lambda *_, **__: None
+
+
+def _film(localizer: "Localizer", message: Message, command: "Command", digests: "FileDigests") -> Message:
     """Do one film; what came of it."""
     from colocam.inference.film import localize_film  # noqa: PLC0415
     from colocam.inference.jobs import Job  # noqa: PLC0415
     from colocam.inference.result_files import ForeignFileError  # noqa: PLC0415
     from colocam.video.input import UnreadableError, VideoError, VideoInput  # noqa: PLC0415
 
-    @contextmanager
-    def show(title: str, total: int, *, unit: str = "") -> "Iterator[Advance]":  # noqa: ARG001 - as progress()
-        count, told = 0, time.monotonic()
-
-        def advance() -> None:
-            nonlocal count, told
-            count += 1
-            if time.monotonic() - told > SECONDS_BETWEEN_REPORTS:
-                line.send({"do": "frames", "frames": count})
-                count, told = 0, time.monotonic()
-
-        yield advance
-        line.send({"do": "frames", "frames": count})
-
     job = Job(VideoInput(*message["source"]), Path(message["target"]))
     try:
-        return {"do": "done", "written": localize_film(localizer, job, command, digests, show)}
+        return {"do": "done", "written": localize_film(localizer, job, command, digests, _unseen)}
     except (VideoError, ForeignFileError) as error:
         return {"do": "skipped", "text": str(error), "unreadable": isinstance(error, UnreadableError)}
     except ColocamError as error:

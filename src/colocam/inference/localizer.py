@@ -1,9 +1,10 @@
 """Localizer: open a trained model, put in a video, get a :class:`Localization` per frame."""
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
+from threading import Event
 from typing import Any, Unpack
 
 import cv2
@@ -21,6 +22,7 @@ from colocam.inference.remote_network import RemoteNetwork
 from colocam.inference.runtimes import open_network
 from colocam.inference.stages import (
     MapSettings,
+    Watch,
     find_candidates,
     postprocess_frames,
     postprocess_windows,
@@ -204,7 +206,14 @@ class Localizer:
                 yield found
 
     def stream(
-        self, frames: Iterable[VideoFrame], *, live: bool = False, images: bool = True, shots: Shots | None = None
+        self,
+        frames: Iterable[VideoFrame],
+        *,
+        live: bool = False,
+        images: bool = True,
+        shots: Shots | None = None,
+        passed: Callable[[int], object] = int,
+        stopping: Event | None = None,
     ) -> Generator[tuple[VideoFrame, Localization], None, None]:
         """Localise in frames that are already decoded; each frame is returned with its localization.
 
@@ -217,6 +226,9 @@ class Localizer:
             images: whether the frames that are returned have their images. Without, they have their size alone, and
                 memory does not grow with it; a segmenter keeps the images.
             shots: filled as the cuts are passed, so that ranges of a film can be joined.
+            passed: called, in another thread, with the number of frames that passed the network, or the segmenter;
+                their results may wait for later frames.
+            stopping: once set, this ends with an error as soon as it can; the running pass is left to itself.
         """
         smooth, look_ahead = self.options.smooth, LOOK_AHEAD[self.options.smooth]
         rows = 1 if live else min(self.network.rows, ROWS_ONLINE) if smooth == "online" else self.network.rows
@@ -228,17 +240,22 @@ class Localizer:
             histograms=look_ahead is not None,
             images=images or self.segmenter is not None,
         )
+        stopping = stopping or Event()
+        unwatched = Watch(int, stopping)
+        watched = Watch(passed, stopping)
         submitted = submit_passes(ahead(read, 1, "resize"), self.network, windows=smooth == "offline")
         postprocess = postprocess_windows if smooth == "offline" else postprocess_frames
         mapped = postprocess(
             ahead(submitted, max(1, WINDOW // rows), "network"),
             CutFinder(look_ahead.cuts if look_ahead else 0),
             MapSettings(self.color_mean, self.focus, self._tag, self.shape),
+            watched if self.segmenter is None else unwatched,
         )
         observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of)
         if self.segmenter is not None:
-            observed = refine_windows(ahead(observed, 1, "boxes"), self.segmenter)
-        with closing(ahead(observed, 1, "boxes" if self.segmenter is None else "masks")) as batches:
+            observed = refine_windows(ahead(observed, 1, "boxes"), self.segmenter, watched)
+        name = "boxes" if self.segmenter is None else "masks"
+        with closing(ahead(observed, 1, name, on_stop=stopping.set)) as batches:
             last = -1
             for observation in self._over_time(chain.from_iterable(batches), shots):
                 found = self._localization(observation)

@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TypeAlias
 
 from colocam.errors import ColocamError
@@ -13,6 +14,7 @@ from colocam.inference.pass_memory import PassMemory, PassSizes
 from colocam.inference.remote_network import postprocessing_of
 from colocam.inference.stages import postprocess
 from colocam.utils.channel import Message
+from colocam.utils.interrupt import abandon
 
 Groups: TypeAlias = "dict[int, Future[NetworkOutput]]"
 """The groups of a pass that were computed, by their first row."""
@@ -45,10 +47,13 @@ class ServedWorker:
     Args:
         server: the network.
         send: sends a message to the worker; may be called in any thread.
+        passed: called with the number of frames that passed the network.
     """
 
-    def __init__(self, server: NetworkServer, send: Callable[[Message], object]) -> None:
-        self._server, self._send = server, send
+    def __init__(
+        self, server: NetworkServer, send: Callable[[Message], object], passed: Callable[[int], object] = int
+    ) -> None:
+        self._server, self._send, self._passed = server, send, passed
         sizes = PassSizes(server.network.rows, server.shape)
         self._file = sizes.file()
         self._memory = PassMemory(os.dup(self._file), sizes)
@@ -69,7 +74,9 @@ class ServedWorker:
             self._outputs.submit(self._post, message, parts)
 
     def close(self) -> None:
-        """Forget the worker."""
+        """Forget the worker and what it submitted."""
+        for future in (future for _, groups in self._passes.values() for future in groups.values()):
+            abandon(future)
         self._passes.clear()
         self._outputs.shutdown(wait=False, cancel_futures=True)
 
@@ -82,8 +89,14 @@ class ServedWorker:
         groups: Groups = {}
         for begin in range(first // filler.group * filler.group, last, filler.group):
             groups[begin] = filler.submit(images[begin : begin + filler.group])
+            frames = min(begin + filler.group, last) - max(begin, first)
+            groups[begin].add_done_callback(partial(self._count, frames))
         self._passes[message["number"]] = filler.group, groups
         self._send({"do": "taken", "slot": message["slot"]})
+
+    def _count(self, frames: int, future: "Future[NetworkOutput]") -> None:
+        if not future.cancelled():
+            self._passed(frames)
 
     def _post(self, message: Message, parts: list[tuple[int, Groups, int, int]]) -> None:
         number, shape = message["number"], self._server.shape

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from queue import SimpleQueue
-from threading import Lock
+from threading import Event, Lock
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from colocam.inference.pass_filler import GROUP
 from colocam.inference.pass_memory import OUTPUTS, PASSES, PassMemory
 from colocam.types import Levels
 from colocam.utils.channel import Message
+from colocam.utils.interrupt import wait_for
 
 
 class _Pass:
@@ -48,10 +49,14 @@ class RemoteNetwork:
         send: sends a message to that process; may be called in any thread.
         memory: shared with it.
         rows: frames of a pass.
+        stopping: once set, nobody waits for outputs any more.
     """
 
-    def __init__(self, send: Callable[[Message], None], memory: PassMemory, rows: int) -> None:
+    def __init__(
+        self, send: Callable[[Message], None], memory: PassMemory, rows: int, stopping: Event | None = None
+    ) -> None:
         self.rows = rows
+        self._stopping = stopping or Event()
         self._send = send
         self._memory = memory
         self._count = 0
@@ -84,7 +89,7 @@ class RemoteNetwork:
 
         def output() -> HostOutput:
             try:
-                return self._memory.read_output(slot, *future.result())
+                return self._memory.read_output(slot, *wait_for(future, self._stopping))
             finally:
                 self._free_outputs.put(slot)
 

@@ -5,11 +5,12 @@ Each stage is a generator. It closes the stage before it when it ends.
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
+from threading import Event
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -37,6 +38,7 @@ from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, colour_histogra
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import Float32Array, Float64Array, Levels, VideoFrame
 from colocam.utils.device import cores
+from colocam.utils.interrupt import wait_for
 from colocam.video.frame_ring import black_image
 from colocam.video.resizing import resize_into
 
@@ -69,6 +71,18 @@ class Pass(NamedTuple):
 
 
 SubmittedPasses = Generator[tuple[Pass, "Future[Output]"], None, None]
+
+
+class Watch(NamedTuple):
+    """How a stream is watched from outside.
+
+    Attributes:
+        passed: called with the number of frames that passed the slowest stage, in that stage's thread.
+        stopping: once set, the stages no longer wait for a pass.
+    """
+
+    passed: Callable[[int], object]
+    stopping: Event
 
 
 class MappedFrames(NamedTuple):
@@ -146,20 +160,25 @@ class MapSettings(NamedTuple):
         return postprocess(parts, PostProcessing(colors, windows if self.focus else None, self.tag, self.focus))
 
 
-def postprocess_frames(passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings) -> Iterator[MappedFrames]:
+def postprocess_frames(
+    passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings, watch: Watch
+) -> Iterator[MappedFrames]:
     """Stage 3 without look-ahead: post-process the maps of each frame by itself; ``cuts`` has no look-ahead either.
 
     All rows of a pass are post-processed, so that the kernels do not depend on the number of new frames.
     """
     with closing(passes):
         for one, future in passes:
-            output = _checked(future.result(), len(one.images), settings.shape)
+            output = _checked(wait_for(future, watch.stopping), len(one.images), settings.shape)
+            watch.passed(len(one.frames))
             wait = settings.start([output], np.arange(len(one.images)))
             found = np.zeros(len(one.frames), bool) if one.histograms is None else cuts.push(one.histograms)
             yield MappedFrames(one.frames, found, partial(_new_rows, wait, one.new))
 
 
-def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings) -> Iterator[MappedFrames]:
+def postprocess_windows(
+    passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings, watch: Watch
+) -> Iterator[MappedFrames]:
     """Stage 3 with look-ahead: decide the shot boundaries and post-process the maps of one window after the other.
 
     Outputs stay where the network left them until their window is complete.
@@ -183,7 +202,9 @@ def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapS
 
     with closing(passes):
         for one, future in passes:
-            outputs.append(_rows(_checked(future.result(), len(one.images), settings.shape), one.new))
+            output = wait_for(future, watch.stopping)
+            watch.passed(len(one.frames))
+            outputs.append(_rows(_checked(output, len(one.images), settings.shape), one.new))
             frames += one.frames
             assert one.histograms is not None
             yield from complete(cuts.push(one.histograms))
@@ -242,18 +263,22 @@ def find_candidates(
 
 
 def refine_windows(
-    observed: Generator[list[FrameObservation], None, None], segmenter: Segmenter
+    observed: Generator[list[FrameObservation], None, None], segmenter: Segmenter, watch: Watch
 ) -> Iterator[list[FrameObservation]]:
     """Stage 5, on demand: a segmenter's mask for each frame; ``observed`` has one window in each list.
 
     The choice of masks goes on from one window of a shot to the next.
     """
     before: Float64Array | None = None
-    with closing(observed):
+    pool = ThreadPoolExecutor(1, "segmenter")
+    with closing(observed), ExitStack() as stack:
+        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
         for window in observed:
             images, levels = [one.frame.image for one in window], np.stack([one.levels for one in window])
             before = None if window[0].cut else before
-            for observation, refined in zip(window, refine(segmenter, images, levels, before), strict=True):
+            masks = wait_for(pool.submit(refine, segmenter, images, levels, before), watch.stopping)
+            watch.passed(len(window))
+            for observation, refined in zip(window, masks, strict=True):
                 if refined is not None and len(observation.candidates.boxes):
                     size, own = observation.frame.image.shape[1::-1], observation.levels.shape[::-1]
                     observation.refined = scale_boxes(refined.box, size, own).astype(np.float64)

@@ -43,8 +43,8 @@ class TorchNetwork:
 
     On a GPU the weights are bfloat16, a pass is a CUDA graph, and maps are 8-bit levels, a quarter of the bytes. cuDNN
     chooses kernels by its rules, not by timing them, and nothing is compiled during a video: both would make rounding
-    differ from run to run. Any number of threads may submit passes: one at a time owns the buffers of the recorded pass,
-    from the copy of its frames to the copies of its outputs.
+    differ from run to run. Any number of threads may submit passes: one at a time owns the buffers of the recorded
+    pass, from the copy of its frames to the copies of its outputs.
 
     Attributes:
         device: where it runs.

@@ -1,15 +1,24 @@
-"""Stop on Ctrl-C after the current step, when the run is saved."""
+"""Stop on Ctrl-C: a training after the current step, when it is saved; other work at once."""
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from threading import Event
 from types import FrameType
+from typing import Any, NoReturn, TypeVar
 
 from colocam.errors import InterruptedRunError
 from colocam.utils.progress import say
 
+SECONDS_BETWEEN_LOOKS = 0.2
+
 _requested = False
 _signalled = False
+_abandoned: list[Future[Any]] = []
+T = TypeVar("T")
 
 
 @contextmanager
@@ -54,6 +63,39 @@ def raise_if_stopped(what: str) -> None:
     """Raise if the user asked to stop; for work that saves nothing."""
     if _requested:
         raise InterruptedRunError(f"stopped in {what}")
+
+
+def wait_for(future: "Future[T]", stopping: Event) -> T:
+    """The result of ``future``; as soon as ``stopping`` is set, nobody waits for it any more.
+
+    A pass of a large network on a CPU takes minutes and cannot be interrupted, so it is left to itself.
+
+    Raises:
+        InterruptedRunError: ``stopping`` was set first.
+    """
+    while not stopping.is_set():
+        try:
+            return future.result(SECONDS_BETWEEN_LOOKS)
+        except TimeoutError:
+            if future.done():  # the work itself raised it
+                raise
+    abandon(future)
+    raise InterruptedRunError("stopped")
+
+
+def abandon(future: "Future[Any]") -> None:
+    """Cancel work whose result nobody needs; what runs already goes on until :func:`leave`."""
+    if not future.cancel() and not future.done():
+        _abandoned.append(future)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process. Python waits for the threads of every pool, so abandoned work is ended without it."""
+    if all(future.done() for future in _abandoned):
+        sys.exit(code)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature is Python's

@@ -26,7 +26,9 @@ class _End(NamedTuple):
     error: BaseException | None
 
 
-def ahead(items: Iterable[T], size: int, name: str) -> Generator[T, None, None]:
+def ahead(
+    items: Iterable[T], size: int, name: str, on_stop: Callable[[], object] | None = None
+) -> Generator[T, None, None]:
     """Yield ``items``, produced in a thread, at most ``size`` + 1 of them before they are asked for.
 
     An error of the producer is raised here, after the items before it. When this generator ends or is closed, ``items``
@@ -37,6 +39,7 @@ def ahead(items: Iterable[T], size: int, name: str) -> Generator[T, None, None]:
         items: the producer.
         size: items that may wait, 1 or more.
         name: of the thread.
+        on_stop: called when this generator ends, before the thread is waited for, e.g. to tell what it waits for.
     """
     waiting: Queue[T | _End] = Queue(size)
     stopping = threading.Event()
@@ -64,6 +67,8 @@ def ahead(items: Iterable[T], size: int, name: str) -> Generator[T, None, None]:
             raise item.error
     finally:
         stopping.set()
+        if on_stop is not None:
+            on_stop()
         # The producer may be waiting for room in the queue; after the signal it puts one more item at most.
         with suppress(Empty):
             while True:

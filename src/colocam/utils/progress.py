@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Timer
+from threading import Event, Thread
 from unicodedata import category
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_TO_FIRST_LINE = 2.0
-"""After this a first line is printed even if nothing is done yet: a pass of a slow network takes a minute."""
+"""After this a first line is printed even if nothing is done yet: a pass of a slow network takes minutes."""
 HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Categories of characters that change what a terminal shows: control, direction of text, half characters, lines."""
 
@@ -55,14 +55,14 @@ def progress(title: str, total: int, *, unit: str = "it", done: int = 0) -> Iter
         with _bar(title, total, unit, done) as advance:
             yield advance
     else:
-        lines = _Lines(title, total, unit, done)
-        first = Timer(SECONDS_TO_FIRST_LINE, lines.print)
-        first.daemon = True
-        first.start()
+        lines, over = _Lines(title, total, unit, done), Event()
+        watcher = Thread(target=lines.keep_printing, args=[over], name="progress", daemon=True)
+        watcher.start()
         try:
             yield lines.advance
         finally:
-            first.cancel()
+            over.set()
+            watcher.join()
         lines.print()
 
 
@@ -123,6 +123,16 @@ class _Lines:
         self.note = note or self.note
         if time.monotonic() - self.printed >= SECONDS_BETWEEN_LINES:
             self.print()
+
+    def keep_printing(self, over: Event) -> None:
+        """Print a line at the latest every few seconds, also while nothing advances, until ``over`` is set."""
+        wait = SECONDS_TO_FIRST_LINE
+        while not over.wait(wait):
+            since = time.monotonic() - self.printed
+            if since >= min(wait, SECONDS_BETWEEN_LINES):
+                self.print()
+                since = 0.0
+            wait = SECONDS_BETWEEN_LINES - since
 
     def print(self) -> None:
         """Print where the work stands."""
