@@ -21,10 +21,12 @@ class ServedPage:
     Args:
         page: of Playwright.
         address: of the server.
+        token: of the server; the address that it prints has it.
     """
 
-    def __init__(self, page, address):
+    def __init__(self, page, address, token):
         self.page, self.address = page, address
+        page.goto(f"{address}/?token={token}")
 
     def open(self, film):
         """Open a film by its id; its first frame is shown and the model's box is there."""

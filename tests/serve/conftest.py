@@ -62,7 +62,6 @@ def serving(
     films=(),
     *,
     most_uploaded=1 << 20,
-    everything=False,
     model=MovingBox,
     load=None,
     beside=(),
@@ -79,10 +78,11 @@ def serving(
         for film in films:
             library.add(film)
         library.start()
-        guard = GuardSettings(frozenset({HOST}), workspace.token, everything=everything)
+        guard = GuardSettings(frozenset({HOST}), workspace.token)
         app = make_app(library, guard, most_uploaded=most_uploaded)
         client = TestClient(app, base_url=f"http://{HOST}", raise_server_exceptions=False)
         client.headers["x-colocam-token"] = workspace.token
+        client.cookies.set("colocam-8620", workspace.token)
         wait_until_done(library)
         try:
             yield SimpleNamespace(client=client, library=library, store=store, workspace=workspace, app=app)
@@ -184,7 +184,7 @@ def one(shelf, page, make_video, tmp_path):
         file.write(b"\0\0\0\x10free" + next(shelf.numbers).to_bytes(8))
     film = shelf.library.add(path)
     wait_until_done(shelf.library)
-    opened = ServedPage(page, shelf.address)
+    opened = ServedPage(page, shelf.address, shelf.workspace.token)
     opened.film, opened.store, opened.library = film.id, shelf.store, shelf.library
     yield opened
     for known in shelf.library.films():

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
-from colocam.serve.actions import Action, Change, history_of
-from colocam.serve.event_store import ConflictError, EventStore, NothingToUndoError
+from colocam.serve.actions import Action, Change, History, history_of
+from colocam.serve.event_store import ConflictError, EventStore, NothingToUndoError, StoreError, UnknownVersionError
 from colocam.serve.workspace import open_workspace
 
 
@@ -42,9 +42,49 @@ def test_a_change_for_an_older_version_is_a_conflict_that_tells_what_was_stored(
     assert store.append("other film", "client-3", 0, edit(4)).version == 1
 
 
-def test_a_version_of_the_future_is_a_conflict(store):
-    with pytest.raises(ConflictError):
-        store.append("film", "client-1", 7, edit(3))
+def test_a_version_that_does_not_exist_is_refused_and_named(store):
+    store.append("film", "client-1", 0, edit(3))
+    with pytest.raises(UnknownVersionError, match=r"version 7 .* has 1"):
+        store.append("film", "client-2", 7, edit(3))
+    assert store.history("film")[0] == 1
+
+
+def test_a_change_name_belongs_to_one_video(store):
+    store.append("film", "client-1", 0, edit(3))
+    with pytest.raises(ColocamError, match=r"client-1 .* another video"):
+        store.append("other film", "client-1", 0, edit(3))
+    assert store.history("other film")[0] == 0
+    assert store.append("other film", "client-2", 0, edit(3)).version == 1
+
+
+def test_a_full_disk_loses_nothing_and_is_said(store, tmp_path):
+    store.append("film", "client-1", 0, edit(3))
+    pages = store._database.execute("PRAGMA page_count").fetchone()[0]
+    store._database.execute(f"PRAGMA max_page_count={pages}")  # SQLite then fails as on a full disk
+    long = Change(kind="edit", actions=[Action(kind="none", start=at, stop=at + 1) for at in range(1000)])
+    with pytest.raises(StoreError, match=r"corrections\.sqlite: the disk is full: free some space"):
+        store.append("film", "client-2", 1, long)
+    assert store.history("film") == (1, History([edit(3)], []))
+    store._database.execute("PRAGMA max_page_count=1000000")
+    assert store.append("film", "client-2", 1, long).version == 2
+    with sqlite3.connect(tmp_path / "corrections.sqlite") as other:
+        assert other.execute("SELECT COUNT(*) FROM events").fetchone() == (2,)
+
+
+def test_a_stored_change_that_cannot_be_read_leaves_the_others(store, tmp_path, capsys):
+    store.append("film", "client-1", 0, edit(3))
+    with sqlite3.connect(tmp_path / "corrections.sqlite") as other:
+        other.execute("INSERT INTO events VALUES ('film', 2, 'client-2', '2026-01-01', '{\"kind\": \"newer\"}')")
+    assert store.append("film", "client-3", 2, edit(5)).version == 3
+    version, history = store.history("film")
+    assert version == 3
+    assert [action.start for action in history.actions] == [3, 5]
+    said = capsys.readouterr().err
+    assert said.count("warning") == 1
+    assert "change 2 of video film cannot be read" in " ".join(said.split())
+    store.append("film", "client-4", 3, Change(kind="undo"))
+    store.append("film", "client-5", 4, Change(kind="undo"))  # of the one that cannot be read
+    assert [action.start for action in store.history("film")[1].actions] == [3]
 
 
 def test_nothing_is_undone_before_the_prediction(store):
@@ -125,3 +165,17 @@ def test_a_damaged_database_is_named(tmp_path):
     (tmp_path / "corrections.sqlite").write_bytes(b"not a database" * 100)
     with pytest.raises(ColocamError, match="damaged"):
         EventStore(tmp_path / "corrections.sqlite")
+
+
+@pytest.mark.parametrize(
+    "table", ["films (title TEXT)", "events (film TEXT, at REAL)", "contents (digest BLOB)", "music (title TEXT)"]
+)
+def test_the_database_of_another_program_is_named_and_left_as_it_is(tmp_path, table):
+    path = tmp_path / "corrections.sqlite"
+    with sqlite3.connect(path) as other:
+        other.execute(f"CREATE TABLE {table}")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(ColocamError, match=r"another program.*move it away"):
+        EventStore(path)
+    assert path.read_bytes() == before

@@ -103,7 +103,7 @@ def test_the_number_in_the_frame_is_the_number_on_the_page(page, films, shelf, w
     for path in films:
         shelf.library.add(path)
     wait_until_done(shelf.library)
-    opened = ServedPage(page, shelf.address)
+    opened = ServedPage(page, shelf.address, shelf.workspace.token)
     for film in shelf.library.films():
         assert film.problem == ""
         # The number drawn into each frame, as FFmpeg decodes the film.

@@ -16,8 +16,9 @@ def server(serving, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def locked(serving, tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("locked") / "page", everything=True) as one:
+    with serving(tmp_path_factory.mktemp("locked") / "page") as one:
         one.client.headers.pop("x-colocam-token")
+        one.client.cookies.clear()
         yield one
 
 
@@ -29,7 +30,9 @@ def test_another_host_is_refused_on_every_route(server, path, host):
 
 @pytest.mark.parametrize("path", ["/page/main.js", "/api/films", "/api/openapi.json"])
 @pytest.mark.parametrize(
-    "headers", [{"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "null"}]
+    "headers",
+    [{"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "null"}]
+    + [{"origin": f"{scheme}://{HOST}"} for scheme in ("chrome-extension", "moz-extension", "https", "file")],
 )
 def test_a_foreign_page_reads_nothing(server, path, headers):
     assert server.client.get(path, headers=headers).status_code == 403
@@ -78,16 +81,19 @@ def test_no_answer_may_run_foreign_or_inline_scripts(server):
         assert headers["x-content-type-options"] == "nosniff"
 
 
-def test_beyond_this_machine_everything_needs_the_token(locked):
+def test_everything_needs_the_token_also_on_this_machine(locked):
     client, token = locked.client, locked.workspace.token
     for path in READS:
         assert client.get(path).status_code == 401
     assert client.get("/?token=wrong").status_code == 401
-    assert client.get("/?token=", headers={"cookie": "colocam="}).status_code == 401
+    assert client.get("/?token=", headers={"cookie": "colocam-8620="}).status_code == 401
+    assert client.get("/", headers={"cookie": f"colocam-8621={token}"}).status_code == 401
+    assert client.post("/api/exports", json={"to": "csv"}, headers={"x-colocam-token": token}).status_code == 401
+    assert token not in client.get("/").text
     opened = client.get(f"/?token={token}", follow_redirects=False)
     assert opened.status_code == 303
     assert "HttpOnly" in opened.headers["set-cookie"]
-    assert "SameSite=strict" in opened.headers["set-cookie"]
+    assert "SameSite=lax" in opened.headers["set-cookie"]
     assert client.get("/api/films").status_code == 200
     assert client.post("/api/exports", json={"to": "csv"}).status_code == 403
 

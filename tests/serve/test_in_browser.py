@@ -75,7 +75,7 @@ def test_drag_draws_moves_and_resizes(one):
 
 def test_changes_wait_while_the_server_is_away(page, served):
     with listening(served) as address:
-        opened = ServedPage(page, address)
+        opened = ServedPage(page, address, served.workspace.token)
         opened.open(served.film)
     opened.press("a")
     opened.until("document.getElementById('saved').textContent.includes('the server is away')")

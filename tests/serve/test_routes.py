@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from colocam.serve.byte_ranges import RangeError, one_range
 from colocam.serve.exchange_routes import ARCHIVES
+from colocam.serve.guard import MOST_JSON
 
 
 def post(served, version, change, client="client-00"):
@@ -136,6 +137,34 @@ def test_conflicts_undo_and_nonsense(served):
     history = served.client.get(f"/api/films/{served.film}/history").json()
     assert (history["done"], len(history["undone"])) == ([], 1)
     assert post(served, 2, {"kind": "undo"}).json()["error"] == "there is nothing to undo"
+    ahead = post(served, 9, edit(kind="none", start=1, stop=2))
+    assert ahead.status_code == 404
+    assert "version 9" in ahead.json()["error"]
+    assert "conflict" not in ahead.json()
+
+
+def test_what_the_database_refuses_is_answered_in_a_sentence(served):
+    served.store._database.execute("PRAGMA query_only=ON")
+    answer = post(served, 0, edit(kind="none", start=1, stop=2))
+    assert answer.status_code == 507
+    assert "corrections.sqlite" in answer.json()["error"]
+    assert str(served.workspace.root) not in answer.json()["error"]
+    served.store._database.execute("PRAGMA query_only=OFF")
+    assert post(served, 0, edit(kind="none", start=1, stop=2)).json()["version"] == 1
+
+
+def test_a_request_that_is_too_large_is_refused_while_it_comes(served):
+    json = {"content-type": "application/json"}
+
+    def body(blanks):
+        return (part for part in (b'{"to":"csv"', *[b" " * (1 << 20)] * (blanks >> 20), b"}"))
+
+    for path in ("/api/exports", f"/api/films/{served.film}/history", "/api/models"):
+        for content in (body(2 * MOST_JSON), b" " * (MOST_JSON + 1)):  # without and with a stated length
+            answer = served.client.post(path, content=content, headers=json)
+            assert answer.status_code == 413, path
+            assert "larger than 8 MiB" in answer.json()["error"]
+    assert served.client.post("/api/exports", content=body(MOST_JSON // 2), headers=json).status_code == 201
 
 
 @pytest.mark.parametrize(
@@ -167,7 +196,7 @@ def test_uploads_are_limited_stored_under_generated_names_and_removed_when_they_
     served, make_video, tmp_path, wait_until_done
 ):
     film = make_video(tmp_path / "more" / "new.mp4", 5)
-    name = {"x-film-name": "..%2F..%2Fetc%2F%3Cb%3Enew.mp4"}
+    name = {"x-film-name": "..%2F..%2Fetc%2F%3Cb%3Ene%E2%80%AEw.mp4"}
     added = served.client.post("/api/films", content=film.read_bytes(), headers=name)
     assert added.status_code == 201
     assert added.json()["name"] == "<b>new.mp4"

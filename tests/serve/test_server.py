@@ -16,14 +16,12 @@ def test_this_machine_alone_is_the_loopback(host):
     assert is_loopback(host)
     guard = guard_settings(host, 80, "secret")
     assert guard.hosts == {"127.0.0.1:80", "localhost:80", "[::1]:80"}
-    assert not guard.everything
 
 
-def test_another_address_needs_the_token_for_everything():
+def test_another_address_is_answered_by_its_own_name():
     guard = guard_settings("192.168.7.9", 8620, "secret")
     assert "192.168.7.9:8620" in guard.hosts
     assert "127.0.0.1:8620" not in guard.hosts
-    assert guard.everything
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "example.org", ""])

@@ -38,7 +38,7 @@ def taught(page, serving, moving_box, make_video, stored_run, tmp_path, monkeypa
         serving(tmp_path / "page", [film], load=load, run=run, quick=quick, beside=[other]) as server,
         listening(server) as address,
     ):
-        opened = ServedPage(page, address)
+        opened = ServedPage(page, address, server.workspace.token)
         opened.film, opened.library = server.library.films()[0].id, server.library
         yield opened
 

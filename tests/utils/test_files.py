@@ -16,6 +16,7 @@ from colocam.errors import ColocamError
 from colocam.utils.files import (
     atomic_path,
     explain_os_errors,
+    plain,
     read_array,
     refuse_replacing,
     stream_json,
@@ -293,3 +294,18 @@ def test_long_lists_are_streamed_as_the_same_json(tmp_path):
 def test_a_name_that_is_too_long(tmp_path):
     with pytest.raises(ColocamError, match="the name is too long: choose a shorter one"):
         write_json(tmp_path / ("a" * 300), 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("cat\u202e4pm.exe", "cat4pm.exe"),
+        ("\u2066a\u2069\u200e\u200f\u061cb", "ab"),
+        ("soft\u00adhyphen\ufeff\u200b", "softhyphen"),
+        ("می\u200cخواهم", "می\u200cخواهم"),  # Persian needs this one between two letters
+        ("👩\u200d🚀 \n x", "👩\u200d🚀 x"),
+        ("עברית café", "עברית café"),
+    ],
+)
+def test_a_plain_name_has_no_characters_that_turn_or_hide_text(text, shown):
+    assert plain(text) == shown

@@ -2,12 +2,17 @@
 
 import sqlite3
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from colocam.errors import ColocamError
+from pydantic import ValidationError
+
+from colocam.errors import ColocamError, first_line
 from colocam.serve.actions import Change, History, history_of
+from colocam.utils.progress import say
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS films (id TEXT PRIMARY KEY, name TEXT NOT NULL, path TEXT NOT NULL, tag TEXT NOT NULL);
@@ -23,6 +28,20 @@ CREATE TABLE IF NOT EXISTS events (
 CREATE TRIGGER IF NOT EXISTS events_stay BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events are kept'); END;
 CREATE TRIGGER IF NOT EXISTS events_are_final BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events are kept'); END;
 """
+
+_COLUMNS = {
+    "films": ["id", "name", "path", "tag"],
+    "contents": ["digest", "film"],
+    "events": ["film", "version", "client", "made", "change"],
+}
+_REMEDIES = {
+    sqlite3.SQLITE_FULL: "the disk is full: free some space",
+    sqlite3.SQLITE_IOERR: "the disk cannot be read or written: free some space, or check the disk",
+    sqlite3.SQLITE_READONLY: "it cannot be written: check its permissions",
+    sqlite3.SQLITE_BUSY: "another program has locked it: close that program",
+    sqlite3.SQLITE_CORRUPT: "it is damaged: restore it from a copy",
+}
+"""By the low byte of SQLite's error code."""
 
 
 class Event(NamedTuple):
@@ -66,18 +85,56 @@ class NothingToUndoError(ColocamError):
     """There is no edit to undo or to redo."""
 
 
+class UnknownVersionError(ColocamError):
+    """A change was made for a version that the film does not have yet."""
+
+
+class StoreError(ColocamError):
+    """The database cannot be read or written; nothing was stored."""
+
+
 class EventStore:
-    """The database of a server; its methods may be called from any thread."""
+    """The database of a server; its methods may be called from any thread.
+
+    Raises:
+        StoreError: in any method: the disk is full, or the file is locked or damaged.
+    """
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
+        self._name = path.name
+        self._unreadable: set[tuple[str, int]] = set()
         try:
             self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            if any(_COLUMNS.get(table) != columns for table, columns in self._tables().items()):
+                self._database.close()
+                raise ColocamError(f"{path} is a database of another program, or of another version: move it away")
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=FULL")
             self._database.executescript(_SCHEMA)
         except sqlite3.DatabaseError as error:
             raise ColocamError(f"{path} is damaged ({error}): restore it from a copy, or move it away") from error
+
+    def _tables(self) -> dict[str, list[str]]:
+        """Columns of each table."""
+        rows = self._database.execute(
+            "SELECT tables.name, columns.name FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns"
+            " WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite_%' ORDER BY columns.cid"
+        )
+        found: dict[str, list[str]] = {}
+        for table, column in rows.fetchall():
+            found.setdefault(table, []).append(column)
+        return found
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock; what SQLite refuses becomes one line with a remedy."""
+        with self._lock:
+            try:
+                yield
+            except sqlite3.Error as error:
+                code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+                raise StoreError(f"{self._name}: {_REMEDIES.get(code, first_line(error))}") from error
 
     def close(self) -> None:
         """Close the database."""
@@ -86,34 +143,34 @@ class EventStore:
 
     def add_film(self, film: FilmRow) -> None:
         """Add a film, or store its new path, name and tag."""
-        with self._lock:
+        with self._locked():
             self._database.execute("INSERT OR REPLACE INTO films VALUES (?, ?, ?, ?)", film)
 
     def remove_film(self, film: str) -> None:
         """Remove a film from the library; its events are kept."""
-        with self._lock:
+        with self._locked():
             self._database.execute("DELETE FROM films WHERE id = ?", (film,))
 
     def films(self) -> list[FilmRow]:
         """All films, in the order in which they were added."""
-        with self._lock:
+        with self._locked():
             rows = self._database.execute("SELECT id, name, path, tag FROM films ORDER BY rowid").fetchall()
         return [FilmRow(*row) for row in rows]
 
     def film_of(self, digest: str) -> str | None:
         """The id of the film with this content; None where there is none yet."""
-        with self._lock:
+        with self._locked():
             row = self._database.execute("SELECT film FROM contents WHERE digest = ?", (digest,)).fetchone()
         return None if row is None else str(row[0])
 
     def claim(self, digest: str, film: str) -> None:
         """Give an id to the film with this content, for ever."""
-        with self._lock:
+        with self._locked():
             self._database.execute("INSERT INTO contents VALUES (?, ?)", (digest, film))
 
     def unclaimed(self) -> dict[str, str]:
         """Ids of films whose content is not known, and their paths ("": removed from the library)."""
-        with self._lock:
+        with self._locked():
             rows = self._database.execute(
                 "SELECT known.id, COALESCE(films.path, '') FROM"
                 " (SELECT id FROM films UNION SELECT film FROM events) AS known LEFT JOIN films ON films.id = known.id"
@@ -123,13 +180,13 @@ class EventStore:
 
     def events(self, film: str, after: int = 0) -> list[Event]:
         """The events of a film with versions above ``after``, in order."""
-        with self._lock:
+        with self._locked():
             return self._events(film, after)
 
     def history(self, film: str) -> tuple[int, History]:
         """The version of a film, and its edits."""
         events = self.events(film)
-        return len(events), history_of(event.change for event in events)
+        return events[-1].version if events else 0, history_of(event.change for event in events)
 
     def append(self, film: str, client: str, version: int, change: Change) -> Event:
         """Store a change, on the disk when this returns.
@@ -142,25 +199,33 @@ class EventStore:
 
         Raises:
             ConflictError: the film has a newer version.
+            UnknownVersionError: the film has only older versions.
             NothingToUndoError: there is no edit to undo or to redo.
         """
-        with self._lock:
+        with self._locked():
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 event = self._append(film, client, version, change)
+                self._database.execute("COMMIT")
             except BaseException:
-                self._database.execute("ROLLBACK")
+                if self._database.in_transaction:  # a full disk has ended it already
+                    self._database.execute("ROLLBACK")
                 raise
-            self._database.execute("COMMIT")
         return event
 
     def _append(self, film: str, client: str, version: int, change: Change) -> Event:
         row = self._database.execute(
-            "SELECT version, client, made, change FROM events WHERE client = ? AND film = ?", (client, film)
+            "SELECT version, client, made, change, film FROM events WHERE client = ?", (client,)
         ).fetchone()
         if row is not None:
-            return _event(row)
+            if row[4] != film:
+                raise ColocamError(f"the change {client} is stored for another video already: send it with a new name")
+            return self._event(film, row[:4])
         last = self._database.execute("SELECT COALESCE(MAX(version), 0) FROM events WHERE film = ?", (film,)).fetchone()
+        if version > last[0]:
+            raise UnknownVersionError(
+                f"the change is for version {version} of the video, which has {last[0]}: reload the page"
+            )
         if last[0] != version:
             raise ConflictError(self._events(film, version))
         if change.kind != "edit":
@@ -177,8 +242,16 @@ class EventStore:
             "SELECT version, client, made, change FROM events WHERE film = ? AND version > ? ORDER BY version",
             (film, after),
         )
-        return [_event(row) for row in rows.fetchall()]
+        return [self._event(film, row) for row in rows.fetchall()]
 
-
-def _event(row: tuple[int, str, str, str]) -> Event:
-    return Event(row[0], row[1], row[2], Change.model_validate_json(row[3]))
+    def _event(self, film: str, row: tuple[int, str, str, str]) -> Event:
+        """An event; a change that cannot be read is an edit of nothing, so that undo still counts right."""
+        try:
+            change = Change.model_validate_json(row[3])
+        except ValidationError as error:
+            if (film, row[0]) not in self._unreadable:
+                self._unreadable.add((film, row[0]))
+                problem = error.errors()[0]["msg"]
+                say(f"warning: {self._name}: change {row[0]} of video {film} cannot be read and is left out: {problem}")
+            change = Change.model_construct(kind="edit", actions=[])
+        return Event(row[0], row[1], row[2], change)

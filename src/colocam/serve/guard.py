@@ -1,24 +1,34 @@
-"""Refuse by default: only requests of our own page, to our own address, and writing only with the token.
+"""Refuse by default: only requests of our own page, to our own address, and only with the token.
 
 - ``Host`` must be one of ours on every route, so that a foreign name that leads to this machine (DNS rebinding) fails.
 - ``Sec-Fetch-Site`` and ``Origin`` must be those of our page, so that a foreign page cannot call us.
-- Writing needs the token in the header ``X-Colocam-Token``, which only our page knows.
-- A server that listens beyond this machine needs the token for everything, as a cookie.
+- Everything needs the token as a cookie, which the printed address sets: other people may use this machine, too.
+- Writing also needs the token in the header ``X-Colocam-Token``, which a foreign page cannot set.
+- A body has at most :data:`MOST_JSON` bytes, except those of files: the server parses it between all other answers.
 """
 
+import re
 import secrets
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import NamedTuple
 from urllib.parse import parse_qs
 
+from fastapi import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 TOKEN_HEADER = "x-colocam-token"  # noqa: S105 - the name of a header
-COOKIE = "colocam"
+COOKIE = "colocam-"
+"""Begin of the cookie's name; the port follows, since a browser sends cookies to all ports of a machine."""
+COOKIE_SECONDS = 30 * 24 * 3600
+FILES = re.compile("/api/films|/api/films/[^/]+/labels")
+"""Paths whose bodies are files, with limits of their own."""
+MOST_JSON = 8 << 20
+"""Bytes of any other body: the boxes of 200,000 frames that are accepted at once."""
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 METHODS = SAFE_METHODS | {"POST", "DELETE"}
+TOO_LARGE = f"the request is larger than {MOST_JSON >> 20} MiB: change fewer frames at once"
 SECURITY_HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self'; "
@@ -38,13 +48,11 @@ class GuardSettings(NamedTuple):
 
     Attributes:
         hosts: values of ``Host`` that are ours, with the port, in lower case.
-        token: needed for writing.
-        everything: whether reading needs the token, too.
+        token: needed for everything.
     """
 
     hosts: frozenset[str]
     token: str
-    everything: bool = False
 
 
 class Guard:
@@ -72,7 +80,8 @@ class Guard:
             await send(message)
 
         answer = self._answer(scope)
-        await (answer or self._app)(scope, receive, send_with_headers)
+        limited = receive if FILES.fullmatch(scope["path"]) else _limited(receive)
+        await (answer or self._app)(scope, limited, send_with_headers)
 
     def _answer(self, scope: Scope) -> Response | None:
         """A refusal, or the page's first answer with the cookie; None: go on."""
@@ -83,7 +92,7 @@ class Guard:
             return _refusal(421, "this server answers only to the address that it printed")
         if scope["method"] not in METHODS:
             return _refusal(405, f"the method {scope['method'][:20]} is not used here")
-        return self._origin(headers, scope) or self._key(headers, scope)
+        return self._origin(headers, scope) or self._key(headers, scope) or _too_large(headers, scope)
 
     def _origin(self, headers: Mapping[str, str], scope: Scope) -> Response | None:
         site = headers.get("sec-fetch-site")
@@ -92,20 +101,20 @@ class Guard:
         if site not in {None, "same-origin", "none"} and not navigates:
             return _refusal(403, "requests of other pages are refused")
         origin = headers.get("origin")
-        if origin is not None and origin.partition("://")[2].lower() != headers["host"].lower():
+        if origin is not None and origin.lower() != f"http://{headers['host'].lower()}":
             return _refusal(403, "requests of other pages are refused")
         return None
 
     def _key(self, headers: Mapping[str, str], scope: Scope) -> Response | None:
-        settings = self._settings
-        if settings.everything:
-            given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-            if scope["path"] == "/" and self._is_token(given):
-                answer = RedirectResponse("/", 303)
-                answer.set_cookie(COOKIE, settings.token, httponly=True, samesite="strict")
-                return answer
-            if not self._is_token(_cookie(headers.get("cookie", ""))):
-                return _refusal(401, "open the address with the token that the server printed")
+        cookie = COOKIE + headers["host"].rpartition(":")[2]
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if scope["path"] == "/" and self._is_token(given):
+            answer = RedirectResponse("/", 303)
+            # A strict one would not be sent where a link in another program or page has led here.
+            answer.set_cookie(cookie, self._settings.token, httponly=True, samesite="lax", max_age=COOKIE_SECONDS)
+            return answer
+        if not self._is_token(_cookie(headers.get("cookie", ""), cookie)):
+            return _refusal(401, "open the address with the token, which 'colocam serve' printed in its terminal")
         if scope["method"] not in SAFE_METHODS and not self._is_token(headers.get(TOKEN_HEADER, "")):
             return _refusal(403, "writing needs the token of the page: reload the page")
         return None
@@ -114,12 +123,34 @@ class Guard:
         return secrets.compare_digest(given.encode("utf-8", "replace"), self._settings.token.encode())
 
 
-def _cookie(header: str) -> str:
+def _cookie(header: str, name: str) -> str:
     try:
-        found = SimpleCookie(header).get(COOKIE)
+        found = SimpleCookie(header).get(name)
     except CookieError:
         return ""
     return found.value if found else ""
+
+
+def _too_large(headers: Mapping[str, str], scope: Scope) -> Response | None:
+    stated = headers.get("content-length", "0")
+    if FILES.fullmatch(scope["path"]) or (stated.isdecimal() and int(stated[:20]) <= MOST_JSON):
+        return None
+    return _refusal(413, TOO_LARGE)
+
+
+def _limited(receive: Receive) -> Receive:
+    """Receive a body up to :data:`MOST_JSON` bytes, also one that does not state its length."""
+    size = 0
+
+    async def limited() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > MOST_JSON:
+            raise HTTPException(413, TOO_LARGE)
+        return message
+
+    return limited
 
 
 def _refusal(status: int, sentence: str) -> Response:

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from colocam.errors import ColocamError
-from colocam.serve.event_store import ConflictError, NothingToUndoError
+from colocam.serve.event_store import ConflictError, NothingToUndoError, StoreError, UnknownVersionError
 from colocam.serve.library import UnknownFilmError
 from colocam.serve.model_list import UnknownModelError
 
@@ -35,8 +35,10 @@ def add_refusals(app: FastAPI) -> None:
     def refuse(_request: Request, error: ColocamError) -> JSONResponse:
         if isinstance(error, RefusalError):
             status = error.status
-        elif isinstance(error, UnknownFilmError | UnknownModelError):
+        elif isinstance(error, UnknownFilmError | UnknownModelError | UnknownVersionError):
             status = 404
+        elif isinstance(error, StoreError):
+            status = 507
         else:
             status = 409 if isinstance(error, NothingToUndoError | ConflictError) else 422
         return _answer(status, str(error), _since(error))

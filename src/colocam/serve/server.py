@@ -46,7 +46,7 @@ def serve(
         videos: films, folders of images, or folders of both; films of earlier starts are kept. Without any, the
             videos of the run that it was not trained on.
         out: folder of the server: corrections, tables, proxies and uploads.
-        host: address to listen at. Beyond this machine the page needs the token in the printed address.
+        host: address to listen at; the page needs the token in the printed address.
         port: None: that of the last start, or a free one.
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
         open_page: whether to open the page in the browser.
@@ -68,7 +68,7 @@ def serve(
             own = listening.getsockname()[1]
             workspace.remember(own)
             guard = guard_settings(host, own, workspace.token)
-            address = f"http://{_bracketed(host)}:{own}/" + (f"?token={workspace.token}" if guard.everything else "")
+            address = f"http://{_bracketed(host)}:{own}/?token={workspace.token}"
             start_decoder()  # the first frame that the page shows does not wait for one
             library.start()
             # Each film is read whole once, to know it by its content; the page need not wait for that.
@@ -90,7 +90,7 @@ def guard_settings(host: str, port: int, token: str) -> GuardSettings:
     """Which requests a server at this address answers."""
     names = {"127.0.0.1", "localhost", "[::1]"} if is_loopback(host) else {_bracketed(host), socket.gethostname()}
     allowed = {f"{name}:{port}".lower() for name in names}
-    return GuardSettings(frozenset(allowed), token, everything=not is_loopback(host))
+    return GuardSettings(frozenset(allowed), token)
 
 
 def is_loopback(host: str) -> bool:

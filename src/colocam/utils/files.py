@@ -21,6 +21,7 @@ from colocam.utils.temporary import is_temporary, temporary_file
 
 MARKED = 2**16
 _BREAKS = {"Cc", "Zl", "Zp"}  # control characters and separators of lines
+_JOINERS = "\u200c\u200d"  # Persian, Indic scripts and emoji need them; they turn nothing
 
 
 @contextmanager
@@ -173,8 +174,9 @@ def read_array(path: Path) -> npt.NDArray[Any] | None:
 
 
 def plain(text: str) -> str:
-    """One line of printable characters that UTF-8 and XML can hold."""
-    shown = (" " if category(c) in _BREAKS or c in "\ufffe\uffff" else c for c in utf8(text))
+    """One line of printable characters that UTF-8 and XML can hold, none of which turns or hides text."""
+    seen = (c for c in utf8(text) if category(c) != "Cf" or c in _JOINERS)
+    shown = (" " if category(c) in _BREAKS or c in "\ufffe\uffff" else c for c in seen)
     return " ".join("".join(shown).split())
 
 
