@@ -6,9 +6,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-import uvicorn
-
 from colocam.serve.app import make_app
+from colocam.serve.connections import web_server
 from colocam.serve.server import guard_settings
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -96,7 +95,8 @@ def listening(server, port=0):
         own.listen(64)
         at = own.getsockname()[1]
         app = make_app(server.library, guard_settings("127.0.0.1", at, server.workspace.token))
-        running = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
+        running = web_server(app)
+        running.config.timeout_graceful_shutdown = 1
         thread = threading.Thread(target=running.run, kwargs={"sockets": [own]}, daemon=True)
         thread.start()
         try:

@@ -8,13 +8,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-import uvicorn
-
 from colocam.data.run_data import read_data
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.jobs import Job, find_jobs
 from colocam.inference.localizer import Localizer
 from colocam.serve.app import make_app
+from colocam.serve.connections import BACKLOG, web_server
 from colocam.serve.event_store import EventStore
 from colocam.serve.guard import GuardSettings
 from colocam.serve.lessons import QuickLearning
@@ -78,9 +77,8 @@ def serve(
             print(address, flush=True)
             if open_page:
                 webbrowser.open(address)
-            config = uvicorn.Config(make_app(library, guard), log_level="warning", server_header=False)
             try:
-                uvicorn.Server(config).run(sockets=[listening])
+                web_server(make_app(library, guard)).run(sockets=[listening])
             finally:
                 library.stop()
                 store.close()
@@ -151,6 +149,6 @@ def _listen(host: str, port: int | None, workspace: Workspace) -> socket.socket:
             listening.close()
             problem = error
             continue
-        listening.listen(128)
+        listening.listen(BACKLOG)
         return listening
     raise ColocamError(f"cannot listen at {host}:{choices[0]}: {problem.strerror}: choose another --port")

@@ -1,0 +1,126 @@
+"""Everybody is answered while one client misbehaves: half-open requests, slow ones, too many of them."""
+
+import http.client
+import resource
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from colocam.serve import connections
+from served_page import listening
+
+HANG = 60
+"""Seconds after which a test gives up."""
+COMMAND = (
+    "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024)); from colocam.cli import main; main()"
+)
+
+
+def answer(port, token, path="/api/films"):
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG)
+    client.request("GET", path, headers={"cookie": f"colocam-{port}={token}"})
+    status = client.getresponse().status
+    client.close()
+    return status
+
+
+def opened(port, data=b"GET / HT"):
+    one = socket.create_connection(("127.0.0.1", port), timeout=HANG)
+    one.sendall(data)
+    return one
+
+
+def closed(one):
+    """Wait until the server closes a connection; what it sent before."""
+    try:
+        return b"".join(iter(lambda: one.recv(1 << 16), b""))
+    except ConnectionResetError:
+        return b""
+
+
+@pytest.fixture
+def many_files():
+    """The client, too, needs an open file for each connection."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("many_files")
+def test_a_thousand_half_open_requests_keep_nobody_out(make_video, tmp_path):
+    film = make_video(tmp_path / "film.mp4", 5)
+    model = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
+    arguments = ["serve", model, film, "-o", tmp_path / "page", "--no-open"]
+    log = tmp_path / "log"
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(
+            [sys.executable, "-c", COMMAND, *arguments], stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as child,
+        ExitStack() as held,
+    ):
+        try:
+            address = urlsplit(child.stdout.readline().strip())
+            token = parse_qs(address.query)["token"][0]
+            before = log.stat().st_size
+            for number in range(1200):
+                data = (b"GET / HT", b"", b"POST / HTTP/1.1\r\nHost: x\r\n")[number % 3]
+                held.enter_context(opened(address.port, data))
+                if number % 10 == 0:
+                    opened(address.port, b"no HTTP\r\n\r\n").close()
+                if number % 300 == 299:
+                    assert answer(address.port, token) == 200
+            assert log.stat().st_size - before < 5000
+        finally:
+            child.kill()
+
+
+@contextmanager
+def limited(serving, monkeypatch, folder, **limits):
+    """A server with other limits; gives its port and its token."""
+    for name, value in limits.items():
+        monkeypatch.setattr(connections, name, value)
+    with serving(folder / "page") as server, listening(server) as address:
+        yield int(address.rpartition(":")[2]), server.workspace.token
+
+
+def upload(port, token):
+    """A film of ten bytes, of which five are sent."""
+    head = f"POST /api/films HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 10\r\nX-Colocam-Token: {token}\r\n"
+    return opened(port, f"{head}Cookie: colocam-{port}={token}\r\nConnection: close\r\n\r\n12345".encode())
+
+
+def test_headers_have_to_come_in_time_and_bodies_may_be_slow(serving, monkeypatch, tmp_path):
+    with limited(serving, monkeypatch, tmp_path, HEADER_SECONDS=0.3) as (port, token):
+        slow = upload(port, token)
+        assert closed(opened(port, b"")) == b""
+        assert closed(opened(port)) == b""
+        whole = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode()
+        assert closed(opened(port, whole + b"GET / HT")).startswith(b"HTTP/1.1 401")
+        refused = f"POST /api/exports HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 100\r\n\r\n1".encode()
+        dripping = opened(port, refused)
+        assert dripping.recv(12) == b"HTTP/1.1 401"
+        dripping.sendall(b"2")
+        closed(dripping)
+        slow.sendall(b"67890")
+        assert closed(slow).startswith(b"HTTP/1.1 201")
+
+
+def test_the_connection_that_waited_longest_gives_its_place(serving, monkeypatch, tmp_path):
+    with limited(serving, monkeypatch, tmp_path, MOST=4, HEADER_SECONDS=600) as (port, token):
+        slow = upload(port, token)
+        held = [opened(port) for _ in range(3)]
+        assert answer(port, token) == 200
+        assert closed(held[0]) == b""
+        more = [upload(port, token) for _ in range(3)]
+        assert closed(held[1]) == closed(held[2]) == b""
+        assert closed(opened(port)) == b""  # all others are being answered
+        for one in (slow, *more):
+            one.sendall(b"67890")
+            assert closed(one).startswith(b"HTTP/1.1 201")
