@@ -19,16 +19,24 @@ from colocam.errors import ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.types import Box
 
+READ = ("image_id", "category_id", "bbox", "iscrowd")
+"""What is read of an annotation."""
+
 
 def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
     """Read a COCO file, or all JSON files of a folder."""
     images: list[LabelledImage] = []
     for file in files_of(path, ".json"):
-        content = parse_label_json(file)
+        content = parse_label_json(file, _needed)
         if not isinstance(content, dict) or "images" not in content:
             raise ColocamError(f"{file}: not COCO (it has no 'images'): is it of another format?")
         images += _images(file, content, left_out)
     return videos_of_images(images, known, left_out)
+
+
+def _needed(one: dict[str, Any]) -> dict[str, Any]:
+    """What is needed of an object; outlines and areas are dropped while a large file is read."""
+    return {name: one[name] for name in READ if name in one} if "image_id" in one else one
 
 
 def _images(file: Path, content: dict[str, Any], left_out: LeftOut) -> list[LabelledImage]:

@@ -7,13 +7,14 @@ frame with ``outside="1"``. Frame numbers are those of the video, also if the ta
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 import numpy as np
 
 from colocam.corrections.image_frames import LabelledImage, videos_of_images
 from colocam.corrections.imported import UNUSABLE, ImportedTrack, ImportedVideo, LeftOut
-from colocam.corrections.label_files import corners_of, files_of, parse_xml, whole_number
+from colocam.corrections.label_files import corners_of, files_of, stream_xml, whole_number
 from colocam.errors import ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.types import Box
@@ -26,25 +27,62 @@ def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[
     """Read ``annotations.xml``, or all XML files of a folder."""
     videos: list[ImportedVideo] = []
     for file in files_of(path, ".xml"):
-        root = parse_xml(file)
-        if root.tag != "annotations":
-            raise ColocamError(f"{file}: not CVAT's XML (its root is <{root.tag}>): export as 'CVAT for video 1.1'")
-        images = [_image(file, element, left_out) for element in root.iterfind("image")]
-        if images:
-            videos += videos_of_images(images, known, left_out)
-        if not images or root.find("track") is not None:
-            videos += _videos(file, root, left_out)
+        found = _read_file(file, left_out)
+        if found.images:
+            videos += videos_of_images(found.images, known, left_out)
+        if not found.images or found.tracks:
+            videos += _videos(file, found)
     return videos
 
 
-def _videos(file: Path, root: ET.Element, left_out: LeftOut) -> list[ImportedVideo]:
+class _Content(NamedTuple):
+    """The tracks of a file with the ids of their tasks, its images, and what it says about the tasks."""
+
+    tracks: list[tuple[str, ImportedTrack | None]]
+    images: list[LabelledImage]
+    meta: ET.Element
+
+
+def _read_file(file: Path, left_out: LeftOut) -> _Content:
+    """Read a file shape by shape, so that memory holds boxes alone."""
+    tracks: list[tuple[str, ImportedTrack | None]] = []
+    images: list[LabelledImage] = []
+    meta = ET.Element("meta")
+    keys: dict[int, tuple[Box, bool]] = {}
+    labels: list[tuple[str, Box]] = []
+    for event, around in stream_xml(file, whole="meta"):
+        element = around[-1]
+        if around[0].tag != "annotations":
+            raise ColocamError(
+                f"{file}: not CVAT's XML (its root is <{around[0].tag}>): export as 'CVAT for video 1.1'"
+            )
+        if event == "start" or len(around) not in {2, 3}:
+            continue
+        outer = around[1]
+        if len(around) == 2:
+            if outer.tag == "meta":
+                meta = outer
+            elif outer.tag == "track":
+                tracks.append((outer.get("task_id", ""), _track(outer.get("label", ""), keys)))
+            elif outer.tag == "image":
+                images.append(_image(file, outer, labels))
+            keys, labels = {}, []
+        elif element.tag in SHAPES and outer.tag == "track":
+            _add_key(file, element, outer.get("label", ""), keys, left_out)
+        elif element.tag in SHAPES and outer.tag == "image":
+            tag = element.get("label", "")
+            labels.append((tag, _corners(file, element, tag, left_out)))
+    return _Content(tracks, images, meta)
+
+
+def _videos(file: Path, found: _Content) -> list[ImportedVideo]:
     """One video for each task; a file of one task or job has one, that of a project several."""
-    tasks = root.findall("meta/project/tasks/task") or root.findall("meta/task") or root.findall("meta/job")
+    meta = found.meta
+    tasks = meta.findall("project/tasks/task") or meta.findall("task") or meta.findall("job")
     tracks: defaultdict[str, list[ImportedTrack]] = defaultdict(list)
-    for element in root.iterfind("track"):
-        track = _track(file, element, left_out)
+    for task_id, track in found.tracks:
         if track is not None:
-            tracks[element.get("task_id", "") if len(tasks) > 1 else ""].append(track)
+            tracks[task_id if len(tasks) > 1 else ""].append(track)
     if not tasks:
         return [ImportedVideo((), tracks[""])]
     videos = []
@@ -63,17 +101,18 @@ def _length(file: Path, task: ET.Element) -> int | None:
     return None if part or task.tag == "job" else whole_number(file, "size", task.findtext("size"))
 
 
-def _track(file: Path, element: ET.Element, left_out: LeftOut) -> ImportedTrack | None:
-    tag = element.get("label", "")
-    keys: dict[int, tuple[Box, bool]] = {}
-    for shape in element:
-        if shape.tag not in SHAPES or shape.get("keyframe", "1") != "1":
-            continue
-        frame = whole_number(file, "frame", shape.get("frame"))
-        if frame is None:
-            raise ColocamError(f"{file}: a {shape.tag} of class {tag!r} has no frame: export the task again")
-        outside = shape.get("outside") == "1"
-        keys[frame] = _corners(file, shape, tag, left_out, counted=not outside), outside
+def _add_key(file: Path, shape: ET.Element, tag: str, keys: dict[int, tuple[Box, bool]], left_out: LeftOut) -> None:
+    """Add a shape of a track to its key frames: box, and whether the object is outside."""
+    if shape.get("keyframe", "1") != "1":
+        return
+    frame = whole_number(file, "frame", shape.get("frame"))
+    if frame is None:
+        raise ColocamError(f"{file}: a {shape.tag} of class {tag!r} has no frame: export the task again")
+    outside = shape.get("outside") == "1"
+    keys[frame] = _corners(file, shape, tag, left_out, counted=not outside), outside
+
+
+def _track(tag: str, keys: dict[int, tuple[Box, bool]]) -> ImportedTrack | None:
     if not keys:
         return None
     frames = sorted(keys)
@@ -82,9 +121,7 @@ def _track(file: Path, element: ET.Element, left_out: LeftOut) -> ImportedTrack 
     return ImportedTrack(tag, np.array(frames, np.float64), boxes, shown, shown)
 
 
-def _image(file: Path, element: ET.Element, left_out: LeftOut) -> LabelledImage:
-    shapes = [shape for shape in element if shape.tag in SHAPES]
-    labels = [(tag, _corners(file, shape, tag, left_out)) for shape in shapes for tag in [shape.get("label", "")]]
+def _image(file: Path, element: ET.Element, labels: list[tuple[str, Box]]) -> LabelledImage:
     width, height = (whole_number(file, name, element.get(name)) for name in ("width", "height"))
     size = None if width is None or height is None else (width, height)
     return LabelledImage(element.get("name", ""), labels, size)

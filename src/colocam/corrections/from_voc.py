@@ -5,6 +5,7 @@ edges that count from 0, with a decimal point: if any corner in the folder has o
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -20,28 +21,32 @@ CORNERS = ("xmin", "ymin", "xmax", "ymax")
 
 def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
     """Read an XML file, or all XML files of a folder and its folders."""
-    roots = {file: parse_xml(file) for file in files_of(path, ".xml")}
-    for file, root in roots.items():
+    images, whole = [], True
+    for file in files_of(path, ".xml"):
+        root = parse_xml(file)
         if root.tag != "annotation":
             raise ColocamError(f"{file}: not Pascal VOC (its root is <{root.tag}>): is it of another format?")
-    texts = [text for root in roots.values() for name in CORNERS for text in map(_text, root.iter(name))]
-    first = 0 if any("." in text or text == "0" for text in texts) else 1
-    images = []
-    for file, root in roots.items():
+        texts = [_text(element) for name in CORNERS for element in root.iter(name)]
+        whole &= not any("." in text or text == "0" for text in texts)
         width, height = (whole_number(file, name, root.findtext(f"size/{name}")) for name in ("width", "height"))
-        labels = [_label(file, one, first) for one in root.iterfind("object")]
+        labels = [_label(file, one) for one in root.iterfind("object")]
         size = (width, height) if width and height else None
         images.append(LabelledImage(root.findtext("filename") or file.name, labels, size))
+    if whole:
+        images = [replace(image, labels=[(tag, _from_one(box)) for tag, box in image.labels]) for image in images]
     return videos_of_images(images, known, left_out)
 
 
-def _label(file: Path, one: ET.Element, first: int) -> tuple[str, Box]:
+def _label(file: Path, one: ET.Element) -> tuple[str, Box]:
     tag = (one.findtext("name") or "").strip()
     if not tag:
         raise ColocamError(f"{file}: an object has no name: give its class")
-    corners = [_text(one.find(f"bndbox/{name}")) for name in CORNERS]
-    x1, y1, x2, y2 = corners_of(file, corners)
-    return tag, Box(x1 - first, y1 - first, x2, y2)
+    return tag, corners_of(file, [_text(one.find(f"bndbox/{name}")) for name in CORNERS])
+
+
+def _from_one(box: Box) -> Box:
+    """Edges that count from 0, of whole pixels that count from 1 and belong to the box."""
+    return Box(box.x1 - 1, box.y1 - 1, box.x2, box.y2)
 
 
 def _text(element: ET.Element | None) -> str:

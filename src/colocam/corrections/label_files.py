@@ -1,6 +1,6 @@
 """Read label files that may come from a stranger: find them, parse them, check their numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,15 @@ from colocam.video.image_files import natural_key
 
 LARGEST = 1 << 29
 """Bytes of a label file at most."""
+MOST_VALUES = 1 << 24
+"""Values of a label file at most; a box has about ten. Each takes about 100 bytes of memory where it is one in JSON."""
+PART = 1 << 16
+"""Characters of XML that are parsed before what has ended is dropped."""
 FARTHEST = float(1 << 20)
 """Pixels from the upper left corner at most; no frame is so large."""
+
+_NUMBERS = frozenset({str, int, float})
+_NAN = float("nan")
 
 
 def files_of(path: Path, *endings: str) -> list[Path]:
@@ -41,22 +48,66 @@ def read_label_text(path: Path) -> str:
 
 
 def parse_xml(path: Path) -> ET.Element:
-    """The root of an XML file. Documents that declare entities are refused: no label file needs them."""
+    """The root of an XML file, with all that is in it."""
+    root = None
+    for _, around in stream_xml(path):
+        root = around[0]
+    assert root is not None  # a file without an element is an error
+    return root
+
+
+def stream_xml(path: Path, whole: str = "") -> Iterator[tuple[str, list[ET.Element]]]:
+    """Go through an XML file: "start" or "end", and the elements around that place, of which the last one is meant.
+
+    Documents that declare entities are refused: no label file needs them.
+
+    Args:
+        path: the file.
+        whole: children are there in elements of this name alone; those of all others are dropped, which takes less
+            memory. By default all are kept.
+    """
     text = read_label_text(path)
     if "<!ENTITY" in text or "<!DOCTYPE" in text:
         raise ColocamError(f"{path}: declares entities, which no label file does")
+    _refuse_many(path, text.count("<") + text.count("="))
+    parser = ET.XMLPullParser(("start", "end"))
+    around: list[ET.Element] = []
     try:
-        return ET.fromstring(text)  # noqa: S314 - there are no entities to expand
+        for start in range(0, len(text), PART):
+            parser.feed(text[start : start + PART])
+            yield from _events(parser, around)
+            for element in around:
+                if whole in {"", element.tag}:
+                    break
+                del element[:]
+        parser.close()
+        yield from _events(parser, around)
     except (ET.ParseError, ValueError, RecursionError) as error:
         raise ColocamError(f"{path}: not XML ({first_line(error)}): is it of another format?") from error
 
 
-def parse_label_json(path: Path) -> Any:  # noqa: ANN401 - whatever JSON can hold
-    """The content of a JSON file."""
+def _events(parser: "ET.XMLPullParser[ET.Element]", around: list[ET.Element]) -> Iterator[tuple[str, list[ET.Element]]]:
+    for event, element in parser.read_events():
+        if event == "start":
+            around.append(element)
+        yield event, around
+        if event == "end":
+            around.pop()
+
+
+def parse_label_json(path: Path, each: Callable[[dict[str, Any]], Any] | None = None) -> Any:  # noqa: ANN401 - any JSON
+    """The content of a JSON file; ``each`` gets every object as soon as it is read, and gives what stands for it."""
+    text = read_label_text(path)
+    _refuse_many(path, sum(map(text.count, "[{,")))
     try:
-        return parse_json(read_label_text(path))
+        return parse_json(text, each)
     except ValueError as error:
         raise ColocamError(f"{path}: not JSON ({first_line(error)}): is it of another format?") from error
+
+
+def _refuse_many(path: Path, values: int) -> None:
+    if values > MOST_VALUES:
+        raise ColocamError(f"{path}: has {values} values, the limit is {MOST_VALUES}: split the file")
 
 
 def whole_number(path: Path, name: str, value: object) -> int | None:
@@ -72,9 +123,10 @@ def whole_number(path: Path, name: str, value: object) -> int | None:
 def finite_number(path: Path, name: str, value: object) -> float:
     """A number that is neither NaN nor infinite."""
     try:
-        number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else float("nan")
+        # True is no number, though an int; a large file has millions of values, so that this is the quickest way
+        number = float(value) if type(value) in _NUMBERS else _NAN  # type: ignore[arg-type]
     except (ValueError, OverflowError):
-        number = float("nan")
+        number = _NAN
     if not isfinite(number):
         raise ColocamError(f"{path}: {name} must be a number, got {str(value)[:40]!r}")
     return number
@@ -82,9 +134,11 @@ def finite_number(path: Path, name: str, value: object) -> float:
 
 def corners_of(path: Path, corners: Sequence[object]) -> Box:
     """A box from its corners x1, y1, x2, y2; corners in the wrong order are swapped, as the tools do."""
-    x1, y1, x2, y2 = (finite_number(path, "a corner of a box", corner) for corner in corners)
-    if max(map(abs, (x1, y1, x2, y2))) > FARTHEST:
+    x1, y1, x2, y2 = sides = [finite_number(path, "a corner of a box", corner) for corner in corners]
+    if max(sides) > FARTHEST or min(sides) < -FARTHEST:
         raise ColocamError(f"{path}: a box lies at {x1:g}, {y1:g}, {x2:g}, {y2:g}, which no frame shows")
+    if x1 <= x2 and y1 <= y2:
+        return Box(x1, y1, x2, y2)
     return Box(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
 
 

@@ -12,6 +12,10 @@ LABELS = frozenset({".xml", ".json", ".txt", ".yaml", ".yml", ".csv", ".parquet"
 """Endings of the files that are unpacked; images are not needed."""
 MOST_FILES = 1 << 20
 MOST_BYTES = 1 << 30
+SMALL_BYTES = 1 << 24
+MOST_TIMES = 200
+"""Labels of an archive may be so many times larger than the archive, if they are larger than :data:`SMALL_BYTES`; real
+ones are about 20 times larger."""
 
 
 @contextmanager
@@ -29,8 +33,13 @@ def unpacked(path: Path) -> Iterator[Path]:
         try:
             with ZipFile(path) as archive:
                 members = [one for one in archive.infolist() if Path(one.filename).suffix.lower() in LABELS]
-                if len(members) > MOST_FILES or sum(one.file_size for one in members) > MOST_BYTES:
-                    raise ColocamError(f"{path}: too large to be labels: unpack it and give the folder")
+                size = sum(one.file_size for one in members)
+                most = min(MOST_BYTES, max(SMALL_BYTES, MOST_TIMES * path.stat().st_size))
+                if len(members) > MOST_FILES or size > most:
+                    raise ColocamError(
+                        f"{path}: {len(members)} label files of {size >> 20} MiB are too large for this archive: "
+                        "unpack it and give the folder"
+                    )
                 for one in members:
                     archive.extract(one, place)  # removes .. and the root from names
         except (BadZipFile, OSError, RuntimeError, NotImplementedError, ValueError, EOFError) as error:
