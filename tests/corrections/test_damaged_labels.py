@@ -3,10 +3,12 @@
 import json
 import random
 from itertools import pairwise
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
 from colocam.corrections import IMPORTS, import_labels, read_corrections, write_corrections
+from colocam.corrections.label_files import MOST_VALUES
 from colocam.errors import ColocamError
 from label_scenes import exported, row
 
@@ -75,3 +77,26 @@ def test_aliases_in_the_yaml_of_yolo_are_refused(tmp_path):
     (tmp_path / "data.yaml").write_text("\n".join([*lines, "names: [*h]"]), encoding="utf-8")
     with pytest.raises(ColocamError, match=r"data.yaml is not valid YAML: aliases \(\*name\) are not allowed"):
         import_labels(tmp_path, "yolo")
+
+
+@pytest.mark.parametrize(("form", "file", "begin", "part", "end"), [
+    ("coco", "a.json", '{"images": [', "[],", "0]}"),
+    ("label-studio", "a.json", "[", "{},", "{}]"),
+    ("cvat", "a.xml", "<annotations>", "<a/>", "</annotations>"),
+    ("voc", "a.xml", "<annotation>", '<a b=""/>', "</annotation>"),
+])  # fmt: skip
+def test_a_file_of_too_many_values_is_refused_before_it_is_parsed(tmp_path, form, file, begin, part, end):
+    path = tmp_path / file
+    path.write_text(begin + part * (MOST_VALUES + 1) + end)
+    with pytest.raises(ColocamError, match=r"values, the limit is 16777216: split the file"):
+        import_labels(path, form)
+
+
+def test_an_archive_that_grows_too_much_is_not_unpacked(tmp_path):
+    path = tmp_path / "labels.zip"
+    for lists, problem in ((1 << 20, "must be a list of objects"), (1 << 23, "too large for this archive: unpack it")):
+        with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+            archive.writestr("a.json", '{"images": [' + "[]," * lists + "0]}")
+        assert path.stat().st_size < 1 << 16
+        with pytest.raises(ColocamError, match=problem):
+            import_labels(path, "coco")

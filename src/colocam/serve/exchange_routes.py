@@ -1,5 +1,6 @@
 """Routes of labels: export in every format, corrections as CSV, import of labels that were corrected elsewhere."""
 
+import asyncio
 import re
 import secrets
 import zipfile
@@ -24,6 +25,8 @@ from colocam.utils.files import atomic_path
 from colocam.utils.temporary import temporary_folder
 
 MOST_IMPORTED = 1 << 28
+READ_AT_ONCE = 2
+"""Files of labels; each may take a gigabyte while it is read."""
 ARCHIVES = 8
 """Exports that stay on the disk for their download."""
 NEED_IMAGES = frozenset({"label-studio-masks"})
@@ -43,6 +46,7 @@ class NewExport(BaseModel):
 def exchange_routes(library: Library) -> APIRouter:
     """All routes of labels."""
     routes = APIRouter(prefix="/api")
+    reading = asyncio.Semaphore(READ_AT_ONCE)
 
     @routes.get("/formats")
     def formats() -> dict[str, Any]:
@@ -104,7 +108,8 @@ def exchange_routes(library: Library) -> APIRouter:
         with temporary_folder(library.workspace.uploads) as folder:
             file = folder / f"labels{suffix}"
             await receive(request, file, MOST_IMPORTED)
-            imported = await run_in_threadpool(imported_edit, found, file, format, library.tags)
+            async with reading:
+                imported = await run_in_threadpool(imported_edit, found, file, format, library.tags)
         event = await run_in_threadpool(library.store.append, found.id, client, version, imported.change)
         return {"saved": event.made, "changed": imported.frames, "left_out": imported.left_out}
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from colocam.corrections import Correction, import_labels, read_corrections
+from colocam.corrections import Correction
+from colocam.corrections.apart import import_labels_apart, read_corrections_apart
 from colocam.corrections.unpacked import unpacked
 from colocam.errors import ColocamError
 from colocam.serve.actions import Action, Change
@@ -46,7 +47,7 @@ def imported_edit(film: Film, file: Path, format_: str, classes: Sequence[str]) 
             table = file.parent / "table" / f"{name}.csv"
             table.parent.mkdir()
             write_corrected(table, film.results.rows, film.index)
-            found = import_labels(file, format_, tables=[table], classes=classes)
+            found = import_labels_apart(file, format_, tables=[table], classes=classes)
             left_out = [f"{count} × {why}" for why, count in found.left_out.items()]
             actions = [action for one in found.corrections if one.kind != "accepted" for action in _actions(one)]
     except ColocamError as error:
@@ -73,7 +74,7 @@ def _own_corrections(name: str, file: Path, classes: Sequence[str]) -> list[Acti
         files = sorted(place.rglob("*.csv")) if place.is_dir() else [place]
         if not files:
             raise ColocamError(f"{file}: no corrections.csv in the archive: export the format {CORRECTIONS!r}")
-        found = read_corrections(*files)
+        found = read_corrections_apart(*files)
     videos = sorted({one.video for one in found})
     if name not in videos:
         listed = ", ".join(videos[:5]) or "nothing"
