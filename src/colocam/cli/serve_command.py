@@ -26,7 +26,7 @@ def serve(
         int | None, typer.Option(min=1, max=65535, help="Port. Default: that of the last start, or a free one.")
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen at. Beyond this machine the page needs a token.")
+        str, typer.Option(help="Address to listen at; the page needs the token in the printed address.")
     ] = "127.0.0.1",
     beside: Annotated[
         list[Path] | None,

@@ -1,6 +1,7 @@
 """Read labels of a stranger in a process of their own, with limits of memory and time: a server goes on answering."""
 
 import dataclasses
+import gc
 import json
 import os
 import tempfile
@@ -61,6 +62,7 @@ def main(control: int, life: int) -> None:
     if asked is None:
         return
     folder, memory = Path(asked.pop("folder")), asked.pop("memory")
+    gc.disable()  # millions of labels, none of them in a circle; the process ends after this one file
     tempfile.tempdir = str(folder)  # the parent removes what is left in it
     try:
         if os.environ.get("COLOCAM_EXTENSIONS"):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from xml.etree import ElementTree as ET
 
 from colocam.errors import ColocamError, first_line
@@ -70,7 +70,7 @@ def stream_xml(path: Path, whole: str = "") -> Iterator[tuple[str, list[ET.Eleme
     if "<!ENTITY" in text or "<!DOCTYPE" in text:
         raise ColocamError(f"{path}: declares entities, which no label file does")
     _refuse_many(path, text.count("<") + text.count("="))
-    parser = ET.XMLPullParser(("start", "end"))
+    parser: ET.XMLPullParser[ET.Element] = ET.XMLPullParser(("start", "end"))
     around: list[ET.Element] = []
     try:
         for start in range(0, len(text), PART):
@@ -87,7 +87,7 @@ def stream_xml(path: Path, whole: str = "") -> Iterator[tuple[str, list[ET.Eleme
 
 
 def _events(parser: "ET.XMLPullParser[ET.Element]", around: list[ET.Element]) -> Iterator[tuple[str, list[ET.Element]]]:
-    for event, element in parser.read_events():
+    for event, element in cast("Iterator[tuple[str, ET.Element]]", parser.read_events()):
         if event == "start":
             around.append(element)
         yield event, around
