@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urljoin
 
 import cv2
 import numpy as np
@@ -114,8 +115,9 @@ def server(model: Path, films: list[Path], out: Path) -> Iterator[str]:
 def wait_for_films(browser: Browser, address: str, count: int) -> list[dict[str, object]]:
     """The films, once all are ready."""
     context = browser.new_context()
+    context.request.get(address)  # its token becomes a cookie
     while True:
-        films: list[dict[str, object]] = context.request.get(f"{address}api/films").json()["films"]
+        films: list[dict[str, object]] = context.request.get(urljoin(address, "/api/films")).json()["films"]
         if len(films) == count and all(film["state"] == "ready" for film in films):
             context.close()
             return films
@@ -125,9 +127,10 @@ def wait_for_films(browser: Browser, address: str, count: int) -> list[dict[str,
 def measure(browser: Browser, address: str, film: str, frame: int) -> dict[str, float]:
     """Open a film at a frame in a browser without a cache, seek in it and play it."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context.request.get(address)
     page = context.new_page()
     page.add_init_script(WATCH)
-    page.goto(f"{address}#film={film}&frame={frame}", wait_until="commit")
+    page.goto(urljoin(address, f"/#film={film}&frame={frame}"), wait_until="commit")
     while not (first := page.evaluate("window.firsts")).get("exact"):
         page.wait_for_timeout(100)
     page.wait_for_timeout(1500)
