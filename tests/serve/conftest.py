@@ -3,6 +3,7 @@
 import itertools
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -54,6 +55,15 @@ class MovingBox:
                     mask=mask,
                 ),
             )
+
+
+class LeavesAndReturns(MovingBox):
+    """The object is away in frames 9 to 25, and the model says so."""
+
+    def stream(self, frames, *, images):
+        for frame, found in super().stream(frames, images=images):
+            away = replace(found, box=None, score=0.0, presence=0.02, track=None, mask=None)
+            yield frame, away if 9 <= frame.index <= 25 else found
 
 
 @contextmanager
@@ -112,6 +122,11 @@ def stored_run():
 @pytest.fixture(scope="session")
 def moving_box():
     return MovingBox
+
+
+@pytest.fixture(scope="session")
+def leaves_and_returns():
+    return LeavesAndReturns
 
 
 @pytest.fixture(name="wait_until_done", scope="session")

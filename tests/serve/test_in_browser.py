@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from colocam.serve.actions import Action, Change
-from colocam.serve.marks import ACCEPTED, FOLLOWS, FOLLOWS_NONE, NONE, marks_of
+from colocam.serve.marks import ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, marks_of
 from served_page import ServedPage, listening
 
 
@@ -49,6 +49,52 @@ def test_boxes_between_marked_frames_follow_as_the_server_says(one):
     assert {FOLLOWS, FOLLOWS_NONE, ACCEPTED} <= set(seen["state"])
     found = np.array([corners or [np.nan] * 4 for corners in seen["box"]], float)
     np.testing.assert_allclose(found, marks.box, atol=1e-9)
+
+
+def test_the_page_asks_whether_the_object_was_there_all_the_time(
+    page, serving, make_video, leaves_and_returns, tmp_path
+):
+    film = make_video(tmp_path / "film.mp4", [np.full((48, 64, 3), 60 + i, np.uint8) for i in range(32)])
+    with serving(tmp_path / "page", [film], model=leaves_and_returns) as server, listening(server) as address:
+        opened, known = ServedPage(page, address), server.library.films()[0]
+        opened.open(known.id)
+        for number in (28, 7):
+            opened.go(number)
+            opened.press("Shift+ArrowDown")
+        opened.page.evaluate("window.colocam.flush()")
+        opened.until_saved()
+
+        def state():
+            _, history = server.store.history(known.id)
+            marks = marks_of(history.actions, known.index.frames, known.index.cuts, known.results.absent)
+            assert opened.page.evaluate("[...window.colocam.marks.state]") == marks.state.tolist()
+            return marks.state.tolist()
+
+        assert state() == [0] * 7 + [BOX, 0] + [ASKED] * 17 + [0, 0, BOX] + [0] * 3
+        assert opened.page.evaluate("window.colocam.queue[0]") == [17, "was it there in these 17 frames, too?"]
+        opened.press("j")
+        opened.until_frame(17)
+        opened.press("Shift+N")
+        opened.until_saved()
+        assert state()[7:29] == [BOX, 0] + [NONE] * 17 + [0, 0, BOX]
+        opened.press("z", "Shift+A")
+        opened.until_saved()
+        assert state()[7:29] == [BOX, FOLLOWS] + [BOX] * 17 + [FOLLOWS, FOLLOWS, BOX]
+        opened.press("l")
+        opened.until("document.querySelector('.doubt')?.textContent.includes('59 % checked, 9 % interpolated')")
+
+
+def test_interpolated_frames_stay_in_the_queue_where_doubt_is_high(one):
+    one.open(one.film)
+    for number in (1, 5):  # frame 3 is doubtful
+        one.go(number)
+        one.press("b")
+    one.until_saved()
+    assert one.page.evaluate("window.colocam.marks.state[3]") == FOLLOWS
+    assert 3 in one.page.evaluate("window.colocam.queue.map(([at]) => at)")
+    one.go(3)
+    one.press("a")
+    one.until("!window.colocam.queue.some(([at]) => at === 3)")
 
 
 def test_drag_draws_moves_and_resizes(one):

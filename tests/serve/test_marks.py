@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colocam.serve.actions import Action
-from colocam.serve.marks import ACCEPTED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, marks_of
+from colocam.serve.marks import ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, marks_of
 
 COUNT = 20
 spans = st.tuples(st.integers(0, COUNT - 1), st.integers(1, COUNT)).map(
@@ -23,7 +23,7 @@ def actions(draw):
     return Action(kind=kind, start=start, stop=stop, tag="dog" if kind == "class" else None)
 
 
-def by_frame(listed, frames, cuts):
+def by_frame(listed, frames, cuts, absent):
     """What each frame shows, frame by frame."""
     shown = {}
     for frame in frames:
@@ -54,7 +54,11 @@ def by_frame(listed, frames, cuts):
         elif shown[a][0] == shown[b][0] == BOX:
             part = (frame - a) / (b - a)
             box = [p + part * (q - p) for p, q in zip(shown[a][1], shown[b][1], strict=True)]
-            filled[frame] = (FOLLOWS, box, tag)
+            if any(a < other < b for other in absent):
+                if frame in absent:
+                    filled[frame] = (ASKED, box, tag)
+            else:
+                filled[frame] = (FOLLOWS, box, tag)
     return filled
 
 
@@ -63,11 +67,12 @@ def by_frame(listed, frames, cuts):
     st.lists(actions(), max_size=8),
     st.sets(st.integers(1, COUNT - 1), max_size=3),
     st.sets(st.integers(0, COUNT - 1), max_size=4),
+    st.sets(st.integers(0, COUNT - 1), max_size=3),
 )
-def test_marks_are_those_of_a_loop_over_frames(listed, cuts, missing):
+def test_marks_are_those_of_a_loop_over_frames(listed, cuts, missing, away):
     frames = np.array([frame for frame in range(COUNT) if frame not in missing], np.int64)
-    marks = marks_of(listed, frames, np.isin(frames, list(cuts)))
-    expected = by_frame(listed, frames.tolist(), [cut for cut in cuts if cut in frames])
+    marks = marks_of(listed, frames, np.isin(frames, list(cuts)), np.isin(frames, list(away)))
+    expected = by_frame(listed, frames.tolist(), [cut for cut in cuts if cut in frames], away & set(frames.tolist()))
     for at, frame in enumerate(frames.tolist()):
         state, box, tag = expected[frame]
         assert (marks.state[at], marks.tag[at]) == (state, tag)

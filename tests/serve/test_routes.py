@@ -68,6 +68,41 @@ def test_a_film_from_start_to_export(served):
     assert {row["origin"] for row in said} == {"page"}
 
 
+def test_nothing_is_interpolated_over_frames_where_the_model_sees_no_object(
+    serving, make_video, leaves_and_returns, tmp_path
+):
+    film = make_video(tmp_path / "film.mp4", [np.full((48, 64, 3), 60 + i, np.uint8) for i in range(32)])
+    with serving(tmp_path / "page", [film], model=leaves_and_returns) as server:
+        server.film = server.library.films()[0].id
+        post(server, 0, edit(kind="box", start=28, stop=29, box=[30, 8, 50, 28]))
+        post(server, 1, edit(kind="box", start=7, stop=8, box=[10, 8, 30, 28]))
+
+        def rows():
+            return list(csv.DictReader(io.StringIO(exported(server, "csv")["film.csv"].decode())))
+
+        def said():
+            text = exported(server, "corrections")["corrections.csv"].decode()
+            return [(int(row["frame"]), row["kind"], row["key"]) for row in csv.DictReader(io.StringIO(text))]
+
+        assert [int(row["frame"]) for row in rows() if not row["x1"]] == list(range(9, 26))
+        assert said() == [(7, "box", "1"), (28, "box", "1")]
+        (card,) = server.client.get("/api/films").json()["films"]
+        assert (card["checked"], card["interpolated"]) == (2 / 32, 0)
+        assert server.client.get("/api/lessons").json()["corrections"] == 2
+        # A person says that it was away: the frames before and after keep their predictions.
+        post(server, 2, edit(kind="none", start=9, stop=26))
+        assert [float(rows()[at]["x1"]) for at in (7, 8, 26, 28)] == [10, 13, 31, 30]
+        post(server, 3, {"kind": "undo"})
+        # A person says that it was there in each of these frames: the frames beside them follow.
+        boxes = [{"kind": "box", "start": at, "stop": at + 1, "box": [at, 8, at + 20, 28]} for at in range(9, 26)]
+        post(server, 4, {"kind": "edit", "actions": boxes})
+        assert not [row for row in rows() if not row["x1"]]
+        assert [key for *_, key in said()] == ["1", "0"] + ["1"] * 17 + ["0", "0", "1"]
+        (card,) = server.client.get("/api/films").json()["films"]
+        assert (card["checked"], card["interpolated"]) == (round(19 / 32, 4), round(3 / 32, 4))
+        assert server.client.get("/api/lessons").json()["corrections"] == 19
+
+
 def test_every_listed_format_can_be_exported(served):
     post(served, 0, edit(kind="accepted", start=0, stop=40))
     for to in served.client.get("/api/formats").json()["export"]:

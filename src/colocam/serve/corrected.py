@@ -10,14 +10,17 @@ from colocam.corrections import Correction, Kind
 from colocam.inference.table import LocalizationTable, TableRows
 from colocam.serve.film_index import FilmIndex
 from colocam.serve.film_results import FilmResults
-from colocam.serve.marks import ACCEPTED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, Marks
+from colocam.serve.marks import BOX, CHECKED, FOLLOWS, FOLLOWS_NONE, INTERPOLATED, NONE, Marks
 from colocam.types import Box, Float64Array
 from colocam.utils.files import utf8
 from colocam.video.description import write_source
 
 
 def corrected_rows(results: FilmResults, marks: Marks, index: FilmIndex) -> TableRows:
-    """The localisation table with what people changed; a drawn box has score and presence 1."""
+    """The localisation table with what people changed; a drawn box has score and presence 1.
+
+    Nobody has seen interpolated frames, so they keep the presence of the model.
+    """
     rows = results.rows
     drawn = np.isin(marks.state, (BOX, FOLLOWS)) | (marks.kept & _differs(marks.box, rows.box))
     absent = np.isin(marks.state, (NONE, FOLLOWS_NONE)) | (marks.kept & np.isnan(marks.box[:, 0]))
@@ -25,7 +28,7 @@ def corrected_rows(results: FilmResults, marks: Marks, index: FilmIndex) -> Tabl
     size = np.array([index.source.width, index.source.height] * 2, float)
     box = np.where(drawn[:, None], np.clip(marks.box, 0, size), rows.box)
     box[absent] = np.nan
-    sure = drawn | absent | (marks.state == ACCEPTED)
+    sure = np.isin(marks.state, CHECKED)
     here = np.isfinite(box[:, 0])
     return rows._replace(
         tag=[new or said or old for new, said, old in zip(marks.tag, marks.accepted_tag, rows.tag, strict=True)],
@@ -65,10 +68,14 @@ def write_corrected(table: Path, rows: TableRows, index: FilmIndex) -> None:
 
 
 def corrections_of(name: str, results: FilmResults, marks: Marks, index: FilmIndex) -> list[Correction]:
-    """What people said about a film, one correction per frame; interpolated frames are no key frames."""
+    """What people said about a film, one correction per frame; interpolated frames are no key frames.
+
+    Frames that are asked about are none at all.
+    """
     rows = corrected_rows(results, marks, index)
     found: list[Correction] = []
-    for at in np.flatnonzero((marks.state > 0) | np.array([bool(tag) for tag in marks.tag])).tolist():
+    said = np.isin(marks.state, (*CHECKED, *INTERPOLATED)) | np.array([bool(tag) for tag in marks.tag])
+    for at in np.flatnonzero(said).tolist():
         state, changed = int(marks.state[at]), marks.tag[at] not in {"", results.rows.tag[at]}
         kind: Kind = "accepted"
         if state in {NONE, FOLLOWS_NONE}:
@@ -87,7 +94,7 @@ def corrections_of(name: str, results: FilmResults, marks: Marks, index: FilmInd
                 kind="none" if changed and not boxes else kind,
                 tag=rows.tag[at],
                 boxes=boxes,
-                key=state not in {FOLLOWS, FOLLOWS_NONE},
+                key=state not in INTERPOLATED,
                 origin="page",
                 path=utf8(str(index.source.path)),
             )

@@ -17,6 +17,7 @@ from colocam.corrections import IMPORTS, Correction, write_corrections
 from colocam.export import FORMATS, Options, export
 from colocam.serve.corrected import corrected_rows, corrections_of, filled, write_corrected
 from colocam.serve.film_import import CORRECTIONS, film_names, imported_edit
+from colocam.serve.film_results import FilmResults
 from colocam.serve.film_routes import FilmId, receive
 from colocam.serve.library import Film, Library
 from colocam.serve.marks import Marks, marks_of
@@ -116,10 +117,10 @@ def exchange_routes(library: Library) -> APIRouter:
     return routes
 
 
-def _marks(library: Library, film: Film) -> Marks:
+def _marks(library: Library, film: Film, results: FilmResults) -> Marks:
     assert film.index is not None
     _, history = library.store.history(film.id)
-    return marks_of(history.actions, film.index.frames, film.index.cuts)
+    return marks_of(history.actions, film.index.frames, film.index.cuts, results.absent)
 
 
 def _export(library: Library, films: list[Film], new: NewExport, folder: Path) -> Path:
@@ -137,7 +138,7 @@ def _export(library: Library, films: list[Film], new: NewExport, folder: Path) -
     for film, name in zip(films, film_names(films), strict=True):
         assert film.results is not None and film.index is not None  # noqa: PT018 - for the type checker
         tables.append(folder / "tables" / f"{name}.csv")
-        rows = corrected_rows(film.results, _marks(library, film), film.index)
+        rows = corrected_rows(film.results, _marks(library, film, film.results), film.index)
         write_corrected(tables[-1], filled(rows, film.index) if new.to == "masks" else rows, film.index)
     return export(tables, new.to, made, options=Options(images=new.images or new.to in NEED_IMAGES))
 
@@ -149,7 +150,7 @@ def all_corrections(library: Library, films: list[Film]) -> list[Correction]:
         # A model that was just chosen may not have seen a film yet.
         results = film.results or next(iter(film.found.values()), None)
         if results is not None and film.index is not None:
-            found += corrections_of(name, results, _marks(library, film), film.index)
+            found += corrections_of(name, results, _marks(library, film, results), film.index)
     return found
 
 

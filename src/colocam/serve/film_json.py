@@ -7,7 +7,7 @@ import numpy as np
 
 from colocam.serve.film_results import DOUBTFUL, MAP_SIDE
 from colocam.serve.library import Film, Library
-from colocam.serve.marks import marks_of
+from colocam.serve.marks import CHECKED, INTERPOLATED, marks_of
 from colocam.serve.model_list import ServedModel
 from colocam.types import Float64Array
 
@@ -25,12 +25,13 @@ def film_summary(library: Library, film: Film) -> dict[str, Any]:
         rows = film.results.rows
         found = max(set(rows.tag), key=rows.tag.count)
         _, history = library.store.history(film.id)
-        marks = marks_of(history.actions, film.index.frames, film.index.cuts)
-        checked = marks.state > 0
+        marks = marks_of(history.actions, film.index.frames, film.index.cuts, film.results.absent)
+        checked = np.isin(marks.state, CHECKED)
         summary |= {
             "found": found,
             "doubtful": round(float(((film.results.doubt >= DOUBTFUL) & ~checked).mean()), 4),
             "checked": round(float(checked.mean()), 4),
+            "interpolated": round(float(np.isin(marks.state, INTERPOLATED).mean()), 4),
         }
     return summary
 
@@ -49,6 +50,7 @@ def film_detail(library: Library, film: Film, model: ServedModel) -> dict[str, A
         "proxy": index.proxy.tolist(),
         "cuts": np.flatnonzero(index.cuts).tolist(),
         "map_side": MAP_SIDE,
+        "doubtful_from": DOUBTFUL,
         "model": model.key,
     }
     if (found := film.found.get(model.key)) is not None:
@@ -60,6 +62,7 @@ def film_detail(library: Library, film: Film, model: ServedModel) -> dict[str, A
             "score": _numbers(rows.score),
             "presence": _numbers(rows.presence),
             "doubt": _numbers(found.doubt),
+            "absent": np.flatnonzero(found.absent).tolist(),
             "queue": [[position[frame], reason] for frame, reason in found.queue],
         }
     return detail

@@ -25,6 +25,8 @@ MAP_SIDE = 64
 """Side of the heat maps that the page shows; it enlarges them smoothly."""
 DOUBTFUL = 0.5
 """Doubt from which a frame counts as doubtful in the library."""
+ABSENT = 0.5
+"""Presence below which the model counts as finding no object in a frame."""
 QUEUE_SHARE = 0.2
 """Share of the frames in the queue of a film."""
 
@@ -43,6 +45,12 @@ class FilmResults(NamedTuple):
     doubt: Float64Array
     queue: list[tuple[int, str]]
     maps: Levels
+
+    @property
+    def absent(self) -> npt.NDArray[np.bool_]:
+        """(N,) whether the model finds no object in a frame: by its presence, or by its box where that is not known."""
+        presence = self.rows.presence
+        return np.where(np.isnan(presence), np.isnan(self.rows.box[:, 0]), presence < ABSENT)
 
 
 def localize_film(

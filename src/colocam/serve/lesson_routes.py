@@ -33,7 +33,8 @@ def lesson_routes(library: Library) -> APIRouter:
         status = library.lessons.status()
         path = library.lessons.path_of(status["run"])
         model = next((one.key for one in library.models.all() if status["run"] and one.path == path), "")
-        return {**status, "model": model, "corrections": len(all_corrections(library, library.films()))}
+        checked = sum(one.key for one in all_corrections(library, library.films()))
+        return {**status, "model": model, "corrections": checked}
 
     @routes.get("/lessons")
     def status() -> dict[str, Any]:

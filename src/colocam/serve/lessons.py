@@ -139,7 +139,7 @@ class Lessons:
     def _check(self, corrections: Sequence[Correction]) -> None:
         if not self._run.is_dir():
             raise ColocamError("an ONNX file cannot learn: start the server with the run folder of 'colocam train'")
-        if not corrections:
+        if not any(one.key for one in corrections):
             raise ColocamError("nobody has corrected or accepted a frame yet, so there is nothing to learn")
 
     def _places(self) -> list[Path]:

@@ -7,9 +7,9 @@ import { importDialog } from "./exchange.js";
 import { Comparison } from "./comparison.js";
 import { actionOf, showKeys } from "./keys.js";
 import { Layers } from "./layers.js";
-import { ACCEPTED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, lowerBound, marksOf } from "./marks.js";
+import { ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, lowerBound, marksOf } from "./marks.js";
 import { Overlay, clipped, moved } from "./overlay.js";
-import { keyFrames, middleOfGap, nearestBox, neighbour, nextDoubtful, stretchAround } from "./places.js";
+import { keyFrames, middleOfGap, nearestBox, neighbour, nextDoubtful, stretchAround, toCheck } from "./places.js";
 import { Player } from "./player.js";
 import { askClass, askConflict, askFrame, askTrack } from "./questions.js";
 import { Saving } from "./saving.js";
@@ -18,8 +18,8 @@ import { layoutOf } from "./film_layout.js";
 import { Timeline } from "./timeline.js";
 
 const PATIENCE = 450; // milliseconds after the last arrow key until the box is saved
-const STATES = { [PREDICTED]: "predicted", [ACCEPTED]: "accepted", [NONE]: "no object", [BOX]: "corrected", [FOLLOWS]: "between corrected frames", [FOLLOWS_NONE]: "no object, as around" };
-const KINDS = { [PREDICTED]: "predicted", [ACCEPTED]: "accepted", [NONE]: "none", [BOX]: "box", [FOLLOWS]: "follows", [FOLLOWS_NONE]: "none" };
+const STATES = { [PREDICTED]: "predicted", [ACCEPTED]: "accepted", [NONE]: "no object", [BOX]: "corrected", [FOLLOWS]: "between corrected frames", [FOLLOWS_NONE]: "no object, as around", [ASKED]: "still here? A: yes, N: no" };
+const KINDS = { [PREDICTED]: "predicted", [ACCEPTED]: "accepted", [NONE]: "none", [BOX]: "box", [FOLLOWS]: "follows", [FOLLOWS_NONE]: "none", [ASKED]: "asked" };
 
 export class FilmView {
   constructor(view, film, frame, told) {
@@ -93,11 +93,11 @@ export class FilmView {
     const at = this.position, found = this.film.results, { state, box, tag, kept, acceptedTag } = this.marks;
     if (this.comparison.flipped && !this.draft) return this.comparison.seen(at);
     const code = this.draft ? BOX : state[at];
-    const shownBox = this.draft || (code === BOX || code === FOLLOWS || kept[at] ? box[at] : code === NONE || code === FOLLOWS_NONE ? null : found?.box[at] || null);
+    const shownBox = this.draft || (code === BOX || code === FOLLOWS || code === ASKED || kept[at] ? box[at] : code === NONE || code === FOLLOWS_NONE ? null : found?.box[at] || null);
     const name = tag[at] || acceptedTag[at] || found?.tag[at] || "";
     const sure = (code === PREDICTED || code === ACCEPTED) && !kept[at];
     const score = sure && found && shownBox ? ` ${percent(found.score[at])}` : "";
-    const label = shownBox ? `${name || "object"}${score}` : found || code ? "no object" : "not localised yet";
+    const label = shownBox ? `${name || "object"}${code === ASKED ? ", still here?" : score}` : found || code ? "no object" : "not localised yet";
     const beside = this.other ? { other: this.other } : this.comparison.beside(at);
     return { box: shownBox, label, kind: KINDS[code], code, tag: name, ...this.layersAt(this.layers, at), ...beside };
   }
@@ -135,10 +135,10 @@ export class FilmView {
   }
 
   changed() {
-    this.marks = marksOf(this.saving.history.done, this.film.frame, this.film.cuts);
     const found = this.film.results;
-    this.reasons = new Map(found?.queue || []);
-    this.queue = (found?.queue || []).filter(([at]) => !this.skip || this.marks.state[at] === PREDICTED);
+    this.marks = marksOf(this.saving.history.done, this.film.frame, this.film.cuts, found?.absent);
+    this.queue = this.skip && found ? toCheck(found.queue, this.marks.state, found.doubt, this.film.doubtful_from) : found?.queue || [];
+    this.reasons = new Map([...(found?.queue || []), ...this.queue]);
     this.parts.showHistory(this.saving.history);
     this.timeline.draw();
     if (this.player.position >= 0) this.redraw();
@@ -161,11 +161,11 @@ export class FilmView {
 
   here(kind, more = {}) { this.edit({ kind, ...this.span(this.position, this.position + 1), ...more }); }
 
-  // What these frames show is right. A box that follows becomes a drawn one, so that those around it still follow.
+  // What these frames show is right. A box that follows or is asked about becomes a drawn one, so that those around it still follow.
   accept(first, last) {
     const { frame } = this.film, results = this.shownResults(), { state, box, tag } = this.marks, actions = [];
     for (let at = first; at < last; at++) {
-      const follows = { [FOLLOWS]: "box", [FOLLOWS_NONE]: "none" }[state[at]], name = tag[at] || results?.tag[at];
+      const follows = { [FOLLOWS]: "box", [FOLLOWS_NONE]: "none", [ASKED]: "box" }[state[at]], name = tag[at] || results?.tag[at];
       if (follows) {
         actions.push({ kind: follows, ...this.span(at, at + 1), ...(box[at] && { box: box[at] }) });
         continue;

@@ -43,7 +43,7 @@ export function layoutOf(view, film, on) {
       make("button", { type: "button", title: "Zoom out in time", "aria-label": "Zoom out in time", onclick: () => on.timeline.zoom(1.6) }, "−"),
       make("button", { type: "button", title: "Zoom in on time", "aria-label": "Zoom in on time", onclick: () => on.timeline.zoom(0.6) }, "+")),
     make("div", { class: "time-row" }, timeline, make("div", { class: "legend" },
-      ...[["presence", "presence"], ["score", "score"], ["doubt", "doubt"], ["box", "corrected"], ["accepted", "accepted"], ["none", "no object"], ["class", "other class"], ["cut", "cut"]].map(([name, word]) => make("span", {}, make("i", { class: name }), word)))),
+      ...[["presence", "presence"], ["score", "score"], ["doubt", "doubt"], ["box", "corrected"], ["asked", "asked"], ["accepted", "accepted"], ["none", "no object"], ["class", "other class"], ["cut", "cut"]].map(([name, word]) => make("span", {}, make("i", { class: name }), word)))),
     make("aside", { "aria-label": "Frame" }, state, facts,
       make("div", { class: "actions" },
         button("Accept", "accept", "A", "Accept this frame"), button("Accept stretch", "acceptStretch", "⇧A", "Accept the stretch up to the next cut or marked frame"),
@@ -54,7 +54,7 @@ export function layoutOf(view, film, on) {
       make("div", { class: "row layers" }, heat, cam, outline),
       make("div", { class: "row" }, make("label", { for: "opacity" }, "Opacity"), opacity), beside, besideNote,
       make("div", { class: "row queue-head" }, queueTitle, make("span", { class: "space" }), make("kbd", {}, "J"), make("kbd", {}, "K")),
-      make("div", { class: "row small" }, skip, make("label", { for: "skip" }, "Skip frames that are marked")), queue));
+      make("div", { class: "row small" }, skip, make("label", { for: "skip" }, "Skip frames that are checked")), queue));
   view.replaceChildren(section);
   heat.setAttribute("aria-pressed", "true");
   const cells = Object.fromEntries([["State"], ["Class"], ["Score", "number-fact"], ["Presence", "number-fact"], ["Doubt", "number-fact"], ["Box"], ["Why", "why"]].map(([name, place]) => {

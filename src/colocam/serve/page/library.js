@@ -119,9 +119,9 @@ function cardOf(film, askRemove) {
 const duration = (seconds) => (seconds < 60 ? `${seconds.toFixed(1)} s` : `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`);
 
 function doubtBar(film) {
-  const text = `${percent(film.doubtful)} doubtful, ${percent(film.checked)} checked`;
+  const text = `${percent(film.doubtful)} doubtful, ${percent(film.checked)} checked${film.interpolated ? `, ${percent(film.interpolated)} interpolated` : ""}`;
   const bar = make("div", { class: "share", role: "img", "aria-label": text });
-  for (const [name, share] of [["checked", film.checked], ["doubtful", film.doubtful]]) {
+  for (const [name, share] of [["checked", film.checked], ["interpolated", film.interpolated], ["doubtful", film.doubtful]]) {
     const part = make("i", { class: name });
     part.style.width = `${100 * share}%`;
     bar.append(part);

@@ -1,6 +1,6 @@
 // From the actions of people to what each frame shows; the same rules as marks.py.
 
-export const PREDICTED = 0, ACCEPTED = 1, NONE = 2, BOX = 3, FOLLOWS = 4, FOLLOWS_NONE = 5;
+export const PREDICTED = 0, ACCEPTED = 1, NONE = 2, BOX = 3, FOLLOWS = 4, FOLLOWS_NONE = 5, ASKED = 6;
 const CODES = { accepted: ACCEPTED, none: NONE, box: BOX, clear: PREDICTED };
 
 // The first position whose value is at least the given one.
@@ -20,7 +20,8 @@ export function applyChange(history, change) {
   else if (change.kind === "redo" && undone.length) done.push(undone.pop());
 }
 
-export function marksOf(edits, frames, cuts) {
+// absent: positions where the model finds no object.
+export function marksOf(edits, frames, cuts, absent = []) {
   const count = frames.length;
   const state = new Uint8Array(count), box = new Array(count).fill(null), tag = new Array(count).fill("");
   const kept = new Uint8Array(count), acceptedTag = new Array(count).fill(""); // what was accepted stays, whichever model is used
@@ -44,22 +45,26 @@ export function marksOf(edits, frames, cuts) {
       }
     }
   }
-  follow(state, box, frames, cuts);
+  follow(state, box, frames, cuts, absent);
   return { state, box, tag, kept, acceptedTag };
 }
 
-function follow(state, box, frames, cuts) {
+function follow(state, box, frames, cuts, absent) {
   const shot = new Int32Array(frames.length);
   for (const cut of cuts) shot[cut] = 1;
   for (let at = 1; at < shot.length; at++) shot[at] += shot[at - 1];
+  const away = new Uint8Array(frames.length);
+  for (const at of absent) away[at] = 1;
   let a = -1;
   for (let b = 0; b < frames.length; b++) {
     if (state[b] === PREDICTED) continue;
     if (a >= 0 && b - a > 1 && shot[a] === shot[b] && state[a] === state[b] && state[a] !== ACCEPTED) {
+      const asked = state[a] === BOX && away.subarray(a + 1, b).includes(1); // it may have left and come back
       for (let at = a + 1; at < b; at++) {
+        if (asked && !away[at]) continue;
         if (state[a] === NONE) { state[at] = FOLLOWS_NONE; continue; }
         const share = (frames[at] - frames[a]) / (frames[b] - frames[a]);
-        state[at] = FOLLOWS;
+        state[at] = asked ? ASKED : FOLLOWS;
         box[at] = box[a].map((value, side) => value + share * (box[b][side] - value));
       }
     }

@@ -79,7 +79,7 @@ export class Overlay {
     }
     const shown = this.drag?.box || box;
     if (!shown) return this.note(context, label, kind);
-    this.outline(context, shown, colourOf(kind), kind === "follows" ? [10, 5] : []);
+    this.outline(context, shown, colourOf(kind), { follows: [10, 5], asked: [3, 6] }[kind] || []);
     if (this.edited) this.handles(context, shown, colourOf(kind));
     this.label(context, shown, label, colourOf(kind));
   }
@@ -213,5 +213,5 @@ function handlePoints([x1, y1, x2, y2]) {
 }
 
 export function colourOf(kind) {
-  return { predicted: "#6ea8fe", accepted: "#4ade80", box: "#fbbf24", follows: "#fcd34d", none: "#c4b5fd", doubtful: "#fb7185", beside: OTHER }[kind] || "#6ea8fe";
+  return { predicted: "#6ea8fe", accepted: "#4ade80", box: "#fbbf24", follows: "#fcd34d", asked: "#fb7185", none: "#c4b5fd", doubtful: "#fb7185", beside: OTHER }[kind] || "#6ea8fe";
 }

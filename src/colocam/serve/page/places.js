@@ -1,14 +1,34 @@
 // Where to go in a film, and how far a stretch reaches. Positions are indices into the film's table of frames.
 
-import { BOX, isKey } from "./marks.js";
+import { ASKED, BOX, isKey } from "./marks.js";
 
-// The frames around a position up to the next cut or marked frame: the first, and the one after the last.
+// The frames around a position up to the next cut or marked frame: the first, and the one after the last. Around a frame
+// that is asked about, only the neighbours that are asked about too: one answer is for all of them.
 export function stretchAround(position, cuts, state) {
-  const begins = new Set(cuts);
+  const begins = new Set(cuts), asked = (at) => state[at] === ASKED;
+  if (asked(position)) {
+    const ends = [position, position + 1];
+    while (asked(ends[0] - 1)) ends[0]--;
+    while (asked(ends[1])) ends[1]++;
+    return ends;
+  }
   let first = position, last = position + 1;
   while (first > 0 && !begins.has(first) && !isKey(state[first - 1])) first--;
   while (last < state.length && !begins.has(last) && !isKey(state[last])) last++;
   return [first, last];
+}
+
+// Frames to check that nobody has checked: first one for each run of frames that are asked about, then those of the queue.
+// Interpolated frames stay where doubt is high.
+export function toCheck(queue, state, doubt, doubtful) {
+  const runs = [];
+  for (let at = 0; at < state.length; at++) {
+    if (state[at] !== ASKED) continue;
+    const [first, last] = stretchAround(at, [], state), frames = last - first;
+    runs.push([(first + last - 1) >> 1, frames > 1 ? `was it there in these ${frames} frames, too?` : "was it there, too?"]);
+    at = last;
+  }
+  return [...runs, ...queue.filter(([at]) => state[at] !== ASKED && !isKey(state[at]) && (!state[at] || doubt[at] >= doubtful))];
 }
 
 // Marked frames; of a run of accepted or empty frames only the first.

@@ -1,6 +1,6 @@
 // The film from left to right: presence, score, doubt, cuts, marked frames. Wheel zooms, dragging scrubs.
 
-import { ACCEPTED, BOX, FOLLOWS, FOLLOWS_NONE, NONE } from "./marks.js";
+import { ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, isKey } from "./marks.js";
 import { clock } from "./dom.js";
 
 const LEAST = 24;
@@ -149,7 +149,7 @@ export class Timeline {
     const { state } = this.marks();
     for (let at = first; at < last; at += pixels) {
       let most = 0;
-      for (let one = at; one < Math.min(last, at + pixels); one++) if (!state[one]) most = Math.max(most, values[one] ?? 0);
+      for (let one = at; one < Math.min(last, at + pixels); one++) if (!isKey(state[one])) most = Math.max(most, values[one] ?? 0);
       context.globalAlpha = Math.max(0.05, most ** 1.5);
       context.fillRect(this.x(at), top, Math.max(1, this.x(at + pixels) - this.x(at)), bottom - top);
     }
@@ -158,12 +158,12 @@ export class Timeline {
 
   markRow(context, first, last, colour) {
     const [top, bottom] = ROWS.marks, { state, tag } = this.marks(), middle = (top + bottom) / 2;
-    const names = { [ACCEPTED]: "accepted", [NONE]: "none", [BOX]: "box", [FOLLOWS]: "box", [FOLLOWS_NONE]: "none" };
+    const names = { [ACCEPTED]: "accepted", [NONE]: "none", [BOX]: "box", [FOLLOWS]: "box", [FOLLOWS_NONE]: "none", [ASKED]: "doubt" };
     const size = Math.max(1, this.x(1) - this.x(0));
     for (let at = first; at < last; at++) {
       if (tag[at]) { context.fillStyle = colour("class"); context.fillRect(this.x(at), bottom - 2, size + 0.5, 2); }
       if (!state[at]) continue;
-      const follows = state[at] === FOLLOWS || state[at] === FOLLOWS_NONE;
+      const follows = !isKey(state[at]);
       context.fillStyle = colour(names[state[at]]);
       context.globalAlpha = follows ? 0.45 : 0.8;
       context.fillRect(this.x(at), middle - 4, size + 0.5, 8);
