@@ -78,7 +78,7 @@ def serving(
     quick=None,
     run=None,
 ):
-    """A client of a server on ``folder``; all films are ready."""
+    """A client of a server on ``folder``; all films, paths or paths with names, are ready."""
     with open_workspace(folder) as workspace:
         store = EventStore(workspace.database)
         if run is None:
@@ -86,7 +86,7 @@ def serving(
             run.write_bytes(b"a model")
         library = Library(workspace, store, [run, *beside], load or (lambda _path: model()), quick=quick)
         for film in films:
-            library.add(film)
+            library.add(*film if isinstance(film, tuple) else (film,))
         library.start()
         guard = GuardSettings(frozenset({HOST}), workspace.token)
         app = make_app(library, guard, most_uploaded=most_uploaded)

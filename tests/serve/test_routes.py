@@ -2,8 +2,10 @@
 
 import csv
 import io
+import json
 import re
 import zipfile
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -38,7 +40,7 @@ def test_a_film_from_start_to_export(served):
     listed = served.client.get("/api/films").json()
     assert listed["tags"] == ["cat", "dog"]
     film = listed["films"][0]
-    assert (film["name"], film["state"], film["frames"], film["found"]) == ("film.mp4", "ready", 40, "cat")
+    assert (film["name"], film["state"], film["frames"], film["found"]) == ("film", "ready", 40, "cat")
     assert str(served.path.parent) not in served.client.get("/api/films").text
 
     detail = served.client.get(f"/api/films/{served.film}").json()
@@ -54,7 +56,7 @@ def test_a_film_from_start_to_export(served):
     assert served.client.get(f"/api/films/{served.film}/stills/39").content[:2] == b"\xff\xd8"
     missing = served.client.get(f"/api/films/{served.film}/stills/40")
     assert missing.status_code == 404
-    assert missing.json()["error"] == "film.mp4 has no frame 40 that can be decoded"
+    assert missing.json()["error"] == "film has no frame 40 that can be decoded"
 
     assert post(served, 0, edit(kind="box", start=2, stop=3, box=[1, 2, 11, 12])).json()["version"] == 1
     assert post(served, 1, edit(kind="none", start=30, stop=40)).status_code == 200
@@ -149,9 +151,127 @@ def test_corrections_of_another_page_come_back(served):
     taken = served.client.post(path, content=first, headers={"x-film-name": "corrections.csv"})
     assert taken.json()["changed"] == 7
     assert exported(served, "corrections")["corrections.csv"] == first
-    for old, new, why in ((b"film,", b"other,", "no correction of film"), (b"dog", b"emu", "does not know the class")):
-        refused = served.client.post(path.replace("01", "02"), content=first.replace(old, new))
+    by_name = first.replace(served.film.encode(), b"")
+    for content, why in (
+        (by_name.replace(b"film,", b"other,"), "no correction of film"),
+        (by_name.replace(b"film.mp4", b"other/film.mp4"), "of another video of this name"),
+        (first.replace(served.film.encode(), 24 * b"0"), "of another video of this name"),
+        (first.replace(b"dog", b"emu"), "does not know the class"),
+    ):
+        refused = served.client.post(path.replace("01", "02"), content=content)
         assert (refused.status_code, why in refused.json()["error"]) == (422, True)
+
+
+@pytest.fixture
+def namesakes(serving, make_video, tmp_path):
+    """kite/test-00 and snail/test-00: files of one name, size and length."""
+    films = [
+        (make_video(tmp_path / tag / "test-00.mp4", [np.full((48, 64, 3), at, np.uint8) for at in range(first, 250, 9)]), tag)
+        for tag, first in (("kite", 0), ("snail", 4))
+    ]
+    with serving(tmp_path / "page", [(path, f"{tag}/test-00") for path, tag in films]) as server:
+        server.kite, server.snail = (film.id for film in server.library.films())
+        yield server
+
+
+def archive(server, to, **more):
+    """An export as it comes back from a tool; Label Studio has made annotations of the predictions."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as zipped:
+        for name, data in exported(server, to, **more).items():
+            zipped.writestr(name, data.replace(b'"predictions"', b'"annotations"'))
+    return packed.getvalue()
+
+
+def take(server, film, format_, content, name="labels.zip"):
+    version = server.client.get(f"/api/films/{film}/history").json()["version"]
+    path = f"/api/films/{film}/labels?format={format_}&client=import-{format_[:3]}-{film[:8]}-{version}&version={version}"
+    return server.client.post(path, content=content, headers={"x-film-name": name})
+
+
+def test_videos_of_one_name_keep_their_folders_everywhere(namesakes):
+    listed = namesakes.client.get("/api/films").json()["films"]
+    assert [film["name"] for film in listed] == ["kite/test-00", "snail/test-00"]
+    assert list(exported(namesakes, "cvat")) == ["kite_test-00.xml", "snail_test-00.xml"]
+    coco = json.loads(exported(namesakes, "coco")["annotations/instances_default.json"])
+    assert [video["file_name"] for video in coco["videos"]] == ["kite/test-00.mp4", "snail/test-00.mp4"]
+    assert list(exported(namesakes, "cvat", films=[namesakes.snail])) == ["snail_test-00.xml"]
+
+
+def test_every_video_has_a_name_of_its_own_whatever_it_is_called(serving, make_video, tmp_path):
+    def film(name, value):
+        return make_video(tmp_path / name, [np.full((48, 64, 3), value + at, np.uint8) for at in range(3)])
+
+    first, second = film("a/x.mp4", 10), film("b/x.mp4", 40)
+    with serving(tmp_path / "page", [first, second]) as server:
+        digits = server.library.films()[1].id[:8]
+        others = [film(f"c/x-{digits}.mp4", 70), film("a_b/c.mp4", 100), film("a/b_c.mp4", 130)]
+        for path, name in zip(others, (f"x-{digits}", "a_b/c", "a/b_c"), strict=True):
+            server.library.add(path, name)
+        upload = film("d/x.mp4", 160).read_bytes()
+        server.client.post("/api/films", content=upload, headers={"x-film-name": "x.mp4"})
+        names = [one.name for one in server.library.films()]
+        assert names == ["x", "b/x", f"x-{digits}", "a_b/c", f"{tmp_path.name}/a/b_c", "x-2"]
+        assert len({name.replace("/", "_").casefold() for name in names}) == len(names)
+    with serving(tmp_path / "page") as server:
+        assert [one.name for one in server.library.films()] == names
+
+
+@pytest.mark.parametrize("to", ["corrections", *IMPORTS])
+def test_labels_are_never_stored_in_another_video_of_the_same_name(namesakes, to):
+    for film in (namesakes.kite, namesakes.snail):
+        said = edit(kind="box", start=3, stop=4, box=[1, 2, 11, 12])
+        body = {"client": f"client-{film}", "version": 0, "change": said}
+        assert namesakes.client.post(f"/api/films/{film}/history", json=body).status_code == 200
+    both, kite = archive(namesakes, to), archive(namesakes, to, films=[namesakes.kite])
+    for film in (namesakes.kite, namesakes.snail):
+        undo = {"client": f"undo-{film}", "version": 1, "change": {"kind": "undo"}}
+        assert namesakes.client.post(f"/api/films/{film}/history", json=undo).status_code == 200
+    refused = take(namesakes, namesakes.snail, to, kite)
+    assert refused.status_code == 422, refused.json()
+    assert "kite" in refused.json()["error"]
+    assert "\n" not in refused.json()["error"]
+    assert namesakes.store.history(namesakes.snail)[0] == 2
+    for content in (both, kite):
+        taken = take(namesakes, namesakes.kite, to, content)
+        assert taken.status_code == 200, taken.json()
+        assert taken.json()["changed"] == 1
+
+
+def test_labels_that_name_a_video_of_which_there_are_two_are_refused(namesakes):
+    text = exported(namesakes, "cvat")["kite_test-00.xml"].decode()
+    task = re.sub("kite[/_]test-00", "test-00", text).replace('ytl="6.00"', 'ytl="9.00"')
+    refused = take(namesakes, namesakes.snail, "cvat", task.encode(), "task.xml")
+    assert (refused.status_code, "several" in refused.json()["error"]) == (422, True)
+    # A file that names no video is of the one that is open.
+    unnamed = re.sub("<(name|source)>test-00[^<]*</[a-z]+>", "", task)
+    assert take(namesakes, namesakes.snail, "cvat", unnamed.encode(), "task.xml").status_code == 200
+
+
+def test_corrections_know_their_video_by_its_content(namesakes, serving, make_video, tmp_path):
+    post(SimpleNamespace(client=namesakes.client, film=namesakes.kite), 0, edit(kind="none", start=1, stop=2))
+    said = exported(namesakes, "corrections")["corrections.csv"]
+    path = namesakes.library.film(namesakes.kite).path
+    other = make_video(tmp_path / "else" / "kite" / "test-00.mp4", [np.full((48, 64, 3), 99, np.uint8)] * 28)
+    with serving(tmp_path / "second", [(path, "renamed"), (other, "kite/test-00")]) as server:
+        renamed, same_name = (film.id for film in server.library.films())
+        assert take(server, renamed, "corrections", said, "c.csv").json()["changed"] == 1
+        refused = take(server, same_name, "corrections", said, "c.csv")
+        assert (refused.status_code, "another video" in refused.json()["error"]) == (422, True)
+
+
+def test_no_path_of_the_server_reaches_the_page(namesakes, tmp_path):
+    post(SimpleNamespace(client=namesakes.client, film=namesakes.kite), 0, edit(kind="none", start=1, stop=2))
+    for to in namesakes.client.get("/api/formats").json()["export"]:
+        for name, data in exported(namesakes, to).items():
+            assert str(tmp_path).encode() not in data, (to, name)
+    said = exported(namesakes, "corrections")["corrections.csv"].decode()
+    assert next(csv.DictReader(io.StringIO(said)))["path"] == "kite/test-00.mp4"
+    namesakes.library.film(namesakes.kite).path.unlink()
+    gone = namesakes.client.post("/api/exports", json={"to": "yolo", "images": True})
+    assert gone.status_code == 422
+    assert "kite/test-00" in gone.json()["error"]
+    assert str(tmp_path) not in gone.text
 
 
 def test_drawn_boxes_have_no_mask_but_their_rectangle_in_images_of_masks(served):
@@ -237,10 +357,10 @@ def test_uploads_are_limited_stored_under_generated_names_and_removed_when_they_
     name = {"x-film-name": "..%2F..%2Fetc%2F%3Cb%3Ene%E2%80%AEw.mp4"}
     added = served.client.post("/api/films", content=film.read_bytes(), headers=name)
     assert added.status_code == 201
-    assert added.json()["name"] == "<b>new.mp4"
+    assert added.json()["name"] == "<b>new"
     stored = [path.name for path in served.workspace.uploads.iterdir()]
     assert len(stored) == 1
-    assert re.fullmatch("[0-9a-f]{32}", stored[0])
+    assert re.fullmatch(r"[0-9a-f]{32}\.mp4", stored[0])
     wait_until_done(served.library)
     assert served.library.film(added.json()["id"]).state == "ready"
     again = served.client.post("/api/films", content=film.read_bytes())
@@ -255,7 +375,7 @@ def test_uploads_are_limited_stored_under_generated_names_and_removed_when_they_
     wait_until_done(served.library)
     broken = served.library.film(bad.json()["id"])
     assert broken.state == "failed"
-    assert broken.problem.startswith("cannot read bad.mp4")
+    assert broken.problem.startswith("cannot read bad:")
 
 
 def test_films_and_corrections_are_there_after_a_restart(serving, make_video, tmp_path):

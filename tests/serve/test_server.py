@@ -61,7 +61,7 @@ def test_videos_of_a_run_are_whole_ones_that_it_was_not_trained_on(tmp_path):
     clips.append({**clips[2], "name": "gone", "video": "gone", "path": str(tmp_path / "gone.mp4")})
     data = {"tags": ["cat"], "boxes": False, "frames": str(tmp_path), "clips": clips}
     (tmp_path / "data.json").write_text(json.dumps(data))
-    assert videos_of_run(tmp_path) == [(films["val"], "cat"), (films["test"], "cat")]
+    assert videos_of_run(tmp_path) == [(films["val"], "val", "cat"), (films["test"], "test", "cat")]
     assert videos_of_run(tmp_path / "model.onnx") == []
 
 

@@ -101,6 +101,7 @@ def import_labels(
     classes: Sequence[str] = (),
     tolerance: float = 1.0,
     checked: str | Path | None = None,
+    meant: str | None = None,
 ) -> Imported:
     """Read labels that were corrected in another tool.
 
@@ -121,6 +122,7 @@ def import_labels(
         checked: list of frames that were looked at, as ``colocam review`` writes it, or ``all``: unchanged frames of
             it are as sure as changed ones. By default nobody is known to have looked at an unchanged frame. Of a video
             without any label, only these frames count as frames without an object.
+        meant: name of the table that labels belong to which name no video; by default that of the only table.
     """
     path = Path(source)
     if from_ not in IMPORTS:
@@ -141,7 +143,7 @@ def import_labels(
                 raise ColocamError(f"{path}: boxes are shares of the frame's size, which is not known: name `tables`")
             found = without_faults(video, left_out, classes=tags or None, frames=video.frames, size=video.size)
             corrections += without_predictions(found, from_)
-        elif (other := match(video, known, left_out)) is not None:
+        elif (other := match(video, known, left_out, meant)) is not None:
             size = other.source.width, other.source.height
             pixels = in_pixels(video, size)
             found = without_faults(pixels, left_out, classes=tags, frames=other.source.frames, size=size)

@@ -26,6 +26,7 @@ class Correction:
             or it equals the prediction and may not have been looked at.
         origin: where it comes from: the name of a label format, or ``page``.
         path: file or folder of the video; "": unknown.
+        content: id of the video's content, as ``colocam serve`` knows it; "": unknown.
     """
 
     video: str
@@ -37,3 +38,4 @@ class Correction:
     key: bool = True
     origin: str = ""
     path: str = ""
+    content: str = ""

@@ -17,7 +17,7 @@ from colocam.utils.files import utf8, write_text
 from colocam.utils.tables import Cells, csv_cell, read_cells
 
 CORNERS = ("x1", "y1", "x2", "y2")
-COLUMNS = ("video", "frame", "pts", "kind", "class", *CORNERS, "key", "origin", "path")
+COLUMNS = ("video", "frame", "pts", "kind", "class", *CORNERS, "key", "origin", "path", "content")
 
 
 def write_corrections(path: str | Path, corrections: Iterable[Correction]) -> Path:
@@ -31,7 +31,7 @@ def write_corrections(path: str | Path, corrections: Iterable[Correction]) -> Pa
     writer.writerow(COLUMNS)
     for one in corrections:
         pts = "" if one.pts is None else one.pts
-        names = [csv_cell(utf8(name)) for name in (one.video, one.tag, one.origin, one.path)]
+        names = [csv_cell(utf8(name)) for name in (one.video, one.tag, one.origin, one.path, one.content)]
         for box in one.boxes or (("",) * 4,):
             writer.writerow((names[0], one.frame, pts, one.kind, names[1], *box, int(one.key), *names[2:]))
     if path.is_file() and path.stat().st_size and path.read_bytes() != text.getvalue().encode():
@@ -59,7 +59,7 @@ def read_corrections(*paths: str | Path) -> list[Correction]:
 
 def _read(path: Path) -> list[Correction]:
     cells = read_cells(path, required=("video", "frame", "kind", "class", *CORNERS))
-    columns = {name: cells.text(name) for name in ("video", "kind", "class", "origin", "path")}
+    columns = {name: cells.text(name) for name in ("video", "kind", "class", "origin", "path", "content")}
     frame, pts, key = (cells.floats(name) for name in ("frame", "pts", "key"))
     cells.refuse("frame", ~((frame >= 0) & (frame % 1 == 0) & (frame < 2**32)), "is not a frame index from 0")
     cells.refuse("key", ~(np.isnan(key) | (key == 0) | (key == 1)), "must be 0 or 1")
@@ -80,7 +80,8 @@ def _read(path: Path) -> list[Correction]:
         boxes = _boxes(cells, corners, own)
         checked = _kind(cells, first, kind, tag, len(boxes))
         sure = bool(np.isnan(key[first]) or key[first])
-        found.append(Correction(video, index, time, checked, tag, boxes, sure, columns["origin"][first], place))
+        origin, content = columns["origin"][first], columns["content"][first]
+        found.append(Correction(video, index, time, checked, tag, boxes, sure, origin, place, content))
     return found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from colocam.corrections.imported import FrameLabel, ImportedVideo, LeftOut, tracks_of_frames
 from colocam.corrections.label_files import corners_of, files_of
-from colocam.corrections.matching import named, same_name
+from colocam.corrections.matching import named
 from colocam.errors import ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.types import Box, Float64Array
@@ -29,7 +29,7 @@ def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[
         if not {"frame", "pts"} & cells.columns.keys():
             raise ColocamError(f"{file}: no column 'frame' or 'pts', so the frames of the boxes are not known")
         column = next((name for name in ("video", "clip") if name in cells.columns), None)
-        own = "" if len(known) == 1 and not same_name((file.stem,), known[0]) else file.stem
+        own = file.stem if not known or named((file.stem,), known) else ""
         names = [own] * len(cells.row) if column is None else cells.text(column)
         groups: dict[str, list[int]] = {}
         for row, name in enumerate(names):

@@ -83,7 +83,7 @@ def _places(known: Sequence[LabelledVideo]) -> dict[str, tuple[str, int]]:
     for video in known:
         for frame, (own, written) in enumerate(zip_longest(video.source.pictures, video.images, fillvalue="")):
             stem = _stem(own)[1]
-            for name in {stem, f"{video.source.file}/{stem}", _stem(written)[1]} - {""}:
+            for name in {stem, f"{PurePosixPath(video.source.file).name}/{stem}", _stem(written)[1]} - {""}:
                 twice |= {name} & places.keys()
                 places[name] = video.name, frame
     return {name: place for name, place in places.items() if name not in twice}

@@ -14,10 +14,16 @@ SAME_LENGTH = 2
 """Frames by which a player that counts by time may miss the length of a video."""
 
 
-def match(video: ImportedVideo, known: Sequence[LabelledVideo], left_out: LeftOut) -> LabelledVideo | None:
-    """The known video that ``video`` labels; None, with the reason in ``left_out``, where there is none."""
+def match(
+    video: ImportedVideo, known: Sequence[LabelledVideo], left_out: LeftOut, meant: str | None = None
+) -> LabelledVideo | None:
+    """The known video that ``video`` labels; None, with the reason in ``left_out``, where there is none.
+
+    Labels that name no video are those of the one called ``meant``, if it is given.
+    """
     boxes = max(sum(len(track.at) for track in video.tracks), 1)
-    found = named(video.names, known) if video.names else list(known)
+    unnamed = [other for other in known if meant in {None, other.name}]
+    found = named(video.names, known) if video.names else unnamed
     if not found:
         left_out[f"boxes of {video.title}: no table is of this video"] += boxes
         return None
@@ -34,7 +40,8 @@ def match(video: ImportedVideo, known: Sequence[LabelledVideo], left_out: LeftOu
 
 def same_name(names: Sequence[str], known: LabelledVideo) -> bool:
     """Whether one of ``names`` is that of a known video: of its table or of its file, with or without the ending."""
-    own = {known.name, known.source.file, PurePosixPath(known.source.file).stem, str(known.source.path)}
+    file = PurePosixPath(known.source.file)
+    own = {known.name, known.source.file, file.name, file.stem, str(known.source.path)}
     named = {PurePosixPath(name.replace("\\", "/")).name for name in names} | set(names)
     return not {name.casefold() for name in own}.isdisjoint(name.casefold() for name in named)
 
@@ -49,8 +56,8 @@ def named(names: Sequence[str], known: Sequence[LabelledVideo]) -> list[Labelled
 
 def _ends_with(known: LabelledVideo, tail: tuple[str, ...]) -> bool:
     """Whether the path of a video ends with these folders and this name, with or without the ending of the file."""
-    path = known.source.path
-    return tail in (path.parts[-len(tail) :], path.with_suffix("").parts[-len(tail) :])
+    paths = [known.source.path, PurePosixPath(known.source.stated_path)]
+    return any(tail == one.parts[-len(tail) :] for path in paths for one in (path, path.with_suffix("")))
 
 
 def _difference(video: ImportedVideo, known: LabelledVideo) -> str | None:

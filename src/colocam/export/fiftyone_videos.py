@@ -17,7 +17,7 @@ import numpy as np
 from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.export.labels import LabelledVideo, LabelSet, Options
-from colocam.utils.files import atomic_path, utf8, write_json
+from colocam.utils.files import atomic_path, write_json
 
 FIELD = "objects"
 """Name of the field of each frame that holds the boxes."""
@@ -29,7 +29,7 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:  # noqa: AR
         raise ColocamError(f"{images[0]} is a folder of images, and FiftyOne's video labels need a file: use coco")
     for video in labels.videos:
         _write_video(video, folder / "labels" / f"{video.name}.json")
-    index = [{"data": utf8(str(video.source.path)), "labels": f"labels/{video.name}.json"} for video in labels.videos]
+    index = [{"data": video.source.stated_path, "labels": f"labels/{video.name}.json"} for video in labels.videos]
     manifest = {"type": "eta.core.datasets.LabeledVideoDataset", "description": "boxes by colocam", "index": index}
     write_json(folder / "manifest.json", manifest)
 

@@ -1,5 +1,6 @@
 """CSV and parquet: one localisation table per video, checked and with every column."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from colocam.export.labels import LabelSet, Options
@@ -22,4 +23,4 @@ def _write(labels: LabelSet, folder: Path, ending: str) -> None:
         path = folder / f"{video.name}.{ending}"
         with LocalizationTable(path, OPTIONAL, video.source.pictures, video.name) as table:
             table.write_rows(video.rows)
-        write_source(path, video.source)
+        write_source(path, replace(video.source, path=Path(video.source.stated_path), shown_as=""))

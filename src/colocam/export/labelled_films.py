@@ -1,6 +1,5 @@
 """Read the parts in a folder of ``colocam label``: one film at a time is in memory."""
 
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,10 +11,8 @@ from colocam.corpus.part_files import part_path, read_film
 from colocam.errors import ArgumentError, ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.export.read_tables import read_video
-from colocam.utils.files import plain
+from colocam.inference.table_files import file_name, unused
 
-LONGEST = 120
-"""Bytes of the name of a film in an export at most; formats add the index of a frame and an ending."""
 _KEY = re.compile(r"[0-9a-f]{64}")
 
 
@@ -68,23 +65,9 @@ def read_labels(labels: Path, films: Path | None) -> LabelledFilms:
     for film, one in sorted(read_film_list(labels).items()):
         if not _KEY.fullmatch(one.key):
             raise ColocamError(f"{labels / NAME}: {film!r} has no part: run 'colocam label' again")
-        name, number = _name(film), 1
-        while name in taken:
-            number += 1
-            name = f"{_name(film)}-{number}"
-        taken.add(name)
+        path = PurePosixPath(film)
+        name = unused([file_name(str(path.parent / path.stem))], taken)
         found.append(_Film(name, (films or Path()) / film, part_path(labels, one.key)))
     if not found:
         raise ColocamError(f"{labels / NAME} lists no film: run 'colocam label' first")
     return LabelledFilms(found)
-
-
-def _name(film: str) -> str:
-    """Name of a film as a part of file names."""
-    path = PurePosixPath(film)
-    text = re.sub(r"[/\\]", "_", plain(str(path.parent / path.stem))).strip(". ") or "film"
-    encoded = text.encode()
-    if len(encoded) <= LONGEST:
-        return text
-    digest = hashlib.blake2b(film.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    return f"{encoded[: LONGEST - 17].decode('utf-8', 'ignore')}-{digest}"

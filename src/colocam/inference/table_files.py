@@ -1,8 +1,10 @@
 """Localisation tables as files: those of a folder, and names that tell them apart."""
 
+import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 
 from colocam.errors import ColocamError
@@ -10,6 +12,8 @@ from colocam.utils.files import plain
 from colocam.video.description import source_path
 
 ENDINGS = (".csv", ".parquet")
+LONGEST = 120
+"""Bytes of the name of a video in an export at most; formats add the index of a frame and an ending."""
 
 
 def tables_of(sources: Iterable[str | Path]) -> list[Path]:
@@ -33,6 +37,28 @@ def _inside(path: Path) -> list[Path]:
     return found
 
 
+def file_name(video: str) -> str:
+    """Name of a video as a part of file names, at most :data:`LONGEST` bytes: ``cat/01`` becomes ``cat_01``."""
+    text = re.sub(r'[/\\:*?"<>|]', "_", plain(video)).strip(". ") or "video"
+    encoded = text.encode()
+    if len(encoded) <= LONGEST:
+        return text
+    digest = hashlib.blake2b(video.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return f"{encoded[: LONGEST - 17].decode('utf-8', 'ignore')}-{digest}"
+
+
+def unused(names: Iterable[str], taken: set[str]) -> str:
+    """The first of ``names`` whose file name is not in ``taken``, else the last one with a number; it is taken then."""
+    last = ""
+    for last in names:
+        if file_name(last).casefold() not in taken:
+            break
+    else:
+        last = next(one for number in count(2) if file_name(one := f"{last}-{number}").casefold() not in taken)
+    taken.add(file_name(last).casefold())
+    return last
+
+
 def names_of(tables: Sequence[Path]) -> list[str]:
     """A name for each table that is unique and may be part of a file name.
 
@@ -45,7 +71,7 @@ def names_of(tables: Sequence[Path]) -> list[str]:
         for at in deeper:
             depths[at] += 1
     taken: set[str] = set()
-    return [_unused("_".join(own[-depth:]), taken) for own, depth in zip(parts, depths, strict=True)]
+    return [unused(["_".join(own[-depth:])], taken) for own, depth in zip(parts, depths, strict=True)]
 
 
 def _ambiguous(parts: Sequence[tuple[str, ...]], depths: Sequence[int]) -> list[int]:
@@ -60,11 +86,3 @@ def _ambiguous(parts: Sequence[tuple[str, ...]], depths: Sequence[int]) -> list[
 def _part(name: str) -> str:
     """A name without characters that end a path."""
     return plain(name).replace("/", "").replace("\\", "").strip(". ") or "video"
-
-
-def _unused(name: str, taken: set[str]) -> str:
-    """The name, with a number if it is taken, which it then is."""
-    numbered = chain([name], (f"{name}-{number}" for number in count(2)))
-    unused = next(one for one in numbered if one.casefold() not in taken)
-    taken.add(unused.casefold())
-    return unused

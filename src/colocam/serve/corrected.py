@@ -1,5 +1,6 @@
 """Films as people corrected them: localisation tables for export, and corrections for learning."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from colocam.corrections import Correction, Kind
 from colocam.inference.table import LocalizationTable, TableRows
 from colocam.serve.film_index import FilmIndex
 from colocam.serve.film_results import FilmResults
+from colocam.serve.library import Film
 from colocam.serve.marks import BOX, CHECKED, FOLLOWS, FOLLOWS_NONE, INTERPOLATED, NONE, Marks
 from colocam.types import Box, Float64Array
 from colocam.utils.files import utf8
@@ -60,14 +62,14 @@ def filled(rows: TableRows, index: FilmIndex) -> TableRows:
     return rows._replace(mask=masks)
 
 
-def write_corrected(table: Path, rows: TableRows, index: FilmIndex) -> None:
-    """Write a corrected table and the description of its film beside it."""
+def write_corrected(table: Path, rows: TableRows, index: FilmIndex, shown_as: str) -> None:
+    """Write a corrected table and the description of its film beside it, which exports call ``shown_as``."""
     with LocalizationTable(table, ("track", "presence", "margin", "mask"), index.source.pictures) as listed:
         listed.write_rows(rows)
-    write_source(table, index.source)
+    write_source(table, replace(index.source, shown_as=shown_as))
 
 
-def corrections_of(name: str, results: FilmResults, marks: Marks, index: FilmIndex) -> list[Correction]:
+def corrections_of(film: Film, results: FilmResults, marks: Marks, index: FilmIndex) -> list[Correction]:
     """What people said about a film, one correction per frame; interpolated frames are no key frames.
 
     Frames that are asked about are none at all.
@@ -88,7 +90,7 @@ def corrections_of(name: str, results: FilmResults, marks: Marks, index: FilmInd
         boxes = () if np.isnan(box[0]) else (Box(*box.tolist()),)
         found.append(
             Correction(
-                video=name,
+                video=film.name,
                 frame=int(rows.frame[at]),
                 pts=float(index.pts[at]),
                 kind="none" if changed and not boxes else kind,
@@ -97,6 +99,7 @@ def corrections_of(name: str, results: FilmResults, marks: Marks, index: FilmInd
                 key=state not in INTERPOLATED,
                 origin="page",
                 path=utf8(str(index.source.path)),
+                content=film.id,
             )
         )
     return found

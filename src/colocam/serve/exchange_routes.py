@@ -4,6 +4,9 @@ import asyncio
 import re
 import secrets
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +17,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
 from colocam.corrections import IMPORTS, Correction, write_corrections
+from colocam.errors import ColocamError
 from colocam.export import FORMATS, Options, export
+from colocam.inference.table_files import file_name
 from colocam.serve.corrected import corrected_rows, corrections_of, filled, write_corrected
-from colocam.serve.film_import import CORRECTIONS, film_names, imported_edit
+from colocam.serve.film_import import CORRECTIONS, imported_edit
 from colocam.serve.film_results import FilmResults
 from colocam.serve.film_routes import FilmId, receive
 from colocam.serve.library import Film, Library
@@ -68,7 +73,7 @@ def exchange_routes(library: Library) -> APIRouter:
         if not ready:
             raise NotReadyError("no film is ready yet: wait until the model is done with one")
         key = secrets.token_hex(16)
-        with temporary_folder(library.workspace.exports) as folder:
+        with temporary_folder(library.workspace.exports) as folder, without_paths(library):
             made = _export(library, ready, new, folder)
             with (
                 atomic_path(_archive(library, key)) as target,
@@ -110,7 +115,7 @@ def exchange_routes(library: Library) -> APIRouter:
             file = folder / f"labels{suffix}"
             await receive(request, file, MOST_IMPORTED)
             async with reading:
-                imported = await run_in_threadpool(imported_edit, found, file, format, library.tags)
+                imported = await run_in_threadpool(imported_edit, library, found, file, format)
         event = await run_in_threadpool(library.store.append, found.id, client, version, imported.change)
         return {"saved": event.made, "changed": imported.frames, "left_out": imported.left_out}
 
@@ -131,27 +136,39 @@ def _export(library: Library, films: list[Film], new: NewExport, folder: Path) -
         if not found:
             raise RefusalError(422, "nobody has corrected or accepted a frame yet, so there is nothing to export")
         made.mkdir()
-        write_corrections(made / "corrections.csv", found)
+        files = {film.id: film.file for film in films}
+        write_corrections(made / "corrections.csv", [replace(one, path=files[one.content]) for one in found])
         return made
     tables: list[Path] = []
     (folder / "tables").mkdir()
-    for film, name in zip(films, film_names(films), strict=True):
+    for film in films:
         assert film.results is not None and film.index is not None  # noqa: PT018 - for the type checker
-        tables.append(folder / "tables" / f"{name}.csv")
+        tables.append(folder / "tables" / f"{file_name(film.name)}.csv")
         rows = corrected_rows(film.results, _marks(library, film, film.results), film.index)
-        write_corrected(tables[-1], filled(rows, film.index) if new.to == "masks" else rows, film.index)
+        write_corrected(tables[-1], filled(rows, film.index) if new.to == "masks" else rows, film.index, film.file)
     return export(tables, new.to, made, options=Options(images=new.images or new.to in NEED_IMAGES))
 
 
 def all_corrections(library: Library, films: list[Film]) -> list[Correction]:
     """What people said about films that are ready."""
     found: list[Correction] = []
-    for film, name in zip(films, film_names(films), strict=True):
+    for film in films:
         # A model that was just chosen may not have seen a film yet.
         results = film.results or next(iter(film.found.values()), None)
         if results is not None and film.index is not None:
-            found += corrections_of(name, results, _marks(library, film, results), film.index)
+            found += corrections_of(film, results, _marks(library, film, results), film.index)
     return found
+
+
+@contextmanager
+def without_paths(library: Library) -> Iterator[None]:
+    """Errors that reach the page say names of videos and models in place of paths of this machine."""
+    try:
+        yield
+    except RefusalError:
+        raise
+    except ColocamError as error:
+        raise RefusalError(422, library.without_paths(str(error))) from error
 
 
 def _archive(library: Library, key: str) -> Path:

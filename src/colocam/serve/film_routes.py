@@ -16,6 +16,8 @@ from colocam.serve.model_list import ServedModel
 from colocam.serve.refusals import RefusalError
 
 FilmId = Annotated[str, InPath(pattern="^[0-9a-f]{24}$")]
+ENDINGS = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ts", ".webm", ".wmv"})
+"""Endings that uploaded files keep, for exports; their names are never used."""
 ModelKey = Annotated[str | None, Query(pattern="^[0-9a-f]{16}$")]
 
 
@@ -33,10 +35,11 @@ def film_routes(library: Library, most_bytes: int) -> APIRouter:
     async def upload(request: Request) -> dict[str, Any]:
         """Add a film: its bytes are the body, its name is the header ``X-Film-Name``, percent-encoded."""
         name = Path(unquote(request.headers.get("x-film-name", "film"))[:300]).name
-        target = library.workspace.uploads / secrets.token_hex(16)
+        ending = Path(name).suffix.lower()
+        target = library.workspace.uploads / (secrets.token_hex(16) + (ending if ending in ENDINGS else ""))
         try:
             await receive(request, target, most_bytes)
-            film = await run_in_threadpool(library.add, target, name)
+            film = await run_in_threadpool(library.add, target, Path(name).stem)
         except BaseException:
             target.unlink(missing_ok=True)
             raise

@@ -39,7 +39,7 @@ def layer_routes(library: Library) -> APIRouter:
         try:
             data = library.cams.get(found.id, found.path, chosen.path, rows.frame[part].tolist(), rows.tag[part])
         except ColocamError as error:
-            raise RefusalError(422, str(error).replace(str(found.path), found.name)) from error
+            raise RefusalError(422, library.without_paths(str(error))) from error
         return Response(data, media_type="application/octet-stream", headers=_kept(model))
 
     @routes.get("/films/{film}/outlines")

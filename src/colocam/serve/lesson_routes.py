@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from colocam.serve.changes import most_moved, overlaps
-from colocam.serve.exchange_routes import all_corrections
+from colocam.serve.exchange_routes import all_corrections, without_paths
 from colocam.serve.film_routes import ModelKey, model_of
 from colocam.serve.lessons import title_of
 from colocam.serve.library import Film, Library
@@ -34,7 +34,8 @@ def lesson_routes(library: Library) -> APIRouter:
         path = library.lessons.path_of(status["run"])
         model = next((one.key for one in library.models.all() if status["run"] and one.path == path), "")
         checked = sum(one.key for one in all_corrections(library, library.films()))
-        return {**status, "model": model, "corrections": checked}
+        lines = [library.without_paths(line) for line in status["lines"]]
+        return {**status, "lines": lines, "model": model, "corrections": checked}
 
     @routes.get("/lessons")
     def status() -> dict[str, Any]:
@@ -44,13 +45,15 @@ def lesson_routes(library: Library) -> APIRouter:
     @routes.post("/lessons", status_code=202)
     def start() -> dict[str, Any]:
         """Begin to learn from all corrections, in the background."""
-        library.lessons.start(all_corrections(library, library.films()))
+        with without_paths(library):
+            library.lessons.start(all_corrections(library, library.films()))
         return lesson()
 
     @routes.post("/lessons/quick", status_code=201)
     def quick() -> dict[str, Any]:
         """Choose thresholds and presence by all corrections at once, and use the model that has them."""
-        folder, seconds = library.lessons.quick(all_corrections(library, library.films()))
+        with without_paths(library):
+            folder, seconds = library.lessons.quick(all_corrections(library, library.films()))
         model = library.models.add(folder, title_of(folder))
         library.use(model)
         return {"model": model.key, "title": model.title, "seconds": round(seconds, 3)}

@@ -1,16 +1,18 @@
 """The films of a server: which there are, how far each is prepared, and the threads that prepare them."""
 
-import itertools
 import queue
+import re
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate, count
 from pathlib import Path
 
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
+from colocam.inference.table_files import file_name, unused
 from colocam.serve.cam_maps import CamMaps, OpenCam
 from colocam.serve.event_store import EventStore, FilmRow
 from colocam.serve.film_id import FilmIds
@@ -21,9 +23,10 @@ from colocam.serve.model_list import ModelList, ServedModel, UnknownModelError
 from colocam.serve.stills import Stills
 from colocam.serve.workspace import Workspace
 from colocam.utils.file_digests import MEMORY
-from colocam.utils.files import plain
+from colocam.utils.files import plain, utf8
 from colocam.utils.progress import say
 from colocam.video.description import read_made, read_source, write_source
+from colocam.video.input import VideoInput
 
 STATES = ("waiting", "reading", "read", "localising", "ready", "failed")
 """``read``: the frames are known, and the film waits for the model."""
@@ -41,7 +44,7 @@ class Film:
 
     Attributes:
         id: stands for its content for ever.
-        name: as the page shows it.
+        name: unique in the library, as ``colocam localize`` names the results of the video, e.g. ``cat/01``.
         path: on this machine; the page never sees it.
         tag: class that the video carries, "" where it is unknown.
         digest: of its content; "" before it was read.
@@ -65,6 +68,12 @@ class Film:
     results: FilmResults | None = field(default=None, repr=False)
     found: dict[str, FilmResults] = field(default_factory=dict, repr=False)
 
+    @property
+    def file(self) -> str:
+        """The name with the ending of the file: what exports say in place of the path."""
+        ending = utf8(self.path.suffix)
+        return self.name if self.name.lower().endswith(ending.lower()) else self.name + ending
+
 
 def titles(runs: Sequence[Path]) -> list[str]:
     """A title for each run: its name, or the last two parts of its path where others have the same name."""
@@ -76,7 +85,9 @@ def titles(runs: Sequence[Path]) -> list[str]:
 
 
 class Library:
-    """All films of a server.
+    """All films of a server; may be called from any thread.
+
+    Films, orders and the model in use change under one lock. Nothing is read, computed or decoded while it is held.
 
     Args:
         workspace: the open folder.
@@ -115,10 +126,11 @@ class Library:
         self.adding = 0
         self._tags: dict[str, list[str]] = {}
         self._viewed = ""
+        self._lock = threading.RLock()
         self._films: dict[str, Film] = {}
         self._to_read: queue.Queue[Film | None] = queue.Queue()
         self._to_localise: queue.PriorityQueue[tuple[int, int, Film | None, ServedModel]] = queue.PriorityQueue()
-        self._order = itertools.count()
+        self._order = count()
         self._ordered: set[tuple[str, str]] = set()
         self._threads = [
             threading.Thread(target=self._read_films, name="read films", daemon=True),
@@ -131,12 +143,17 @@ class Library:
             self.models.add(path, title)
         with suppress(UnknownModelError):
             self.active = self.models.get(self.workspace.model)
-        for row in self.store.films():
-            self._films.setdefault(row.id, Film(row.id, row.name, Path(row.path), row.tag))
-        for film in self._films.values():
-            self._to_read.put(film)
-        for thread in self._threads:
-            thread.start()
+        with self._lock:
+            for row in self.store.films():
+                if row.id not in self._films:
+                    name = self._own_name(Path(row.path), row.name, row.id)
+                    if name != row.name:
+                        self.store.add_film(row._replace(name=name))
+                    self._films[row.id] = Film(row.id, name, Path(row.path), row.tag)
+            for film in self.films():
+                self._to_read.put(film)
+            for thread in self._threads:
+                thread.start()
 
     def stop(self) -> None:
         """End the threads after their present film; close all readers."""
@@ -152,51 +169,81 @@ class Library:
 
     def films(self) -> list[Film]:
         """All films, in the order in which they were added."""
-        return list(self._films.values())
+        with self._lock:
+            return list(self._films.values())
 
     def film(self, film: str) -> Film:
         """The film of an id."""
-        if film not in self._films:
+        with self._lock:
+            found = self._films.get(film)
+        if found is None:
             raise UnknownFilmError("there is no film of this id: open the library again")
-        return self._films[film]
+        return found
+
+    def without_paths(self, text: str) -> str:
+        """A sentence with names of films and models in place of paths of this machine."""
+        names = {str(film.path): film.name for film in self.films()}
+        names |= {str(model.path): model.title for model in self.models.all()}
+        for path in sorted(names, key=len, reverse=True):
+            text = text.replace(path, names[path])
+        # Of other files in the folder of the server, the name is enough.
+        root = {re.escape(str(one)) for one in (self.workspace.root, self.workspace.root.resolve())}
+        return re.sub(rf"(?:{'|'.join(sorted(root, key=len, reverse=True))})/(?:[^\s/]+/)*", "", text)
 
     def view(self, film: Film) -> None:
         """A page shows this film: its results are wanted first."""
         self._viewed = film.id
 
     def add(self, path: Path, name: str = "", tag: str = "") -> Film:
-        """Add a film; one of the same content is there already and keeps its corrections."""
+        """Add a film; one of the same content is there already and keeps its name and its corrections.
+
+        Args:
+            path: a video file or a folder of images.
+            name: as ``colocam localize`` names its results; by default that of the file, without its ending.
+            tag: class that the video carries, "" where it is unknown.
+        """
         try:
             digest = self.ids.digest(path)
             key = self.ids.of(path, digest)
         except OSError as error:
-            raise ColocamError(f"cannot read {path}: {error.strerror}") from error
-        old = self._films.get(key)
-        if old is not None and old.state != "failed" and old.path.exists():
-            return old
-        tag = tag or (old.tag if old else "")
-        film = Film(key, plain(name or path.name) or "film", path.absolute(), tag, digest)
-        self.store.add_film(FilmRow(film.id, film.name, str(film.path), film.tag))
-        self._films[key] = film
-        if self._threads[0].is_alive():
-            self._to_read.put(film)
+            raise ColocamError(f"cannot read {name or path}: {error.strerror}") from error
+        with self._lock:
+            old = self._films.get(key)
+            if old is not None and old.state != "failed" and old.path.exists():
+                return old
+            name = self._own_name(path, name or VideoInput(str(path)).stem, key)
+            film = Film(key, name, path.absolute(), tag or (old.tag if old else ""), digest)
+            self.store.add_film(FilmRow(film.id, film.name, str(film.path), film.tag))
+            self._films[key] = film
+            if self._threads[0].is_alive():
+                self._to_read.put(film)
         return film
+
+    def _own_name(self, path: Path, name: str, film: str) -> str:
+        """The name for a film that no other has, also as a part of file names: with folders before it, or a number."""
+        taken = {file_name(other.name).casefold() for other in self._films.values() if other.id != film}
+        name = "/".join(plain(part) for part in name.split("/")) or "video"
+        folders = path.absolute().parent.parts[1:][::-1] if path.parent != self.workspace.uploads else ()
+        above = list(accumulate(folders[name.count("/") :], lambda under, folder: f"{plain(folder)}/{under}", initial=name))
+        return unused(above, taken)
 
     def remove(self, film: Film) -> None:
         """Remove a film from the library; its file and its corrections are kept."""
-        self.store.remove_film(film.id)
-        self._films.pop(film.id, None)
+        with self._lock:
+            self.store.remove_film(film.id)
+            self._films.pop(film.id, None)
 
     def use(self, model: ServedModel) -> None:
         """Switch to another model; films that it has not seen are localised, those on a page first."""
-        self.active = model
-        self.workspace.use(model.key)
-        for film in self.films():
-            film.results = film.found.get(model.key)
-            if film.index is not None:
-                film.state, film.done = ("read", 0.0) if film.results is None else ("ready", 1.0)
-                if film.results is None:
-                    self._order_results(film, model)
+        with self._lock:
+            self.active = model
+            self.workspace.use(model.key)
+            for film in self.films():
+                film.results = film.found.get(model.key)
+                if film.index is not None:
+                    film.state, film.done = ("read", 0.0) if film.results is None else ("ready", 1.0)
+                    if film.results is None:
+                        self._order_results(film, model)
 
     def look(self, model: ServedModel) -> None:
         """Localise with a model that is not in use, after all that is; asked for once."""
@@ -205,8 +252,9 @@ class Library:
 
     def look_at(self, film: Film, model: ServedModel) -> None:
         """Localise in one film with a model that is not in use; asked for once."""
-        if film.index is not None and (film.id, model.key) not in self._ordered:
-            self._order_results(film, model)
+        with self._lock:
+            if film.index is not None and (film.id, model.key) not in self._ordered:
+                self._order_results(film, model)
 
     def _learnt(self, path: Path, title: str) -> None:
         """A lesson has made a model: see what it finds."""
@@ -217,14 +265,16 @@ class Library:
         return self.workspace.film(film.id, f"{model.key}.csv")
 
     def _order_results(self, film: Film, model: ServedModel) -> None:
-        self._ordered.add((film.id, model.key))
-        rank = 2 if model != self.active else 0 if film.id == self._viewed else 1
-        self._to_localise.put((rank, next(self._order), film, model))
+        with self._lock:
+            self._ordered.add((film.id, model.key))
+            rank = 2 if model != self.active else 0 if film.id == self._viewed else 1
+            self._to_localise.put((rank, next(self._order), film, model))
 
     def _try(self, film: Film, work: Callable[[], None], other: ServedModel | None = None) -> None:
         """Do some work; a failure is that of the film, or of another model than the one in use."""
-        if film.id not in self._films:
-            return
+        with self._lock:
+            if self._films.get(film.id) is not film:  # it was removed, or added again
+                return
         try:
             work()
         except (ColocamError, OSError) as error:
@@ -234,12 +284,12 @@ class Library:
         else:
             return
         say(f"warning: {film.name}: {problem}")
-        # The page shows names, never paths of this machine.
-        problem = problem.replace(str(film.path), film.name)
-        if other is not None:
-            self.problems[other.key] = problem.replace(str(other.path), other.title)
-        else:
-            film.problem, film.state = problem, "failed"
+        problem = self.without_paths(problem)
+        with self._lock:
+            if other is not None:
+                self.problems[other.key] = problem
+            else:
+                film.problem, film.state = problem, "failed"
 
     def _read_films(self) -> None:
         while (film := self._to_read.get()) is not None:
@@ -255,20 +305,20 @@ class Library:
         if self.ids.of(film.path, film.digest) != film.id:
             raise ColocamError(f"{film.path} is another film now: name it again in the command, or drop it on the page")
         described, proxy = self.workspace.film(film.id, "csv"), self.workspace.film(film.id, "mp4")
-        film.index = self._stored_index(film, described)
-        if film.index is None or (len(film.index.proxy) and not proxy.is_file()):
+        index = self._stored_index(film, described)
+        if index is None or (len(index.proxy) and not proxy.is_file()):
             thumbnail = self.workspace.film(film.id, "jpg")
 
             def report(done: float) -> None:
                 film.done = done
 
-            film.index = index_film(film.path, proxy, thumbnail, report)
-            write_source(described, film.index.source)
-            save_index(self.workspace.film(film.id, "npz"), film.index)
-        film.state, film.done = "read", 0.0
-        self._order_results(film, self.active)
-        for model in self.beside:
-            self._order_results(film, model)
+            index = index_film(film.path, proxy, thumbnail, report)
+            write_source(described, index.source)
+            save_index(self.workspace.film(film.id, "npz"), index)
+        with self._lock:  # a model that is chosen now sees the film either as read, or orders nothing for it
+            film.index, film.state, film.done = index, "read", 0.0
+            for model in (self.active, *self.beside):
+                self._order_results(film, model)
 
     def _stored_index(self, film: Film, described: Path) -> FilmIndex | None:
         try:
@@ -286,23 +336,25 @@ class Library:
 
     def _localise(self, film: Film, model: ServedModel) -> None:
         assert film.index is not None
-        if model.key not in film.found:
-            film.found[model.key] = self._results(film, film.index, model)
-        if model == self.active:
-            film.results = film.found[model.key]
-            film.state, film.done = "ready", 1.0
+        results = film.found.get(model.key) or self._results(film, film.index, model)
+        with self._lock:
+            film.found = {**film.found, model.key: results}  # a new one: others may be going through the old one
+            if model == self.active:
+                film.results, film.state, film.done = results, "ready", 1.0
 
     def _results(self, film: Film, index: FilmIndex, model: ServedModel) -> FilmResults:
         localizer = self.models.localizer(model)
-        self._tags[model.key] = list(localizer.tags)
+        with self._lock:
+            self._tags[model.key] = list(localizer.tags)
         table, maps = self.table(film, model), self.workspace.film(film.id, f"{model.key}.maps")
         made = f"{RESULTS_VERSION} {model.key} {film.digest}"
         if not (table.is_file() and maps.is_file() and read_made(table) == made):
-            count = len(index.frames)
+            frames = len(index.frames)
 
             def report(done: int) -> None:
-                if model == self.active:
-                    film.state, film.done = "localising", min(1.0, done / count)
+                with self._lock:
+                    if model == self.active:
+                        film.state, film.done = "localising", min(1.0, done / frames)
 
             localize_film(localizer, film.path, table, maps, report)
             write_source(table, index.source, made)

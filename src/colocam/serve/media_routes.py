@@ -30,7 +30,7 @@ def media_routes(library: Library) -> APIRouter:
         try:
             data = library.stills.get(found.id, found.path, frame)
         except ColocamError as error:
-            raise RefusalError(422, str(error).replace(str(found.path), found.name)) from error
+            raise RefusalError(422, library.without_paths(str(error))) from error
         if data is None:
             raise RefusalError(404, f"{found.name} has no frame {frame} that can be decoded")
         return Response(data, media_type="image/jpeg", headers=FOR_EVER)

@@ -60,7 +60,7 @@ def serve(
         store = EventStore(workspace.database)
         load = partial(Localizer.load, device=device, masks=True)
         library = Library(workspace, store, [run, *beside], load, quick=quick, device=device)
-        films = [(_path(job), "") for job in jobs]
+        films = [(_path(job), job.target.relative_to(workspace.root).as_posix(), "") for job in jobs]
         if not films and not store.films():
             films = videos_of_run(run)
         with _listen(host, port, workspace) as listening:
@@ -108,16 +108,16 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def videos_of_run(run: Path) -> list[tuple[Path, str]]:
-    """Whole videos of the splits val and test of a run folder that still exist, with their tags."""
+def videos_of_run(run: Path) -> list[tuple[Path, str, str]]:
+    """Whole videos of the splits val and test of a run folder that still exist, with their names and tags."""
     if not (run / "data.json").is_file():
         return []
     clips = read_data(run).catalogue.clips
-    found: dict[Path, str] = {}
+    found: dict[Path, tuple[Path, str, str]] = {}
     for clip in clips:
         if clip.split != "train" and not clip.start and clip.end is None and clip.path.exists():
-            found.setdefault(clip.path, clip.tag)
-    return list(found.items())
+            found.setdefault(clip.path, (clip.path, clip.name, clip.tag))
+    return list(found.values())
 
 
 def _path(job: Job) -> Path:
@@ -126,10 +126,10 @@ def _path(job: Job) -> Path:
     return job.source.path
 
 
-def _add(library: Library, films: Sequence[tuple[Path, str]]) -> None:
-    for path, tag in films:
+def _add(library: Library, films: Sequence[tuple[Path, str, str]]) -> None:
+    for path, name, tag in films:
         try:
-            library.add(path, tag=tag)
+            library.add(path, name, tag)
         except ColocamError as error:
             say(f"warning: {error}")
         library.adding -= 1

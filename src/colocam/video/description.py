@@ -33,6 +33,7 @@ class SourceVideo:
         frames: number of frames.
         duration: seconds.
         pictures: names of the image files, where it is a folder of images.
+        shown_as: what exports state in place of ``path``, which may say nothing of this machine; "": the path.
     """
 
     path: Path
@@ -42,11 +43,17 @@ class SourceVideo:
     frames: int
     duration: float
     pictures: tuple[str, ...] = ()
+    shown_as: str = ""
 
     @property
     def file(self) -> str:
         """Name of the file, in characters that every format can hold."""
-        return utf8(self.path.name)
+        return self.shown_as or utf8(self.path.name)
+
+    @property
+    def stated_path(self) -> str:
+        """The path that exports state, in characters that every format can hold."""
+        return self.shown_as or utf8(str(self.path))
 
 
 def describe(path: Path, info: VideoInfo, frames: int, pictures: Sequence[Path] = ()) -> SourceVideo:
@@ -88,7 +95,9 @@ def source_card(source: SourceVideo) -> dict[str, Any]:
     """The fields of a description."""
     numbers = {"width": source.width, "height": source.height, "fps": str(source.fps), "frames": source.frames}
     pictures = {"pictures": list(source.pictures)} if source.pictures else {}
-    return {"format": FORMAT, "path": utf8(str(source.path)), **numbers, "duration": source.duration, **pictures}
+    shown = {"shown_as": source.shown_as} if source.shown_as else {}
+    path = {"path": utf8(str(source.path)), **shown}
+    return {"format": FORMAT, **path, **numbers, "duration": source.duration, **pictures}
 
 
 def parse_source(card: Any) -> SourceVideo:  # noqa: ANN401 - whatever JSON can hold
@@ -106,6 +115,7 @@ def parse_source(card: Any) -> SourceVideo:  # noqa: ANN401 - whatever JSON can 
             int(card["frames"]),
             float(card["duration"]),
             tuple(str(name) for name in card.get("pictures", ())),
+            str(card.get("shown_as", "")),
         )
     except (KeyError, TypeError, AttributeError, ArithmeticError) as error:
         raise ValueError("no description of a video") from error
