@@ -166,7 +166,12 @@ def test_corrections_of_another_page_come_back(served):
 def namesakes(serving, make_video, tmp_path):
     """kite/test-00 and snail/test-00: files of one name, size and length."""
     films = [
-        (make_video(tmp_path / tag / "test-00.mp4", [np.full((48, 64, 3), at, np.uint8) for at in range(first, 250, 9)]), tag)
+        (
+            make_video(
+                tmp_path / tag / "test-00.mp4", [np.full((48, 64, 3), at, np.uint8) for at in range(first, 250, 9)]
+            ),
+            tag,
+        )
         for tag, first in (("kite", 0), ("snail", 4))
     ]
     with serving(tmp_path / "page", [(path, f"{tag}/test-00") for path, tag in films]) as server:
@@ -185,7 +190,9 @@ def archive(server, to, **more):
 
 def take(server, film, format_, content, name="labels.zip"):
     version = server.client.get(f"/api/films/{film}/history").json()["version"]
-    path = f"/api/films/{film}/labels?format={format_}&client=import-{format_[:3]}-{film[:8]}-{version}&version={version}"
+    path = (
+        f"/api/films/{film}/labels?format={format_}&client=import-{format_[:3]}-{film[:8]}-{version}&version={version}"
+    )
     return server.client.post(path, content=content, headers={"x-film-name": name})
 
 

@@ -69,7 +69,8 @@ class Lessons:
                 if (place / kind / "model.json").is_file():
                     yield place / kind, title_of(place / kind)
             if (place / "output.txt").is_file():
-                self._place = place
+                with self._lock:
+                    self._place = place
 
     def start(self, corrections: Sequence[Correction]) -> None:
         """Begin a lesson."""

@@ -224,7 +224,9 @@ class Library:
         taken = {file_name(other.name).casefold() for other in self._films.values() if other.id != film}
         name = "/".join(plain(part) for part in name.split("/")) or "video"
         folders = path.absolute().parent.parts[1:][::-1] if path.parent != self.workspace.uploads else ()
-        above = list(accumulate(folders[name.count("/") :], lambda under, folder: f"{plain(folder)}/{under}", initial=name))
+        above = list(
+            accumulate(folders[name.count("/") :], lambda under, folder: f"{plain(folder)}/{under}", initial=name)
+        )
         return unused(above, taken)
 
     def remove(self, film: Film) -> None:

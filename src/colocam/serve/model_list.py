@@ -46,7 +46,7 @@ class ModelList:
         self._digests = FileDigests(memory)
         self._models: dict[str, ServedModel] = {}
         self._loaded: OrderedDict[str, Localizer] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock, self._load_lock = threading.Lock(), threading.Lock()
 
     def add(self, path: Path, title: str) -> ServedModel:
         """Add a model; one with the same files is there already."""
@@ -62,19 +62,23 @@ class ModelList:
 
     def all(self) -> list[ServedModel]:
         """All models."""
-        return list(self._models.values())
+        with self._lock:
+            return list(self._models.values())
 
     def get(self, key: str) -> ServedModel:
         """The model of a key."""
-        if key not in self._models:
+        with self._lock:
+            found = self._models.get(key)
+        if found is None:
             raise UnknownModelError("there is no model of this key: open the page again")
-        return self._models[key]
+        return found
 
     def localizer(self, model: ServedModel) -> Localizer:
         """The opened model; the last ones are kept open."""
-        if model.key not in self._loaded:
-            self._loaded[model.key] = self._load(model.path)
-        self._loaded.move_to_end(model.key)
-        while len(self._loaded) > LOADED:
-            self._loaded.popitem(last=False)
-        return self._loaded[model.key]
+        with self._load_lock:
+            if model.key not in self._loaded:
+                self._loaded[model.key] = self._load(model.path)
+            self._loaded.move_to_end(model.key)
+            while len(self._loaded) > LOADED:
+                self._loaded.popitem(last=False)
+            return self._loaded[model.key]

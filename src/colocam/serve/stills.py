@@ -109,15 +109,17 @@ class Stills:
             return None
         data = jpeg(frame.image, QUALITY)
         with self._lock:
+            self._size += len(data) - len(self._cache.get((film, index), b""))  # another thread may have read it too
             self._cache[film, index] = data
-            self._size += len(data)
             while self._size > CACHE_BYTES:
                 self._size -= len(self._cache.popitem(last=False)[1])
         return data
 
     def close(self) -> None:
         """Close all films."""
-        for walker in self._walkers.values():
+        with self._lock:
+            walkers = list(self._walkers.values())
+        for walker in walkers:
             walker.drop()
 
     def _walker(self, film: str, path: Path) -> tuple[_Walker, list[_Walker]]:

@@ -43,10 +43,11 @@ export class Saving {
 
   async fetchHistory() {
     const stored = await getJson(`/api/films/${this.film}/history`);
+    if (stored.version < this.version) return this.fetchHistory(); // a change was saved while the answer was on its way
     this.version = stored.version;
     this.history = { done: stored.done, undone: stored.undone };
     for (const one of this.waiting) applyChange(this.history, one.change);
-    this.changed();
+    return this.changed();
   }
 
   // Other pages may have changed the film while this one was in the background.

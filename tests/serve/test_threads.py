@@ -1,0 +1,119 @@
+"""Shared state of the server: several threads change it at the same time."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from colocam.serve import stills
+from colocam.serve.library import UnknownFilmError
+from colocam.serve.model_list import ModelList
+
+THREADS = 4
+
+
+def at_once(work, count=THREADS):
+    """Results of ``work(number)`` in several threads."""
+    with ThreadPoolExecutor(count) as pool:
+        return [one.result() for one in [pool.submit(work, number) for number in range(count)]]
+
+
+def film(make_video, path, value):
+    return make_video(path, [np.full((48, 64, 3), value + at, np.uint8) for at in range(3)])
+
+
+@pytest.fixture
+def adding_at_once(serving, tmp_path, monkeypatch):
+    """A library whose films several threads add at once: all know the id of theirs before one is added."""
+    with serving(tmp_path / "page") as server:
+        together, of = threading.Barrier(THREADS), server.library.ids.of
+
+        def known(*arguments):
+            key = of(*arguments)
+            together.wait(60)
+            return key
+
+        server.read = []
+        with monkeypatch.context() as patched:
+            patched.setattr(server.library._to_read, "put", server.read.append)
+            patched.setattr(server.library.ids, "of", known)
+            yield server
+
+
+def test_a_film_that_several_threads_add_is_one_film_and_read_once(adding_at_once, make_video, tmp_path):
+    library, path = adding_at_once.library, film(make_video, tmp_path / "film.mp4", 50)
+    added = at_once(lambda _: library.add(path))
+    assert len({id(one) for one in added}) == 1
+    assert adding_at_once.read == library.films() == added[:1]
+
+
+def test_films_that_several_threads_add_under_one_name_get_names_of_their_own(adding_at_once, make_video, tmp_path):
+    paths = [film(make_video, tmp_path / str(number) / "film.mp4", 30 * number) for number in range(THREADS)]
+    names = {one.name for one in at_once(lambda number: adding_at_once.library.add(paths[number]))}
+    assert names == {row.name for row in adding_at_once.store.films()}
+    assert len(names) == THREADS
+
+
+def test_films_are_added_removed_and_listed_by_several_threads(serving, make_video, tmp_path, wait_until_done):
+    paths = [film(make_video, tmp_path / f"{number}.mp4", 30 * number) for number in range(THREADS)]
+    with serving(tmp_path / "page") as server:
+        library = server.library
+
+        def work(number):
+            for _ in range(10):
+                added = library.add(paths[number])
+                assert added.name == str(number)
+                library.view(added)
+                for one in library.films():
+                    try:
+                        assert library.film(one.id).name == one.name
+                    except UnknownFilmError:  # another thread has removed it
+                        assert one.name != str(number)
+                listed = server.client.get("/api/films").json()["films"]
+                assert str(number) in [one["name"] for one in listed]
+                library.remove(added)
+            library.add(paths[number])
+
+        at_once(work)
+        wait_until_done(library)
+        assert sorted(one.name for one in library.films()) == sorted(row.name for row in server.store.films())
+        assert [one.state for one in library.films()] == ["ready"] * THREADS
+
+
+def test_the_cache_of_stills_knows_its_size(make_video, tmp_path, monkeypatch):
+    path = film(make_video, tmp_path / "film.mp4", 50)
+    together, jpeg = threading.Barrier(THREADS), stills.jpeg
+
+    def encoded(*arguments):
+        together.wait(60)  # all threads have missed the cache
+        return jpeg(*arguments)
+
+    monkeypatch.setattr(stills, "jpeg", encoded)
+    kept = stills.Stills()
+    at_once(lambda _: kept.get("film", path, 1))
+    assert kept._size == sum(map(len, kept._cache.values()))
+    monkeypatch.setattr(stills, "CACHE_BYTES", 0)
+    monkeypatch.setattr(stills, "jpeg", jpeg)
+    assert kept.get("film", path, 2)[:2] == b"\xff\xd8"
+    kept.close()
+
+
+def test_a_model_that_a_second_thread_asks_for_is_loaded_once(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"a model")
+    loads, found = [], []
+
+    def load(path):
+        loads.append(path)
+        if len(loads) == 1:
+            second.start()
+            second.join(0.3)  # it waits for this very call
+            assert models.all() == [model]  # who asks for the list does not
+        return object()
+
+    models = ModelList(load, tmp_path / "digests")
+    model = models.add(tmp_path / "model.onnx", "model")
+    second = threading.Thread(target=lambda: found.append(models.localizer(model)))
+    found.append(models.localizer(model))
+    second.join(60)
+    assert (len(loads), len(found), len({id(one) for one in found})) == (1, 2, 1)
