@@ -40,6 +40,10 @@ def by_frame(listed, frames, cuts, absent):
             else:
                 state, box = (BOX, action.box) if action.kind == "box" else (NONE, None)
         shown[frame] = (state, box, tag)
+    return interpolated(shown, frames, cuts, absent)
+
+
+def interpolated(shown, frames, cuts, absent):
     filled = dict(shown)
     for frame, (state, _, tag) in shown.items():
         if state != PREDICTED:
@@ -54,11 +58,9 @@ def by_frame(listed, frames, cuts, absent):
         elif shown[a][0] == shown[b][0] == BOX:
             part = (frame - a) / (b - a)
             box = [p + part * (q - p) for p, q in zip(shown[a][1], shown[b][1], strict=True)]
-            if any(a < other < b for other in absent):
-                if frame in absent:
-                    filled[frame] = (ASKED, box, tag)
-            else:
-                filled[frame] = (FOLLOWS, box, tag)
+            asked = any(a < other < b for other in absent)
+            if not asked or frame in absent:
+                filled[frame] = (ASKED if asked else FOLLOWS, box, tag)
     return filled
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from colocam.corrections import Correction
+from colocam.corrections import Correction, Imported
 from colocam.corrections.apart import import_labels_apart, read_corrections_apart
 from colocam.corrections.unpacked import unpacked
 from colocam.errors import ColocamError
@@ -52,10 +52,7 @@ def imported_edit(library: Library, film: Film, file: Path, format_: str) -> Imp
             own = file_name(film.name)
             found = import_labels_apart(file, format_, tables=tables, classes=classes, meant=own)
             left_out = [f"{count} × {why}" for why, count in found.left_out.items()]
-            if found.corrections and not any(one.video == own for one in found.corrections):
-                raise ColocamError(f"{file} holds labels of {found.corrections[0].video}, not of {film.name}")
-            changed = [one for one in found.corrections if one.video == own and one.kind != "accepted"]
-            actions = [action for one in changed for action in _actions(one)]
+            actions = [action for one in _own_labels(film, file, found) for action in _actions(one)]
     except ColocamError as error:
         said = str(error).replace(str(file), "the file")
         raise RefusalError(422, library.without_paths(said)) from error
@@ -71,7 +68,7 @@ def _tables(library: Library, film: Film, results: FilmResults, index: FilmIndex
     folder.mkdir()
     tables = [folder / f"{file_name(film.name)}.csv"]
     write_corrected(tables[0], results.rows, index, film.file)
-    none = TableRows(*(column[:1] for column in results.rows))._replace(box=np.full((1, 4), np.nan), mask=[""])
+    none = TableRows._make(column[:1] for column in results.rows)._replace(box=np.full((1, 4), np.nan), mask=[""])
     for other in library.films():
         if other.id == film.id or PurePath(other.file).stem.casefold() != PurePath(film.file).stem.casefold():
             continue
@@ -81,6 +78,14 @@ def _tables(library: Library, film: Film, results: FilmResults, index: FilmIndex
         elif other.state != "failed":
             raise NotReadyError(f"{other.name} has the same file name and is not read yet: wait until it is")
     return tables
+
+
+def _own_labels(film: Film, file: Path, found: Imported) -> list[Correction]:
+    """What labels change in a film."""
+    own = [one for one in found.corrections if one.video == file_name(film.name)]
+    if found.corrections and not own:
+        raise ColocamError(f"{file} holds labels of {found.corrections[0].video}, not of {film.name}: open that video")
+    return [one for one in own if one.kind != "accepted"]
 
 
 def _own_corrections(film: Film, file: Path, classes: Sequence[str]) -> list[Action]:
