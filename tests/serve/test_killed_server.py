@@ -24,9 +24,9 @@ def running(*arguments):
 
 
 def test_nothing_that_was_said_to_be_saved_is_lost_and_the_rest_is_sent(page, make_video, tmp_path):
-    film = make_video(tmp_path / "film.mp4", 12)
+    make_video(tmp_path / "films" / "kite" / "film.mp4", 12)
     model = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
-    arguments = (model, film, "-o", tmp_path / "page", "--no-open")
+    arguments = (model, tmp_path / "films", "-o", tmp_path / "page", "--no-open")
     said, sent = [], []
     page.on("request", lambda one: sent.append(one.post_data_json["client"]) if one.method == "POST" else None)
     page.on(
@@ -53,6 +53,7 @@ def test_nothing_that_was_said_to_be_saved_is_lost_and_the_rest_is_sent(page, ma
         assert page.evaluate("window.colocam.saving.waiting.length") == 0
         assert page.url.startswith(server.address.partition("?")[0])
     store = EventStore(tmp_path / "page" / "corrections.sqlite")
+    assert [known.name for known in store.films()] == ["kite/film"]  # as localize names its results
     stored = [event.client for known in store.films() for event in store.events(known.id)]
     store.close()
     assert len(stored) == len(set(stored)) == 9
