@@ -31,7 +31,7 @@ class MovingBox:
     def __init__(self, shift=5.0):
         self.shift = shift
 
-    def stream(self, frames, *, images):  # noqa: ARG002 - as of a Localizer
+    def stream(self, frames, *, images, **_):  # noqa: ARG002 - as of a Localizer
         for frame in frames:
             x = self.shift + frame.index
             mask = np.zeros(frame.image.shape[:2], bool)
@@ -60,7 +60,7 @@ class MovingBox:
 class LeavesAndReturns(MovingBox):
     """The object is away in frames 9 to 25, and the model says so."""
 
-    def stream(self, frames, *, images):
+    def stream(self, frames, *, images, **_):
         for frame, found in super().stream(frames, images=images):
             away = replace(found, box=None, score=0.0, presence=0.02, track=None, mask=None)
             yield frame, away if 9 <= frame.index <= 25 else found

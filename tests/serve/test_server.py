@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import signal
 import socket
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -69,3 +72,34 @@ def test_a_run_that_does_not_exist_is_named(colocam, tmp_path):
     outcome = colocam("serve", tmp_path / "nothing", "--no-open", "-o", tmp_path / "page")
     assert "does not exist" in outcome.error
     assert not (tmp_path / "page").exists()
+
+
+SLOW = """
+import sys, time
+from colocam.cli import main
+from colocam.inference.onnx_network import OnnxNetwork
+
+def sleep(self, images):
+    print("a pass began", flush=True)
+    time.sleep(1000)
+
+OnnxNetwork._run = sleep
+sys.argv = ["colocam", *sys.argv[1:]]
+main()
+"""
+
+
+def test_ctrl_c_does_not_wait_for_a_pass(onnx_file, tmp_path, make_video):
+    video = make_video(tmp_path / "video.mp4", 5)
+    words = [onnx_file, video, "--out", tmp_path / "page", "--no-open"]
+    command = [sys.executable, "-c", SLOW, "serve", *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while process.stdout.readline() != "a pass began\n":
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130, said
+    assert "Traceback" not in said

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 from typing import NamedTuple
 
 import cv2
@@ -54,7 +55,12 @@ class FilmResults(NamedTuple):
 
 
 def localize_film(
-    localizer: Localizer, path: Path, table: Path, maps: Path, report: Callable[[int], None] = lambda _: None
+    localizer: Localizer,
+    path: Path,
+    table: Path,
+    maps: Path,
+    report: Callable[[int], None] = lambda _: None,
+    stopping: Event | None = None,
 ) -> None:
     """Localise in a film; write its table and heat maps.
 
@@ -63,9 +69,16 @@ def localize_film(
         path: a film or a folder of images.
         table: the CSV file to write.
         maps: the file of heat maps to write.
-        report: called with the number of frames that are done.
+        report: called with the number of frames that passed the network.
+        stopping: once set, this ends with an error and waits for no pass.
     """
-    done = 0
+    done = reported = 0
+
+    def passed(frames: int) -> None:
+        nonlocal reported
+        reported += frames
+        report(reported)
+
     layout = FrameLayout(localizer.card.size, images=False)
     with (
         open_film(path, layout) as reader,
@@ -73,13 +86,12 @@ def localize_film(
         temporary.open("wb") as file,
         LocalizationTable(table, ("track", "presence", "margin", "mask")) as listed,
         # The stream is closed before the reader, because its threads read from the reader.
-        closing(localizer.stream(reader.frames(), images=False)) as stream,
+        closing(localizer.stream(reader.frames(), images=False, passed=passed, stopping=stopping)) as stream,
     ):
         for _, found in stream:
             listed.write(found)
             file.write(small_levels(found.heatmap).tobytes())
             done += 1
-            report(done)
         if not done:
             raise ColocamError(f"{path.name} has no frame that can be decoded")
 

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import accumulate, count
 from pathlib import Path
 
-from colocam.errors import ColocamError
+from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference.localizer import Localizer
 from colocam.inference.table_files import file_name, unused
 from colocam.serve.cam_maps import CamMaps, OpenCam
@@ -30,6 +30,8 @@ from colocam.video.input import VideoInput
 
 STATES = ("waiting", "reading", "read", "localising", "ready", "failed")
 """``read``: the frames are known, and the film waits for the model."""
+SECONDS_TO_END = 2.0
+"""For the thread that waits for a pass to notice that nobody does."""
 RESULTS_VERSION = 2
 """Results of another version are computed again."""
 
@@ -131,6 +133,7 @@ class Library:
         self._to_read: queue.Queue[Film | None] = queue.Queue()
         self._to_localise: queue.PriorityQueue[tuple[int, int, Film | None, ServedModel]] = queue.PriorityQueue()
         self._order = count()
+        self._stopping = threading.Event()
         self._ordered: set[tuple[str, str]] = set()
         self._threads = [
             threading.Thread(target=self._read_films, name="read films", daemon=True),
@@ -156,11 +159,14 @@ class Library:
                 thread.start()
 
     def stop(self) -> None:
-        """End the threads after their present film; close all readers."""
+        """End the threads, which wait for no pass of a network any more; close all readers."""
+        self._stopping.set()
         self._to_read.put(None)
         self._to_localise.put((-1, next(self._order), None, self.active))
         self.stills.close()
         self.lessons.stop()
+        if self._threads[1].is_alive():
+            self._threads[1].join(SECONDS_TO_END)
 
     @property
     def tags(self) -> list[str]:
@@ -279,6 +285,8 @@ class Library:
                 return
         try:
             work()
+        except InterruptedRunError:  # the server ends
+            return
         except (ColocamError, OSError) as error:
             problem = str(error)
         except Exception as error:  # noqa: BLE001 - one film must not end the preparation of the others
@@ -358,7 +366,7 @@ class Library:
                     if model == self.active:
                         film.state, film.done = "localising", min(1.0, done / frames)
 
-            localize_film(localizer, film.path, table, maps, report)
+            localize_film(localizer, film.path, table, maps, report, self._stopping)
             write_source(table, index.source, made)
         results = load_results(table, maps, index.source)
         if results.rows.frame.tolist() != index.frames.tolist():
