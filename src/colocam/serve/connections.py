@@ -18,8 +18,6 @@ BACKLOG = 128
 systems."""
 HEADER_SECONDS = 10.0
 """From the first byte of a request, or the start of a connection, to the end of the request's headers."""
-END_SECONDS = 5
-"""For answers that are being sent when the server is ended."""
 
 
 class Connection(H11Protocol):
@@ -90,6 +88,5 @@ def web_server(app: ASGIApp) -> uvicorn.Server:
             log_level="error",
             server_header=False,
             backlog=BACKLOG,
-            timeout_graceful_shutdown=END_SECONDS,
         )
     )
