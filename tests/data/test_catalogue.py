@@ -171,9 +171,60 @@ def test_folders_may_be_splits(tmp_path):
     assert [len(catalogue.of(split)) for split in ("train", "val", "test")] == [2, 2, 2]
 
 
-def test_a_tag_called_train(tmp_path):
-    touch(tmp_path, *(f"{tag}/{name}.mp4" for tag in ("train", "bus") for name in "ab"))
-    assert read_catalogue(tmp_path).tags == ("bus", "train")
+def splits(catalogue):
+    return {split: [clip.name for clip in catalogue.of(split)] for split in ("train", "val", "test")}
+
+
+def test_test_videos_beside_the_tags(tmp_path):
+    """The layout of the README: VIDEOS/<tag>/ and VIDEOS/test/<tag>/."""
+    two_tags(tmp_path)
+    alone = splits(read_catalogue(tmp_path))
+    touch(tmp_path, "test/cat/v0.mp4", "test/dog/x/1.jpg", "test/notes.txt")
+    catalogue = read_catalogue(tmp_path)
+    assert catalogue.tags == ("cat", "dog")
+    assert splits(catalogue) == {**alone, "test": ["test/cat/v0", "test/dog/x"]}
+    assert {clip.tag for clip in catalogue.of("test")} == {"cat", "dog"}
+
+
+def test_validation_videos_beside_the_tags_leave_the_others_for_training(tmp_path):
+    two_tags(tmp_path, videos=2)
+    touch(tmp_path, "Val/cat/w.mp4", "test/dog/w.mp4")
+    assert splits(read_catalogue(tmp_path)) == {
+        "train": ["cat/v0", "cat/v1", "dog/v0", "dog/v1"],
+        "val": ["Val/cat/w"],
+        "test": ["test/dog/w"],
+    }
+
+
+def test_splits_without_validation_videos(tmp_path):
+    touch(tmp_path, *(f"train/{tag}/v{number}.mp4" for tag in ("cat", "dog") for number in range(5)))
+    touch(tmp_path, "test/cat/v0.mp4")
+    catalogue = read_catalogue(tmp_path)
+    assert catalogue.tags == ("cat", "dog")
+    assert Counter((clip.tag, clip.split) for clip in catalogue.clips) == {
+        **{(tag, "train"): 4 for tag in ("cat", "dog")},
+        **{(tag, "val"): 1 for tag in ("cat", "dog")},
+        ("cat", "test"): 1,
+    }
+
+
+@pytest.mark.parametrize("tag", ["train", "test", "Valid"])
+def test_a_tag_with_the_name_of_a_split(tmp_path, capsys, tag):
+    """It holds videos, not folders of tags, and a line says how it is read."""
+    touch(tmp_path, *(f"{name}/{video}.mp4" for name in (tag, "bus") for video in "ab"), f"{tag}/c/1.jpg")
+    catalogue = read_catalogue(tmp_path)
+    assert set(catalogue.tags) == {"bus", tag}
+    assert catalogue.of("test") == ()
+    assert len(catalogue.clips) == 5
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{tmp_path / tag} is read as a tag" in line
+
+
+def test_videos_beside_the_tags_of_a_split_are_named(tmp_path, capsys):
+    touch(two_tags(tmp_path, videos=2), "test/cat/w.mp4", "test/lost1.mp4", "test/lost2.mp4")
+    assert splits(read_catalogue(tmp_path))["test"] == ["test/cat/w"]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"skipped {tmp_path / 'test/lost1.mp4'} and 1 more" in line
 
 
 @pytest.mark.parametrize(
@@ -187,6 +238,13 @@ def test_a_tag_called_train(tmp_path):
         (["cat/a.mp4", "cat/b.mp4", "dog/notes.txt"], "dog: no video in it"),
         (["cat/a.mp4", "cat/b.mp4", "dog/1.jpg", "dog/2.jpg"], "one folder per video"),
         (["train/cat/a.mp4", "val/cat/a.mp4"], "the only tag is 'cat'"),
+        (["cat/a.mp4", "dog/a.mp4", "test/bird/a.mp4"], r"test: .* bird, .* tags are cat and dog.* a table"),
+        (["cat/a.mp4", "dog/a.mp4", "test/cat/a.mp4", "test/Dog/a.mp4"], r"test: .* Dog, .* tags are cat and dog"),
+        (["train/cat/a.mp4", "train/dog/a.mp4", "test/bird/a.mp4"], r"test: .* bird, .* tags are cat and dog"),
+        (["cat/a.mp4", "dog/a.mp4", "train/0001/shot.mp4"], r"train: .* 0001, .* tags are cat and dog"),
+        (["val/cat/a.mp4", "test/cat/a.mp4"], "test and val are splits, and there is no folder train"),
+        (["train/a.mp4", "test/b.mp4"], "test: no folder of a tag in it"),
+        (["cat/a.mp4", "dog/a.mp4", "test/notes.txt"], "test: no video in it"),
     ],
 )
 def test_folders_without_enough(tmp_path, names, message):

@@ -39,24 +39,25 @@ def read_catalogue(source: Path, *, val_fraction: float = 0.2, seed: int = 0) ->
         source: one of
 
             - a folder ``VIDEOS/<tag>/<video file or folder of images>``; instead of a video there may be a folder of
-              its shots; ``VIDEOS/train/<tag>/…`` with ``val`` and ``test`` beside it names the splits;
+              its shots; ``VIDEOS/test/<tag>/…`` and ``VIDEOS/val/<tag>/…`` beside the tags are splits, the rest may be
+              in ``VIDEOS/train/<tag>/…``;
             - a CSV or parquet table with path and tag, optionally split, video, clip (a name), start, end (seconds),
               and pictures (the images of a folder that belong to the clip: ``a.jpg;c.jpg..f.jpg``);
             - a table of images with frame (a path), class or tag, video, shot, optionally split.
 
             Paths in a table are relative to its folder.
-        val_fraction: share of each tag's videos for validation, where the source names no split.
+        val_fraction: share of each tag's training videos for validation, where the source does not say which.
         seed: of the random choice of those videos.
 
     Raises:
         ColocamError: there is nothing to learn from, or the source contradicts itself.
     """
     if source.is_dir():
-        clips, has_split = read_folder(source)
+        clips, has_val = read_folder(source)
     elif not source.exists():
         raise ColocamError(f"{source}: there is no such folder or manifest")
     elif source.suffix.lower() in {".csv", ".parquet"}:
-        clips, has_split = read_manifest(source)
+        clips, has_val = read_manifest(source)
     else:
         raise ColocamError(
             f"{source}: give a folder of tagged videos, or a manifest whose name ends in .csv or .parquet"
@@ -67,9 +68,8 @@ def read_catalogue(source: Path, *, val_fraction: float = 0.2, seed: int = 0) ->
         raise ColocamError(f"{source}: the only tag is {tags[0]!r}: training needs at least two tags")
     if len(longest := max(tags, key=len)) > LONGEST_TAG:
         raise ColocamError(f"{source}: a tag has {len(longest)} characters, at most {LONGEST_TAG}: {longest[:40]!r}…")
-    if has_split:
-        _check_splits(source, clips)
-    else:
+    _check_splits(source, clips)
+    if not has_val:
         clips = _split_by_video(source, clips, val_fraction, seed)
     return Catalogue(tuple(clips), tags)
 
@@ -85,12 +85,13 @@ def _check_splits(source: Path, clips: Iterable[Clip]) -> None:
 
 
 def _split_by_video(source: Path, clips: list[Clip], val_fraction: float, seed: int) -> list[Clip]:
-    """Choose ``val_fraction`` of each tag's videos for validation at random, at least one and never all."""
+    """Choose ``val_fraction`` of each tag's training videos for validation at random, at least one and never all."""
     if not 0 < val_fraction < 1:
         raise ArgumentError("val_fraction", f"must be between 0 and 1, got {val_fraction}")
     videos: dict[str, dict[str, None]] = defaultdict(dict)
     for clip in clips:
-        videos[clip.tag][clip.video] = None
+        if clip.split == "train":
+            videos[clip.tag][clip.video] = None
     generator = np.random.default_rng(seed)
     chosen: set[str] = set()
     for tag in sorted(videos):
@@ -107,4 +108,4 @@ def _split_by_video(source: Path, clips: list[Clip], val_fraction: float, seed: 
             f"{source}: all videos of {lost[0]!r} were chosen for validation, since they also carry other tags: "
             "name the splits in a manifest"
         )
-    return [replace(clip, split="val" if clip.video in chosen else "train") for clip in clips]
+    return [replace(clip, split="val") if clip.video in chosen else clip for clip in clips]

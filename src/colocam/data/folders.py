@@ -14,30 +14,77 @@ SPLIT_NAMES: dict[str, Split] = {"training": "train", "validation": "val", "vali
 
 
 def read_folder(root: Path) -> tuple[list[Clip], bool]:
-    """Return the clips below ``root`` and whether its folders are splits; without splits every clip is in train."""
-    folders = [entry.name for entry in visible_entries(root) if is_folder(entry)]
-    has_split = "train" in folders and all(name in SPLIT_NAMES for name in folders)
-    tags: list[tuple[Path, str, Split]] = []
+    """Return the clips below ``root``, and whether some of them are there for validation.
+
+    A folder is a tag. A folder with the name of a split is one where it holds folders of tags: of those beside it, or
+    of ``train`` where there is nothing but splits. Clips that are in no split are for training.
+    """
+    folders = _folders(root)
+    beside = [name for name in folders if name.lower() not in SPLIT_NAMES]
+    splits = {name: SPLIT_NAMES[name.lower()] for name in folders if name.lower() in SPLIT_NAMES}
+    tags = {name for at, split in splits.items() if split == "train" for name in _folders(root / at)}
+    tags = set(beside) or tags
+    places: list[tuple[Path, str, Split]] = []
     for name in folders:
-        if has_split:
-            tags += [
-                (root / name / e.name, f"{name}/", SPLIT_NAMES[name])
-                for e in visible_entries(root / name)
-                if is_folder(e)
-            ]
+        if name in splits and not (beside and _is_tag(root / name, tags)):
+            _check_split(root / name, tags, splits)
+            places += [(root / name / tag, f"{name}/", splits[name]) for tag in _folders(root / name)]
         else:
-            tags.append((root / name, "", "train"))
-    if not tags:
+            splits.pop(name, None)
+            places.append((root / name, "", "train"))
+    if not places:
         raise ColocamError(f"{root}: it has no folder of videos: put the videos into one folder per tag, VIDEOS/<tag>/")
     clips: list[Clip] = []
-    for folder, prefix, split in tags:
+    for folder, prefix, split in places:
         found = _read_tag(folder, split, prefix + folder.name)
         if not found:
             raise ColocamError(
                 f"{folder}: no video in it: add videos (images need one folder per video), or remove the folder"
             )
         clips += found
-    return clips, has_split
+    return clips, "val" in splits.values()
+
+
+def _folders(folder: Path) -> list[str]:
+    return [entry.name for entry in visible_entries(folder) if is_folder(entry)]
+
+
+def _is_tag(folder: Path, tags: set[str]) -> bool:
+    """Whether a folder with the name of a split holds videos, and none of the tags; says so."""
+    inside = _folders(folder)
+    if tags.intersection(inside):
+        return False
+    videos = bool(_files(folder)) or any(images_of(folder / name) for name in inside)
+    if videos:
+        say(f"note: {folder} is read as a tag, not as a split: it holds videos, and no folder of another tag")
+    return videos or not inside
+
+
+def _check_split(folder: Path, tags: set[str], splits: dict[str, Split]) -> None:
+    """Refuse a split that holds other folders than those of tags; name files in it that are no part of it."""
+    if not tags and "train" not in splits.values():
+        names = " and ".join(sorted(splits))
+        raise ColocamError(
+            f"{folder.parent}: {names} are splits, and there is no folder train: put the videos to learn from into "
+            "VIDEOS/train/<tag>/ or VIDEOS/<tag>/"
+        )
+    inside = _folders(folder)
+    if not inside:
+        raise ColocamError(f"{folder}: no folder of a tag in it: put its videos into {folder.name}/<tag>/")
+    if unknown := [name for name in inside if name not in tags]:
+        raise ColocamError(
+            f"{folder}: it has the name of a split and holds {', '.join(unknown[:3])}, but the tags are "
+            f"{' and '.join(sorted(tags)[:10])}: give its folders the names of tags; if it is a tag itself, name tag "
+            "and split of each video in a table (columns path, tag, split)"
+        )
+    if files := _files(folder):
+        more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        say(f"warning: skipped {folder / files[0]}{more}: {folder} is a split, whose videos are in folders of tags")
+
+
+def _files(folder: Path) -> list[str]:
+    """Names of the files in a folder that may be videos."""
+    return [e.name for e in visible_entries(folder) if is_file(e) and ending_of(e) not in NOT_VIDEO_ENDINGS]
 
 
 def _read_tag(folder: Path, split: Split, prefix: str) -> list[Clip]:
