@@ -2,12 +2,33 @@
 
 import numpy as np
 import torch
+from matplotlib import colormaps
 from skimage import data, transform
 
 
 def photograph(name, size=224):
     image = getattr(data, name)()[..., :3].astype(np.float64)
     return torch.tensor(transform.resize(image, (size, size), anti_aliasing=True, preserve_range=True).round())
+
+
+def grey(name, size=224, kind="grey"):
+    """A photograph without colours: as cameras for infrared, heat, or black and white show it."""
+    level = photograph(name, size).mean(-1, keepdim=True)
+    generator = torch.Generator().manual_seed(0)
+    if kind == "noisy grey":  # a level more or less in each channel
+        level = level.round() + torch.randint(-1, 2, (size, size, 3), generator=generator)
+    elif kind == "dark grey":
+        level = 0.25 * level
+    elif kind == "faint grey":
+        level = 100 + 0.1 * level
+    elif kind == "black and white":
+        level = 4 * (level - 128) + 128
+    elif kind != "grey":
+        return torch.tensor(255 * colormaps[kind](level[..., 0].numpy() / 255)[..., :3]).round()
+    return level.clamp(0, 255).round().expand(size, size, 3)
+
+
+GREYS = ["grey", "noisy grey", "dark grey", "faint grey", "black and white", "inferno", "hot", "jet"]
 
 
 def adversarial(name, size=224):

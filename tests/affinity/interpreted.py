@@ -10,7 +10,7 @@ from colocam.losses.pairwise import Weights
 
 FRAMES, PIXELS = 3, 50
 # Few cells keep the interpreter quick.
-BASIS = color_basis(120.0, 2e-2)
+BASIS = color_basis(160.0, 2e-2)
 GROUP = torch.tensor([1, 0, 1])
 # The matrix products round to 10 bits, and maps around ½ cancel to a small sum.
 ROUNDING = 2e-3
@@ -97,7 +97,7 @@ def test_colours_outside_end_as_in_plain_torch():
 
 def test_tight_tolerance_uses_more_bits():
     rgb, values, _ = inputs()
-    basis = color_basis(450.0, 1.5e-3)
+    basis = color_basis(600.0, 1.5e-3)
     assert basis.cells == 4  # few cells keep the interpreter quick
     exact = grid.product(rgb, values.double(), GROUP, 2, basis, None)
     assert relative_error(cuda.product(rgb, values, GROUP, 2, basis, None), exact) <= 1e-5
@@ -133,7 +133,7 @@ def test_losses_through_the_kernels(monkeypatch, loss):
     generator = torch.Generator().manual_seed(1)
     frames = few_rows(torch.randint(0, 256, (3, 3, 4, 5), generator=generator))
     maps = torch.rand(3, 4, 5, generator=generator).requires_grad_()
-    criterion = CRFLoss(120.0, 30.0, tol=2e-2) if loss == "crf" else CoLocLoss(120.0, loss, tol=2e-2)
+    criterion = CRFLoss(160.0, 30.0, tol=2e-2) if loss == "crf" else CoLocLoss(160.0, loss, tol=2e-2)
     arguments = () if loss == "crf" else (GROUP,)
 
     def both():

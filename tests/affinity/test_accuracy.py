@@ -21,12 +21,15 @@ ROWS = torch.randperm(224 * 224, generator=torch.Generator().manual_seed(0))[:15
 
 @cache
 def image_and_values(name):
-    image = images.photograph(name) if name in PHOTOGRAPHS else images.adversarial(name)
+    if name in images.GREYS:
+        image = images.grey("coffee", kind=name)
+    else:
+        image = images.photograph(name) if name in PHOTOGRAPHS else images.adversarial(name)
     s = images.blob()
     return image.float(), torch.stack([torch.ones_like(s), s, s - 0.5], dim=-1)
 
 
-@pytest.mark.parametrize("name", PHOTOGRAPHS + ADVERSARIAL)
+@pytest.mark.parametrize("name", PHOTOGRAPHS + ADVERSARIAL + images.GREYS)
 def test_color_product_is_within_half_a_percent(name):
     image, values = image_and_values(name)
     rgb, flat = image.reshape(-1, 3), values.reshape(-1, 3)
@@ -41,7 +44,7 @@ def test_color_product_is_within_half_a_percent(name):
     assert cosine >= 0.9999
 
 
-@pytest.mark.parametrize("name", PHOTOGRAPHS + ADVERSARIAL)
+@pytest.mark.parametrize("name", PHOTOGRAPHS + ADVERSARIAL + images.GREYS)
 def test_bilateral_product_is_within_one_percent(name):
     image, values = image_and_values(name)
     rgb = image.permute(2, 0, 1)[None]

@@ -9,7 +9,7 @@ def test_factor_reproduces_the_gaussian_along_one_axis(sigma, tol):
     basis = color_basis(sigma, tol)
     # Centres of cells have offset 0: there φ is the scale of the constant alone, whose cube root belongs to one axis.
     at_centres = basis.scale[0] ** (1 / 3) * basis.factor[0]
-    centres = (np.arange(basis.cells) + 0.5) * 256 / basis.cells
+    centres = (np.arange(basis.cells) + 0.5) / basis.per_level
     gaussian = np.exp(-((centres[:, None] - centres) ** 2) / (2 * sigma**2))
     assert abs(at_centres @ at_centres.T - gaussian).max() <= tol
 
@@ -25,6 +25,15 @@ def test_cells_follow_the_width_and_end_at_the_levels():
     assert cells_for(30.0, 5e-3) < cells_for(15.0, 5e-3) < cells_for(5.0, 5e-3)
     assert color_basis(0.5, 5e-3).cells == MAX_CELLS
     assert color_basis(1e4, 5e-3).cells == 4
+
+
+def test_shifted_cells_hold_every_level():
+    for basis in (color_basis(15.0, 5e-3), color_basis(1e4, 5e-3), color_basis(0.5, 5e-3)):
+        for shift in basis.shifts:
+            first, last = (level * basis.per_level + shift for level in (0, 256))
+            assert first >= 0
+            assert last <= basis.cells
+    assert not any(color_basis(0.5, 5e-3).shifts)  # a cell for each level: all colours in the centres
 
 
 def test_matrices_are_the_kernel_of_the_four_moments():

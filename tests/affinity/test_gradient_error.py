@@ -24,6 +24,10 @@ def image(kind, generator):
     """(SIZE, SIZE, 3) colours in 0–255."""
     if kind == "noise":
         return torch.randint(0, 256, (SIZE, SIZE, 3), generator=generator).double()
+    if kind == "grey levels":
+        return torch.randint(100, 116, (SIZE, SIZE, 1), generator=generator).double().expand(-1, -1, 3)
+    if kind in images.GREYS:
+        return images.grey("rocket", SIZE, kind)
     if kind == "near":  # within a few σ
         return 90 + 60 * torch.rand(SIZE, SIZE, 3, generator=generator, dtype=torch.float64)
     return images.photograph(kind, SIZE)
@@ -49,6 +53,18 @@ def map_of(kind, colors, generator):
     seed=st.integers(0, 1000),
 )
 def test_the_gradient_is_within_the_tolerance(kind, shown, tol, space, seed):
+    check_gradient(kind, shown, tol, space, seed)
+
+
+@pytest.mark.parametrize("shown", ["random", "binary", "bright", "blob"])
+@pytest.mark.parametrize("kind", ["grey levels", *images.GREYS])
+def test_the_gradient_of_grey_images_is_within_the_tolerance(kind, shown):
+    """Their three channels agree, so that the errors of the three axes must not."""
+    for tol in (9e-3, 3e-2):
+        check_gradient(kind, shown, tol, space=False, seed=0)
+
+
+def check_gradient(kind, shown, tol, space, seed):
     generator = torch.Generator().manual_seed(seed)
     colors = image(kind, generator)
     s, rgb = map_of(shown, colors, generator), colors.permute(2, 0, 1)[None]

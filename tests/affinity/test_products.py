@@ -228,9 +228,10 @@ def test_colours_that_overshoot_count_as_they_are(low, high):
 
 def test_cells_end_half_a_cell_outside():
     basis, group, values = color_basis(40.0, 1e-2), torch.zeros(1, dtype=torch.int64), numbers(1, 1, 6)
-    edge = 0.5 * 256 / basis.cells
     far = torch.tensor([[-1e4, -90.0, 10.0, 255.0, 400.0, 1e9]]).expand(1, 3, 6)
-    near = far.clamp(-0.5 - edge, 255.5 + edge)
+    shifts = torch.tensor(basis.shifts)[:, None]
+    low, high = (((end - shifts) / basis.per_level) - 0.5 for end in (-0.5, basis.cells + 0.5))
+    near = torch.minimum(torch.maximum(far, low), high)
     torch.testing.assert_close(
         grid.product(far, values, group, 1, basis, None), grid.product(near, values, group, 1, basis, None)
     )

@@ -6,6 +6,9 @@ f_r·e, f_g·e and f_b·e with e = e(f_r) e(f_g) e(f_b). A pixel is then four nu
 functions the kernel factorises over the axes, and along each axis few eigenvalues exceed the tolerance:
 W ≈ Φ (U⊗U⊗U) (U⊗U⊗U)ᵀ Φᵀ, symmetric and positive semi-definite by construction.
 
+The cells of b are shifted by a third of a cell and those of g by two thirds. Otherwise, where the three axes agree, as
+in grey images, their errors would add up.
+
 *Space.* A Gaussian that is wide compared with the frame has few large eigenvalues along y and x: W_xy ≈ Σ_k ψ_k ψ_kᵀ.
 """
 
@@ -19,8 +22,13 @@ import numpy.typing as npt
 
 # q divided by (h/σ)²/2: 1 is best if all pixels have one colour, 0 if colours are uniform; 0.85 is good for both.
 _CURVATURE = 0.85
-# Relative L2 error divided by (h/σ)²: the largest measured on photographs, noise and images of few colours.
-_ERROR_PER_WIDTH = 0.07
+# Relative L2 error divided by (h/σ)²: the largest measured on photographs, grey images, noise, images of few colours.
+_ERROR_PER_WIDTH = 0.068
+# Of the cells of r, g and b, in cells.
+_SHIFTS = 0.0, 2 / 3, 1 / 3
+# Cells of an axis that the shifts need: the largest, and a sixth so that axes of which one falls as the other rises
+# (r + b = 255 in rainbow palettes) do not agree either.
+_SPARE = 5 / 6
 # One cell for each of the 256 levels: offsets of 8-bit colours vanish and the cells add no error.
 MAX_CELLS = 256
 
@@ -30,7 +38,9 @@ class ColorBasis:
     """Cells along one colour axis and the factor of the kernel between them.
 
     Attributes:
-        cells: number of cells over the levels -0.5 … 255.5.
+        cells: number of cells; with the shifts of all axes they cover the levels -0.5 … 255.5.
+        per_level: cells per colour level.
+        shifts: of the cells of r (0), g and b, in cells: level c of an axis lies at (c + ½)·per_level + shift.
         curvature: q, a pixel at offset f weighs e(f) = 1 - q f² along each axis.
         scale: of e, and of f_r·e, f_g·e and f_b·e, which gives each a mean square of 1 in its cell.
         factor: (2, cells, rank) float64, U of the constant and of the linear function of each cell.
@@ -38,6 +48,8 @@ class ColorBasis:
     """
 
     cells: int
+    per_level: float
+    shifts: tuple[float, float, float]
     curvature: float
     scale: tuple[float, float]
     factor: npt.NDArray[np.float64]
@@ -68,7 +80,7 @@ class ColorBasis:
 
 def cells_for(sigma: float, tol: float) -> int:
     """Cells along an axis that keep the relative L2 error of a colour product near or below ``tol``."""
-    cells = math.ceil(256.0 / sigma * math.sqrt(_ERROR_PER_WIDTH / tol))
+    cells = math.ceil(256.0 / sigma * math.sqrt(_ERROR_PER_WIDTH / tol) + _SPARE)
     return max(4, -(-cells // 4) * 4)
 
 
@@ -77,7 +89,9 @@ def color_basis(sigma: float, tol: float) -> ColorBasis:
     """Basis of exp(-|c - c'|² / 2σ²) on 0–255 with relative error near ``tol``, at most ``MAX_CELLS`` cells an axis."""
     needed = cells_for(sigma, tol)
     cells = min(needed, MAX_CELLS)
-    h = 256.0 / cells / sigma
+    shifts, spare = (_SHIFTS, _SPARE) if needed <= MAX_CELLS else ((0.0, 0.0, 0.0), 0.0)
+    per_level = (cells - spare) / 256
+    h = 1 / (per_level * sigma)
     curvature = _CURVATURE * h**2 / 2
     nodes, weights = np.polynomial.legendre.leggauss(12)
     if needed > MAX_CELLS:
@@ -98,7 +112,7 @@ def color_basis(sigma: float, tol: float) -> ColorBasis:
 
     rank = _rank(factor[:cells] ** 2, tol / 30)
     factor = np.ascontiguousarray(factor[:, :rank]).reshape(2, cells, rank)
-    return ColorBasis(cells, curvature, (scale[0] ** 3, scale[0] ** 2 * scale[1]), factor, tol)
+    return ColorBasis(cells, per_level, shifts, curvature, (scale[0] ** 3, scale[0] ** 2 * scale[1]), factor, tol)
 
 
 def _rank(energy: npt.NDArray[np.float64], tail: float) -> int:

@@ -61,7 +61,8 @@ class ColorSequence:
         self.rgb, self.psi, self.shared = rgb, psi, shared
         cells, self.parts = basis.cells, min(max(len(rgb) * rgb.shape[2] // PIXELS_OF_A_PART, 1), MOST_PARTS)
         self.factor = basis.factor.astype(psi.dtype)
-        self.constants = np.array([cells / 256, basis.curvature, *basis.scale, 1, 0.5, cells - 1], psi.dtype)
+        numbers = basis.per_level, basis.curvature, *basis.scale, 1, 0.5, cells - 1, *basis.shifts
+        self.constants = np.array(numbers, psi.dtype)
         self.cuts = np.linspace(0, rgb.shape[2], self.parts + 1).astype(int)
         self.planes = np.linspace(0, cells, self.parts + 1).astype(int)
         self.index = np.empty((len(rgb), rgb.shape[2]), np.int32)

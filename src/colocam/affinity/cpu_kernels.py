@@ -2,8 +2,8 @@
 
 Layouts: moments (cells in use, C, 4), spectra (rank_r, rank_g, C, rank_b). Every function releases the GIL and
 computes a part of the pixels, or of the planes of cells with one r, so that threads can share the work. ``constants``
-are (cells/256, q, scale of e, scale of f·e, 1, ½, cells - 1) in the type of the values: with Python's floats the
-arithmetic would be in float64.
+are (cells per level, q, scale of e, scale of f·e, 1, ½, cells - 1, shifts of r, g and b) in the type of the values:
+with Python's floats the arithmetic would be in float64.
 """
 
 from functools import partial
@@ -25,10 +25,10 @@ _part = partial(compiled, error_model="numpy", fastmath=_MATH, forceinline=True)
 
 
 @_part
-def _axis(level: float, constants: Array) -> tuple[float, float]:
-    """Cell of a level on one axis, and the offset from the cell's centre, -½ … ½ cells."""
+def _axis(level: float, number: int, constants: Array) -> tuple[float, float]:
+    """Cell of a level on the axis of this number, and the offset from the cell's centre, -½ … ½ cells."""
     half, last = constants[5], constants[6]
-    position = (level + half) * constants[0]
+    position = (level + half) * constants[0] + constants[7 + number]
     cell = np.floor(position)
     # NaN gives cell 0 and the offset NaN.
     cell = min(cell, last) if cell >= 0 else half - half
@@ -41,9 +41,9 @@ def locate(rgb: Array, constants: Array, first: int, last: int, index: Array, us
     cells = int(constants[6]) + 1
     for f in range(rgb.shape[0]):
         for p in range(first, last):
-            r, _ = _axis(rgb[f, 0, p], constants)
-            g, _ = _axis(rgb[f, 1, p], constants)
-            b, _ = _axis(rgb[f, 2, p], constants)
+            r, _ = _axis(rgb[f, 0, p], 0, constants)
+            g, _ = _axis(rgb[f, 1, p], 1, constants)
+            b, _ = _axis(rgb[f, 2, p], 2, constants)
             cell = (int(r) * cells + int(g)) * cells + int(b)
             index[f, p] = cell
             used[cell] = True
@@ -76,9 +76,9 @@ def number(used: Array, rows: Array, slot: Array, blue: Array) -> int:
 def _local(rgb: Array, f: int, p: int, constants: Array) -> tuple[float, float, float, float]:
     """φ of a pixel: e, f_r·e, f_g·e and f_b·e with their scales."""
     q, one = constants[1], constants[4]
-    _, r = _axis(rgb[f, 0, p], constants)
-    _, g = _axis(rgb[f, 1, p], constants)
-    _, b = _axis(rgb[f, 2, p], constants)
+    _, r = _axis(rgb[f, 0, p], 0, constants)
+    _, g = _axis(rgb[f, 1, p], 1, constants)
+    _, b = _axis(rgb[f, 2, p], 2, constants)
     e = (one - q * r * r) * (one - q * g * g) * (one - q * b * b)
     slope = constants[3] * e
     return constants[2] * e, slope * r, slope * g, slope * b

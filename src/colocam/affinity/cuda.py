@@ -85,7 +85,8 @@ class _Cells:
         kernels.splat[-(-pixels // (_THREADS * _SPLAT_RUN)), frames](
             self.rgb, values, self.group, self.moments, units,
             pixels, *self.rgb.stride(), *values.stride(), values.shape[1] > 1,
-            self.first, self.groups, self.basis.curvature, *self.basis.scale,
+            self.first, self.groups, self.basis.per_level, *self.basis.shifts[1:],
+            self.basis.curvature, *self.basis.scale,
             cells=self.basis.cells, copies=self.copies, ones=ones, fixed=fixed,
             block=_THREADS, run=_SPLAT_RUN, num_warps=_THREADS // 32,
         )  # fmt: skip
@@ -133,7 +134,8 @@ class _Cells:
         kernels.slice_[-(-pixels // (_THREADS * _SLICE_RUN)), frames](
             self.rgb, self.group, self.moments, out,
             pixels, *self.rgb.stride(), *out.stride()[:2], out.shape[1] > 1,
-            self.first, self.groups, self.basis.curvature, *self.basis.scale,
+            self.first, self.groups, self.basis.per_level, *self.basis.shifts[1:],
+            self.basis.curvature, *self.basis.scale,
             cells=self.basis.cells, channels=self.channels,
             block=_THREADS, run=_SLICE_RUN, num_warps=_THREADS // 32,
         )  # fmt: skip
@@ -163,7 +165,7 @@ class _Rows:
         self.order = torch.empty_like(place)
         self.records = torch.empty(frames * pixels, 4, device=rgb.device)
         programs = -(-pixels // _SORT_BLOCK), frames
-        sizes = pixels, *rgb.stride()
+        sizes = pixels, *rgb.stride(), basis.per_level, *basis.shifts[1:]
         options = {"cells": basis.cells, "block": _SORT_BLOCK, "num_warps": _SORT_BLOCK // 32}
         cuda_space_kernels.count[programs](rgb, group, self.counts, place, *sizes, **options)
         self.ends = self.counts.cumsum(0, dtype=torch.int32)

@@ -15,9 +15,9 @@ import triton.language as tl
 
 
 @triton.jit
-def _axis(level, cells: tl.constexpr):
-    """Cell of levels on one axis, and the offset from the cell's centre, -½ … ½ cells."""
-    position = (level.to(tl.float32) + 0.5) * (cells / 256.0)
+def _axis(level, per_level, shift, cells: tl.constexpr):
+    """Cell of levels on one axis, which is shifted, and the offset from the cell's centre, -½ … ½ cells."""
+    position = (level.to(tl.float32) + 0.5) * per_level + shift
     # Clamp to half a cell outside; a comparison keeps NaN, a minimum would not.
     position = tl.where(position > cells + 0.5, cells + 0.5, tl.where(position < -0.5, -0.5, position))
     cell = tl.minimum(tl.maximum(position, 0.0), cells - 0.5).to(tl.int32)
@@ -25,11 +25,11 @@ def _axis(level, cells: tl.constexpr):
 
 
 @triton.jit
-def _encode(rgb, channel_stride, mask, curvature, constant, linear, cells: tl.constexpr):
+def _encode(rgb, channel_stride, mask, per_level, shift_g, shift_b, curvature, constant, linear, cells: tl.constexpr):
     """Cell and φ of the pixels whose red levels are at the pointers ``rgb``."""
-    r, fr = _axis(tl.load(rgb, mask, 0), cells)
-    g, fg = _axis(tl.load(rgb + channel_stride, mask, 0), cells)
-    b, fb = _axis(tl.load(rgb + 2 * channel_stride, mask, 0), cells)
+    r, fr = _axis(tl.load(rgb, mask, 0), per_level, 0.0, cells)
+    g, fg = _axis(tl.load(rgb + channel_stride, mask, 0), per_level, shift_g, cells)
+    b, fb = _axis(tl.load(rgb + 2 * channel_stride, mask, 0), per_level, shift_b, cells)
     e = (1 - curvature * fr * fr) * (1 - curvature * fg * fg) * (1 - curvature * fb * fb)
     slope = linear * e
     return (r * cells + g) * cells + b, constant * e, slope * fr, slope * fg, slope * fb
@@ -75,7 +75,7 @@ def _flush(moments, unit, cell, mask, e0, r0, g0, b0, e1, r1, g1, b1, fixed: tl.
 def splat(
     rgb, values, group, moments, units,
     pixels, rgb_frame, rgb_channel, rgb_pixel, values_frame, values_channel, values_pixel, second,
-    first_group, groups, curvature, constant, linear,
+    first_group, groups, per_level, shift_g, shift_b, curvature, constant, linear,
     cells: tl.constexpr, copies: tl.constexpr, ones: tl.constexpr, fixed: tl.constexpr,
     block: tl.constexpr, run: tl.constexpr,
 ):  # fmt: skip
@@ -102,7 +102,9 @@ def splat(
     for i in tl.static_range(run):
         p = start + i
         mask = p < pixels
-        new, e, fr, fg, fb = _encode(rgb + p * rgb_pixel, rgb_channel, mask, curvature, constant, linear, cells)
+        new, e, fr, fg, fb = _encode(
+            rgb + p * rgb_pixel, rgb_channel, mask, per_level, shift_g, shift_b, curvature, constant, linear, cells
+        )
         v0, v1 = _values(values + p * values_pixel, values_channel, second, mask, ones)
         new = tl.where(mask, new, -1)
         same = new == cell
@@ -126,7 +128,7 @@ def _read(moments, e, fr, fg, fb, mask):
 def slice_(
     rgb, group, moments, out,
     pixels, rgb_frame, rgb_channel, rgb_pixel, out_frame, out_channel, second,
-    first_group, groups, curvature, constant, linear,
+    first_group, groups, per_level, shift_g, shift_b, curvature, constant, linear,
     cells: tl.constexpr, channels: tl.constexpr, block: tl.constexpr, run: tl.constexpr,
 ):  # fmt: skip
     """Write Σ_i φ_i u_i of one or two channels. Programs: (pixels / (block·run), frames)."""
@@ -141,7 +143,9 @@ def slice_(
     for i in tl.static_range(run):
         p = (tl.program_id(0) * run + i) * block + tl.arange(0, block)
         mask = p < pixels
-        cell, e, fr, fg, fb = _encode(rgb + p * rgb_pixel, rgb_channel, mask, curvature, constant, linear, cells)
+        cell, e, fr, fg, fb = _encode(
+            rgb + p * rgb_pixel, rgb_channel, mask, per_level, shift_g, shift_b, curvature, constant, linear, cells
+        )
         at = moments + (cell.to(tl.int64) * row)[:, None] + tl.arange(0, 4)[None, :]
         tl.store(out + p, _read(at, e, fr, fg, fb, mask), mask)
         if channels == 2:

@@ -17,29 +17,33 @@ from colocam.affinity.cuda_color_kernels import _axis, _encode, _pack, _tf32, _u
 
 
 @triton.jit
-def _row(rgb, group, frame, p, mask, rgb_frame, rgb_channel, rgb_pixel, cells: tl.constexpr):
+def _row(
+    rgb, group, frame, p, mask, rgb_frame, rgb_channel, rgb_pixel, per_level, shift_g, shift_b, cells: tl.constexpr
+):
     """Row of the pixels p of a frame, among those of all groups."""
     at = rgb + frame.to(tl.int64) * rgb_frame + p * rgb_pixel
-    cell, _, _, _, _ = _encode(at, rgb_channel, mask, 0.0, 1.0, 1.0, cells)
+    cell, _, _, _, _ = _encode(at, rgb_channel, mask, per_level, shift_g, shift_b, 0.0, 1.0, 1.0, cells)
     return tl.load(group + frame).to(tl.int32) * (cells * cells) + cell // cells
 
 
 @triton.jit
 def count(
-    rgb, group, counts, place, pixels, rgb_frame, rgb_channel, rgb_pixel, cells: tl.constexpr, block: tl.constexpr
+    rgb, group, counts, place, pixels, rgb_frame, rgb_channel, rgb_pixel, per_level, shift_g, shift_b,
+    cells: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     """Pixels of each row, and each pixel's index in its row, place (F, P). Programs: (pixels / block, frames)."""
     frame = tl.program_id(1)
     p = tl.program_id(0) * block + tl.arange(0, block)
     mask = p < pixels
-    row = _row(rgb, group, frame, p, mask, rgb_frame, rgb_channel, rgb_pixel, cells)
+    row = _row(rgb, group, frame, p, mask, rgb_frame, rgb_channel, rgb_pixel, per_level, shift_g, shift_b, cells)
     tl.store(place + frame * pixels + p, tl.atomic_add(counts + row, 1, mask, sem="relaxed"), mask)
 
 
 @triton.jit
 def arrange(
     rgb, group, values, ends, place, order, records,
-    pixels, rgb_frame, rgb_channel, rgb_pixel, values_frame, values_pixel, cells: tl.constexpr, block: tl.constexpr,
+    pixels, rgb_frame, rgb_channel, rgb_pixel, per_level, shift_g, shift_b, values_frame, values_pixel,
+    cells: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     """Write pixels in the order of their rows, which end at ``ends``. Programs as for ``count``.
 
@@ -50,9 +54,9 @@ def arrange(
     p = tl.program_id(0) * block + tl.arange(0, block)
     mask = p < pixels
     at = rgb + frame.to(tl.int64) * rgb_frame + p * rgb_pixel
-    r, fr = _axis(tl.load(at, mask, 0), cells)
-    g, fg = _axis(tl.load(at + rgb_channel, mask, 0), cells)
-    b, fb = _axis(tl.load(at + 2 * rgb_channel, mask, 0), cells)
+    r, fr = _axis(tl.load(at, mask, 0), per_level, 0.0, cells)
+    g, fg = _axis(tl.load(at + rgb_channel, mask, 0), per_level, shift_g, cells)
+    b, fb = _axis(tl.load(at + 2 * rgb_channel, mask, 0), per_level, shift_b, cells)
     row = tl.load(group + frame).to(tl.int32) * (cells * cells) + r * cells + g
     target = tl.load(ends + row, mask, 1) - 1 - tl.load(place + frame * pixels + p, mask, 0)
     value = tl.load(values + frame.to(tl.int64) * values_frame + p * values_pixel, mask, 0.0).to(tl.float32)

@@ -21,7 +21,8 @@ def encode(rgb: Tensor, basis: ColorBasis, group: Tensor) -> tuple[Tensor, Tenso
     Returns:
         index (F·P,) int64 of the cell among groups × cells³, and φ (F·P, 4).
     """
-    position = ((rgb + 0.5) * (basis.cells / 256.0)).clamp(-0.5, basis.cells + 0.5)
+    shifts = torch.tensor(basis.shifts, dtype=rgb.dtype, device=rgb.device)[:, None]
+    position = ((rgb + 0.5) * basis.per_level + shifts).clamp(-0.5, basis.cells + 0.5)
     cell = position.floor().clamp(0, basis.cells - 1)
     offset = position - cell - 0.5
     bump = (1 - basis.curvature * offset.square()).prod(1, keepdim=True)

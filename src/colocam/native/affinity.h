@@ -1,7 +1,7 @@
 /* ---- affinity/cpu_kernels.py, for one type of numbers: REAL ------------------------------------------------------ */
 
-static inline REAL TYPED(axis)(REAL level, const REAL *constants, REAL *offset) {
-    REAL position = (level + constants[5]) * constants[0], cell = FLOOR(position);
+static inline REAL TYPED(axis)(REAL level, int number, const REAL *constants, REAL *offset) {
+    REAL position = (level + constants[5]) * constants[0] + constants[7 + number], cell = FLOOR(position);
     cell = cell >= 0 ? (constants[6] < cell ? constants[6] : cell) : 0; /* NaN gives cell 0 and the offset NaN */
     *offset = position - cell - constants[5];
     return cell;
@@ -13,9 +13,9 @@ static void TYPED(locate)(const REAL *rgb, const REAL *constants, Py_ssize_t fra
     for (Py_ssize_t f = 0; f < frames; f++, rgb += 3 * pixels, index += pixels)
         for (Py_ssize_t p = first; p < last; p++) {
             REAL offset;
-            int32_t r = (int32_t)TYPED(axis)(rgb[p], constants, &offset);
-            int32_t g = (int32_t)TYPED(axis)(rgb[pixels + p], constants, &offset);
-            int32_t b = (int32_t)TYPED(axis)(rgb[2 * pixels + p], constants, &offset);
+            int32_t r = (int32_t)TYPED(axis)(rgb[p], 0, constants, &offset);
+            int32_t g = (int32_t)TYPED(axis)(rgb[pixels + p], 1, constants, &offset);
+            int32_t b = (int32_t)TYPED(axis)(rgb[2 * pixels + p], 2, constants, &offset);
             index[p] = (r * cells + g) * cells + b;
             used[index[p]] = 1;
         }
@@ -24,9 +24,9 @@ static void TYPED(locate)(const REAL *rgb, const REAL *constants, Py_ssize_t fra
 /* φ of a pixel: e, f_r·e, f_g·e and f_b·e with their scales. */
 static inline void TYPED(local)(const REAL *rgb, Py_ssize_t pixels, const REAL *constants, REAL *phi) {
     REAL r, g, b, q = constants[1], one = constants[4];
-    TYPED(axis)(rgb[0], constants, &r);
-    TYPED(axis)(rgb[pixels], constants, &g);
-    TYPED(axis)(rgb[2 * pixels], constants, &b);
+    TYPED(axis)(rgb[0], 0, constants, &r);
+    TYPED(axis)(rgb[pixels], 1, constants, &g);
+    TYPED(axis)(rgb[2 * pixels], 2, constants, &b);
     REAL e = (one - q * r * r) * (one - q * g * g) * (one - q * b * b), slope = constants[3] * e;
     phi[0] = constants[2] * e;
     phi[1] = slope * r;

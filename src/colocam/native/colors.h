@@ -26,7 +26,7 @@ static PyObject *cpu_kernels_locate(PyObject *self, PyObject *const *args, Py_ss
     FILL(index, 4, 'i', 2)
     FILL(used, 5, '?', 1)
     Py_ssize_t frames = rgb->shape[0], pixels = rgb->shape[2];
-    SAME(rgb->shape[1] == 3 && constants->shape[0] == 7 && constants->itemsize == rgb->itemsize)
+    SAME(rgb->shape[1] == 3 && constants->shape[0] == 10 && constants->itemsize == rgb->itemsize)
     SAME(index->shape[0] == frames && index->shape[1] == pixels && 0 <= first && last <= pixels)
     double cells = 1 + (IS_FLOAT(rgb) ? ((float *)constants->buf)[6] : ((double *)constants->buf)[6]);
     SAME((double)used->shape[0] == cells * cells * cells)
@@ -81,7 +81,7 @@ static PyObject *cpu_kernels_splat(PyObject *self, PyObject *const *args, Py_ssi
     Py_ssize_t frames = rgb->shape[0], pixels = rgb->shape[2], channels = values->shape[1], ranks = psi->shape[0];
     SAME(rgb->shape[1] == 3 && values->shape[0] == frames && values->shape[2] == pixels && psi->shape[1] == pixels)
     SAME(index->shape[0] == frames && index->shape[1] == pixels && 0 <= first && last <= pixels)
-    SAME(constants->shape[0] == 7 && moments->shape[1] == ranks * channels && moments->shape[2] == 4)
+    SAME(constants->shape[0] == 10 && moments->shape[1] == ranks * channels && moments->shape[2] == 4)
     SAME(values->itemsize == rgb->itemsize && psi->itemsize == rgb->itemsize)
     SAME(constants->itemsize == rgb->itemsize && moments->itemsize == rgb->itemsize)
     Py_BEGIN_ALLOW_THREADS
@@ -108,7 +108,7 @@ static PyObject *cpu_kernels_slice_(PyObject *self, PyObject *const *args, Py_ss
     Py_ssize_t frames = rgb->shape[0], pixels = rgb->shape[2], channels = out->shape[1], ranks = psi->shape[0];
     SAME(rgb->shape[1] == 3 && out->shape[0] == frames && out->shape[2] == pixels && psi->shape[1] == pixels)
     SAME(index->shape[0] == frames && index->shape[1] == pixels && 0 <= first && last <= pixels)
-    SAME(constants->shape[0] == 7 && moments->shape[1] == ranks * channels && moments->shape[2] == 4)
+    SAME(constants->shape[0] == 10 && moments->shape[1] == ranks * channels && moments->shape[2] == 4)
     SAME(out->itemsize == rgb->itemsize && psi->itemsize == rgb->itemsize)
     SAME(constants->itemsize == rgb->itemsize && moments->itemsize == rgb->itemsize)
     Py_BEGIN_ALLOW_THREADS
