@@ -21,10 +21,10 @@ from colocam.models import LocalizerNet
 from colocam.models.model_file import Model, load_model, save_model
 from colocam.run import open_run
 from colocam.training import learn as module
-from colocam.training import learn_decoder
+from colocam.training import learn_decoder, learn_frames, learn_models
 from colocam.training.learn import Learning, learn, learning_without
 from colocam.training.learn_agreement import agreement, observe
-from colocam.training.learn_frames import HALF_LIFE, corrected_frames
+from colocam.training.learn_frames import HALF_LIFE, corrected_frames, held_out_videos
 from colocam.training.learn_quick import QuickLearner
 from colocam.types import Box
 from colocam.utils.marked_folder import file_digest
@@ -202,6 +202,39 @@ def test_films_that_are_not_in_the_run_are_read_from_their_files(trained, tmp_pa
     assert not left_out
 
 
+def test_the_file_that_a_correction_names_counts_more_than_a_name(trained, tmp_path, make_video, square_video):
+    """Another video of the same name is another video; a copy of the run's own is the run's own."""
+    run = open_run(trained)
+    own = run.catalogue.clips[0]
+    namesake = make_video(tmp_path / own.path.name, square_video("owl", 7, 6)[0])
+    copy = shutil.copyfile(own.path, tmp_path / f"copy{own.path.suffix}")
+    for path, expected in ((namesake, namesake), (copy, own.path), (tmp_path / "gone.mp4", own.path)):
+        made = [Correction(own.name, 0, None, "box", own.tag, (Box(1, 2, 30, 30),), path=str(path))]
+        ((clip, _),) = corrected_frames(run, made, LeftOut()).samples.where()
+        assert clip.clip.path == expected
+        assert (clip.clip in run.catalogue.clips) == (expected == own.path)
+
+
+def test_a_frame_with_boxes_of_two_classes_teaches_one(trained, collection, tmp_path, make_video, square_video):
+    """That of its clip where it has a box, else the first; the boxes of the other are counted as left out."""
+    run = open_run(trained)
+    one = next(one for one in of_truth(trained, collection, "val") if one.kind == "box")
+    other = next(tag for tag in run.catalogue.tags if tag != one.tag)
+    film = str(make_video(tmp_path / "film.mp4", square_video("owl", 7, 6)[0]))
+    both = [replace(one, tag=other, boxes=(Box(1, 1, 5, 5), Box(2, 2, 9, 9))), one]
+    for kind in ("box", "class"):
+        for place in ({}, {"video": "film", "path": film}):
+            left_out = LeftOut()
+            made = [replace(correction, **place) for correction in (replace(both[0], kind=kind), both[1])]
+            frames = corrected_frames(run, made, left_out)
+            tag = other if place else one.tag
+            assert [run.catalogue.tags[index] for index in frames.classes] == [tag]
+            assert len(frames.boxes[0]) == len(both[0 if place else 1].boxes)
+            assert frames.changed.tolist() == [bool(place) and kind == "class"]
+            (reason,) = left_out
+            assert repr(one.tag if place else other) in reason
+
+
 def test_nonsense_is_named_counted_and_left_out(trained, collection, tmp_path):
     good = of_truth(trained, collection, "val")[:2]
     bad = [
@@ -267,6 +300,25 @@ def test_corrected_classes_change_the_head(trained, collection, tmp_path):
     np.testing.assert_allclose(model.detach().numpy(), after.head.bias.detach().cpu().numpy(), atol=1e-6)
 
 
+def test_clips_whose_class_was_corrected_are_not_replayed_with_their_old_tag(
+    trained, collection, tmp_path, monkeypatch
+):
+    one = next(one for one in of_truth(trained, collection, "train") if one.kind == "box")
+    other = next(tag for tag in open_run(trained).catalogue.tags if tag != one.tag)
+    path = write_corrections(tmp_path / "changed.csv", [replace(one, kind="class", tag=other)])
+    replayed, refit = [], learn_models.refit_head
+
+    def watched(net, features, classes, training, *rest):
+        replayed.extend(clip.clip.name for clip in training)
+        return refit(net, features, classes, training, *rest)
+
+    monkeypatch.setattr(learn_models, "refit_head", watched)
+    learn(trained, [path], tmp_path / "new", learning_without("seeds", "projection", "threshold", "presence"))
+    names = {clip.name for clip in open_run(trained).catalogue.of("train")}
+    assert one.video in names
+    assert set(replayed) == names - {one.video}
+
+
 def test_corrected_classes_change_the_crop_head_where_it_names_the_class(trained, collection, tmp_path):
     """The head of whole frames stays as it is."""
     folder, model = shutil.copytree(trained, tmp_path / "run"), load_model(trained)
@@ -298,6 +350,50 @@ def test_thresholds_at_once_agree_better_with_all_corrections(trained, correctio
     seen = observe(load_model(trained), frames, run.config.frames, run.device)
     old, new = (agreement(one, seen, frames) for one in (load_model(trained).card, card))
     assert new.iou >= old.iou
+
+
+def test_maps_seen_before_are_seen_anew_where_other_corrected_frames_complete_them(trained, collection):
+    """With the colour mean "clip", a map depends on the other frames that it is computed with."""
+    quick = QuickLearner(trained)
+    quick.model = Model(quick.model.net, quick.model.card.model_copy(update={"color_mean": "clip"}))
+    made = [one for one in of_truth(trained, collection, "val") if one.kind == "box"]
+    own = [one for one in made if one.video == made[0].video]
+    assert len(own) > 2
+    for some in (own[:1], own[1:], own):
+        frames = corrected_frames(quick.run, some, LeftOut())
+        # as few frames beside the corrected ones as in a long video
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(learn_frames, "CONTEXT", 1)
+            found = quick._observe(frames)
+            expected = observe(quick.model, frames, quick.run.config.frames, quick.run.device)
+        np.testing.assert_array_equal(found.levels, expected.levels)
+        np.testing.assert_array_equal(found.right, expected.right)
+    before = quick._observe(frames)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr("colocam.training.learn_quick.observe")  # the same corrections again need no network
+        np.testing.assert_array_equal(quick._observe(frames).levels, before.levels)
+
+
+def test_presence_that_held_out_frames_do_not_measure_is_not_kept(trained, collection, tmp_path):
+    """The held-out videos show the object in every corrected frame; without any held-out video a warning says so."""
+    made = of_truth(trained, collection, "train", "val")
+    boxes = [one for one in made if one.kind == "box"]
+    videos = sorted({one.video for one in boxes})
+    held = held_out_videos(videos)
+    absent = [replace(one, kind="none", tag="", boxes=()) for one in boxes if one.video not in held]
+    told = [one for one in boxes if one.video in held] + absent[::2] + boxes[-1:]
+    told = list({(one.video, one.frame): one for one in told}.values())
+    how = Learning(threshold=False, per_class=False, head=False, seeds=False, projection=False)
+    learnt = learn(trained, [write_corrections(tmp_path / "a.csv", told)], tmp_path / "a", how)
+    assert np.isnan(learnt.stages[-1].agreement.presence_loss)
+    assert learnt.kept == []
+    assert any("presence" in line and line.endswith("not measured, not kept") for line in learnt.lines())
+    assert load_model(tmp_path / "a").card.presence == load_model(trained).card.presence
+    alone = [one for one in (*absent[::2], *boxes) if one.video == absent[0].video]
+    alone = list({one.frame: one for one in reversed(alone)}.values())
+    learnt = learn(trained, [write_corrections(tmp_path / "b.csv", alone)], tmp_path / "b", how)
+    assert learnt.kept == ["presence"]
+    assert any(line.startswith("warning: no corrected video is held out") for line in learnt.lines())
 
 
 def test_class_thresholds_are_those_of_single_thresholds(trained, tmp_path, make_video, square_video):

@@ -41,6 +41,27 @@ def test_the_store_scales_its_values():
     np.testing.assert_allclose(store.read(indices).flatten(), [0, UNKNOWN / 255, 1], rtol=1e-6)
 
 
+def test_labels_that_are_begun_again_count_as_not_done(tmp_path, monkeypatch):
+    """Killed after ``labels.npy`` was created anew: ``labels.json`` of the time before must not vouch for its zeros."""
+    clips, killed = [range(3), range(2)], [True]
+
+    def labels(*_):
+        if killed:
+            raise KeyboardInterrupt
+        return np.full((5, SIDE, SIDE), FOREGROUND, np.uint8)
+
+    monkeypatch.setattr(module, "spread_samples", lambda clips, *_, **__: [0] * sum(map(len, clips)))
+    monkeypatch.setattr(module, "_labels", labels)
+    (tmp_path / "labels.json").write_text('{"clips": 2}')  # labels.npy is lost, or was damaged
+    arguments = None, None, 0.5, clips, ("cat",), 32, tmp_path, torch.device("cpu")
+    with pytest.raises(KeyboardInterrupt):
+        module.own_labels(*arguments)
+    assert np.load(tmp_path / "labels.npy").shape == (5, SIDE, SIDE)
+    killed.clear()
+    module.own_labels(*arguments)
+    assert (np.load(tmp_path / "labels.npy") == FOREGROUND).all()
+
+
 @pytest.fixture(scope="module")
 def two_rounds(tiny):
     changes = ["rounds=2", "epochs=1", "chooser=consensus", "crop_head=true"]

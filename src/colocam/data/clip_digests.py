@@ -16,7 +16,7 @@ def with_digests(clips: Sequence[Clip], digests: FileDigests) -> tuple[Clip, ...
     with progress("checking videos", len(clips), unit="clips") as advance, ThreadPoolExecutor(cores()) as pool:
         digested = []
         try:
-            for clip, digest in zip(clips, pool.map(lambda clip: _digest(clip, digests), clips), strict=True):
+            for clip, digest in zip(clips, pool.map(lambda clip: clip_digest(clip, digests), clips), strict=True):
                 digested.append(replace(clip, digest=digest))
                 advance()
         except BaseException:
@@ -27,13 +27,13 @@ def with_digests(clips: Sequence[Clip], digests: FileDigests) -> tuple[Clip, ...
 
 def refuse_changed(clip: Clip, digests: FileDigests) -> None:
     """Raise an error if the files of a clip are there with another content than ``clip.digest`` says."""
-    if clip.digest and _digest(clip, digests) not in {"", clip.digest}:
+    if clip.digest and clip_digest(clip, digests) not in {"", clip.digest}:
         raise ColocamError(
             f"{clip.path} was changed since the run was begun: restore it, or train again in another folder"
         )
 
 
-def _digest(clip: Clip, digests: FileDigests) -> str:
+def clip_digest(clip: Clip, digests: FileDigests) -> str:
     """Digest of the file, or of names and contents of the images; empty if they cannot be read."""
     try:
         if clip.frames:

@@ -114,8 +114,8 @@ def learning_task(
     for term in summands:
         if isinstance(term.module, nn.Module):
             term.module.to(device)
-    names = {clip.clip.name for clip in corrected.samples.clips}
-    replayable = [at for at, clip in enumerate(clips) if at >= first_replay and clip.clip.name not in names]
+    taught = {clip.clip for clip in corrected.samples.clips}
+    replayable = [at for at, clip in enumerate(clips) if at >= first_replay and clip.clip not in taught]
     share = OWN if own_labels is not None else REPLAYED if replay else 0.0
     mates = replay and any(term.name == "coloc" for term in summands)  # which carries corrections to them
     lengths = [len(clip) for clip in clips]

@@ -15,12 +15,14 @@ from colocam.corrections.correction import Correction
 from colocam.corrections.imported import LeftOut
 from colocam.data.batches import BatchIndices
 from colocam.data.cache_entry import CachedClip, EntryWriter, entry_key, load_entry
+from colocam.data.clip_digests import clip_digest
 from colocam.data.clip_frames import clip_frames
 from colocam.data.frame_cache import cache_frames
 from colocam.data.samples import Boxes, Samples
 from colocam.errors import ColocamError
 from colocam.run import Run
 from colocam.types import Box, Clip, Float64Array
+from colocam.utils.file_digests import FileDigests
 from colocam.utils.spacing import evenly
 from colocam.utils.temporary import temporary_folder
 from colocam.video.image_files import images_of
@@ -146,7 +148,7 @@ def corrected_frames(
         weight_of = _weights(clip, frames)
         usual = clip.clip.tag or next((one.tag for own in frames.values() for one in own if one.tag), "")
         for frame in sorted(frames):
-            own, position = frames[frame], int(np.searchsorted(clip.index, frame))
+            own, position = _of_one_class(frames[frame], usual, left_out), int(np.searchsorted(clip.index, frame))
             if position >= len(clip) or clip.index[position] != frame:
                 left_out[f"correction of {own[0].video!r}: the video has no frame {frame}"] += 1
             elif not (tag := _class_of(own, usual, tagged=clip.clip in run.catalogue.clips)):
@@ -165,6 +167,16 @@ def corrected_frames(
     return CorrectedFrames(samples, boxes, np.array(weights), np.array(changed, bool), np.array(held, bool))
 
 
+def _of_one_class(own: Sequence[Correction], usual: str, left_out: LeftOut) -> Sequence[Correction]:
+    """What was said of a frame, without the boxes of other classes: a frame has one map, and it teaches one class."""
+    stated = [one.tag for one in own if one.boxes]
+    tag = usual if usual in stated else next(iter(stated), usual)
+    for one in own:
+        if one.boxes and one.tag != tag:
+            left_out[f"correction of {one.video!r}: boxes of {one.tag!r} in a frame that teaches {tag!r}"] += 1
+    return [one for one in own if not one.boxes or one.tag == tag]
+
+
 def _class_of(own: Sequence[Correction], usual: str, *, tagged: bool) -> str:
     """Class of a frame: the tag of its clip, if there is one and the class was not changed, else the stated class."""
     stated = (one.tag for one in own if one.tag and (one.kind == "class" or not tagged))
@@ -172,9 +184,10 @@ def _class_of(own: Sequence[Correction], usual: str, *, tagged: bool) -> str:
 
 
 class _Finder:
-    """Finds the clip of a correction: of the run, by path and time or by name, else the file that it names."""
+    """Finds the clip of a correction: of the run by path and time, else the file that it names, else by name."""
 
     def __init__(self, run: Run) -> None:
+        self.digests = FileDigests()
         self.by_name = {clip.name: clip for clip in run.catalogue.clips}
         self.by_path: defaultdict[str, list[Clip]] = defaultdict(list)
         for clip in run.catalogue.clips:
@@ -187,20 +200,23 @@ class _Finder:
             time = one.pts
             if time is None or ((clip.start <= 0 or clip.start <= time) and (clip.end is None or time < clip.end)):
                 return clip
-        if (named := self.by_name.get(one.video)) is not None:
-            return named
+        named = self.by_name.get(one.video)
         if one.path and one.path not in self.files:
             path = Path(one.path)
             images = images_of(path) if path.is_dir() else ()
             found = Clip(one.video, one.tag, "train", path, one.path, frames=images)
             self.files[one.path] = found if path.is_file() or images else None
-        return self.files.get(one.path)
+        file = self.files.get(one.path)
+        # another video may have the name; a copy of the run's own is known by its content
+        if file is None or (named is not None and named.digest and named.digest == clip_digest(file, self.digests)):
+            return named
+        return file
 
 
 def _cached(run: Run, wanted: dict[Clip, set[int]], left_out: LeftOut) -> list[CachedClip]:
     """The corrected clips with their frames; those whose corrected frames are not in the cache are read again."""
-    sizes, own = run.config.frames, {clip.name for clip in run.catalogue.clips}
-    listed = [clip for clip in wanted if clip.name in own]
+    sizes, own = run.config.frames, set(run.catalogue.clips)
+    listed = [clip for clip in wanted if clip in own]
     ready = cache_frames(listed, run.frames, size=sizes.resize, max_frames=sizes.per_clip) if listed else []
     complete = {clip.clip: clip for clip in ready if wanted[clip.clip] <= set(clip.index.tolist())}
     found = []

@@ -1,5 +1,6 @@
 """The guard of learning from corrections: compares models on videos that are held out."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,10 +39,16 @@ class Guard:
     def keep(
         self, name: str, old: Candidate, new: Candidate, *, presence: bool = False, labels: bool = False
     ) -> Candidate:
-        """The new candidate, unless it agrees less than the old one with the held-out corrections."""
+        """The new candidate, unless it agrees less than the old one with the held-out corrections.
+
+        Presence must be measured, unless nothing is held out: without a calibration so far, against one half.
+        """
         new = self.observed(new)
         before, after = self.agreement(old), self.agreement(new)
-        worse = after.presence_loss > before.presence_loss if presence else after.iou < before.iou
+        worse = after.iou < before.iou
+        if presence:
+            least = math.log(2) if old.model.card.presence is None else before.presence_loss
+            worse = bool(self.frames.held_out.any()) and not after.presence_loss <= least
         if labels:
             worse = worse or self._class_loss(new.model) > self._class_loss(old.model)
         self._add(name, new, kept=not worse)

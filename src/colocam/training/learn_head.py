@@ -51,7 +51,7 @@ def refit_head(
         net: the trained one; it is not changed.
         corrected: (N, C) features of frames whose class a person stated.
         classes: (N,) these classes.
-        training: clips of which some frames are replayed with the class of their tag.
+        training: clips of which some frames are replayed with the class of their tag; may be none.
         tags: names of the classes.
         size: side of the frames.
         device: the network's device.
@@ -67,7 +67,9 @@ def refit_head(
 
     def loss() -> Tensor:
         optimiser.zero_grad()
-        value = F.cross_entropy(corrected @ w.T + b, classes) + F.cross_entropy(kept @ w.T + b, kept_classes)
+        value = F.cross_entropy(corrected @ w.T + b, classes)
+        if len(kept):
+            value = value + F.cross_entropy(kept @ w.T + b, kept_classes)
         value = value + PENALTY * (w - start).square().sum() / start.square().sum()
         value.backward()  # type: ignore[no-untyped-call]
         return value

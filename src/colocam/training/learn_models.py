@@ -51,8 +51,9 @@ def with_head(run: Run, model: Model, frames: CorrectedFrames) -> Candidate:
     size, device = run.config.frames.crop, run.device
     features = head_features(net, part.samples, size, device)
     classes = part.samples.classes.to(device)
-    tags = run.catalogue.tags
-    weight, bias = refit_head(net, features, classes, run.clips("train"), tags, size, device)
+    tags, wrong = run.catalogue.tags, {clip.clip for clip, _ in frames.part(frames.changed).samples.where()}
+    training = [clip for clip in run.clips("train") if clip.clip not in wrong]  # whose tag a person corrected
+    weight, bias = refit_head(net, features, classes, training, tags, size, device)
     with torch.no_grad():
         class_head(net).weight.copy_(weight)
         class_head(net).bias.copy_(bias)

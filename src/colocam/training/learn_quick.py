@@ -1,5 +1,6 @@
 """Thresholds and presence from corrections at once, for a page that learns while a person corrects."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,7 +35,7 @@ class QuickLearner:
     def __init__(self, run: str | Path, device: str | None = None) -> None:
         self.run = open_run(run, device)
         self.model = load_model(self.run.folder)
-        self._seen: dict[tuple[str, int, int, bytes], tuple[Levels, float, Float64Array]] = {}
+        self._seen: dict[tuple[object, ...], tuple[Levels, float, Float64Array]] = {}
 
     def __call__(self, corrections: Sequence[Correction]) -> Card:
         """The card that agrees best with all corrections so far; those that cannot be found are left out."""
@@ -44,13 +45,18 @@ class QuickLearner:
         )
 
     def _observe(self, frames: CorrectedFrames) -> Observation:
-        told = zip(frames.samples.where(), frames.classes.tolist(), frames.boxes, strict=True)
-        places = [(clip.clip.name, frame, tag, boxes.tobytes()) for (clip, frame), tag, boxes in told]
+        told = list(zip(frames.samples.where(), frames.classes.tolist(), frames.boxes, strict=True))
+        mates: defaultdict[Path, list[tuple[int, int]]] = defaultdict(list)
+        if self.model.card.color_mean == "clip":  # then the other corrected frames of a clip change a map, too
+            for (clip, frame), tag, _ in told:
+                mates[clip.file].append((frame, tag))
+        places = [(clip.file, frame, tag, boxes.tobytes(), *mates[clip.file]) for (clip, frame), tag, boxes in told]
         new = np.array([place not in self._seen for place in places])
         if new.any():
             found = observe(self.model, frames.part(new), self.run.config.frames, self.run.device)
             fresh = [place for place, is_new in zip(places, new.tolist(), strict=True) if is_new]
             rows = zip(found.levels, found.peaks.tolist(), found.right, strict=True)
             self._seen |= dict(zip(fresh, rows, strict=True))
+        self._seen = {place: self._seen[place] for place in places}
         levels, peaks, right = zip(*(self._seen[place] for place in places), strict=True)
         return Observation(np.stack(levels), np.array(peaks), np.stack(right))

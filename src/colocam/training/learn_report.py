@@ -65,7 +65,8 @@ class Learnt:
             one = stage.agreement
             parts = [] if isnan(one.iou) else [f"IoU {one.iou:.3f}", f"CorLoc {one.corloc:.1f} %"]
             parts += [] if isnan(one.presence_loss) else [f"presence loss {one.presence_loss:.3f}"]
-            verdict = "" if stage.kept else ": agrees less, not kept"
+            unmeasured = stage.name == "presence" and isnan(one.presence_loss)
+            verdict = "" if stage.kept else f": {'not measured' if unmeasured else 'agrees less'}, not kept"
             lines.append(f"{stage.name:15} {', '.join(parts) or 'not measured'}{verdict}")
         if not self.kept:
             lines.append("the old model stays: no part agrees better with the held-out corrections")

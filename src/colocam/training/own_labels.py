@@ -72,6 +72,9 @@ def own_labels(
     done = _clips_done(path, described, shape, len(clips))
     with explain_os_errors(path):
         if not done:
+            described.unlink(
+                missing_ok=True
+            )  # what it says is not true of the new file, even if this process is killed
             np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=shape).flush()
         stored: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r+")
         starts, saved_at = np.cumsum([0, *lengths]).tolist(), time.monotonic()

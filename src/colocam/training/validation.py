@@ -89,7 +89,7 @@ class Validator:
         return calibrate(peaks, background[np.isfinite(background)])
 
     def _choose(self, maps: Levels, boxes: list[Boxes], chooser: str = "largest") -> tuple[float, float]:
-        """The threshold with the best CorLoc, and that CorLoc in percent: mean over classes, as ``oracle-global``."""
+        """The threshold with the best CorLoc, and that CorLoc in percent: mean over classes, as in ``validation``."""
         clips = self.samples.indices.clips.numpy()
         frames = Frames(self.tags, self.samples.classes.numpy(), clips)
         if find_chooser(chooser).by_shot:
