@@ -411,6 +411,7 @@ def train_tiny(folder: Path, collection: Collection) -> None:
 @pytest.fixture(scope="session")
 def training(shared, collection) -> Path:
     """Folder with the frames and the run of a training."""
+    pytest.importorskip("torch", reason="needs the extra [train]")
     return shared("training", lambda folder: train_tiny(folder, collection))
 
 

@@ -12,9 +12,10 @@ from colocam.data.truth import box_of_corners
 from colocam.errors import ColocamError, first_line
 from colocam.types import Box
 from colocam.utils.files import DAMAGED_ARRAY
+from colocam.utils.opencv_log import silence_opencv
 from colocam.utils.tables import number, read_rows
 
-cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # our errors say what is wrong with a file
+silence_opencv()
 
 Map = npt.NDArray[np.uint8] | npt.NDArray[np.floating]
 """(H, W): uint8 levels, or floats in 0–1."""

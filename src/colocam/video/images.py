@@ -12,13 +12,14 @@ import PIL.ExifTags
 import PIL.Image
 
 from colocam.types import Image, VideoFrame
+from colocam.utils.opencv_log import silence_opencv
 from colocam.utils.progress import say
 from colocam.video.image_files import images_of
 from colocam.video.input import UnreadableError, check_pixels
 
 _DAMAGED = (OSError, ValueError, SyntaxError)
 """What Pillow raises for a file that is not an image, or whose header is damaged."""
-cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # our errors say what is wrong with a file
+silence_opencv()
 warnings.filterwarnings("ignore", category=PIL.Image.DecompressionBombWarning)  # MAX_PIXELS is the limit here
 warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
 
