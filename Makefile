@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 NEED_GB := 8
 
-.PHONY: help install demo test coverage fuzz docs dist dist-test lint format clean
+.PHONY: help install demo test lowest lowest-train coverage fuzz docs dist dist-test lint format clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -29,6 +29,27 @@ test: install  ## run the tests
 
 coverage: install  ## run the tests and measure which lines they run; tracing takes half as long again
 	$(PYTEST) -p tests.preload --cov=colocam --cov-report=term --cov-fail-under=93
+
+LOW := .venv-lowest
+LOW_PIP := $(LOW)/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOW)/constraints.txt
+LOW_PYTEST := OMP_NUM_THREADS=1 $(LOW)/bin/python -m pytest -q -n 2 --dist loadscope
+# What needs no torch, and together uses every other dependency.
+LOW_TESTS := test_without_torch.py video/test_images.py video/test_input.py video/test_reader.py video/test_resizing.py \
+  video/test_writer.py config/test_card.py boxes/test_assignment.py boxes/test_candidates.py boxes/test_rle.py \
+  corpus/test_films.py corpus/test_part_files.py corrections/test_from_cvat.py corrections/test_from_label_studio.py \
+  corrections/test_round_trips.py evaluation/test_prediction_files.py evaluation/test_tensorboard_log.py \
+  export/test_cvat.py export/test_flat_and_masks.py export/test_label_studio.py export/test_labelled_films.py \
+  inference/test_film_pool.py inference/test_sinks.py inference/test_stored_model.py inference/test_table.py \
+  integrations/test_cvat_tasks.py integrations/test_label_studio_backend.py serve/test_routes.py utils/test_onnx_session.py \
+  utils/test_progress.py utils/test_tables.py
+
+lowest:  ## run a part of the tests with the lowest version of each dependency, in .venv-lowest without torch
+	$(PYTHON) -m venv --clear $(LOW)
+	$(PYTHON) scripts/lowest.py > $(LOW)/constraints.txt
+	$(LOW_PIP) -e '.[parquet,serve,tensorboard,cvat]' onnx scipy pycocotools label-studio-tools cvat-cli \
+	  pytest pytest-cov pytest-xdist hypothesis httpx
+	# Run folders need torch. OpenCV 4.10 decodes videos to other colours, so it is no reference for ours.
+	$(LOW_PYTEST) -k 'not run- and not another_reader' $(addprefix tests/,$(LOW_TESTS))
 
 MINUTES ?= 10
 SEED ?= 0
@@ -64,4 +85,4 @@ format: install  ## format the code and apply automatic fixes
 	$(BIN)/ruff check --fix src tests scripts setup.py
 
 clean:  ## remove .venv, the demo folder and what was built
-	rm -rf $(VENV) demo dist build site .cache src/colocam/native/*.so
+	rm -rf $(VENV) $(LOW) demo dist build site .cache src/colocam/native/*.so
