@@ -51,6 +51,15 @@ lowest:  ## run a part of the tests with the lowest version of each dependency, 
 	# Run folders need torch. OpenCV 4.10 decodes videos to other colours, so it is no reference for ours.
 	$(LOW_PYTEST) -k 'not run- and not another_reader' $(addprefix tests/,$(LOW_TESTS))
 
+TORCH ?= torch torchvision
+LOW_TRAIN_TESTS := export/test_onnx_model.py lab/study/test_figures.py models/test_model_file.py models/test_networks.py \
+  report/test_page.py training/test_train.py
+
+lowest-train: lowest  ## the same for the packages of training, beside a torch of any version; downloads gigabytes
+	$(PYTHON) scripts/lowest.py --free torch > $(LOW)/constraints.txt
+	$(LOW_PIP) $(TORCH) -e '.[train,onnx]'
+	$(LOW_PYTEST) $(addprefix tests/,$(LOW_TRAIN_TESTS))
+
 MINUTES ?= 10
 SEED ?= 0
 

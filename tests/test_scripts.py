@@ -5,6 +5,8 @@ import re
 import runpy
 import shutil
 import sys
+import tomllib
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +14,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from packaging.requirements import Requirement
 
 from colocam.boxes.iou import iou
 from colocam.data.index import index_of_table
@@ -62,6 +65,19 @@ def test_every_script_explains_itself(path, script, capsys):
         script(path, "--help")
     assert stop.value.code == 0
     assert "usage: " in capsys.readouterr().out
+
+
+def test_lowest_pins_each_bound_of_pyproject(script):
+    """Read by the library that pip reads requirements with."""
+    project = tomllib.loads((SCRIPTS[0].parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    texts = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    wanted = [one for one in map(Requirement, texts) if one.specifier and one.name != "torch"]
+    assert all([part.operator for part in one.specifier] == [">="] for one in wanted)
+    pinned = [Requirement(line) for line in script(named("lowest"), "--free", "torch").splitlines()]
+    assert all([part.operator for part in one.specifier] == ["=="] for one in pinned)
+    versions = [{(one.name, part.version) for one in many for part in one.specifier} for many in (wanted, pinned)]
+    assert versions[0] == versions[1]
+    assert len(versions[0]) == len(pinned) == len({one.name for one in pinned})  # one bound for each package
 
 
 def test_presence_of_a_model_with_focus(script, run, collection):

@@ -89,8 +89,49 @@ def test_a_command_that_needs_an_extra_says_which(package, extra, monkeypatch, c
     assert stop.value.code == 1
     name = package.partition(".")[0]
     assert capfd.readouterr().err == (
-        f"error: {name}, which this command needs, is not installed: pip install 'colocam[{extra}]'\n"
+        f"error: {name}, which this command needs, is not installed: pip install 'colocam[{extra}]' "
+        f"(in a clone: pip install -e '.[{extra}]')\n"
     )
+
+
+def python(*words, absent):
+    """Run Python in a new process where the packages ``absent`` cannot be imported."""
+    start = f"import sys; sys.modules.update(dict.fromkeys({absent!r})); "
+    return subprocess.run(
+        [sys.executable, "-c", start + words[0], *words[1:]], capture_output=True, text=True, check=False
+    )
+
+
+def test_export_model_without_torch_names_the_extra_that_writes_onnx(new_colocam, tmp_path):
+    told = new_colocam("export-model", STORED / "run", "-o", tmp_path / "model.onnx", absent=["torch"]).error
+    assert told.startswith("error: torch, which export-model needs, is not installed: pip install 'colocam[onnx]' ")
+
+
+def test_the_backend_of_label_studio_without_its_extra_says_one_line():
+    code = "import runpy; runpy.run_module('colocam.integrations.label_studio_backend', run_name='__main__')"
+    ended = python(code, absent=["fastapi", "uvicorn"])
+    assert ended.returncode == 1
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("error: uvicorn is not installed: pip install 'colocam[serve]' ")
+
+
+def test_the_backend_of_label_studio_says_one_line_for_a_run_without_torch(tmp_path):
+    code = "import runpy; runpy.run_module('colocam.integrations.label_studio_backend', run_name='__main__')"
+    ended = python(code, str(STORED / "run"), str(tmp_path), str(tmp_path / "work"), absent=["torch"])
+    assert ended.returncode == 1
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith(f"error: torch, which the run folder {STORED / 'run'} needs, is not installed: pip install ")
+
+
+def test_a_public_name_that_needs_torch_says_how_to_install_it():
+    for name in ("train", "evaluate"):
+        ended = python(f"from colocam import {name}", absent=["torch"])
+        assert ended.returncode == 1
+        assert ended.stderr.count("Traceback") == 1
+        assert ended.stderr.splitlines()[-1] == (
+            f"ModuleNotFoundError: torch, which colocam.{name} needs, is not installed: "
+            "pip install 'colocam[train]' (in a clone: pip install -e '.[train]')"
+        )
 
 
 def test_extras_exist():

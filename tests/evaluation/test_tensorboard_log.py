@@ -48,5 +48,5 @@ def test_without_the_package_the_extra_is_named(run, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("tensorboard.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "tensorboard", None)
-    with pytest.raises(ColocamError, match=r"pip install 'colocam\[tensorboard\]'$"):
+    with pytest.raises(ColocamError, match=r"pip install 'colocam\[tensorboard\]' \("):
         write_events(run)

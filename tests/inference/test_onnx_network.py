@@ -84,8 +84,8 @@ def test_a_whole_video_without_torch(onnx_file, trained, video, tmp_path):
 
 def test_a_run_folder_without_torch(trained, video, tmp_path, new_colocam):
     assert new_colocam("localize", trained, video, "-o", tmp_path / "out", absent=["torch"]).error == (
-        f"error: torch, which the run folder {trained} needs, is not installed: pip install 'colocam[train]', "
-        "or give an ONNX file of 'colocam export-model'"
+        f"error: torch, which the run folder {trained} needs, is not installed: pip install 'colocam[train]' "
+        "(in a clone: pip install -e '.[train]'), or give an ONNX file of 'colocam export-model'"
     )
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from colocam.cli.command import Command
+from colocam.utils.extras import not_installed
 from colocam.utils.progress import say
 
 
@@ -78,6 +79,9 @@ def export_model(
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write; it ends in .onnx.")],
 ) -> None:
     """Write the trained model of a run as one ONNX file, which needs no torch."""
-    from colocam.export.onnx_model import export_onnx
+    try:
+        from colocam.export.onnx_model import export_onnx
+    except ModuleNotFoundError as error:
+        raise not_installed(error, "export-model", "onnx") from error
 
     say(f"wrote {export_onnx(run, out)}; now: colocam localize {out} VIDEO -o OUT")

@@ -8,6 +8,7 @@ import typer
 
 from colocam.cli.shared_options import Device
 from colocam.errors import ColocamError
+from colocam.utils.extras import install_extra
 
 if TYPE_CHECKING:
     from colocam.serve.lessons import QuickLearning
@@ -42,7 +43,7 @@ def serve(
     except ModuleNotFoundError as error:
         if error.name not in {"fastapi", "starlette", "uvicorn"}:
             raise
-        raise ColocamError("the page needs more packages: pip install 'colocam[serve]'") from error
+        raise ColocamError(f"the page needs more packages: {install_extra('serve')}") from error
 
     folder = out or Path(f"{run.resolve().stem}-page")
     start(

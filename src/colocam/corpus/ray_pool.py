@@ -12,6 +12,7 @@ from typing import Any
 from colocam.corpus.items import Died, Item, Known, Labeller, MakeLabeller, Message, Progress, Ready, Result, Stop
 from colocam.corpus.worker import attempt, load
 from colocam.errors import ColocamError, first_line
+from colocam.utils.extras import not_installed
 
 BETWEEN_QUESTIONS = 1.0
 """Seconds between two questions for the progress of an actor."""
@@ -77,7 +78,7 @@ class RayPool:
         try:
             import ray  # noqa: PLC0415 - an extra
         except ModuleNotFoundError as error:
-            raise ColocamError("--ray needs the package ray: pip install 'colocam[ray]'") from error
+            raise not_installed(error, "--ray") from error
         self._ray: Any = ray
         try:
             ray.init(address=address, log_to_driver=False, ignore_reinit_error=True)

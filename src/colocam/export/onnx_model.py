@@ -15,6 +15,7 @@ from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.inference.onnx_network import CARD, FRAMES, OUTPUTS, open_onnx
 from colocam.models import LocalizerNet, foreground
 from colocam.models.model_file import Model, load_model
+from colocam.utils.extras import not_installed
 from colocam.utils.files import atomic_path, refuse_replacing
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def to_onnx(model: Model) -> "onnx.ModelProto":
         import onnxscript  # noqa: F401, PLC0415
         from onnx_ir.passes.common import ClearMetadataAndDocStringPass  # noqa: PLC0415
     except ImportError as error:
-        raise ColocamError(f"{error.name}, which writes ONNX, is not installed: pip install 'colocam[onnx]'") from error
+        raise not_installed(error, "export-model", "onnx") from error
     size, name = model.card.size, model.card.backbone.name
     try:
         with warnings.catch_warnings():

@@ -4,8 +4,9 @@ No file here imports torch: what needs it, a run folder, imports it when the mod
 """
 
 from colocam.errors import ColocamError
+from colocam.utils.extras import install_extra
 
 
 def missing(error: ModuleNotFoundError, extra: str) -> ColocamError:
     """The error for a package that is not installed; ``extra`` is the extra of colocam that brings it."""
-    return ColocamError(f"{error.name} is not installed: pip install 'colocam[{extra}]'")
+    return ColocamError(f"{error.name} is not installed: {install_extra(extra)}")

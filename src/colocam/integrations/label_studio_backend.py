@@ -9,6 +9,7 @@ localisation tables, and ``corrections/`` with a file for each annotation, in th
 
 import json
 import secrets
+import sys
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Mapping
@@ -38,6 +39,8 @@ try:
     from fastapi import FastAPI, Request
     from starlette.responses import JSONResponse, Response
 except ModuleNotFoundError as absent:
+    if __name__ == "__main__":
+        sys.exit(f"error: {missing(absent, 'serve')}")
     raise missing(absent, "serve") from absent
 
 PORT = 9090

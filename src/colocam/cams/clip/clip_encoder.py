@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from colocam.errors import ColocamError
+from colocam.utils.extras import not_installed
 
 if TYPE_CHECKING:
     from transformers import CLIPModel, CLIPTokenizer
@@ -123,7 +124,7 @@ def load_encoder(name_or_path: str | Path, device: torch.device | str = "cpu") -
     try:
         from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel, CLIPTokenizer  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise ColocamError("CLIP-ES needs the package transformers: pip install 'colocam[clip]'") from error
+        raise not_installed(error, "CLIP-ES", "clip") from error
     source = _source(name_or_path)
     try:
         kind = CLIPConfig.get_config_dict(source)[0].get("model_type")

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from colocam.affinity.reference import gaussian_sum
 from colocam.lab.measuring import timing
+from colocam.utils.extras import install_extra
 
 # Pairs of pixels that an exact sum computes in one call; larger products are limited to a sample of the rows.
 _PAIRS = 10**8
@@ -109,7 +110,7 @@ def compare(name: str, features: Tensor, maps: Tensor, ours: Callable[[int], obj
             row |= {"ours_ms": ours_ms, "ms": rival_ms / share, "share": share, "ratio": rival_ms / share / ours_ms}
             row |= _errors(rival, features, maps)
         except importlib.metadata.PackageNotFoundError:
-            row["missing"] = "not installed (pip install 'colocam[bench]')"
+            row["missing"] = f"not installed: {install_extra('bench')}"
         except Exception as error:  # noqa: BLE001  they compile at install or run time; their failure must not end our bench
             row["missing"] = f"{type(error).__name__}: {error}".splitlines()[0]
         rows.append(row)

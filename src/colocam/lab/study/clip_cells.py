@@ -16,6 +16,7 @@ from colocam.lab.study.cells import CannotRunError, Result
 from colocam.lab.study.workplace import Lab, stage1_config
 from colocam.maps.mapper import Mapper, cam_mapper
 from colocam.metrics import PROTOCOLS, CorLoc
+from colocam.utils.extras import install_extra
 
 Label = Literal["given", "predicted", "average"]
 
@@ -65,7 +66,7 @@ class ClipRow:
         try:
             from colocam.cams.clip import BACKGROUND, ClipES, Refinement  # noqa: PLC0415 - an extra
         except ImportError as error:
-            raise CannotRunError("CLIP-ES was not run: it needs pip install 'colocam[clip]'") from error
+            raise CannotRunError(f"CLIP-ES was not run: {install_extra('clip')}") from error
         evaluation_set = lab.evaluation_set(lab.stage1(lab.config((), seed)))
         tags, sizes = evaluation_set.run.catalogue.tags, evaluation_set.run.config.frames
         size, side = sizes.crop, sizes.map_side
