@@ -1,6 +1,9 @@
 """Correct in Chromium: by keys and by the mouse, undone and redone, in two tabs, without the server, and exported."""
 
+import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -325,3 +328,24 @@ def test_the_object_leaves_and_enters(one):
     one.until_saved()
     state = one.page.evaluate("[...window.colocam.marks.state]")
     assert state == [0] * 10 + [NONE] * 15 + [NONE] * 3 + [0] * 12  # a cut before frame 25 ends the stretch
+
+
+WITHOUT_CHROMIUM = """
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, "tests/helpers")
+import served_page
+
+served_page.CHROMIUM = Path("/nowhere/chromium")
+pytest.main(sys.argv[1:])
+"""
+
+
+def test_the_last_line_says_that_tests_of_the_page_were_skipped():
+    command = [sys.executable, "-c", WITHOUT_CHROMIUM, "tests/serve/test_in_browser.py", "-k", "undo_redo_and_reload"]
+    ended = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    last = ended.stdout.splitlines()[-1]
+    assert last == "tests of the page skipped: 1; to run them: apt install chromium, pip install playwright"

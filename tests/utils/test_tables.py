@@ -102,3 +102,26 @@ def test_other_encodings_are_refused_in_one_line(tmp_path, encoding, end):
     with pytest.raises(ColocamError, match="save it as 'CSV UTF-8'") as raised:
         read_cells(save(tmp_path / "t.csv", "frame,x1\n0,1" + end, encoding))
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_too_many_columns_are_refused_before_they_cost_time(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr("colocam.utils.tables.MOST_COLUMNS", 50)
+
+    def table(columns):
+        path, names = tmp_path / f"{columns}.{kind}", [f"c{number}" for number in range(columns)]
+        if kind == "csv":
+            path.write_text(f"{','.join(names)}\n{','.join('1' * columns)}\n")
+        else:
+            pq.write_table(pa.table({name: [1] for name in names}), path)
+        return path
+
+    assert read_rows(table(50))[0]["c49"] == "1"
+    with pytest.raises(ColocamError, match=rf"\.{kind}: 51 columns, more than 50: remove"):
+        read_rows(table(51))
+
+
+def test_a_name_of_two_columns_is_told(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y,z,,Y,,z\n1,2,3,4,5,6,7\n")
+    with pytest.raises(ColocamError, match="two columns are called 'y': rename or remove one"):
+        read_rows(tmp_path / "a.csv")

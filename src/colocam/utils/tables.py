@@ -7,6 +7,7 @@ spreadsheet would run has an apostrophe before it, see :func:`csv_cell`.
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -31,6 +32,8 @@ FORMULA = re.compile(r"\s*'*\s*[=+\-@]")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 ROWS_AT_ONCE = 1 << 13
+MOST_COLUMNS = 1 << 14
+"""As many as a spreadsheet has."""
 
 
 def csv_cell(value: object) -> object:
@@ -174,7 +177,7 @@ def _read_csv(path: Path) -> Cells:
             file.seek(0)
             separator = next((mark for mark in ",;\t" if mark in header), ",")
             reader = csv.reader(file, strict=True, delimiter=separator)
-            names = [name.strip().lower() for name in next(reader, [])]
+            names = _checked(path, next(reader, []))
             lines = _lines(path, reader, len(names), decimal_comma=separator != ",")
             while block := list(islice(lines, ROWS_AT_ONCE)):
                 row += [index for index, _ in block]
@@ -183,7 +186,7 @@ def _read_csv(path: Path) -> Cells:
         raise ColocamError(f"{path}: not a CSV table in UTF-8 ({error}): save it as 'CSV UTF-8'") from error
     empty = np.zeros(0, TEXT)
     columns = [np.concatenate([empty, *(chunk[i] for chunk in chunks)]) for i in range(len(names))]
-    return Cells(path, _named(path, names, columns), np.array(row, np.int64))
+    return Cells(path, _named(names, columns), np.array(row, np.int64))
 
 
 def _lines(
@@ -216,17 +219,27 @@ def _read_parquet(path: Path) -> Cells:
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     try:
+        _checked(path, pq.read_schema(path).names)  # to read thousands of columns takes long
         table = pq.read_table(path)
     except (pa.ArrowException, OSError) as error:
         raise ColocamError(f"{path}: not a parquet table ({first_line(error)})") from error
-    names = [name.strip().lower() for name in table.column_names]
-    return Cells(path, _named(path, names, table.columns), np.arange(2, 2 + table.num_rows))
+    names = _checked(path, table.column_names)
+    return Cells(path, _named(names, table.columns), np.arange(2, 2 + table.num_rows))
 
 
-def _named(path: Path, names: list[str], columns: Sequence[Column]) -> dict[str, Column]:
+def _checked(path: Path, header: Sequence[str]) -> list[str]:
+    """Names of the columns; they are few, and no two are equal."""
+    if len(header) > MOST_COLUMNS:
+        raise ColocamError(f"{path}: {len(header)} columns, more than {MOST_COLUMNS}: remove those that are not needed")
+    names = [name.strip().lower() for name in header]
+    twice = next((name for name, count in Counter(names).items() if name and count > 1), None)
+    if twice is not None:
+        raise ColocamError(f"{path}: two columns are called {twice!r}: rename or remove one")
+    return names
+
+
+def _named(names: list[str], columns: Sequence[Column]) -> dict[str, Column]:
     """Columns by name; spreadsheets may add some without a name, which are left out."""
-    if twice := [name for name in names if name and names.count(name) > 1]:
-        raise ColocamError(f"{path}: two columns are called {twice[0]!r}: rename or remove one")
     return {name: column for name, column in zip(names, columns, strict=True) if name}
 
 
