@@ -2,7 +2,10 @@
 
 import json
 import os
+import pickle
 import signal
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from functools import partial
@@ -12,13 +15,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from colocam.boxes import CHOOSERS
+from colocam.cli.extensions import load_extensions, named_extensions
 from colocam.corpus import label as label_module
 from colocam.corpus import labelling
 from colocam.corpus.coordinator import Limits
 from colocam.corpus.films import Shard, read_films
 from colocam.corpus.items import Done, Item, Ready
 from colocam.corpus.label import Execution, label_films
-from colocam.corpus.labelling import FilmLabeller
+from colocam.corpus.labelling import FilmLabeller, LabelSettings
 from colocam.corpus.local_pool import LocalPool
 from colocam.corpus.worker import attempt
 from colocam.errors import ColocamError
@@ -119,13 +124,51 @@ def test_other_options_and_tags_have_their_own_parts(model, make_films, tmp_path
     label_films(model, films, labels, smooth="none")
     label_films(model, table, labels)
     label_films(model, films, labels, tag="owl")  # the same part as with the table
+    tags = pq.read_table(labels / listed(labels)[-1]["part"]).column("class").to_pylist()
+    assert set(tags) == {"owl"}
     label_films(model, films, labels, batch=2)  # the same as the first: no result depends on it
     assert len(parts_of(labels)) == 3
     assert here == ["0/000.mp4", "0/000.mp4", "films/0/000.mp4"]
-    tags = pq.read_table(labels / listed(labels)[-1]["part"]).column("class").to_pylist()
-    assert set(tags) == {"owl"}
     with pytest.raises(ColocamError, match=r"tag cannot be used: the catalogue gives films/0/000.mp4 the tag owl"):
         label_films(model, table, labels, tag="cat")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_video_is_listed_once_whatever_named_it(model, make_films, tmp_path, capfd):
+    """Under two names, a detector would be trained and validated with the same video."""
+    films, labels, table = make_films(tmp_path / "films", 2), tmp_path / "labels", tmp_path / "films.csv"
+    table.write_text("path,tag\nfilms/0/000.mp4,owl\nfilms/0/001.mp4,\n", encoding="utf-8")
+
+    def names() -> list[object]:
+        return [row["film"] for row in listed(labels)]
+
+    label_films(model, films, labels)
+    assert names() == ["0/000.mp4", "0/001.mp4"]
+    label_films(model, table, labels)
+    assert names() == ["films/0/000.mp4", "films/0/001.mp4"]
+    assert set(pq.read_table(labels / listed(labels)[0]["part"]).column("class").to_pylist()) == {"owl"}
+    for videos in (films, tmp_path):
+        export([labels], "coco", tmp_path / "coco", videos=[videos], options=Options(images=True))
+        assert len(list((tmp_path / "coco" / "images").iterdir())) == 6
+    (films / "0" / "000.mp4").rename(films / "renamed.mp4")
+    (films / "a copy.mp4").write_bytes((films / "0" / "001.mp4").read_bytes())
+    capfd.readouterr()
+    label_films(model, films, labels)
+    assert names() == ["0/001.mp4", "renamed.mp4"]
+    assert "a copy.mp4 has the same content as 0/001.mp4: it is listed once" in capfd.readouterr().err
+
+
+def test_a_list_of_version_0_1_0_is_taken_over(model, make_films, tmp_path, here):
+    """It has no column content."""
+    films, labels = make_films(tmp_path / "films", 2), tmp_path / "labels"
+    label_films(model, films, labels)
+    old = pq.read_table(labels / "films.parquet").select(["film", "part", "frames", "rows"])
+    pq.write_table(old, labels / "films.parquet")
+    (tmp_path / "films.csv").write_text("path\nfilms/0/000.mp4\n", encoding="utf-8")
+    here.clear()
+    label_films(model, tmp_path / "films.csv", labels)
+    assert here == []
+    assert [(row["film"], row["frames"]) for row in listed(labels)] == [("0/001.mp4", 3), ("films/0/000.mp4", 3)]
 
 
 def test_failures_are_set_aside_until_their_film_changes(model, make_films, tmp_path, here):
@@ -150,8 +193,7 @@ def test_failures_are_set_aside_until_their_film_changes(model, make_films, tmp_
     (films / "bad.mp4").write_bytes((films / "0" / "000.mp4").read_bytes())
     label_films(model, films, labels)
     assert listed(labels, "failures") == []
-    assert len({row["part"] for row in listed(labels)}) == 2  # two films with the same content share a part
-    assert len(listed(labels)) == 3
+    assert [row["film"] for row in listed(labels)] == ["0/000.mp4", "0/001.mp4"]  # a copy is listed once
 
 
 @pytest.mark.usefixtures("here")
@@ -218,6 +260,51 @@ def test_wrong_arguments(model, make_films, tmp_path, colocam):
     assert "holds no labels" in colocam("label", model, films, "-o", tmp_path / "films").error
     assert "ray" in colocam("label", model, films, "-o", tmp_path / "a", "--ray", "nowhere:1").error
     assert "no model" in colocam("label", tmp_path / "x.onnx", films, "-o", tmp_path / "a").error
+
+
+CHOOSER = """
+import numpy as np
+from colocam.boxes import CHOOSERS, Candidates, Chooser
+
+def corner(maps, threshold):
+    return [Candidates(np.array([[1.0, 2.0, 9.0, 8.0]]), np.ones(1), np.full(1, threshold), 1) for _ in maps]
+
+CHOOSERS["corner"] = Chooser("always the same corner", corner)
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_load_the_extensions_of_the_command(model, make_films, tmp_path, colocam, monkeypatch, workers):
+    monkeypatch.chdir(tmp_path)
+    make_films(tmp_path / "films", 2)
+    Path("my_choosers.py").write_text(CHOOSER, encoding="utf-8")
+    monkeypatch.setenv("COLOCAM_EXTENSIONS", "my_choosers.py")
+    monkeypatch.setitem(CHOOSERS, "corner", CHOOSERS["largest"])  # so that it is taken away again
+    done = colocam("label", model, "films", "-o", "labels", "--workers", workers, "--chooser", "corner")
+    assert done.code == 0, done.err
+    boxes = [pq.read_table(path).select(["x1", "y1", "x2", "y2"]).to_pylist() for path in Path().rglob("parts/*/*")]
+    assert len(boxes) == 2
+    assert len({tuple(row.values()) for table in boxes for row in table}) == 1
+    assert "wrote labels/films.parquet; next: colocam export labels --to coco -o DATA" in done.err
+
+
+def test_an_actor_elsewhere_loads_the_extensions_of_the_command(model, tmp_path, monkeypatch):
+    """A node of a cluster has neither the environment nor the current folder of the command."""
+    (tmp_path / "my_choosers.py").write_text(CHOOSER, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLOCAM_EXTENSIONS", "my_choosers.py")
+    asked = {"prepare": partial(load_extensions, named_extensions()), "options": {"chooser": "corner"}}
+    sent = pickle.dumps(LabelSettings(model, tmp_path / "labels", tmp_path / "memory", **asked))
+    script = (
+        "import pickle, sys; from colocam.corpus.ray_pool import Actor; "
+        "actor = Actor(pickle.load(sys.stdin.buffer), 0); print(actor.load()); actor._labeller._localizer(None)"
+    )
+    (tmp_path / "elsewhere").mkdir()
+    environment = {name: value for name, value in os.environ.items() if name != "COLOCAM_EXTENSIONS"}
+    told = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path / "elsewhere", env=environment, input=sent, capture_output=True
+    )
+    assert (told.stdout, told.returncode) == (b"Ready()\n", 0), told.stderr.decode()
 
 
 @contextmanager

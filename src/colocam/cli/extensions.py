@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -11,9 +12,15 @@ from colocam.errors import ColocamError, first_line
 VARIABLE = "COLOCAM_EXTENSIONS"
 
 
-def load_extensions() -> None:
-    """Import what the environment variable ``COLOCAM_EXTENSIONS`` lists, separated as ``PATH`` is."""
-    for name in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+def named_extensions() -> list[str]:
+    """What the environment variable ``COLOCAM_EXTENSIONS`` lists, separated as ``PATH`` is; files as absolute paths."""
+    names = filter(None, os.environ.get(VARIABLE, "").split(os.pathsep))
+    return [str(Path(name).absolute()) if name.endswith(".py") else name for name in names]
+
+
+def load_extensions(names: Sequence[str] | None = None) -> None:
+    """Import extensions; by default those of :func:`named_extensions`."""
+    for name in named_extensions() if names is None else names:
         try:
             _load_file(Path(name)) if name.endswith(".py") else import_module(name)
         except Exception as error:

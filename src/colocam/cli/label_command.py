@@ -1,10 +1,12 @@
 """``colocam label``: localisation tables of all films of a catalogue, by many processes or machines."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from colocam.cli.extensions import load_extensions, named_extensions
 from colocam.cli.result_options import (
     Batch,
     Chooser,
@@ -24,6 +26,7 @@ from colocam.cli.result_options import (
     Threshold,
 )
 from colocam.cli.shared_options import Device
+from colocam.utils.progress import say
 
 
 def label(
@@ -76,6 +79,7 @@ def label(
         device=device,
         refine=refine,
         tag=tag,
+        prepare=partial(load_extensions, named_extensions()),  # nodes of a cluster have another environment
         batch=batch,
         masks=masks,
         smooth=smooth,
@@ -86,3 +90,4 @@ def label(
         focus=focus,
         chooser=chooser,
     )
+    say(f"wrote {out / 'films.parquet'}; next: colocam export {out} --to coco -o DATA")

@@ -57,11 +57,15 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The part of a film, or a range of it, is in storage, with so many frames and rows."""
+    """The part of a film, or a range of it, is in storage, with so many frames and rows.
+
+    ``content`` is the digest of the film, empty if it is not known.
+    """
 
     key: str
     frames: int = 0
     rows: int = 0
+    content: str = ""
 
 
 @dataclass(frozen=True, slots=True)

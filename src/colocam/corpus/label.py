@@ -3,7 +3,7 @@
 import random
 import re
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -70,6 +70,7 @@ def label_films(
     device: str | None = None,
     refine: str | None = None,
     tag: str | None = None,
+    prepare: Callable[[], None] | None = None,
     **options: Any,  # noqa: ANN401 - the fields of Options
 ) -> None:
     """Write ``OUT/parts/ab/<key>.parquet``, a localisation table, for each film of a catalogue.
@@ -86,6 +87,7 @@ def label_films(
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
         refine: a promptable segmenter, see :func:`colocam.segment.open_segmenter.load_segmenter`.
         tag: class that all films show; None: that of the catalogue, or the one that the classifier finds.
+        prepare: called first in each worker, e.g. to load extensions; it can be pickled.
         options: fields of :class:`colocam.inference.options.Options`.
 
     Raises:
@@ -95,7 +97,7 @@ def label_films(
     if not run.exists():
         raise ColocamError(f"no model at {run}: give a run folder of 'colocam train', or an ONNX file made from it")
     memory = labels / "digests" / f"{re.sub(r'[^A-Za-z0-9-]', '-', socket.gethostname())}-{execution.shard}.jsonl"
-    settings = LabelSettings(run, labels, memory, device, refine, choice, options)
+    settings = LabelSettings(run, labels, memory, device, refine, choice, options, prepare)
     films = of_shard(_tagged(read_films(Path(catalogue).absolute(), labels), tag), execution.shard)
     _prepare(labels)
     corpus = _Corpus(settings, films, execution)
@@ -120,10 +122,10 @@ class _Corpus:
         self.done: dict[str, Labelled] = {}
         self.set_aside: set[str] = set()
         self.waiting: list[Film] = []
-        for film, (key, whole) in zip(films, _look_at(settings, films), strict=True):
+        for film, (key, content, whole) in zip(films, _look_at(settings, films), strict=True):
             failure = self._failures.by_film.get(utf8(film.name)) if self._failures.by_film else None
             if whole and key:
-                self.done[film.name] = Labelled(key)
+                self.done[film.name] = Labelled(key, content=content)
                 self._failures.remove(film.name)
             elif failure is not None and failure.key == key and not execution.retry_failed:
                 self.set_aside.add(film.name)
@@ -148,7 +150,7 @@ class _Corpus:
                 return f"{len(self.done)} of {len(self._films)} films"
 
             def done(item: Item, result: Done) -> None:
-                self.done[item.film.name] = Labelled(result.key, result.frames, result.rows)
+                self.done[item.film.name] = Labelled(result.key, result.frames, result.rows, result.content)
                 self._failures.remove(item.film.name)
                 advance(0, note())
 
@@ -169,7 +171,11 @@ class _Corpus:
     def write_lists(self) -> None:
         """Write ``films.parquet`` and ``failures.parquet``."""
         labels = self._settings.labels
-        write_film_list(labels, self.done, self.set_aside)
+        copies = write_film_list(labels, self.done, self.set_aside)
+        if copies:
+            copy, name = next(iter(copies.items()))
+            others = f", and {len(copies) - 1} more are copies" if len(copies) > 1 else ""
+            say(f"{copy} has the same content as {name}: it is listed once{others}")
         self._failures.write_table()
 
 
@@ -189,23 +195,23 @@ def _prepare(labels: Path) -> None:
             (labels / name).mkdir(parents=True, exist_ok=True)
 
 
-def _look_at(settings: LabelSettings, films: Sequence[Film]) -> Iterator[tuple[str | None, bool]]:
-    """The key of each film, and whether its part is there.
+def _look_at(settings: LabelSettings, films: Sequence[Film]) -> Iterator[tuple[str | None, str, bool]]:
+    """The key of each film, the digest of its content, and whether its part is there.
 
     The key is None where the film must be read first, and empty where it cannot be read.
     """
     model, labels = settings.key(), str(settings.labels)
     digests = FileDigests(settings.memory, settings.memory.parent.glob("*.jsonl"))
 
-    def look(film: Film) -> tuple[str | None, bool]:
+    def look(film: Film) -> tuple[str | None, str, bool]:
         try:
             digest = quick_digest(film, digests)
         except OSError:
-            return "", False
+            return "", "", False
         if digest is None:
-            return None, False
+            return None, "", False
         key = film_key(model, film, digest)
-        return key, is_whole(f"{labels}/{part_name(key)}")
+        return key, digest, is_whole(f"{labels}/{part_name(key)}")
 
     with ThreadPoolExecutor(LOOKS, "looks") as pool:
         batches = (films[at : at + 256] for at in range(0, len(films), 256))

@@ -1,6 +1,7 @@
 """Label one film after the other with one model, in one process."""
 
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -41,6 +42,7 @@ class LabelSettings:
         refine: a promptable segmenter.
         choice: which frames.
         options: fields of :class:`colocam.inference.options.Options`, without the tag.
+        prepare: called first in each worker, e.g. to load extensions.
         long: frames of a film that is divided into ranges.
     """
 
@@ -51,6 +53,7 @@ class LabelSettings:
     refine: str | None = None
     choice: FrameChoice = ALL
     options: dict[str, Any] = field(default_factory=dict)
+    prepare: Callable[[], None] | None = None
     long: int = LONG
 
     def key(self) -> str:
@@ -61,6 +64,8 @@ class LabelSettings:
 
     def __call__(self, index: int) -> "FilmLabeller":
         """Load the model for the worker with this index."""
+        if self.prepare is not None:
+            self.prepare()
         return FilmLabeller(self, index)
 
 
@@ -85,11 +90,12 @@ class FilmLabeller:
             VideoError: the film cannot be read.
             ColocamError: no film can be labelled.
         """
-        key = self._key(item.film)
+        digest = self._digest(item.film)
+        key = film_key(self._model, item.film, digest)
         report(Known(key))
         part = part_path(self._settings.labels, key)
         if is_whole(part):
-            return Done(key, *count_part(part))
+            return Done(key, *count_part(part), digest)
         ranges = Ranges(self._settings.labels, key)
         if item.range is not None:
             ranges.finish(item.range, self._write(item.film, ranges.table(item.range), report, item.range))
@@ -102,15 +108,15 @@ class FilmLabeller:
         else:
             with durable(part):
                 self._write(item.film, part, report)
-        return Done(key, *count_part(part))
+        return Done(key, *count_part(part), digest)
 
-    def _key(self, film: Film) -> str:
+    def _digest(self, film: Film) -> str:
         try:
             digest = film_digest(film, self._digests)
         except OSError as error:
             raise UnreadableError(f"cannot read {film.path}: {error.strerror}") from error
         self._digests.save()
-        return film_key(self._model, film, digest)
+        return digest
 
     def _plan(self, film: Film, ranges: Ranges, report: Report) -> list[FrameRange]:
         """Divide a long film; an empty plan for one that is labelled as a whole."""

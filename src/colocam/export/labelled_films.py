@@ -67,7 +67,15 @@ def read_labels(labels: Path, films: Path | None) -> LabelledFilms:
             raise ColocamError(f"{labels / NAME}: {film!r} has no part: run 'colocam label' again")
         path = PurePosixPath(film)
         name = unused([file_name(str(path.parent / path.stem))], taken)
-        found.append(_Film(name, (films or Path()) / film, part_path(labels, one.key)))
+        found.append(_Film(name, Path(film) if films is None else _place(films, film), part_path(labels, one.key)))
     if not found:
         raise ColocamError(f"{labels / NAME} lists no film: run 'colocam label' first")
     return LabelledFilms(found)
+
+
+def _place(films: Path, film: str) -> Path:
+    """Path of a film; its name may begin with folders that ``films`` ends with, as names from a table beside it do."""
+    parts, above = PurePosixPath(film).parts, films.absolute().parts
+    shorter = (films.joinpath(*parts[n:]) for n in range(1, len(parts)) if parts[:n] == above[-n:])
+    whole = films / film
+    return whole if whole.exists() else next((path for path in shorter if path.exists()), whole)

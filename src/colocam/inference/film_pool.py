@@ -89,6 +89,7 @@ def localize_films(
                         raise error
                     case job, outcome:
                         done += 1
+                        advance(0, f"{done} of {len(jobs)} videos done")
                         yield job, outcome
     finally:
         stopping.set()
