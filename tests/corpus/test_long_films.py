@@ -9,6 +9,7 @@ from colocam.corpus.films import Film
 from colocam.corpus.items import Item, Split
 from colocam.corpus.labelling import LabelSettings
 from colocam.corpus.part_files import part_path
+from colocam.corpus.worker import attempt
 from colocam.inference.table import join_tables
 
 
@@ -56,6 +57,13 @@ def test_a_range_that_is_damaged_is_labelled_again(model, film_of_shots, tmp_pat
     damaged.write_bytes(damaged.read_bytes()[:-5])
     again = labeller(item, [].append)
     assert [f"{one.begin}.parquet" for one in again.ranges] == [damaged.name]
+    labeller(Item(item.film, *again.ranges), [].append)
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:60] + bytes([content[60] ^ 1]) + content[61:])
+    told = attempt(labeller, item, [].append)  # only its checksum tells
+    assert told.again
+    assert f"{damaged}: " in told.reason
+    assert labeller(item, [].append) == again
 
 
 def test_joined_tables_have_the_row_groups_of_one(tmp_path):
@@ -67,7 +75,7 @@ def test_joined_tables_have_the_row_groups_of_one(tmp_path):
         "track": pa.array([None if index % 7 == 0 else index // 100 for index in range(10_000)], pa.int64()),
     }
     whole = pa.table(columns)
-    with pq.ParquetWriter(tmp_path / "whole.parquet", whole.schema) as writer:
+    with pq.ParquetWriter(tmp_path / "whole.parquet", whole.schema, write_page_checksum=True) as writer:
         for begin in range(0, 10_000, 4096):
             writer.write_table(whole.slice(begin, 4096).combine_chunks())
         writer.add_key_value_metadata({"name": "text"})

@@ -3,12 +3,16 @@
 import subprocess
 import sys
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from colocam.corpus.part_files import count_part, is_whole
 from colocam.errors import ColocamError
+from colocam.inference.table import LocalizationTable, read_table
+from colocam.types import Box, Localization
+from colocam.utils.tables import DamagedTableError
 
 
 @pytest.fixture
@@ -46,6 +50,27 @@ def test_a_part_that_another_program_changed(part, columns):
     pq.write_table(pa.table(columns), part)
     with pytest.raises(ColocamError, match=r"cannot read .*part.parquet: delete it and run 'colocam label' again"):
         count_part(part)
+
+
+def test_a_flipped_bit_in_the_rows_is_noticed(tmp_path):
+    path = tmp_path / "part.parquet"
+    with LocalizationTable(path, ["track"]) as table:
+        for frame in range(20):
+            box = Box(frame, 1.5, frame + 9, 8) if frame % 3 else None
+            table.write(Localization(frame, frame / 25, "cat", 0.5, box, frame / 20, None, track=frame))
+    content, rows = path.read_bytes(), read_table(path)
+    footer = int.from_bytes(content[-8:-4], "little")
+    noticed = 0
+    for at in range(len(content) - 8 - footer):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1 << at % 8]) + content[at + 1 :])
+        try:
+            read = read_table(path)
+        except DamagedTableError:
+            noticed += 1
+        else:
+            for one, other in zip(read, rows, strict=True):
+                np.testing.assert_array_equal(one, other, err_msg=f"byte {at}")
+    assert noticed > footer / 4
 
 
 KILLED_AT_EACH_STEP = """

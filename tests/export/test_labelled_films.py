@@ -105,6 +105,12 @@ def test_damaged_labels(tmp_path, colocam):
     assert both.error.startswith("error: a folder of 'colocam label' is exported by itself")
     assert "--video must be the folder" in colocam("export", labels, "--video", "x", "--to", "coco", "-o", out).error
     part = next((labels / "parts").rglob("*.parquet"))
+    whole = part.read_bytes()
+    part.write_bytes(whole[:100] + bytes([whole[100] ^ 4]) + whole[101:])
+    error = colocam("export", labels, "--to", "coco", "-o", out).error
+    assert error.startswith(f"error: {part}: ")
+    assert error.endswith(": delete it and run the same 'colocam label' again")
+    part.write_bytes(whole)
     part.write_bytes(part.read_bytes()[:-20])
     assert "run 'colocam label' again" in colocam("export", labels, "--to", "coco", "-o", out).error
     listed = (labels / NAME).read_bytes()

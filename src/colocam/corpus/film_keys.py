@@ -11,7 +11,7 @@ from colocam.utils.file_digests import FileDigests
 from colocam.video.image_files import images_of
 
 FORMAT = 2
-"""Changes when the same film, model and options give other bytes."""
+"""Changes when the same film, model and options give other rows."""
 
 
 def model_key(run: Path, settings: dict[str, Any], segmenter: Sequence[Path] = ()) -> str:

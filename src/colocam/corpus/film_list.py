@@ -89,13 +89,13 @@ def _write(path: Path, films: Mapping[str, Labelled]) -> None:
     columns = ([name for name, _ in rows], parts, *numbers, [one.content for _, one in rows])
     arrays = [pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)]
     with atomic_path(path) as temporary:
-        pq.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), temporary)
+        pq.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), temporary, write_page_checksum=True)
 
 
 def read_film_list(labels: Path) -> dict[str, Labelled]:
     """Films by name; none where the table is missing or damaged, since the parts tell the same."""
     try:
-        columns = pq.read_table(labels / NAME, schema=SCHEMA).to_pydict()
+        columns = pq.read_table(labels / NAME, schema=SCHEMA, page_checksum_verification=True).to_pydict()
     except (OSError, ValueError, pa.ArrowException):  # also text that is not UTF-8
         return {}
     contents = [content or "" for content in columns.pop("content")]  # lists of version 0.1.0 have none

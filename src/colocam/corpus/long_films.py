@@ -22,6 +22,7 @@ from colocam.inference.table import join_tables
 from colocam.temporal.cuts import AROUND, CutFinder
 from colocam.types import VideoFrame
 from colocam.utils.files import write_json
+from colocam.utils.tables import DamagedTableError
 from colocam.video.frame_choice import FrameChoice
 
 LONG = 30_000
@@ -113,14 +114,22 @@ class Ranges:
         return [one for one in ranges if self._tracks(one) is None or not is_whole(self.table(one))]
 
     def join(self, ranges: list[FrameRange], target: Path) -> None:
-        """Write the part of the film, and remove its ranges."""
+        """Write the part of the film, and remove its ranges.
+
+        Raises:
+            OSError: a range is damaged; it is deleted, so that the next attempt labels it again.
+        """
         parts, tracks = [], 0
         for one in ranges:
             parts.append((self.table(one), tracks))
             tracks += self._tracks(one) or 0
         metadata = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))["metadata"]
         with durable(target):
-            join_tables(parts, target, metadata)
+            try:
+                join_tables(parts, target, metadata)
+            except DamagedTableError as error:
+                error.path.unlink(missing_ok=True)
+                raise OSError(f"{error}: it is labelled again") from error
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _tracks(self, one: FrameRange) -> int | None:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from colocam.errors import ColocamError
 from colocam.utils.json_text import parse_json
+from colocam.utils.tables import DamagedTableError, read_parquet
 from colocam.video.description import SourceVideo, parse_source, source_card
 
 FILM = "colocam.film"
@@ -55,11 +56,11 @@ def count_part(path: Path) -> tuple[int, int]:
     """Number of frames and of rows of a part.
 
     Raises:
-        ColocamError: another program changed the part.
+        ColocamError: the part is damaged, or another program changed it.
     """
     try:
-        frames = pq.read_table(path, columns=["frame"]).column("frame").cast(pa.int64()).to_numpy()
-    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        frames = read_parquet(path, ["frame"]).column("frame").cast(pa.int64()).to_numpy()
+    except (DamagedTableError, ValueError, KeyError, pa.ArrowException) as error:
         raise ColocamError(f"cannot read {path}: delete it and run 'colocam label' again") from error
     return len(np.unique(frames)), len(frames)
 

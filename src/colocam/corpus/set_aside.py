@@ -71,7 +71,7 @@ class Failures:
         ]
         arrays = [pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)]
         with atomic_path(self._labels / "failures.parquet") as temporary:
-            pq.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), temporary)
+            pq.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), temporary, write_page_checksum=True)
 
     def _path(self, film: str) -> Path:
         return self._labels / "failures" / f"{hashlib.sha256(os.fsencode(film)).hexdigest()}.json"

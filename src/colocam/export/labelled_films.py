@@ -12,6 +12,7 @@ from colocam.errors import ArgumentError, ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.export.read_tables import read_video
 from colocam.inference.table_files import file_name, unused
+from colocam.utils.tables import DamagedTableError
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -44,7 +45,10 @@ class LabelledFilms(Sequence[LabelledVideo]):
         if isinstance(at, slice):
             return LabelledFilms(self._films[at])
         name, path, table = self._films[at]
-        return read_video(name, table, replace(read_film(table), path=path))
+        try:
+            return read_video(name, table, replace(read_film(table), path=path))
+        except DamagedTableError as error:
+            raise ColocamError(f"{error}: delete it and run the same 'colocam label' again") from error
 
 
 def is_labels(path: Path) -> bool:

@@ -18,7 +18,7 @@ from colocam.errors import ColocamError
 from colocam.types import Float64Array, Localization
 from colocam.utils.files import atomic_path, plain, utf8
 from colocam.utils.progress import say
-from colocam.utils.tables import Cells, csv_cell, read_cells
+from colocam.utils.tables import Cells, csv_cell, read_cells, read_parquet
 from colocam.video.description import SourceVideo
 
 CORNERS = ("x1", "y1", "x2", "y2")
@@ -44,6 +44,8 @@ LARGEST = 2.0**53
 BEYOND = 1.0
 """Pixels by which a box may pass the edge of the frame; it is then clipped."""
 _ROWS_AT_ONCE = 4096
+PARQUET: dict[str, Any] = {"write_page_checksum": True}
+"""How tables are written as parquet: a flipped bit in their rows is noticed when they are read."""
 
 
 class TableRows(NamedTuple):
@@ -202,7 +204,7 @@ class LocalizationTable:
                 import pyarrow.parquet as pq  # noqa: PLC0415
 
                 self._schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in self._types.items()])
-                self._parquet = stack.enter_context(pq.ParquetWriter(temporary, self._schema))
+                self._parquet = stack.enter_context(pq.ParquetWriter(temporary, self._schema, **PARQUET))
                 self._flush = self._flush_parquet
             self._stack = stack.pop_all()
         return self
@@ -266,6 +268,9 @@ def join_tables(parts: Iterable[tuple[Path, int]], target: Path, metadata: dict[
         parts: tables with the same columns, and what to add to the column ``track`` of each.
         target: ends in ``.parquet``; it appears when it is complete.
         metadata: see :meth:`LocalizationTable.add_metadata`.
+
+    Raises:
+        DamagedTableError: one of the tables cannot be read.
     """
     import pyarrow as pa  # noqa: PLC0415 - an extra
     import pyarrow.compute as pc  # noqa: PLC0415
@@ -275,12 +280,13 @@ def join_tables(parts: Iterable[tuple[Path, int]], target: Path, metadata: dict[
         temporary = stack.enter_context(atomic_path(target))
         waiting: pa.Table | None = None
         for path, first_track in parts:
-            rows = pq.read_table(path)
+            rows = read_parquet(path)
             if "track" in rows.column_names:
                 at = rows.column_names.index("track")
                 rows = rows.set_column(at, rows.field(at), pc.add(rows.column(at), first_track))
             if waiting is None:
-                waiting, writer = rows.slice(0, 0), stack.enter_context(pq.ParquetWriter(temporary, rows.schema))
+                waiting = rows.slice(0, 0)
+                writer = stack.enter_context(pq.ParquetWriter(temporary, rows.schema, **PARQUET))
             waiting = pa.concat_tables([waiting, rows])
             while len(waiting) >= _ROWS_AT_ONCE:
                 writer.write_table(waiting.slice(0, _ROWS_AT_ONCE).combine_chunks())

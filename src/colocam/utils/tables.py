@@ -52,6 +52,14 @@ def _own_text(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
+class DamagedTableError(ColocamError):
+    """A file that is no parquet table, or whose checksums are wrong; ``path`` names it."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path
+
+
 class Cells(NamedTuple):
     """The cells of a table by column; n rows.
 
@@ -214,15 +222,25 @@ def _long_cells() -> Iterator[None]:
         csv.field_size_limit(limit)
 
 
-def _read_parquet(path: Path) -> Cells:
+def read_parquet(path: Path, columns: list[str] | None = None) -> "pa.Table":
+    """Read a parquet table, or some of its columns; checksums of its pages are verified where it has them.
+
+    Raises:
+        DamagedTableError: it cannot be read.
+    """
     import pyarrow as pa  # noqa: PLC0415 - an extra
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     try:
         _checked(path, pq.read_schema(path).names)  # to read thousands of columns takes long
-        table = pq.read_table(path)
+        return pq.read_table(path, columns=columns, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
-        raise ColocamError(f"{path}: not a parquet table ({first_line(error)})") from error
+        what = "damaged" if "checksum" in str(error) else "not a parquet table"
+        raise DamagedTableError(path, f"{what} ({first_line(error)})") from error
+
+
+def _read_parquet(path: Path) -> Cells:
+    table = read_parquet(path)
     names = _checked(path, table.column_names)
     return Cells(path, _named(names, table.columns), np.arange(2, 2 + table.num_rows))
 
