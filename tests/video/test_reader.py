@@ -1,6 +1,7 @@
 """Reading real files, among them hostile ones."""
 
 import os
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import pytest
 from av.stream import Disposition
 
 from colocam.errors import ColocamError
-from colocam.video.reader import UnreadableError, VideoInfo, decode, estimate_frames, probe
+from colocam.video.frame_choice import ALL, FrameChoice
+from colocam.video.reader import UnreadableError, VideoInfo, VideoReader, decode, estimate_frames, probe
 
 
 def mean_error(image, expected):
@@ -249,6 +251,25 @@ def test_estimated_number_of_frames(tmp_path, make_video):
     assert estimate_frames(path, start=7.0) == 0
     assert estimate_frames(make_video(tmp_path / "a.webm", 50, codec="libvpx-vp9")) == pytest.approx(50, abs=1)
     assert estimate_frames(make_video(tmp_path / "a.h264", 50)) == 0  # a bare stream does not say
+
+
+@pytest.mark.parametrize("choice", [ALL, FrameChoice(end=90.0), FrameChoice(start=1.0), FrameChoice(fps=2.0)], ids=str)
+def test_a_time_base_is_no_frame_rate(tmp_path, make_video, choice):
+    """Such files state 1000 frames per second, since their times are in milliseconds."""
+    path = make_video(tmp_path / "a.webm", 12, fps=1000, codec="libvpx", times=range(0, 132, 11))
+    assert estimate_frames(path, start=choice.start or 0.0, end=choice.end) == 0
+    with VideoReader(path) as reader:
+        assert reader.estimate(choice) == 0
+
+
+@pytest.mark.parametrize("stated", [1300, 132_000_001])
+def test_more_frames_than_the_duration_or_the_file_can_hold(tmp_path, make_video, stated):
+    with VideoReader(make_video(tmp_path / "a.mp4", 30)) as reader:
+        assert reader.estimate() == 30
+        reader.total = stated
+        assert reader.estimate() == 0
+        reader.info = replace(reader.info, duration=None)
+        assert reader.estimate() == (stated if stated < reader.source.path.stat().st_size else 0)
 
 
 def noise(count):

@@ -39,6 +39,9 @@ __all__ = [
 DEFAULT_FPS = Fraction(25)
 """Frame rate of files that state none, and of folders of images."""
 
+TIME_BASE = 1000
+"""Frames per second from which on a header states its unit of time; slow motion is stored with the rate it plays at."""
+
 ABORTING = frozenset({"yaf32le", "yaf32be"})
 """Pixel formats for which FFmpeg's conversion ends the process by a failed assertion."""
 
@@ -127,7 +130,12 @@ class VideoReader:
     def estimate(self, choice: FrameChoice = ALL) -> int:
         """Estimate from the header how many frames :meth:`frames` will yield; 0 for unknown."""
         seconds, rate = self.info.duration or 0.0, self.info.fps or DEFAULT_FPS
-        return choice.estimate(self.total or ceil(seconds * rate), float(rate))
+        total, path = self.total or ceil(seconds * rate), self.source.path
+        # A coded frame has at least one byte.
+        most = path.stat().st_size if path is not None and self.source.is_stored and not self.pictures else inf
+        if rate >= TIME_BASE or total > most or total >= (seconds or inf) * TIME_BASE:
+            return 0
+        return choice.estimate(total, float(rate))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -195,7 +203,7 @@ def estimate_frames(path: Path, *, start: float = 0.0, end: float | None = None)
         if start <= 0 and end is None and stream.frames:
             return min(stream.frames, most)
         last = min(end or inf, duration or inf)
-        return 0 if last == inf else min(max(0, ceil((last - start) * rate)), most)
+        return 0 if last == inf or rate >= TIME_BASE else min(max(0, ceil((last - start) * rate)), most)
 
 
 def decode(
