@@ -12,6 +12,7 @@ import sys
 import threading
 import xml.etree.ElementTree as ET
 from itertools import pairwise
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -20,6 +21,7 @@ from pycocotools.coco import COCO
 
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference import Localizer
+from colocam.inference import jobs as jobs_module
 from colocam.inference.jobs import find_jobs, fingerprint, refuse_overwriting, stored_videos
 from colocam.inference.localize import Writing, localize_file, localize_videos
 from colocam.inference.result_files import ForeignFileError
@@ -65,6 +67,40 @@ def test_a_folder_gives_all_its_videos_and_keeps_its_own_folders(tmp_path):
     named = [("b9.mp4", "b9"), ("b10.mp4", "b10"), ("cat/tom.mkv", "cat/tom")]
     assert found == [*((str(tmp_path / "in" / path), target) for path, target in named), ("-", "stdin")]
     assert jobs[2].file("csv") == tmp_path / "out" / "cat" / "tom.csv"
+
+
+def test_a_long_look_for_videos_says_so(tmp_path, capsys, monkeypatch):
+    for index in range(300):
+        (tmp_path / str(index % 30)).mkdir(exist_ok=True)
+        (tmp_path / str(index % 30) / f"{index}.{'mp4' if index < 9 else 'txt'}").touch()
+    assert len(find_jobs([tmp_path], tmp_path / "out")) == 9
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(jobs_module, "SECONDS_IN_SILENCE", -1.0)
+    assert len(find_jobs([tmp_path], tmp_path / "out")) == 9
+    said = capsys.readouterr().err
+    assert said.startswith(f"looking for videos in {tmp_path}: 300 files in ")
+    assert said.endswith("  9 may be videos\n")
+
+
+def test_the_whole_file_system_is_refused_before_it_is_read(tmp_path, colocam, monkeypatch):
+    monkeypatch.setattr(jobs_module.os, "walk", None)
+    for command in ("localize", "label"):
+        error = colocam(command, tmp_path, "/", "-o", tmp_path / "out").error
+        assert error == "error: / is the whole file system: name the folder that holds the videos"
+
+
+def test_file_systems_of_the_kernel_are_left_out(tmp_path, capsys, monkeypatch):
+    for name in ("proc/1/a.mp4", "sys/b.mp4", "dev/c.mp4", "films/dev/d.mp4"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    assert len(find_jobs([tmp_path], tmp_path / "out")) == 4
+    mounted = {str(tmp_path / name) for name in ("proc", "sys", "dev")}
+    monkeypatch.setattr(Path, "is_mount", lambda path: str(path) in mounted)
+    (job,) = find_jobs([tmp_path], tmp_path / "out")
+    assert job.source.address == str(tmp_path / "films" / "dev" / "d.mp4")
+    assert sorted(capsys.readouterr().err.splitlines()) == [
+        f"left out {tmp_path / name}: it is a file system of the kernel" for name in ("dev", "proc", "sys")
+    ]
 
 
 def test_folders_of_pictures_are_videos(tmp_path):

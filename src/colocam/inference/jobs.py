@@ -3,8 +3,10 @@
 import hashlib
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,14 @@ from typing import Any
 from colocam.errors import ColocamError
 from colocam.inference.result_files import ForeignFileError, without_results
 from colocam.utils.file_digests import FileDigests
+from colocam.utils.progress import Advance, progress, say
 from colocam.video.image_files import IMAGE_ENDINGS, NOT_VIDEO_ENDINGS, images_of, natural_key
 from colocam.video.input import VideoInput
+
+SECONDS_IN_SILENCE = 1.0
+"""A look for videos that takes longer says so."""
+OF_THE_KERNEL = frozenset({"proc", "sys", "dev"})
+"""Names of file systems without stored files; some of their files never end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +125,38 @@ def videos_below(folder: Path, out: Path) -> list[Path]:
     """Files that may be videos, and folders of images, in natural order.
 
     Without hidden files, results of this or another command, and images beside videos.
+
+    Raises:
+        ColocamError: the folder is the root of the file system, where most files look like videos to FFmpeg.
     """
+    if str(folder.resolve()) == "/":
+        raise ColocamError(f"{folder} is the whole file system: name the folder that holds the videos")
     inside = out.resolve()
     found: list[Path] = []
-    for parent, folders, files in os.walk(folder):
-        here = Path(parent)
-        folders[:] = [one for one in folders if not one.startswith(".") and (here / one).resolve() != inside]
-        visible = without_results([here / name for name in files if not name.startswith(".")])
-        endings = [path.suffix.lower() for path in visible]
-        videos = [path for path, ending in zip(visible, endings, strict=True) if ending not in NOT_VIDEO_ENDINGS]
-        found += videos or ([here] if IMAGE_ENDINGS.intersection(endings) else [])
+    began, seen = time.monotonic(), 0
+    advance: Advance | None = None
+    with ExitStack() as stack:
+        for parent, folders, files in os.walk(folder):
+            here = Path(parent)
+            folders[:] = [one for one in folders if _is_searched(here / one, inside)]
+            visible = without_results([here / name for name in files if not name.startswith(".")])
+            endings = [path.suffix.lower() for path in visible]
+            videos = [path for path, ending in zip(visible, endings, strict=True) if ending not in NOT_VIDEO_ENDINGS]
+            found += videos or ([here] if IMAGE_ENDINGS.intersection(endings) else [])
+            seen += len(files)
+            if advance is not None:
+                advance(len(files), f"{len(found)} may be videos")
+            elif time.monotonic() - began > SECONDS_IN_SILENCE:
+                advance = stack.enter_context(progress(f"looking for videos in {folder}", 0, unit="files", done=seen))
     above = len(str(folder))
     return sorted(found, key=lambda path: natural_key(str(path)[above:]))
+
+
+def _is_searched(folder: Path, out: Path) -> bool:
+    """Whether to look for videos in a folder; not in ``out``, which is resolved."""
+    if folder.name.startswith(".") or folder.resolve() == out:
+        return False
+    if folder.name in OF_THE_KERNEL and folder.is_mount():
+        say(f"left out {folder}: it is a file system of the kernel")
+        return False
+    return True
