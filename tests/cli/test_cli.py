@@ -3,9 +3,11 @@
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +35,91 @@ def two_tags(tmp_path, make_video, square_video):
 def train(colocam, tmp_path, tiny_sets):
     """``train(videos, …)`` trains a tiny model into ``tmp_path/run``."""
     return lambda videos, *more: colocam("train", videos, "--out", tmp_path / "run", *tiny_sets, *more)
+
+
+# pipes
+
+STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
+READS_A_FILE = [
+    *(f"import PIPE --from {form} -o new.csv" for form in ("cvat", "coco", "label-studio", "mot", "csv")),
+    "import labels.json --from coco --tables PIPE.csv -o new.csv",
+    "import labels.json --from coco --tables boxes.csv --checked PIPE -o new.csv",
+    "export boxes.csv --video PIPE.mp4 --to coco -o new",
+    "export PIPE.csv --to coco -o new",
+    "export PIPE.parquet --to coco -o new",
+    "export described.csv --to coco -o new",
+    "export piped.csv --to yolo --images -o new",
+    "localize PIPE.onnx film.mp4 -o new",
+    "label PIPE.onnx films -o new",
+    "label model.onnx PIPE.csv -o new",
+    "localize model.onnx film.mp4 --refine PIPE.safetensors -o new",
+    "localize piped-run film.mp4 -o new",
+    "learn run PIPE.csv -o new",
+    "train PIPE.csv --out new",
+    "train clips.csv --out new",
+    "train videos --config PIPE.yaml --out new",
+    "train videos --boxes PIPE.csv --out new",
+    "evaluate run --boxes PIPE.csv",
+    "score PIPE.csv --boxes tagged.csv",
+    "score maps --boxes tagged.csv",
+    "review PIPE.csv",
+]
+
+
+@pytest.fixture
+def pipes(tmp_path, monkeypatch):
+    """A folder with named pipes that nobody writes to; who waits for one for a minute gets its end."""
+    monkeypatch.chdir(tmp_path)
+    for path in STORED.iterdir():
+        Path(path.name).symlink_to(path)
+    shutil.copytree(STORED / "run", "piped-run")
+    Path("piped-run/model.safetensors").unlink()
+    Path("maps/clip").mkdir(parents=True)
+    rows = "frame,x1,y1,x2,y2,class\n0,1,1,8,8,cat\n"
+    for name in ("boxes", "described", "piped"):
+        Path(f"{name}.csv").write_text(rows, encoding="utf-8")
+    card = {"format": 1, "width": 64, "height": 48, "fps": "25", "frames": 9, "duration": 0.36}
+    for name, video in (("boxes", "film.mp4"), ("piped", "PIPE.mp4")):
+        Path(f"{name}.video.json").write_text(json.dumps({**card, "path": video}), encoding="utf-8")
+    Path("clips.csv").write_text("path,tag\nPIPE.mp4,cat\nfilm.mp4,owl\n", encoding="utf-8")
+    Path("tagged.csv").write_text("clip,frame,x1,y1,x2,y2,tag\nclip,0,1,1,8,8,cat\n", encoding="utf-8")
+    Path("labels.json").write_text("{}", encoding="utf-8")
+    found = [Path("PIPE"), Path("described.video.json"), Path("piped-run/model.safetensors"), Path("maps/clip/0.npy")]
+    found += [Path(f"PIPE.{ending}") for ending in ("csv", "parquet", "mp4", "onnx", "safetensors", "yaml")]
+    for path in found:
+        os.mkfifo(path)
+
+    blocked, ended = threading.Event(), threading.Event()
+
+    def open_all() -> None:
+        while not ended.wait(0.5 if blocked.is_set() else 60):
+            blocked.set()
+            for path in found:
+                os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+
+    opener = threading.Thread(target=open_all)
+    opener.start()
+    yield tmp_path
+    ended.set()
+    opener.join()
+    assert not blocked.is_set()
+
+
+@pytest.mark.usefixtures("pipes")
+@pytest.mark.parametrize("words", READS_A_FILE)
+def test_a_pipe_in_place_of_a_file_is_refused(colocam, words):
+    """To read it would never end."""
+    error = colocam(*words.split()).error
+    assert "it is a pipe or a device" in error
+    assert re.search(r"PIPE|described.video.json|model.safetensors|0.npy", error)
+
+
+def test_a_pipe_among_videos_does_not_block_the_others(colocam, pipes):
+    (pipes / "films").mkdir()
+    (pipes / "films" / "film.mp4").write_bytes((STORED / "film.mp4").read_bytes())
+    os.mkfifo(pipes / "films" / "film.video.json")
+    done = colocam("localize", "model.onnx", "films", "-o", "new", "--no-video", "--frames", ":2")
+    assert (done.code, [path.name for path in Path("new").glob("*.csv")]) == (0, ["film.csv"]), done.err
 
 
 # what is wrong with the videos

@@ -8,6 +8,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from colocam.errors import ColocamError, first_line
+from colocam.utils.files import stored
 
 VARIABLE = "COLOCAM_EXTENSIONS"
 
@@ -22,7 +23,7 @@ def load_extensions(names: Sequence[str] | None = None) -> None:
     """Import extensions; by default those of :func:`named_extensions`."""
     for name in named_extensions() if names is None else names:
         try:
-            _load_file(Path(name)) if name.endswith(".py") else import_module(name)
+            _load_file(stored(Path(name))) if name.endswith(".py") else import_module(name)
         except Exception as error:
             raise ColocamError(f"cannot load the extension {name} ({VARIABLE}): {first_line(error)}") from error
 

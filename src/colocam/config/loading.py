@@ -18,7 +18,7 @@ from colocam.config.explain import explain
 from colocam.config.json_schema import FILE, NAMED, schema_text
 from colocam.config.schema import Config, merge
 from colocam.errors import ColocamError, suggest
-from colocam.utils.files import write_text
+from colocam.utils.files import stored, write_text
 
 REMOVED: dict[str, object] = {
     "classifier.ema": 0,
@@ -57,7 +57,7 @@ def load_config(preset: str = "cpu", file: Path | None = None, overrides: Sequen
     values = parse_yaml(text, f"preset {preset}")
     origin = f"preset {preset}"
     if file is not None:
-        if not file.is_file():
+        if not stored(file).is_file():
             raise ColocamError(f"no configuration file at {file}: give a YAML file")
         values, origin = _lay_over(values, parse_yaml(_text(file), str(file))), str(file)
     changes: dict[str, Any] = {}
@@ -75,7 +75,7 @@ def read_config(path: Path) -> Config:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return stored(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ColocamError(f"cannot read {path} as text ({error}): give a YAML file") from error
 

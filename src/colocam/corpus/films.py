@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.jobs import videos_below
+from colocam.utils.files import stored
 from colocam.utils.tables import read_cells
 
 
@@ -65,7 +66,7 @@ def read_films(catalogue: Path, out: Path) -> list[Film]:
         # Text is cut, since there may be many films, and Path.relative_to takes ten times as long.
         above = len(str(catalogue / "x")) - 1
         films = [Film(str(path)[above:].replace(os.sep, "/"), path) for path in videos_below(catalogue, out)]
-    elif not catalogue.exists():
+    elif not stored(catalogue).exists():
         raise ColocamError(f"{catalogue}: there is no such folder or table")
     elif catalogue.suffix.lower() in {".csv", ".parquet"}:
         films = _listed(catalogue)

@@ -23,7 +23,7 @@ from colocam.corpus.set_aside import Failures
 from colocam.errors import ArgumentError, ColocamError
 from colocam.utils.device import cores
 from colocam.utils.file_digests import FileDigests
-from colocam.utils.files import explain_os_errors, utf8
+from colocam.utils.files import explain_os_errors, stored, utf8
 from colocam.utils.progress import progress, say
 from colocam.video.frame_choice import ALL, FrameChoice
 
@@ -94,7 +94,7 @@ def label_films(
         ColocamError: at the end, if films were set aside; at once, if no film can be labelled.
     """
     execution, run, labels = execution or Execution(), Path(run).absolute(), Path(out).absolute()
-    if not run.exists():
+    if not stored(run).exists():
         raise ColocamError(f"no model at {run}: give a run folder of 'colocam train', or an ONNX file made from it")
     memory = labels / "digests" / f"{re.sub(r'[^A-Za-z0-9-]', '-', socket.gethostname())}-{execution.shard}.jsonl"
     settings = LabelSettings(run, labels, memory, device, refine, choice, options, prepare)

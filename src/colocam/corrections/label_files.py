@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 from colocam.errors import ColocamError, first_line
 from colocam.types import Box
+from colocam.utils.files import stored
 from colocam.utils.json_text import parse_json
 from colocam.video.image_files import natural_key
 
@@ -38,7 +39,7 @@ def files_of(path: Path, *endings: str) -> list[Path]:
 def read_label_text(path: Path) -> str:
     """The text of a file in UTF-8."""
     try:
-        if path.stat().st_size > LARGEST:
+        if stored(path).stat().st_size > LARGEST:
             raise ColocamError(f"{path}: larger than {LARGEST >> 20} MiB, which no label file is")
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

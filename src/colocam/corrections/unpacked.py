@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from colocam.errors import ColocamError
+from colocam.utils.files import stored
 
 LABELS = frozenset({".xml", ".json", ".txt", ".yaml", ".yml", ".csv", ".parquet", ".ini", ".names"})
 """Endings of the files that are unpacked; images are not needed."""
@@ -21,7 +22,7 @@ ones are about 20 times larger."""
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
     """The file or folder itself, or a temporary folder with the label files of an archive."""
-    if not path.exists():
+    if not stored(path).exists():
         raise ColocamError(f"cannot read {path}: there is no such file or folder")
     if path.is_dir() or not is_zipfile(path):
         yield path

@@ -8,6 +8,7 @@ from colocam.data.folders import SPLIT_NAMES
 from colocam.data.image_spans import Listing
 from colocam.errors import ColocamError
 from colocam.types import Clip, Split
+from colocam.utils.files import stored
 from colocam.utils.tables import Row, number, read_rows
 from colocam.video.image_files import natural_key
 
@@ -40,7 +41,7 @@ def _clips_of_paths(table: Path, rows: list[Row]) -> list[Clip]:
         if not row["path"] or not row["tag"]:
             raise ColocamError(f"{where}: path and tag must not be empty")
         path = table.parent / row["path"]
-        if not path.exists():
+        if not stored(path).exists():
             raise ColocamError(f"{where}: there is no file {path}")
         start, end = number(row, "start", where), number(row, "end", where)
         if (start or 0) < 0 or (end is not None and end <= (start or 0)):

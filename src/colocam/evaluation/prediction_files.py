@@ -11,7 +11,7 @@ import numpy.typing as npt
 from colocam.data.truth import box_of_corners
 from colocam.errors import ColocamError, first_line
 from colocam.types import Box
-from colocam.utils.files import DAMAGED_ARRAY
+from colocam.utils.files import DAMAGED_ARRAY, stored
 from colocam.utils.opencv_log import silence_opencv
 from colocam.utils.tables import number, read_rows
 
@@ -63,7 +63,7 @@ def map_files(folder: Path) -> dict[tuple[str, int], Path]:
             continue
         if not path.stem.isdecimal():
             raise ColocamError(f"{path}: the file name must be the index of the frame, such as 12{path.suffix}")
-        key = path.parent.relative_to(folder).as_posix(), int(path.stem)
+        key = stored(path).parent.relative_to(folder).as_posix(), int(path.stem)
         if key in found:
             raise ColocamError(f"{path}: {found[key]} is of the same frame: delete one of them")
         found[key] = path

@@ -9,6 +9,7 @@ import cv2
 from colocam.errors import ArgumentError, ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.types import VideoFrame
+from colocam.utils.files import stored
 from colocam.utils.progress import progress
 from colocam.video.fence import decode, read_image
 from colocam.video.images import is_upright
@@ -25,7 +26,7 @@ def write_images(videos: Sequence[LabelledVideo], target: Callable[[LabelledVide
     """
     for video in videos:
         source, wanted = video.source, set(video.listed.tolist())
-        if not source.path.exists():
+        if not stored(source.path).exists():
             raise ArgumentError("images", f"need the video, but {source.path} does not exist: name it with `videos`")
         with progress(f"writing frames of {source.file}", len(wanted), unit="frames") as advance:
             for frame in _frames(video):

@@ -9,7 +9,7 @@ from colocam.errors import ArgumentError, ColocamError
 from colocam.export.labels import LabelledVideo
 from colocam.inference.table import read_table
 from colocam.inference.table_files import names_of
-from colocam.utils.files import plain
+from colocam.utils.files import plain, stored
 from colocam.video.description import SourceVideo, read_source
 from colocam.video.fence import probe_source
 
@@ -20,9 +20,9 @@ def read_videos(tables: list[Path], videos: list[Path]) -> list[LabelledVideo]:
         raise ArgumentError("videos", f"must name one video per table, got {len(videos)} for {len(tables)}")
     read: list[LabelledVideo] = []
     for index, (name, table) in enumerate(zip(names_of(tables), tables, strict=True)):
-        if not table.is_file():
+        if not stored(table).is_file():
             raise ColocamError(f"cannot read {table}: there is no such file")
-        source = probe_source(videos[index]) if videos else read_source(table)
+        source = probe_source(stored(videos[index])) if videos else read_source(table)
         read.append(read_video(name, table, source))
     return _with_image_names(read)
 

@@ -12,6 +12,7 @@ from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.inference.network import SIDE_BY_SIDE, NetworkOutput
 from colocam.types import Levels
 from colocam.utils.device import threads
+from colocam.utils.files import stored
 from colocam.utils.onnx_session import open_session
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]
     again = f"make it with 'colocam export-model RUN -o {path.name}'"
     if device not in {None, "cpu"}:
         raise ArgumentError("device", f"{device}: {path} runs on the CPU only: use cpu, or give the run folder")
-    if not path.is_file():
+    if not stored(path).is_file():
         raise ColocamError(f"no model at {path}: {again}")
     session = open_session(path, str(path), again, -(-threads() // SIDE_BY_SIDE))
     text = session.get_modelmeta().custom_metadata_map.get(CARD)

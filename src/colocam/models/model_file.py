@@ -23,7 +23,7 @@ from colocam.models.backbone_arguments import check_depth
 from colocam.models.classifier import Classifier
 from colocam.models.localizer_net import LocalizerNet
 from colocam.utils.checkpoint import save_tensors
-from colocam.utils.files import write_json
+from colocam.utils.files import stored, write_json
 
 __all__ = ["Card", "Model", "Plan", "check_shapes", "load_model", "save_model"]
 
@@ -56,7 +56,7 @@ def load_model(folder: Path) -> Model:
     The files may come from a stranger: nothing is allocated before the shapes of the stored weights say how much.
     """
     path, weights = folder / "model.json", folder / "model.safetensors"
-    if not path.is_file():
+    if not stored(path).is_file():
         raise ColocamError(f"no trained model in {folder} (model.json is missing): finish 'colocam train' first")
     try:
         text = path.read_text(encoding="utf-8")
@@ -66,7 +66,7 @@ def load_model(folder: Path) -> Model:
     try:
         network = f"{len(card.tags)} {card.model_dump_json(include=_SHAPING)}"
         plan = Plan(card.backbone, network, lambda: _network(card))
-        check_shapes(plan, _stored_shapes(weights), str(path), weights.name)
+        check_shapes(plan, _stored_shapes(stored(weights)), str(path), weights.name)
         tensors = load_file(weights)
         net = _network(card)
         net.load_state_dict(tensors)

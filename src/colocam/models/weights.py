@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from colocam.errors import ColocamError, first_line
+from colocam.utils.files import stored
 
 _WRAPPER = re.compile(r"^(?:(?:module|model|backbone|body|\.orig\.mod)\.)+")
 
@@ -52,7 +53,7 @@ def plain(name: str) -> str:
 
 def read_weights(path: Path) -> Mapping[str, Tensor]:
     """Read the state dict of a file: at the top level, or under the key ``state_dict`` or ``model``."""
-    if not path.is_file():
+    if not stored(path).is_file():
         raise ColocamError(f"no weights at {path} (backbone.weights): give a .safetensors or .pth file")
     try:
         content = (

@@ -5,6 +5,7 @@ from pathlib import Path
 from colocam.errors import ColocamError
 from colocam.segment.segmenter import Segmenter
 from colocam.utils.extras import not_installed
+from colocam.utils.files import stored
 
 WANTED = "give MobileSAM's weights as .safetensors, or 'ENCODER.onnx,DECODER.onnx', or a folder that holds this pair"
 _ONNX = {".onnx", ".ort"}
@@ -41,7 +42,7 @@ def segmenter_files(path: str | Path) -> tuple[Path, ...]:
         if len(names) != 2:
             raise ColocamError(f"{path} holds {len(names)} ONNX files, not an encoder and a decoder: {WANTED}")
     for name in names:
-        if not name.is_file():
+        if not stored(name).is_file():
             raise ColocamError(f"no segmenter at {name}: {WANTED}")
     endings = [name.suffix.lower() for name in names]
     if endings != [".safetensors"] and not (len(names) == 2 and _ONNX.issuperset(endings)):

@@ -66,6 +66,20 @@ def _is_stream(target: Path) -> bool:
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
+def stored(path: Path) -> Path:
+    """``path``; refused if it is a pipe or a device, since to read one as a whole may never end.
+
+    For files that a user names, before they are opened. What does not exist passes: its reader says so.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return path
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return path
+    raise ColocamError(f"cannot read {path}: it is a pipe or a device: save it as a file, and name that")
+
+
 @contextmanager
 def explain_os_errors(path: Path) -> Iterator[None]:
     """Turn a full disk, a read-only folder or a missing permission into an error of one line with a remedy."""

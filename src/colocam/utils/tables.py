@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from colocam.errors import ColocamError, first_line
 from colocam.types import Float64Array
+from colocam.utils.files import stored
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,7 +116,7 @@ def read_cells(path: Path, *, required: Iterable[str] = ()) -> Cells:
     Raises:
         ColocamError: the file is missing, unreadable or without rows, or a ``required`` column does not exist.
     """
-    if not path.is_file():
+    if not stored(path).is_file():
         raise ColocamError(f"cannot read {path}: there is no such file")
     cells = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
     if missing := [name for name in required if name not in cells.columns]:

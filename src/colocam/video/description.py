@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from colocam.errors import ColocamError
-from colocam.utils.files import utf8, write_json
+from colocam.utils.files import stored, utf8, write_json
 from colocam.utils.json_text import parse_json
 from colocam.video.reader import DEFAULT_FPS, VideoInfo
 
@@ -146,15 +146,15 @@ def read_path(described: Path) -> str | None:
 
 def _read(described: Path) -> dict[str, Any]:
     try:
-        card = parse_json(described.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        card = parse_json(stored(described).read_text(encoding="utf-8"))
+    except (OSError, ValueError, ColocamError):  # a walk through folders finds whatever has such a name
         return {}
     return card if isinstance(card, dict) else {}
 
 
 def read_source(table: Path) -> SourceVideo:
     """Read the description beside a localisation table."""
-    path = source_path(table)
+    path = stored(source_path(table))
     try:
         card = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
