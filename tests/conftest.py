@@ -52,6 +52,7 @@ LONGEST = (
     "test_triton_interpreter.py",
     "models/test_backbones.py",
     "models/test_networks.py",
+    "presets/",
     "serve/",
     "lab/study/test_studies.py",
     "training/test_resume.py",
@@ -449,6 +450,78 @@ def onnx_file(trained, shared) -> Path:
     from colocam.export.onnx_model import export_onnx  # noqa: PLC0415
 
     return shared("exported", lambda folder: export_onnx(trained, folder / "model.onnx")) / "model.onnx"
+
+
+PRESETS = {
+    "cpu": ("frames.resize=36", "frames.crop=32", "classifier.epochs=2", "localizer.epochs=2"),
+    "resnet50": (
+        "frames.resize=72",
+        "frames.crop=64",
+        "frames.map_size=32",
+        "classifier.size=32",
+        "classifier.frames_per_clip=2",
+        "localizer.epochs=1",
+        "localizer.sequences_per_clip=1",
+    ),
+    "lite0": (
+        "frames.resize=108",
+        "frames.crop=96",
+        "frames.map_size=48",
+        "classifier.frames_per_clip=2",
+        "localizer.epochs=1",
+        "localizer.sequences_per_clip=1",
+    ),
+    "paper": ("frames.resize=36", "frames.crop=32", "classifier.epochs=1", "localizer.epochs=1"),
+}
+"""Preset → what makes it tiny: tests/presets says which settings these may be. All others are as shipped."""
+
+
+def random_weights(path: Path, backbone: str) -> None:
+    """Store an encoder in place of a download: random, with batch norms that keep its features in a sane range."""
+    import torch  # noqa: PLC0415 - torch only for those who need it
+    from safetensors.torch import save_file  # noqa: PLC0415
+
+    from colocam.config import Backbone  # noqa: PLC0415
+    from colocam.models import Encoder  # noqa: PLC0415
+
+    torch.manual_seed(0)
+    network = Encoder(Backbone(name=backbone, pretrained=False, output_stride=32)).network.train()
+    for part in network.modules():
+        if isinstance(part, torch.nn.BatchNorm2d):
+            torch.nn.init.ones_(part.weight)  # timm starts residual blocks at 0: nothing would pass through them
+            part.momentum = None  # statistics are those of the one batch below
+    with torch.no_grad():
+        network(torch.randn(8, 3, 64, 64))
+    save_file({name: value.contiguous() for name, value in network.state_dict().items()}, path)
+
+
+@pytest.fixture(scope="session")
+def preset_run(shared, collection, training) -> Callable[[str], Path]:  # noqa: ARG001 - Numba's cache is filled then
+    """``preset_run(name)`` is the run folder of a shipped preset, trained by the command on tiny frames; read only.
+
+    The preset ``lite0`` is taught by that of ``resnet50``, as its guide says.
+    """
+
+    def train_preset(folder: Path, preset: str) -> None:
+        changes = list(PRESETS[preset])
+        backbone = load_config(preset).backbone
+        if backbone.pretrained:
+            file = f"weights-{backbone.name}"
+            stored = shared(file, lambda into: random_weights(into / "encoder.safetensors", backbone.name))
+            changes.append(f"backbone.weights={stored / 'encoder.safetensors'}")
+        command = ["train", collection.manifest, "--preset", preset, "--out", folder / "run"]
+        command += [word for change in changes for word in ("--set", change)]
+        if preset == "lite0":
+            command += ["--teacher", get("resnet50")]
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as stop:
+            patch.setattr("sys.argv", ["colocam", *map(str, command)])
+            main()
+        assert not stop.value.code
+
+    def get(preset: str) -> Path:
+        return shared(f"preset-{preset}", lambda folder: train_preset(folder, preset)) / "run"
+
+    return get
 
 
 BOX_ENCODER = """<ir_version: 9, opset_import: ["" : 17]>
