@@ -75,6 +75,9 @@ def to_onnx(model: Model) -> "onnx.ModelProto":
     except ImportError as error:
         raise not_installed(error, "export-model", "onnx") from error
     size, name = model.card.size, model.card.backbone.name
+    for part in model.net.modules():
+        if getattr(part, "inplace", False):  # PyTorch takes twice as long to write ReLU6 in place, which Lite0 has
+            part.inplace = False  # type: ignore[assignment]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings about PyTorch's own future changes
