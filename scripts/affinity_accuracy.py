@@ -1,7 +1,7 @@
 """Check the affinity products against float64 brute force: python scripts/affinity_accuracy.py [FOLDER] [--all-rows].
 
-Images: photographs of scikit-image, some of those found under FOLDER, and adversarial ones (constant, noise, between
-levels, two colours, saturated), 224x224, as uint8 and as floats between the levels. Prints relative L2 errors of W·1
+Images: photographs of scikit-image, also in grey, some of those found under FOLDER, and adversarial ones (constant,
+noise, between levels, two colours, saturated), 224x224, as uint8 and as floats between the levels. Prints relative L2 errors of W·1
 and W·S and 1 - cosine of the gradient, of a thousand random rows; with --all-rows also of all rows of the first
 photograph (minutes). Exits with 1 if a bound is exceeded: 0.5 % for colour, 1 % for colour and space, cosine 0.9999.
 """
@@ -56,7 +56,9 @@ def main() -> None:
 def pictures(folder: Path | None, count: int) -> Iterator[tuple[str, Tensor]]:
     """Names and (3, SIZE, SIZE) pictures in 0–255."""
     for name in PHOTOGRAPHS:
-        yield name, resized(Image.fromarray(np.asarray(getattr(data, name)())[..., :3]))
+        image = Image.fromarray(np.asarray(getattr(data, name)())[..., :3])
+        yield name, resized(image)
+        yield f"{name}, grey", resized(image.convert("L").convert("RGB"))
     files = sorted(folder.rglob("*.jpg")) if folder else []
     for path in files[:: max(1, len(files) // max(count, 1))][:count]:
         with Image.open(path) as image:
