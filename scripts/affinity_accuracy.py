@@ -1,9 +1,10 @@
 """Check the affinity products against float64 brute force: python scripts/affinity_accuracy.py [FOLDER] [--all-rows].
 
 Images: photographs of scikit-image, also in grey, some of those found under FOLDER, and adversarial ones (constant,
-noise, between levels, two colours, saturated), 224x224, as uint8 and as floats between the levels. Prints relative L2 errors of W·1
-and W·S and 1 - cosine of the gradient, of a thousand random rows; with --all-rows also of all rows of the first
-photograph (minutes). Exits with 1 if a bound is exceeded: 0.5 % for colour, 1 % for colour and space, cosine 0.9999.
+noise, between levels, two colours, saturated), 224x224, as uint8 and as floats between the levels. Prints relative
+L2 errors of W·1 and W·S and 1 - cosine of the gradient, of a thousand random rows; with --all-rows also of all
+rows of the first photograph (minutes). Exits with 1 if a bound is exceeded: 0.5 % for colour, 1 % for colour and space,
+cosine 0.9999.
 """
 
 import argparse
