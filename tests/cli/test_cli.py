@@ -82,7 +82,7 @@ def pipes(tmp_path, monkeypatch):
     for name, video in (("boxes", "film.mp4"), ("piped", "PIPE.mp4")):
         Path(f"{name}.video.json").write_text(json.dumps({**card, "path": video}), encoding="utf-8")
     Path("clips.csv").write_text("path,tag\nPIPE.mp4,cat\nfilm.mp4,owl\n", encoding="utf-8")
-    Path("tagged.csv").write_text("clip,frame,x1,y1,x2,y2,tag\nclip,0,1,1,8,8,cat\n", encoding="utf-8")
+    Path("tagged.csv").write_text("clip,frame,present,x1,y1,x2,y2,tag\nclip,0,1,1,1,8,8,cat\n", encoding="utf-8")
     Path("labels.json").write_text("{}", encoding="utf-8")
     found = [Path("PIPE"), Path("described.video.json"), Path("piped-run/model.safetensors"), Path("maps/clip/0.npy")]
     found += [Path(f"PIPE.{ending}") for ending in ("csv", "parquet", "mp4", "onnx", "safetensors", "yaml")]
