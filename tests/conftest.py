@@ -461,6 +461,7 @@ PRESETS = {
         "classifier.size=32",
         "classifier.frames_per_clip=2",
         "localizer.epochs=1",
+        "localizer.batch=8",
         "localizer.sequences_per_clip=1",
     ),
     "lite0": (
@@ -469,6 +470,7 @@ PRESETS = {
         "frames.map_size=48",
         "classifier.frames_per_clip=2",
         "localizer.epochs=1",
+        "localizer.batch=8",
         "localizer.sequences_per_clip=1",
     ),
     "paper": (

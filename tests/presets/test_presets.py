@@ -28,6 +28,7 @@ SIZES = {
     "classifier.epochs",
     "classifier.frames_per_clip",
     "localizer.epochs",
+    "localizer.batch",
     "localizer.sequences_per_clip",
 }
 """Settings that may differ from the preset's: they make a run longer or shorter, and switch nothing on or off."""
