@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import av
@@ -25,6 +26,8 @@ PATIENCE = 30.0
 """Seconds without data after which a network stream ends, and after which a stored file must be open."""
 MAX_PIXELS = 2**27
 """Most pixels of a frame, 16,384 × 8,192; as RGB it takes 0.4 GB."""
+ANY_ENCODING: dict[str, Any] = {"metadata_errors": "replace"} if int(av.__version__.partition(".")[0]) < 19 else {}
+"""Text beside a video, such as its title, may be in any encoding; PyAV 19 takes it as it is."""
 
 
 class VideoError(ColocamError):
@@ -122,9 +125,8 @@ def open_input(source: Path | VideoInput, threads: int) -> Iterator[tuple[InputC
     # The timeout of reading costs the interpreter's lock at each read, which a film on a disk does not need.
     timeout = PATIENCE if "://" in address else (PATIENCE, None) if stored else None
     try:
-        # Text beside the video, such as its title, may be in any encoding.
         container = av.open(
-            address, format=kind, options=options, container_options=only, timeout=timeout, metadata_errors="replace"
+            address, format=kind, options=options, container_options=only, timeout=timeout, **ANY_ENCODING
         )
     except av.FFmpegError as error:
         if only and (playlist := playlist_format(_beginning(address))):
