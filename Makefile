@@ -8,7 +8,7 @@ NEED_GB := 8
 .PHONY: help install demo test lowest lowest-train coverage fuzz docs dist dist-test lint format clean
 
 help:  ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 install: $(STAMP)  ## create the virtual environment .venv and install colocam (once)
 
