@@ -16,6 +16,7 @@ from colocam.config import Config, load_config, preset_names, read_config
 from colocam.config.card import parse_card
 from colocam.corrections import Correction, write_corrections
 from colocam.data.truth import read_truth
+from colocam.serve.workspace import MARKER
 from colocam.types import Box
 from colocam.video.reader import decode
 
@@ -242,6 +243,8 @@ def test_the_page_shows_the_same_rows(run, films, localized, command, tmp_path, 
 
     def visit(server, sockets):
         client = TestClient(server.config.app, base_url=f"http://127.0.0.1:{sockets[0].getsockname()[1]}")
+        stored = (tmp_path / "page" / MARKER).read_text(encoding="utf-8")
+        client.headers["x-colocam-token"] = json.loads(stored)["token"]
         end = time.monotonic() + 120
         while True:
             known = client.get("/api/films").json()

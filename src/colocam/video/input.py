@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,7 +27,7 @@ PATIENCE = 30.0
 """Seconds without data after which a network stream ends, and after which a stored file must be open."""
 MAX_PIXELS = 2**27
 """Most pixels of a frame, 16,384 × 8,192; as RGB it takes 0.4 GB."""
-ANY_ENCODING: dict[str, Any] = {"metadata_errors": "replace"} if int(av.__version__.partition(".")[0]) < 19 else {}
+ANY_ENCODING: dict[str, Any] = {"metadata_errors": "replace"} if int(version("av").partition(".")[0]) < 19 else {}
 """Text beside a video, such as its title, may be in any encoding; PyAV 19 takes it as it is."""
 
 
