@@ -560,7 +560,7 @@ def test_a_segmenter_is_not_waited_for_either():
     frame = VideoFrame(0, 0.0, np.zeros((8, 8, 3), np.uint8))
     level = np.full((8, 8), 255, np.uint8)
     one = FrameObservation(frame, np.ones(1, np.float32), level, level, None, np.ones(1, np.float32), cut=True)
-    windows = refine_windows((window for window in [[one]]), Slow(), Watch(int, stopping))
+    windows = refine_windows((window for window in [[one]]), Slow(), Watch(int, (stopping,)))
     threading.Thread(target=lambda: began.wait(60) and stopping.set()).start()
     with pytest.raises(InterruptedRunError):
         next(windows)
@@ -575,9 +575,10 @@ def test_frames_that_passed_the_network_are_progress_before_their_rows_are_writt
         told.append(frames)
         order.append("passed")
 
-    localizer = Localizer.load(trained, "cpu")
+    localizer, stopping = Localizer.load(trained, "cpu"), threading.Event()
     with open_video(VideoInput(str(film))) as reader:
-        order.extend("row" for _ in localizer.stream(reader.frames(), passed=passed))
+        order.extend("row" for _ in localizer.stream(reader.frames(), passed=passed, stopping=stopping))
+    assert not stopping.is_set()  # it is the caller's, who may use it for the next video
     assert sum(told) == order.count("row") > 0
     assert order[0] == "passed"
 

@@ -240,9 +240,9 @@ class Localizer:
             histograms=look_ahead is not None,
             images=images or self.segmenter is not None,
         )
-        stopping = stopping or Event()
-        unwatched = Watch(int, stopping)
-        watched = Watch(passed, stopping)
+        ended = Event()
+        either = (ended,) if stopping is None else (ended, stopping)
+        unwatched, watched = Watch(int, either), Watch(passed, either)
         submitted = submit_passes(ahead(read, 1, "resize"), self.network, windows=smooth == "offline")
         postprocess = postprocess_windows if smooth == "offline" else postprocess_frames
         mapped = postprocess(
@@ -255,7 +255,7 @@ class Localizer:
         if self.segmenter is not None:
             observed = refine_windows(ahead(observed, 1, "boxes"), self.segmenter, watched)
         name = "boxes" if self.segmenter is None else "masks"
-        with closing(ahead(observed, 1, name, on_stop=stopping.set)) as batches:
+        with closing(ahead(observed, 1, name, on_stop=ended.set)) as batches:
             last = -1
             for observation in self._over_time(chain.from_iterable(batches), shots):
                 found = self._localization(observation)

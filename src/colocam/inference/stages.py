@@ -78,11 +78,11 @@ class Watch(NamedTuple):
 
     Attributes:
         passed: called with the number of frames that passed the slowest stage, in that stage's thread.
-        stopping: once set, the stages no longer wait for a pass.
+        stopping: once one of them is set, the stages no longer wait for a pass.
     """
 
     passed: Callable[[int], object]
-    stopping: Event
+    stopping: tuple[Event, ...]
 
 
 class MappedFrames(NamedTuple):
@@ -169,7 +169,7 @@ def postprocess_frames(
     """
     with closing(passes):
         for one, future in passes:
-            output = _checked(wait_for(future, watch.stopping), len(one.images), settings.shape)
+            output = _checked(wait_for(future, *watch.stopping), len(one.images), settings.shape)
             watch.passed(len(one.frames))
             wait = settings.start([output], np.arange(len(one.images)))
             found = np.zeros(len(one.frames), bool) if one.histograms is None else cuts.push(one.histograms)
@@ -202,7 +202,7 @@ def postprocess_windows(
 
     with closing(passes):
         for one, future in passes:
-            output = wait_for(future, watch.stopping)
+            output = wait_for(future, *watch.stopping)
             watch.passed(len(one.frames))
             outputs.append(_rows(_checked(output, len(one.images), settings.shape), one.new))
             frames += one.frames
@@ -276,7 +276,7 @@ def refine_windows(
         for window in observed:
             images, levels = [one.frame.image for one in window], np.stack([one.levels for one in window])
             before = None if window[0].cut else before
-            masks = wait_for(pool.submit(refine, segmenter, images, levels, before), watch.stopping)
+            masks = wait_for(pool.submit(refine, segmenter, images, levels, before), *watch.stopping)
             watch.passed(len(window))
             for observation, refined in zip(window, masks, strict=True):
                 if refined is not None and len(observation.candidates.boxes):

@@ -65,15 +65,15 @@ def raise_if_stopped(what: str) -> None:
         raise InterruptedRunError(f"stopped in {what}")
 
 
-def wait_for(future: "Future[T]", stopping: Event) -> T:
-    """The result of ``future``; as soon as ``stopping`` is set, nobody waits for it any more.
+def wait_for(future: "Future[T]", *stopping: Event) -> T:
+    """The result of ``future``; as soon as one of ``stopping`` is set, nobody waits for it any more.
 
     A pass of a large network on a CPU takes minutes and cannot be interrupted, so it is left to itself.
 
     Raises:
-        InterruptedRunError: ``stopping`` was set first.
+        InterruptedRunError: one of ``stopping`` was set first.
     """
-    while not stopping.is_set():
+    while not any(event.is_set() for event in stopping):
         try:
             return future.result(SECONDS_BETWEEN_LOOKS)
         except TimeoutError:
