@@ -77,8 +77,9 @@ def localize_films(
     server = NetworkServer(localizer.network, localizer.shape)
     setup = _setup(localizer, replace(command, threads=_share(len(workers))), prepare)
     stopping = threading.Event()
-    drivers = [_Driver(server, setup, waiting, news, stopping, worker) for worker in workers]
+    drivers: list[_Driver] = []
     try:
+        drivers.extend(_Driver(server, setup, waiting, news, stopping, worker) for worker in workers)
         with progress(f"localizing in {len(jobs)} videos", 0, unit="frames") as advance:
             done = 0
             while done < len(jobs):

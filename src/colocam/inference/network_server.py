@@ -14,7 +14,6 @@ from colocam.inference.pass_memory import PassMemory, PassSizes
 from colocam.inference.remote_network import postprocessing_of
 from colocam.inference.stages import postprocess
 from colocam.utils.channel import Message
-from colocam.utils.interrupt import abandon
 
 Groups: TypeAlias = "dict[int, Future[NetworkOutput]]"
 """The groups of a pass that were computed, by their first row."""
@@ -76,7 +75,7 @@ class ServedWorker:
     def close(self) -> None:
         """Forget the worker and what it submitted."""
         for future in (future for _, groups in self._passes.values() for future in groups.values()):
-            abandon(future)
+            future.cancel()
         self._passes.clear()
         self._outputs.shutdown(wait=False, cancel_futures=True)
 

@@ -13,6 +13,7 @@ from colocam.inference.network import SIDE_BY_SIDE, NetworkOutput
 from colocam.types import Levels
 from colocam.utils.device import threads
 from colocam.utils.files import stored
+from colocam.utils.interrupt import long_work
 from colocam.utils.onnx_session import open_session
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class OnnxNetwork:
 
     def submit(self, images: Levels, /) -> "Future[NetworkOutput]":
         """Start a pass, beside another one."""
-        return _side_by_side().submit(self._run, images)
+        return long_work(_side_by_side().submit(self._run, images))
 
     def settle(self) -> None:
         """Do nothing: a pass ends when its future does."""

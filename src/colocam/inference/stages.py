@@ -38,7 +38,7 @@ from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, colour_histogra
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import Float32Array, Float64Array, Levels, VideoFrame
 from colocam.utils.device import cores
-from colocam.utils.interrupt import wait_for
+from colocam.utils.interrupt import long_work, wait_for
 from colocam.video.frame_ring import black_image
 from colocam.video.resizing import resize_into
 
@@ -276,7 +276,7 @@ def refine_windows(
         for window in observed:
             images, levels = [one.frame.image for one in window], np.stack([one.levels for one in window])
             before = None if window[0].cut else before
-            masks = wait_for(pool.submit(refine, segmenter, images, levels, before), *watch.stopping)
+            masks = wait_for(long_work(pool.submit(refine, segmenter, images, levels, before)), *watch.stopping)
             watch.passed(len(window))
             for observation, refined in zip(window, masks, strict=True):
                 if refined is not None and len(observation.candidates.boxes):

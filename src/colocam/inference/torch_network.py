@@ -23,6 +23,7 @@ from colocam.models.model_file import load_model
 from colocam.types import Levels
 from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.device import choose_device
+from colocam.utils.interrupt import long_work
 
 PIXELS = {"cpu": 32 * 224**2, "cuda": 128 * 224**2}
 """Of the frames of one pass at most, for the memory that it takes."""
@@ -73,7 +74,7 @@ class TorchNetwork:
         frames = self.upload(images)
         if self.on_gpu or len(images) == 1:  # a live frame on a CPU: all threads compute it
             return completed(self.infer(frames))
-        return _side_by_side().submit(self.infer, frames)
+        return long_work(_side_by_side().submit(self.infer, frames))
 
     def upload(self, images: Levels) -> Tensor:
         """(B, S, S, 3) in host memory → (B, 3, S, S) on the device, uint8, channels last."""

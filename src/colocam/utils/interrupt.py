@@ -4,20 +4,24 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
-from threading import Event
+from threading import Event, Lock
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
+from weakref import WeakSet
 
 from colocam.errors import InterruptedRunError
 from colocam.utils.progress import say
 
 SECONDS_BETWEEN_LOOKS = 0.2
+SECONDS_TO_LEAVE = 1.0
+"""For the present pass to end by itself."""
 
 _requested = False
 _signalled = False
-_abandoned: list[Future[Any]] = []
+_long_work: WeakSet[Future[Any]] = WeakSet()
+_lock = Lock()
 T = TypeVar("T")
 
 
@@ -79,19 +83,22 @@ def wait_for(future: "Future[T]", *stopping: Event) -> T:
         except TimeoutError:
             if future.done():  # the work itself raised it
                 raise
-    abandon(future)
+    future.cancel()
     raise InterruptedRunError("stopped")
 
 
-def abandon(future: "Future[Any]") -> None:
-    """Cancel work whose result nobody needs; what runs already goes on until :func:`leave`."""
-    if not future.cancel() and not future.done():
-        _abandoned.append(future)
+def long_work(future: "Future[T]") -> "Future[T]":
+    """Remember work in a pool that may take minutes, so that :func:`leave` does not wait for it."""
+    with _lock:
+        _long_work.add(future)
+    return future
 
 
 def leave(code: int) -> NoReturn:
-    """End the process. Python waits for the threads of every pool, so abandoned work is ended without it."""
-    if all(future.done() for future in _abandoned):
+    """End the process. Python would wait for the threads of every pool; long work in them is ended instead."""
+    with _lock:
+        running = [future for future in _long_work if not future.cancel()]
+    if not wait(running, SECONDS_TO_LEAVE).not_done:
         sys.exit(code)
     sys.stdout.flush()
     sys.stderr.flush()
