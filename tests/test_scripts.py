@@ -21,7 +21,7 @@ from colocam.data.index import index_of_table
 from colocam.evaluation.prediction_files import read_boxes
 from colocam.evaluation.run_evaluation import evaluate
 from colocam.segment.segmenter import Masks
-from colocam.training import learn_thresholds
+from colocam.training.learning import card as learn_thresholds
 from doc_pages import INLINE, PAGES, prose
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.py"))

@@ -54,8 +54,9 @@ from colocam.models.model_file import Model, save_model
 from colocam.segment.mobile_sam import MobileSam, MobileSamNet
 from colocam.segment.refine import mask_candidates, refine
 from colocam.segment.segmenter import Prompts
-from colocam.training import stage2, synchronised_norms
-from colocam.training.logistic_regression import fit_logistic
+from colocam.training import distributed as synchronised_norms
+from colocam.training import stage2
+from colocam.training.frozen_encoder import fit_logistic
 from colocam.training.validation import Validator
 from colocam.types import VideoFrame
 from colocam.utils import cuda_graphs

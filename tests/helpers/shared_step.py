@@ -15,12 +15,19 @@ from colocam.data.batches import BatchIndices
 from colocam.errors import ColocamError
 from colocam.losses import LOSSES, StepTensors
 from colocam.losses.terms import frame_count
-from colocam.training import processes
-from colocam.training.loop import Task, sgd_step
-from colocam.training.optimiser import make_sgd
-from colocam.training.processes import alone, any_of, first, joined, rank, require_same, world
-from colocam.training.sums import shares
-from colocam.training.synchronised_norms import synchronise_batch_norms
+from colocam.training import distributed as processes
+from colocam.training.distributed import (
+    alone,
+    any_of,
+    first,
+    joined,
+    rank,
+    require_same,
+    shares,
+    synchronise_batch_norms,
+    world,
+)
+from colocam.training.loop import Task, make_sgd, sgd_step
 from colocam.utils.interrupt import graceful_stop, raise_if_stopped, request_stop
 
 SEQUENCES = torch.tensor([0, 0, 0, 1, 2, 2, 3, 3, 3, 3, 4, 4])

@@ -19,7 +19,8 @@ from colocam.evaluation.run_evaluation import evaluate
 from colocam.models import make_classifier
 from colocam.models.model_file import load_model
 from colocam.run import open_run
-from colocam.training import frozen_encoder, train, view_features
+from colocam.training import frozen_encoder, train
+from colocam.training import frozen_encoder as view_features
 from colocam.training.frozen_encoder import balance
 from colocam.utils.checkpoint import load_checkpoint, save_tensors
 

@@ -12,7 +12,8 @@ from torch import nn
 from colocam.config import Optimisation
 from colocam.data.batches import plan_frames
 from colocam.errors import ColocamError, InterruptedRunError
-from colocam.training import loop, skipped
+from colocam.training import journal as skipped
+from colocam.training import loop
 from colocam.training.journal import Journal
 from colocam.training.loop import Task, Validation, fit
 from colocam.utils import interrupt

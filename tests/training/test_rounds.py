@@ -10,8 +10,8 @@ from colocam import evaluate, load_config, train
 from colocam.cams.cam_cache import CamStore
 from colocam.data.batches import BatchIndices
 from colocam.errors import InterruptedRunError
-from colocam.training import own_labels as module
-from colocam.training.own_labels import CORE, FOREGROUND, SIDE, UNKNOWN, box_labels
+from colocam.training import rounds as module
+from colocam.training.rounds import CORE, FOREGROUND, SIDE, UNKNOWN, box_labels
 from colocam.training.seeds import sure_labels
 
 

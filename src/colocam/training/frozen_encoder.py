@@ -1,14 +1,11 @@
-"""Stage 1 with ``fit: logistic``: keep the encoder as loaded, and fit the linear head to its pooled features.
+"""Multinomial logistic regression with an L2 penalty: a convex problem, solved by L-BFGS in float64."""
 
-A pretrained encoder knows far more kinds of images than the training videos show. Fine-tuning on few videos replaces
-part of that by what tells these videos apart; a linear head on frozen features does not (docs/method/classifier.md).
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from colocam.config import Backbone, Config
@@ -17,18 +14,145 @@ from colocam.data.batches import BatchIndices, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samplers import central
 from colocam.data.samples import Samples, chosen_samples
-from colocam.models import Classifier, make_classifier
+from colocam.models import Classifier, LocalizerNet, make_classifier
+from colocam.models.object_crop import expanded
 from colocam.models.timm_networks import family
 from colocam.training.journal import Journal
-from colocam.training.logistic_regression import fit_logistic
 from colocam.training.validation import Validator
-from colocam.training.view_features import forget_views, view_features
 from colocam.utils.checkpoint import load_checkpoint, save_checkpoint
+from colocam.utils.files import read_array, write_array
 from colocam.utils.interrupt import raise_if_stopped
-from colocam.utils.prefetch import Tensors
-from colocam.utils.progress import progress, say
+from colocam.utils.prefetch import Tensors, prefetch
+from colocam.utils.progress import Advance, progress, say
 from colocam.utils.randomness import generator
 from colocam.utils.spacing import evenly
+
+GRADIENT = 1e-6
+"""The solution is found when no entry of the gradient exceeds this; the loss is of order 1."""
+STEPS = 200
+"""Most calls of the optimiser, each of up to :data:`ITERATIONS` iterations."""
+ITERATIONS = 10
+
+
+def fit_logistic(
+    features: Tensor,
+    classes: Tensor,
+    weights: Tensor,
+    count: int,
+    penalty: float,
+    report: Callable[[int, float, float], None] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Minimise ``Σ_i ω_i CE(W x_i + b, y_i) / Σ_i ω_i + λ/2 ‖W‖²`` over W and b.
+
+    The bias has no penalty, so that a shift of all features changes b alone. The features are therefore centred for the
+    optimiser, which then needs fewer steps.
+
+    Args:
+        features: x (N, C).
+        classes: y (N,) int64 in 0 … K − 1, each of them at least once.
+        weights: ω (N,), not negative, with a positive sum.
+        count: K.
+        penalty: λ > 0.
+        report: called with the number of steps, the loss and the largest entry of its gradient, from step 0 on.
+
+    Returns:
+        W (K, C) and b (K,) in float64.
+    """
+    share = weights.double() / weights.double().sum()
+    mean = (share.to(features.dtype) @ features).double()
+    x = features - mean  # in float64, without a further copy
+    w = torch.zeros(count, x.shape[1], dtype=torch.float64, device=x.device, requires_grad=True)
+    b = torch.zeros(count, dtype=torch.float64, device=x.device, requires_grad=True)
+    optimiser = torch.optim.LBFGS(
+        [w, b],
+        max_iter=ITERATIONS,
+        tolerance_grad=GRADIENT,
+        tolerance_change=0.0,
+        history_size=20,
+        line_search_fn="strong_wolfe",
+    )
+
+    def loss() -> Tensor:
+        optimiser.zero_grad()
+        losses = F.cross_entropy(x @ w.T + b, classes, reduction="none")
+        value = share @ losses + penalty / 2 * w.square().sum()
+        value.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    for step in range(STEPS + 1):
+        with torch.enable_grad():
+            value = float(loss().detach())
+        assert w.grad is not None
+        assert b.grad is not None
+        gradient = max(float(w.grad.abs().max()), float(b.grad.abs().max()))
+        if report is not None:
+            report(step, value, gradient)
+        if gradient <= GRADIENT or step == STEPS:
+            break
+        optimiser.step(loss)  # type: ignore[no-untyped-call]
+    found = w.detach()
+    return found, b.detach() - found @ mean
+
+
+BATCH = 64
+"""Frames of one pass."""
+
+Load = Callable[[BatchIndices, int, int], Tensors]
+"""(indices, view, index of the batch) → what :data:`Encode` needs; called in another thread."""
+Encode = Callable[[Tensors, int], Tensor]
+"""(what was loaded, view) → features (B, C)."""
+
+
+def view_features(
+    phase: str, samples: Samples, folder: Path, views: int, load: Load, encode: Encode, device: torch.device
+) -> Tensor:
+    """(V·N, C) features of all views of all frames, view by view, on the device.
+
+    The features of each view are kept in ``folder`` until :func:`forget_views`, so an interruption loses one view.
+    """
+    parts = []
+    with progress(f"{phase}, features", views * len(samples), unit="frames") as advance:
+        for view, path in enumerate(_files(folder, views)):
+            if (kept := read_array(path)) is not None and kept.ndim == 2 and len(kept) == len(samples):
+                stored = np.array(kept)
+                advance(len(samples))
+            else:
+                stored = _one_view(phase, samples, view, load, encode, device, advance).cpu().numpy()
+                write_array(path, stored)
+            parts.append(torch.from_numpy(stored))
+    return torch.cat(parts).to(device)
+
+
+def forget_views(folder: Path, views: int) -> None:
+    """Delete the files of :func:`view_features`."""
+    for path in _files(folder, views):
+        path.unlink(missing_ok=True)
+
+
+def _files(folder: Path, views: int) -> Sequence[Path]:
+    return [folder / f"view-{view}.npy" for view in range(views)]
+
+
+@torch.no_grad()
+def _one_view(
+    phase: str,
+    samples: Samples,
+    view: int,
+    load: Load,
+    encode: Encode,
+    device: torch.device,
+    advance: Advance,
+) -> Tensor:
+    """(N, C) features of one view of all frames."""
+    parts = []
+    batches = (samples.indices.part(slice(start, start + BATCH)) for start in range(0, len(samples), BATCH))
+    loading = prefetch(enumerate(batches), lambda indices, batch: load(indices, view, batch), device)
+    for _, indices, loaded in loading:
+        parts.append(encode(loaded, view))
+        advance(len(indices.clips))
+        raise_if_stopped(phase)
+    return torch.cat(parts)
+
 
 EXTENDED = frozenset({"vgg", "inception_v3"})
 """Modules of timm whose networks get new convolutions for CAMs."""
@@ -150,3 +274,80 @@ def _features(classifier: Classifier, samples: Samples, config: Config, folder: 
         return classifier.pooled(classifier.encoder(images)[-1])
 
     return view_features("classifier", samples, folder, config.classifier.views, load, encode, device)
+
+
+PENALTY = 1e-3
+"""λ, ten times that of the head for whole frames: crops of one object resemble each other more than whole frames."""
+EXPANSION, SHIFT, CROP_ASPECT = (1.0, 2.0), 0.1, 0.2
+"""Random crops: sides relative to the box, shift relative to the sides, logarithm of the change of each side."""
+
+
+def fit_crop_head(
+    config: Config, net: LocalizerNet, clips: Sequence[CachedClip], tags: Sequence[str], folder: Path
+) -> None:
+    """Fit ``net.crop_head`` to the training frames, or load it from the checkpoint ``folder/crop_head``.
+
+    Args:
+        config: of the run.
+        net: with a trained decoder, on its device, in evaluation mode.
+        clips: of the training videos.
+        tags: names of the classes in the order of the logits.
+        folder: of the method in the run folder.
+    """
+    head, kept = net.crop_head, folder / "crop_head"
+    assert head is not None
+    if (saved := load_checkpoint(kept, "best")) is None:
+        kept.mkdir(parents=True, exist_ok=True)
+        device = head.weight.device
+        samples, views = training_frames(config, clips, tags), config.classifier.views
+        features = _crop_features(net, samples, config, kept)
+        classes, weights = samples.classes.repeat(views), balance(samples, len(tags)).repeat(views)
+        weight, bias = fit_logistic(features, classes.to(device), weights.to(device), len(tags), PENALTY)
+        tensors = {"weight": weight.float(), "bias": bias.float()}
+        save_checkpoint(kept, "best", tensors, {"step": 0})
+        forget_views(kept, views)
+    else:
+        tensors = saved[0]
+    head.load_state_dict(tensors)
+
+
+def _crop_features(net: LocalizerNet, samples: Samples, config: Config, folder: Path) -> Tensor:
+    """(V·N, C) features of all views of all frames; view 0 is cut as the class is read later."""
+    device, size = next(net.parameters()).device, config.frames.crop
+    boxes = _boxes(net, samples, size, device)
+
+    def load(indices: BatchIndices, view: int, batch: int) -> Tensors:
+        rows, rng = len(indices.clips), generator(config.seed, "crop views", view, batch)
+        own = boxes[batch * BATCH : batch * BATCH + rows]
+        crops = expanded(own) if view == 0 else random_crops(own, rng)
+        return {"frames": read_frames(samples.clips, indices), "crops": crops, **sample_view(rows, rng)}
+
+    def encode(loaded: Tensors, view: int) -> Tensor:
+        frames, crops = whole(loaded["frames"], size), loaded["crops"]
+        return net.crop_features(frames, crops) if view == 0 else net.crop_features(changed(frames, loaded), crops)
+
+    return view_features("crop head", samples, folder, config.classifier.views, load, encode, device)
+
+
+def random_crops(boxes: Tensor, rng: torch.Generator) -> Tensor:
+    """Crops (B, 4) around boxes (B, 4) in 0–1, of random size, shape and position; x2 < x1: mirrored."""
+    rows, (least, most) = len(boxes), EXPANSION
+    factor = least + (most - least) * torch.rand((rows, 1), generator=rng)
+    narrower = torch.exp(CROP_ASPECT * (2 * torch.rand((rows, 1), generator=rng) - 1))
+    shift = SHIFT * (2 * torch.rand((rows, 2), generator=rng) - 1) * (boxes[:, 2:] - boxes[:, :2])
+    crops = expanded(boxes + shift.repeat(1, 2), factor * torch.cat([narrower, 1 / narrower], 1))
+    mirrored = torch.randint(2, (rows, 1), generator=rng) > 0
+    return torch.where(mirrored, crops[:, [2, 1, 0, 3]], crops)
+
+
+@torch.inference_mode()
+def _boxes(net: LocalizerNet, samples: Samples, size: int, device: torch.device) -> Tensor:
+    """(N, 4) boxes in 0–1 of the tagged objects, in host memory."""
+    parts = []
+    with progress("crop head, boxes", len(samples), unit="frames") as advance:
+        for frames, classes in samples.batches(size, device):
+            map_logits, activations = net.maps(frames)
+            parts.append(net.boxes(map_logits, activations, classes).cpu())
+            advance(len(classes))
+            raise_if_stopped("crop head")
+    return torch.cat(parts)

@@ -19,10 +19,9 @@ from colocam.losses import LOSSES, StepTensors, Term
 from colocam.maps.mapper import Mapper, decoder_mapper
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.classifier import at_side
+from colocam.training.distributed import shares, world
 from colocam.training.loop import Task, Validation
-from colocam.training.processes import world
 from colocam.training.seeds import sample_seeds, seed_noise, sure_labels
-from colocam.training.sums import shares
 from colocam.training.validation import Validator
 from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.prefetch import Tensors
@@ -67,7 +66,7 @@ def localizer_task(
         cams: of all their frames.
         validator: measures the decoder after each epoch.
         added: loss terms besides those of the configuration.
-        labels: of all frames, as :func:`colocam.training.own_labels.own_labels` gives them: they take the place of the
+        labels: of all frames, as :func:`colocam.training.rounds.own_labels` gives them: they take the place of the
             seeds, and the terms that complete seeds (eq. 2, 3 and 4) are left out.
         phase: name of the task; None: the method.
     """

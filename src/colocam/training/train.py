@@ -19,14 +19,12 @@ from colocam.models.localizer_net import check_frames
 from colocam.models.model_file import Card, Model, save_model
 from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
-from colocam.training.crop_head import fit_crop_head
+from colocam.training.distributed import alone, first, joined, require_same, world
+from colocam.training.frozen_encoder import fit_crop_head
 from colocam.training.journal import Journal
-from colocam.training.processes import alone, first, joined, require_same, world
-from colocam.training.rounds import best_net, train_method
-from colocam.training.share import take_over
-from colocam.training.stage1 import train_classifier
+from colocam.training.rounds import best_net, open_teacher, train_method
+from colocam.training.stage1 import take_over, train_classifier
 from colocam.training.stage2 import loss_terms
-from colocam.training.teacher import open_teacher
 from colocam.training.validation import Validator
 from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import graceful_stop

@@ -1,12 +1,4 @@
-"""Fine-tune the decoder on corrected boxes: as seeds, by their projections, with clip-mates and replay.
-
-After one round of training, a step has two kinds of sequences. A corrected sequence holds corrected frames of one clip,
-whose seeds are the boxes, and other frames of the clip without seeds: eq. 4 carries the correction to them. Ordinary
-sequences of the training clips are replayed: there the decoder is held to the maps of the decoder it started from, so
-that it does not forget. After several rounds, a step has corrected frames alone, with dense labels, in views of many
-sizes and colours: replay would hold the decoder back (docs/method/corrections.md). Then, in a round of its own, half of
-the frames are training frames with labels from the boxes that the taught decoder finds in them.
-"""
+"""Labels of corrected frames: foreground inside the box, background outside it; sparse seeds, or all pixels."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -20,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from colocam.cams.cam_cache import CamStore
-from colocam.config import Config, LocalizerStage
+from colocam.config import Config, LocalizerStage, Seeds
 from colocam.data.augment import crop, jitter, resized_crop, sample_crops, sample_jitter, sample_resized_crops
 from colocam.data.batches import BatchIndices, read_frames
 from colocam.data.cache_entry import CachedClip
@@ -29,15 +21,74 @@ from colocam.losses import StepTensors
 from colocam.losses.projection import ProjectionLoss
 from colocam.models import LocalizerNet, foreground
 from colocam.models.classifier import at_side
-from colocam.training.learn_frames import CorrectedFrames
-from colocam.training.learn_seeds import box_seeds, dense_labels
+from colocam.training.learning.frames import CorrectedFrames
 from colocam.training.loop import Task, Validation
-from colocam.training.own_labels import CORE
-from colocam.training.own_labels import SIDE as LABEL_SIDE
-from colocam.training.seeds import seed_noise, sure_labels
+from colocam.training.rounds import CORE
+from colocam.training.rounds import SIDE as LABEL_SIDE
+from colocam.training.seeds import (
+    BACKGROUND,
+    FOREGROUND,
+    UNKNOWN,
+    dilate,
+    quantile_from_top,
+    sample_pixels,
+    seed_noise,
+    sure_labels,
+)
 from colocam.training.stage2 import COMPLETING, loss_terms
 from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
+
+INSIDE_TOP = 0.5
+"""Share of a box's pixels, those with the highest map, that foreground seeds are sampled from."""
+
+
+def box_seeds(
+    maps: Tensor, inside: Tensor, settings: Seeds, foreground_noise: Tensor, background_noise: Tensor
+) -> Tensor:
+    """Sample the labelled pixels of corrected frames.
+
+    Foreground pixels are sampled inside the boxes in proportion to the map, background pixels uniformly outside; no
+    seed crosses the side of a box. A frame without a box is background everywhere.
+
+    Args:
+        maps: (B, H, W) in 0–1, a guess where the object is inside its box.
+        inside: (B, H, W) bool, the boxes.
+        settings: numbers of pixels and side of the squares that they are dilated to.
+        foreground_noise: (B, H, W) of :func:`colocam.training.seeds.seed_noise`.
+        background_noise: (B, H, W) of it.
+
+    Returns:
+        (B, H, W) int64: 0 background, 1 foreground, 255 unknown.
+    """
+    values, boxes = maps.flatten(1), inside.flatten(1)
+    bright = boxes & (values >= quantile_from_top(values, boxes, INSIDE_TOP))
+    # A map that is zero in the whole box must not make one pixel certain.
+    foreground = sample_pixels(values + 0.05, bright, settings.foreground, foreground_noise.flatten(1))
+    background = sample_pixels(torch.ones_like(values), ~boxes, settings.background, background_noise.flatten(1))
+    wide, empty = (dilate(mask.view_as(maps), settings.dilation) for mask in (foreground, background))
+    labels = torch.full_like(maps, UNKNOWN, dtype=torch.int64)
+    return labels.masked_fill(wide & inside, FOREGROUND).masked_fill(empty & ~inside, BACKGROUND)
+
+
+def dense_labels(maps: Tensor, inside: Tensor, core: float = CORE) -> Tensor:
+    """Labels of all pixels of corrected frames, as those of a round of training with the boxes of a person.
+
+    Inside the boxes, pixels of at least ``core`` of the map's maximum there are foreground and the others are unknown:
+    an object does not fill its box. A frame without a box is background everywhere.
+
+    Args:
+        maps: (B, H, W) in 0–1, a guess where the object is inside its box.
+        inside: (B, H, W) bool, the boxes.
+        core: share of the maximum inside the boxes; 0: the whole box is foreground.
+
+    Returns:
+        (B, H, W) int64: 0 background, 1 foreground, 255 unknown.
+    """
+    highest = torch.where(inside, maps, 0.0).amax((1, 2), keepdim=True)
+    labels = torch.where(maps >= core * highest, FOREGROUND, UNKNOWN)
+    return torch.where(inside, labels, BACKGROUND)
+
 
 RATE = 1.0
 """Learning rate relative to that of stage 2."""
