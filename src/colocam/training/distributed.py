@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from timm.layers import convert_sync_batchnorm
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
-from torch.overrides import TorchFunctionMode
 
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, first_line
 from colocam.utils.interrupt import request_stop, stop_requested
@@ -213,11 +212,12 @@ def _signs() -> Iterator[_Signs]:
             raise signs.error
 
 
-Count = Callable[[], Tensor]
+def shares(counts: Sequence[Callable[[], Tensor]]) -> Sequence[Tensor | float]:
+    """n_k / Σ n_k of each count n, a scalar on the training device: the part that this process has in a mean over n.
 
-
-def shares(counts: Sequence[Count]) -> Sequence[Tensor | float]:
-    """n_k / Σ n_k of each count n; the counts are scalars on the training device."""
+    A loss that is a mean over n values is, in one of several processes, the mean over its own n_k values. Its part of
+    the loss is n_k / Σ n_k times that. Gradients of the parts are added, not averaged.
+    """
     if world() == 1:
         return [1.0] * len(counts)
     own = torch.stack([count().double() for count in counts])
@@ -237,10 +237,9 @@ def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
         return
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     flat = reduce_(torch.cat([gradient.flatten() for gradient in gradients]))
-    start = 0
-    for gradient in gradients:
-        gradient.copy_(flat[start : start + gradient.numel()].view_as(gradient))
-        start += gradient.numel()
+    parts = flat.split([gradient.numel() for gradient in gradients])
+    for gradient, part in zip(gradients, parts, strict=True):
+        gradient.copy_(part.view_as(gradient))
 
 
 def all_sum(tensor: Tensor) -> Tensor:
@@ -260,108 +259,60 @@ class _AllSum(torch.autograd.Function):
 
 
 def synchronise_batch_norms(net: nn.Module) -> None:
-    """Make all batch norms of ``net``, in training mode, use the mean and variance over all processes."""
+    """Make all batch norms within ``net``, in training mode, use the mean and variance over all processes.
+
+    Their weights and the names of these stay; ``net`` itself is not a batch norm.
+    """
     if world() == 1:
         return
-    for module in net.modules():
-        if isinstance(module, _BatchNorm):
-            module.forward = _synchronised(module.forward)  # type: ignore[assignment, method-assign]
+    if next(net.parameters()).is_cuda:
+        convert_sync_batchnorm(net, _group)  # that of timm: torch's would drop the activations of timm's batch norms
+        return
+    for module in list(net.modules()):
+        for name, child in module.named_children():
+            if isinstance(child, (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)):
+                module.add_module(name, CpuBatchNorm(child))
 
 
-def _synchronised(forward: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    def synchronised(x: Tensor) -> Tensor:
-        with _Replaced():
-            return forward(x)
+class CpuBatchNorm(nn.Module):
+    """A batch norm over the frames of all processes on CPUs, where ``nn.SyncBatchNorm`` does not run.
 
-    return synchronised
+    Args:
+        norm: gives its weights, its statistics, and what follows it in timm's networks: a dropout and an activation.
+    """
 
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
 
-class _Replaced(TorchFunctionMode):
-    """Replaces ``F.batch_norm``, which also timm's batch norms with an activation call."""
+    def __init__(self, norm: nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d) -> None:
+        super().__init__()
+        self.weight, self.bias, self.momentum, self.eps = norm.weight, norm.bias, norm.momentum, norm.eps
+        for name in ("running_mean", "running_var", "num_batches_tracked"):
+            self.register_buffer(name, getattr(norm, name))
+        for name, child in norm.named_children():
+            self.add_module(name, child)
 
-    def __torch_function__(
-        self,
-        func: Callable[..., object],
-        types: Sequence[type],
-        args: Sequence[object] = (),
-        kwargs: dict[str, object] | None = None,
-    ) -> object:
-        call: Callable[..., object] = batch_norm if func is F.batch_norm else func
-        return call(*args, **(kwargs or {}))
-
-
-def batch_norm(
-    x: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    training: bool = False,  # noqa: FBT001, FBT002 - the signature of F.batch_norm
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
-    """``F.batch_norm`` over the values of all processes; x (B, C, …), of which B may differ between processes."""
-    if not training:
-        return F.batch_norm(x, running_mean, running_var, weight, bias, training, momentum, eps)
-    if x.is_cuda:
-        y: Tensor = _CudaBatchNorm.apply(x, weight, bias, running_mean, running_var, momentum, eps)
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, …) → (B, C, …); B may differ between processes."""
+        mean, variance = self.running_mean, self.running_var
+        if self.training:
+            shape, others = [1, -1, *[1] * (x.dim() - 2)], [0, *range(2, x.dim())]
+            count = reduce_(x.new_tensor(x.numel() / x.shape[1]))
+            batch_mean = all_sum(x.sum(others)) / count
+            centred = x - batch_mean.view(shape)
+            batch_variance = all_sum(centred.square().sum(others)) / count
+            if mean is not None and variance is not None and self.num_batches_tracked is not None:
+                self.num_batches_tracked.add_(1)
+                momentum = 1 / int(self.num_batches_tracked) if self.momentum is None else self.momentum
+                with torch.no_grad():
+                    mean.lerp_(batch_mean, momentum)
+                    variance.lerp_(batch_variance * (count / (count - 1)), momentum)
+            y = centred * torch.rsqrt(batch_variance + self.eps).view(shape)
+            y = y if self.weight is None else y * self.weight.view(shape)
+            y = y if self.bias is None else y + self.bias.view(shape)
+        else:
+            y = F.batch_norm(x, mean, variance, self.weight, self.bias, training=mean is None, eps=self.eps)
+        for child in self.children():
+            y = child(y)
         return y
-    shape, others = [1, -1, *[1] * (x.dim() - 2)], [0, *range(2, x.dim())]
-    count = reduce_(x.new_tensor(x.numel() / x.shape[1]))
-    mean = all_sum(x.sum(others)) / count
-    centred = x - mean.view(shape)
-    variance = all_sum(centred.square().sum(others)) / count
-    if running_mean is not None and running_var is not None:
-        with torch.no_grad():
-            running_mean.lerp_(mean, momentum)
-            running_var.lerp_(variance * (count / (count - 1)), momentum)
-    y = centred * torch.rsqrt(variance + eps).view(shape)
-    if weight is not None:
-        y = y * weight.view(shape)
-    return y if bias is None else y + bias.view(shape)
-
-
-class _CudaBatchNorm(torch.autograd.Function):
-    """As :func:`batch_norm`, from the kernels of ``SyncBatchNorm``."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,  # noqa: ANN401
-        x: Tensor,
-        weight: Tensor | None,
-        bias: Tensor | None,
-        running_mean: Tensor | None,
-        running_var: Tensor | None,
-        momentum: float,
-        eps: float,
-    ) -> Tensor:
-        x = _dense(x)
-        channels = x.shape[1]
-        own = torch.cat([*torch.batch_norm_stats(x, eps), x.new_full((1,), x.numel() // channels, dtype=torch.float32)])
-        every = torch.zeros(world(), len(own), device=x.device)
-        every[rank()] = own
-        reduce_(every)
-        parts = every[:, :channels], every[:, channels:-1], every[:, -1]
-        means, deviations, counts = (part.contiguous() for part in parts)
-        mean, deviation = torch.batch_norm_gather_stats_with_counts(
-            x, means, deviations, running_mean, running_var, momentum, eps, counts
-        )
-        ctx.save_for_backward(x, weight, mean, deviation, counts.to(torch.int32))
-        y: Tensor = torch.batch_norm_elemt(x, weight, bias, mean, deviation, eps)
-        return y
-
-    @staticmethod
-    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
-        x, weight, mean, deviation, counts = ctx.saved_tensors
-        outer = _dense(outer)
-        of_all = (True, weight is not None, weight is not None)
-        sums, products, of_weight, of_bias = torch.batch_norm_backward_reduce(
-            outer, x, mean, deviation, weight, *of_all
-        )
-        sums, products = reduce_(torch.stack([sums, products])).unbind()
-        of_x = torch.batch_norm_backward_elemt(outer, x, mean, deviation, weight, sums, products, counts)
-        return of_x, of_weight, of_bias, None, None, None, None
-
-
-def _dense(x: Tensor) -> Tensor:
-    return x if x.is_contiguous(memory_format=torch.channels_last) else x.contiguous()

@@ -1,4 +1,4 @@
-"""What a model finds in corrected frames, how well it agrees with them, and the thresholds and presence that agree best."""
+"""What a model finds in corrected frames, how well it agrees with them, and the thresholds and presence that do best."""
 
 from collections import defaultdict
 from collections.abc import Sequence
