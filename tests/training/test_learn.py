@@ -309,9 +309,9 @@ def test_clips_whose_class_was_corrected_are_not_replayed_with_their_old_tag(
     path = write_corrections(tmp_path / "changed.csv", [replace(one, kind="class", tag=other)])
     replayed, refit = [], learn_models.refit_head
 
-    def watched(net, features, classes, training, *rest):
-        replayed.extend(clip.clip.name for clip in training)
-        return refit(net, features, classes, training, *rest)
+    def watched(net, corrected, samples, *rest):
+        replayed.extend(clip.clip.name for clip, _ in samples.where())
+        return refit(net, corrected, samples, *rest)
 
     monkeypatch.setattr(learn_models, "refit_head", watched)
     learn(trained, [path], tmp_path / "new", learning_without("seeds", "projection", "threshold", "presence"))

@@ -297,7 +297,7 @@ def test_a_sum_that_overflows_names_no_term(tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    [{"epoch": None}, {"step": "3"}, {"batch": -1}, {"best": [1]}, {"journal": {}}, {"skipped": {"steps": 1}}],
+    [{"epoch": None}, {"step": "3"}, {"batch": -1}, {"best": [1]}, {"journal": {}}, {"skipped": {"steps": -1}}],
 )
 def test_a_checkpoint_with_other_values_is_damaged(tmp_path, change):
     path = tmp_path / "tiny" / "last.json"

@@ -5,6 +5,7 @@ With one process, every function here returns at once what it was given. Files m
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from timm.layers import convert_sync_batchnorm
+from timm.layers.norm_act import convert_sync_batchnorm
 from torch import Tensor, nn
 
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, first_line
@@ -151,17 +152,37 @@ def alone(work: Callable[[], object]) -> None:
     """
     if _group is None:
         work()
-    elif rank():
-        while not (end := _sign(WORKING)):
+        return
+    if rank():
+        while not (state := _sign(WORKING)):
             pass
-        if end == STOPPED:
+        if state == STOPPED:
             raise InterruptedRunError("stopped")
-        if end == FAILED:
+        if state == FAILED:
             raise ColocamError("the first process of this training failed: see its message")
-    else:
-        with _signs() as signs:
+        return
+    end, ended = FAILED, threading.Event()
+
+    def give_signs() -> None:
+        try:
+            while not ended.wait(SECONDS_BETWEEN_SIGNS):
+                _sign(WORKING)
+            _sign(end)
+        except ColocamError:
+            request_stop()
+            raise
+
+    with ThreadPoolExecutor(1, "signs") as thread:
+        signs = thread.submit(give_signs)
+        try:
             work()
-            signs.end = DONE
+            end = DONE
+        except (InterruptedRunError, KeyboardInterrupt):
+            end = STOPPED
+            raise
+        finally:
+            ended.set()
+            signs.result()  # raises an error if another process is lost
 
 
 def first(work: Callable[[], T]) -> T:
@@ -177,39 +198,6 @@ def _sign(state: int) -> int:
     if stop:
         request_stop()
     return int(state)
-
-
-class _Signs:
-    end = FAILED
-    error: Exception | None = None
-
-
-@contextmanager
-def _signs() -> Iterator[_Signs]:
-    """Give signs in a thread while the first process works; the last one says how the work ended."""
-    signs, ended = _Signs(), threading.Event()
-
-    def give() -> None:
-        try:
-            while not ended.wait(SECONDS_BETWEEN_SIGNS):
-                _sign(WORKING)
-            _sign(signs.end)
-        except ColocamError as error:
-            signs.error = error
-            request_stop()
-
-    thread = threading.Thread(target=give, name="signs", daemon=True)
-    thread.start()
-    try:
-        yield signs
-    except (InterruptedRunError, KeyboardInterrupt):
-        signs.end = STOPPED
-        raise
-    finally:
-        ended.set()
-        thread.join()
-        if signs.error is not None:
-            raise signs.error
 
 
 def shares(counts: Sequence[Callable[[], Tensor]]) -> Sequence[Tensor | float]:
@@ -237,18 +225,14 @@ def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
         return
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     flat = reduce_(torch.cat([gradient.flatten() for gradient in gradients]))
-    parts = flat.split([gradient.numel() for gradient in gradients])
+    parts = torch.split(flat, [gradient.numel() for gradient in gradients])
     for gradient, part in zip(gradients, parts, strict=True):
         gradient.copy_(part.view_as(gradient))
 
 
-def all_sum(tensor: Tensor) -> Tensor:
-    """The sum over all processes, differentiable: the gradients of all processes flow into each of its terms."""
-    summed: Tensor = _AllSum.apply(tensor)
-    return summed
-
-
 class _AllSum(torch.autograd.Function):
+    """The sum over all processes, differentiable: the gradients of all processes flow into each of its terms."""
+
     @staticmethod
     def forward(ctx: Any, tensor: Tensor) -> Tensor:  # noqa: ANN401, ARG004 - torch's signature
         return reduce_(tensor.clone())
@@ -266,7 +250,8 @@ def synchronise_batch_norms(net: nn.Module) -> None:
     if world() == 1:
         return
     if next(net.parameters()).is_cuda:
-        convert_sync_batchnorm(net, _group)  # that of timm: torch's would drop the activations of timm's batch norms
+        # that of timm: torch's would drop the activations of timm's batch norms
+        convert_sync_batchnorm(net, _group)  # type: ignore[no-untyped-call]
         return
     for module in list(net.modules()):
         for name, child in module.named_children():
@@ -299,9 +284,9 @@ class CpuBatchNorm(nn.Module):
         if self.training:
             shape, others = [1, -1, *[1] * (x.dim() - 2)], [0, *range(2, x.dim())]
             count = reduce_(x.new_tensor(x.numel() / x.shape[1]))
-            batch_mean = all_sum(x.sum(others)) / count
+            batch_mean: Tensor = _AllSum.apply(x.sum(others)) / count
             centred = x - batch_mean.view(shape)
-            batch_variance = all_sum(centred.square().sum(others)) / count
+            batch_variance: Tensor = _AllSum.apply(centred.square().sum(others)) / count
             if mean is not None and variance is not None and self.num_batches_tracked is not None:
                 self.num_batches_tracked.add_(1)
                 momentum = 1 / int(self.num_batches_tracked) if self.momentum is None else self.momentum
@@ -313,6 +298,5 @@ class CpuBatchNorm(nn.Module):
             y = y if self.bias is None else y + self.bias.view(shape)
         else:
             y = F.batch_norm(x, mean, variance, self.weight, self.bias, training=mean is None, eps=self.eps)
-        for child in self.children():
-            y = child(y)
-        return y
+        followed: Tensor = nn.Sequential(*self.children())(y)
+        return followed

@@ -16,13 +16,13 @@ from colocam.errors import ColocamError, InterruptedRunError
 from colocam.losses import Term
 from colocam.models import LocalizerNet, make_classifier
 from colocam.models.localizer_net import check_frames
-from colocam.models.model_file import Card, Model, save_model
+from colocam.models.model_file import save_model
 from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
 from colocam.training.distributed import alone, first, joined, require_same, world
 from colocam.training.frozen_encoder import fit_crop_head
 from colocam.training.journal import Journal
-from colocam.training.rounds import best_net, open_teacher, train_method
+from colocam.training.rounds import best_model, open_teacher, train_method
 from colocam.training.stage1 import take_over, train_classifier
 from colocam.training.stage2 import loss_terms
 from colocam.training.validation import Validator
@@ -176,25 +176,9 @@ def _save_model(
     run: Run, method: str, clips: Sequence[CachedClip], chosen_from: str, presence: Calibration | None
 ) -> None:
     """Save the classifier and the best decoder as one model, with the threshold that was chosen for it."""
-    settings, folder = run.config.stage2(method), run.folder / method
-    net, threshold = best_net(run, method, folder, crop_head=settings.crop_head)
-    if settings.crop_head:
-        fit_crop_head(run.config, net.to(run.device).eval(), clips, run.catalogue.tags, folder)
-    card = Card(
-        method=method,
-        tags=run.catalogue.tags,
-        size=run.config.frames.crop,
-        threshold=threshold,
-        threshold_from=chosen_from,
-        backbone=net.classifier.encoder.backbone,
-        decoder=settings.decoder,
-        presence=presence,
-        color_mean=settings.color_mean,
-        focus=settings.focus,
-        chooser=settings.chooser,
-        class_size=run.config.classifier.size,
-        map_size=run.config.frames.map_size,
-        normalise=net.classifier.normalise,
-        crop_head=settings.crop_head,
-    )
-    save_model(run.model_folder(method), Model(net.cpu(), card))
+    folder, crop_head = run.folder / method, run.config.stage2(method).crop_head
+    model = best_model(run, method, folder, threshold_from=chosen_from, presence=presence, crop_head=crop_head)
+    if crop_head:
+        fit_crop_head(run.config, model.net.to(run.device).eval(), clips, run.catalogue.tags, folder)
+    model.net.cpu()
+    save_model(run.model_folder(method), model)

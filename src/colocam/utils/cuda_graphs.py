@@ -193,8 +193,9 @@ def makes_host_wait(call: Callable[[], object]) -> bool:
     To try a recording instead would not do: one that fails breaks torch's random numbers on the GPU. Warnings of other
     threads do not count: the mode of torch is one for the whole process.
     """
-    log, waits, mode = logging.getLogger("py.warnings"), _Waits(), torch.cuda.get_sync_debug_mode()
+    log, waits = logging.getLogger("py.warnings"), _Waits()
     with _probing, warnings.catch_warnings():
+        mode = torch.cuda.get_sync_debug_mode()
         warnings.simplefilter("always")
         logging.captureWarnings(capture=True)
         log.addHandler(waits)

@@ -1,4 +1,4 @@
-"""What a model finds in corrected frames, how well it agrees with them, and the thresholds and presence that do best."""
+"""What a model finds in corrected frames, how well it agrees with them, and which thresholds and presence do best."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from colocam.config.schema import Frames as FrameSizes
 from colocam.corrections.correction import Correction
 from colocam.corrections.imported import LeftOut
 from colocam.data.samples import Boxes
-from colocam.maps.mapper import decoder_mapper, map_batches
+from colocam.maps.mapper import map_batches
 from colocam.metrics import best_overlaps
 from colocam.metrics.chooser_threshold import GRID as CHOOSER_GRID
 from colocam.metrics.hits import hits_of_overlaps
@@ -26,6 +26,7 @@ from colocam.run import open_run
 from colocam.temporal.presence import LIMIT, Calibration, calibrate
 from colocam.temporal.shot_boxes import boxes_of_shots
 from colocam.training.learning.frames import CorrectedFrames, corrected_frames, equal_videos
+from colocam.training.rounds import model_mapper
 from colocam.types import Float64Array, Levels
 
 GRID: Float64Array = np.arange(1, 200) / 200
@@ -37,6 +38,8 @@ WIDTH = 0.15
 """Standard deviation of a threshold around the one so far."""
 SHRINKAGE = 20.0
 """Boxes that the curve of all classes counts as in the curve of one class."""
+PRESENCE_PRIOR = 0.2
+"""Precision of the scale and the shift of the evidence around 1 and 0, in units of one frame's information."""
 
 
 def right_at(levels: Levels, boxes: list[Boxes], chooser: str = "largest") -> Float64Array:
@@ -101,10 +104,6 @@ def _best(curve: Float64Array) -> float:
     return float(GRID[best[(len(best) - 1) // 2]])
 
 
-PRESENCE_PRIOR = 0.2
-"""Precision of the scale and the shift of the evidence around 1 and 0, in units of one frame's information."""
-
-
 def calibrate_presence(
     calibration: Calibration | None,
     peaks: Float64Array,
@@ -113,8 +112,8 @@ def calibrate_presence(
 ) -> Calibration | None:
     """Scale and shift the evidence so far, x = slope · peak + offset, to α x + β.
 
-    α and β minimise Σ ω_i CE(α x_i + β, present_i) + PRIOR · ((α − 1)² + β²) / 2, where frames with and without the
-    object have the same sum of weights. Without frames of both kinds the calibration stays as it is.
+    α and β minimise Σ ω_i CE(α x_i + β, present_i) + PRESENCE_PRIOR · ((α − 1)² + β²) / 2, where frames with and
+    without the object have the same sum of weights. Without frames of both kinds the calibration stays as it is.
 
     Args:
         calibration: so far; None: there is none.
@@ -176,8 +175,7 @@ def observe(model: Model, frames: CorrectedFrames, sizes: FrameSizes, device: to
     """Maps of corrected frames, post-processed together with other frames of their clips, and peaks."""
     net, card = model.net.to(device).eval(), model.card
     samples, rows = frames.with_context()
-    mapper = decoder_mapper(net, card.color_mean, focus=card.focus_power())
-    levels = np.concatenate(list(map_batches(mapper, samples, sizes.crop, device)))[rows]
+    levels = np.concatenate(list(map_batches(model_mapper(model), samples, sizes.crop, device)))[rows]
     peaks = []
     for images, classes in frames.samples.batches(sizes.crop, device):
         peaks.append(net(images).peaks.gather(1, classes[:, None])[:, 0].double().cpu().numpy())
