@@ -26,6 +26,7 @@ from colocam.data.samples import Samples, chosen_samples
 from colocam.models import Classifier, LocalizerNet, make_classifier
 from colocam.models.object_crop import expanded
 from colocam.models.timm_networks import family
+from colocam.run import Run
 from colocam.training.journal import Journal
 from colocam.training.validation import Validator
 from colocam.utils.checkpoint import load_checkpoint, save_checkpoint
@@ -62,19 +63,13 @@ Encode = Callable[[Tensors, int], Tensor]
 """(``frames``, ``crops``, ``blurs`` and ``jitter`` of a batch, view) → features (B, C)."""
 
 
-def fit_frozen(
-    config: Config,
-    clips: Sequence[CachedClip],
-    tags: Sequence[str],
-    validator: Validator,
-    folder: Path,
-    journal: Journal,
-) -> None:
-    """Fit the head of stage 1 and write the checkpoints ``folder/best`` and ``folder/last``, unless they are there.
+def fit_frozen(run: Run, clips: Sequence[CachedClip], validator: Validator, journal: Journal) -> None:
+    """Fit the head of stage 1 and write its checkpoints ``best`` and ``last``, unless they are there.
 
     ``last`` has no weights: it says that the stage is finished. The features of each view are kept until then, so that
     an interruption loses one view at most.
     """
+    config, tags, folder = run.config, run.catalogue.tags, run.folder / "classifier"
     if (saved := load_checkpoint(folder, "last")) is not None:
         journal.length = saved[1]["journal"]
         return
@@ -103,25 +98,22 @@ def fit_frozen(
     save_checkpoint(folder, "last", {}, {"epoch": 1, "step": steps, "journal": journal.flush()})
 
 
-def fit_crop_head(
-    config: Config, net: LocalizerNet, clips: Sequence[CachedClip], tags: Sequence[str], folder: Path
-) -> None:
+def fit_crop_head(run: Run, net: LocalizerNet, clips: Sequence[CachedClip], folder: Path) -> None:
     """Fit ``net.crop_head`` to the training frames, or load it from the checkpoint ``folder/crop_head``.
 
     Args:
-        config: of the run.
+        run: the run.
         net: with a trained decoder, on its device, in evaluation mode.
         clips: of the training videos.
-        tags: names of the classes in the order of the logits.
         folder: of the method in the run folder.
     """
-    head, kept, size = net.crop_head, folder / "crop_head", config.frames.crop
+    head, kept, size = net.crop_head, folder / "crop_head", run.config.frames.crop
     assert head is not None
     if (saved := load_checkpoint(kept, "best")) is not None:
         head.load_state_dict(saved[0])
         return
     kept.mkdir(parents=True, exist_ok=True)
-    samples = _training_frames(config, clips, tags)
+    samples = _training_frames(run.config, clips, run.catalogue.tags)
     boxes = _boxes(net, samples, size, head.weight.device)
 
     def crops(view: int, rows: slice, rng: torch.Generator) -> Tensor:
@@ -131,7 +123,7 @@ def fit_crop_head(
         frames = whole(loaded["frames"], size)
         return net.crop_features(frames if view == 0 else _changed(frames, loaded), loaded["crops"])
 
-    _fit_head(head, ("crop head", "crop views"), samples, config, kept, crops, encode, CROP_PENALTY)
+    _fit_head(head, ("crop head", "crop views"), samples, run.config, kept, crops, encode, CROP_PENALTY)
     save_checkpoint(kept, "best", head.state_dict(), {"step": 0})
     _forget_views(kept)
 

@@ -29,23 +29,17 @@ from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
 
 
-def train_classifier(
-    config: Config,
-    clips: Sequence[CachedClip],
-    tags: Sequence[str],
-    validator: Validator,
-    folder: Path,
-    journal: Journal,
-) -> None:
+def train_classifier(run: Run, clips: Sequence[CachedClip], validator: Validator, journal: Journal) -> None:
     """Train the classifier in the way of ``config.classifier.fit``, or continue; a finished one is left as it is.
 
-    Writes the checkpoints ``folder/last`` and ``folder/best``, and with SGD and boxes ``folder/cam``.
+    Writes the checkpoints ``classifier/last`` and ``classifier/best``, and with SGD and boxes ``classifier/cam``.
     """
+    config, tags = run.config, run.catalogue.tags
     if config.classifier.fit == "logistic":
-        first(lambda: fit_frozen(config, clips, tags, validator, folder, journal))
+        first(lambda: fit_frozen(run, clips, validator, journal))
     else:
         task = first(lambda: classifier_task(config, clips, tags, validator))  # the first downloads the weights
-        fit(task, folder, journal)
+        fit(task, run.folder / "classifier", journal)
 
 
 class _ClassLoss(nn.Module):

@@ -9,14 +9,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from colocam.cams.cam_cache import CamStore
-from colocam.config import Config, LocalizerStage, Losses
+from colocam.config import Config, Losses
 from colocam.data.augment import crop, jitter, sample_crops, sample_jitter
 from colocam.data.batches import BatchIndices, kept_clips, plan_sequences, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samplers import SAMPLERS
 from colocam.errors import ColocamError
 from colocam.losses import LOSSES, StepTensors, Term
-from colocam.maps.mapper import Mapper, decoder_mapper
+from colocam.maps.mapper import decoder_mapper
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.classifier import at_side
 from colocam.training.distributed import shares, world
@@ -138,17 +138,13 @@ def localizer_task(
         return {term.name: share * term.weight * _scalar(term, tensors) for term, share in parts}
 
     def validate(epoch: int) -> Validation:
-        return validator.localizer(method_mapper(net, settings), epoch)
+        mapper = decoder_mapper(
+            net, settings.color_mean, focus=settings.focus, chooser=settings.chooser, threshold=settings.threshold
+        )
+        return validator.localizer(mapper, epoch)
 
     groups = [(list(net.decoder.parameters()), 1.0)]
     return Task(phase or method, net.decoder, groups, settings, plan, load, terms, validate)
-
-
-def method_mapper(net: LocalizerNet, settings: LocalizerStage) -> Mapper:
-    """The maps of a method's decoder, with its post-processing."""
-    return decoder_mapper(
-        net, settings.color_mean, focus=settings.focus, chooser=settings.chooser, threshold=settings.threshold
-    )
 
 
 def _scalar(term: Term, tensors: StepTensors) -> Tensor:

@@ -146,7 +146,7 @@ def _train(run: Run, truth: Truth | None, terms: Sequence[Term]) -> None:
     validator = _validator(run, [clip for clip in clips if clip.clip.split == "val"], truth)
     journal = Journal(run.folder / "metrics.jsonl" if is_first() else None)
     tags, size, stage1 = run.catalogue.tags, run.config.frames.crop, run.folder / "classifier"
-    train_classifier(run.config, training, tags, validator, stage1, journal)
+    train_classifier(run, training, validator, journal)
     (source,) = first(lambda: run.sources(run.config.cam))
     cams = first(lambda: open_cams(source, training, tags, size, stage1 / "cams.npy", run.device))
     presence = validator.presence(run.classifier())
@@ -179,6 +179,6 @@ def _save_model(
     folder, crop_head = run.folder / method, run.config.stage2(method).crop_head
     model = best_model(run, method, folder, threshold_from=chosen_from, presence=presence, crop_head=crop_head)
     if crop_head:
-        fit_crop_head(run.config, model.net.to(run.device).eval(), clips, run.catalogue.tags, folder)
+        fit_crop_head(run, model.net.to(run.device).eval(), clips, folder)
     model.net.cpu()
     save_model(run.model_folder(method), model)
