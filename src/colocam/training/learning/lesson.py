@@ -122,8 +122,9 @@ def learn(
     try:
         with graceful_stop(), temporary_folder(out.parent) as folder:
             frames = corrected_frames(opened, read_corrections(*files), left_out, read_history(opened.folder))
-            model, stages = _learn(opened, frames, how, folder)
-            learnt = Learnt(out, stages, len(frames), int(frames.held_out.sum()), left_out)
+            lesson = Lesson(opened, frames, folder)
+            model = _learn(lesson, how)
+            learnt = Learnt(out, lesson.stages, len(frames), int(frames.held_out.sum()), left_out)
             write_run(opened, model, learnt, frames, files, folder)
             if out.is_dir():
                 out.rmdir()
@@ -141,11 +142,18 @@ class Candidate:
     seen: Observation
 
 
-class Guard:
-    """Compares models on the corrections of held-out videos, and keeps the better one."""
+class Lesson:
+    """The corrected frames and what each part of learning brought so far; compares models on held-out videos.
 
-    def __init__(self, run: Run, frames: CorrectedFrames) -> None:
-        self.run, self.frames, self.stages = run, frames, list[Stage]()
+    Args:
+        run: has the model to start from.
+        frames: all corrected frames.
+        folder: gets the checkpoint of the decoder and ``metrics.jsonl``.
+    """
+
+    def __init__(self, run: Run, frames: CorrectedFrames, folder: Path) -> None:
+        self.run, self.frames, self.taught, self.folder = run, frames, frames.part(~frames.held_out), folder
+        self.journal, self.stages = Journal(folder / "metrics.jsonl"), list[Stage]()
         self.clock = time.perf_counter()
 
     def look(self, model: Model) -> Candidate:
@@ -192,86 +200,79 @@ class Guard:
         return float(F.cross_entropy(logits, part.samples.classes.to(device)))
 
 
-def _learn(run: Run, frames: CorrectedFrames, how: Learning, folder: Path) -> tuple[Model, list[Stage]]:
-    """The model that agrees best with the held-out corrections, and what each part brought."""
-    guard, taught = Guard(run, frames), ~frames.held_out
-    best = guard.look(load_model(run.folder))
-    guard.note("before", best, kept=True)
-    if how.head and (frames.changed & taught).any():
-        best = guard.keep("head", best, guard.look(with_head(run, best.model, frames)), labels=True)
+def _learn(lesson: Lesson, how: Learning) -> Model:
+    """The model that agrees best with the held-out corrections."""
+    best = lesson.look(load_model(lesson.run.folder))
+    lesson.note("before", best, kept=True)
+    if how.head and lesson.taught.changed.any():
+        best = lesson.keep("head", best, lesson.look(with_head(lesson, best.model)), labels=True)
     if how.threshold:
-        best = guard.keep("threshold", best, with_card(best, frames))
+        best = lesson.keep("threshold", best, with_card(lesson, best))
     if how.threshold and how.per_class:
-        best = guard.keep("per_class", best, with_card(best, frames, per_class=True))
+        best = lesson.keep("per_class", best, with_card(lesson, best, per_class=True))
     if how.presence:
-        best = guard.keep("presence", best, with_card(best, frames, threshold=False, presence=True), presence=True)
-    if how.decoder is not None and frames.present[taught].any():
-        best = _learn_decoder(run, guard, best, how, how.decoder, folder)
-    return best.model, guard.stages
+        best = lesson.keep("presence", best, with_card(lesson, best, threshold=False, presence=True), presence=True)
+    if how.decoder is not None and lesson.taught.present.any():
+        best = _learn_decoder(lesson, best, how, how.decoder)
+    return best.model
 
 
-def _learn_decoder(
-    run: Run, guard: Guard, before: Candidate, how: Learning, settings: DecoderLearning, folder: Path
-) -> Candidate:
+def _learn_decoder(lesson: Lesson, before: Candidate, how: Learning, settings: DecoderLearning) -> Candidate:
     """The candidate with the decoder that corrections lead to, or ``before``, if none agrees as well."""
-    journal, taught = Journal(folder / "metrics.jsonl"), guard.frames.part(~guard.frames.held_out)
     # The new maps may have another scale, so decoders are compared with thresholds of their own, too.
     kinds = ([False, True] if how.per_class else [False]) if how.threshold else []
 
     def best_of(*models: Model) -> Candidate:
-        trained = [guard.look(model) for model in models]
-        trained += [with_card(one, guard.frames, per_class=kind) for one in trained for kind in kinds]
-        return max(trained, key=lambda one: guard.agreement(one).iou)
+        trained = [lesson.look(model) for model in models]
+        trained += [with_card(lesson, one, per_class=kind) for one in trained for kind in kinds]
+        return max(trained, key=lambda one: lesson.agreement(one).iou)
 
-    new = with_decoder(run, before.model, taught, settings, folder, journal)
-    best = guard.keep("decoder", before, best_of(new, half_way(before.model, new)))
-    if how.replay and run.config.stage2(run.config.methods[0]).rounds > 1:
+    new = with_decoder(lesson, before.model, settings)
+    best = lesson.keep("decoder", before, best_of(new, half_way(before.model, new)))
+    config = lesson.run.config
+    if how.replay and config.stage2(config.methods[0]).rounds > 1:
         # Few held-out boxes cannot tell good decoders apart, so this one only must not be worse than before the lesson.
-        again = best_of(with_own_labels(run, best.model, taught, settings, folder, journal))
-        best = again if guard.keep("own_labels", before, again) is again else best
+        again = best_of(with_own_labels(lesson, best.model, settings))
+        best = again if lesson.keep("own_labels", before, again) is again else best
     return best
 
 
 def with_card(
-    one: Candidate, frames: CorrectedFrames, *, threshold: bool = True, per_class: bool = False, presence: bool = False
+    lesson: Lesson, one: Candidate, *, threshold: bool = True, per_class: bool = False, presence: bool = False
 ) -> Candidate:
     """The candidate with thresholds or presence that agree best with the corrections to learn from."""
-    taught, card = ~frames.held_out, one.model.card
-    seen, part = one.seen.part(taught), frames.part(taught)
-    new = learnt_card(card, seen, part, threshold=threshold, per_class=per_class, presence=presence)
+    seen, card = one.seen.part(~lesson.frames.held_out), one.model.card
+    new = learnt_card(card, seen, lesson.taught, threshold=threshold, per_class=per_class, presence=presence)
     return Candidate(Model(one.model.net, new), one.seen)
 
 
-def with_head(run: Run, model: Model, frames: CorrectedFrames) -> Model:
+def with_head(lesson: Lesson, model: Model) -> Model:
     """The model with a head that was refitted to corrected classes."""
-    net, part = deepcopy(model.net).to(run.device).eval(), frames.part(~frames.held_out & frames.present)
+    run, frames, taught = lesson.run, lesson.frames, lesson.taught
     wrong = {clip.clip for clip, _ in frames.part(frames.changed).samples.where()}
     training = [clip for clip in run.clips("train") if clip.clip not in wrong]  # whose tag a person corrected
     replayed = spread_samples(training, run.catalogue.tags, REPLAYED)
-    refit_head(net, part.samples, replayed, run.config.frames.crop, run.device)
+    net = deepcopy(model.net).to(run.device).eval()
+    refit_head(net, taught.part(taught.present).samples, replayed, run.config.frames.crop, run.device)
     return Model(net, model.card)
 
 
-def with_decoder(
-    run: Run, model: Model, frames: CorrectedFrames, how: DecoderLearning, folder: Path, journal: Journal
-) -> Model:
-    """The model with a decoder that was fine-tuned on corrected frames; ``folder`` gets its checkpoint."""
-    net, method = deepcopy(model.net).to(run.device), run.config.methods[0]
-    task = learning_task(run.config, method, net, frames, run.clips("train"), how, run.device)
-    fit(task, folder / method, journal)
+def with_decoder(lesson: Lesson, model: Model, how: DecoderLearning) -> Model:
+    """The model with a decoder that was fine-tuned on corrected frames; the lesson's folder gets its checkpoint."""
+    run, net, method = lesson.run, deepcopy(model.net).to(lesson.run.device), lesson.run.config.methods[0]
+    task = learning_task(run.config, method, net, lesson.taught, run.clips("train"), how, run.device)
+    fit(task, lesson.folder / method, lesson.journal)
     return Model(net.eval(), model.card)
 
 
-def with_own_labels(
-    run: Run, model: Model, frames: CorrectedFrames, how: DecoderLearning, folder: Path, journal: Journal
-) -> Model:
+def with_own_labels(lesson: Lesson, model: Model, how: DecoderLearning) -> Model:
     """The model trained further, on corrected frames and on training frames with boxes that it finds in them."""
-    method, clips = run.config.methods[0], some_frames(run.clips("train"), run.config.seed)
-    net = deepcopy(model.net).to(run.device).eval()
-    with temporary_folder(folder) as scratch:
+    run, net, method = lesson.run, deepcopy(model.net).to(lesson.run.device), lesson.run.config.methods[0]
+    clips = some_frames(run.clips("train"), run.config.seed)
+    with temporary_folder(lesson.folder) as scratch:
         labels = own_labels(Model(net, model.card), clips, scratch, run.device)
-        task = learning_task(run.config, method, net, frames, clips, how, run.device, labels)
-        fit(task, scratch, journal)
+        task = learning_task(run.config, method, net, lesson.taught, clips, how, run.device, labels)
+        fit(task, scratch, lesson.journal)
     return Model(net.eval(), model.card)
 
 
