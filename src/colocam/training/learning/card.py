@@ -105,10 +105,7 @@ def _best(curve: Float64Array) -> float:
 
 
 def calibrate_presence(
-    calibration: Calibration | None,
-    peaks: Float64Array,
-    present: npt.NDArray[np.bool_],
-    weights: Float64Array,
+    calibration: Calibration | None, peaks: Float64Array, present: npt.NDArray[np.bool_], weights: Float64Array
 ) -> Calibration | None:
     """Scale and shift the evidence so far, x = slope · peak + offset, to α x + β.
 
@@ -193,11 +190,8 @@ def learnt_card(
     if threshold and with_box.any():
         classes, weights = frames.classes[with_box], equal.weights[with_box]
         chosen, each = choose_thresholds(seen.right[with_box], classes, weights, len(card.tags), card.threshold)
-        changes = {
-            "threshold": chosen,
-            "threshold_from": "corrections",
-            "class_thresholds": each if per_class else None,
-        }
+        each_class = each if per_class else None
+        changes = {"threshold": chosen, "threshold_from": "corrections", "class_thresholds": each_class}
     if presence:
         before = None if card.presence is None else Calibration(*card.presence)
         found = calibrate_presence(before, seen.peaks, with_box, equal.weights)

@@ -142,8 +142,7 @@ def corrected_frames(
             by_clip[place].setdefault(one.frame, []).append(one)
     cached = _cached(run, {clip: set(frames) for clip, frames in by_clip.items()}, left_out)
     rows: list[tuple[int, int, int]] = []
-    boxes, weights, changed, held = [], [], [], []
-    kept = held_out_videos([clip.clip.video for clip in cached], history)
+    boxes, weights, changed = [], [], []
     side = run.config.frames.map_side
     for index, clip in enumerate(cached):
         frames = by_clip[clip.clip]
@@ -160,10 +159,11 @@ def corrected_frames(
                 boxes.append(_scaled([box for one in own for box in one.boxes], clip, position, side))
                 weights.append(weight)
                 changed.append(any(one.kind == "class" for one in own))
-                held.append(clip.clip.video in kept)
     if not rows:
         reasons = "; ".join(left_out) or "no frame was set or checked by a person"
         raise ColocamError(f"no correction belongs to a frame that can be read: {reasons}")
+    kept = held_out_videos([clip.clip.video for clip in cached], history)
+    held = [cached[index].clip.video in kept for index, *_ in rows]
     clips, positions, classes = torch.tensor(rows, dtype=torch.int64).unbind(1)
     samples = Samples(cached, BatchIndices(clips, positions, clips), classes)
     return CorrectedFrames(samples, boxes, np.array(weights), np.array(changed, bool), np.array(held, bool))
