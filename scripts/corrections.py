@@ -44,12 +44,11 @@ from colocam.review.queue import APART
 from colocam.review.run_review import frames_of, rows_of
 from colocam.run import Run, open_run
 from colocam.training.journal import Journal
-from colocam.training.learn import PARTS, Learning, learn, learning_without
-from colocam.training.learn_agreement import learnt_card, observe
-from colocam.training.learn_decoder import DecoderLearning, learning_task
-from colocam.training.learn_frames import CorrectedFrames, corrected_frames
-from colocam.training.learn_quick import QuickLearner
-from colocam.training.learn_report import Learnt, write_run
+from colocam.training.learning.card import QuickLearner, learnt_card, observe
+from colocam.training.learning.decoder import DecoderLearning, learning_task
+from colocam.training.learning.frames import CorrectedFrames, corrected_frames
+from colocam.training.learning.lesson import PARTS, Learning, learn, learning_without
+from colocam.training.learning.report import Learnt, write_run
 from colocam.training.loop import fit
 from colocam.types import Split
 
@@ -246,7 +245,7 @@ def _second_half(run: Run, truth: Truth, opened: EvaluationSet) -> EvaluationSet
 
 
 def apply(settings: Iterable[str]) -> None:
-    """Set constants of ``colocam.training``, e.g. ``learn_decoder.RATE=0.5``."""
+    """Set constants of ``colocam.training``, e.g. ``learning.decoder.RATE=0.5``."""
     for setting in settings:
         name, _, value = setting.partition("=")
         module, _, constant = name.rpartition(".")
@@ -319,6 +318,6 @@ if __name__ == "__main__":
     parser.add_argument("--few-shot-steps", type=int, default=FEW_SHOT_STEPS, help="of the rival")
     parser.add_argument("--first", type=int, help="cells of each run, the most telling ones; default: all")
     parser.add_argument("--part", type=_share, default=(0, 1), help="of the cells: index/number, from 0")
-    parser.add_argument("--constant", action="append", default=[], help="a constant, e.g. learn_decoder.RATE=0.5")
+    parser.add_argument("--constant", action="append", default=[], help="a constant, e.g. learning.decoder.RATE=0.5")
     parser.add_argument("--device")
     main(parser.parse_args())

@@ -18,7 +18,7 @@ TOP = {"README.md": "index.md", "docs/README.md": "contents.md", "CHANGELOG.md":
     name: name.lower() for name in ("CONTRIBUTING.md", "SECURITY.md")
 }
 """Pages with another path on the site than in ``docs``."""
-TRAINING = tuple(f"colocam.training.{name}" for name in ("train", "learn", "learn_quick"))
+TRAINING = tuple(f"colocam.training.{name}" for name in ("train", "learning.lesson", "learning.card"))
 """In place of their package: its function ``train`` has the name of a module, and griffe finds the module."""
 MODULES = ("colocam", "colocam.types", "colocam.errors", "colocam.run", *TRAINING)
 SECTIONS = {

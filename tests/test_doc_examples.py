@@ -25,7 +25,7 @@ from colocam.data import DATASETS
 from colocam.export import FORMATS, export
 from colocam.inference.localize import localize_file
 from colocam.losses import LOSSES
-from colocam.training import learn
+from colocam.training.learning import lesson as learn
 from doc_pages import ROOT, lines, name_of, python_blocks
 
 STORED = Path(__file__).parent / "stored" / "version-0.1.0"

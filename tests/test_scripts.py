@@ -21,7 +21,7 @@ from colocam.data.index import index_of_table
 from colocam.evaluation.prediction_files import read_boxes
 from colocam.evaluation.run_evaluation import evaluate
 from colocam.segment.segmenter import Masks
-from colocam.training import learn_thresholds
+from colocam.training.learning import card as learn_thresholds
 from doc_pages import INLINE, PAGES, prose
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.py"))
@@ -117,7 +117,7 @@ def test_learning_curves_of_corrections(script, run, collection, tmp_path, monke
     path, out = named("corrections"), tmp_path / "curves.jsonl"
     arguments = [run, "--boxes", collection.truth, "--out", out, "--counts", "0,10,all", "--orders", "random,errors"]
     arguments += ["--parts", "before,quick,per_class,few-shot", "--few-shot-steps", "2"]
-    arguments += ["--constant", "learn_thresholds.PRIOR=3"]
+    arguments += ["--constant", "learning.card.PRIOR=3"]
     for part in ("0/2", "1/2"):
         script(path, *arguments, "--part", part)
     lines = {(line["order"], line["boxes"], line["parts"]): line for line in map(json.loads, out.open())}

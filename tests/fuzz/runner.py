@@ -44,7 +44,12 @@ IMPORTED = (
     *("colocam.report.console", "colocam.report.dense_table", "colocam.review.run_review", "colocam.export"),
     *("colocam.export.onnx_model", "colocam.evaluation.prediction_evaluation", "colocam.segment.onnx_segmenter"),
     *("colocam.segment.mobile_sam", "colocam.data.datasets", "colocam.inference.torch_network"),
-    *("colocam.inference.onnx_network", "colocam.corpus.label", "colocam.corrections", "colocam.training.learn"),
+    *(
+        "colocam.inference.onnx_network",
+        "colocam.corpus.label",
+        "colocam.corrections",
+        "colocam.training.learning.lesson",
+    ),
     *("colocam.video.decoder_child",),
 )
 

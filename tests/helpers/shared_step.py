@@ -15,12 +15,19 @@ from colocam.data.batches import BatchIndices
 from colocam.errors import ColocamError
 from colocam.losses import LOSSES, StepTensors
 from colocam.losses.terms import frame_count
-from colocam.training import processes
-from colocam.training.loop import Task, sgd_step
-from colocam.training.optimiser import make_sgd
-from colocam.training.processes import alone, any_of, first, joined, rank, require_same, world
-from colocam.training.sums import shares
-from colocam.training.synchronised_norms import synchronise_batch_norms
+from colocam.training import distributed as processes
+from colocam.training.distributed import (
+    alone,
+    any_of,
+    first,
+    joined,
+    rank,
+    require_same,
+    shares,
+    synchronise_batch_norms,
+    world,
+)
+from colocam.training.loop import Task, make_sgd, sgd_step
 from colocam.utils.interrupt import graceful_stop, raise_if_stopped, request_stop
 
 SEQUENCES = torch.tensor([0, 0, 0, 1, 2, 2, 3, 3, 3, 3, 4, 4])
@@ -60,13 +67,13 @@ def norm_parts(indices, device="cpu"):
     found = {}
     for name, make in {"plain": nn.BatchNorm2d, "with an activation": BatchNormAct2d}.items():
         torch.manual_seed(1)
-        norm = make(4).to(device)
+        norm = nn.Sequential(make(4)).to(device)
         synchronise_batch_norms(norm)
         for scale in (1.0, 3.0):
             x, weights = (torch.randn(12, 4, 3, 2)[indices.rows].to(device) for _ in range(2))
             x = (5 + scale * x).requires_grad_()
             y = norm(x)
-            gradients = torch.autograd.grad((weights * y.square()).sum(), [x, norm.weight, norm.bias])
+            gradients = torch.autograd.grad((weights * y.square()).sum(), [x, *norm.parameters()])
         found[name] = [y.detach(), gradients[0]], list(gradients[1:]), list(norm.state_dict().values())
         found[name][2].append(norm.eval()(torch.ones(1, 4, 1, 1, device=device)).detach())
     return found
@@ -131,9 +138,7 @@ def save_parts(folder):
 
 def save_norms_of_one_gpu(folder):
     """What two processes on one GPU compute; NCCL refuses to share a GPU, Gloo does not."""
-    gloo = mock.patch.object(
-        processes, "_new_group", side_effect=lambda _: dist.new_group(backend="cpu:gloo,cuda:gloo")
-    )
+    gloo = mock.patch.object(processes, "_new_group", side_effect=lambda _: dist.new_group(backend="gloo"))
     with gloo, joined("cuda") as device:
         found = norm_parts(INDICES.share(rank(), world()), device)
         torch.save(found, Path(folder) / f"{rank()}.pt")

@@ -6,7 +6,7 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.run import open_run
-from colocam.training.rounds import best_net
+from colocam.training.rounds import best_model
 
 
 def test_a_threshold_that_is_missing_is_named(trained, tmp_path):
@@ -14,9 +14,9 @@ def test_a_threshold_that_is_missing_is_named(trained, tmp_path):
     method = run.config.methods[0]
     for file in (trained / method).glob("best*"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    best_net(run, method, tmp_path)
+    best_model(run, method, tmp_path)
     state = json.loads((tmp_path / "best.json").read_text())
     del state["threshold"]
     (tmp_path / "best.json").write_text(json.dumps(state))
     with pytest.raises(ColocamError, match=r"best\.json is damaged .*delete"):
-        best_net(run, method, tmp_path)
+        best_model(run, method, tmp_path)

@@ -19,7 +19,7 @@ from colocam.evaluation.run_evaluation import evaluate
 from colocam.models import make_classifier
 from colocam.models.model_file import load_model
 from colocam.run import open_run
-from colocam.training import frozen_encoder, train, view_features
+from colocam.training import frozen_encoder, train
 from colocam.training.frozen_encoder import balance
 from colocam.utils.checkpoint import load_checkpoint, save_tensors
 
@@ -131,8 +131,7 @@ def test_a_stopped_fit_ends_as_one_that_was_not(run, config, collection, frame_c
         if next(calls) == moment:
             raise InterruptedRunError(f"stopped in {what}")
 
-    for module in (frozen_encoder, view_features):
-        monkeypatch.setattr(module, "raise_if_stopped", stop)
+    monkeypatch.setattr(frozen_encoder, "raise_if_stopped", stop)
     with pytest.raises(InterruptedRunError, match="run the same command again to continue"):
         train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
     kept = len(list((tmp_path / "run" / "classifier").glob("view-*.npy")))

@@ -20,12 +20,13 @@ from colocam.inference import Localizer
 from colocam.models import LocalizerNet
 from colocam.models.model_file import Model, load_model, save_model
 from colocam.run import open_run
-from colocam.training import learn as module
-from colocam.training import learn_decoder, learn_frames, learn_models
-from colocam.training.learn import Learning, learn, learning_without
-from colocam.training.learn_agreement import agreement, observe
-from colocam.training.learn_frames import HALF_LIFE, corrected_frames, held_out_videos
-from colocam.training.learn_quick import QuickLearner
+from colocam.training.learning import decoder as learn_decoder
+from colocam.training.learning import frames as learn_frames
+from colocam.training.learning import lesson as learn_models
+from colocam.training.learning import lesson as module
+from colocam.training.learning.card import QuickLearner, agreement, observe
+from colocam.training.learning.frames import HALF_LIFE, corrected_frames, held_out_videos
+from colocam.training.learning.lesson import Learning, learn, learning_without
 from colocam.types import Box
 from colocam.utils.marked_folder import file_digest
 
@@ -308,9 +309,9 @@ def test_clips_whose_class_was_corrected_are_not_replayed_with_their_old_tag(
     path = write_corrections(tmp_path / "changed.csv", [replace(one, kind="class", tag=other)])
     replayed, refit = [], learn_models.refit_head
 
-    def watched(net, features, classes, training, *rest):
-        replayed.extend(clip.clip.name for clip in training)
-        return refit(net, features, classes, training, *rest)
+    def watched(net, corrected, samples, *rest):
+        replayed.extend(clip.clip.name for clip, _ in samples.where())
+        return refit(net, corrected, samples, *rest)
 
     monkeypatch.setattr(learn_models, "refit_head", watched)
     learn(trained, [path], tmp_path / "new", learning_without("seeds", "projection", "threshold", "presence"))
@@ -370,7 +371,7 @@ def test_maps_seen_before_are_seen_anew_where_other_corrected_frames_complete_th
         np.testing.assert_array_equal(found.right, expected.right)
     before = quick._observe(frames)
     with pytest.MonkeyPatch.context() as patch:
-        patch.delattr("colocam.training.learn_quick.observe")  # the same corrections again need no network
+        patch.delattr("colocam.training.learning.card.observe")  # the same corrections again need no network
         np.testing.assert_array_equal(quick._observe(frames).levels, before.levels)
 
 

@@ -12,13 +12,12 @@ from colocam.config import Seeds
 from colocam.metrics.chooser_threshold import GRID as CHOOSER_GRID
 from colocam.run import open_run
 from colocam.temporal.presence import Calibration
-from colocam.training import learn_decoder, learn_models
-from colocam.training.learn import PARTS, Learning, learning_without
-from colocam.training.learn_frames import History, held_out_videos
-from colocam.training.learn_models import some_frames
-from colocam.training.learn_presence import calibrate_presence, presence_loss
-from colocam.training.learn_seeds import box_seeds, dense_labels
-from colocam.training.learn_thresholds import GRID, choose_thresholds, right_at
+from colocam.training.learning import decoder as learn_decoder
+from colocam.training.learning import lesson as learn_models
+from colocam.training.learning.card import GRID, calibrate_presence, choose_thresholds, presence_loss, right_at
+from colocam.training.learning.decoder import box_seeds, dense_labels
+from colocam.training.learning.frames import History, held_out_videos
+from colocam.training.learning.lesson import PARTS, Learning, learning_without, some_frames
 from colocam.training.seeds import seed_noise
 
 NAMES = st.integers(0, 60).map(lambda number: f"cat/{number}")

@@ -8,7 +8,7 @@ import torch
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from colocam.training.logistic_regression import GRADIENT, fit_logistic
+from colocam.training.frozen_encoder import GRADIENT, fit_logistic
 
 
 def problem(seed=0, samples=60, channels=7, classes=3):

@@ -12,7 +12,8 @@ from torch import nn
 from colocam.config import Optimisation
 from colocam.data.batches import plan_frames
 from colocam.errors import ColocamError, InterruptedRunError
-from colocam.training import loop, skipped
+from colocam.training import journal as skipped
+from colocam.training import loop
 from colocam.training.journal import Journal
 from colocam.training.loop import Task, Validation, fit
 from colocam.utils import interrupt
@@ -296,7 +297,7 @@ def test_a_sum_that_overflows_names_no_term(tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    [{"epoch": None}, {"step": "3"}, {"batch": -1}, {"best": [1]}, {"journal": {}}, {"skipped": {"steps": 1}}],
+    [{"epoch": None}, {"step": "3"}, {"batch": -1}, {"best": [1]}, {"journal": {}}, {"skipped": {"steps": -1}}],
 )
 def test_a_checkpoint_with_other_values_is_damaged(tmp_path, change):
     path = tmp_path / "tiny" / "last.json"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from colocam.config import ClassifierStage, Optimisation
-from colocam.training.optimiser import (
+from colocam.training.loop import (
     learning_rate,
     make_sgd,
     momentum_tensors,

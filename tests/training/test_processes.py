@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 import shared_step
 from colocam.errors import ColocamError
-from colocam.training.processes import joined
+from colocam.training.distributed import joined
 from colocam.utils.torchrun import place
 from colocam.utils.version import __version__
 

@@ -1,6 +1,7 @@
 """Rounds of training on a decoder's own boxes: the labels, their place in the step, interruption, the command."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ from colocam import evaluate, load_config, train
 from colocam.cams.cam_cache import CamStore
 from colocam.data.batches import BatchIndices
 from colocam.errors import InterruptedRunError
-from colocam.training import own_labels as module
-from colocam.training.own_labels import CORE, FOREGROUND, SIDE, UNKNOWN, box_labels
+from colocam.training import rounds as module
+from colocam.training.rounds import CORE, FOREGROUND, SIDE, UNKNOWN, box_labels
 from colocam.training.seeds import sure_labels
 
 
@@ -53,7 +54,8 @@ def test_labels_that_are_begun_again_count_as_not_done(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "spread_samples", lambda clips, *_, **__: [0] * sum(map(len, clips)))
     monkeypatch.setattr(module, "_labels", labels)
     (tmp_path / "labels.json").write_text('{"clips": 2}')  # labels.npy is lost, or was damaged
-    arguments = None, None, 0.5, clips, ("cat",), 32, tmp_path, torch.device("cpu")
+    model = SimpleNamespace(card=SimpleNamespace(tags=("cat",)))
+    arguments = model, clips, tmp_path, torch.device("cpu")
     with pytest.raises(KeyboardInterrupt):
         module.own_labels(*arguments)
     assert np.load(tmp_path / "labels.npy").shape == (5, SIDE, SIDE)

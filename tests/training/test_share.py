@@ -7,7 +7,8 @@ import pytest
 from colocam.config import load_config
 from colocam.errors import ColocamError
 from colocam.evaluation.run_evaluation import evaluate
-from colocam.training import share, train
+from colocam.training import stage1 as share
+from colocam.training import train
 
 
 @pytest.fixture(scope="module")

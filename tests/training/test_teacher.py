@@ -8,7 +8,7 @@ import pytest
 
 from colocam import evaluate, load_config, train
 from colocam.errors import ColocamError
-from colocam.training.own_labels import FOREGROUND, UNKNOWN
+from colocam.training.rounds import FOREGROUND, UNKNOWN
 
 TAUGHT = ["localizer.rounds=2", "localizer.jitter=0.2", "localizer.epochs=1"]
 

@@ -7,9 +7,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from colocam.utils import cuda_graphs
-from colocam.utils.cuda_graphs import Recorded, Recording
+from colocam.utils.cuda_graphs import Recorded, RecordedLoss, Recording
 
 GPU, CPU = torch.device("cuda"), torch.device("cpu")
 
@@ -140,6 +141,32 @@ def test_frames_keep_their_memory_layout_when_padded(graphs, channels_last):
     assert buffer.is_contiguous(memory_format=layout)
     assert not buffer[3:].any()
     assert found.is_contiguous(memory_format=layout)
+
+
+class Loss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Conv2d(8, 1, 3))
+        self.unused = nn.Linear(2, 2)
+        self.to(memory_format=torch.channels_last)
+
+    def forward(self, frames):
+        return self.net(frames).square().mean()
+
+
+def test_a_recorded_loss_has_the_gradients_of_the_direct_one(graphs):
+    """Of a multiple of it; a batch of another size is computed directly, and weights that are not used have none."""
+    own, plain = Loss(), Loss()
+    recorded = RecordedLoss(own, GPU)
+    for rows in (5, 5, 3, 5):
+        frames = torch.randn(rows, 3, 6, 6)
+        for module, call in ((own, recorded), (plain, plain)):
+            module.zero_grad(set_to_none=True)
+            (3 * call(frames=frames)).backward()
+        for one, other in zip(own.parameters(), plain.parameters(), strict=True):
+            torch.testing.assert_close(one.grad, other.grad)
+    assert [graph.replays for graph in graphs] == [3]
 
 
 def test_a_warning_of_torch_about_waiting_is_noticed(monkeypatch):

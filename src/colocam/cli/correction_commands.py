@@ -92,8 +92,8 @@ def learn(
 
     A fifth of the corrected videos is held out: a part that makes the model agree less with them is not kept.
     """
-    from colocam.training.learn import learn as run_learning
-    from colocam.training.learn import learning_without
+    from colocam.training.learning.lesson import learn as run_learning
+    from colocam.training.learning.lesson import learning_without
 
     learnt = run_learning(run, corrections, out, learning_without(*(without or ()), steps=steps), device=device)
     for line in learnt.lines():

@@ -60,6 +60,6 @@ def serve(
 
 
 def _quick_lesson(run: Path, device: str | None) -> "QuickLearning":
-    from colocam.training.learn_quick import QuickLearner
+    from colocam.training.learning.card import QuickLearner
 
     return QuickLearner(run, device)

@@ -1,18 +1,27 @@
-"""metrics.jsonl: one JSON object per line, for each training step and each validation of a run.
+"""What happens in a run: the lines of metrics.jsonl, and the steps that are skipped since their loss is not finite.
 
-Each line has ``phase``, ``event`` (``train`` or ``val``), ``epoch`` and ``step``. ``train`` lines add ``lr``, ``loss``
-and the weighted loss terms; a number that is not finite is null. ``val`` lines add the scores, and ``skipped``, the
-number of steps of the epoch whose loss was not finite, where there were any. When a run is resumed, the lines of steps
-that it repeats are removed first, so that no step appears twice.
+Each line is a JSON object, of a training step or of a validation. It has ``phase``, ``event`` (``train`` or ``val``),
+``epoch`` and ``step``. ``train`` lines add ``lr``, ``loss`` and the weighted loss terms; a number that is not finite is
+null. ``val`` lines add the scores, and ``skipped``, the number of steps of the epoch whose loss was not finite, where
+there were any. When a run is resumed, the lines of steps that it repeats are removed first, so that no step appears
+twice.
 """
 
 import json
 import os
 from pathlib import Path
 
+import torch
+from pydantic import BaseModel, ConfigDict, NonNegativeInt
 from torch import Tensor
 
+from colocam.errors import ColocamError
 from colocam.utils.files import explain_os_errors
+
+MOST_IN_A_ROW = 20
+"""More skipped steps in a row than this stop the run, ..."""
+MOST_OF_AN_EPOCH = 0.5
+"""... and so does a larger share of an epoch's steps."""
 
 Value = float | int | str | None | Tensor
 
@@ -64,3 +73,52 @@ def _plain(value: Value) -> float | int | str | None:
     if isinstance(value, float):
         return float(f"{value:.6g}") if value == value and abs(value) != float("inf") else None  # noqa: PLR0124 - NaN
     return value
+
+
+class SkippedSteps(BaseModel):
+    """The skipped steps of one epoch, as a checkpoint keeps them.
+
+    Losses are copied from the device only when they are counted, so that a step does not wait for the device.
+
+    Attributes:
+        steps: how many were skipped.
+        row: how many of them were the last ones.
+        longest: most in a row.
+        terms: how often each term was not finite.
+    """
+
+    model_config = ConfigDict(strict=True)
+
+    steps: NonNegativeInt = 0
+    row: NonNegativeInt = 0
+    longest: NonNegativeInt = 0
+    terms: dict[str, NonNegativeInt] = {}
+    _pending: list[dict[str, Tensor]] = []
+
+    def add(self, terms: dict[str, Tensor]) -> None:
+        """Remember the ``loss`` of a step and its terms, detached scalars on any device."""
+        self._pending.append(terms)
+
+    def count(self) -> int:
+        """Count the steps that were added, and return how many were skipped in all; waits for the device."""
+        if self._pending:
+            names = list(self._pending[0])
+            finite = torch.stack([torch.stack(list(terms.values())) for terms in self._pending]).isfinite().tolist()
+            self._pending.clear()
+            for step in finite:
+                broken = [name for name, good in zip(names, step, strict=True) if not good]
+                self.row = self.row + 1 if "loss" in broken else 0
+                self.steps += "loss" in broken
+                self.longest = max(self.longest, self.row)
+                for name in set(broken) - {"loss"}:
+                    self.terms[name] = self.terms.get(name, 0) + 1
+        return self.steps
+
+    def check(self, phase: str, epoch: int, steps: int, advice: str) -> None:
+        """Raise an error with ``advice`` if too many of the epoch's ``steps`` were skipped."""
+        if self.count() > MOST_OF_AN_EPOCH * steps or self.longest > MOST_IN_A_ROW:
+            raise ColocamError(f"{phase} stopped in epoch {epoch + 1}: {self} of {steps} steps: {advice}")
+
+    def __str__(self) -> str:
+        where = f" (term {', '.join(sorted(self.terms))})" if self.terms else ""
+        return f"the loss was NaN or infinite{where} in {self.count()}"

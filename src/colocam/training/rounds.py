@@ -1,22 +1,60 @@
-"""Train the decoder of a method: once on seeds, then again on labels from its own boxes as often as it is asked for."""
+"""Train the decoder of a method: once on seeds, then again on labels from its own boxes as often as it is asked for.
 
+    maps of the last round ─ boxes/, temporal/ ─► one box for each frame, chosen by the shot ─► labels of the next round
+
+Outside the box is background. Inside, pixels above :data:`CORE` of the map's maximum are foreground and the others are
+unknown. A frame in which the classifier does not see the tag has no labels (docs/method/rounds.md). The labels of the
+first round may come from another run, which teaches a smaller network (docs/method/teacher.md).
+"""
+
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import torch
 
 from colocam.cams.cam_cache import CamStore
+from colocam.config import read_config
+from colocam.config.card import Card
 from colocam.data.cache_entry import CachedClip
+from colocam.data.frame_cache import cache_frames
+from colocam.data.samples import Samples, spread_samples
+from colocam.errors import ColocamError
 from colocam.losses import Term
+from colocam.maps.mapper import Mapper, decoder_mapper, map_batches
 from colocam.models import LocalizerNet
+from colocam.models.model_file import Model, load_model
 from colocam.run import Run
+from colocam.temporal.presence import Calibration
+from colocam.temporal.shot_boxes import boxes_of_shots
+from colocam.training.distributed import first
 from colocam.training.journal import Journal
 from colocam.training.loop import fit
-from colocam.training.own_labels import own_labels
-from colocam.training.processes import first
-from colocam.training.stage2 import localizer_task, method_mapper
-from colocam.training.teacher import teacher_labels
+from colocam.training.stage2 import localizer_task
 from colocam.training.validation import Validator
+from colocam.types import Float64Array, Levels
 from colocam.utils.checkpoint import explain_damage, load_checkpoint
+from colocam.utils.files import explain_os_errors, read_array, write_json
+from colocam.utils.interrupt import raise_if_stopped, stop_requested
+from colocam.utils.json_text import parse_json
+from colocam.utils.progress import progress
+
+SIDE = 112
+"""Side of the stored labels in pixels: a frame takes 12 kB."""
+CORE = 0.4
+"""Share of the map's maximum from which a pixel in the box is foreground."""
+LEAST_PROBABILITY = 0.5
+"""Probability of the tag from which a frame gets labels."""
+FOREGROUND, UNKNOWN = 255, 128
+"""Stored levels; background is 0."""
+CLIPS = 16
+"""Clips of one pass."""
+SECONDS_BETWEEN_SAVES = 30.0
 
 
 def train_method(
@@ -42,12 +80,11 @@ def train_method(
         journal: gets the numbers of each step.
         terms: loss terms besides those of the configuration.
     """
-    settings, labels = run.config.stage2(method), None
-    rounds, begin = settings.rounds, 1
+    settings, labels, begin = run.config.stage2(method), None, 1
     if (teacher := settings.teacher) is not None:
-        labels, begin = first(partial(teacher_labels, run, teacher, clips, run.folder / method / "teacher")), 2
-    for index in range(begin, rounds + 1):
-        last = index == rounds
+        labels, begin = first(partial(_teacher_labels, run, teacher, clips, run.folder / method / "teacher")), 2
+    for index in range(begin, settings.rounds + 1):
+        last = index == settings.rounds
         folder = run.folder / method if last else run.folder / method / f"round-{index}"
         phase = method if last else f"{method}, round {index}"
         task = localizer_task(
@@ -55,24 +92,153 @@ def train_method(
         )
         fit(task, folder, journal)
         if not last:
-            labels = first(partial(_labels, run, method, clips, folder))
+            labels = first(partial(_labels_of_round, run, method, clips, folder))
 
 
-def best_net(run: Run, method: str, folder: Path, *, crop_head: bool = False) -> tuple[LocalizerNet, float]:
+def best_model(
+    run: Run,
+    method: str,
+    folder: Path,
+    *,
+    threshold_from: str = "tags-only",
+    presence: Calibration | None = None,
+    crop_head: bool = False,
+) -> Model:
     """The classifier with the best decoder of a finished round, and its threshold; a crop head is not yet fitted."""
-    saved = load_checkpoint(folder, "best")
+    saved, settings, frames = load_checkpoint(folder, "best"), run.config.stage2(method), run.config.frames
     assert saved is not None
     decoder, state = saved
-    channels, map_size = run.config.stage2(method).decoder, run.config.frames.map_size
-    net = LocalizerNet(run.classifier(), channels, map_size=map_size, crop_head=crop_head)
+    net = LocalizerNet(run.classifier(), settings.decoder, map_size=frames.map_size, crop_head=crop_head)
     with explain_damage(folder, "best"):
         net.decoder.load_state_dict(decoder)
         threshold = state["threshold"]
-    return net, threshold
+    card = Card(
+        method=method,
+        tags=run.catalogue.tags,
+        size=frames.crop,
+        threshold=threshold,
+        threshold_from=threshold_from,
+        backbone=net.classifier.encoder.backbone,
+        decoder=settings.decoder,
+        presence=presence,
+        color_mean=settings.color_mean,
+        focus=settings.focus,
+        chooser=settings.chooser,
+        class_size=run.config.classifier.size,
+        map_size=frames.map_size,
+        normalise=net.classifier.normalise,
+        crop_head=crop_head,
+    )
+    return Model(net, card)
 
 
-def _labels(run: Run, method: str, clips: Sequence[CachedClip], folder: Path) -> CamStore:
-    """Labels from the best decoder of a finished round, with its threshold."""
-    net, threshold = best_net(run, method, folder)
-    mapper, size = method_mapper(net.to(run.device).eval(), run.config.stage2(method)), run.config.frames.crop
-    return own_labels(mapper, net.classifier, threshold, clips, run.catalogue.tags, size, folder, run.device)
+def model_mapper(model: Model) -> Mapper:
+    """The maps of a model, with its post-processing."""
+    card = model.card
+    return decoder_mapper(model.net, card.color_mean, focus=card.focus_power(), chooser=card.chooser)
+
+
+def _labels_of_round(run: Run, method: str, clips: Sequence[CachedClip], folder: Path) -> CamStore:
+    return own_labels(best_model(run, method, folder), clips, folder, run.device)
+
+
+def open_teacher(folder: Path, tags: Sequence[str]) -> Model:
+    """The model of a run folder, if it knows the same ``tags``."""
+    model = load_model(folder)
+    if model.card.tags != tuple(tags):
+        raise ColocamError(
+            f"localizer.teacher {folder} knows the tags {', '.join(model.card.tags)}, but the videos have "
+            f"{', '.join(tags)}: choose a run with the same tags"
+        )
+    return model
+
+
+def _teacher_labels(run: Run, teacher: Path, clips: Sequence[CachedClip], folder: Path) -> CamStore:
+    """Labels of all frames of ``clips`` from the boxes of the run ``teacher``; ``folder`` keeps them.
+
+    The teacher reads frames of the size that it was trained on, which are cached beside those of the run.
+    """
+    model, size = open_teacher(teacher, run.catalogue.tags), read_config(teacher / "config.yaml").frames.resize
+    own = cache_frames([clip.clip for clip in clips], run.frames, size=size, max_frames=run.config.frames.per_clip)
+    with explain_os_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return own_labels(model, own, folder, run.device)
+
+
+def own_labels(model: Model, clips: Sequence[CachedClip], folder: Path, device: torch.device) -> CamStore:
+    """Labels of all frames of ``clips`` for :func:`colocam.training.seeds.sure_labels`, in 0–1.
+
+    They are kept in ``folder``, ``labels.npy`` and ``labels.json``, while they are made: an interruption loses half a
+    minute at most. The folder belongs to a finished round of training, which never changes.
+
+    Args:
+        model: of that round.
+        clips: of the training videos.
+        folder: of that round.
+        device: computes the maps.
+    """
+    path, described = folder / "labels.npy", folder / "labels.json"
+    lengths = [len(clip) for clip in clips]
+    shape = (sum(lengths), SIDE, SIDE)
+    done = _clips_done(path, described, shape, len(clips))
+    with explain_os_errors(path):
+        if not done:
+            # what it says is not true of the new file, even if this process is killed
+            described.unlink(missing_ok=True)
+            np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=shape).flush()
+        stored: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r+")
+        starts, saved_at = np.cumsum([0, *lengths]).tolist(), time.monotonic()
+        with progress("labels of the next round", len(stored), unit="frames", done=starts[done]) as advance:
+            while done < len(clips):
+                samples = spread_samples(clips[done : done + CLIPS], model.card.tags, per_clip=max(lengths))
+                stored[starts[done] : starts[done] + len(samples)] = _labels(model, samples, device)
+                done = min(done + CLIPS, len(clips))
+                advance(len(samples))
+                if done == len(clips) or stop_requested() or time.monotonic() - saved_at > SECONDS_BETWEEN_SAVES:
+                    stored.flush()  # type: ignore[attr-defined]
+                    write_json(described, {"clips": done})
+                    saved_at = time.monotonic()
+                    if done < len(clips):
+                        raise_if_stopped("labels of the next round")
+    return CamStore(np.load(path, mmap_mode="r"), lengths, scale=1 / 255)
+
+
+def _clips_done(path: Path, described: Path, shape: tuple[int, ...], count: int) -> int:
+    """The number of clips whose labels are stored; 0 if a file is missing or damaged."""
+    stored = read_array(path)
+    if stored is None or stored.shape != shape or stored.dtype != np.uint8:
+        return 0
+    try:
+        done = parse_json(described.read_text(encoding="utf-8"))["clips"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+    return done if isinstance(done, int) and 0 <= done <= count else 0
+
+
+@torch.inference_mode()
+def _labels(model: Model, samples: Samples, device: torch.device) -> Levels:
+    """Labels (N, SIDE, SIDE) of some clips."""
+    net, card = model.net.to(device).eval(), model.card
+    maps = np.concatenate(list(map_batches(model_mapper(model), samples, card.size, device)))
+    probabilities = [
+        net.classifier.logits(frames).softmax(1).gather(1, classes[:, None])[:, 0]
+        for frames, classes in samples.batches(card.size, device)
+    ]
+    boxes, found = boxes_of_shots(maps, card.threshold, card.chooser, samples.indices.clips.numpy())
+    return box_labels(maps, boxes, found & (torch.cat(probabilities) >= LEAST_PROBABILITY).cpu().numpy())
+
+
+def box_labels(maps: Levels, boxes: Float64Array, labelled: npt.NDArray[np.bool_]) -> Levels:
+    """Labels (N, SIDE, SIDE) of maps (N, S, S) in 8 bits with one box each, (N, 4) in map pixels.
+
+    Where ``labelled`` (N,) is false, all pixels are unknown.
+    """
+    labels = np.full((len(maps), SIDE, SIDE), UNKNOWN, np.uint8)
+    for frame in np.flatnonzero(labelled):
+        x1, y1, x2, y2 = boxes[frame].round().astype(int)
+        inside = (slice(y1, y2 + 1), slice(x1, x2 + 1))
+        full = np.zeros_like(maps[frame])
+        core = maps[frame][inside] > CORE * maps[frame].max()
+        full[inside] = np.where(core, FOREGROUND, UNKNOWN)
+        labels[frame] = cv2.resize(full, (SIDE, SIDE), interpolation=cv2.INTER_NEAREST)
+    return labels

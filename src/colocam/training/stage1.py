@@ -1,5 +1,7 @@
-"""Stage 1: train the classifier g on single frames, min −log Pr(y | X)."""
+"""Stage 1: train the classifier g on single frames, min −log Pr(y | X), or take over that of another run."""
 
+import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,34 +13,33 @@ from colocam.config import Config
 from colocam.data.augment import crop, jitter, sample_crops, sample_jitter
 from colocam.data.batches import BatchIndices, plan_frames, read_frames
 from colocam.data.cache_entry import CachedClip
-from colocam.models import Classifier, make_classifier
-from colocam.training.frozen_encoder import fit_frozen
+from colocam.data.run_data import data_difference, read_data
+from colocam.errors import ColocamError
+from colocam.models import Classifier
+from colocam.run import Run, config_difference, open_run
+from colocam.training.distributed import first, world
+from colocam.training.frozen_encoder import fit_frozen, new_classifier
 from colocam.training.journal import Journal
 from colocam.training.loop import Task, Validation, fit
-from colocam.training.processes import first, world
 from colocam.training.validation import Validator
+from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.cuda_graphs import RecordedLoss
+from colocam.utils.files import atomic_path, explain_os_errors
 from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
 
 
-def train_classifier(
-    config: Config,
-    clips: Sequence[CachedClip],
-    tags: Sequence[str],
-    validator: Validator,
-    folder: Path,
-    journal: Journal,
-) -> None:
+def train_classifier(run: Run, clips: Sequence[CachedClip], validator: Validator, journal: Journal) -> None:
     """Train the classifier in the way of ``config.classifier.fit``, or continue; a finished one is left as it is.
 
-    Writes the checkpoints ``folder/last`` and ``folder/best``, and with SGD and boxes ``folder/cam``.
+    Writes the checkpoints ``classifier/last`` and ``classifier/best``, and with SGD and boxes ``classifier/cam``.
     """
+    config, tags = run.config, run.catalogue.tags
     if config.classifier.fit == "logistic":
-        first(lambda: fit_frozen(config, clips, tags, validator, folder, journal))
+        first(lambda: fit_frozen(run, clips, validator, journal))
     else:
         task = first(lambda: classifier_task(config, clips, tags, validator))  # the first downloads the weights
-        fit(task, folder, journal)
+        fit(task, run.folder / "classifier", journal)
 
 
 class _ClassLoss(nn.Module):
@@ -65,9 +66,7 @@ class _ClassLoss(nn.Module):
 def classifier_task(config: Config, clips: Sequence[CachedClip], tags: Sequence[str], validator: Validator) -> Task:
     """The task of stage 1; its checkpoints are ``best`` (classification) and, with boxes, ``cam`` (its CAMs)."""
     settings, device = config.classifier, validator.device
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        classifier = make_classifier(config, config.backbone, len(tags)).to(device)
+    classifier = new_classifier(config, len(tags)).to(device)
     classes = torch.tensor([tags.index(clip.clip.tag) for clip in clips])
 
     def plan(epoch: int) -> list[BatchIndices]:
@@ -104,3 +103,49 @@ def classifier_task(config: Config, clips: Sequence[CachedClip], tags: Sequence[
     early = [parameter for parameter in classifier.parameters() if id(parameter) not in late_ids]
     groups = [(early, 1.0), (late, settings.head_lr_factor)]
     return Task("classifier", classifier, groups, settings, plan, load, terms, validate)
+
+
+def take_over(run: Run, other: Path) -> None:
+    """Give ``run`` the finished stage 1 of the run folder ``other``, unless it already has one.
+
+    These are its classifier, its CAMs and its lines of the journal; the runs may differ in stage 2 alone. Files are
+    hard-linked where the file system allows it, else copied. Every writer replaces whole files, so neither run can
+    change the other's.
+
+    Raises:
+        ColocamError: stage 1 of ``other`` is unfinished, or ``run`` would train a different one.
+    """
+    if (run.folder / "classifier" / "last.json").is_file():
+        return
+    donor = open_run(other)
+    saved = load_checkpoint(other / "classifier", "last")
+    if saved is None or saved[1]["epoch"] < donor.config.classifier.passes:
+        raise ColocamError(f"{other} has no finished classifier: finish 'colocam train' there first")
+    if (changed := config_difference(donor.config.stage1(), run.config.stage1())) is not None:
+        raise ColocamError(
+            f"{other} has a classifier of another configuration ({changed}): leave the argument 'classifier' out"
+        )
+    if (changed := data_difference(read_data(other), read_data(run.folder))) is not None:
+        raise ColocamError(
+            f"{other} was trained on other videos or boxes ({changed}): leave the argument 'classifier' out"
+        )
+    with explain_os_errors(run.folder):
+        journal = (other / "metrics.jsonl").read_bytes()[: saved[1]["journal"]]
+        with atomic_path(run.folder / "metrics.jsonl") as temporary:
+            temporary.write_bytes(journal)
+        target = run.folder / "classifier"
+        target.mkdir(exist_ok=True)
+        # a checkpoint exists once last.json does, so it is linked last: after an interruption nothing looks complete
+        for file in sorted((other / "classifier").iterdir(), key=lambda path: path.name == "last.json"):
+            if not file.name.startswith("."):
+                link(file, target / file.name)
+
+
+def link(source: Path, target: Path) -> None:
+    """Hard-link a file, or copy it where the file system has no hard links."""
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:  # another file system, or one without hard links
+        with atomic_path(target) as temporary:
+            shutil.copyfile(source, temporary)

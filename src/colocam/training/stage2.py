@@ -9,20 +9,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from colocam.cams.cam_cache import CamStore
-from colocam.config import Config, LocalizerStage, Losses
+from colocam.config import Config, Losses
 from colocam.data.augment import crop, jitter, sample_crops, sample_jitter
 from colocam.data.batches import BatchIndices, kept_clips, plan_sequences, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samplers import SAMPLERS
 from colocam.errors import ColocamError
 from colocam.losses import LOSSES, StepTensors, Term
-from colocam.maps.mapper import Mapper, decoder_mapper
+from colocam.maps.mapper import decoder_mapper
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.classifier import at_side
+from colocam.training.distributed import shares, world
 from colocam.training.loop import Task, Validation
-from colocam.training.processes import world
 from colocam.training.seeds import sample_seeds, seed_noise, sure_labels
-from colocam.training.sums import shares
 from colocam.training.validation import Validator
 from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.prefetch import Tensors
@@ -67,7 +66,7 @@ def localizer_task(
         cams: of all their frames.
         validator: measures the decoder after each epoch.
         added: loss terms besides those of the configuration.
-        labels: of all frames, as :func:`colocam.training.own_labels.own_labels` gives them: they take the place of the
+        labels: of all frames, as :func:`colocam.training.rounds.own_labels` gives them: they take the place of the
             seeds, and the terms that complete seeds (eq. 2, 3 and 4) are left out.
         phase: name of the task; None: the method.
     """
@@ -139,17 +138,13 @@ def localizer_task(
         return {term.name: share * term.weight * _scalar(term, tensors) for term, share in parts}
 
     def validate(epoch: int) -> Validation:
-        return validator.localizer(method_mapper(net, settings), epoch)
+        mapper = decoder_mapper(
+            net, settings.color_mean, focus=settings.focus, chooser=settings.chooser, threshold=settings.threshold
+        )
+        return validator.localizer(mapper, epoch)
 
     groups = [(list(net.decoder.parameters()), 1.0)]
     return Task(phase or method, net.decoder, groups, settings, plan, load, terms, validate)
-
-
-def method_mapper(net: LocalizerNet, settings: LocalizerStage) -> Mapper:
-    """The maps of a method's decoder, with its post-processing."""
-    return decoder_mapper(
-        net, settings.color_mean, focus=settings.focus, chooser=settings.chooser, threshold=settings.threshold
-    )
 
 
 def _scalar(term: Term, tensors: StepTensors) -> Tensor:

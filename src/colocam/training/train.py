@@ -16,17 +16,15 @@ from colocam.errors import ColocamError, InterruptedRunError
 from colocam.losses import Term
 from colocam.models import LocalizerNet, make_classifier
 from colocam.models.localizer_net import check_frames
-from colocam.models.model_file import Card, Model, save_model
+from colocam.models.model_file import save_model
 from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
-from colocam.training.crop_head import fit_crop_head
+from colocam.training.distributed import alone, first, joined, require_same, world
+from colocam.training.frozen_encoder import fit_crop_head
 from colocam.training.journal import Journal
-from colocam.training.processes import alone, first, joined, require_same, world
-from colocam.training.rounds import best_net, train_method
-from colocam.training.share import take_over
-from colocam.training.stage1 import train_classifier
+from colocam.training.rounds import best_model, open_teacher, train_method
+from colocam.training.stage1 import take_over, train_classifier
 from colocam.training.stage2 import loss_terms
-from colocam.training.teacher import open_teacher
 from colocam.training.validation import Validator
 from colocam.utils.files import explain_os_errors
 from colocam.utils.interrupt import graceful_stop
@@ -148,7 +146,7 @@ def _train(run: Run, truth: Truth | None, terms: Sequence[Term]) -> None:
     validator = _validator(run, [clip for clip in clips if clip.clip.split == "val"], truth)
     journal = Journal(run.folder / "metrics.jsonl" if is_first() else None)
     tags, size, stage1 = run.catalogue.tags, run.config.frames.crop, run.folder / "classifier"
-    train_classifier(run.config, training, tags, validator, stage1, journal)
+    train_classifier(run, training, validator, journal)
     (source,) = first(lambda: run.sources(run.config.cam))
     cams = first(lambda: open_cams(source, training, tags, size, stage1 / "cams.npy", run.device))
     presence = validator.presence(run.classifier())
@@ -178,25 +176,9 @@ def _save_model(
     run: Run, method: str, clips: Sequence[CachedClip], chosen_from: str, presence: Calibration | None
 ) -> None:
     """Save the classifier and the best decoder as one model, with the threshold that was chosen for it."""
-    settings, folder = run.config.stage2(method), run.folder / method
-    net, threshold = best_net(run, method, folder, crop_head=settings.crop_head)
-    if settings.crop_head:
-        fit_crop_head(run.config, net.to(run.device).eval(), clips, run.catalogue.tags, folder)
-    card = Card(
-        method=method,
-        tags=run.catalogue.tags,
-        size=run.config.frames.crop,
-        threshold=threshold,
-        threshold_from=chosen_from,
-        backbone=net.classifier.encoder.backbone,
-        decoder=settings.decoder,
-        presence=presence,
-        color_mean=settings.color_mean,
-        focus=settings.focus,
-        chooser=settings.chooser,
-        class_size=run.config.classifier.size,
-        map_size=run.config.frames.map_size,
-        normalise=net.classifier.normalise,
-        crop_head=settings.crop_head,
-    )
-    save_model(run.model_folder(method), Model(net.cpu(), card))
+    folder, crop_head = run.folder / method, run.config.stage2(method).crop_head
+    model = best_model(run, method, folder, threshold_from=chosen_from, presence=presence, crop_head=crop_head)
+    if crop_head:
+        fit_crop_head(run, model.net.to(run.device).eval(), clips, folder)
+    model.net.cpu()
+    save_model(run.model_folder(method), model)

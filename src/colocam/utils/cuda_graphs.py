@@ -4,6 +4,7 @@
 :func:`capture` for anything else.
 """
 
+import logging
 import threading
 import warnings
 from collections.abc import Callable
@@ -27,7 +28,7 @@ WARM_UP = 3
 _capturing = threading.Lock()
 """CUDA records one graph at a time."""
 _probing = threading.Lock()
-"""The handler of warnings is one for the whole process."""
+"""The mode of torch and the handlers of warnings are those of the whole process."""
 
 
 class Recording(NamedTuple):
@@ -140,7 +141,7 @@ class _Replayed(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
-        return None, *torch._foreach_mul(ctx.gradients, outer)  # noqa: SLF001 - one launch for many tensors
+        return None, *(gradient * outer for gradient in ctx.gradients)
 
 
 def record(compute: Compute, inputs: Tensors) -> Recording | None:
@@ -189,27 +190,41 @@ def capture(call: Callable[[], Result], device: torch.device) -> tuple[torch.cud
 def makes_host_wait(call: Callable[[], object]) -> bool:
     """Run ``call`` twice and return whether torch warned of waiting in the second; the first may load kernels.
 
-    Warnings of other threads do not count: the mode of torch is one for the whole process.
+    To try a recording instead would not do: one that fails breaks torch's random numbers on the GPU. Warnings of other
+    threads do not count: the mode of torch is one for the whole process.
     """
-    caught: list[str] = []
-    this_thread = threading.get_ident()
-
-    def note(message: Warning | str, *_: object, **__: object) -> None:
-        if threading.get_ident() == this_thread:
-            caught.append(str(message))
-
+    log, waits = logging.getLogger("py.warnings"), _Waits()
     with _probing, warnings.catch_warnings():
+        mode = torch.cuda.get_sync_debug_mode()
         warnings.simplefilter("always")
-        warnings.showwarning = note
-        before = torch.cuda.get_sync_debug_mode()
+        logging.captureWarnings(capture=True)
+        log.addHandler(waits)
+        level, propagate, log.propagate = log.level, log.propagate, False
+        log.setLevel(logging.WARNING)
         torch.cuda.set_sync_debug_mode("warn")
         try:
             for _ in range(2):
-                caught.clear()
+                waits.seen = False
                 call()
         finally:
-            torch.cuda.set_sync_debug_mode(before)
-    return any("called a synchronizing CUDA operation" in message for message in caught)
+            torch.cuda.set_sync_debug_mode(mode)
+            log.removeHandler(waits)
+            log.setLevel(level)
+            log.propagate = propagate
+            logging.captureWarnings(capture=False)
+    return waits.seen
+
+
+class _Waits(logging.Handler):
+    """Notices torch's warnings of waiting in the thread that makes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen, self._thread = False, threading.get_ident()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        own = record.thread == self._thread
+        self.seen |= own and "called a synchronizing CUDA operation" in record.getMessage()
 
 
 def _fit(tensors: Tensors, buffers: Tensors) -> bool:

@@ -20,8 +20,7 @@ from colocam.data.cache_entry import ROW, CachedClip
 from colocam.data.samples import spread_samples
 from colocam.lab.measuring.synthetic_frames import make_frames
 from colocam.models import Classifier, make_classifier
-from colocam.training.loop import Task, sgd_step
-from colocam.training.optimiser import make_sgd
+from colocam.training.loop import Task, make_sgd, sgd_step
 from colocam.training.stage1 import classifier_task
 from colocam.training.stage2 import localizer_task
 from colocam.training.validation import Validator

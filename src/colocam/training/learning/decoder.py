@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from colocam.cams.cam_cache import CamStore
-from colocam.config import Config, LocalizerStage
+from colocam.config import Config, LocalizerStage, Seeds
 from colocam.data.augment import crop, jitter, resized_crop, sample_crops, sample_jitter, sample_resized_crops
 from colocam.data.batches import BatchIndices, read_frames
 from colocam.data.cache_entry import CachedClip
@@ -29,16 +29,26 @@ from colocam.losses import StepTensors
 from colocam.losses.projection import ProjectionLoss
 from colocam.models import LocalizerNet, foreground
 from colocam.models.classifier import at_side
-from colocam.training.learn_frames import CorrectedFrames
-from colocam.training.learn_seeds import box_seeds, dense_labels
+from colocam.training.learning.frames import CorrectedFrames
 from colocam.training.loop import Task, Validation
-from colocam.training.own_labels import CORE
-from colocam.training.own_labels import SIDE as LABEL_SIDE
-from colocam.training.seeds import seed_noise, sure_labels
+from colocam.training.rounds import CORE
+from colocam.training.rounds import SIDE as LABEL_SIDE
+from colocam.training.seeds import (
+    BACKGROUND,
+    FOREGROUND,
+    UNKNOWN,
+    dilate,
+    quantile_from_top,
+    sample_pixels,
+    seed_noise,
+    sure_labels,
+)
 from colocam.training.stage2 import COMPLETING, loss_terms
 from colocam.utils.prefetch import Tensors
 from colocam.utils.randomness import generator
 
+INSIDE_TOP = 0.5
+"""Share of a box's pixels, those with the highest map, that foreground seeds are sampled from."""
 RATE = 1.0
 """Learning rate relative to that of stage 2."""
 SEQUENCE = 4
@@ -119,18 +129,17 @@ def learning_task(
     share = OWN if own_labels is not None else REPLAYED if replay else 0.0
     mates = replay and any(term.name == "coloc" for term in summands)  # which carries corrections to them
     lengths = [len(clip) for clip in clips]
-    planner = _Planner(corrected, lengths, replayable, share, settings, how.steps, config.seed, mates=mates)
-    masks = _Masks(corrected, side, resize)
+    planned = _plan(corrected, lengths, replayable, share, settings, how.steps, config.seed, mates=mates)
 
     def load(indices: BatchIndices, step: int) -> Tensors:
         rng = generator(config.seed, "learn", step)
-        inside, known = masks.read(indices, torch.rand(len(indices.clips), generator=rng))
+        rows = _used_rows(corrected, indices, torch.rand(len(indices.clips), generator=rng))
         return {
             "frames": read_frames(clips, indices),
             "sequences": indices.sequences,
             **_sample_views(len(indices.clips), resize, size, rng, plain=complete),
-            "inside": inside,
-            "known": known,
+            "inside": _draw_boxes(corrected, rows, resize / side, resize),
+            "known": torch.tensor([row is not None for row in rows]),
             "own": _read_own(own_labels, indices, first_replay),
             "replayed": indices.clips >= first_replay,
         }
@@ -164,7 +173,7 @@ def learning_task(
 
     groups = [(list(net.decoder.parameters()), 1.0)]
     phase = method if own_labels is None else f"{method}, own labels"
-    return Task(phase, net.decoder, groups, optimisation, lambda _: planner.steps(), load, terms, validate)
+    return Task(phase, net.decoder, groups, optimisation, lambda _: planned, load, terms, validate)
 
 
 def _sample_views(count: int, resize: int, size: int, rng: torch.Generator, *, plain: bool) -> Tensors:
@@ -200,74 +209,65 @@ def _replay_loss(logits: Tensor, old: Tensor, replayed: Tensor) -> Tensor:
     return (each * replayed).sum() / replayed.sum().clamp(min=1)
 
 
-class _Masks:
-    """The boxes of corrected frames as images."""
-
-    def __init__(self, corrected: CorrectedFrames, side: int, resize: int) -> None:
-        self.resize = resize
-        indices = corrected.samples.indices
-        places = zip(indices.clips.tolist(), indices.frames.tolist(), strict=True)
-        self.row = {place: row for row, place in enumerate(places)}
-        self.boxes = [boxes * (resize / side) for boxes in corrected.boxes]
-        self.weights = corrected.weights
-
-    def read(self, indices: BatchIndices, chance: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, R, R) uint8, 1 inside boxes; and (B,) whether the boxes of a frame are used: as often as it weighs."""
-        inside = torch.zeros(len(indices.clips), self.resize, self.resize, dtype=torch.uint8)
-        known = torch.zeros(len(indices.clips), dtype=torch.bool)
-        for at, place in enumerate(zip(indices.clips.tolist(), indices.frames.tolist(), strict=True)):
-            row = self.row.get(place)
-            if row is None or float(chance[at]) >= self.weights[row]:
-                continue
-            known[at] = True
-            for x1, y1, x2, y2 in np.round(self.boxes[row]).astype(int).tolist():
-                inside[at, max(y1, 0) : max(y2, y1 + 1), max(x1, 0) : max(x2, x1 + 1)] = 1
-        return inside, known
+def _used_rows(corrected: CorrectedFrames, indices: BatchIndices, chances: Tensor) -> list[int | None]:
+    """The row of each frame in ``corrected``; None: not corrected, or not used now: it is as often as it weighs."""
+    row_of = {place: row for row, place in enumerate(corrected.places)}
+    rows = [row_of.get(place) for place in zip(indices.clips.tolist(), indices.frames.tolist(), strict=True)]
+    pairs = zip(rows, chances.tolist(), strict=True)
+    return [row if row is not None and chance < corrected.weights[row] else None for row, chance in pairs]
 
 
-class _Planner:
-    """Chooses the frames of each step; a function of the seed alone."""
+def _draw_boxes(corrected: CorrectedFrames, rows: Sequence[int | None], scale: float, side: int) -> Tensor:
+    """(B, side, side) uint8: 1 inside the boxes of some corrected frames, times ``scale``; 0 everywhere for None."""
+    inside = torch.zeros(len(rows), side, side, dtype=torch.uint8)
+    for image, row in zip(inside, rows, strict=True):
+        if row is not None:
+            for x1, y1, x2, y2 in np.round(corrected.boxes[row] * scale).astype(int).tolist():
+                image[max(y1, 0) : max(y2, y1 + 1), max(x1, 0) : max(x2, x1 + 1)] = 1
+    return inside
 
-    def __init__(
-        self,
-        corrected: CorrectedFrames,
-        lengths: Sequence[int],
-        replayable: Sequence[int],
-        share: float,
-        settings: LocalizerStage,
-        steps: int,
-        seed: int,
-        *,
-        mates: bool,
-    ) -> None:
-        self.lengths, self.replayable, self.settings, self.count, self.seed = lengths, replayable, settings, steps, seed
-        self.mates, self.share = mates, share
-        self.length = min(SEQUENCE, settings.frames)
-        self.own: defaultdict[int, list[int]] = defaultdict(list)
-        indices = corrected.samples.indices
-        for clip, frame in zip(indices.clips.tolist(), indices.frames.tolist(), strict=True):
-            self.own[clip].append(frame)
-        # A clip with many corrections is visited more often, but not as often as it has corrections.
-        weights = np.bincount(indices.clips.numpy(), corrected.weights, minlength=len(corrected.samples.clips))
-        self.chance = torch.from_numpy(np.sqrt(weights))
 
-    def steps(self) -> list[BatchIndices]:
-        """The frames of all steps."""
-        rng = generator(self.seed, "learn plan")
-        return [self._step(rng) for _ in range(self.count)]
+def _plan(
+    corrected: CorrectedFrames,
+    lengths: Sequence[int],
+    replayable: Sequence[int],
+    share: float,
+    settings: LocalizerStage,
+    steps: int,
+    seed: int,
+    *,
+    mates: bool,
+) -> list[BatchIndices]:
+    """The frames of all steps, a function of the seed alone: corrected sequences, then ``share`` of replayed ones."""
+    rng, n, clips = generator(seed, "learn plan"), min(SEQUENCE, settings.frames), corrected.samples.indices.clips
+    sampler, replayed = SAMPLERS[settings.sampler], round(share * max(settings.batch // n, 1)) if replayable else 0
+    frames_of: defaultdict[int, list[int]] = defaultdict(list)
+    for clip, frame in corrected.places:
+        frames_of[clip].append(frame)
+    # A clip with many corrections is visited more often, but not as often as it has corrections.
+    weights = np.bincount(clips.numpy(), corrected.weights, minlength=len(corrected.samples.clips))
+    chance = torch.from_numpy(np.sqrt(weights))
 
-    def _step(self, rng: torch.Generator) -> BatchIndices:
-        sampler, n, batch = SAMPLERS[self.settings.sampler], self.length, self.settings.batch
+    def corrected_sequence(clip: int) -> Tensor:
+        """Corrected frames of a clip and, in the places that are left of a sequence, its clip-mates."""
+        own = frames_of[clip]
+        order = torch.randperm(len(own), generator=rng).tolist()
+        chosen = [own[index] for index in order[: max(n - 1, 1) if mates else n]]
+        if mates and n > len(chosen):
+            others = SAMPLERS["interval"](lengths[clip], n - len(chosen), rng, window=1.0).tolist()
+            chosen += [frame for frame in others if frame not in chosen]
+        return torch.tensor(sorted(chosen))
+
+    def step() -> BatchIndices:
         sequences: list[tuple[int, Tensor]] = []
-        replayed = round(self.share * max(batch // n, 1)) if self.replayable else 0
-        left = max(batch - replayed * n, 1)
+        left = max(settings.batch - replayed * n, 1)
         while left > 0:
-            clip = int(torch.multinomial(self.chance, 1, generator=rng))
-            sequences.append((clip, self._corrected(clip, rng)))
+            clip = int(torch.multinomial(chance, 1, generator=rng))
+            sequences.append((clip, corrected_sequence(clip)))
             left -= len(sequences[-1][1])
         for _ in range(replayed):
-            clip = self.replayable[int(torch.randint(len(self.replayable), (), generator=rng))]
-            sequences.append((clip, sampler(self.lengths[clip], n, rng, window=self.settings.window)))
+            clip = replayable[int(torch.randint(len(replayable), (), generator=rng))]
+            sequences.append((clip, sampler(lengths[clip], n, rng, window=settings.window)))
         sizes = torch.tensor([len(frames) for _, frames in sequences])
         return BatchIndices(
             torch.tensor([clip for clip, _ in sequences]).repeat_interleave(sizes),
@@ -275,12 +275,51 @@ class _Planner:
             torch.arange(len(sequences)).repeat_interleave(sizes),
         )
 
-    def _corrected(self, clip: int, rng: torch.Generator) -> Tensor:
-        """Corrected frames of a clip and, in the places that are left of a sequence, its clip-mates."""
-        n, own = self.length, self.own[clip]
-        order = torch.randperm(len(own), generator=rng).tolist()
-        chosen = [own[index] for index in order[: max(n - 1, 1) if self.mates else n]]
-        if self.mates and n > len(chosen):
-            mates = SAMPLERS["interval"](self.lengths[clip], n - len(chosen), rng, window=1.0).tolist()
-            chosen += [frame for frame in mates if frame not in chosen]
-        return torch.tensor(sorted(chosen))
+    return [step() for _ in range(steps)]
+
+
+def box_seeds(
+    maps: Tensor, inside: Tensor, settings: Seeds, foreground_noise: Tensor, background_noise: Tensor
+) -> Tensor:
+    """Sample the labelled pixels of corrected frames.
+
+    Foreground pixels are sampled inside the boxes in proportion to the map, background pixels uniformly outside; no
+    seed crosses the side of a box. A frame without a box is background everywhere.
+
+    Args:
+        maps: (B, H, W) in 0–1, a guess where the object is inside its box.
+        inside: (B, H, W) bool, the boxes.
+        settings: numbers of pixels and side of the squares that they are dilated to.
+        foreground_noise: (B, H, W) of :func:`colocam.training.seeds.seed_noise`.
+        background_noise: (B, H, W) of it.
+
+    Returns:
+        (B, H, W) int64: 0 background, 1 foreground, 255 unknown.
+    """
+    values, boxes = maps.flatten(1), inside.flatten(1)
+    bright = boxes & (values >= quantile_from_top(values, boxes, INSIDE_TOP))
+    # A map that is zero in the whole box must not make one pixel certain.
+    foreground = sample_pixels(values + 0.05, bright, settings.foreground, foreground_noise.flatten(1))
+    background = sample_pixels(torch.ones_like(values), ~boxes, settings.background, background_noise.flatten(1))
+    wide, empty = (dilate(mask.view_as(maps), settings.dilation) for mask in (foreground, background))
+    labels = torch.full_like(maps, UNKNOWN, dtype=torch.int64)
+    return labels.masked_fill(wide & inside, FOREGROUND).masked_fill(empty & ~inside, BACKGROUND)
+
+
+def dense_labels(maps: Tensor, inside: Tensor, core: float = CORE) -> Tensor:
+    """Labels of all pixels of corrected frames, as those of a round of training with the boxes of a person.
+
+    Inside the boxes, pixels of at least ``core`` of the map's maximum there are foreground and the others are unknown:
+    an object does not fill its box. A frame without a box is background everywhere.
+
+    Args:
+        maps: (B, H, W) in 0–1, a guess where the object is inside its box.
+        inside: (B, H, W) bool, the boxes.
+        core: share of the maximum inside the boxes; 0: the whole box is foreground.
+
+    Returns:
+        (B, H, W) int64: 0 background, 1 foreground, 255 unknown.
+    """
+    highest = torch.where(inside, maps, 0.0).amax((1, 2), keepdim=True)
+    labels = torch.where(maps >= core * highest, FOREGROUND, UNKNOWN)
+    return torch.where(inside, labels, BACKGROUND)

@@ -1,13 +1,10 @@
 """Refit the head that names the class where classes were corrected; the encoder stays as it is."""
 
-from collections.abc import Sequence
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from colocam.data.cache_entry import CachedClip
-from colocam.data.samples import Samples, spread_samples
+from colocam.data.samples import Samples
 from colocam.models import LocalizerNet
 from colocam.models.object_crop import expanded
 
@@ -36,44 +33,33 @@ def head_features(net: LocalizerNet, samples: Samples, size: int, device: torch.
     return torch.cat(parts) if parts else torch.zeros(0, classifier.head.in_features, dtype=torch.float64)
 
 
-def refit_head(
-    net: LocalizerNet,
-    corrected: Tensor,
-    classes: Tensor,
-    training: Sequence[CachedClip],
-    tags: Sequence[str],
-    size: int,
-    device: torch.device,
-) -> tuple[Tensor, Tensor]:
+def refit_head(net: LocalizerNet, corrected: Samples, replayed: Samples, size: int, device: torch.device) -> None:
     """Minimise CE(corrected) + CE(replayed) + PENALTY · ‖W − W₀‖² / ‖W₀‖² over W and b, from the head W₀, b₀.
 
     Args:
-        net: the trained one; it is not changed.
-        corrected: (N, C) features of frames whose class a person stated.
-        classes: (N,) these classes.
-        training: clips of which some frames are replayed with the class of their tag; may be none.
-        tags: names of the classes.
+        net: the trained one; its head is changed.
+        corrected: frames whose class a person stated.
+        replayed: frames of training clips with the class of their tag; may be none.
         size: side of the frames.
         device: the network's device.
-
-    Returns:
-        W (K, C) and b (K,) in float32.
     """
-    replay = spread_samples(training, tags, REPLAYED)
-    kept, kept_classes, head = head_features(net, replay, size, device), replay.classes.to(device), class_head(net)
+    head = class_head(net)
+    parts = [(head_features(net, one, size, device), one.classes.to(device)) for one in (corrected, replayed)]
     start, bias = head.weight.detach().double(), head.bias.detach().double()
     w, b = start.clone().requires_grad_(), bias.clone().requires_grad_()
     optimiser = torch.optim.LBFGS([w, b], max_iter=STEPS, history_size=10, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
         optimiser.zero_grad()
-        value = F.cross_entropy(corrected @ w.T + b, classes)
-        if len(kept):
-            value = value + F.cross_entropy(kept @ w.T + b, kept_classes)
-        value = value + PENALTY * (w - start).square().sum() / start.square().sum()
+        value = PENALTY * (w - start).square().sum() / start.square().sum()
+        for features, classes in parts:
+            if len(features):
+                value = value + F.cross_entropy(features @ w.T + b, classes)
         value.backward()  # type: ignore[no-untyped-call]
         return value
 
     with torch.enable_grad():
         optimiser.step(loss)  # type: ignore[no-untyped-call]
-    return w.detach().float(), b.detach().float()
+    with torch.no_grad():
+        head.weight.copy_(w)
+        head.bias.copy_(b)

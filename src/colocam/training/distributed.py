@@ -1,17 +1,20 @@
-"""Train in several processes that ``torchrun`` started: who they are, common decisions, and work that one does alone.
+"""Train in several processes that ``torchrun`` started: common decisions, work that one does alone, sums, batch norms.
 
 With one process, every function here returns at once what it was given. Files must be on a disk that all processes see.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+import torch.nn.functional as F
+from timm.layers.norm_act import convert_sync_batchnorm
+from torch import Tensor, nn
 
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, first_line
 from colocam.utils.interrupt import request_stop, stop_requested
@@ -149,17 +152,37 @@ def alone(work: Callable[[], object]) -> None:
     """
     if _group is None:
         work()
-    elif rank():
-        while not (end := _sign(WORKING)):
+        return
+    if rank():
+        while not (state := _sign(WORKING)):
             pass
-        if end == STOPPED:
+        if state == STOPPED:
             raise InterruptedRunError("stopped")
-        if end == FAILED:
+        if state == FAILED:
             raise ColocamError("the first process of this training failed: see its message")
-    else:
-        with _signs() as signs:
+        return
+    end, ended = FAILED, threading.Event()
+
+    def give_signs() -> None:
+        try:
+            while not ended.wait(SECONDS_BETWEEN_SIGNS):
+                _sign(WORKING)
+            _sign(end)
+        except ColocamError:
+            request_stop()
+            raise
+
+    with ThreadPoolExecutor(1, "signs") as thread:
+        signs = thread.submit(give_signs)
+        try:
             work()
-            signs.end = DONE
+            end = DONE
+        except (InterruptedRunError, KeyboardInterrupt):
+            end = STOPPED
+            raise
+        finally:
+            ended.set()
+            signs.result()  # raises an error if another process is lost
 
 
 def first(work: Callable[[], T]) -> T:
@@ -177,34 +200,103 @@ def _sign(state: int) -> int:
     return int(state)
 
 
-class _Signs:
-    end = FAILED
-    error: Exception | None = None
+def shares(counts: Sequence[Callable[[], Tensor]]) -> Sequence[Tensor | float]:
+    """n_k / Σ n_k of each count n, a scalar on the training device: the part that this process has in a mean over n.
+
+    A loss that is a mean over n values is, in one of several processes, the mean over its own n_k values. Its part of
+    the loss is n_k / Σ n_k times that. Gradients of the parts are added, not averaged.
+    """
+    if world() == 1:
+        return [1.0] * len(counts)
+    own = torch.stack([count().double() for count in counts])
+    return (own / reduce_(own.clone()).clamp(min=1)).float().unbind()
 
 
-@contextmanager
-def _signs() -> Iterator[_Signs]:
-    """Give signs in a thread while the first process works; the last one says how the work ended."""
-    signs, ended = _Signs(), threading.Event()
+def sum_scalars(parts: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Each scalar, summed over all processes."""
+    if world() == 1:
+        return parts
+    return dict(zip(parts, reduce_(torch.stack(list(parts.values()))).unbind(), strict=True))
 
-    def give() -> None:
-        try:
-            while not ended.wait(SECONDS_BETWEEN_SIGNS):
-                _sign(WORKING)
-            _sign(signs.end)
-        except ColocamError as error:
-            signs.error = error
-            request_stop()
 
-    thread = threading.Thread(target=give, name="signs", daemon=True)
-    thread.start()
-    try:
-        yield signs
-    except (InterruptedRunError, KeyboardInterrupt):
-        signs.end = STOPPED
-        raise
-    finally:
-        ended.set()
-        thread.join()
-        if signs.error is not None:
-            raise signs.error
+def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
+    """Replace each gradient by its sum over all processes."""
+    if world() == 1:
+        return
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    flat = reduce_(torch.cat([gradient.flatten() for gradient in gradients]))
+    parts = torch.split(flat, [gradient.numel() for gradient in gradients])
+    for gradient, part in zip(gradients, parts, strict=True):
+        gradient.copy_(part.view_as(gradient))
+
+
+class _AllSum(torch.autograd.Function):
+    """The sum over all processes, differentiable: the gradients of all processes flow into each of its terms."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor) -> Tensor:  # noqa: ANN401, ARG004 - torch's signature
+        return reduce_(tensor.clone())
+
+    @staticmethod
+    def backward(ctx: Any, outer: Tensor) -> Tensor:  # noqa: ANN401, ARG004
+        return reduce_(outer.clone())
+
+
+def synchronise_batch_norms(net: nn.Module) -> None:
+    """Make all batch norms within ``net``, in training mode, use the mean and variance over all processes.
+
+    Their weights and the names of these stay; ``net`` itself is not a batch norm.
+    """
+    if world() == 1:
+        return
+    if next(net.parameters()).is_cuda:
+        # that of timm: torch's would drop the activations of timm's batch norms
+        convert_sync_batchnorm(net, _group)  # type: ignore[no-untyped-call]
+        return
+    for module in list(net.modules()):
+        for name, child in module.named_children():
+            if isinstance(child, (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)):
+                module.add_module(name, CpuBatchNorm(child))
+
+
+class CpuBatchNorm(nn.Module):
+    """A batch norm over the frames of all processes on CPUs, where ``nn.SyncBatchNorm`` does not run.
+
+    Args:
+        norm: gives its weights, its statistics, and what follows it in timm's networks: a dropout and an activation.
+    """
+
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
+    def __init__(self, norm: nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d) -> None:
+        super().__init__()
+        self.weight, self.bias, self.momentum, self.eps = norm.weight, norm.bias, norm.momentum, norm.eps
+        for name in ("running_mean", "running_var", "num_batches_tracked"):
+            self.register_buffer(name, getattr(norm, name))
+        for name, child in norm.named_children():
+            self.add_module(name, child)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, …) → (B, C, …); B may differ between processes."""
+        mean, variance = self.running_mean, self.running_var
+        if self.training:
+            shape, others = [1, -1, *[1] * (x.dim() - 2)], [0, *range(2, x.dim())]
+            count = reduce_(x.new_tensor(x.numel() / x.shape[1]))
+            batch_mean: Tensor = _AllSum.apply(x.sum(others)) / count
+            centred = x - batch_mean.view(shape)
+            batch_variance: Tensor = _AllSum.apply(centred.square().sum(others)) / count
+            if mean is not None and variance is not None and self.num_batches_tracked is not None:
+                self.num_batches_tracked.add_(1)
+                momentum = 1 / int(self.num_batches_tracked) if self.momentum is None else self.momentum
+                with torch.no_grad():
+                    mean.lerp_(batch_mean, momentum)
+                    variance.lerp_(batch_variance * (count / (count - 1)), momentum)
+            y = centred * torch.rsqrt(batch_variance + self.eps).view(shape)
+            y = y if self.weight is None else y * self.weight.view(shape)
+            y = y if self.bias is None else y + self.bias.view(shape)
+        else:
+            y = F.batch_norm(x, mean, variance, self.weight, self.bias, training=mean is None, eps=self.eps)
+        followed: Tensor = nn.Sequential(*self.children())(y)
+        return followed

@@ -11,9 +11,9 @@ from colocam.corrections.imported import LeftOut
 from colocam.errors import ColocamError
 from colocam.models.model_file import Model, save_model
 from colocam.run import Run
-from colocam.training.learn_agreement import Agreement
-from colocam.training.learn_frames import CorrectedFrames, History
-from colocam.training.share import link
+from colocam.training.learning.card import Agreement
+from colocam.training.learning.frames import CorrectedFrames, History
+from colocam.training.stage1 import link
 from colocam.utils.checkpoint import save_checkpoint
 from colocam.utils.files import write_json
 from colocam.utils.json_text import parse_json

@@ -82,6 +82,11 @@ class CorrectedFrames:
         classes: npt.NDArray[np.int64] = self.samples.classes.numpy()
         return classes
 
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Index of each frame's clip, and of the frame in it."""
+        return list(zip(self.samples.indices.clips.tolist(), self.samples.indices.frames.tolist(), strict=True))
+
     def part(self, chosen: npt.NDArray[np.bool_]) -> "CorrectedFrames":
         """Some of the frames (N,)."""
         rows = torch.from_numpy(np.flatnonzero(chosen))
@@ -97,21 +102,18 @@ class CorrectedFrames:
 
     def with_context(self) -> tuple[Samples, npt.NDArray[np.int64]]:
         """The frames with others of their clips, as post-processing needs them; and the row of each corrected frame."""
-        chosen: list[tuple[int, int, int]] = []
-        indices = self.samples.indices
         by_clip: defaultdict[int, dict[int, int]] = defaultdict(dict)
-        places = list(zip(indices.clips.tolist(), indices.frames.tolist(), strict=True))
-        for (clip, frame), tag in zip(places, self.classes.tolist(), strict=True):
+        for (clip, frame), tag in zip(self.places, self.classes.tolist(), strict=True):
             by_clip[clip][frame] = tag
-        place: dict[tuple[int, int], int] = {}
+        chosen: list[tuple[int, int, int]] = []
         for clip, own in by_clip.items():
             usual = next(iter(own.values()))
-            for frame in sorted(own.keys() | set(evenly(len(self.samples.clips[clip]), CONTEXT))):
-                place[clip, frame] = len(chosen)
-                chosen.append((clip, frame, own.get(frame, usual)))
-        rows = [place[pair] for pair in places]
-        clips, frames, classes = torch.tensor(chosen, dtype=torch.int64).reshape(-1, 3).unbind(1)
-        return Samples(self.samples.clips, BatchIndices(clips, frames, clips), classes), np.array(rows, np.int64)
+            frames = sorted(own.keys() | set(evenly(len(self.samples.clips[clip]), CONTEXT)))
+            chosen += [(clip, frame, own.get(frame, usual)) for frame in frames]
+        row_of = {(clip, frame): row for row, (clip, frame, _) in enumerate(chosen)}
+        rows = [row_of[place] for place in self.places]
+        clips, positions, classes = torch.tensor(chosen, dtype=torch.int64).reshape(-1, 3).unbind(1)
+        return Samples(self.samples.clips, BatchIndices(clips, positions, clips), classes), np.array(rows, np.int64)
 
 
 def corrected_frames(
@@ -140,8 +142,7 @@ def corrected_frames(
             by_clip[place].setdefault(one.frame, []).append(one)
     cached = _cached(run, {clip: set(frames) for clip, frames in by_clip.items()}, left_out)
     rows: list[tuple[int, int, int]] = []
-    boxes, weights, changed, held = [], [], [], []
-    kept = held_out_videos([clip.clip.video for clip in cached], history)
+    boxes, weights, changed = [], [], []
     side = run.config.frames.map_side
     for index, clip in enumerate(cached):
         frames = by_clip[clip.clip]
@@ -158,10 +159,11 @@ def corrected_frames(
                 boxes.append(_scaled([box for one in own for box in one.boxes], clip, position, side))
                 weights.append(weight)
                 changed.append(any(one.kind == "class" for one in own))
-                held.append(clip.clip.video in kept)
     if not rows:
         reasons = "; ".join(left_out) or "no frame was set or checked by a person"
         raise ColocamError(f"no correction belongs to a frame that can be read: {reasons}")
+    kept = held_out_videos([clip.clip.video for clip in cached], history)
+    held = [cached[index].clip.video in kept for index, *_ in rows]
     clips, positions, classes = torch.tensor(rows, dtype=torch.int64).unbind(1)
     samples = Samples(cached, BatchIndices(clips, positions, clips), classes)
     return CorrectedFrames(samples, boxes, np.array(weights), np.array(changed, bool), np.array(held, bool))
@@ -282,11 +284,6 @@ def _scaled(boxes: Sequence[Box], clip: CachedClip, position: int, side: int) ->
     factor = np.array([side / width, side / height] * 2)
     scaled: Boxes = (np.array(boxes, np.float64).reshape(-1, 4) * factor).astype(np.float32)
     return scaled
-
-
-def without_held_out(frames: CorrectedFrames) -> CorrectedFrames:
-    """The frames to learn from."""
-    return frames.part(~frames.held_out)
 
 
 def equal_videos(frames: CorrectedFrames) -> CorrectedFrames:

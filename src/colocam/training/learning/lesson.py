@@ -1,0 +1,297 @@
+"""Learn from corrections: a trained run and what people said about frames → a new run folder.
+
+The parts, in the order of their cost: the threshold, also of each class; presence; the head of the classifier, where
+classes were corrected; the decoder. What does not agree better with the videos that are held out is not kept.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+from colocam.corrections.correction_table import read_corrections
+from colocam.corrections.imported import LeftOut
+from colocam.data.cache_entry import CachedClip
+from colocam.data.samples import spread_samples
+from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, suggest
+from colocam.models.model_file import Model, load_model
+from colocam.run import Run, open_run
+from colocam.training.journal import Journal
+from colocam.training.learning.card import Agreement, Observation, agreement, learnt_card, observe
+from colocam.training.learning.decoder import DecoderLearning, learning_task
+from colocam.training.learning.frames import CorrectedFrames, corrected_frames
+from colocam.training.learning.head import REPLAYED, class_head, head_features, refit_head
+from colocam.training.learning.report import Learnt, Stage, read_history, stored_corrections, write_run
+from colocam.training.loop import fit
+from colocam.training.rounds import own_labels
+from colocam.utils.interrupt import graceful_stop
+from colocam.utils.randomness import generator
+from colocam.utils.temporary import temporary_folder
+
+OWN_FRAMES = 4096
+"""Training frames that get labels from a decoder's own boxes: a lesson of 200 steps sees 3,200 of them."""
+OWN_OF_A_CLIP = 16
+"""Frames of a clip among them: neighbours, which agree on a box."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What is learnt from corrections; each part can be switched off.
+
+    Attributes:
+        threshold: choose τ by corrected boxes.
+        per_class: choose τ for each class, as far as it has boxes.
+        presence: calibrate presence by frames with and without the object.
+        head: refit the head that names the class, if classes were corrected.
+        seeds: fine-tune the decoder with corrected boxes as seeds.
+        projection: fine-tune the decoder by the projections of corrected boxes.
+        replay: also learn from other frames. After one round: ordinary sequences and clip-mates of corrected frames.
+            After several rounds: then train again, with training frames labelled by the boxes found in them.
+        steps: training steps of the decoder.
+    """
+
+    threshold: bool = True
+    per_class: bool = True
+    presence: bool = True
+    head: bool = True
+    seeds: bool = True
+    projection: bool = True
+    replay: bool = True
+    steps: int = 200
+
+    @property
+    def decoder(self) -> DecoderLearning | None:
+        """What the decoder is fine-tuned with; None: it stays as it is."""
+        if not (self.seeds or self.projection) or self.steps < 1:
+            return None
+        return DecoderLearning(self.steps, seeds=self.seeds, projection=float(self.projection), replay=self.replay)
+
+
+PARTS = tuple(field.name for field in fields(Learning) if field.name != "steps")
+"""Names of the parts that can be left out."""
+
+
+def learning_without(*names: str, steps: int = 200) -> Learning:
+    """All parts but some; names are those of :data:`PARTS`."""
+    for name in names:
+        if name not in PARTS:
+            raise ArgumentError("without", f"must be a part, got {name!r}{suggest(name, PARTS)}")
+    return replace(Learning(steps=steps), **dict.fromkeys(names, False))
+
+
+def learn(
+    run: str | Path,
+    corrections: Sequence[str | Path],
+    out: str | Path,
+    how: Learning | None = None,
+    *,
+    device: str | None = None,
+) -> Learnt:
+    """Learn from corrections, starting from the model of a run; write a new run folder.
+
+    About a fifth of the corrected videos is held out. Each part is kept only if the model with it agrees with their
+    corrections at least as well as without it (the second lesson of a decoder: as before the first); so the new model
+    never agrees less than the old one. Corrections that the run has learnt from before are used again.
+
+    >>> learnt = learn("runs/pets", ["corrections.csv"], "runs/pets-2")     # doctest: +SKIP
+    >>> for line in learnt.lines(): print(line)                             # doctest: +SKIP
+
+    Args:
+        run: run folder with a trained model.
+        corrections: files of ``colocam import``, of the page, or written by hand; of a frame in several files the last
+            counts.
+        out: folder to write, which must not exist.
+        how: what to learn; None: everything.
+        device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
+    """
+    how, out, opened = how or Learning(), Path(out), open_run(run, device)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ColocamError(f"{out} exists: choose another folder")
+    if not opened.config.methods:
+        raise ColocamError(f"{run} has no trained method: train one first")
+    files = [*stored_corrections(opened.folder), *map(Path, corrections)]
+    if not files:
+        raise ColocamError("corrections: give at least one file of corrections")
+    left_out = LeftOut()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with graceful_stop(), temporary_folder(out.parent) as folder:
+            frames = corrected_frames(opened, read_corrections(*files), left_out, read_history(opened.folder))
+            lesson = Lesson(opened, frames, folder)
+            model = _learn(lesson, how)
+            learnt = Learnt(out, lesson.stages, len(frames), int(frames.held_out.sum()), left_out)
+            write_run(opened, model, learnt, frames, files, folder)
+            if out.is_dir():
+                out.rmdir()
+            folder.rename(out)
+    except (InterruptedRunError, KeyboardInterrupt) as stop:
+        raise InterruptedRunError(f"{str(stop) or 'stopped'}: nothing was written to {out}") from stop
+    return learnt
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A model and what it finds in the corrected frames."""
+
+    model: Model
+    seen: Observation
+
+
+class Lesson:
+    """The corrected frames and what each part of learning brought so far; compares models on held-out videos.
+
+    Args:
+        run: has the model to start from.
+        frames: all corrected frames.
+        folder: gets the checkpoint of the decoder and ``metrics.jsonl``.
+    """
+
+    def __init__(self, run: Run, frames: CorrectedFrames, folder: Path) -> None:
+        self.run, self.frames, self.taught, self.folder = run, frames, frames.part(~frames.held_out), folder
+        self.journal, self.stages = Journal(folder / "metrics.jsonl"), list[Stage]()
+        self.clock = time.perf_counter()
+
+    def look(self, model: Model) -> Candidate:
+        """The model with what it finds in the corrected frames."""
+        return Candidate(model, observe(model, self.frames, self.run.config.frames, self.run.device))
+
+    def keep(
+        self, name: str, old: Candidate, new: Candidate, *, presence: bool = False, labels: bool = False
+    ) -> Candidate:
+        """The new candidate, unless it agrees less than the old one with the held-out corrections.
+
+        Presence must be measured, unless nothing is held out: without a calibration so far, against one half.
+        """
+        before, after = self.agreement(old), self.agreement(new)
+        worse = after.iou < before.iou
+        if presence:
+            least = math.log(2) if old.model.card.presence is None else before.presence_loss
+            worse = bool(self.frames.held_out.any()) and not after.presence_loss <= least
+        if labels:
+            worse = worse or self._class_loss(new.model) > self._class_loss(old.model)
+        self.note(name, new, kept=not worse)
+        return old if worse else new
+
+    def agreement(self, one: Candidate) -> Agreement:
+        """How well a candidate agrees with the held-out corrections."""
+        held = self.frames.held_out
+        return agreement(one.model.card, one.seen.part(held), self.frames.part(held))
+
+    def note(self, name: str, one: Candidate, *, kept: bool) -> None:
+        """Add a part of learning to the report."""
+        now = time.perf_counter()
+        self.stages.append(Stage(name, self.agreement(one), kept, now - self.clock))
+        self.clock = now
+
+    def _class_loss(self, model: Model) -> float:
+        """Cross-entropy of the classes of held-out frames with an object."""
+        part = self.frames.part(self.frames.held_out & self.frames.present)
+        if not len(part):
+            return 0.0
+        size, device = self.run.config.frames.crop, self.run.device
+        net = model.net.to(device).eval()
+        head, features = class_head(net), head_features(net, part.samples, size, device)
+        logits = features @ head.weight.double().T + head.bias.double()
+        return float(F.cross_entropy(logits, part.samples.classes.to(device)))
+
+
+def _learn(lesson: Lesson, how: Learning) -> Model:
+    """The model that agrees best with the held-out corrections."""
+    best = lesson.look(load_model(lesson.run.folder))
+    lesson.note("before", best, kept=True)
+    if how.head and lesson.taught.changed.any():
+        best = lesson.keep("head", best, lesson.look(with_head(lesson, best.model)), labels=True)
+    if how.threshold:
+        best = lesson.keep("threshold", best, with_card(lesson, best))
+    if how.threshold and how.per_class:
+        best = lesson.keep("per_class", best, with_card(lesson, best, per_class=True))
+    if how.presence:
+        best = lesson.keep("presence", best, with_card(lesson, best, threshold=False, presence=True), presence=True)
+    if how.decoder is not None and lesson.taught.present.any():
+        best = _learn_decoder(lesson, best, how, how.decoder)
+    return best.model
+
+
+def _learn_decoder(lesson: Lesson, before: Candidate, how: Learning, settings: DecoderLearning) -> Candidate:
+    """The candidate with the decoder that corrections lead to, or ``before``, if none agrees as well."""
+    # The new maps may have another scale, so decoders are compared with thresholds of their own, too.
+    kinds = ([False, True] if how.per_class else [False]) if how.threshold else []
+
+    def best_of(*models: Model) -> Candidate:
+        trained = [lesson.look(model) for model in models]
+        trained += [with_card(lesson, one, per_class=kind) for one in trained for kind in kinds]
+        return max(trained, key=lambda one: lesson.agreement(one).iou)
+
+    new = with_decoder(lesson, before.model, settings)
+    best = lesson.keep("decoder", before, best_of(new, half_way(before.model, new)))
+    config = lesson.run.config
+    if how.replay and config.stage2(config.methods[0]).rounds > 1:
+        # Few held-out boxes cannot tell good decoders apart, so this one only must not be worse than before the lesson.
+        again = best_of(with_own_labels(lesson, best.model, settings))
+        best = again if lesson.keep("own_labels", before, again) is again else best
+    return best
+
+
+def with_card(
+    lesson: Lesson, one: Candidate, *, threshold: bool = True, per_class: bool = False, presence: bool = False
+) -> Candidate:
+    """The candidate with thresholds or presence that agree best with the corrections to learn from."""
+    seen, card = one.seen.part(~lesson.frames.held_out), one.model.card
+    new = learnt_card(card, seen, lesson.taught, threshold=threshold, per_class=per_class, presence=presence)
+    return Candidate(Model(one.model.net, new), one.seen)
+
+
+def with_head(lesson: Lesson, model: Model) -> Model:
+    """The model with a head that was refitted to corrected classes."""
+    run, frames, taught = lesson.run, lesson.frames, lesson.taught
+    wrong = {clip.clip for clip, _ in frames.part(frames.changed).samples.where()}
+    training = [clip for clip in run.clips("train") if clip.clip not in wrong]  # whose tag a person corrected
+    replayed = spread_samples(training, run.catalogue.tags, REPLAYED)
+    net = deepcopy(model.net).to(run.device).eval()
+    refit_head(net, taught.part(taught.present).samples, replayed, run.config.frames.crop, run.device)
+    return Model(net, model.card)
+
+
+def with_decoder(lesson: Lesson, model: Model, how: DecoderLearning) -> Model:
+    """The model with a decoder that was fine-tuned on corrected frames; the lesson's folder gets its checkpoint."""
+    run, net, method = lesson.run, deepcopy(model.net).to(lesson.run.device), lesson.run.config.methods[0]
+    task = learning_task(run.config, method, net, lesson.taught, run.clips("train"), how, run.device)
+    fit(task, lesson.folder / method, lesson.journal)
+    return Model(net.eval(), model.card)
+
+
+def with_own_labels(lesson: Lesson, model: Model, how: DecoderLearning) -> Model:
+    """The model trained further, on corrected frames and on training frames with boxes that it finds in them."""
+    run, net, method = lesson.run, deepcopy(model.net).to(lesson.run.device), lesson.run.config.methods[0]
+    clips = some_frames(run.clips("train"), run.config.seed)
+    with temporary_folder(lesson.folder) as scratch:
+        labels = own_labels(Model(net, model.card), clips, scratch, run.device)
+        task = learning_task(run.config, method, net, lesson.taught, clips, how, run.device, labels)
+        fit(task, scratch, lesson.journal)
+    return Model(net.eval(), model.card)
+
+
+def some_frames(clips: Sequence[CachedClip], seed: int, most: int = OWN_FRAMES) -> list[CachedClip]:
+    """Clips in random order, at most :data:`OWN_OF_A_CLIP` frames of each and about ``most`` in all."""
+    chosen, left = list[CachedClip](), most
+    for at in torch.randperm(len(clips), generator=generator(seed, "own labels")).tolist():
+        if left <= 0:
+            break
+        chosen.append(replace(clips[at], rows=clips[at].rows[:OWN_OF_A_CLIP]))
+        left -= len(chosen[-1])
+    return chosen
+
+
+def half_way(old: Model, new: Model) -> Model:
+    """The model half way between two decoders: few corrections may lead too far."""
+    net, before = deepcopy(new.net), old.net.decoder.state_dict()
+    with torch.no_grad():
+        for name, value in net.decoder.state_dict().items():
+            if value.is_floating_point():
+                value.lerp_(before[name].to(value.device), 0.5)
+    return Model(net, new.card)
