@@ -18,7 +18,7 @@ from colocam.inference.localize import localize_file
 from colocam.inference.table import read_table
 from colocam.report import write_report
 from colocam.run import open_run
-from colocam.segment.open_segmenter import load_segmenter
+from colocam.segment import load_segmenter
 from colocam.segment.refine import refine
 from colocam.video.reader import decode
 

@@ -51,7 +51,7 @@ from colocam.losses import CoLocLoss, CRFLoss, Term
 from colocam.maps.color_mean import arrays_with_color_mean, with_color_mean
 from colocam.models import Classifier, LocalizerNet, foreground, make_classifier
 from colocam.models.model_file import Model, save_model
-from colocam.segment.mobile_sam import MobileSam, MobileSamNet
+from colocam.segment.sam import MobileSam, MobileSamNet
 from colocam.segment.refine import mask_candidates, refine
 from colocam.segment.segmenter import Prompts
 from colocam.training import stage2, synchronised_norms
