@@ -8,9 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.data.batches import BatchIndices, kept_clips, plan_frames, plan_sequences, read_frames
-from colocam.data.cache_entry import ROW, CachedClip
-from colocam.data.samplers import SAMPLERS, central
+from colocam.data.batches import SAMPLERS, BatchIndices, central, kept_clips, plan_frames, plan_sequences, read_frames
+from colocam.data.frame_cache import ROW, CachedClip
 from colocam.errors import ColocamError
 from colocam.types import Clip
 from colocam.utils.spacing import evenly

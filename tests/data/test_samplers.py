@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.data.samplers import SAMPLERS, adjacent, central, gaussian, interval
+from colocam.data.batches import SAMPLERS, adjacent, central, gaussian, interval
 
 
 def generator(seed=0):

@@ -8,7 +8,7 @@ from colocam.affinity import cpu
 from colocam.affinity.basis import color_basis
 from colocam.affinity.cpu import ColorSequence
 from colocam.errors import ColocamError
-from colocam.maps.color_mean import SHARE, SIGMA, TOLERANCE, arrays_with_color_mean, with_color_mean
+from colocam.maps.postprocess import SHARE, SIGMA, TOLERANCE, arrays_with_color_mean, with_color_mean
 
 
 def scene(frames, side, seed):

@@ -4,8 +4,6 @@
 ``layercam`` are the formulas; ``min_max`` and ``full_size`` scale maps to 0–1 and to the size of the frame.
 """
 
-from colocam.cams.closed_form import cam, gradcam, gradcam_pp, layercam
-from colocam.cams.normalise import full_size, min_max
 from colocam.cams.registry import (
     CAMS,
     Cam,
@@ -17,6 +15,7 @@ from colocam.cams.registry import (
     find_cam,
     open_cam,
 )
+from colocam.models.cam_formulas import cam, full_size, gradcam, gradcam_pp, layercam, min_max
 
 __all__ = [
     "CAMS",

@@ -13,18 +13,16 @@ a configuration, ``evaluate(cams=["mine"])`` and the reports know it:
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from colocam.cams.closed_form import cam, gradcam, gradcam_pp, layercam
+from colocam.config import Config
 from colocam.errors import ColocamError, suggest
+from colocam.models import Classifier
+from colocam.models.cam_formulas import cam, gradcam, gradcam_pp, layercam
 from colocam.utils.content_hash import content_hash
-
-if TYPE_CHECKING:
-    from colocam.config import Config
-    from colocam.models import Classifier
 
 
 class CamInputs(NamedTuple):
@@ -46,7 +44,7 @@ class CamInputs(NamedTuple):
     features: list[Tensor]
     classes: Tensor
     weights: Tensor
-    classifier: "Classifier"
+    classifier: Classifier
 
     @property
     def logits(self) -> Tensor:
@@ -97,10 +95,10 @@ class ExternalCam(NamedTuple):
     """
 
     title: str
-    open: "Callable[[Config, Sequence[str], torch.device], CamSource]"
+    open: Callable[[Config, Sequence[str], torch.device], CamSource]
 
 
-def _open_clip_es(config: "Config", tags: Sequence[str], device: torch.device) -> CamSource:
+def _open_clip_es(config: Config, tags: Sequence[str], device: torch.device) -> CamSource:
     from colocam.cams.clip import BACKGROUND, ClipES, Refinement  # noqa: PLC0415 - an extra
 
     clip = config.clip
@@ -150,9 +148,7 @@ def classifier_cams() -> list[str]:
     return [name for name, entry in CAMS.items() if isinstance(entry, Cam)]
 
 
-def open_cam(
-    name: str, classifier: "Classifier", config: "Config", tags: Sequence[str], device: torch.device
-) -> CamSource:
+def open_cam(name: str, classifier: Classifier, config: Config, tags: Sequence[str], device: torch.device) -> CamSource:
     """Prepare the CAM ``name`` for frames of videos with ``tags``."""
     entry = find_cam(name)
     if isinstance(entry, ExternalCam):
@@ -160,7 +156,7 @@ def open_cam(
     return CamSource(partial(extract, name, classifier), partial(_identity, name, entry, classifier))
 
 
-def extract(name: str, classifier: "Classifier", frames: Tensor, classes: Tensor) -> Tensor:
+def extract(name: str, classifier: Classifier, frames: Tensor, classes: Tensor) -> Tensor:
     """Maps of one class per frame by the CAM ``name``, computed in evaluation mode and without gradients.
 
     The modes of the classifier's modules are restored afterwards, also after an exception.
@@ -195,7 +191,7 @@ def extract(name: str, classifier: "Classifier", frames: Tensor, classes: Tensor
     return maps
 
 
-def _identity(name: str, entry: Cam, classifier: "Classifier") -> dict[str, Any]:
+def _identity(name: str, entry: Cam, classifier: Classifier) -> dict[str, Any]:
     identity = {"method": name, "classifier": content_hash(classifier)}
     function = f"{entry.maps.__module__}.{getattr(entry.maps, '__qualname__', type(entry.maps).__qualname__)}"
     # caches of built-in CAMs keep the key that earlier versions wrote

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 from colocam.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from colocam.data.cache_entry import CachedClip
     from colocam.data.catalogue import Catalogue, read_catalogue
     from colocam.data.datasets import DATASETS, Dataset, index_dataset
-    from colocam.data.frame_cache import cache_frames
+    from colocam.data.frame_cache import CachedClip, cache_frames
     from colocam.data.index import Index
     from colocam.data.truth import Truth, read_truth
 
@@ -28,7 +27,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(  # computing on frames in memory needs no FFmpeg
     __name__,
     {
-        "CachedClip": "colocam.data.cache_entry",
+        "CachedClip": "colocam.data.frame_cache",
         "Catalogue": "colocam.data.catalogue",
         "DATASETS": "colocam.data.datasets",
         "Dataset": "colocam.data.datasets",

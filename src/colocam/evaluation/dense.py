@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from colocam.data.clip_frames import clip_frames
+from colocam.data.catalogue import read_manifest
+from colocam.data.frame_cache import clip_frames
 from colocam.data.index import index_of_table
-from colocam.data.manifest import read_manifest
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.dense_cases import DenseCase, Example, save_dense_cases

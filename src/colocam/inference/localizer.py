@@ -30,9 +30,9 @@ from colocam.inference.stages import (
     refine_windows,
     submit_passes,
 )
-from colocam.maps.focus import array_classes_of
-from colocam.segment.refine import extents
+from colocam.maps.postprocess import array_classes_of
 from colocam.segment import load_segmenter
+from colocam.segment.refine import extents
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder
 from colocam.temporal.path import NONE, margin

@@ -8,9 +8,8 @@ from segmentation_models_pytorch.decoders.unet.decoder import UnetDecoder, UnetD
 from torch import Tensor, nn
 
 from colocam.errors import ColocamError
-from colocam.models.encoder import Encoder
-from colocam.models.vgg import Vgg
-from colocam.models.vit import Vit
+from colocam.models.classifier import Encoder
+from colocam.models.networks import Vgg, Vit
 
 
 def make_decoder(encoder: Encoder, channels: tuple[int, ...]) -> "UNet | TokenHead":

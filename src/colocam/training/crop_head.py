@@ -14,10 +14,10 @@ from torch import Tensor
 from colocam.config import Config
 from colocam.data.augment import whole
 from colocam.data.batches import BatchIndices, read_frames
-from colocam.data.cache_entry import CachedClip
+from colocam.data.frame_cache import CachedClip
 from colocam.data.samples import Samples
 from colocam.models import LocalizerNet
-from colocam.models.object_crop import expanded
+from colocam.models.localizer_net import expanded
 from colocam.training.frozen_encoder import balance, changed, sample_view, training_frames
 from colocam.training.logistic_regression import fit_logistic
 from colocam.training.view_features import BATCH, forget_views, view_features

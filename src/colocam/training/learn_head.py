@@ -6,10 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from colocam.data.cache_entry import CachedClip
+from colocam.data.frame_cache import CachedClip
 from colocam.data.samples import Samples, spread_samples
 from colocam.models import LocalizerNet
-from colocam.models.object_crop import expanded
+from colocam.models.localizer_net import expanded
 
 REPLAYED = 2
 """Frames of each training clip that are replayed."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from colocam.data.cache_entry import CachedClip
+from colocam.data.frame_cache import CachedClip
 from colocam.maps.mapper import decoder_mapper
 from colocam.models.model_file import Model
 from colocam.run import Run

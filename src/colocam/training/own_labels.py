@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 
 from colocam.cams.cam_cache import CamStore
-from colocam.data.cache_entry import CachedClip
+from colocam.data.frame_cache import CachedClip
 from colocam.data.samples import Samples, spread_samples
 from colocam.maps.mapper import Mapper, map_batches
 from colocam.models import Classifier

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from colocam.cams.cam_cache import CamStore
-from colocam.data.cache_entry import CachedClip
+from colocam.data.frame_cache import CachedClip
 from colocam.losses import Term
 from colocam.models import LocalizerNet
 from colocam.run import Run

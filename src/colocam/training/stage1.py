@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from colocam.config import Config
 from colocam.data.augment import crop, jitter, sample_crops, sample_jitter
 from colocam.data.batches import BatchIndices, plan_frames, read_frames
-from colocam.data.cache_entry import CachedClip
+from colocam.data.frame_cache import CachedClip
 from colocam.models import Classifier, make_classifier
 from colocam.training.frozen_encoder import fit_frozen
 from colocam.training.journal import Journal

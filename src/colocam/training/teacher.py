@@ -5,8 +5,7 @@ from pathlib import Path
 
 from colocam.cams.cam_cache import CamStore
 from colocam.config import read_config
-from colocam.data.cache_entry import CachedClip
-from colocam.data.frame_cache import cache_frames
+from colocam.data.frame_cache import CachedClip, cache_frames
 from colocam.errors import ColocamError
 from colocam.maps.mapper import decoder_mapper
 from colocam.models.model_file import Model, load_model

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import ndimage
 
-from colocam.cams.clip.attention_affinity import Refinement, attention_affinity, refine, region_boxes
+from colocam.cams.clip import Refinement, attention_affinity, refine, region_boxes
 from colocam.errors import ColocamError
 
 

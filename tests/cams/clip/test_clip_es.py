@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from colocam.cams import min_max
-from colocam.cams.clip import BACKGROUND, ClipES, Refinement
-from colocam.cams.clip.attention_affinity import attention_affinity, refine
+from colocam.cams.clip import BACKGROUND, ClipES, Refinement, attention_affinity, refine
 from colocam.errors import ColocamError
 
 CLASSES = torch.tensor([0, 1, 2, 0, 1])
@@ -104,7 +103,7 @@ def test_refinement_is_that_of_the_plain_maps(checkpoint, plain, frames, tags):
 def test_a_class_without_evidence_stays_without(checkpoint, frames, tags, monkeypatch):
     refined = ClipES.load(checkpoint, tags, refine=Refinement())
     monkeypatch.setattr(
-        "colocam.cams.clip.clip_es.softmax_gradcam",
+        "colocam.cams.clip.softmax_gradcam",
         lambda _, view, __, classes: torch.zeros(*classes.shape, *view.grid),
     )
     assert (refined(frames, CLASSES) == 0).all()

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from colocam.cams.clip.prompts import TEMPLATE, fill
-from colocam.cams.clip.softmax_gradcam import log_odds, softmax_gradcam
+from colocam.cams.clip import TEMPLATE, fill, log_odds, softmax_gradcam
 
 CLASSES = torch.tensor([0, 1, 2, 0, 1])
 

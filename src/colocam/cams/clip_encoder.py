@@ -16,6 +16,7 @@ from colocam.utils.extras import not_installed
 if TYPE_CHECKING:
     from transformers import CLIPModel, CLIPTokenizer
 
+
 NEEDED = (
     "give a name like 'openai/clip-vit-base-patch16' or a folder with the config.json, model.safetensors, "
     "preprocessor_config.json and tokenizer files of a CLIP in Hugging Face format"
