@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from colocam.cams.registry import extract
+from colocam.cams import extract
 from colocam.models.cam_formulas import min_max
 from colocam.models.model_file import load_model
 from colocam.serve.corrected import corrected_rows

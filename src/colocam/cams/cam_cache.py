@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from colocam.cams.registry import CamSource
+from colocam.cams import CamSource
 from colocam.data.batches import BatchIndices
 from colocam.data.frame_cache import CachedClip
 from colocam.data.samples import spread_samples

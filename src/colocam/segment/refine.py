@@ -64,11 +64,6 @@ class Square(NamedTuple):
     sizes: npt.NDArray[np.int64]
     inside: npt.NDArray[np.int64]
 
-    @property
-    def scales(self) -> Float64Array:
-        """(B, 2) pixels of the square per pixel of the frame, along x and y."""
-        return self.inside / self.sizes
-
 
 def squares(images: Sequence[Image], side: int) -> Square:
     """Fit frames (H, W, 3), each of its own size, into squares."""
