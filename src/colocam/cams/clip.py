@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -28,57 +30,6 @@ BACKGROUND = (
     "bridge", "sign",
 )  # fmt: skip
 """The background names of CLIP-ES, as quoted in the CoLo-CAM paper."""
-
-
-def rivals(tags: Sequence[str], background: Sequence[str]) -> tuple[str, ...]:
-    """The background names that are not also a tag: a class must not compete with its own name."""
-    own = {tag.casefold() for tag in tags}
-    return tuple(name for name in background if name.casefold() not in own)
-
-
-def fill(template: str, names: Sequence[str]) -> list[str]:
-    """One sentence per name, which replaces ``{}`` in the template."""
-    if template.count("{}") != 1:
-        raise ColocamError(f"the CLIP template '{template}' must contain '{{}}' once, in the place of the name")
-    return [template.replace("{}", name) for name in names]
-
-
-def softmax_gradcam(encoder: ClipEncoder, view: View, texts: Tensor, classes: Tensor) -> Tensor:
-    """Maps of what raises the probability of a class, not normalised.
-
-    With activations A before the last attention, logits ``y = scale · cos(frame, text)`` and ``p = softmax(y)``:
-    ``w_k = mean over patches of ∂p_c/∂A_k``, ``M = ReLU(Σ_k w_k A_k)``.
-
-    ``p_c = σ(z_c)`` with the log-odds ``z_c = y_c − log Σ_{j≠c} exp y_j``, so ``∂p_c = σ(z_c) σ(−z_c) ∂z_c``. z
-    is differentiated: where CLIP is certain, ``1 − p_c`` rounds to 0, and ∂p_c with it.
-
-    Args:
-        encoder: the frozen CLIP.
-        view: of B frames.
-        texts: (T, D) unit vectors that the softmax runs over.
-        classes: (M, B) int64, M choices of a text per frame; each costs one backward pass through one block.
-
-    Returns:
-        (M, B, h, w) float32, ≥ 0.
-    """
-    with torch.enable_grad():
-        activations = view.activations.detach().requires_grad_()
-        logits = encoder.scale * encoder.embed(activations, view.class_token) @ texts.T
-        maps = []
-        for index, chosen in enumerate(classes):
-            odds = log_odds(logits, chosen)
-            (gradient,) = torch.autograd.grad(odds.sum(), activations, retain_graph=index + 1 < len(classes))
-            slope = (odds.sigmoid() * (-odds).sigmoid()).detach()
-            weights = gradient[:, 1:].mean(1) * slope[:, None]
-            maps.append(torch.einsum("bnc,bc->bn", activations.detach()[:, 1:], weights).clamp(min=0))
-    return torch.stack(maps).view(*classes.shape, *view.grid)
-
-
-def log_odds(logits: Tensor, classes: Tensor) -> Tensor:
-    """(B, T), (B,) → (B,) ``log p_c/(1 − p_c)`` of the softmax, exact also where p_c rounds to 1."""
-    own = F.one_hot(classes, logits.shape[1]).bool()
-    others = logits.masked_fill(own, -torch.inf).logsumexp(1)
-    return logits.gather(1, classes[:, None])[:, 0] - others
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,65 +53,6 @@ class Refinement:
             raise ColocamError(f"layers, rounds and times of a CLIP-ES refinement must be at least 1, got {self}")
         if not 0 <= self.threshold < 1:
             raise ColocamError(f"threshold of a CLIP-ES refinement must be in 0–1, got {self.threshold}")
-
-
-def attention_affinity(attention: Tensor, rounds: int) -> Tensor:
-    """(B, N, N) attention → symmetric affinity A whose rows and columns sum to 1.
-
-    Sinkhorn's algorithm alternately scales the rows and the columns of D to sum 1; ``A = (D + Dᵀ)/2``.
-    """
-    balanced = attention
-    for _ in range(rounds):
-        balanced = balanced / balanced.sum(1, keepdim=True)
-        balanced = balanced / balanced.sum(2, keepdim=True)
-    return (balanced + balanced.mT) / 2
-
-
-def refine(maps: Tensor, affinity: Tensor, threshold: float, times: int) -> Tensor:
-    """Spread each map along the affinity: ``M' = (B ⊙ Aᵗ) vec(M)``.
-
-    The row vector B is 1 in the boxes around the regions that exceed the threshold: values inside them are spread, to
-    any patch; values outside are dropped. M is scaled to 0–1 first.
-
-    Args:
-        maps: (B, K, h, w), K maps per frame.
-        affinity: (B, N, N), N = h·w, one per frame.
-        threshold: λ in 0–1.
-        times: t.
-
-    Returns:
-        (B, K, h, w), ≥ 0; a constant map becomes zero.
-    """
-    scaled = min_max(maps.flatten(0, 1))
-    inside = region_boxes(scaled > threshold)
-    evidence = torch.where(inside, scaled, 0).view(maps.shape).flatten(2)
-    for _ in range(times):
-        evidence = torch.einsum("bij,bkj->bki", affinity, evidence)
-    return evidence.view(maps.shape)
-
-
-def region_boxes(mask: Tensor) -> Tensor:
-    """Fill the bounding box of every 8-connected region of each (B, h, w) bool mask."""
-    batch, height, width = mask.shape
-    numbers = torch.arange(1, height * width + 1, device=mask.device, dtype=torch.float32).view(1, height, width)
-    labels = numbers * mask
-    while not torch.equal(spread := F.max_pool2d(labels, 3, stride=1, padding=1) * mask, labels):
-        labels = spread
-    regions = labels.flatten(1).long()
-    rows, columns = (
-        index.to(mask.device).expand(batch, -1, -1).flatten(1)
-        for index in torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
-    )
-
-    def covered(index: Tensor, side: int) -> Tensor:
-        """(B, N, side): which rows or columns the box of each region covers."""
-        empty = index.new_full((batch, height * width + 1), side)
-        low = empty.scatter_reduce(1, regions, index, "amin")[:, 1:, None]
-        high = (-empty).scatter_reduce(1, regions, index, "amax")[:, 1:, None]
-        line = torch.arange(side, device=mask.device)
-        return ((low <= line) & (line <= high)).float()
-
-    return torch.einsum("blh,blw->bhw", covered(rows, height), covered(columns, width)) > 0
 
 
 class ClipES:
@@ -275,3 +167,98 @@ class ClipES:
             assert view.attention is not None
             affinity = attention_affinity(view.attention, self.refinement.rounds)
             return refine(maps, affinity, self.refinement.threshold, self.refinement.times)
+
+
+def rivals(tags: Sequence[str], background: Sequence[str]) -> tuple[str, ...]:
+    """The background names that are not also a tag: a class must not compete with its own name."""
+    own = {tag.casefold() for tag in tags}
+    return tuple(name for name in background if name.casefold() not in own)
+
+
+def fill(template: str, names: Sequence[str]) -> list[str]:
+    """One sentence per name, which replaces ``{}`` in the template."""
+    if template.count("{}") != 1:
+        raise ColocamError(f"the CLIP template '{template}' must contain '{{}}' once, in the place of the name")
+    return [template.replace("{}", name) for name in names]
+
+
+def softmax_gradcam(encoder: ClipEncoder, view: View, texts: Tensor, classes: Tensor) -> Tensor:
+    """Maps of what raises the probability of a class, not normalised.
+
+    With activations A before the last attention, logits ``y = scale · cos(frame, text)`` and ``p = softmax(y)``:
+    ``w_k = mean over patches of ∂p_c/∂A_k``, ``M = ReLU(Σ_k w_k A_k)``.
+
+    ``p_c = σ(z_c)`` with the log-odds ``z_c = y_c − log Σ_{j≠c} exp y_j``, so ``∂p_c = σ(z_c) σ(−z_c) ∂z_c``. z
+    is differentiated: where CLIP is certain, ``1 − p_c`` rounds to 0, and ∂p_c with it.
+
+    Args:
+        encoder: the frozen CLIP.
+        view: of B frames.
+        texts: (T, D) unit vectors that the softmax runs over.
+        classes: (M, B) int64, M choices of a text per frame; each costs one backward pass through one block.
+
+    Returns:
+        (M, B, h, w) float32, ≥ 0.
+    """
+    with torch.enable_grad():
+        activations = view.activations.detach().requires_grad_()
+        logits = encoder.scale * encoder.embed(activations, view.class_token) @ texts.T
+        maps = []
+        for index, chosen in enumerate(classes):
+            odds = log_odds(logits, chosen)
+            (gradient,) = torch.autograd.grad(odds.sum(), activations, retain_graph=index + 1 < len(classes))
+            slope = (odds.sigmoid() * (-odds).sigmoid()).detach()
+            weights = gradient[:, 1:].mean(1) * slope[:, None]
+            maps.append(torch.einsum("bnc,bc->bn", activations.detach()[:, 1:], weights).clamp(min=0))
+    return torch.stack(maps).view(*classes.shape, *view.grid)
+
+
+def log_odds(logits: Tensor, classes: Tensor) -> Tensor:
+    """(B, T), (B,) → (B,) ``log p_c/(1 − p_c)`` of the softmax, exact also where p_c rounds to 1."""
+    own = F.one_hot(classes, logits.shape[1]).bool()
+    others = logits.masked_fill(own, -torch.inf).logsumexp(1)
+    return logits.gather(1, classes[:, None])[:, 0] - others
+
+
+def attention_affinity(attention: Tensor, rounds: int) -> Tensor:
+    """(B, N, N) attention → symmetric affinity A whose rows and columns sum to 1.
+
+    Sinkhorn's algorithm alternately scales the rows and the columns of D to sum 1; ``A = (D + Dᵀ)/2``.
+    """
+    balanced = attention
+    for _ in range(rounds):
+        balanced = balanced / balanced.sum(1, keepdim=True)
+        balanced = balanced / balanced.sum(2, keepdim=True)
+    return (balanced + balanced.mT) / 2
+
+
+def refine(maps: Tensor, affinity: Tensor, threshold: float, times: int) -> Tensor:
+    """Spread each map along the affinity: ``M' = (B ⊙ Aᵗ) vec(M)``.
+
+    The row vector B is 1 in the boxes around the regions that exceed the threshold: values inside them are spread, to
+    any patch; values outside are dropped. M is scaled to 0–1 first.
+
+    Args:
+        maps: (B, K, h, w), K maps per frame.
+        affinity: (B, N, N), N = h·w, one per frame.
+        threshold: λ in 0–1.
+        times: t.
+
+    Returns:
+        (B, K, h, w), ≥ 0; a constant map becomes zero.
+    """
+    scaled = min_max(maps.flatten(0, 1))
+    inside = region_boxes(scaled > threshold)
+    evidence = torch.where(inside, scaled, 0).view(maps.shape).flatten(2)
+    for _ in range(times):
+        evidence = torch.einsum("bij,bkj->bki", affinity, evidence)
+    return evidence.view(maps.shape)
+
+
+def region_boxes(mask: Tensor) -> Tensor:
+    """Fill the bounding box of every 8-connected region of each (B, h, w) bool mask."""
+    filled = np.zeros(mask.shape, np.bool_)
+    for boxes, regions in zip(filled, mask.cpu().numpy().astype(np.uint8), strict=True):
+        for left, top, width, height, _ in cv2.connectedComponentsWithStats(regions, connectivity=8)[2][1:]:
+            boxes[top : top + height, left : left + width] = True
+    return torch.from_numpy(filled).to(mask.device)

@@ -45,8 +45,12 @@ class RefineSettings(NamedTuple):
 
 
 SETTINGS = RefineSettings()
+
+
 PADDING_COLOR = (124, 116, 104)
 """ImageNet's mean colour: 0 after normalisation, as SAM pads."""
+
+
 BLUR = 1 / 32
 """Standard deviation of the blur before the peak is read, as a share of the map's width."""
 
@@ -63,6 +67,93 @@ class Square(NamedTuple):
     images: Levels
     sizes: npt.NDArray[np.int64]
     inside: npt.NDArray[np.int64]
+
+
+class MaskCandidates(NamedTuple):
+    """The n masks that a segmenter gives for each of B frames.
+
+    Attributes:
+        logits: (B, n, h, w) over the squares, where the segmenter left them.
+        overlaps: (B, n) soft IoU with the heat map.
+        quality: (B, n) the IoU with the true mask that the segmenter expects.
+        boxes: (B, n, 4) extents of the masks in pixels of their frames.
+        square: the frames.
+    """
+
+    logits: Array
+    overlaps: Float64Array
+    quality: Float64Array
+    boxes: Float64Array
+    square: Square
+
+
+class Refined(NamedTuple):
+    """A mask (H, W) in pixels of its frame, its extent (4,), and its soft IoU with the heat map."""
+
+    mask: npt.NDArray[np.bool_]
+    box: Float64Array
+    overlap: float
+
+
+def refine(
+    segmenter: Segmenter,
+    images: Sequence[Image],
+    levels: Levels,
+    before: Float64Array | None = None,
+    settings: RefineSettings = SETTINGS,
+) -> list[Refined | None]:
+    """The best mask of each of T frames of a shot; None where the map or the mask is empty.
+
+    Args:
+        segmenter: gives the masks.
+        images: frames (H, W, 3).
+        levels: (T, h, w) heat maps in 8 bits, each stretched over its frame.
+        before: (4,) box of the frame before these in the same shot, in pixels of its frame.
+        settings: how prompts are made and masks are chosen.
+    """
+    found = mask_candidates(segmenter, images, levels, settings)
+    scores = mask_scores(found.overlaps, found.quality, found.boxes, settings)
+    path = best_path(scores, found.boxes, settings.jump, before)
+    rows = np.arange(len(path))
+    chosen = to_host(found.logits[rows, path]).astype(np.float32, copy=False)
+    inside = found.square.inside * (chosen.shape[-1] / segmenter.side)
+    masks = parallel_map(mask_in_frame, chosen, found.square.sizes.tolist(), inside.tolist())
+    boxes, overlaps = parallel_map(extents, masks), found.overlaps[rows, path].tolist()
+    results = zip(masks, boxes, overlaps, strict=True)
+    return [Refined(mask, box, overlap) if overlap and box.any() else None for mask, box, overlap in results]
+
+
+def mask_candidates(
+    segmenter: Segmenter, images: Sequence[Image], levels: Levels, settings: RefineSettings = SETTINGS
+) -> MaskCandidates:
+    """All masks of B frames (H, W, 3) with heat maps (B, h, w) in 8 bits, each stretched over its frame."""
+    square = squares(images, segmenter.side)
+    found = segmenter.masks(segmenter.embed(square.images), map_prompts(levels, square, settings.thresholds))
+    cells = found.logits.shape[-1]
+    logits = found.logits.reshape(len(images), -1, cells, cells)
+    target = maps_in_squares(targets(levels, settings.fade), square, cells)
+    inside = square.inside * cells / segmenter.side
+    masks = (logits > 0) * _like(_within(inside, cells), logits)[:, None]
+    boxes = extents(masks) * np.tile(square.sizes / inside, 2)[:, None]
+    quality = to_host(found.quality).reshape(len(images), -1).astype(np.float64)
+    if not np.isfinite(quality).all():
+        raise ColocamError(f"the segmenter {segmenter.name} gives values that are not finite: its weights are damaged")
+    return MaskCandidates(logits, soft_iou(masks, _like(target, logits)), quality, boxes, square)
+
+
+def _within(inside: Float64Array, cells: int) -> npt.NDArray[np.bool_]:
+    """(B, cells, cells) cells whose centre lies in the frame."""
+    centres = np.arange(cells) + 0.5
+    return (centres < inside[:, :1])[:, None] & (centres < inside[:, 1:])[:, :, None]
+
+
+def _like(array: npt.NDArray[Any], example: Array) -> Array:
+    """An array where ``example`` is."""
+    if isinstance(example, np.ndarray):
+        return array
+    import torch  # noqa: PLC0415 - a tensor brings torch along, an array need not
+
+    return torch.from_numpy(array).to(example.device)
 
 
 def squares(images: Sequence[Image], side: int) -> Square:
@@ -223,90 +314,3 @@ def best_path(
 def to_host(array: "Array | np.generic") -> npt.NDArray[Any]:
     """A NumPy array of an array or tensor."""
     return np.asarray(array if isinstance(array, np.generic | np.ndarray) else array.cpu())
-
-
-class MaskCandidates(NamedTuple):
-    """The n masks that a segmenter gives for each of B frames.
-
-    Attributes:
-        logits: (B, n, h, w) over the squares, where the segmenter left them.
-        overlaps: (B, n) soft IoU with the heat map.
-        quality: (B, n) the IoU with the true mask that the segmenter expects.
-        boxes: (B, n, 4) extents of the masks in pixels of their frames.
-        square: the frames.
-    """
-
-    logits: Array
-    overlaps: Float64Array
-    quality: Float64Array
-    boxes: Float64Array
-    square: Square
-
-
-class Refined(NamedTuple):
-    """A mask (H, W) in pixels of its frame, its extent (4,), and its soft IoU with the heat map."""
-
-    mask: npt.NDArray[np.bool_]
-    box: Float64Array
-    overlap: float
-
-
-def mask_candidates(
-    segmenter: Segmenter, images: Sequence[Image], levels: Levels, settings: RefineSettings = SETTINGS
-) -> MaskCandidates:
-    """All masks of B frames (H, W, 3) with heat maps (B, h, w) in 8 bits, each stretched over its frame."""
-    square = squares(images, segmenter.side)
-    found = segmenter.masks(segmenter.embed(square.images), map_prompts(levels, square, settings.thresholds))
-    cells = found.logits.shape[-1]
-    logits = found.logits.reshape(len(images), -1, cells, cells)
-    target = maps_in_squares(targets(levels, settings.fade), square, cells)
-    inside = square.inside * cells / segmenter.side
-    masks = (logits > 0) * _like(_within(inside, cells), logits)[:, None]
-    boxes = extents(masks) * np.tile(square.sizes / inside, 2)[:, None]
-    quality = to_host(found.quality).reshape(len(images), -1).astype(np.float64)
-    if not np.isfinite(quality).all():
-        raise ColocamError(f"the segmenter {segmenter.name} gives values that are not finite: its weights are damaged")
-    return MaskCandidates(logits, soft_iou(masks, _like(target, logits)), quality, boxes, square)
-
-
-def refine(
-    segmenter: Segmenter,
-    images: Sequence[Image],
-    levels: Levels,
-    before: Float64Array | None = None,
-    settings: RefineSettings = SETTINGS,
-) -> list[Refined | None]:
-    """The best mask of each of T frames of a shot; None where the map or the mask is empty.
-
-    Args:
-        segmenter: gives the masks.
-        images: frames (H, W, 3).
-        levels: (T, h, w) heat maps in 8 bits, each stretched over its frame.
-        before: (4,) box of the frame before these in the same shot, in pixels of its frame.
-        settings: how prompts are made and masks are chosen.
-    """
-    found = mask_candidates(segmenter, images, levels, settings)
-    scores = mask_scores(found.overlaps, found.quality, found.boxes, settings)
-    path = best_path(scores, found.boxes, settings.jump, before)
-    rows = np.arange(len(path))
-    chosen = to_host(found.logits[rows, path]).astype(np.float32, copy=False)
-    inside = found.square.inside * (chosen.shape[-1] / segmenter.side)
-    masks = parallel_map(mask_in_frame, chosen, found.square.sizes.tolist(), inside.tolist())
-    boxes, overlaps = parallel_map(extents, masks), found.overlaps[rows, path].tolist()
-    results = zip(masks, boxes, overlaps, strict=True)
-    return [Refined(mask, box, overlap) if overlap and box.any() else None for mask, box, overlap in results]
-
-
-def _within(inside: Float64Array, cells: int) -> npt.NDArray[np.bool_]:
-    """(B, cells, cells) cells whose centre lies in the frame."""
-    centres = np.arange(cells) + 0.5
-    return (centres < inside[:, :1])[:, None] & (centres < inside[:, 1:])[:, :, None]
-
-
-def _like(array: npt.NDArray[Any], example: Array) -> Array:
-    """An array where ``example`` is."""
-    if isinstance(example, np.ndarray):
-        return array
-    import torch  # noqa: PLC0415 - a tensor brings torch along, an array need not
-
-    return torch.from_numpy(array).to(example.device)

@@ -6,12 +6,14 @@ names are those of the published checkpoints (Apache-2.0).
 
 import math
 import re
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
 import timm
 import torch
 from safetensors.torch import load_file
+from timm.layers.norm import LayerNorm2d
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -96,19 +98,6 @@ class Attention(nn.Module):
         return self.out_proj(F.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(-2))  # type: ignore[no-any-return]
 
 
-class Mlp(nn.Module):
-    """Two linear layers with a ReLU between them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lin1 = nn.Linear(WIDTH, HIDDEN)
-        self.lin2 = nn.Linear(HIDDEN, WIDTH)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(…, C) → (…, C)."""
-        return self.lin2(F.relu(self.lin1(x)))  # type: ignore[no-any-return]
-
-
 class TwoWayLayer(nn.Module):
     """Tokens attend to each other and to the image; then the image attends to the tokens."""
 
@@ -119,7 +108,9 @@ class TwoWayLayer(nn.Module):
         self.norm1 = nn.LayerNorm(WIDTH)
         self.cross_attn_token_to_image = Attention(WIDTH // 2)
         self.norm2 = nn.LayerNorm(WIDTH)
-        self.mlp = Mlp()
+        self.mlp = nn.Sequential(
+            OrderedDict(lin1=nn.Linear(WIDTH, HIDDEN), relu=nn.ReLU(), lin2=nn.Linear(HIDDEN, WIDTH))
+        )
         self.norm3 = nn.LayerNorm(WIDTH)
         self.cross_attn_image_to_token = Attention(WIDTH // 2)
         self.norm4 = nn.LayerNorm(WIDTH)
@@ -167,17 +158,6 @@ class Head(nn.Module):
         """(…, C) → (…, out)."""
         first, second, last = self.layers
         return last(F.relu(second(F.relu(first(x)))))  # type: ignore[no-any-return]
-
-
-class LayerNorm2d(nn.LayerNorm):
-    """Layer norm over the channels of (B, C, h, w)."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__(channels, eps=1e-6)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Same shape."""
-        return super().forward(x.movedim(1, -1)).movedim(-1, 1)
 
 
 class MaskDecoder(nn.Module):
