@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from colocam.errors import ColocamError
+from colocam.errors import ColocamError, first_line
 from colocam.utils.extras import not_installed
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _source(name_or_path: str | Path) -> str:
 
 
 def _refusal(source: str, error: Exception) -> str:
-    cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    cause = first_line(error)
     if Path(source).is_dir():
         return f"cannot read the CLIP checkpoint in {source} ({cause}): {NEEDED}"
     return (

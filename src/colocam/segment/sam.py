@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from colocam.errors import ColocamError, first_line
-from colocam.segment.segmenter import Masks, Prompts
+from colocam.segment.segmenter import MEAN, STD, Masks, Prompts
 from colocam.types import Levels
 
 WIDTH = 256
@@ -31,7 +31,6 @@ SIDE = 1024
 """Width and height of the input that the published weights were trained with."""
 ROWS = {"cpu": 1, "cuda": 8}
 """Frames of one pass."""
-MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 
 
 class PositionEncoding(nn.Module):
