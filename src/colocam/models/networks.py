@@ -39,31 +39,19 @@ def build_backbone(backbone: Backbone) -> Trunk:
 class Vgg(nn.Module):
     """VGG as published for CAMs: no last pools and fully connected layers, but a convolution to 1024 channels.
 
-    ``output_stride`` says how many pools stay (8: three, 16: four, 32: five). VGG16 at output stride 8 and 224²:
+    The output stride says how many ``pools`` stay (8: three, 16: four, 32: five). VGG16 at output stride 8 and 224²:
     28×28×1024 features, 19.44 M parameters with ten classes. A U-Net with a centre block and the channels 256, 128, 64
     on the maps below the frame's own resolution (1024, 256 and 128 channels) adds 23.12 M: together the published
     42.57 M.
     """
 
-    def __init__(self, features: nn.Sequential, output_stride: int) -> None:
+    def __init__(self, features: nn.Sequential, pools: int, width: int) -> None:
         super().__init__()
-        pools = [index for index, layer in enumerate(features) if isinstance(layer, nn.MaxPool2d)]
-        for index in pools[output_stride.bit_length() - 1 :]:
+        found = [index for index, layer in enumerate(features) if isinstance(layer, nn.MaxPool2d)]
+        for index in found[pools:]:
             features[index] = nn.Identity()
         self.features = features
-        widths = [layer.out_channels for layer in features if isinstance(layer, nn.Conv2d)]
-        self.added = nn.Sequential(convolution(widths[-1], WIDTH), nn.ReLU(inplace=True))
-
-    @property
-    def channels(self) -> list[int]:
-        """Channels of the maps, finest first."""
-        found, width = [], 0
-        for layer in self.features:
-            if isinstance(layer, nn.Conv2d):
-                width = layer.out_channels
-            elif isinstance(layer, nn.MaxPool2d):
-                found.append(width)
-        return [*found[1:], WIDTH]
+        self.added = nn.Sequential(convolution(width, WIDTH), nn.ReLU(inplace=True))
 
     def forward(self, frames: Tensor) -> list[Tensor]:
         """(B, 3, H, W) → the maps before each pool but the first, at H/2, H/4, …, and the last one."""
@@ -83,9 +71,8 @@ def build_vgg(backbone: Backbone) -> Trunk:
     for name in [name for name, _ in network.named_children() if name != "features"]:
         delattr(network, name)
     load_weights(network, backbone.weights)
-    assert isinstance(network.features, nn.Sequential)
-    vgg = Vgg(network.features, backbone.output_stride)
-    return Trunk(vgg, vgg.channels, ("added.",))
+    pools, widths = backbone.output_stride.bit_length() - 1, [stage["num_chs"] for stage in network.feature_info]
+    return Trunk(Vgg(network.features, pools, widths[-1]), [*widths[1:pools], WIDTH], ("added.",))
 
 
 class Inception(nn.Module):

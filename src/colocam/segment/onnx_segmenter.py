@@ -70,7 +70,7 @@ class OnnxSegmenter:
     def _input(self, image: Levels) -> npt.NDArray[Any]:
         shape, kind = self._image.shape, _TYPES[self._image.type]
         raw = len(shape) == 3 or kind == np.uint8
-        values = image if raw else (image - np.float32(MEAN)) / np.float32(STD)
+        values = image if raw else (image - np.array(MEAN, np.float32)) / np.array(STD, np.float32)
         if shape.index(3) < len(shape) - 1:
             values = values.transpose(2, 0, 1)
         return np.ascontiguousarray(values.reshape(*(1,) * (len(shape) - 3), *values.shape), kind)
