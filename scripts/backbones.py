@@ -10,7 +10,7 @@ import torch
 
 from colocam.config import load_config
 from colocam.models import Classifier, LocalizerNet
-from colocam.models.vit import Vit
+from colocam.models.networks import Vit
 
 CHANNELS = (256, 128, 64, 32, 16)
 

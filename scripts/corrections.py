@@ -31,7 +31,7 @@ import numpy as np
 import torch
 
 from colocam.corrections import Correction, LeftOut, write_corrections
-from colocam.data.cache_entry import CachedClip
+from colocam.data.frame_cache import CachedClip
 from colocam.data.samples import chosen_samples, scaled_boxes
 from colocam.data.truth import Truth, read_truth
 from colocam.evaluation.run_evaluation import EvaluationSet, Labelled, measure, methods_of_run, open_evaluation_set

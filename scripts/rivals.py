@@ -23,12 +23,11 @@ import numpy as np
 import torch
 
 from colocam.boxes import largest_boxes, scale_boxes
-from colocam.data.clip_frames import clip_frames
+from colocam.data.frame_cache import clip_frames
 from colocam.evaluation.dense import read_shots
-from colocam.segment.mask_choice import extents, to_host
-from colocam.segment.open_segmenter import load_segmenter
+from colocam.segment import load_segmenter
+from colocam.segment.refine import Square, extents, squares, to_host
 from colocam.segment.segmenter import PADDING, POINT, Array, Prompts, Segmenter
-from colocam.segment.square import Square, squares
 from colocam.types import Float64Array, Image, Split
 from colocam.utils.files import atomic_path
 from colocam.utils.onnx_session import open_session

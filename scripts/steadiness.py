@@ -13,7 +13,7 @@ import numpy as np
 
 from colocam import Localizer
 from colocam.boxes.iou import iou
-from colocam.data.clip_frames import clip_frames
+from colocam.data.frame_cache import clip_frames
 from colocam.data.truth import read_truth
 from colocam.inference.runtimes import open_network
 from colocam.metrics import steadiness

@@ -197,7 +197,7 @@ def bright_frames(folder, *boxes):
 def test_rivals_draw_boxes_that_colocam_scores(script, tmp_path, monkeypatch, rival):
     """Three frames with one bright rectangle each; the rule leaves out the mask of the background."""
     table = bright_frames(tmp_path, (10, 8, 30, 24), (12, 8, 32, 24), (6, 0, 45, 28))
-    monkeypatch.setattr("colocam.segment.open_segmenter.load_segmenter", lambda *_: BrightSegmenter())
+    monkeypatch.setattr("colocam.segment.load_segmenter", lambda *_: BrightSegmenter())
     boxes = tmp_path / "boxes.csv"
     said = script(named("rivals"), table, f"--{rival}", tmp_path / "net.onnx", "-o", boxes)
     assert said.startswith("3 frames, ")

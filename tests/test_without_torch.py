@@ -26,9 +26,9 @@ sys.modules.update(dict.fromkeys(sys.argv[4].split(","), None))  # importing the
 import colocam
 import numpy as np
 from colocam.cli import app
-from colocam.maps.color_mean import arrays_with_color_mean
+from colocam.maps.postprocess import arrays_with_color_mean
 from colocam.maps.postprocess import arrays_postprocess
-from colocam.segment.open_segmenter import load_segmenter
+from colocam.segment import load_segmenter
 from colocam.segment.refine import refine
 
 dir(colocam), colocam.__version__, colocam.Box

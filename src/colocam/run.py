@@ -12,10 +12,8 @@ from pydantic import TypeAdapter
 
 from colocam.cams import CamSource, open_cam
 from colocam.config import Backbone, Config, read_config, write_config
-from colocam.data.cache_entry import CachedClip
 from colocam.data.catalogue import Catalogue
-from colocam.data.clip_digests import with_digests
-from colocam.data.frame_cache import cache_frames
+from colocam.data.frame_cache import CachedClip, cache_frames, with_digests
 from colocam.data.run_data import RunData, data_difference, read_data, stored_data
 from colocam.errors import ColocamError
 from colocam.losses import Term

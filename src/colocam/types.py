@@ -62,7 +62,7 @@ class Clip:
         start: first second of the clip in its file.
         end: second where the clip ends (exclusive), None for the end of the file.
         frames: the image files in order where the clip is a folder of images, empty for a video file.
-        digest: of the content of its files, see :mod:`colocam.data.clip_digests`; empty where they cannot be read, None
+        digest: of the content of its files, see :mod:`colocam.data.frame_cache`; empty where they cannot be read, None
             where it is not known.
     """
 

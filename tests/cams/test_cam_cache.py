@@ -11,7 +11,7 @@ from colocam.cams.cam_cache import CamStore, open_cams
 from colocam.config import Config, load_config
 from colocam.data.augment import whole
 from colocam.data.batches import BatchIndices
-from colocam.data.cache_entry import ROW, CachedClip
+from colocam.data.frame_cache import ROW, CachedClip
 from colocam.errors import InterruptedRunError
 from colocam.models import Classifier
 from colocam.types import Clip

@@ -8,9 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.data.batches import BatchIndices, kept_clips, plan_frames, plan_sequences, read_frames
-from colocam.data.cache_entry import ROW, CachedClip
-from colocam.data.samplers import SAMPLERS, central
+from colocam.data.batches import SAMPLERS, BatchIndices, central, kept_clips, plan_frames, plan_sequences, read_frames
+from colocam.data.frame_cache import ROW, CachedClip
 from colocam.errors import ColocamError
 from colocam.types import Clip
 from colocam.utils.spacing import evenly
@@ -78,12 +77,6 @@ def test_planned_sequences(lengths, n, per_clip, batch, sampler):
     assert equal(plan, plan_sequences(lengths, SAMPLERS[sampler], **arguments))
 
 
-def test_ragged_clips_share_a_step():
-    (step,) = plan_sequences([1, 2, 20], SAMPLERS["interval"], n=4, per_clip=1, batch=12, window=1.0, seed=0, epoch=0)
-    sizes = {int(step.clips[step.sequences == s][0]): int((step.sequences == s).sum()) for s in range(3)}
-    assert sizes == {0: 1, 1: 2, 2: 4}
-
-
 @pytest.mark.parametrize("change", [{"seed": 1}, {"epoch": 1}])
 def test_seed_and_epoch_change_the_plan_but_not_its_length(change):
     frames = {"per_clip": 3, "batch": 4, "window": 1.0, "seed": 0, "epoch": 0}
@@ -137,8 +130,3 @@ def test_as_many_clips_of_each_tag_are_left_out(tags, leave_out, draw):
     assert kept_clips(tags, leave_out, draw).tolist() == kept
     if leave_out == 0:
         assert kept == list(range(len(tags)))
-
-
-def test_draws_leave_out_different_clips():
-    tags = ["a"] * 10 + ["b"] * 10
-    assert len({tuple(kept_clips(tags, 2, draw).tolist()) for draw in range(20)}) > 10

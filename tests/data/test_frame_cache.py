@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from skimage.transform import downscale_local_mean
 
-from colocam.data import cache_entry as store
 from colocam.data import frame_cache as cache_module
-from colocam.data.clip_frames import clip_frames, resize_square
-from colocam.data.frame_cache import cache_frames
+from colocam.data import frame_cache as store
+from colocam.data.frame_cache import cache_frames, clip_frames, resize_square
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.types import Clip
 from colocam.video.images import read_image

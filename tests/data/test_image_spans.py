@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.data.catalogue import read_catalogue
-from colocam.data.image_spans import Listing
+from colocam.data.catalogue import Listing, read_catalogue
 from colocam.errors import ColocamError
 
 NAMES = [f"{number}.jpg" for number in (1, 2, 3, 9, 10, 11)]

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.data.samplers import SAMPLERS, adjacent, central, gaussian, interval
+from colocam.data.batches import SAMPLERS, adjacent, central, gaussian, interval
 
 
 def generator(seed=0):
@@ -77,10 +77,6 @@ def test_interval_takes_one_uniform_frame_of_each():
     assert counts.tolist() == pytest.approx([200] * 60, abs=65)
 
 
-def test_interval_covers_every_frame_where_lengths_do_not_divide():
-    assert set(draws(interval, 11, 3, 500, window=1.0).flatten().tolist()) == set(range(11))
-
-
 def test_gaussian_prefers_the_middle():
     frames = draws(gaussian, 101, 1, 6000, window=1.0).flatten().double()
     inside = ((frames - 50).abs() <= 101 / 4).double().mean()
@@ -88,12 +84,3 @@ def test_gaussian_prefers_the_middle():
     assert frames.mean() == pytest.approx(50, abs=1.2)
     assert frames.std() == pytest.approx(0.88 * 101 / 4, rel=0.05)
     assert inside == pytest.approx(0.715, abs=0.03)
-
-
-def test_diversity_is_ordered_as_the_paper_says():
-    spread = {
-        name: (f := draws(sampler, 101, 4, 500))[:, -1].sub(f[:, 0]).double().mean()
-        for name, sampler in SAMPLERS.items()
-        if name != "adjacent"
-    }
-    assert 3 < spread["gaussian"] < spread["interval"]

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from colocam.data.augment import whole
-from colocam.data.cache_entry import ROW, CachedClip
+from colocam.data.frame_cache import ROW, CachedClip
 from colocam.data.samples import labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth
 from colocam.types import Box, Clip

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from colocam.data.cache_entry import ROW, CachedClip
+from colocam.data.frame_cache import ROW, CachedClip
 from colocam.data.samples import spread_samples
 from colocam.evaluation.cases import EMPTY_CASES, choose_cases, save_cases
 from colocam.types import Clip

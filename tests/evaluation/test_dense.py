@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 import pytest
 
+from colocam.data.catalogue import read_manifest
 from colocam.data.index import Index, write_index
-from colocam.data.manifest import read_manifest
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.dense import evaluate_dense

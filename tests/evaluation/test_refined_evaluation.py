@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from colocam.data.catalogue import read_manifest
 from colocam.data.index import Index, write_index
-from colocam.data.manifest import read_manifest
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.refined import refined_boxes
@@ -18,7 +18,7 @@ from colocam.inference.localize import localize_file
 from colocam.inference.table import read_table
 from colocam.report import write_report
 from colocam.run import open_run
-from colocam.segment.open_segmenter import load_segmenter
+from colocam.segment import load_segmenter
 from colocam.segment.refine import refine
 from colocam.video.reader import decode
 

@@ -17,7 +17,7 @@ from colocam.errors import ColocamError
 from colocam.export import Options, export
 from colocam.export.label_studio_masks import packed
 from colocam.export.polygons import polygon_of
-from colocam.segment.mask_choice import extents
+from colocam.segment.refine import extents
 
 SIZE = (64, 48)
 

@@ -15,7 +15,8 @@ from colocam.errors import ColocamError
 from colocam.export import onnx_model
 from colocam.export.onnx_model import export_onnx
 from colocam.inference import Localizer
-from colocam.models import Classifier, LocalizerNet, object_crop
+from colocam.models import Classifier, LocalizerNet
+from colocam.models import localizer_net as object_crop
 from colocam.models.model_file import Model, load_model, save_model
 
 SIDE = 32

@@ -10,8 +10,7 @@ from torch import nn
 from torchcam import methods as torchcam
 
 from colocam import evaluate
-from colocam.cams import CAMS, Cam, CamInputs, ExternalCam, extract, gradcam, min_max
-from colocam.cams.registry import CamSource
+from colocam.cams import CAMS, Cam, CamInputs, CamSource, ExternalCam, extract, gradcam, min_max
 from colocam.config import METHODS, load_config
 from colocam.data.augment import whole
 from colocam.errors import ColocamError

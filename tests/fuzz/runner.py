@@ -43,7 +43,7 @@ IMPORTED = (
     *("colocam.training", "colocam.evaluation.run_evaluation", "colocam.evaluation.dense", "colocam.report"),
     *("colocam.report.console", "colocam.report.dense_table", "colocam.review.run_review", "colocam.export"),
     *("colocam.export.onnx_model", "colocam.evaluation.prediction_evaluation", "colocam.segment.onnx_segmenter"),
-    *("colocam.segment.mobile_sam", "colocam.data.datasets", "colocam.inference.torch_network"),
+    *("colocam.segment.sam", "colocam.data.datasets", "colocam.inference.torch_network"),
     *(
         "colocam.inference.onnx_network",
         "colocam.corpus.label",

@@ -48,11 +48,11 @@ from colocam.inference.torch_network import TorchNetwork
 from colocam.lab.measuring.synthetic_frames import make_frames
 from colocam.lab.measuring.training_step import CLASSES, _cached_clips, _smooth_cams
 from colocam.losses import CoLocLoss, CRFLoss, Term
-from colocam.maps.color_mean import arrays_with_color_mean, with_color_mean
+from colocam.maps.postprocess import arrays_with_color_mean, with_color_mean
 from colocam.models import Classifier, LocalizerNet, foreground, make_classifier
 from colocam.models.model_file import Model, save_model
-from colocam.segment.mobile_sam import MobileSam, MobileSamNet
 from colocam.segment.refine import mask_candidates, refine
+from colocam.segment.sam import MobileSam, MobileSamNet
 from colocam.segment.segmenter import Prompts
 from colocam.training import stage2
 from colocam.training.frozen_encoder import fit_logistic

@@ -23,8 +23,7 @@ from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.network import completed
-from colocam.maps.color_mean import arrays_with_color_mean
-from colocam.maps.postprocess import postprocess
+from colocam.maps.postprocess import arrays_with_color_mean, postprocess
 from colocam.metrics import steadiness
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.model_file import load_model

@@ -11,9 +11,8 @@ from colocam.export import export
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.table import read_table
-from colocam.segment.mask_choice import extents
-from colocam.segment.open_segmenter import load_segmenter
-from colocam.segment.refine import refine
+from colocam.segment import load_segmenter
+from colocam.segment.refine import extents, refine
 from colocam.video.reader import decode
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"

@@ -10,7 +10,7 @@ import torch
 
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
-from colocam.maps.color_mean import with_color_mean
+from colocam.maps.postprocess import with_color_mean
 from colocam.models import foreground
 from colocam.models.model_file import load_model
 from colocam.video.reader import decode

@@ -6,9 +6,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.maps.color_mean import with_color_mean
-from colocam.maps.focus import WIDTH, array_classes_of, array_focus_of, classes_of, focus_of
-from colocam.maps.postprocess import arrays_postprocess, postprocess
+from colocam.maps.postprocess import (
+    WIDTH,
+    array_classes_of,
+    array_focus_of,
+    arrays_postprocess,
+    classes_of,
+    focus_of,
+    postprocess,
+    with_color_mean,
+)
 
 
 def by_hand(activation, size):

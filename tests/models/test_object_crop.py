@@ -8,7 +8,7 @@ from tests.helpers.batch_norms import unsettle
 
 from colocam.config import load_config
 from colocam.models import Classifier, LocalizerNet
-from colocam.models.object_crop import LEAST_SIDE, SIDE, THRESHOLD, crop_boxes, expanded, object_boxes
+from colocam.models.localizer_net import LEAST_SIDE, SIDE, THRESHOLD, crop_boxes, expanded, object_boxes
 
 
 def searched(weights: np.ndarray) -> list[float]:

@@ -14,7 +14,7 @@ from colocam.config import Backbone, load_config
 from colocam.errors import ColocamError
 from colocam.models import Classifier, Encoder, LocalizerNet
 from colocam.models.model_file import Card, Model, load_model, save_model
-from colocam.models.weights import match_names
+from colocam.models.timm_networks import match_names
 
 
 class Bomb:

@@ -3,8 +3,7 @@
 import numpy as np
 
 from colocam.boxes import largest_boxes
-from colocam.segment.map_prompts import map_prompts, peaks_of
-from colocam.segment.square import squares
+from colocam.segment.refine import map_prompts, peaks_of, squares
 
 THRESHOLDS = (0.06, 0.3, 0.5)
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.boxes.iou import iou
-from colocam.segment.mask_choice import best_path, extents, mask_scores, soft_iou, targets
-from colocam.segment.refine_settings import RefineSettings
+from colocam.segment.refine import RefineSettings, best_path, extents, mask_scores, soft_iou, targets
 
 
 def random_masks(seed, shape):

@@ -10,9 +10,9 @@ from safetensors.torch import save_file
 from torch.nn import functional as F
 
 from colocam.errors import ColocamError
-from colocam.segment.mobile_sam import MEAN, STD, MobileSam, MobileSamNet, open_mobile_sam, renamed
-from colocam.segment.open_segmenter import load_segmenter
-from colocam.segment.segmenter import Prompts
+from colocam.segment import load_segmenter
+from colocam.segment.sam import MobileSam, MobileSamNet, open_mobile_sam, renamed
+from colocam.segment.segmenter import MEAN, STD, Prompts
 
 SIDE = 128
 

@@ -6,7 +6,7 @@ import onnx.parser
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.segment.open_segmenter import load_segmenter, segmenter_files
+from colocam.segment import load_segmenter, segmenter_files
 from colocam.segment.segmenter import Prompts
 
 HEADER = '<ir_version: 9, opset_import: ["" : 17]>\n'

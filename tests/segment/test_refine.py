@@ -5,9 +5,7 @@ import pytest
 import torch
 
 from colocam.boxes.iou import iou
-from colocam.segment.mask_choice import extents
-from colocam.segment.refine import mask_candidates, refine
-from colocam.segment.refine_settings import RefineSettings
+from colocam.segment.refine import RefineSettings, extents, mask_candidates, refine
 from colocam.segment.segmenter import Masks
 
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.segment.mask_choice import extents
-from colocam.segment.square import PADDING, maps_in_squares, mask_in_frame, squares
+from colocam.segment.refine import PADDING_COLOR, extents, maps_in_squares, mask_in_frame, squares
 
 
 def plain(width, height, value=200):
@@ -20,7 +19,7 @@ def test_the_longest_side_fills_the_square_and_the_rest_is_padding():
         assert (image[:height, :width] == 200).all()
         outside = np.ones((64, 64), bool)
         outside[:height, :width] = False
-        assert (image[outside] == PADDING).all()
+        assert (image[outside] == PADDING_COLOR).all()
 
 
 def test_no_frames():

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from colocam.cams.normalise import min_max
-from colocam.cams.registry import extract
+from colocam.cams import extract
+from colocam.models.cam_formulas import min_max
 from colocam.models.model_file import load_model
 from colocam.serve.corrected import corrected_rows
 from colocam.serve.marks import marks_of

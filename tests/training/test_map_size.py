@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from colocam import Localizer, evaluate, load_config, train
 from colocam.boxes import scale_boxes
 from colocam.errors import ColocamError
-from colocam.maps.color_mean import with_color_mean
-from colocam.maps.postprocess import arrays_postprocess, postprocess
+from colocam.maps.postprocess import arrays_postprocess, postprocess, with_color_mean
 from colocam.models import Classifier, LocalizerNet
 
 SIDE = 32

@@ -14,7 +14,7 @@ from colocam.boxes.tags_only import tags_only_threshold
 from colocam.cams import extract, full_size
 from colocam.config import load_config
 from colocam.config.schema import Frames
-from colocam.data.cache_entry import ROW, CachedClip
+from colocam.data.frame_cache import ROW, CachedClip
 from colocam.data.samples import spread_samples
 from colocam.maps.mapper import decoder_mapper
 from colocam.models import Classifier, LocalizerNet, foreground

@@ -9,11 +9,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from colocam.cams.normalise import min_max
-from colocam.cams.registry import CamSource
+from colocam.cams import CamSource
 from colocam.data.batches import BatchIndices
-from colocam.data.cache_entry import CachedClip
+from colocam.data.frame_cache import CachedClip
 from colocam.data.samples import spread_samples
+from colocam.models.cam_formulas import min_max
 from colocam.utils.files import read_array, write_array, write_json
 from colocam.utils.interrupt import raise_if_stopped
 from colocam.utils.progress import progress

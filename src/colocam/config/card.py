@@ -36,13 +36,13 @@ class Card(BaseModel):
         presence: slope and offset of the log-odds of presence as a function of the CAM's peak
             (:mod:`colocam.temporal.presence`); None: not calibrated.
         color_mean: post-processing by colour, ``off``, ``frame`` or ``clip``; τ was chosen on such maps.
-        focus: power of the post-processing by the class's CAM (:mod:`colocam.maps.focus`), true is 1; τ was chosen on
-            such maps.
+        focus: power of the post-processing by the class's CAM (:mod:`colocam.maps.postprocess`), true is 1; τ was
+            chosen on such maps.
         chooser: name in :data:`colocam.boxes.CHOOSERS`.
         class_size: side in pixels that the class is read at; None: ``size``.
         map_size: side of the heat maps in pixels; None: ``size``.
         normalise: the head takes pooled features of Euclidean norm 1.
-        crop_head: the class is read from a crop around the object (:mod:`colocam.models.object_crop`).
+        crop_head: the class is read from a crop around the object (:mod:`colocam.models.localizer_net`).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

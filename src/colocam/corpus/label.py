@@ -85,7 +85,7 @@ def label_films(
         execution: how to do it.
         choice: which frames of each film.
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
-        refine: a promptable segmenter, see :func:`colocam.segment.open_segmenter.load_segmenter`.
+        refine: a promptable segmenter, see :func:`colocam.segment.load_segmenter`.
         tag: class that all films show; None: that of the catalogue, or the one that the classifier finds.
         prepare: called first in each worker, e.g. to load extensions; it can be pickled.
         options: fields of :class:`colocam.inference.options.Options`.

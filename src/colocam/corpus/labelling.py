@@ -17,7 +17,7 @@ from colocam.inference.localizer import Localizer
 from colocam.inference.options import make_options
 from colocam.inference.runtimes import open_network
 from colocam.inference.table import LocalizationTable
-from colocam.segment.open_segmenter import load_segmenter, segmenter_files
+from colocam.segment import load_segmenter, segmenter_files
 from colocam.temporal.smoothing import Shots
 from colocam.utils.file_digests import FileDigests
 from colocam.video.description import describe, picture_names

@@ -1,29 +1,36 @@
-"""The frame cache: decode and resize every clip once, then read it from disk as a memory map."""
+"""The frame cache: decode and resize every clip once, then read it from disk as a memory map.
 
+A clip's entry is two files, named by a digest of everything that decides their content: ``.rgb`` holds the frames one
+after the other, ``.npy`` one row per frame (index, time, original size). The second is written last; an entry without
+it is incomplete.
+"""
+
+import hashlib
+import json
 import shutil
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from colocam.data.cache_entry import CachedClip, EntryWriter, entry_key, load_entry
-from colocam.data.clip_digests import refuse_changed
-from colocam.data.clip_frames import clip_frames, stored
+import cv2
+import numpy as np
+import numpy.typing as npt
+
 from colocam.errors import ColocamError
-from colocam.types import Clip, VideoFrame
+from colocam.types import Clip, Image, VideoFrame
 from colocam.utils.device import cores
 from colocam.utils.file_digests import MEMORY, FileDigests
-from colocam.utils.files import explain_os_errors
+from colocam.utils.files import DAMAGED_ARRAY, atomic_path, explain_os_errors, publish
 from colocam.utils.interrupt import raise_if_stopped
 from colocam.utils.progress import progress, say
 from colocam.utils.temporary import temporary_folder
-from colocam.video.fence import decode, estimate_frames
-from colocam.video.input import UnreadableError
+from colocam.video.fence import decode, decode_images, estimate_frames
+from colocam.video.input import UnreadableError, VideoInput
 
-__all__ = ["CachedClip", "cache_frames"]
-
+ROW = np.dtype([("index", np.int64), ("pts", np.float64), ("width", np.int32), ("height", np.int32)])
 RESERVE = 64 * 2**20
 """Bytes of disk that the cache leaves free."""
 SECONDS_BETWEEN_LOOKS = 0.5
@@ -31,6 +38,46 @@ SECONDS_BETWEEN_LOOKS = 0.5
 
 Files = list[dict[str, Clip]]
 """For each file, the clips cut from it, by their keys; the file is decoded once for all of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class CachedClip:
+    """A clip whose frames are on disk; small in memory and when sent to another process.
+
+    Attributes:
+        clip: the clip they were decoded from.
+        file: the raw frames.
+        size: side of a cached frame in pixels.
+        rows: (T,) of :data:`ROW`, one per frame.
+    """
+
+    clip: Clip
+    file: Path
+    size: int
+    rows: npt.NDArray[np.void] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def frames(self) -> np.memmap[tuple[int, ...], np.dtype[np.uint8]]:
+        """(T, size, size, 3) uint8 RGB, mapped at each access: a process can hold only about 65,000 memory maps."""
+        return np.memmap(self.file, np.uint8, "r", shape=(len(self.rows), self.size, self.size, 3))
+
+    @property
+    def pts(self) -> npt.NDArray[np.float64]:
+        """(T,) presentation times in seconds."""
+        return self.rows["pts"]
+
+    @property
+    def index(self) -> npt.NDArray[np.int64]:
+        """(T,) indices of the frames in their video."""
+        return self.rows["index"]
+
+    @property
+    def sizes(self) -> npt.NDArray[np.int32]:
+        """(T, 2) original width and height of each frame; they may differ in a folder of images."""
+        return np.stack([self.rows["width"], self.rows["height"]], axis=1)
 
 
 def cache_frames(
@@ -191,3 +238,135 @@ def _check_tags(clips: Sequence[Clip], readable: Sequence[CachedClip]) -> None:
     left = {entry.clip.tag for entry in readable if entry.clip.split == "train"}
     if empty := sorted({clip.tag for clip in clips if clip.split == "train"} - left):
         raise ColocamError(f"the tag {empty[0]!r} has no readable training video: see the warnings above")
+
+
+def clip_frames(clip: Clip, *, threads: int = 0) -> Iterator[VideoFrame]:
+    """Yield the clip's frames in order; ``threads`` as in :func:`decode`."""
+    if clip.frames:
+        return decode_images(clip.frames)
+    return decode(stored(clip), start=clip.start, end=clip.end, threads=threads)
+
+
+def stored(clip: Clip) -> VideoInput:
+    """The file of a clip, which must not be a pipe: it is read more than once."""
+    return VideoInput(str(clip.path), must_be_stored=True)
+
+
+def resize_square(image: Image, size: int) -> Image:
+    """Resize to (size, size, 3), ignoring the aspect ratio: area average to shrink, interpolation to enlarge."""
+    height, width = image.shape[:2]
+    if width > size or height > size:
+        image = cv2.resize(image, (min(width, size), min(height, size)), interpolation=cv2.INTER_AREA)  # type: ignore[assignment]
+    if image.shape[:2] != (size, size):
+        image = cv2.resize(image, (size, size), interpolation=cv2.INTER_LINEAR)  # type: ignore[assignment]
+    return image
+
+
+def entry_key(clip: Clip, size: int, max_frames: int | None) -> str:
+    """Digest of everything that decides an entry's bytes.
+
+    The content of the files is known by ``clip.digest``, so that a moved collection finds its frames again. Where that
+    is not known, as in runs of version 0.1.0, it is assumed to change with the path, size or modification time.
+    """
+    if clip.digest:
+        known = [clip.digest, clip.start, clip.end, size, max_frames]
+        return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
+    stamps = [_stamp(path) for path in clip.frames or (clip.path,)]
+    made_from = [str(clip.path.absolute()), clip.start, clip.end, size, max_frames, stamps]
+    return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:32]
+
+
+def _stamp(path: Path) -> tuple[str, int, int]:
+    try:
+        status = path.stat()
+    except OSError:  # deleted since; decoding reports it
+        return path.name, -1, -1
+    return path.name, status.st_size, status.st_mtime_ns
+
+
+def load_entry(clip: Clip, folder: Path, key: str, size: int) -> CachedClip | None:
+    """Open a complete entry; None if there is none or its files do not match."""
+    file = folder / f"{key}.rgb"
+    try:
+        rows = np.load(folder / f"{key}.npy", allow_pickle=False)
+        whole = rows.dtype == ROW and len(rows) > 0 and file.stat().st_size == len(rows) * size * size * 3
+    except DAMAGED_ARRAY:
+        return None
+    return CachedClip(clip, file, size, rows) if whole else None
+
+
+class EntryWriter:
+    """Write a clip's frames one by one and keep at most ``max_frames`` of them, evenly spread.
+
+    The number of frames is not known in advance. When there is one too many, every second frame is dropped, and from
+    then on only every second one is kept: the kept frames are always every 2^k-th. Memory holds a single frame.
+    """
+
+    def __init__(self, folder: Path, key: str, scratch: Path, *, size: int, max_frames: int | None) -> None:
+        self.seen = 0
+        self._target = folder / key
+        self._file = scratch / f"{key}.rgb"
+        self._size = size
+        self._max_frames = max_frames
+        self._stride = 1
+        self._rows: list[tuple[int, float, int, int]] = []
+
+    def add(self, frame: VideoFrame) -> None:
+        """Keep the frame if its index is a multiple of the current stride."""
+        if self.seen % self._stride == 0:
+            # Reopened each time: a long video may have more shots than a process may have open files.
+            with self._file.open("ab") as file:
+                file.write(resize_square(frame.image, self._size).tobytes())
+            height, width = frame.image.shape[:2]
+            self._rows.append((frame.index, frame.pts, width, height))
+            if self._max_frames is not None and len(self._rows) > self._max_frames:
+                self._halve()
+        self.seen += 1
+
+    def _halve(self) -> None:
+        frames = np.memmap(self._file, np.uint8, "r+", shape=(len(self._rows), self._size * self._size * 3))
+        self._rows = self._rows[::2]
+        self._stride *= 2
+        for index in range(1, len(self._rows)):
+            frames[index] = frames[2 * index]
+        frames.flush()
+        with self._file.open("r+b") as file:
+            file.truncate(len(self._rows) * frames.shape[1])
+
+    def commit(self) -> None:
+        """Make the entry visible."""
+        publish(self._file, self._target.with_suffix(".rgb"))
+        with atomic_path(self._target.with_suffix(".npy")) as temporary:
+            np.save(temporary, np.array(self._rows, ROW))
+
+
+def with_digests(clips: Sequence[Clip], digests: FileDigests) -> tuple[Clip, ...]:
+    """The clips with the digests of their files; files that ``digests`` does not remember are read."""
+    with progress("checking videos", len(clips), unit="clips") as advance, ThreadPoolExecutor(cores()) as pool:
+        digested = []
+        try:
+            for clip, digest in zip(clips, pool.map(lambda clip: clip_digest(clip, digests), clips), strict=True):
+                digested.append(replace(clip, digest=digest))
+                advance()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return tuple(digested)
+
+
+def refuse_changed(clip: Clip, digests: FileDigests) -> None:
+    """Raise an error if the files of a clip are there with another content than ``clip.digest`` says."""
+    if clip.digest and clip_digest(clip, digests) not in {"", clip.digest}:
+        raise ColocamError(
+            f"{clip.path} was changed since the run was begun: restore it, or train again in another folder"
+        )
+
+
+def clip_digest(clip: Clip, digests: FileDigests) -> str:
+    """Digest of the file, or of names and contents of the images; empty if they cannot be read."""
+    try:
+        if clip.frames:
+            return digests.of_files(clip.frames)
+        return digests.of_file(clip.path) if clip.path.is_file() else ""  # never a pipe, which would block
+    except OSError:
+        return ""

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from colocam.data.image_spans import Listing
-from colocam.data.manifest import read_manifest
+from colocam.data.catalogue import Listing, read_manifest
 from colocam.data.truth import Truth, box_of_corners
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Box, Clip

@@ -69,22 +69,9 @@ def stored_data(run: Path, data: RunData) -> dict[str, Any]:
     return {
         "tags": list(data.catalogue.tags),
         "boxes": data.boxes,
-        "frames": _below(frames, run.absolute()),
+        "frames": str(_below(frames, run.absolute())),
         "folders": [] if root is None else [*_from_run(root, run), str(root)],
-        "clips": [
-            {
-                "name": clip.name,
-                "tag": clip.tag,
-                "split": clip.split,
-                "path": str(clip.path.absolute()) if root is None else _below(clip.path.absolute(), root),
-                "video": clip.video,
-                "start": clip.start,
-                "end": clip.end,
-                "frames": [_below(frame.absolute(), clip.path.absolute()) for frame in clip.frames],
-                "digest": clip.digest,
-            }
-            for clip in clips
-        ],
+        "clips": _CLIPS.dump_python(tuple(_relative(clip, root) for clip in clips), mode="json"),
     }
 
 
@@ -137,8 +124,15 @@ def _common_folder(paths: list[Path]) -> Path | None:
     return None
 
 
-def _below(path: Path, folder: Path) -> str:
-    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
+def _relative(clip: Clip, root: Path | None) -> Clip:
+    """The clip with its path relative to ``root``, and its images relative to its path."""
+    path = clip.path.absolute()
+    images = tuple(_below(image.absolute(), path) for image in clip.frames)
+    return replace(clip, path=path if root is None else _below(path, root), frames=images)
+
+
+def _below(path: Path, folder: Path) -> Path:
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
 def _from_run(root: Path, run: Path) -> list[str]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from colocam.data.augment import whole
 from colocam.data.batches import BatchIndices, read_frames
-from colocam.data.cache_entry import CachedClip
+from colocam.data.frame_cache import CachedClip
 from colocam.data.truth import Truth
 from colocam.utils.spacing import evenly
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from colocam.data.clip_frames import clip_frames
+from colocam.data.catalogue import read_manifest
+from colocam.data.frame_cache import clip_frames
 from colocam.data.index import index_of_table
-from colocam.data.manifest import read_manifest
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.dense_cases import DenseCase, Example, save_dense_cases
@@ -29,7 +29,7 @@ from colocam.metrics.dense_scores import (
     pool,
     score_shot,
 )
-from colocam.segment.open_segmenter import load_segmenter
+from colocam.segment import load_segmenter
 from colocam.types import Box, Clip, Float64Array, Split
 from colocam.utils.files import write_json
 from colocam.utils.progress import progress, say
@@ -65,7 +65,7 @@ def evaluate_dense(
         shots: names of the shots to use; None for all.
         device: ``cpu`` or ``cuda``; None for the GPU, if there is one.
         refine: a promptable segmenter that gives the boxes, see
-            :func:`colocam.segment.open_segmenter.load_segmenter`; None: boxes learnt from tags alone.
+            :func:`colocam.segment.load_segmenter`; None: boxes learnt from tags alone.
         options: fields of :class:`colocam.inference.options.Options` but tag and instances, e.g. ``smooth="online"``.
     """
     run = Path(run)

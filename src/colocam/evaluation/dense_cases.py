@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.extract import scale_boxes
-from colocam.data.clip_frames import resize_square
+from colocam.data.frame_cache import resize_square
 from colocam.types import Box, Clip, Image, Localization
 from colocam.utils.files import atomic_path
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from colocam.data.catalogue import read_catalogue
-from colocam.data.folders import SPLIT_NAMES
+from colocam.data.catalogue import SPLIT_NAMES, read_catalogue
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.types import Clip, Split

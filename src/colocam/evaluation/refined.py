@@ -7,7 +7,7 @@ from itertools import groupby, islice
 import numpy as np
 
 from colocam.boxes.extract import scale_boxes
-from colocam.data.clip_frames import clip_frames
+from colocam.data.frame_cache import clip_frames
 from colocam.data.samples import Samples
 from colocam.errors import ColocamError
 from colocam.segment.refine import refine

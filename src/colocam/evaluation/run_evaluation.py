@@ -27,7 +27,7 @@ from colocam.metrics.chooser_threshold import chooser_threshold
 from colocam.metrics.hits import PUBLISHED_THRESHOLDS, right_boxes
 from colocam.models.model_file import load_model
 from colocam.run import Run, open_run
-from colocam.segment.open_segmenter import load_segmenter
+from colocam.segment import load_segmenter
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.shot_boxes import boxes_of_shots
 from colocam.types import Float64Array, Levels, Split
@@ -99,7 +99,7 @@ def evaluate(
         chooser: name in :data:`colocam.boxes.CHOOSERS` for every trained method; None uses that of the model card.
         device: ``cpu`` or ``cuda``; None for the GPU, if there is one.
         refine: a promptable segmenter that also refines the maps of the trained methods, as a result of its own; see
-            :func:`colocam.segment.open_segmenter.load_segmenter`.
+            :func:`colocam.segment.load_segmenter`.
     """
     segmenter = None if refine is None else load_segmenter(refine, device)
     opened = open_run(run, device)

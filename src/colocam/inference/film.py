@@ -14,7 +14,7 @@ from colocam.inference.jobs import Job, fingerprint
 from colocam.inference.localizer import Localizer
 from colocam.inference.result_files import publish_results, refuse_foreign
 from colocam.inference.table import LocalizationTable
-from colocam.segment.open_segmenter import segmenter_files
+from colocam.segment import segmenter_files
 from colocam.temporal.cuts import WINDOW
 from colocam.types import Image, VideoFrame
 from colocam.utils.file_digests import FileDigests
@@ -78,7 +78,7 @@ class Command:
         recompute: whether to do again what is done.
         overwrite: whether to replace files that were not written by it.
         device: as the user named it.
-        refine: the segmenter, see :func:`colocam.segment.open_segmenter.load_segmenter`.
+        refine: the segmenter, see :func:`colocam.segment.load_segmenter`.
         threads: decoder threads, 0 for one per core.
         digests: file that remembers digests of films; None: none does.
     """

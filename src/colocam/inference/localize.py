@@ -53,7 +53,7 @@ def localize_file(
         choice: which frames; all by default.
         format: FFmpeg's name of the input format; None: FFmpeg detects it.
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
-        refine: a promptable segmenter, see :func:`colocam.segment.open_segmenter.load_segmenter`.
+        refine: a promptable segmenter, see :func:`colocam.segment.load_segmenter`.
         overwrite: whether to replace files that this function did not write, or that were changed since.
         options: fields of :class:`colocam.inference.options.Options`.
 

@@ -30,9 +30,9 @@ from colocam.inference.stages import (
     refine_windows,
     submit_passes,
 )
-from colocam.maps.focus import array_classes_of
-from colocam.segment.mask_choice import extents
-from colocam.segment.open_segmenter import load_segmenter
+from colocam.maps.postprocess import array_classes_of
+from colocam.segment import load_segmenter
+from colocam.segment.refine import extents
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder
 from colocam.temporal.path import NONE, margin
@@ -106,7 +106,7 @@ class Localizer:
         Args:
             run: the folder or file.
             device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
-            refine: a promptable segmenter, see :func:`colocam.segment.open_segmenter.load_segmenter`.
+            refine: a promptable segmenter, see :func:`colocam.segment.load_segmenter`.
             options: fields of :class:`colocam.inference.options.Options`, e.g. ``smooth="online"``.
         """
         network, card = open_network(Path(run), device)

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.errors import ColocamError
-from colocam.maps.focus import array_classes_of
-from colocam.maps.postprocess import arrays_postprocess
+from colocam.maps.postprocess import array_classes_of, arrays_postprocess
 from colocam.types import Float32Array, Levels
 
 if TYPE_CHECKING:
@@ -70,9 +69,9 @@ class PostProcessing(NamedTuple):
     """What is done to the maps of B frames before boxes are read from them.
 
     Attributes:
-        colors: (B,) ids of frames that complete each other's maps by colour (:mod:`colocam.maps.color_mean`); None: no
+        colors: (B,) ids of frames that complete each other's maps by colour (:mod:`colocam.maps.postprocess`); None: no
             colour mean.
-        windows: (B,) ids of frames that are focused on one class (:mod:`colocam.maps.focus`); None: no focus.
+        windows: (B,) ids of frames that are focused on one class (:mod:`colocam.maps.postprocess`); None: no focus.
         tag: index of that class; None: the class that the classifier finds in each window.
         power: of the focus.
     """

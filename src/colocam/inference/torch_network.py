@@ -16,8 +16,7 @@ from colocam.errors import ColocamError, first_line
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
 from colocam.inference.fused_convolutions import fuse_relus
 from colocam.inference.network import SIDE_BY_SIDE, HostOutput, NetworkOutput, PostProcessing, completed
-from colocam.maps.focus import classes_of, of_classes
-from colocam.maps.postprocess import postprocess
+from colocam.maps.postprocess import classes_of, of_classes, postprocess
 from colocam.models import LocalizerNet, foreground
 from colocam.models.model_file import load_model
 from colocam.types import Levels

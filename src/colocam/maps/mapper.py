@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 
 from colocam.boxes.quantize import to_8bit
-from colocam.cams import full_size
 from colocam.config import ColorMean
 from colocam.data.samples import Samples
-from colocam.maps.focus import of_classes
-from colocam.maps.postprocess import postprocess
+from colocam.maps.postprocess import of_classes, postprocess
 from colocam.models import LocalizerNet, foreground
+from colocam.models.cam_formulas import full_size
 from colocam.temporal.cuts import colour_histograms, find_cuts, window_starts
 from colocam.temporal.smoothing import OFFLINE
 from colocam.types import Levels

@@ -7,7 +7,40 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from colocam.config import Backbone, Config
-from colocam.models.encoder import Encoder
+from colocam.models.networks import build_backbone, move_strides
+from colocam.models.timm_networks import normalisation
+
+
+class Encoder(nn.Module):
+    """Frames → feature maps, finest first.
+
+    Attributes:
+        channels: channels of each feature map, finest first.
+        backbone: settings that rebuild this network without initial weights, independent of timm's defaults.
+    """
+
+    def __init__(self, backbone: Backbone) -> None:
+        super().__init__()
+        network, self.channels, self._last_stage = build_backbone(backbone)
+        if backbone.stride_in_1x1:
+            move_strides(network, backbone.name)
+        self.network = network.to(memory_format=torch.channels_last)
+        mean, std = normalisation(backbone)
+        self.backbone = backbone.model_copy(update={"pretrained": False, "weights": None, "mean": mean, "std": std})
+        self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1) * 255, persistent=False)
+        self.register_buffer("std", torch.tensor(std).view(1, 3, 1, 1) * 255, persistent=False)
+
+    def forward(self, frames: Tensor) -> list[Tensor]:
+        """(B, 3, H, W) RGB in 0–255, any dtype → features [(B, C_i, H_i, W_i)], finest first."""
+        assert isinstance(self.mean, Tensor)
+        assert isinstance(self.std, Tensor)
+        normalised = (frames.to(self.mean.dtype) - self.mean) / self.std
+        features: list[Tensor] = self.network(normalised.contiguous(memory_format=torch.channels_last))
+        return features
+
+    def last_stage(self) -> list[nn.Parameter]:
+        """Parameters after the last but one feature map."""
+        return [p for name, p in self.network.named_parameters() if name.startswith(self._last_stage)]
 
 
 def at_side(images: Tensor, side: int) -> Tensor:

@@ -1,5 +1,6 @@
 """The decoder f: feature maps → logits of background and foreground at the resolution of the maps."""
 
+from contextlib import nullcontext
 from itertools import pairwise
 
 import torch
@@ -8,9 +9,8 @@ from segmentation_models_pytorch.decoders.unet.decoder import UnetDecoder, UnetD
 from torch import Tensor, nn
 
 from colocam.errors import ColocamError
-from colocam.models.encoder import Encoder
-from colocam.models.vgg import Vgg
-from colocam.models.vit import Vit
+from colocam.models.classifier import Encoder
+from colocam.models.networks import Vgg, Vit
 
 
 def make_decoder(encoder: Encoder, channels: tuple[int, ...]) -> "UNet | TokenHead":
@@ -45,9 +45,7 @@ class UNet(nn.Module):
             )
         # smp's decoder expects the frame itself (3 channels) in front of the features
         self.unet = UnetDecoder([3, *encoder_channels], list(channels), len(channels), add_center_block=centre)
-        for block in self.unet.blocks:
-            if type(block) is UnetDecoderBlock:
-                block.__class__ = _Block
+        self.unet.blocks = nn.ModuleList(map(Block, self.unet.blocks))
         self.head = nn.Conv2d(channels[-1], 2, kernel_size=3, padding=1)
         self.to(memory_format=torch.channels_last)
 
@@ -57,21 +55,22 @@ class UNet(nn.Module):
         return F.interpolate(logits, size=frames.shape[2:], mode="bilinear", align_corners=False)
 
 
-class _Block(UnetDecoderBlock):  # type: ignore[misc]
-    """A block that enlarges its input in the type that it has: the result is the same, with half of the bytes.
+class Block(nn.Module):
+    """A block of smp's decoder that enlarges its input in the type that it has: the same result, half of the bytes.
 
     With mixed precision, PyTorch converts what is enlarged to float32, and with it what is concatenated.
     """
 
-    def forward(
-        self, feature_map: Tensor, target_height: int, target_width: int, skip_connection: Tensor | None = None
-    ) -> Tensor:
-        """As the block of smp, which has no attention here."""
-        kind, size = feature_map.device.type, (target_height, target_width)
-        if not (torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)):
-            return super().forward(feature_map, target_height, target_width, skip_connection)  # type: ignore[no-any-return]
-        with torch.autocast(kind, enabled=False):
-            x = F.interpolate(feature_map, size=size, mode=self.interpolation_mode)
+    def __init__(self, block: UnetDecoderBlock) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = block.conv1, block.conv2
+
+    def forward(self, x: Tensor, height: int, width: int, skip_connection: Tensor | None = None) -> Tensor:
+        """(B, C, h, w) and, at (height, width), the encoder's features → (B, C', height, width)."""
+        kind = x.device.type
+        mixed = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+        with torch.autocast(kind, enabled=False) if mixed else nullcontext():
+            x = F.interpolate(x, size=(height, width), mode="nearest")
             if skip_connection is not None:
                 x = torch.cat([x, skip_connection.to(x.dtype)], dim=1)
         result: Tensor = self.conv2(self.conv1(x))

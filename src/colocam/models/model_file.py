@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from colocam.config import Backbone
 from colocam.config.card import Card, parse_card
 from colocam.errors import ColocamError
-from colocam.models.backbone_arguments import check_depth
 from colocam.models.classifier import Classifier
 from colocam.models.localizer_net import LocalizerNet
+from colocam.models.timm_networks import check_depth
 from colocam.utils.checkpoint import save_tensors
 from colocam.utils.files import stored, write_json
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from colocam.data.cache_entry import CachedClip
+from colocam.data.frame_cache import CachedClip
 from colocam.inference import Localizer
 from colocam.review import APART, SHARE, Doubtful, check, rank, write_queue
 from colocam.review.doubt import Rows

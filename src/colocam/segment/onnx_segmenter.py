@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.errors import ColocamError, first_line
-from colocam.segment.segmenter import Masks, Prompts
+from colocam.segment.segmenter import MEAN, STD, Masks, Prompts
 from colocam.types import Float32Array, Levels
 from colocam.utils.onnx_session import open_session
 
@@ -30,19 +30,9 @@ CELLS = 256
 LARGEST = 4096
 """Width and height of an input at most."""
 PROMPT_INPUTS = ("point_coords", "point_labels", "mask_input", "has_mask_input", "orig_im_size")
-MEAN = np.array([123.675, 116.28, 103.53], np.float32)
-STD = np.array([58.395, 57.12, 57.375], np.float32)
 
-_TYPES = {
-    f"tensor({name})": kind
-    for name, kind in {
-        "float": np.float32,
-        "float16": np.float16,
-        "uint8": np.uint8,
-        "int32": np.int32,
-        "int64": np.int64,
-    }.items()
-}
+_TYPES = {f"tensor({name})": np.dtype(name) for name in ("float16", "uint8", "int32", "int64")}
+_TYPES["tensor(float)"] = np.dtype("float32")
 
 
 class OnnxSegmenter:
@@ -78,9 +68,9 @@ class OnnxSegmenter:
         return Masks(logits, quality)
 
     def _input(self, image: Levels) -> npt.NDArray[Any]:
-        shape, kind = self._image.shape, _type(self._image)
+        shape, kind = self._image.shape, _TYPES[self._image.type]
         raw = len(shape) == 3 or kind == np.uint8
-        values = image if raw else (image - MEAN) / STD
+        values = image if raw else (image - np.array(MEAN, np.float32)) / np.array(STD, np.float32)
         if shape.index(3) < len(shape) - 1:
             values = values.transpose(2, 0, 1)
         return np.ascontiguousarray(values.reshape(*(1,) * (len(shape) - 3), *values.shape), kind)
@@ -102,7 +92,7 @@ class OnnxSegmenter:
                 "orig_im_size": np.array([self.side, self.side]),
             }
             asked = {name: value for name, value in values.items() if name in self._asked}
-            typed = {name: value.astype(_type(self._asked[name])) for name, value in asked.items()}
+            typed = {name: value.astype(_TYPES[self._asked[name].type]) for name, value in asked.items()}
             given = typed | {name: features[name] for name in self._features}
             parts.append(_checked(_run(self.decoder, self._outputs, given), len(points[own])))
         logits, quality = (np.concatenate(part).astype(np.float32) for part in zip(*parts, strict=True))
@@ -174,7 +164,3 @@ def _checked(outputs: list[npt.NDArray[Any]], prompts: int) -> list[npt.NDArray[
     if not np.isfinite(logits).all() or not np.isfinite(quality).all():
         raise ColocamError("the segmenter gives values that are not finite: its weights are damaged, export it again")
     return outputs
-
-
-def _type(value: "onnxruntime.NodeArg") -> Any:  # noqa: ANN401 - a NumPy type
-    return _TYPES[value.type]

@@ -45,8 +45,8 @@ class OpenCam:
         """Maps (B, h, w) in 0–1 of frames (B, S, S, 3) for the class of each."""
         import torch  # noqa: PLC0415
 
-        from colocam.cams.normalise import min_max  # noqa: PLC0415
-        from colocam.cams.registry import extract  # noqa: PLC0415
+        from colocam.cams import extract  # noqa: PLC0415
+        from colocam.models.cam_formulas import min_max  # noqa: PLC0415
 
         images = torch.from_numpy(frames).to(self._device).permute(0, 3, 1, 2).float()
         classes = torch.tensor([self._tags.index(tag) for tag in tags], device=self._device)

@@ -21,8 +21,7 @@ import torch
 from colocam.cams.cam_cache import CamStore
 from colocam.config import read_config
 from colocam.config.card import Card
-from colocam.data.cache_entry import CachedClip
-from colocam.data.frame_cache import cache_frames
+from colocam.data.frame_cache import CachedClip, cache_frames
 from colocam.data.samples import Samples, spread_samples
 from colocam.errors import ColocamError
 from colocam.losses import Term

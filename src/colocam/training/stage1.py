@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from colocam.config import Config
 from colocam.data.augment import crop, jitter, sample_crops, sample_jitter
 from colocam.data.batches import BatchIndices, plan_frames, read_frames
-from colocam.data.cache_entry import CachedClip
+from colocam.data.frame_cache import CachedClip
 from colocam.data.run_data import data_difference, read_data
 from colocam.errors import ColocamError
 from colocam.models import Classifier

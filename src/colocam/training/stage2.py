@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from colocam.cams.cam_cache import CamStore
 from colocam.config import Config, Losses
 from colocam.data.augment import crop, jitter, sample_crops, sample_jitter
-from colocam.data.batches import BatchIndices, kept_clips, plan_sequences, read_frames
-from colocam.data.cache_entry import CachedClip
-from colocam.data.samplers import SAMPLERS
+from colocam.data.batches import SAMPLERS, BatchIndices, kept_clips, plan_sequences, read_frames
+from colocam.data.frame_cache import CachedClip
 from colocam.errors import ColocamError
 from colocam.losses import LOSSES, StepTensors, Term
 from colocam.maps.mapper import decoder_mapper

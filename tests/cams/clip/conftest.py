@@ -47,7 +47,7 @@ def checkpoint(shared):
 
 @pytest.fixture(scope="session")
 def encoder(checkpoint):
-    from colocam.cams.clip.clip_encoder import load_encoder  # noqa: PLC0415 - torch only for those who need it
+    from colocam.cams.clip_encoder import load_encoder  # noqa: PLC0415 - torch only for those who need it
 
     return load_encoder(checkpoint)
 

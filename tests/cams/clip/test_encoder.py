@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
-from colocam.cams.clip.clip_encoder import load_encoder
+from colocam.cams.clip_encoder import load_encoder
 from colocam.errors import ColocamError
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from colocam.cams.clip.prompts import BACKGROUND, TEMPLATE, fill, rivals
+from colocam.cams.clip import BACKGROUND, TEMPLATE, fill, rivals
 from colocam.errors import ColocamError
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from colocam import evaluate, train
-from colocam.cams import find_cam, min_max, open_cam
+from colocam.cams import min_max, open_cam
 from colocam.cams.clip import BACKGROUND, ClipES
 from colocam.config import ClipModel, Config, load_config
 from colocam.errors import ColocamError
@@ -52,10 +52,3 @@ def test_a_source_says_what_it_is(checkpoint):
 def test_without_a_checkpoint_it_says_where_to_name_one():
     with pytest.raises(ColocamError, match=r"cam: clip-es needs a checkpoint: set clip\.model"):
         open_cam("clip-es", None, Config(), ["cat", "dog"], CPU)
-
-
-def test_names_of_sources():
-    assert find_cam("clip-es").title == "CLIP-ES"
-    assert find_cam("gradcam").title == "GradCAM"
-    with pytest.raises(ColocamError, match="did you mean 'gradcam'"):
-        find_cam("gradcan")

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.data.youtube_objects.boxes import correct_boxes
+from colocam.data.youtube_objects import correct_boxes, listed_validation, sample_validation
 from colocam.data.youtube_objects.shots import Notes, Shot
-from colocam.data.youtube_objects.split import listed_validation, sample_validation
 
 
 def mended(*corners, first=0, size=(32, 24), **options):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import loadmat, savemat
 
-from colocam.data.youtube_objects.matlab import corners_of, labelled_frames, read_variable
+from colocam.data.youtube_objects.mat_file import corners_of, labelled_frames, read_variable
 from colocam.errors import ColocamError
 
 A, B = [1.0, 2, 3, 4], [5.5, 6, 7, 8]

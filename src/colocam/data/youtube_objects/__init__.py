@@ -1,6 +1,219 @@
 """YouTube-Objects v1.0 and v2.2: the archives as distributed, and frames in folders with the literature's lists."""
 
-from colocam.data.youtube_objects.archive import PUBLISHED, read_archive
-from colocam.data.youtube_objects.shots import CLASSES
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, get_args
+
+import numpy as np
+
+from colocam.data.index import Index
+from colocam.data.truth import Truth
+from colocam.data.youtube_objects.distributed import is_v1, is_v2, read_v1, read_v2
+from colocam.data.youtube_objects.lists import find_lists, read_lists, val_videos
+from colocam.data.youtube_objects.shots import CLASSES, Corners, Notes, Shot, Version
+from colocam.errors import ArgumentError, ColocamError
+from colocam.types import Box, Clip
+from colocam.video.images import image_size
 
 __all__ = ["CLASSES", "PUBLISHED", "read_archive"]
+
+VAL_VIDEOS: dict[Version, int] = {"1.0": 5, "2.2": 3}
+"""Validation videos of each class in the literature."""
+FIRST_PIXEL: dict[Version, int] = {"1.0": 0, "2.2": 1}
+_COUNTED = "train shots", "train videos", "val frames", "val boxes", "val videos", "test frames", "test boxes"
+PUBLISHED: dict[Version, dict[str, int]] = {
+    "1.0": dict(zip((*_COUNTED, "test videos"), (2768, 78, 325, 347, 50, 346, 396, 27), strict=True)),
+    "2.2": dict(zip((*_COUNTED, "test videos"), (1289, 76, 1177, 1177, 30, 1781, 2667, 49), strict=True)),
+}
+"""Sizes of the splits in the literature; val and test are counted in labelled frames and their boxes."""
+
+
+def read_archive(
+    root: Annotated[Path, "Folder of the archive, with one folder per class in it."],
+    *,
+    version: Annotated[str, "Version of the archive: 1.0 or 2.2."],
+    lists: Annotated[Path | None, "Folder of split lists, for the validation videos.", "--val-lists"] = None,
+    seed: Annotated[int, "Seed of the sampled validation videos, where no list names them."] = 0,
+) -> Index:
+    """Read YouTube-Objects as distributed, or with frames in folders per shot and split lists.
+
+    Args:
+        root: the folder with one folder per class in it.
+        version: ``1.0`` or ``2.2``.
+        lists: folder of split lists. An archive as distributed takes its validation videos from there; frames in
+            folders take all splits, also from lists found below ``root``.
+        seed: of the sampled validation videos, where there are no lists.
+
+    Raises:
+        ColocamError: the layout is not recognised, or a file of it is missing or broken.
+    """
+    chosen = next((name for name in get_args(Version) if name == version), None)
+    if chosen is None:
+        raise ArgumentError("version", f"must be one of {', '.join(get_args(Version))}, got {version}")
+    if not root.is_dir():
+        raise ColocamError(f"{root}: there is no such folder")
+    if lists is not None and not lists.is_dir():
+        raise ColocamError(f"{lists}: there is no such folder of split lists")
+    there = {"1.0": is_v1(root), "2.2": is_v2(root)}
+    notes = Notes()
+    validation = "from the list"
+    if there[chosen]:
+        layout = "as distributed"
+        shots = read_v1(root, notes) if chosen == "1.0" else read_v2(root, notes)
+        if not shots:
+            raise ColocamError(f"{root}: no frame in any folder of a class ({', '.join(CLASSES)})")
+        if lists is None:
+            validation = f"sampled with seed {seed}"
+            shots = sample_validation(shots, VAL_VIDEOS[chosen], seed, notes)
+        else:
+            shots = listed_validation(shots, val_videos(lists), notes)
+    else:
+        found = lists or find_lists(root, chosen)
+        if found is None:
+            raise ColocamError(_unknown_layout(root, chosen, other=any(there.values())))
+        layout = f"with the split lists of {found}"
+        shots = read_lists(root, found, notes)
+    for tag in sorted(set(CLASSES) - {shot.tag for shot in shots}):
+        notes.add("classes missing", tag)
+    clips, truth, sizes = _clips(shots, FIRST_PIXEL[chosen], notes)
+    if validation != "from the list":
+        notes.say("train shots, val frames and val boxes depend on the sampled videos; the published ones need a list")
+    return Index(
+        clips,
+        truth,
+        sizes,
+        name=f"youtube-objects-{version}",
+        summary=f"YouTube-Objects v{version}, {layout}; validation videos {validation}",
+        notes=tuple(notes.lines()),
+        published=PUBLISHED[chosen],
+    )
+
+
+def _clips(
+    shots: list[Shot], first_pixel: int, notes: Notes
+) -> tuple[tuple[Clip, ...], Truth, dict[tuple[str, int], tuple[int, int]]]:
+    """Whole training shots; of val and test only the frames with a box, since no other frame is evaluated."""
+    clips: list[Clip] = []
+    frames: dict[str, dict[int, list[Box]]] = {}
+    sizes: dict[tuple[str, int], tuple[int, int]] = {}
+    for shot in shots:
+        kept = shot.frames
+        if shot.split != "train":
+            boxes, kept_sizes = _labelled(shot, first_pixel, notes)
+            kept = tuple(frame for frame in shot.frames if frame in boxes)
+            if not kept:
+                continue
+            frames[shot.name] = {index: boxes[frame] for index, frame in enumerate(kept)}
+            sizes |= {(shot.name, index): kept_sizes[frame] for index, frame in enumerate(kept)}
+        clips.append(Clip(shot.name, shot.tag, shot.split, kept[0].parent, shot.video, frames=kept))
+    return tuple(clips), Truth(frames), sizes
+
+
+def _labelled(shot: Shot, first: int, notes: Notes) -> tuple[dict[Path, list[Box]], dict[Path, tuple[int, int]]]:
+    boxes, sizes = {}, {}
+    for frame, corners in shot.labels.items():
+        if not len(corners):
+            notes.add("labels without a box left out", frame)
+        elif (size := image_size(frame)) is None:
+            notes.add("labelled frames left out, which are no readable image", frame)
+        elif usable := correct_boxes(corners, size, frame, notes, first=first, drawn_on=shot.drawn_on.get(frame)):
+            boxes[frame], sizes[frame] = usable, size
+    return boxes, sizes
+
+
+def _unknown_layout(root: Path, version: Version, *, other: bool) -> str:
+    expected = {
+        "1.0": "<class>/data and <class>/sets",
+        "2.2": "<class>, Ranges and GroundTruth",
+    }[version]
+    if other:
+        return f"{root}: not version {version} ({expected}) but the other one: change `version`"
+    return (
+        f"{root}: neither version {version} as distributed ({expected}) nor frames with split lists, which `lists` "
+        "names"
+    )
+
+
+def correct_boxes(
+    corners: Corners,
+    size: tuple[int, int],
+    frame: Path,
+    notes: Notes,
+    *,
+    first: int,
+    drawn_on: tuple[int, int] | None = None,
+) -> list[Box]:
+    """Return the usable boxes of one frame.
+
+    Swapped corners are put in order; corners outside the frame are moved to its first or last pixel; a box without
+    width or height is left out. Each correction is noted.
+
+    Args:
+        corners: (k, 4) as the archive has them.
+        size: width and height of the stored frame.
+        frame: the image file, for the notes.
+        notes: takes a note of each correction.
+        first: coordinate of the first pixel, 1 in version 2.2.
+        drawn_on: width and height of the frame that the corners refer to, by default ``size``.
+    """
+    last = np.array(size) - 1
+    boxes = []
+    for corner in corners - first:
+        if drawn_on is not None and drawn_on != size:
+            notes.add("boxes scaled from the size that a list gives to that of the stored frame", frame)
+            corner = corner * np.tile(np.array(size) / drawn_on, 2)  # noqa: PLW2901
+        if not np.isfinite(corner).all():
+            notes.add("boxes left out, which are not numbers", frame)
+            continue
+        lower, upper = np.minimum(corner[:2], corner[2:]), np.maximum(corner[:2], corner[2:])
+        if (lower != corner[:2]).any():
+            notes.add("boxes with swapped corners put in order", frame)
+        if (lower < 0).any():
+            notes.add("boxes with negative corners clipped to 0", frame)
+        if (upper > last).any():
+            notes.add("boxes that pass the right or bottom edge clipped to the last pixel", frame)
+        box = Box(*np.clip(lower, 0, last).tolist(), *np.clip(upper, 0, last).tolist())
+        if box.x1 < box.x2 and box.y1 < box.y2:
+            boxes.append(box)
+        else:
+            notes.add("boxes left out, which have no area inside the frame", frame)
+    return boxes
+
+
+def sample_validation(shots: Sequence[Shot], count: int, seed: int, notes: Notes) -> list[Shot]:
+    """Put ``count`` random training videos of each class into val, those with boxes first.
+
+    Each class is sampled by itself, so that its videos do not depend on the other classes. At least one video of a
+    class stays in train.
+    """
+    labelled: dict[str, dict[str, bool]] = defaultdict(dict)
+    for shot in shots:
+        if shot.split == "train":
+            labelled[shot.tag][shot.video] = labelled[shot.tag].get(shot.video, False) or bool(shot.labels)
+    chosen: set[str] = set()
+    for tag, videos in labelled.items():
+        generator = np.random.default_rng([seed, CLASSES.index(tag)])
+        names = [sorted(videos)[index] for index in generator.permutation(len(videos)).tolist()]
+        names.sort(key=lambda name: not videos[name])  # a stable sort keeps the random order within each half
+        if len(names) <= count:
+            notes.add(f"classes with too few training videos for {count} of validation", f"{tag}, {len(names)}")
+        chosen.update(names[: min(count, len(names) - 1)])
+    return _into_val(shots, chosen)
+
+
+def listed_validation(shots: Sequence[Shot], videos: Iterable[tuple[str, int]], notes: Notes) -> list[Shot]:
+    """Put the training videos (class, number) into val."""
+    numbers = {shot.video: (shot.tag, int(shot.video.rpartition("/")[2].removeprefix("video-"))) for shot in shots}
+    wanted = set(videos)
+    chosen = {video for video, number in numbers.items() if number in wanted}
+    for tag, number in sorted(wanted - set(numbers.values())):
+        notes.add("videos of the validation list that are not there", f"{tag}, {number}")
+    for video in sorted({shot.video for shot in shots if shot.split == "test"} & chosen):
+        notes.add("videos of the validation list that are test videos and stay in test", video)
+    return _into_val(shots, chosen)
+
+
+def _into_val(shots: Sequence[Shot], videos: set[str]) -> list[Shot]:
+    return [replace(s, split="val") if s.split == "train" and s.video in videos else s for s in shots]

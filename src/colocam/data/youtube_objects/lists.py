@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from colocam.data.folders import SPLIT_NAMES
+from colocam.data.catalogue import SPLIT_NAMES
 from colocam.data.youtube_objects.shots import CLASSES, Notes, Shot, Version
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Split

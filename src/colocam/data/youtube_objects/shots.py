@@ -6,13 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from colocam.data.youtube_objects.matlab import Corners
+import numpy as np
+import numpy.typing as npt
+
 from colocam.types import Split
 
 CLASSES = ("aeroplane", "bird", "boat", "car", "cat", "cow", "dog", "horse", "motorbike", "train")
 """The tags; the index of a class is its number in the lists of the literature."""
 
 Version = Literal["1.0", "2.2"]
+Corners = npt.NDArray[np.float64]
+"""(k, 4) x0, y0, x1, y1 as the archive has them."""
 
 
 @dataclass(frozen=True, slots=True)

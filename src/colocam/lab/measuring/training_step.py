@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from colocam.cams.cam_cache import CamStore
 from colocam.config import Config
 from colocam.data.batches import BatchIndices
-from colocam.data.cache_entry import ROW, CachedClip
+from colocam.data.frame_cache import ROW, CachedClip
 from colocam.data.samples import spread_samples
 from colocam.lab.measuring.synthetic_frames import make_frames
 from colocam.models import Classifier, make_classifier

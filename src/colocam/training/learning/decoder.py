@@ -22,9 +22,8 @@ from torch import Tensor, nn
 from colocam.cams.cam_cache import CamStore
 from colocam.config import Config, LocalizerStage, Seeds
 from colocam.data.augment import crop, jitter, resized_crop, sample_crops, sample_jitter, sample_resized_crops
-from colocam.data.batches import BatchIndices, read_frames
-from colocam.data.cache_entry import CachedClip
-from colocam.data.samplers import SAMPLERS
+from colocam.data.batches import SAMPLERS, BatchIndices, read_frames
+from colocam.data.frame_cache import CachedClip
 from colocam.losses import StepTensors
 from colocam.losses.projection import ProjectionLoss
 from colocam.models import LocalizerNet, foreground

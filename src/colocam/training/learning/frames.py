@@ -14,10 +14,15 @@ import torch
 from colocam.corrections.correction import Correction
 from colocam.corrections.imported import LeftOut
 from colocam.data.batches import BatchIndices
-from colocam.data.cache_entry import CachedClip, EntryWriter, entry_key, load_entry
-from colocam.data.clip_digests import clip_digest
-from colocam.data.clip_frames import clip_frames
-from colocam.data.frame_cache import cache_frames
+from colocam.data.frame_cache import (
+    CachedClip,
+    EntryWriter,
+    cache_frames,
+    clip_digest,
+    clip_frames,
+    entry_key,
+    load_entry,
+)
 from colocam.data.samples import Boxes, Samples
 from colocam.errors import ColocamError
 from colocam.run import Run

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from colocam.data.samples import Samples
 from colocam.models import LocalizerNet
-from colocam.models.object_crop import expanded
+from colocam.models.localizer_net import expanded
 
 REPLAYED = 2
 """Frames of each training clip that are replayed."""

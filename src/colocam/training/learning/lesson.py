@@ -16,7 +16,7 @@ import torch.nn.functional as F
 
 from colocam.corrections.correction_table import read_corrections
 from colocam.corrections.imported import LeftOut
-from colocam.data.cache_entry import CachedClip
+from colocam.data.frame_cache import CachedClip
 from colocam.data.samples import spread_samples
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, suggest
 from colocam.models.model_file import Model, load_model

@@ -4,13 +4,34 @@ The classifier's logit of a class is ``y = Σ_k w_k mean(A_k) + b`` with the las
 class's row w of the head. The gradient ``∂y/∂A_k = w_k / (h·w)`` is therefore known without a backward pass, and each
 map is one sum over channels.
 
-All functions take features (B, C, h, w) and the channels' weights or gradient, (B, C), of one class per frame, and
+The formulas take features (B, C, h, w) and the channels' weights or gradient, (B, C), of one class per frame, and
 return (B, h, w). All but ``gradcam_pp`` also take (1, M, C), the same M classes in every frame, and return
-(B, M, h, w): ``cam(features, classifier.head.weight[None])`` is the CAM of every class.
+(B, M, h, w): ``cam(features, classifier.head.weight[None])`` is the CAM of every class. ``min_max`` and ``full_size``
+scale maps to 0–1 and to the size of the frame.
 """
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
+
+
+def min_max(maps: Tensor) -> Tensor:
+    """Scale each map linearly so that its minimum is 0 and its maximum 1: ``(M − min M) / (max M − min M)``.
+
+    Args:
+        maps: (B, h, w).
+
+    Returns:
+        (B, h, w) in 0–1; a constant map becomes 0 everywhere.
+    """
+    low = maps.amin(dim=(1, 2), keepdim=True)
+    spread = maps.amax(dim=(1, 2), keepdim=True) - low
+    return torch.where(spread > 0, (maps - low) / torch.where(spread > 0, spread, 1.0), 0.0)
+
+
+def full_size(maps: Tensor, size: int) -> Tensor:
+    """Scale (B, h, w) to 0–1, then resize bilinearly to (B, size, size), in this order, as published."""
+    return F.interpolate(min_max(maps)[:, None], size=(size, size), mode="bilinear", align_corners=False)[:, 0]
 
 
 def cam(features: Tensor, weights: Tensor) -> Tensor:

@@ -10,11 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from colocam.errors import ColocamError
+from colocam.errors import ColocamError, first_line
 from colocam.utils.extras import not_installed
 
 if TYPE_CHECKING:
     from transformers import CLIPModel, CLIPTokenizer
+
 
 NEEDED = (
     "give a name like 'openai/clip-vit-base-patch16' or a folder with the config.json, model.safetensors, "
@@ -161,7 +162,7 @@ def _source(name_or_path: str | Path) -> str:
 
 
 def _refusal(source: str, error: Exception) -> str:
-    cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    cause = first_line(error)
     if Path(source).is_dir():
         return f"cannot read the CLIP checkpoint in {source} ({cause}): {NEEDED}"
     return (
