@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from colocam.evaluation.training_log import read_metrics
+from colocam.evaluation.result import read_metrics
 from colocam.report import curves
 from colocam.report.curves import training_curves
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from colocam.serve import film_id
-from colocam.serve.actions import Action, Change
-from colocam.serve.event_store import EventStore, FilmRow
-from colocam.serve.film_id import BLOCK, BLOCKS, FilmIds, sampled_id
+from colocam.serve import film_data as film_id
+from colocam.serve.film_data import BLOCK, BLOCKS, FilmIds, sampled_id
+from colocam.serve.marks import Action, Change
+from colocam.serve.store import EventStore, FilmRow
 
 NONE = Change(kind="edit", actions=[Action(kind="none", start=0, stop=1)])
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from colocam.corrections import IMPORTS, from_cvat
 from colocam.serve.byte_ranges import RangeError, one_range
-from colocam.serve.exchange_routes import ARCHIVES
+from colocam.serve.correction_routes import ARCHIVES
 from colocam.serve.guard import MOST_JSON
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from colocam.serve import stills
-from colocam.serve.library import UnknownFilmError
-from colocam.serve.model_list import ModelList
+from colocam.serve.library import ModelList, UnknownFilmError
 
 THREADS = 4
 

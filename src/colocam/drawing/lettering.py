@@ -1,18 +1,90 @@
-"""Draw text on images, in any script.
+"""Font files: those of this package, those of the system, and the characters that a file can draw."""
 
-The font is DejaVu Sans, which comes with this package. Where it lacks a glyph, a font of the system is used; where no
-font has the glyph, the code point of the character is written. An empty box is never drawn.
-"""
-
+import os
+import struct
+import sys
 import unicodedata
-from functools import lru_cache
+from collections.abc import Iterator
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from colocam.drawing.font_files import BOLD, REGULAR, coverage, system_fonts
+_OWN = Path(__file__).parent / "fonts"
+BOLD = _OWN / "DejaVuSans-Bold.ttf"
+REGULAR = _OWN / "DejaVuSans.ttf"
+_UNICODE = {(0, 3), (0, 4), (0, 6), (3, 1), (3, 10)}
+"""(platform, encoding) of the character tables that are keyed by code points."""
+_NO_LETTERS = ("emoji", "lastresort")
+"""Fonts of bitmaps of one size, and a font that draws a box for every character."""
+_STYLED = ("bold", "black", "heavy", "italic", "oblique", "light", "thin", "condensed", "medium")
+
+
+@cache
+def coverage(font: Path) -> frozenset[str]:
+    """Characters that a TrueType or OpenType file can draw; none for a file that is not a font."""
+    try:
+        return frozenset(map(chr, _code_points(font.read_bytes())))
+    except (OSError, struct.error, ValueError):
+        return frozenset()
+
+
+def _code_points(data: bytes) -> Iterator[int]:
+    """Code points of the table ``cmap``; of a collection, those of its first font."""
+    start = struct.unpack_from(">I", data, 12)[0] if data[:4] == b"ttcf" else 0
+    for index in range(struct.unpack_from(">H", data, start + 4)[0]):
+        name, _, offset, _ = struct.unpack_from(">4sIII", data, start + 12 + 16 * index)
+        if name == b"cmap":
+            for number in range(struct.unpack_from(">H", data, offset + 2)[0]):
+                platform, encoding, at = struct.unpack_from(">HHI", data, offset + 4 + 8 * number)
+                if (platform, encoding) in _UNICODE:
+                    yield from _of_subtable(data, offset + at)
+
+
+def _of_subtable(data: bytes, at: int) -> Iterator[int]:
+    """Code points with a glyph in a subtable of format 4 (16 bits) or 12 (32 bits)."""
+    kind = struct.unpack_from(">H", data, at)[0]
+    if kind == 12:
+        for index in range(min(struct.unpack_from(">I", data, at + 12)[0], len(data) // 12)):
+            first, last, glyph = struct.unpack_from(">III", data, at + 16 + 12 * index)
+            yield from range(first + (glyph == 0), min(last, sys.maxunicode) + 1)
+    elif kind == 4:
+        count = struct.unpack_from(">H", data, at + 6)[0] // 2
+        ends, starts, deltas, offsets = (
+            struct.unpack_from(f">{count}H", data, at + 14 + 2 * (count * part + (part > 0))) for part in range(4)
+        )
+        for index, (first, last) in enumerate(zip(starts, ends, strict=True)):
+            for code in range(first, min(last, 0xFFFE) + 1):
+                glyph = code
+                if offsets[index]:
+                    place = at + 16 + 2 * (3 * count + index) + offsets[index] + 2 * (code - first)
+                    glyph = struct.unpack_from(">H", data, place)[0]
+                    if not glyph:
+                        continue
+                if (glyph + deltas[index]) & 0xFFFF:
+                    yield code
+
+
+@cache
+def system_fonts() -> tuple[Path, ...]:
+    """Outline fonts of this machine, plain faces first."""
+    home = Path.home() if "HOME" in os.environ or sys.platform == "win32" else Path("/")
+    folders = [
+        *(Path("/usr/share/fonts"), Path("/usr/local/share/fonts"), home / ".local/share/fonts", home / ".fonts"),
+        *(Path("/System/Library/Fonts"), Path("/Library/Fonts"), home / "Library/Fonts"),
+        Path(os.environ.get("WINDIR", "C:/Windows")) / "Fonts",
+    ]
+    found = (
+        path
+        for folder in folders
+        for path in sorted(folder.rglob("*"))
+        if path.suffix.lower() in {".ttf", ".otf", ".ttc"}
+        and not any(word in path.name.lower() for word in _NO_LETTERS)
+    )
+    return tuple(sorted(dict.fromkeys(found), key=lambda path: any(word in path.name.lower() for word in _STYLED)))
+
 
 _JOINERS = "\u200c\u200d"  # Persian and Indic spelling needs them; other format characters only reorder or hide text
 _ELLIPSIS = "…"

@@ -1,5 +1,6 @@
-"""Evaluate a run as users run it: from the files of whole shots to smoothed boxes, with and without the tag."""
+"""Frames of the worst dense shots, for the report; the layout of the file is that of ``cases.npz``."""
 
+import json
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -8,18 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from colocam.data.clip_frames import clip_frames
+from colocam.boxes.extract import scale_boxes
+from colocam.data.clip_frames import clip_frames, resize_square
 from colocam.data.index import index_of_table
 from colocam.data.manifest import read_manifest
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
-from colocam.evaluation.dense_cases import DenseCase, Example, save_dense_cases
-from colocam.evaluation.dense_result import PLAIN, REFINED, DenseEvaluation, DenseRow
-from colocam.inference.localizer import Localizer
-from colocam.inference.options import make_options
-from colocam.inference.runtimes import open_network
-from colocam.metrics.dense_scores import (
+from colocam.evaluation.metrics.dense_scores import (
     ShotMeasurements,
     best_ious,
     count_switches,
@@ -29,11 +27,77 @@ from colocam.metrics.dense_scores import (
     pool,
     score_shot,
 )
+from colocam.evaluation.result import PLAIN, REFINED, DenseEvaluation, DenseRow
+from colocam.inference.localizer import Localizer
+from colocam.inference.options import make_options
+from colocam.inference.runtimes import open_network
 from colocam.segment.open_segmenter import load_segmenter
-from colocam.types import Box, Clip, Float64Array, Split
-from colocam.utils.files import write_json
+from colocam.types import Box, Clip, Float64Array, Image, Localization, Split
+from colocam.utils.files import atomic_path, write_json
 from colocam.utils.progress import progress, say
 from colocam.utils.tables import read_rows
+
+
+class Example(NamedTuple):
+    """A frame with its localization and its IoU with the best true box."""
+
+    image: Image
+    found: Localization
+    overlap: float
+
+
+class DenseCase(NamedTuple):
+    """One frame of a shot, with its true boxes and what was found without and with the tag."""
+
+    clip: Clip
+    true: list[Box]
+    without_tag: Example
+    with_tag: Example
+
+
+def save_dense_cases(path: Path, cases: Sequence[DenseCase]) -> None:
+    """Write frames, maps and boxes, all resized to the square of the model's maps; without a case, no file."""
+    if not cases:
+        path.unlink(missing_ok=True)
+        return
+    ways = ("without the tag", "with the tag")
+    side = cases[0].without_tag.found.heatmap.shape[0]
+    truth = np.full((len(cases), max(len(case.true) for case in cases), 4), np.nan, np.float32)
+    for row, case in zip(truth, cases, strict=True):
+        row[: len(case.true)] = _scaled(case.true, case.without_tag.image, side)
+    meta = [
+        {
+            "clip": case.clip.name,
+            "frame": case.without_tag.found.frame,
+            "tag": case.clip.tag,
+            "predicted": case.without_tag.found.tag,
+            "probability": case.without_tag.found.probability,
+            "group": "dense",
+        }
+        for case in cases
+    ]
+    arrays: dict[str, npt.NDArray[np.generic]] = {
+        "images": np.stack([resize_square(case.without_tag.image, side) for case in cases]),
+        "truth": truth,
+        "meta": np.array(json.dumps(meta)),
+    }
+    for way, examples in zip(ways, ([c.without_tag for c in cases], [c.with_tag for c in cases]), strict=True):
+        heatmaps = np.stack([example.found.heatmap for example in examples])
+        arrays[f"heatmaps__{way}"] = (255 * np.clip(np.nan_to_num(heatmaps), 0, 1)).astype(np.uint8)
+        boxes = [example.found.box or (np.nan,) * 4 for example in examples]
+        arrays[f"boxes__{way}"] = np.concatenate(
+            [_scaled([box], example.image, side) for box, example in zip(boxes, examples, strict=True)]
+        )
+        arrays[f"iou__{way}"] = np.array([example.overlap for example in examples], np.float32)
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def _scaled(boxes: Sequence[Sequence[float]], image: Image, side: int) -> npt.NDArray[np.float32]:
+    """(k, 4) boxes of an image in pixels of a square of ``side`` pixels."""
+    height, width = image.shape[:2]
+    return scale_boxes(np.array(boxes, np.float64), (width, height), (side, side))
+
 
 WARM_UP = 8
 """Frames that are localised before the time is measured: compiling and the first allocations are not counted."""

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
-from colocam.evaluation.titles import method_title
-from colocam.evaluation.training_log import is_number
+from colocam.evaluation.result import is_number, method_title
 from colocam.types import Float64Array
 
 # Size of a plot and of the rectangle of its curves; a unit is about a pixel.

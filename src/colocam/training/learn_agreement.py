@@ -8,8 +8,8 @@ import torch
 
 from colocam.config.card import Card
 from colocam.config.schema import Frames as FrameSizes
+from colocam.evaluation.metrics import best_overlaps
 from colocam.maps.mapper import decoder_mapper, map_batches
-from colocam.metrics import best_overlaps
 from colocam.models.model_file import Model
 from colocam.temporal.presence import Calibration
 from colocam.temporal.shot_boxes import boxes_of_shots

@@ -6,9 +6,9 @@ import numpy.typing as npt
 from colocam.boxes.choosers import find_chooser
 from colocam.boxes.levels import boxes_at_levels
 from colocam.data.samples import Boxes
-from colocam.metrics import best_overlaps
-from colocam.metrics.chooser_threshold import GRID as CHOOSER_GRID
-from colocam.metrics.hits import hits_of_overlaps
+from colocam.evaluation.metrics import best_overlaps
+from colocam.evaluation.metrics.hits import hits_of_overlaps
+from colocam.evaluation.metrics.protocols import GRID as CHOOSER_GRID
 from colocam.types import Float64Array, Levels
 
 GRID: Float64Array = np.arange(1, 200) / 200

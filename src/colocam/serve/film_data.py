@@ -1,0 +1,354 @@
+"""Ids of films, by their content: a film that was moved keeps its corrections, films that differ never share them."""
+
+import hashlib
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from pathlib import Path
+from threading import Event
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from colocam.boxes import rle
+from colocam.errors import ColocamError
+from colocam.inference.localizer import Localizer
+from colocam.inference.options import LOOK_AHEAD
+from colocam.inference.table import LocalizationTable, TableRows, read_table
+from colocam.review import rank
+from colocam.review.doubt import Rows, doubts, frames_of, signs
+from colocam.serve.store import EventStore
+from colocam.temporal.cuts import CutFinder, colour_histograms
+from colocam.types import Float32Array, Float64Array, Image, Levels, VideoFrame
+from colocam.utils.file_digests import FileDigests
+from colocam.utils.files import atomic_path, publish
+from colocam.utils.progress import say
+from colocam.utils.temporary import temporary_file
+from colocam.video.decoding_limits import Limits
+from colocam.video.description import SourceVideo, describe
+from colocam.video.fence import IMAGES, open_video
+from colocam.video.frame_ring import FrameLayout
+from colocam.video.image_files import images_of
+from colocam.video.input import VideoInput
+from colocam.video.reader import DEFAULT_FPS, VideoReader
+from colocam.video.writer import VideoWriter
+
+BLOCK, BLOCKS = 1 << 18, 16
+"""The first version knew a file by its size and 16 blocks of 256 KiB, evenly spread."""
+
+
+class FilmIds:
+    """Digests of films, remembered in a file, and the ids that belong to them; may be called from any thread.
+
+    Args:
+        store: knows which id belongs to which digest.
+        memory: file that digests are remembered in, so that a film is read whole once.
+    """
+
+    def __init__(self, store: EventStore, memory: Path) -> None:
+        self._store = store
+        self._digests = FileDigests(memory)
+        self._lock = threading.Lock()
+
+    def digest(self, path: Path) -> str:
+        """64 hexadecimal digits, of all bytes of a film, or of the names and contents of a folder of images."""
+        with self._lock:
+            found = self._digests.of_files(images_of(path)) if path.is_dir() else self._digests.of_file(path)
+            self._digests.save()
+        return found
+
+    def of(self, path: Path, digest: str) -> str:
+        """24 hexadecimal digits, for ever the same for this content.
+
+        A film that the first version gave an id to keeps it, unless another film with that id is still at its path.
+        """
+        with self._lock:
+            if (known := self._store.film_of(digest)) is not None:
+                return known
+            film = digest[:24]
+            if unclaimed := self._store.unclaimed():
+                old = sampled_id(path)
+                owner = unclaimed.get(old)
+                if owner is not None and (not owner or Path(owner) == path.absolute() or not Path(owner).exists()):
+                    film = old
+            self._store.claim(digest, film)
+            return film
+
+
+def sampled_id(path: Path) -> str:
+    """The id that the first version gave to a film; films that differ between its blocks share it."""
+    digest = hashlib.sha256()
+    for file in images_of(path) if path.is_dir() else (path,):
+        digest.update(_blocks(file))
+    return digest.hexdigest()[:24]
+
+
+def _blocks(path: Path) -> bytes:
+    size = path.stat().st_size
+    digest = hashlib.sha256(str(size).encode())
+    with path.open("rb") as file:
+        if size <= BLOCK * BLOCKS:
+            digest.update(file.read())
+        else:
+            for block in range(BLOCKS):
+                file.seek(block * (size - BLOCK) // (BLOCKS - 1))
+                digest.update(file.read(BLOCK))
+    return digest.digest()
+
+
+PROXY_SIDE = 1280
+"""Most pixels along a side of the proxy."""
+PROXY_GOP = 12
+"""Frames from one key frame of the proxy to the next: a browser decodes at most so many to show a frame."""
+CUT_SIDE = 112
+"""Side of the images that shot boundaries are found in."""
+THUMBNAIL_SIDE = 320
+TOLERANCE = 0.002
+"""Seconds by which a time of the proxy may differ from that of the film."""
+LIMITS = Limits(open_seconds=30.0, frame_seconds=30.0)
+"""A person waits, so a decoder that gives no frame is ended sooner than in a batch."""
+
+
+class FilmIndex(NamedTuple):
+    """The N frames of a film that can be decoded.
+
+    Attributes:
+        frames: (N,) index of each frame in the film.
+        pts: (N,) presentation time in seconds.
+        proxy: (N,) presentation time in the proxy, ascending; empty where there is no proxy.
+        cuts: (N,) whether a frame begins a new shot.
+        source: size, rate and length of the film.
+    """
+
+    frames: npt.NDArray[np.int64]
+    pts: Float64Array
+    proxy: Float64Array
+    cuts: npt.NDArray[np.bool_]
+    source: SourceVideo
+
+
+def open_film(path: Path, layout: FrameLayout = IMAGES, limits: Limits = LIMITS) -> VideoReader:
+    """A reader of a film or a folder of images, which decodes in a process with limits: anybody may upload."""
+    return open_video(VideoInput(str(path), must_be_stored=True), layout=layout, limits=limits)
+
+
+def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float], None] = lambda _: None) -> FilmIndex:
+    """Decode a film once; write its proxy and a thumbnail.
+
+    Args:
+        path: a film or a folder of images.
+        proxy: the mp4 file to write; it does not appear if it would not have the frames of the film.
+        thumbnail: the JPEG file to write.
+        report: called with the share that is done, 0–1.
+
+    Raises:
+        UnreadableError: no frame can be decoded.
+    """
+    frames: list[int] = []
+    times: list[float] = []
+    finder = CutFinder(LOOK_AHEAD["offline"].cuts)  # type: ignore[union-attr]
+    cuts: list[npt.NDArray[np.bool_]] = []
+    with open_film(path) as reader, ExitStack() as stack:
+        total = reader.estimate()
+        width, height = even_size(reader.info.width, reader.info.height)
+        draft = stack.enter_context(temporary_file(proxy))
+        with VideoWriter(draft, width, height, reader.info.fps or DEFAULT_FPS, gop=PROXY_GOP) as writer:
+            for frame in reader.frames():
+                if len(frames) in {0, total // 3}:
+                    _write_thumbnail(thumbnail, frame)
+                frames.append(frame.index)
+                times.append(frame.pts)
+                small = cv2.resize(frame.image, (CUT_SIDE, CUT_SIDE), interpolation=cv2.INTER_AREA)
+                cuts.append(finder.push(colour_histograms(np.asarray(small, np.uint8)[None])))
+                writer.write(_resized(frame.image, width, height), frame.pts - times[0])
+                report(min(len(frames) / total, 1.0) if total else 0.0)
+        cuts.append(finder.finish())
+        pts = np.array(times)
+        read_back = proxy_times(draft)
+        if same_times(pts, read_back):
+            publish(draft, proxy)
+        else:
+            say(
+                f"warning: the proxy of {path.name} would have other frames than the film: the page shows single frames"
+            )
+            read_back = np.empty(0)
+        source = describe(path, reader.info, reader.count, reader.pictures)
+    return FilmIndex(np.array(frames, np.int64), pts, read_back, np.concatenate(cuts), source)
+
+
+def even_size(width: int, height: int) -> tuple[int, int]:
+    """Size of the proxy: even, as H.264 needs, and at most :data:`PROXY_SIDE` along a side."""
+    scale = min(1.0, PROXY_SIDE / max(width, height))
+    return max(2, 2 * round(width * scale / 2)), max(2, 2 * round(height * scale / 2))
+
+
+def proxy_times(path: Path) -> Float64Array:
+    """Presentation times of all frames that can be decoded."""
+    with open_film(path) as reader:
+        return np.array([frame.pts for frame in reader.frames()])
+
+
+def same_times(pts: Float64Array, proxy: Float64Array) -> bool:
+    """Whether a proxy has as many frames as the film, at the same times after the first one.
+
+    Where times of the film do not rise, or have gaps that mp4 cannot hold, only the number and the order count.
+    """
+    if len(pts) != len(proxy) or np.any(np.diff(proxy) <= 0):
+        return False
+    gaps = np.diff(pts)
+    if np.any(gaps <= 1e-4) or np.any(gaps > 600):
+        return True
+    return bool(np.abs((pts - pts[0]) - (proxy - proxy[0])).max() <= TOLERANCE)
+
+
+def save_index(path: Path, index: FilmIndex) -> None:
+    """Store an index, without what describes the film."""
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, frames=index.frames, pts=index.pts, proxy=index.proxy, cuts=index.cuts)
+
+
+def load_index(path: Path, source: SourceVideo) -> FilmIndex | None:
+    """Read an index; None if there is none or it is damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return FilmIndex(stored["frames"], stored["pts"], stored["proxy"], stored["cuts"], source)
+    except Exception:  # noqa: BLE001 - NumPy, zipfile and zlib raise errors of a dozen kinds for damaged bytes
+        return None
+
+
+def _resized(image: Image, width: int, height: int) -> Image:
+    if image.shape[:2] == (height, width):
+        return image
+    return np.asarray(cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _write_thumbnail(path: Path, frame: VideoFrame) -> None:
+    height, width = frame.image.shape[:2]
+    scale = min(1.0, THUMBNAIL_SIDE / max(width, height))
+    small = _resized(frame.image, max(1, round(width * scale)), max(1, round(height * scale)))
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(jpeg(small, 80))
+
+
+def jpeg(image: Image, quality: int) -> bytes:
+    """A JPEG file of an image (H, W, 3)."""
+    done, data = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, quality])
+    if not done:
+        raise ColocamError(f"cannot write an image of {image.shape[1]}×{image.shape[0]} pixels as JPEG")
+    return data.tobytes()
+
+
+MAP_SIDE = 64
+"""Side of the heat maps that the page shows; it enlarges them smoothly."""
+DOUBTFUL = 0.5
+"""Doubt from which a frame counts as doubtful in the library."""
+ABSENT = 0.5
+"""Presence below which the model counts as finding no object in a frame."""
+QUEUE_SHARE = 0.2
+"""Share of the frames in the queue of a film."""
+
+
+class FilmResults(NamedTuple):
+    """What the model found in the N frames of a film.
+
+    Attributes:
+        rows: the localisation table, one row per frame.
+        doubt: (N,) 0–1.
+        queue: frames to check, most doubtful first: index of the frame, and the reason in words.
+        maps: (N, 64, 64) heat maps, 255 for 1; read from the disk as needed.
+    """
+
+    rows: TableRows
+    doubt: Float64Array
+    queue: list[tuple[int, str]]
+    maps: Levels
+
+    @property
+    def absent(self) -> npt.NDArray[np.bool_]:
+        """(N,) whether the model finds no object in a frame: by its presence, or by its box where that is not known."""
+        presence = self.rows.presence
+        return np.where(np.isnan(presence), np.isnan(self.rows.box[:, 0]), presence < ABSENT)
+
+
+def localize_film(
+    localizer: Localizer,
+    path: Path,
+    table: Path,
+    maps: Path,
+    report: Callable[[int], None] = lambda _: None,
+    stopping: Event | None = None,
+) -> None:
+    """Localise in a film; write its table and heat maps.
+
+    Args:
+        localizer: the model.
+        path: a film or a folder of images.
+        table: the CSV file to write.
+        maps: the file of heat maps to write.
+        report: called with the number of frames that passed the network.
+        stopping: once set, this ends with an error and waits for no pass.
+    """
+    done = reported = 0
+
+    def passed(frames: int) -> None:
+        nonlocal reported
+        reported += frames
+        report(reported)
+
+    layout = FrameLayout(localizer.card.size, images=False)
+    with (
+        open_film(path, layout) as reader,
+        atomic_path(maps) as temporary,
+        temporary.open("wb") as file,
+        LocalizationTable(table, ("track", "presence", "margin", "mask")) as listed,
+        # The stream is closed before the reader, because its threads read from the reader.
+        closing(localizer.stream(reader.frames(), images=False, passed=passed, stopping=stopping)) as stream,
+    ):
+        for _, found in stream:
+            listed.write(found)
+            file.write(small_levels(found.heatmap).tobytes())
+            done += 1
+        if not done:
+            raise ColocamError(f"{path.name} has no frame that can be decoded")
+
+
+def load_results(table: Path, maps: Path, source: SourceVideo) -> FilmResults:
+    """Read what :func:`localize_film` wrote."""
+    rows = read_table(table, source, required=("class", "score"))
+    count = len(rows.frame)
+    if maps.stat().st_size != count * MAP_SIDE**2:
+        raise ColocamError(f"{maps} does not belong to {table.name}: delete both, then they are computed again")
+    heat = np.memmap(maps, np.uint8, "r", shape=(count, MAP_SIDE, MAP_SIDE))
+    listed = Rows(
+        video=np.zeros(count, np.int64),
+        frame=rows.frame,
+        pts=rows.pts,
+        box=rows.box,
+        score=np.nan_to_num(rows.score),
+        presence=rows.presence,
+        margin=rows.margin,
+    )
+    if len(frames_of(listed)[1]) != count:
+        raise ColocamError(f"{table} has more than one row for a frame: delete it, then it is computed again")
+    ranked = rank(listed, QUEUE_SHARE)
+    return FilmResults(rows, doubts(signs(listed)), [(one.frame, one.reason) for one in ranked], heat)
+
+
+def outlines(results: FilmResults, source: SourceVideo, rows: slice) -> list[list[list[int]]]:
+    """Outlines of the object in some rows: closed polygons x1, y1, x2, y2, … in pixels of the film, also of holes."""
+    found: list[list[list[int]]] = []
+    for text in results.rows.mask[rows]:
+        mask = rle.decode(text, source.height, source.width) if text else np.zeros((1, 1), bool)
+        contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
+        within = max(source.width, source.height) / 2000  # a page shows no finer detail
+        found.append([cv2.approxPolyDP(one, within, closed=True).astype(int).ravel().tolist() for one in contours])
+    return found
+
+
+def small_levels(heatmap: Float32Array, how: int = cv2.INTER_AREA) -> npt.NDArray[np.uint8]:
+    """A map in 0–1 as the page gets it: (64, 64), 255 for 1."""
+    small = cv2.resize(heatmap, (MAP_SIDE, MAP_SIDE), interpolation=how)
+    levels: npt.NDArray[np.uint8] = np.round(255 * np.clip(np.nan_to_num(small), 0, 1)).astype(np.uint8)
+    return levels
