@@ -1,4 +1,7 @@
-"""What another model changes: the boxes that moved most."""
+"""Films as people corrected them: tables for export, corrections for learning, and labels that come back.
+
+Also what another model changes: the boxes that moved most.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -182,8 +185,7 @@ def imported_edit(library: Library, film: Film, file: Path, format_: str) -> Imp
             left_out = [f"{count} × {why}" for why, count in found.left_out.items()]
             actions = [action for one in _own_labels(film, file, found) for action in _actions(one)]
     except ColocamError as error:
-        said = str(error).replace(str(file), "the file")
-        raise RefusalError(422, library.without_paths(said)) from error
+        raise ColocamError(str(error).replace(str(file), "the file")) from error
     except ValidationError as error:
         raise RefusalError(422, f"the file has a value that cannot be used: {error.errors()[0]['msg']}") from error
     if not actions:

@@ -1,11 +1,9 @@
-"""Routes of corrections: what people said about a film, one more change, undo and redo."""
+"""Routes of what people say about films: changes, undo and redo, export and import of labels, lessons."""
 
 import asyncio
 import re
 import secrets
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +15,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
 from colocam.corrections import IMPORTS, Correction, write_corrections
-from colocam.errors import ColocamError
 from colocam.export import FORMATS, Options, export
 from colocam.inference.table_files import file_name
 from colocam.serve.corrected import (
@@ -129,7 +126,7 @@ def exchange_routes(library: Library) -> APIRouter:
         if not ready:
             raise NotReadyError("no film is ready yet: wait until the model is done with one")
         key = secrets.token_hex(16)
-        with temporary_folder(library.workspace.exports) as folder, without_paths(library):
+        with temporary_folder(library.workspace.exports) as folder:
             made = _export(library, ready, new, folder)
             with (
                 atomic_path(_archive(library, key)) as target,
@@ -216,17 +213,6 @@ def all_corrections(library: Library, films: list[Film]) -> list[Correction]:
     return found
 
 
-@contextmanager
-def without_paths(library: Library) -> Iterator[None]:
-    """Errors that reach the page say names of videos and models in place of paths of this machine."""
-    try:
-        yield
-    except RefusalError:
-        raise
-    except ColocamError as error:
-        raise RefusalError(422, library.without_paths(str(error))) from error
-
-
 def _archive(library: Library, key: str) -> Path:
     return library.workspace.exports / f"{key}.zip"
 
@@ -264,15 +250,13 @@ def lesson_routes(library: Library) -> APIRouter:
     @routes.post("/lessons", status_code=202)
     def start() -> dict[str, Any]:
         """Begin to learn from all corrections, in the background."""
-        with without_paths(library):
-            library.lessons.start(all_corrections(library, library.films()))
+        library.lessons.start(all_corrections(library, library.films()))
         return lesson()
 
     @routes.post("/lessons/quick", status_code=201)
     def quick() -> dict[str, Any]:
         """Choose thresholds and presence by all corrections at once, and use the model that has them."""
-        with without_paths(library):
-            folder, seconds = library.lessons.quick(all_corrections(library, library.films()))
+        folder, seconds = library.lessons.quick(all_corrections(library, library.films()))
         model = library.models.add(folder, title_of(folder))
         library.use(model)
         return {"model": model.key, "title": model.title, "seconds": round(seconds, 3)}

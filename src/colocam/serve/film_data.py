@@ -1,7 +1,10 @@
-"""Ids of films, by their content: a film that was moved keeps its corrections, films that differ never share them."""
+"""What is computed from a film, once: its frames, a proxy that browsers play, and what a model finds in it.
 
-import hashlib
-import threading
+The proxy is H.264 with the same number of frames in the same order. It is read back before it is used, and the page
+looks up the time that the browser states for a frame in the times that were read back. So a frame is known by
+construction, whatever the container, the rate or the codec of the film.
+"""
+
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -19,10 +22,8 @@ from colocam.inference.options import LOOK_AHEAD
 from colocam.inference.table import LocalizationTable, TableRows, read_table
 from colocam.review import rank
 from colocam.review.doubt import Rows, doubts, frames_of, signs
-from colocam.serve.store import EventStore
 from colocam.temporal.cuts import CutFinder, colour_histograms
 from colocam.types import Float32Array, Float64Array, Image, Levels, VideoFrame
-from colocam.utils.file_digests import FileDigests
 from colocam.utils.files import atomic_path, publish
 from colocam.utils.progress import say
 from colocam.utils.temporary import temporary_file
@@ -30,73 +31,9 @@ from colocam.video.decoding_limits import Limits
 from colocam.video.description import SourceVideo, describe
 from colocam.video.fence import IMAGES, open_video
 from colocam.video.frame_ring import FrameLayout
-from colocam.video.image_files import images_of
 from colocam.video.input import VideoInput
 from colocam.video.reader import DEFAULT_FPS, VideoReader
 from colocam.video.writer import VideoWriter
-
-BLOCK, BLOCKS = 1 << 18, 16
-"""The first version knew a file by its size and 16 blocks of 256 KiB, evenly spread."""
-
-
-class FilmIds:
-    """Digests of films, remembered in a file, and the ids that belong to them; may be called from any thread.
-
-    Args:
-        store: knows which id belongs to which digest.
-        memory: file that digests are remembered in, so that a film is read whole once.
-    """
-
-    def __init__(self, store: EventStore, memory: Path) -> None:
-        self._store = store
-        self._digests = FileDigests(memory)
-        self._lock = threading.Lock()
-
-    def digest(self, path: Path) -> str:
-        """64 hexadecimal digits, of all bytes of a film, or of the names and contents of a folder of images."""
-        with self._lock:
-            found = self._digests.of_files(images_of(path)) if path.is_dir() else self._digests.of_file(path)
-            self._digests.save()
-        return found
-
-    def of(self, path: Path, digest: str) -> str:
-        """24 hexadecimal digits, for ever the same for this content.
-
-        A film that the first version gave an id to keeps it, unless another film with that id is still at its path.
-        """
-        with self._lock:
-            if (known := self._store.film_of(digest)) is not None:
-                return known
-            film = digest[:24]
-            if unclaimed := self._store.unclaimed():
-                old = sampled_id(path)
-                owner = unclaimed.get(old)
-                if owner is not None and (not owner or Path(owner) == path.absolute() or not Path(owner).exists()):
-                    film = old
-            self._store.claim(digest, film)
-            return film
-
-
-def sampled_id(path: Path) -> str:
-    """The id that the first version gave to a film; films that differ between its blocks share it."""
-    digest = hashlib.sha256()
-    for file in images_of(path) if path.is_dir() else (path,):
-        digest.update(_blocks(file))
-    return digest.hexdigest()[:24]
-
-
-def _blocks(path: Path) -> bytes:
-    size = path.stat().st_size
-    digest = hashlib.sha256(str(size).encode())
-    with path.open("rb") as file:
-        if size <= BLOCK * BLOCKS:
-            digest.update(file.read())
-        else:
-            for block in range(BLOCKS):
-                file.seek(block * (size - BLOCK) // (BLOCKS - 1))
-                digest.update(file.read(BLOCK))
-    return digest.digest()
-
 
 PROXY_SIDE = 1280
 """Most pixels along a side of the proxy."""

@@ -1,7 +1,6 @@
-"""Films as the page gets them: never with a path of this machine."""
+"""Routes of films: the library, frames and the proxy, layers over them, uploads; never with a path of this machine."""
 
 import secrets
-from collections.abc import Iterator
 from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,10 +10,8 @@ import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as InPath
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import FileResponse, JSONResponse, StreamingResponse
+from starlette.responses import FileResponse, JSONResponse
 
-from colocam.errors import ColocamError
-from colocam.serve.byte_ranges import ByteRange, RangeError, one_range
 from colocam.serve.film_data import DOUBTFUL, MAP_SIDE, FilmResults, outlines
 from colocam.serve.guard import NotReadyError, RefusalError
 from colocam.serve.library import Film, Library, ServedModel
@@ -155,7 +152,6 @@ async def receive(request: Request, target: Path, most: int) -> None:
 
 FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 """Ids are digests of content, so a frame never changes."""
-READ_AT_ONCE = 1 << 18
 
 
 def media_routes(library: Library) -> APIRouter:
@@ -166,10 +162,7 @@ def media_routes(library: Library) -> APIRouter:
     def still(film: FilmId, frame: Annotated[int, InPath(ge=0, le=1 << 32)]) -> Response:
         """The frame of an index, as JPEG, read by the reader that the model uses."""
         found = library.film(film)
-        try:
-            data = library.stills.get(found.id, found.path, frame)
-        except ColocamError as error:
-            raise RefusalError(422, library.without_paths(str(error))) from error
+        data = library.stills.get(found.id, found.path, frame)
         if data is None:
             raise RefusalError(404, f"{found.name} has no frame {frame} that can be decoded")
         return Response(data, media_type="image/jpeg", headers=FOR_EVER)
@@ -183,38 +176,15 @@ def media_routes(library: Library) -> APIRouter:
         return FileResponse(path, media_type="image/jpeg")
 
     @routes.get("/films/{film}/proxy", response_class=Response)
-    def proxy(film: FilmId, request: Request) -> Response:
-        """The proxy that the browser plays, or one range of its bytes."""
+    def proxy(film: FilmId) -> Response:
+        """The proxy that the browser plays, or ranges of its bytes."""
         found = library.film(film)
         path = library.workspace.film(found.id, "mp4")
         if found.index is None or not path.is_file():
             raise NotReadyError("the film is not ready for playing yet")
-        return _part(path, request.headers.get("range"))
+        return FileResponse(path, media_type="video/mp4", headers=FOR_EVER)
 
     return routes
-
-
-def _part(path: Path, header: str | None) -> Response:
-    """A file, or one range of it."""
-    size = path.stat().st_size
-    try:
-        asked = one_range(header, size)
-    except RangeError:
-        return Response(status_code=416, headers={"content-range": f"bytes */{size}"})
-    part = asked or ByteRange(0, size - 1)
-    headers = {"accept-ranges": "bytes", "content-length": str(part.last - part.first + 1), **FOR_EVER}
-    if asked is not None:
-        headers["content-range"] = f"bytes {part.first}-{part.last}/{size}"
-    return StreamingResponse(_bytes(path, part), 206 if asked else 200, headers, "video/mp4")
-
-
-def _bytes(path: Path, part: ByteRange) -> Iterator[bytes]:
-    left = part.last - part.first + 1
-    with path.open("rb") as file:
-        file.seek(part.first)
-        while left > 0 and (data := file.read(min(left, READ_AT_ONCE))):
-            left -= len(data)
-            yield data
 
 
 MAPS_AT_ONCE = 256
@@ -242,10 +212,8 @@ def layer_routes(library: Library) -> APIRouter:
             raise RefusalError(404, f"{found.name} has no row {start}")
         part = slice(start, start + count)
         chosen = model_of(library, model)
-        try:
-            data = library.cams.get(found.id, found.path, chosen.path, rows.frame[part].tolist(), rows.tag[part])
-        except ColocamError as error:
-            raise RefusalError(422, library.without_paths(str(error))) from error
+        frames, tags = tuple(rows.frame[part].tolist()), tuple(rows.tag[part])
+        data = library.cams.get(found.id, found.path, chosen.path, frames, tags)
         return Response(data, media_type="application/octet-stream", headers=_kept(model))
 
     @routes.get("/films/{film}/outlines")

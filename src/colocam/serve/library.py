@@ -1,14 +1,13 @@
-"""The models of a server: that of the command, those beside it, and those that lessons made."""
+"""The films and models of a server: which there are, how far each film is prepared, and the threads that do that."""
 
 import hashlib
 import queue
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate, count
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +16,6 @@ from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference.localizer import Localizer
 from colocam.inference.table_files import file_name, unused
 from colocam.serve.film_data import (
-    FilmIds,
     FilmIndex,
     FilmResults,
     index_film,
@@ -33,6 +31,7 @@ from colocam.utils.file_digests import MEMORY, FileDigests
 from colocam.utils.files import plain, utf8
 from colocam.utils.progress import say
 from colocam.video.description import read_made, read_source, write_source
+from colocam.video.image_files import images_of
 from colocam.video.input import VideoInput
 
 LOADED = 2
@@ -41,6 +40,8 @@ LOADED = 2
 
 class UnknownModelError(ColocamError):
     """There is no model of this key."""
+
+    status = 404
 
 
 class ServedModel(NamedTuple):
@@ -66,10 +67,9 @@ class ModelList:
     """
 
     def __init__(self, load: Callable[[Path], Localizer], memory: Path) -> None:
-        self._load = load
+        self._load = lru_cache(LOADED)(load)
         self._digests = FileDigests(memory)
         self._models: dict[str, ServedModel] = {}
-        self._loaded: OrderedDict[str, Localizer] = OrderedDict()
         self._lock, self._load_lock = threading.Lock(), threading.Lock()
 
     def add(self, path: Path, title: str) -> ServedModel:
@@ -100,12 +100,7 @@ class ModelList:
     def localizer(self, model: ServedModel) -> Localizer:
         """The opened model; the last ones are kept open."""
         with self._load_lock:
-            if model.key not in self._loaded:
-                self._loaded[model.key] = self._load(model.path)
-            self._loaded.move_to_end(model.key)
-            while len(self._loaded) > LOADED:
-                self._loaded.popitem(last=False)
-            return self._loaded[model.key]
+            return self._load(model.path)
 
 
 STATES = ("waiting", "reading", "read", "localising", "ready", "failed")
@@ -118,6 +113,8 @@ RESULTS_VERSION = 2
 
 class UnknownFilmError(ColocamError):
     """There is no film of this id."""
+
+    status = 404
 
 
 @dataclass
@@ -155,6 +152,11 @@ class Film:
         """The name with the ending of the file: what exports say in place of the path."""
         ending = utf8(self.path.suffix)
         return self.name if self.name.lower().endswith(ending.lower()) else self.name + ending
+
+
+def id_of(digest: str) -> str:
+    """The id of a film with this content, wherever it is: 24 hexadecimal digits."""
+    return digest[:24]
 
 
 def titles(runs: Sequence[Path]) -> list[str]:
@@ -198,7 +200,7 @@ class Library:
         self.workspace = workspace
         self.store = store
         self.stills = Stills()
-        self.ids = FilmIds(store, workspace.root / MEMORY)
+        self._digests, self._digest_lock = FileDigests(workspace.root / MEMORY), threading.Lock()
         self.models = ModelList(load, workspace.root / MEMORY)
         self.first, *self.beside = (self.models.add(run, title) for run, title in zip(runs, titles(runs), strict=True))
         self.active = self.first
@@ -289,10 +291,10 @@ class Library:
             tag: class that the video carries, "" where it is unknown.
         """
         try:
-            digest = self.ids.digest(path)
-            key = self.ids.of(path, digest)
+            digest = self._digest(path)
         except OSError as error:
             raise ColocamError(f"cannot read {name or path}: {error.strerror}") from error
+        key = id_of(digest)
         with self._lock:
             old = self._films.get(key)
             if old is not None and old.state != "failed" and old.path.exists():
@@ -304,6 +306,13 @@ class Library:
             if self._threads[0].is_alive():
                 self._to_read.put(film)
         return film
+
+    def _digest(self, path: Path) -> str:
+        """64 hexadecimal digits, of all bytes of a film, or of the names and contents of a folder of images."""
+        with self._digest_lock:
+            found = self._digests.of_files(images_of(path)) if path.is_dir() else self._digests.of_file(path)
+            self._digests.save()
+        return found
 
     def _own_name(self, path: Path, name: str, film: str) -> str:
         """The name for a film that no other has, also as a part of file names: with folders before it, or a number."""
@@ -391,8 +400,8 @@ class Library:
             raise ColocamError(
                 f"{film.path} was moved or deleted: name it again in the command, or drop it on the page"
             )
-        film.digest = film.digest or self.ids.digest(film.path)
-        if self.ids.of(film.path, film.digest) != film.id:
+        film.digest = film.digest or self._digest(film.path)
+        if id_of(film.digest) != film.id:
             raise ColocamError(f"{film.path} is another film now: name it again in the command, or drop it on the page")
         described, proxy = self.workspace.film(film.id, "csv"), self.workspace.film(film.id, "mp4")
         index = self._stored_index(film, described)

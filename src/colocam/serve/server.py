@@ -1,7 +1,8 @@
-"""Connections of the server: one that sends no whole request is closed, so that it keeps nobody out.
+"""The application and its server: listen, print the address, open the page.
 
-Uvicorn waits for ever for the headers of a request, and its ``limit_concurrency`` refuses those who come last, whoever
-holds the places. Without a limit the process runs out of open files.
+A connection that sends no whole request is closed, so that it keeps nobody out. Uvicorn waits for ever for the headers
+of a request, and its ``limit_concurrency`` refuses those who come last, whoever holds the places. Without a limit the
+process runs out of open files.
 """
 
 import asyncio
@@ -133,7 +134,7 @@ def make_app(library: Library, guard: GuardSettings, *, most_uploaded: int = MOS
     app = FastAPI(
         title="colocam serve", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json"
     )
-    add_refusals(app)
+    add_refusals(app, library)
     page = {one.name: one.read_bytes() for one in (files("colocam.serve") / "page").iterdir() if one.is_file()}
     version = hashlib.blake2b(b"".join(page[name] for name in sorted(page)), digest_size=8).hexdigest()
     html = page.pop("index.html").decode()

@@ -1,4 +1,7 @@
-"""The folder of a server: where corrections, tables, proxies and uploads are."""
+"""The folder of a server, and in it the corrections as events in SQLite.
+
+Events are only ever appended, and are on the disk before the page says that they are saved.
+"""
 
 import secrets
 import sqlite3
@@ -83,9 +86,9 @@ class Workspace:
         try:
             stored = parse_json(path.read_text(encoding="utf-8"))
             self.token, self.port = str(stored["token"]), int(stored["port"])
-            self.model = str(stored.get("model", ""))  # folders of the first version have none
-        except (ValueError, KeyError, TypeError) as error:
-            raise ColocamError(f"{path} is damaged: delete it; corrections are in another file") from error
+            self.model = str(stored["model"])
+        except (ValueError, KeyError, TypeError):
+            self.token = ""
         if len(self.token) < 16:
             raise ColocamError(f"{path} is damaged: delete it; corrections are in another file")
 
@@ -105,7 +108,6 @@ def open_workspace(root: Path) -> Iterator[Workspace]:
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS films (id TEXT PRIMARY KEY, name TEXT NOT NULL, path TEXT NOT NULL, tag TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS contents (digest TEXT PRIMARY KEY, film TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS events (
     film TEXT NOT NULL,
     version INTEGER NOT NULL,
@@ -120,7 +122,7 @@ CREATE TRIGGER IF NOT EXISTS events_are_final BEFORE UPDATE ON events BEGIN SELE
 
 _COLUMNS = {
     "films": ["id", "name", "path", "tag"],
-    "contents": ["digest", "film"],
+    "contents": ["digest", "film"],  # of earlier folders; it is not read
     "events": ["film", "version", "client", "made", "change"],
 }
 _REMEDIES = {
@@ -165,6 +167,8 @@ class ConflictError(ColocamError):
         events: what was stored since then.
     """
 
+    status = 409
+
     def __init__(self, events: list[Event]) -> None:
         super().__init__("the film was changed on another page since this page last saw it")
         self.events = events
@@ -173,13 +177,19 @@ class ConflictError(ColocamError):
 class NothingToUndoError(ColocamError):
     """There is no edit to undo or to redo."""
 
+    status = 409
+
 
 class UnknownVersionError(ColocamError):
     """A change was made for a version that the film does not have yet."""
 
+    status = 404
+
 
 class StoreError(ColocamError):
     """The database cannot be read or written; nothing was stored."""
+
+    status = 507
 
 
 class EventStore:
@@ -206,14 +216,11 @@ class EventStore:
 
     def _tables(self) -> dict[str, list[str]]:
         """Columns of each table."""
-        rows = self._database.execute(
-            "SELECT tables.name, columns.name FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns"
-            " WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite_%' ORDER BY columns.cid"
-        )
-        found: dict[str, list[str]] = {}
-        for table, column in rows.fetchall():
-            found.setdefault(table, []).append(column)
-        return found
+        names = self._database.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        ).fetchall()
+        columns = "SELECT name FROM pragma_table_info(?)"
+        return {name: [row[0] for row in self._database.execute(columns, (name,))] for (name,) in names}
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -245,27 +252,6 @@ class EventStore:
         with self._locked():
             rows = self._database.execute("SELECT id, name, path, tag FROM films ORDER BY rowid").fetchall()
         return [FilmRow(*row) for row in rows]
-
-    def film_of(self, digest: str) -> str | None:
-        """The id of the film with this content; None where there is none yet."""
-        with self._locked():
-            row = self._database.execute("SELECT film FROM contents WHERE digest = ?", (digest,)).fetchone()
-        return None if row is None else str(row[0])
-
-    def claim(self, digest: str, film: str) -> None:
-        """Give an id to the film with this content, for ever."""
-        with self._locked():
-            self._database.execute("INSERT INTO contents VALUES (?, ?)", (digest, film))
-
-    def unclaimed(self) -> dict[str, str]:
-        """Ids of films whose content is not known, and their paths ("": removed from the library)."""
-        with self._locked():
-            rows = self._database.execute(
-                "SELECT known.id, COALESCE(films.path, '') FROM"
-                " (SELECT id FROM films UNION SELECT film FROM events) AS known LEFT JOIN films ON films.id = known.id"
-                " WHERE known.id NOT IN (SELECT film FROM contents)"
-            ).fetchall()
-        return dict(rows)
 
     def events(self, film: str, after: int = 0) -> list[Event]:
         """The events of a film with versions above ``after``, in order."""
