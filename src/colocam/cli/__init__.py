@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from colocam.cli.command import Command, LongCommand
-from colocam.cli.exchange_commands import ExportCommand, ImportCommand, export, export_model, import_, learn
+from colocam.cli.exchange_commands import FormatsCommand, export, export_model, import_, learn
 from colocam.cli.extensions import VARIABLE, load_extensions
 from colocam.cli.film_commands import label, localize, serve
 from colocam.cli.look_commands import evaluate, report, review, score, tensorboard
@@ -35,9 +35,9 @@ COMMANDS: list[Callable[..., None]] = [
 ]
 LONG = {demo, train, learn, evaluate, localize, label, export_model, bench, study}
 for function in COMMANDS:
-    kind = ExportCommand if function is export else LongCommand if function in LONG else Command
+    kind = FormatsCommand if function is export else LongCommand if function in LONG else Command
     app.command(cls=kind)(function)
-app.command("import", cls=ImportCommand)(import_)
+app.command("import", cls=FormatsCommand)(import_)
 app.add_typer(index_app, name="index")
 app.add_typer(config_app, name="config")
 

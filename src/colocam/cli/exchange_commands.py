@@ -13,15 +13,17 @@ from colocam.utils.extras import not_installed
 from colocam.utils.progress import say
 
 
-class ExportCommand(Command):
-    """``export``, whose help lists the registered label formats."""
+class FormatsCommand(Command):
+    """``export`` and ``import``, whose help lists the registered label formats."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - click's signature
         """Print the help."""
+        from colocam.corrections import IMPORTS
         from colocam.export import FORMATS
 
-        width = max(map(len, FORMATS))
-        lines = [f"  {name.ljust(width)}  {format_.title}" for name, format_ in FORMATS.items()]
+        titles = {name: one.title for name, one in (FORMATS if self.name == "export" else IMPORTS).items()}
+        width = max(map(len, titles))
+        lines = [f"  {name.ljust(width)}  {title}" for name, title in titles.items()]
         self.epilog = "\n".join(["\b", "Formats:", *lines])  # \b keeps the line breaks
         super().format_help(ctx, formatter)
 
@@ -86,19 +88,6 @@ def export_model(
         raise not_installed(error, "export-model", "onnx") from error
 
     say(f"wrote {export_onnx(run, out)}; now: colocam localize {out} VIDEO -o OUT")
-
-
-class ImportCommand(Command):
-    """``import``, whose help lists the registered label formats."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - click's signature
-        """Print the help."""
-        from colocam.corrections import IMPORTS
-
-        width = max(map(len, IMPORTS))
-        lines = [f"  {name.ljust(width)}  {format_.title}" for name, format_ in IMPORTS.items()]
-        self.epilog = "\n".join(["\b", "Formats:", *lines])  # \b keeps the line breaks
-        super().format_help(ctx, formatter)
 
 
 def import_(

@@ -7,25 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from colocam.cli.extensions import load_extensions, named_extensions
-from colocam.cli.shared_options import (
-    Batch,
-    Chooser,
-    ColorMeanMode,
-    Device,
-    End,
-    Every,
-    Focus,
-    Fps,
-    FrameRange,
-    Instances,
-    LeastPresence,
-    Masks,
-    Refine,
-    Smoothing,
-    Start,
-    Tag,
-    Threshold,
-)
+from colocam.cli.shared_options import Device, ResultOptions, with_result_options
 from colocam.errors import ColocamError
 from colocam.utils.extras import install_extra
 from colocam.utils.progress import say
@@ -34,6 +16,7 @@ if TYPE_CHECKING:
     from colocam.serve.lessons import QuickLearning
 
 
+@with_result_options
 def localize(
     run: Annotated[Path, typer.Argument(help="Run folder of a trained model, or an ONNX file made from it.")],
     videos: Annotated[
@@ -47,21 +30,6 @@ def localize(
     ],
     table: Annotated[str, typer.Option(help="Format of the localisation table: csv or parquet.")] = "csv",
     *,
-    masks: Masks = False,
-    smooth: Smoothing = "offline",
-    tag: Tag = None,
-    presence: LeastPresence = None,
-    instances: Instances = False,
-    refine: Refine = None,
-    threshold: Threshold = None,
-    color_mean: ColorMeanMode = None,
-    focus: Focus = None,
-    chooser: Chooser = None,
-    every: Every = 1,
-    fps: Fps = None,
-    start: Start = None,
-    end: End = None,
-    frames: FrameRange = ":",
     no_video: Annotated[bool, typer.Option("--no-video", help="Write only the localisation tables.")] = False,
     overwrite: Annotated[
         bool,
@@ -70,45 +38,32 @@ def localize(
     format: Annotated[  # noqa: A002 - FFmpeg's word
         str | None, typer.Option("--format", help="FFmpeg's name of the input format, e.g. v4l2 for a camera.")
     ] = None,
-    batch: Batch = None,
     workers: Annotated[
         int | None,
         typer.Option(
             help="Processes that read films and write results; results do not change. Default: as suits the films."
         ),
     ] = None,
-    device: Device = None,
+    options: ResultOptions,
 ) -> None:
     """Write an annotated mp4 and a localisation table, one row per frame, for each video."""
     from colocam.inference.localize import Writing, localize_videos
-    from colocam.video.frame_choice import FrameChoice, parse_frames
 
-    choice = FrameChoice(every=every, fps=fps, start=start, end=end, frames=parse_frames(frames))
     for written in localize_videos(
         run,
         videos,
         out,
-        Writing(table, not no_video, choice),
+        Writing(table, not no_video, options.choice),
         overwrite=overwrite,
         format=format,
-        device=device,
-        refine=refine,
         workers=workers,
         prepare="colocam.cli.extensions:load_extensions",
-        batch=batch,
-        masks=masks,
-        smooth=smooth,
-        tag=tag,
-        presence=presence,
-        instances=instances,
-        threshold=threshold,
-        color_mean=color_mean,
-        focus=focus,
-        chooser=chooser,
+        **options.of_model,
     ):
         say(f"wrote {' and '.join(str(path) for path in written if path is not None)}")
 
 
+@with_result_options
 def label(
     run: Annotated[Path, typer.Argument(help="Run folder of a trained model, or an ONNX file made from it.")],
     catalogue: Annotated[
@@ -126,49 +81,21 @@ def label(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Try films again that an earlier command set aside.")
     ] = False,
-    masks: Masks = False,
-    smooth: Smoothing = "offline",
-    tag: Tag = None,
-    presence: LeastPresence = None,
-    instances: Instances = False,
-    refine: Refine = None,
-    threshold: Threshold = None,
-    color_mean: ColorMeanMode = None,
-    focus: Focus = None,
-    chooser: Chooser = None,
-    every: Every = 1,
-    fps: Fps = None,
-    start: Start = None,
-    end: End = None,
-    frames: FrameRange = ":",
-    batch: Batch = None,
-    device: Device = None,
+    options: ResultOptions,
 ) -> None:
     """Write a localisation table for each film of a catalogue; the same command again does what is missing."""
     from colocam.corpus.coordinator import Limits
     from colocam.corpus.films import parse_shard
     from colocam.corpus.label import Execution, label_films
-    from colocam.video.frame_choice import FrameChoice, parse_frames
 
     label_films(
         run,
         catalogue,
         out,
         Execution(parse_shard(shard), workers, ray, Limits(limit, retries), retry_failed),
-        choice=FrameChoice(every=every, fps=fps, start=start, end=end, frames=parse_frames(frames)),
-        device=device,
-        refine=refine,
-        tag=tag,
+        choice=options.choice,
         prepare=partial(load_extensions, named_extensions()),  # nodes of a cluster have another environment
-        batch=batch,
-        masks=masks,
-        smooth=smooth,
-        presence=presence,
-        instances=instances,
-        threshold=threshold,
-        color_mean=color_mean,
-        focus=focus,
-        chooser=chooser,
+        **options.of_model,
     )
     say(f"wrote {out / 'films.parquet'}; next: colocam export {out} --to coco -o DATA")
 
