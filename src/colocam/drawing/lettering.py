@@ -1,10 +1,8 @@
-"""Font files: those of this package, those of the system, and the characters that a file can draw."""
+"""Draw text on images, in any script, with the fonts of this package and those of the system."""
 
 import os
-import struct
 import sys
 import unicodedata
-from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -15,56 +13,23 @@ from PIL import Image, ImageDraw, ImageFont
 _OWN = Path(__file__).parent / "fonts"
 BOLD = _OWN / "DejaVuSans-Bold.ttf"
 REGULAR = _OWN / "DejaVuSans.ttf"
-_UNICODE = {(0, 3), (0, 4), (0, 6), (3, 1), (3, 10)}
-"""(platform, encoding) of the character tables that are keyed by code points."""
+_JOINERS = "\u200c\u200d"  # Persian and Indic spelling needs them; other format characters only reorder or hide text
 _NO_LETTERS = ("emoji", "lastresort")
 """Fonts of bitmaps of one size, and a font that draws a box for every character."""
 _STYLED = ("bold", "black", "heavy", "italic", "oblique", "light", "thin", "condensed", "medium")
 
 
-@cache
-def coverage(font: Path) -> frozenset[str]:
-    """Characters that a TrueType or OpenType file can draw; none for a file that is not a font."""
+@lru_cache(maxsize=4096)
+def draws(font: Path, character: str) -> bool:
+    """Whether a font file has a glyph for a character: its picture is not the one for no character at all."""
+    if character.isspace() or character in _JOINERS:
+        return True
     try:
-        return frozenset(map(chr, _code_points(font.read_bytes())))
-    except (OSError, struct.error, ValueError):
-        return frozenset()
-
-
-def _code_points(data: bytes) -> Iterator[int]:
-    """Code points of the table ``cmap``; of a collection, those of its first font."""
-    start = struct.unpack_from(">I", data, 12)[0] if data[:4] == b"ttcf" else 0
-    for index in range(struct.unpack_from(">H", data, start + 4)[0]):
-        name, _, offset, _ = struct.unpack_from(">4sIII", data, start + 12 + 16 * index)
-        if name == b"cmap":
-            for number in range(struct.unpack_from(">H", data, offset + 2)[0]):
-                platform, encoding, at = struct.unpack_from(">HHI", data, offset + 4 + 8 * number)
-                if (platform, encoding) in _UNICODE:
-                    yield from _of_subtable(data, offset + at)
-
-
-def _of_subtable(data: bytes, at: int) -> Iterator[int]:
-    """Code points with a glyph in a subtable of format 4 (16 bits) or 12 (32 bits)."""
-    kind = struct.unpack_from(">H", data, at)[0]
-    if kind == 12:
-        for index in range(min(struct.unpack_from(">I", data, at + 12)[0], len(data) // 12)):
-            first, last, glyph = struct.unpack_from(">III", data, at + 16 + 12 * index)
-            yield from range(first + (glyph == 0), min(last, sys.maxunicode) + 1)
-    elif kind == 4:
-        count = struct.unpack_from(">H", data, at + 6)[0] // 2
-        ends, starts, deltas, offsets = (
-            struct.unpack_from(f">{count}H", data, at + 14 + 2 * (count * part + (part > 0))) for part in range(4)
-        )
-        for index, (first, last) in enumerate(zip(starts, ends, strict=True)):
-            for code in range(first, min(last, 0xFFFE) + 1):
-                glyph = code
-                if offsets[index]:
-                    place = at + 16 + 2 * (3 * count + index) + offsets[index] + 2 * (code - first)
-                    glyph = struct.unpack_from(">H", data, place)[0]
-                    if not glyph:
-                        continue
-                if (glyph + deltas[index]) & 0xFFFF:
-                    yield code
+        # The simple layout adds no circle below a mark that the font lacks.
+        face = ImageFont.truetype(str(font), 32, layout_engine=ImageFont.Layout.BASIC)
+        return bytes(face.getmask(character)) != bytes(face.getmask("\uffff"))
+    except (OSError, ValueError):  # not a font, or one of bitmaps of another size
+        return False
 
 
 @cache
@@ -86,26 +51,25 @@ def system_fonts() -> tuple[Path, ...]:
     return tuple(sorted(dict.fromkeys(found), key=lambda path: any(word in path.name.lower() for word in _STYLED)))
 
 
-_JOINERS = "\u200c\u200d"  # Persian and Indic spelling needs them; other format characters only reorder or hide text
 _ELLIPSIS = "…"
 
 
 @lru_cache(maxsize=512)
 def _font_with(characters: frozenset[str]) -> Path | None:
     """First font that draws all ``characters``."""
-    for font in (BOLD, REGULAR):
-        if characters <= coverage(font):
-            return font
-    return next((font for font in system_fonts() if characters <= coverage(font)), None)
+    for fonts in (lambda: (BOLD, REGULAR), system_fonts):  # those of the system are only looked for where needed
+        for font in fonts():
+            if all(draws(font, one) for one in characters):
+                return font
+    return None
 
 
 def _spell(character: str) -> str:
     """``character`` in glyphs of DejaVu Sans: itself, its compatibility form (Ａ → A), or its code point."""
-    covered = coverage(REGULAR)
-    if character in covered:
+    if draws(REGULAR, character):
         return character
     plain = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
-    if plain and covered.issuperset(plain):
+    if plain and all(draws(REGULAR, one) for one in plain):
         return plain
     return character.encode("ascii", "backslashreplace").decode("ascii")
 
