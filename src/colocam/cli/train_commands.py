@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 OUT = Annotated[
     Path | None, typer.Option("--out", "-o", help="Folder for manifest.csv and truth.csv; has a default name.")
 ]
+config_app = typer.Typer(no_args_is_help=True, help="What the configuration of a training may hold.")
 
 
 class DatasetGroup(TyperGroup):
@@ -74,9 +75,6 @@ def _parameter(one: Parameter) -> Parameter:
         return one.replace(annotation=Annotated[kind, typer.Argument(help=help_)])
     option = typer.Option(f"--{one.name.replace('_', '-')}", *names, help=help_)
     return one.replace(kind=Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option])
-
-
-config_app = typer.Typer(no_args_is_help=True, help="What the configuration of a training may hold.")
 
 
 @config_app.callback()

@@ -17,6 +17,7 @@ _JOINERS = "\u200c\u200d"  # Persian and Indic spelling needs them; other format
 _NO_LETTERS = ("emoji", "lastresort")
 """Fonts of bitmaps of one size, and a font that draws a box for every character."""
 _STYLED = ("bold", "black", "heavy", "italic", "oblique", "light", "thin", "condensed", "medium")
+_ELLIPSIS = "…"
 
 
 @lru_cache(maxsize=4096)
@@ -49,9 +50,6 @@ def system_fonts() -> tuple[Path, ...]:
         and not any(word in path.name.lower() for word in _NO_LETTERS)
     )
     return tuple(sorted(dict.fromkeys(found), key=lambda path: any(word in path.name.lower() for word in _STYLED)))
-
-
-_ELLIPSIS = "…"
 
 
 @lru_cache(maxsize=512)

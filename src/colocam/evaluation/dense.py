@@ -1,6 +1,5 @@
-"""Frames of the worst dense shots, for the report; the layout of the file is that of ``cases.npz``."""
+"""Evaluate a run as users run it: from the files of whole shots to smoothed boxes, with and without the tag."""
 
-import json
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -17,6 +16,7 @@ from colocam.data.index import index_of_table
 from colocam.data.manifest import read_manifest
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
+from colocam.evaluation.cases import write_cases
 from colocam.evaluation.metrics.dense_scores import (
     ShotMeasurements,
     best_ious,
@@ -33,9 +33,14 @@ from colocam.inference.options import make_options
 from colocam.inference.runtimes import open_network
 from colocam.segment.open_segmenter import load_segmenter
 from colocam.types import Box, Clip, Float64Array, Image, Localization, Split
-from colocam.utils.files import atomic_path, write_json
+from colocam.utils.files import write_json
 from colocam.utils.progress import progress, say
 from colocam.utils.tables import read_rows
+
+WARM_UP = 8
+"""Frames that are localised before the time is measured: compiling and the first allocations are not counted."""
+WORST = 3
+"""Number of shots of which the report shows a frame."""
 
 
 class Example(NamedTuple):
@@ -60,11 +65,8 @@ def save_dense_cases(path: Path, cases: Sequence[DenseCase]) -> None:
     if not cases:
         path.unlink(missing_ok=True)
         return
-    ways = ("without the tag", "with the tag")
     side = cases[0].without_tag.found.heatmap.shape[0]
-    truth = np.full((len(cases), max(len(case.true) for case in cases), 4), np.nan, np.float32)
-    for row, case in zip(truth, cases, strict=True):
-        row[: len(case.true)] = _scaled(case.true, case.without_tag.image, side)
+    first = [case.without_tag for case in cases]
     meta = [
         {
             "clip": case.clip.name,
@@ -76,33 +78,20 @@ def save_dense_cases(path: Path, cases: Sequence[DenseCase]) -> None:
         }
         for case in cases
     ]
-    arrays: dict[str, npt.NDArray[np.generic]] = {
-        "images": np.stack([resize_square(case.without_tag.image, side) for case in cases]),
-        "truth": truth,
-        "meta": np.array(json.dumps(meta)),
-    }
-    for way, examples in zip(ways, ([c.without_tag for c in cases], [c.with_tag for c in cases]), strict=True):
-        heatmaps = np.stack([example.found.heatmap for example in examples])
-        arrays[f"heatmaps__{way}"] = (255 * np.clip(np.nan_to_num(heatmaps), 0, 1)).astype(np.uint8)
-        boxes = [example.found.box or (np.nan,) * 4 for example in examples]
-        arrays[f"boxes__{way}"] = np.concatenate(
-            [_scaled([box], example.image, side) for box, example in zip(boxes, examples, strict=True)]
-        )
-        arrays[f"iou__{way}"] = np.array([example.overlap for example in examples], np.float32)
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+    methods = {}
+    for way, examples in {"without the tag": first, "with the tag": [case.with_tag for case in cases]}.items():
+        heatmaps = np.stack([one.found.heatmap for one in examples])
+        levels = (255 * np.clip(np.nan_to_num(heatmaps), 0, 1)).astype(np.uint8)
+        boxes = np.concatenate([_scaled([one.found.box or (np.nan,) * 4], one.image, side) for one in examples])
+        methods[way] = levels, boxes, np.array([one.overlap for one in examples])
+    images = np.stack([resize_square(one.image, side) for one in first])
+    write_cases(path, images, [_scaled(case.true, case.without_tag.image, side) for case in cases], meta, methods)
 
 
 def _scaled(boxes: Sequence[Sequence[float]], image: Image, side: int) -> npt.NDArray[np.float32]:
     """(k, 4) boxes of an image in pixels of a square of ``side`` pixels."""
     height, width = image.shape[:2]
     return scale_boxes(np.array(boxes, np.float64), (width, height), (side, side))
-
-
-WARM_UP = 8
-"""Frames that are localised before the time is measured: compiling and the first allocations are not counted."""
-WORST = 3
-"""Number of shots of which the report shows a frame."""
 
 
 def evaluate_dense(
@@ -202,13 +191,6 @@ def read_shots(manifest: Path, split: Split | None = None) -> tuple[list[Clip], 
     return boxed, truth
 
 
-class _Found(NamedTuple):
-    """Class and box of one frame."""
-
-    tag: str
-    box: Box | None
-
-
 class _Shot(NamedTuple):
     """The measurements of one shot; ``worst`` is None where no frame of the film has a true box."""
 
@@ -235,14 +217,14 @@ def _measure(free: Localizer, tagged: Localizer, clip: Clip, truth: Truth) -> _S
 
 def _localize(
     localizer: Localizer, clip: Clip, shown: dict[int, list[Box]]
-) -> tuple[dict[int, _Found], float, Example | None]:
+) -> tuple[dict[int, tuple[str, Box | None]], float, Example | None]:
     """Class and box of each frame by its index, the seconds that it took, and the worst frame of those in ``shown``."""
-    found: dict[int, _Found] = {}
+    found: dict[int, tuple[str, Box | None]] = {}
     worst: Example | None = None
     began = time.perf_counter()
     with closing(localizer.stream(clip_frames(clip))) as stream:
         for frame, one in stream:
-            found[one.frame] = _Found(one.tag, one.box)
+            found[one.frame] = one.tag, one.box
             if one.frame in shown:
                 overlap = float(best_ious({0: one.box}, {0: shown[one.frame]})[0])
                 if worst is None or overlap < worst.overlap:
@@ -250,16 +232,18 @@ def _localize(
     return found, time.perf_counter() - began, worst
 
 
-def _compare(found: dict[int, _Found], true: dict[int, list[Box]], seconds: float, tag: str | None) -> ShotMeasurements:
+def _compare(
+    found: dict[int, tuple[str, Box | None]], true: dict[int, list[Box]], seconds: float, tag: str | None
+) -> ShotMeasurements:
     """Compare with the true boxes and, where the tag was not given, with the true class ``tag``."""
-    frames = sorted(found)
-    named = [frame in found and found[frame].tag == tag for frame in sorted(true)]
+    boxes = {frame: box for frame, (_, box) in found.items()}
+    named = [frame in found and found[frame][0] == tag for frame in sorted(true)]
     return ShotMeasurements(
-        overlaps=best_ious({frame: one.box for frame, one in found.items()}, true),
-        changes=neighbour_changes({frame: [one.box] if one.box else [] for frame, one in found.items()}),
+        overlaps=best_ious(boxes, true),
+        changes=neighbour_changes({frame: [box] for frame, box in boxes.items() if box}),
         class_right=None if tag is None else np.array(named, bool),
-        switches=count_switches([found[frame].tag for frame in frames]),
-        frames=len(frames),
+        switches=count_switches([found[frame][0] for frame in sorted(found)]),
+        frames=len(found),
         seconds=seconds,
     )
 

@@ -1,4 +1,4 @@
-"""Predictions as files: a table of boxes, or a folder of maps ``<clip>/<frame>.npy`` or ``.png``."""
+"""Evaluate predicted boxes or maps of any program, read from files, by the rules of a run's evaluation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,6 +49,11 @@ MOST_PIXELS = 1 << 26
 """Pixels of a map at most, 8192²."""
 PNG = b"\x89PNG\r\n\x1a\n"
 CORNERS = ("x1", "y1", "x2", "y2")
+Size = tuple[int, int]
+"""Width and height in pixels."""
+Frame = tuple[str, int]
+"""Name of the clip and index of the frame."""
+Files = Mapping[Frame, Path]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +141,6 @@ def read_mask(path: Path) -> npt.NDArray[np.int64]:
     """(H, W): 0 background, 1 foreground (1 or 255 in the file), 2 ignored (anything else)."""
     values = read_map(path)
     return np.where(values == 0, 0, np.where((values == 1) | (values == 255), 1, 2))
-
-
-Size = tuple[int, int]
-"""Width and height in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,9 +254,6 @@ def _video_size(path: Path) -> Size:
     return info.width, info.height
 
 
-Frame = tuple[str, int]
-"""Name of the clip and index of the frame."""
-Files = Mapping[Frame, Path]
 Predicted = Mapping[Frame, Sequence[PredictedBox]]
 
 

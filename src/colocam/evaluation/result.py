@@ -1,11 +1,11 @@
-"""Titles of methods, and their order in reports."""
+"""What evaluations return and store as JSON, the numbers that training wrote, and titles of methods in reports."""
 
 import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -18,6 +18,12 @@ from colocam.utils.json_text import parse_json
 
 MAIN = "colocam"
 """The method whose gain over the first one is reported."""
+REMEDY = "evaluate the run again"
+T = TypeVar("T")
+FORMAT = 2
+"""Number of the JSON layout that is written."""
+PLAIN, REFINED = "dense", "dense-refined"
+"""Names of the files in a run folder: boxes learnt from tags alone, and boxes of a segmenter."""
 
 
 def method_title(name: str) -> str:
@@ -59,10 +65,6 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 def is_number(value: object) -> TypeGuard[float]:
     """Whether a value from JSON is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-FORMAT = 2
-"""Number of the JSON layout that is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,22 +126,15 @@ class Evaluation:
     @classmethod
     def from_json(cls, value: object, source: str | Path = "the evaluation") -> "Evaluation":
         """Read the JSON of any format; ``source`` is named in errors."""
-        remedy = "evaluate the run again"
         if not isinstance(value, Mapping):
-            raise ColocamError(f"{source} holds no JSON object: {remedy}")
+            raise ColocamError(f"{source} holds no JSON object: {REMEDY}")
         if (number := value.get("format", 1)) not in (1, FORMAT):  # a list, which may stand there, is in no set
             raise ColocamError(f"{source} has format {number}, but this colocam reads up to {FORMAT}: update colocam")
         try:
-            return _READER.validate_python(_from_format_1(value) if number == 1 else value)
+            current = _from_format_1(value) if number == 1 else value
         except (AttributeError, TypeError) as error:  # other shapes than format 1 has
-            raise ColocamError(f"{source} is not an evaluation: {remedy}") from error
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise ColocamError(f"{source}: {where}: {first['msg']}: {remedy}") from error
-
-
-_READER = TypeAdapter(Evaluation)
+            raise ColocamError(f"{source} is not an evaluation: {REMEDY}") from error
+        return _checked(cls, current, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +166,29 @@ class PredictionEvaluation:
 
 def read_evaluation(path: Path) -> Evaluation | None:
     """The evaluation stored in a run folder; None where there is none."""
-    if not path.exists():
-        return None
+    return Evaluation.from_json(_json(path), path) if path.exists() else None
+
+
+def read_dense(path: Path) -> "DenseEvaluation | None":
+    """The dense evaluation stored in a run folder; None where there is none."""
+    return _checked(DenseEvaluation, _json(path), path) if path.exists() else None
+
+
+def _json(path: Path) -> object:
     try:
-        value = parse_json(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ColocamError(f"{path} is not valid JSON ({error}): evaluate the run again") from error
-    return Evaluation.from_json(value, path)
+        raise ColocamError(f"{path} is not valid JSON ({error}): {REMEDY}") from error
+
+
+def _checked(kind: type[T], value: object, source: str | Path) -> T:
+    """A value from JSON as a dataclass."""
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ColocamError(f"{source}: {where}: {first['msg']}: {REMEDY}") from error
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - any part of a result
@@ -214,10 +225,6 @@ def _from_format_1(value: Mapping[str, Any]) -> dict[str, Any]:
         "data": value.get("data"),
         "instances": value.get("instances"),
     }
-
-
-PLAIN, REFINED = "dense", "dense-refined"
-"""Names of the files in a run folder: boxes learnt from tags alone, and boxes of a segmenter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,20 +280,3 @@ class DenseEvaluation:
     def to_json(self) -> dict[str, Any]:
         """The result as plain JSON; unknown values are left out."""
         return {"format": 1, **plain(self)}
-
-
-_READER_dense_result = TypeAdapter(DenseEvaluation)
-
-
-def read_dense(path: Path) -> DenseEvaluation | None:
-    """The dense evaluation stored in a run folder; None where there is none."""
-    if not path.exists():
-        return None
-    try:
-        return _READER_dense_result.validate_python(parse_json(path.read_text(encoding="utf-8")))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ColocamError(f"{path}: {where}: {first['msg']}: evaluate the run again") from error
-    except ValueError as error:
-        raise ColocamError(f"{path} is not valid JSON ({error}): evaluate the run again") from error

@@ -1,4 +1,4 @@
-"""Labelled frames of a run, refined by a promptable segmenter: a result of its own, beside what tags alone give."""
+"""Evaluate a run on frames with true boxes: all methods under all protocols, and refined by a segmenter."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -135,7 +135,7 @@ def _draw(curves: Sequence[Curve], description: str) -> Markup:
         axes.set_ylim(low, high)
         for curve in curves:
             x, y = _thin(curve.x), np.clip(_thin(curve.y), low, high)  # spikes end at the frame
-            how = {"color": _COLOURS[f"--curve-{curve.event}"], "clip_on": False}
+            how: dict[str, Any] = {"color": _COLOURS[f"--curve-{curve.event}"], "clip_on": False}
             if curve.noisy:
                 axes.plot(x, y, linewidth=0.9, alpha=0.28, **how)
                 y = _running_mean(y)

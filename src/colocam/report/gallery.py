@@ -32,6 +32,7 @@ _GROUPS = {
     "empty": ("Empty frames", "The video carries the tag, but the object is not in these frames: any box is false."),
     "dense": ("Worst shots", "The worst frame of each of the shots with the lowest mean IoU without the tag."),
 }
+QUALITY = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +177,6 @@ def address(image: Image, quality: int) -> str:
     full_colour = [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
     _, data = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality, *full_colour])
     return "data:image/jpeg;base64," + base64.b64encode(data.tobytes()).decode("ascii")
-
-
-QUALITY = 80
 
 
 def doubtful(path: Path) -> list[Case]:

@@ -1,4 +1,4 @@
-"""The templates of the pages: undefined names are errors, text is escaped."""
+"""One self-contained HTML page per run, without scripts or external files."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -78,7 +78,7 @@ def render(run: Path) -> str:
         dense_cells=dense_cells,
         refined=refined_rows(evaluation) if evaluation else [],
         doubtful=doubtful(review) if review.exists() else [],
-        instances=instance_rows(evaluation) if evaluation else [],
+        instances=instance_rows([evaluation.instances]) if evaluation and evaluation.instances else [],
         environment=dict(_flatten(_read_json(run / "environment.json"))),
         configuration=configuration,
         heat=", ".join(f"#{colour.tobytes().hex()}" for colour in HEAT_COLOURS[::15]),

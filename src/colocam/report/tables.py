@@ -1,4 +1,4 @@
-"""Evaluations as tables in the terminal."""
+"""Evaluations as tables: in the terminal, and as rows for the page."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +22,20 @@ from colocam.utils.progress import printable
 
 ROW_NAME, COLUMN = 24, 19
 """Characters of the row names and of the widest column, with their lines."""
+COLUMNS = (
+    *("class right", "switches"),
+    *("CorLoc", "with tag"),
+    *("IoU", "with tag"),
+    *("jitter", "with tag", "true"),
+    "frames/s",
+)
+_MEASURES: dict[str, Callable[[DenseRow], float | None]] = {
+    "class right": lambda row: row.without_tag.class_right,
+    "CorLoc": lambda row: row.without_tag.corloc,
+    "CorLoc with tag": lambda row: row.with_tag.corloc,
+    "IoU in percent": lambda row: 100 * row.without_tag.mean_iou,
+    "IoU in percent with tag": lambda row: 100 * row.with_tag.mean_iou,
+}
 
 
 def print_evaluations(evaluations: Sequence[Evaluation]) -> None:
@@ -119,13 +133,21 @@ def _print_instances(console: Console, found: Sequence[Instances]) -> None:
         soft_wrap=True,
     )
     table = Table("", "", "IoU .3", ".5", ".7", "mean", "precision")
-    for method, ways in first.methods.items():
-        for way in ways:
-            cells = [one.methods[method][way] for one in found if method in one.methods]
-            recalls = [_mean(cell.recall[key] for cell in cells) for key in ("0.3", "0.5", "0.7", "mean")]
-            precision = _mean(cell.precision["mean"] if cell.precision else None for cell in cells)
-            table.add_row(escape(method_title(method)), way, *recalls, precision)
+    for title, way, shares in instance_rows(found):
+        table.add_row(escape(title), way, *shares)
     console.print(table)
+
+
+def instance_rows(found: Sequence[Instances]) -> list[tuple[str, str, list[str]]]:
+    """Frames with several true boxes: title of the method, way, recall at each IoU, their mean, precision."""
+    rows = []
+    for method in ordered_methods(found[0].methods if found else ()):
+        for way in found[0].methods[method]:
+            cells = [one.methods[method][way] for one in found if method in one.methods]
+            recalls = [_mean(cell.recall.get(key) for cell in cells) for key in ("0.3", "0.5", "0.7", "mean")]
+            precision = _mean(cell.precision["mean"] if cell.precision else None for cell in cells)
+            rows.append((method_title(method), way, [*recalls, precision]))
+    return rows
 
 
 def _cell(scores: Iterable[CorLoc | Average | Accuracy | None]) -> str:
@@ -148,15 +170,6 @@ def _mean(values: Iterable[float | None]) -> str:
 def escape(name: str) -> str:
     """A name of unknown origin, without markup and control characters."""
     return markup.escape(printable(name))
-
-
-COLUMNS = (
-    *("class right", "switches"),
-    *("CorLoc", "with tag"),
-    *("IoU", "with tag"),
-    *("jitter", "with tag", "true"),
-    "frames/s",
-)
 
 
 def dense_cells(row: DenseRow) -> list[str]:
@@ -194,15 +207,6 @@ def print_dense(results: Sequence[DenseEvaluation]) -> None:
             over_shots = [value(result.over_shots) for result in results]
             table.add_row(name, _spread(over_shots), _spread([value(result.over_frames) for result in results]))
         console.print(table)
-
-
-_MEASURES: dict[str, Callable[[DenseRow], float | None]] = {
-    "class right": lambda row: row.without_tag.class_right,
-    "CorLoc": lambda row: row.without_tag.corloc,
-    "CorLoc with tag": lambda row: row.with_tag.corloc,
-    "IoU in percent": lambda row: 100 * row.without_tag.mean_iou,
-    "IoU in percent with tag": lambda row: 100 * row.with_tag.mean_iou,
-}
 
 
 def _spread(values: Sequence[float | None]) -> str:
@@ -278,18 +282,6 @@ def protocols_of(evaluation: Evaluation) -> list[Protocol]:
             results = tuple(_result(method, cell) for method, cell in cells.items())
             protocols.append(Protocol(name, meaning, results, _classes(list(cells.values()))))
     return protocols
-
-
-def instance_rows(evaluation: Evaluation) -> list[tuple[str, str, list[str]]]:
-    """Frames with several true boxes: title of the method, way, recall at each IoU, their mean, precision."""
-    methods = evaluation.instances.methods if evaluation.instances else {}
-    rows = []
-    for method in ordered_methods(methods):
-        for way, scores in methods[method].items():
-            recalls = [scores.recall.get(key) for key in ("0.3", "0.5", "0.7", "mean")]
-            precision = scores.precision["mean"] if scores.precision else None
-            rows.append((method_title(method), way, [str(Estimate(value)) for value in (*recalls, precision)]))
-    return rows
 
 
 def refined_rows(evaluation: Evaluation) -> list[Result]:

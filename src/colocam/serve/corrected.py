@@ -32,18 +32,8 @@ SAME = 0.95
 """Boxes that overlap by this IoU or more have not moved for a person who looks at them."""
 APART = 12
 """Frames between two that are shown of one film, so that not all show one moment."""
-
-
-class Moved(NamedTuple):
-    """A frame whose box is another with another model.
-
-    Attributes:
-        position: of the frame in its film.
-        overlap: IoU of both boxes; 0 where one model finds none.
-    """
-
-    position: int
-    overlap: float
+CORRECTIONS = "corrections"
+"""Name of the format that holds only what people said."""
 
 
 def overlaps(before: FilmResults, after: FilmResults) -> Float64Array:
@@ -53,14 +43,14 @@ def overlaps(before: FilmResults, after: FilmResults) -> Float64Array:
     return np.where(neither, 1.0, found)
 
 
-def most_moved(overlap: Float64Array, most: int) -> list[Moved]:
-    """The frames of a film whose boxes moved most, largest change first, apart from each other."""
-    chosen: list[Moved] = []
+def most_moved(overlap: Float64Array, most: int) -> list[int]:
+    """Positions of the frames of a film whose boxes moved most, largest change first, apart from each other."""
+    chosen: list[int] = []
     for position in np.argsort(overlap, kind="stable").tolist():
         if overlap[position] >= SAME or len(chosen) == most:
             break
-        if all(abs(position - one.position) >= APART for one in chosen):
-            chosen.append(Moved(position, float(overlap[position])))
+        if all(abs(position - one) >= APART for one in chosen):
+            chosen.append(position)
     return chosen
 
 
@@ -149,10 +139,6 @@ def corrections_of(film: Film, results: FilmResults, marks: Marks, index: FilmIn
             )
         )
     return found
-
-
-CORRECTIONS = "corrections"
-"""Name of the format that holds only what people said."""
 
 
 class ImportedEdit(NamedTuple):

@@ -5,6 +5,7 @@ import re
 import secrets
 import zipfile
 from dataclasses import replace
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,15 +28,25 @@ from colocam.serve.corrected import (
     overlaps,
     write_corrected,
 )
-from colocam.serve.film_data import FilmResults
 from colocam.serve.film_routes import FilmId, ModelKey, model_of, receive
 from colocam.serve.guard import NotReadyError, RefusalError
 from colocam.serve.lessons import title_of
 from colocam.serve.library import Film, Library, ServedModel
-from colocam.serve.marks import Change, Marks, marks_of
+from colocam.serve.marks import Change
 from colocam.serve.store import EventStore
 from colocam.utils.files import atomic_path
 from colocam.utils.temporary import temporary_folder
+
+MOST_IMPORTED = 1 << 28
+READ_AT_ONCE = 2
+"""Files of labels; each may take a gigabyte while it is read."""
+ARCHIVES = 8
+"""Exports that stay on the disk for their download."""
+NEED_IMAGES = frozenset({"label-studio-masks"})
+"""Formats that name image files instead of films."""
+SHOWN = 24
+"""Boxes that moved most, of all films."""
+SHOWN_OF_FILM = 6
 
 
 class NewChange(BaseModel):
@@ -81,15 +92,6 @@ def history_json(store: EventStore, film: str) -> dict[str, Any]:
         "done": [edit.model_dump(exclude_none=True) for edit in edits.done],
         "undone": [edit.model_dump(exclude_none=True) for edit in edits.undone],
     }
-
-
-MOST_IMPORTED = 1 << 28
-READ_AT_ONCE = 2
-"""Files of labels; each may take a gigabyte while it is read."""
-ARCHIVES = 8
-"""Exports that stay on the disk for their download."""
-NEED_IMAGES = frozenset({"label-studio-masks"})
-"""Formats that name image files instead of films."""
 
 
 class NewExport(BaseModel):
@@ -175,12 +177,6 @@ def exchange_routes(library: Library) -> APIRouter:
     return routes
 
 
-def _marks(library: Library, film: Film, results: FilmResults) -> Marks:
-    assert film.index is not None
-    _, history = library.store.history(film.id)
-    return marks_of(history.actions, film.index.frames, film.index.cuts, results.absent)
-
-
 def _export(library: Library, films: list[Film], new: NewExport, folder: Path) -> Path:
     """Write labels below ``folder``; the folder that holds them."""
     made = folder / "labels"
@@ -197,7 +193,7 @@ def _export(library: Library, films: list[Film], new: NewExport, folder: Path) -
     for film in films:
         assert film.results is not None and film.index is not None  # noqa: PT018 - for the type checker
         tables.append(folder / "tables" / f"{file_name(film.name)}.csv")
-        rows = corrected_rows(film.results, _marks(library, film, film.results), film.index)
+        rows = corrected_rows(film.results, library.marks(film, film.results), film.index)
         write_corrected(tables[-1], filled(rows, film.index) if new.to == "masks" else rows, film.index, film.file)
     return export(tables, new.to, made, options=Options(images=new.images or new.to in NEED_IMAGES))
 
@@ -209,17 +205,12 @@ def all_corrections(library: Library, films: list[Film]) -> list[Correction]:
         # A model that was just chosen may not have seen a film yet.
         results = film.results or next(iter(film.found.values()), None)
         if results is not None and film.index is not None:
-            found += corrections_of(film, results, _marks(library, film, results), film.index)
+            found += corrections_of(film, results, library.marks(film, results), film.index)
     return found
 
 
 def _archive(library: Library, key: str) -> Path:
     return library.workspace.exports / f"{key}.zip"
-
-
-SHOWN = 24
-"""Boxes that moved most, of all films."""
-SHOWN_OF_FILM = 6
 
 
 class ModelInUse(BaseModel):
@@ -298,18 +289,19 @@ def lesson_routes(library: Library) -> APIRouter:
 
 def _moved(film: Film, old: ServedModel, new: ServedModel) -> list[dict[str, Any]]:
     before, after = film.found[old.key], film.found[new.key]
+    overlap = overlaps(before, after)
     return [
         {
             "film": film.id,
             "name": film.name,
-            "frame": int(before.rows.frame[one.position]),
-            "overlap": round(one.overlap, 4),
-            "before": _corners(before.rows.box[one.position].tolist()),
-            "after": _corners(after.rows.box[one.position].tolist()),
+            "frame": int(before.rows.frame[at]),
+            "overlap": round(float(overlap[at]), 4),
+            "before": _corners(before.rows.box[at].tolist()),
+            "after": _corners(after.rows.box[at].tolist()),
         }
-        for one in most_moved(overlaps(before, after), SHOWN_OF_FILM)
+        for at in most_moved(overlap, SHOWN_OF_FILM)
     ]
 
 
 def _corners(box: list[float]) -> list[float] | None:
-    return None if box[0] != box[0] else [round(value, 2) for value in box]
+    return None if isnan(box[0]) else [round(value, 2) for value in box]

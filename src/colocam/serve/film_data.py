@@ -46,6 +46,14 @@ TOLERANCE = 0.002
 """Seconds by which a time of the proxy may differ from that of the film."""
 LIMITS = Limits(open_seconds=30.0, frame_seconds=30.0)
 """A person waits, so a decoder that gives no frame is ended sooner than in a batch."""
+MAP_SIDE = 64
+"""Side of the heat maps that the page shows; it enlarges them smoothly."""
+DOUBTFUL = 0.5
+"""Doubt from which a frame counts as doubtful in the library."""
+ABSENT = 0.5
+"""Presence below which the model counts as finding no object in a frame."""
+QUEUE_SHARE = 0.2
+"""Share of the frames in the queue of a film."""
 
 
 class FilmIndex(NamedTuple):
@@ -175,16 +183,6 @@ def jpeg(image: Image, quality: int) -> bytes:
     if not done:
         raise ColocamError(f"cannot write an image of {image.shape[1]}×{image.shape[0]} pixels as JPEG")
     return data.tobytes()
-
-
-MAP_SIDE = 64
-"""Side of the heat maps that the page shows; it enlarges them smoothly."""
-DOUBTFUL = 0.5
-"""Doubt from which a frame counts as doubtful in the library."""
-ABSENT = 0.5
-"""Presence below which the model counts as finding no object in a frame."""
-QUEUE_SHARE = 0.2
-"""Share of the frames in the queue of a film."""
 
 
 class FilmResults(NamedTuple):

@@ -15,8 +15,19 @@ from starlette.responses import FileResponse, JSONResponse
 from colocam.serve.film_data import DOUBTFUL, MAP_SIDE, FilmResults, outlines
 from colocam.serve.guard import NotReadyError, RefusalError
 from colocam.serve.library import Film, Library, ServedModel
-from colocam.serve.marks import CHECKED, INTERPOLATED, marks_of
+from colocam.serve.marks import CHECKED, INTERPOLATED
 from colocam.types import Float64Array
+
+FilmId = Annotated[str, InPath(pattern="^[0-9a-f]{24}$")]
+ENDINGS = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ts", ".webm", ".wmv"})
+"""Endings that uploaded files keep, for exports; their names are never used."""
+ModelKey = Annotated[str | None, Query(pattern="^[0-9a-f]{16}$")]
+FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
+"""Ids are digests of content, so a frame never changes."""
+MAPS_AT_ONCE = 256
+Start = Annotated[int, Query(ge=0, le=1 << 32)]
+Count = Annotated[int, Query(ge=1, le=MAPS_AT_ONCE)]
+CamCount = Annotated[int, Query(ge=1, le=32)]
 
 
 def film_summary(library: Library, film: Film) -> dict[str, Any]:
@@ -31,14 +42,13 @@ def film_summary(library: Library, film: Film) -> dict[str, Any]:
     if film.results is not None and film.index is not None:
         rows = film.results.rows
         found = max(set(rows.tag), key=rows.tag.count)
-        _, history = library.store.history(film.id)
-        marks = marks_of(history.actions, film.index.frames, film.index.cuts, film.results.absent)
-        checked = np.isin(marks.state, CHECKED)
+        state = library.marks(film, film.results).state
+        checked = np.isin(state, CHECKED)
         summary |= {
             "found": found,
             "doubtful": round(float(((film.results.doubt >= DOUBTFUL) & ~checked).mean()), 4),
             "checked": round(float(checked.mean()), 4),
-            "interpolated": round(float(np.isin(marks.state, INTERPOLATED).mean()), 4),
+            "interpolated": round(float(np.isin(state, INTERPOLATED).mean()), 4),
         }
     return summary
 
@@ -77,12 +87,6 @@ def film_detail(library: Library, film: Film, model: ServedModel) -> dict[str, A
 
 def _numbers(values: Float64Array) -> list[float | None]:
     return [None if isnan(value) else round(value, 4) for value in values.tolist()]
-
-
-FilmId = Annotated[str, InPath(pattern="^[0-9a-f]{24}$")]
-ENDINGS = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ts", ".webm", ".wmv"})
-"""Endings that uploaded files keep, for exports; their names are never used."""
-ModelKey = Annotated[str | None, Query(pattern="^[0-9a-f]{16}$")]
 
 
 def film_routes(library: Library, most_bytes: int) -> APIRouter:
@@ -150,10 +154,6 @@ async def receive(request: Request, target: Path, most: int) -> None:
         raise RefusalError(422, "the file is empty: choose another one")
 
 
-FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
-"""Ids are digests of content, so a frame never changes."""
-
-
 def media_routes(library: Library) -> APIRouter:
     """All routes of images and films."""
     routes = APIRouter(prefix="/api")
@@ -185,12 +185,6 @@ def media_routes(library: Library) -> APIRouter:
         return FileResponse(path, media_type="video/mp4", headers=FOR_EVER)
 
     return routes
-
-
-MAPS_AT_ONCE = 256
-Start = Annotated[int, Query(ge=0, le=1 << 32)]
-Count = Annotated[int, Query(ge=1, le=MAPS_AT_ONCE)]
-CamCount = Annotated[int, Query(ge=1, le=32)]
 
 
 def layer_routes(library: Library) -> APIRouter:

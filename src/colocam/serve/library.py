@@ -25,6 +25,7 @@ from colocam.serve.film_data import (
     save_index,
 )
 from colocam.serve.lessons import Lessons, QuickLearning
+from colocam.serve.marks import Marks, marks_of
 from colocam.serve.stills import CamMaps, OpenCam, Stills
 from colocam.serve.store import EventStore, FilmRow, Workspace
 from colocam.utils.file_digests import MEMORY, FileDigests
@@ -36,6 +37,12 @@ from colocam.video.input import VideoInput
 
 LOADED = 2
 """Models that stay in memory."""
+STATES = ("waiting", "reading", "read", "localising", "ready", "failed")
+"""``read``: the frames are known, and the film waits for the model."""
+SECONDS_TO_END = 2.0
+"""For the thread that waits for a pass to notice that nobody does."""
+RESULTS_VERSION = 2
+"""Results of another version are computed again."""
 
 
 class UnknownModelError(ColocamError):
@@ -101,14 +108,6 @@ class ModelList:
         """The opened model; the last ones are kept open."""
         with self._load_lock:
             return self._load(model.path)
-
-
-STATES = ("waiting", "reading", "read", "localising", "ready", "failed")
-"""``read``: the frames are known, and the film waits for the model."""
-SECONDS_TO_END = 2.0
-"""For the thread that waits for a pass to notice that nobody does."""
-RESULTS_VERSION = 2
-"""Results of another version are computed again."""
 
 
 class UnknownFilmError(ColocamError):
@@ -356,6 +355,12 @@ class Library:
     def _learnt(self, path: Path, title: str) -> None:
         """A lesson has made a model: see what it finds."""
         self.look(self.models.add(path, title))
+
+    def marks(self, film: Film, results: FilmResults) -> Marks:
+        """What people said about a film, beside what a model found in it."""
+        assert film.index is not None
+        _, history = self.store.history(film.id)
+        return marks_of(history.actions, film.index.frames, film.index.cuts, results.absent)
 
     def table(self, film: Film, model: ServedModel) -> Path:
         """Path of the localisation table of a film by a model."""

@@ -14,6 +14,13 @@ FrameIndex = Annotated[int, Field(ge=0, le=MOST_FRAMES)]
 Coordinate = Annotated[float, Field(ge=-1, le=1 << 16, allow_inf_nan=False)]
 Corners = Annotated[list[Coordinate], Field(min_length=4, max_length=4)]
 _STRICT = ConfigDict(strict=True, extra="forbid")
+PREDICTED, ACCEPTED, NONE, BOX, FOLLOWS, FOLLOWS_NONE, ASKED = range(7)
+"""What a frame shows: the prediction; the prediction, accepted; no object; a drawn box; an interpolated box; no object
+because the marked frames around it show none; the prediction, with the question whether the object is in the
+interpolated box."""
+CHECKED, INTERPOLATED = (ACCEPTED, NONE, BOX), (FOLLOWS, FOLLOWS_NONE)
+"""Frames that a person has seen and said something about; frames that only lie between such frames."""
+_CODES = {"accepted": ACCEPTED, "none": NONE, "box": BOX}
 
 
 class Action(BaseModel):
@@ -94,15 +101,6 @@ def history_of(changes: Iterable[Change]) -> History:
         elif change.kind == "redo" and undone:
             done.append(undone.pop())
     return History(done, undone)
-
-
-PREDICTED, ACCEPTED, NONE, BOX, FOLLOWS, FOLLOWS_NONE, ASKED = range(7)
-"""What a frame shows: the prediction; the prediction, accepted; no object; a drawn box; an interpolated box; no object
-because the marked frames around it show none; the prediction, with the question whether the object is in the
-interpolated box."""
-CHECKED, INTERPOLATED = (ACCEPTED, NONE, BOX), (FOLLOWS, FOLLOWS_NONE)
-"""Frames that a person has seen and said something about; frames that only lie between such frames."""
-_CODES = {"accepted": ACCEPTED, "none": NONE, "box": BOX}
 
 
 class Marks(NamedTuple):

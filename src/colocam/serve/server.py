@@ -44,6 +44,10 @@ BACKLOG = 128
 systems."""
 HEADER_SECONDS = 10.0
 """From the first byte of a request, or the start of a connection, to the end of the request's headers."""
+KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+MOST_UPLOADED = 8 << 30
+PORT = 8620
+"""First choice of a port; where it is taken, the system chooses another."""
 
 
 class Connection(H11Protocol):
@@ -118,10 +122,6 @@ def web_server(app: ASGIApp) -> uvicorn.Server:
     )
 
 
-KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
-MOST_UPLOADED = 8 << 30
-
-
 def make_app(library: Library, guard: GuardSettings, *, most_uploaded: int = MOST_UPLOADED) -> FastAPI:
     """The application of a library.
 
@@ -163,10 +163,6 @@ def _modules(names: Iterable[str]) -> str:
     """Links that let the browser fetch all scripts at once, instead of one after the other imports it."""
     scripts = sorted(name for name in names if name.endswith(".js"))
     return "\n".join(f'<link rel="modulepreload" href="{{{{page}}}}/{name}">' for name in scripts)
-
-
-PORT = 8620
-"""First choice of a port; where it is taken, the system chooses another."""
 
 
 def serve(

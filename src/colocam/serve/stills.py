@@ -32,6 +32,9 @@ OPEN_FILMS = 2
 """Films whose reader stays open."""
 PATIENCE = 20.0
 """Seconds that a request waits for others of the same film, so that a decoder that hangs holds few threads for long."""
+METHOD = "layercam"
+BLOCKS = 512
+"""Blocks of maps in memory; a block of 16 frames takes 64 KiB."""
 
 
 class _Walker:
@@ -120,11 +123,6 @@ class Stills:
             old.drop()
         frame = walker.read(index)
         return None if frame is None else jpeg(frame.image, QUALITY)
-
-
-METHOD = "layercam"
-BLOCKS = 512
-"""Blocks of maps in memory; a block of 16 frames takes 64 KiB."""
 
 
 class OpenCam:

@@ -23,6 +23,32 @@ from colocam.utils.progress import say
 
 MARKER = "colocam-serve.json"
 FOLDERS = ("films", "uploads", "exports")
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS films (id TEXT PRIMARY KEY, name TEXT NOT NULL, path TEXT NOT NULL, tag TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS events (
+    film TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    client TEXT NOT NULL UNIQUE,
+    made TEXT NOT NULL,
+    change TEXT NOT NULL,
+    PRIMARY KEY (film, version)
+);
+CREATE TRIGGER IF NOT EXISTS events_stay BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events are kept'); END;
+CREATE TRIGGER IF NOT EXISTS events_are_final BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events are kept'); END;
+"""
+_COLUMNS = {
+    "films": ["id", "name", "path", "tag"],
+    "contents": ["digest", "film"],  # of earlier folders; it is not read
+    "events": ["film", "version", "client", "made", "change"],
+}
+_REMEDIES = {
+    sqlite3.SQLITE_FULL: "the disk is full: free some space",
+    sqlite3.SQLITE_IOERR: "the disk cannot be read or written: free some space, or check the disk",
+    sqlite3.SQLITE_READONLY: "it cannot be written: check its permissions",
+    sqlite3.SQLITE_BUSY: "another program has locked it: close that program",
+    sqlite3.SQLITE_CORRUPT: "it is damaged: restore it from a copy",
+}
+"""By the low byte of SQLite's error code."""
 
 
 class Workspace:
@@ -104,35 +130,6 @@ def open_workspace(root: Path) -> Iterator[Workspace]:
             for folder in FOLDERS:
                 (root / folder).mkdir(exist_ok=True)
             yield workspace
-
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS films (id TEXT PRIMARY KEY, name TEXT NOT NULL, path TEXT NOT NULL, tag TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS events (
-    film TEXT NOT NULL,
-    version INTEGER NOT NULL,
-    client TEXT NOT NULL UNIQUE,
-    made TEXT NOT NULL,
-    change TEXT NOT NULL,
-    PRIMARY KEY (film, version)
-);
-CREATE TRIGGER IF NOT EXISTS events_stay BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events are kept'); END;
-CREATE TRIGGER IF NOT EXISTS events_are_final BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events are kept'); END;
-"""
-
-_COLUMNS = {
-    "films": ["id", "name", "path", "tag"],
-    "contents": ["digest", "film"],  # of earlier folders; it is not read
-    "events": ["film", "version", "client", "made", "change"],
-}
-_REMEDIES = {
-    sqlite3.SQLITE_FULL: "the disk is full: free some space",
-    sqlite3.SQLITE_IOERR: "the disk cannot be read or written: free some space, or check the disk",
-    sqlite3.SQLITE_READONLY: "it cannot be written: check its permissions",
-    sqlite3.SQLITE_BUSY: "another program has locked it: close that program",
-    sqlite3.SQLITE_CORRUPT: "it is damaged: restore it from a copy",
-}
-"""By the low byte of SQLite's error code."""
 
 
 class Event(NamedTuple):

@@ -1,4 +1,4 @@
-"""Accuracies of the localisation literature besides CorLoc: top-k classes, MaxBoxAcc."""
+"""Which frames have a right box at every threshold, and accuracies besides CorLoc: top-k classes, MaxBoxAcc."""
 
 from collections.abc import Sequence
 
@@ -12,6 +12,8 @@ from colocam.errors import ColocamError
 
 V2_OVERLAPS = (0.3, 0.5, 0.7)
 """Least IoUs of MaxBoxAccV2 (Choe et al., 2020)."""
+PUBLISHED_THRESHOLDS: npt.NDArray[np.float64] = np.arange(1000) / 1000
+"""τ = 0, .001, … .999, the grid of the published figures."""
 
 
 def top_k(logits: npt.NDArray[np.floating], tags: npt.NDArray[np.int64], k: int) -> npt.NDArray[np.bool_]:
@@ -32,10 +34,6 @@ def max_box_acc(hits: npt.NDArray[np.bool_]) -> dict[str, float]:
     """
     each = 100 * hits.mean(1).max(1)
     return {**dict(zip(map(str, V2_OVERLAPS), each.tolist(), strict=True)), "mean": float(each.mean())}
-
-
-PUBLISHED_THRESHOLDS: npt.NDArray[np.float64] = np.arange(1000) / 1000
-"""τ = 0, .001, … .999, the grid of the published figures."""
 
 
 def box_hits(

@@ -1,9 +1,12 @@
-"""Presence of the object in a frame: average precision of a score, calibration error of a probability."""
+"""Average precision: of presence in frames, of pixels where masks exist (PxAP); calibration of a probability."""
 
 import numpy as np
 import numpy.typing as npt
 
 from colocam.errors import ColocamError
+
+BINS = 1000
+"""Scores are binned in steps of .001; a score of 1 has a bin of its own."""
 
 
 def average_precision(scores: npt.NDArray[np.floating], present: npt.NDArray[np.bool_]) -> float:
@@ -17,11 +20,8 @@ def average_precision(scores: npt.NDArray[np.floating], present: npt.NDArray[np.
         raise ColocamError(f"scores and present must be (N,), got {scores.shape} and {present.shape}")
     if not present.any():
         raise ColocamError("present has no True: average precision is not defined")
-    order = np.argsort(-scores, kind="stable")
-    true = np.cumsum(present[order])
-    last = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)  # of each run of equal scores
-    precision = true[last] / (last + 1)
-    return float(np.sum(precision * np.diff(true[last], prepend=0)) / true[-1])
+    values, at = np.unique(scores, return_inverse=True)
+    return pxap(np.stack([np.bincount(at[present == one], minlength=len(values)) for one in (False, True)])) / 100
 
 
 def calibration_error(probabilities: npt.NDArray[np.floating], present: npt.NDArray[np.bool_], bins: int = 10) -> float:
@@ -37,10 +37,6 @@ def calibration_error(probabilities: npt.NDArray[np.floating], present: npt.NDAr
     at = np.minimum((probabilities * bins).astype(int), bins - 1)
     surplus = np.bincount(at, probabilities - present, minlength=bins)
     return float(np.abs(surplus).sum() / len(present))
-
-
-BINS = 1000
-"""Scores are binned in steps of .001; a score of 1 has a bin of its own."""
 
 
 def pixel_histograms(

@@ -34,6 +34,8 @@ PUBLISHED_PROTOCOL = "oracle-per-class"
 """The protocol of the paper's figures."""
 
 Hits = npt.NDArray[np.bool_]
+GRID: npt.NDArray[np.float64] = np.geomspace(0.08, 0.5, 13)
+"""Thresholds tried for a chooser: few, since each takes a pass over all contours, and neighbours differ little."""
 
 
 def corloc(
@@ -139,10 +141,6 @@ def _check(hits: Hits, frames: Frames, grid: npt.NDArray[np.floating]) -> None:
         raise ColocamError(
             f"hits must have the shape (frames, thresholds) = {(len(frames.tags), len(grid))}, got {hits.shape}"
         )
-
-
-GRID: npt.NDArray[np.float64] = np.geomspace(0.08, 0.5, 13)
-"""Few, because each takes a pass over all contours, and neighbours differ little: a chooser looks around τ itself."""
 
 
 def chooser_threshold(

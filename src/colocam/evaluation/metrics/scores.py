@@ -14,6 +14,9 @@ from colocam.errors import ColocamError
 
 Interval = tuple[float, float]
 """Lower and upper bound of a 95 % confidence interval."""
+Shares = Mapping[str, float]
+"""Share by least IoU, "0.3", "0.5" and "0.7", and their "mean"."""
+Values = npt.NDArray[np.floating] | npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +65,6 @@ class Accuracy:
     classes: Mapping[str, float | None] = field(default_factory=dict)
 
 
-Shares = Mapping[str, float]
-"""Share by least IoU, "0.3", "0.5" and "0.7", and their "mean"."""
-
-
 @dataclass(frozen=True, slots=True)
 class InstanceScores:
     """How many of the true boxes are found, each by a predicted box of its own.
@@ -94,9 +93,6 @@ class Instances:
     frames: int
     boxes: int
     methods: Mapping[str, Mapping[str, InstanceScores]]
-
-
-Values = npt.NDArray[np.floating] | npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
