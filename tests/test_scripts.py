@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 
 from colocam.boxes.iou import iou
 from colocam.data.index import index_of_table
-from colocam.evaluation.prediction_evaluation import read_boxes
+from colocam.evaluation.prediction_files import read_boxes
 from colocam.evaluation.run_evaluation import evaluate
 from colocam.segment.segmenter import Masks
 from colocam.training import learn_thresholds

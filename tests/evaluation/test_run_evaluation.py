@@ -21,7 +21,7 @@ from colocam.maps.color_mean import with_color_mean
 from colocam.maps.postprocess import postprocess
 from colocam.models.model_file import load_model
 from colocam.report import write_report
-from colocam.report.tables import print_evaluations
+from colocam.report.evaluation_tables import print_evaluations
 from colocam.run import open_run
 from colocam.training import train
 

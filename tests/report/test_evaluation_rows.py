@@ -6,7 +6,7 @@ import pytest
 from colocam.cams import classifier_cams
 from colocam.evaluation.metrics import Average, CorLoc
 from colocam.evaluation.result import Evaluation, method_title, ordered_methods
-from colocam.report.tables import Estimate, estimate, gain, protocols_of
+from colocam.report.evaluation_tables import Estimate, estimate, gain, protocols_of
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def test_the_page_asks_whether_the_object_was_there_all_the_time(
 ):
     film = make_video(tmp_path / "film.mp4", [np.full((48, 64, 3), 60 + i, np.uint8) for i in range(32)])
     with serving(tmp_path / "page", [film], model=leaves_and_returns) as server, listening(server) as address:
-        opened, known = ServedPage(page, address), server.library.films()[0]
+        opened, known = ServedPage(page, address, server.workspace.token), server.library.films()[0]
         opened.open(known.id)
         for number in (28, 7):
             opened.go(number)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from colocam.serve import stills
-from colocam.serve.library import ModelList, UnknownFilmError
+from colocam.serve.lessons import ModelList
+from colocam.serve.library import UnknownFilmError
 
 THREADS = 4
 

@@ -117,7 +117,7 @@ def test_opencv_before_4_13_is_silenced_by_its_other_function(monkeypatch, fresh
     levels = []
     monkeypatch.delattr(cv2.utils, "logging", raising=False)
     monkeypatch.setattr(cv2, "setLogLevel", levels.append, raising=False)
-    for module in ("colocam.video.images", "colocam.evaluation.prediction_evaluation"):
+    for module in ("colocam.video.images", "colocam.evaluation.prediction_files"):
         with fresh_modules():
             import_module(module)
     assert levels

@@ -67,7 +67,7 @@ def evaluate(
     if boxes is not None:
         from colocam.cams import classifier_cams
         from colocam.evaluation.run_evaluation import evaluate as evaluate_run
-        from colocam.report.tables import print_evaluations
+        from colocam.report.evaluation_tables import print_evaluations
 
         named = None
         if cams is not None:
@@ -90,7 +90,7 @@ def evaluate(
         )
     if dense is not None:
         from colocam.evaluation.dense import evaluate_dense
-        from colocam.report.tables import print_dense
+        from colocam.report.evaluation_tables import print_dense
 
         options: dict[str, Any] = {"smooth": smooth, "color_mean": mode, "focus": focus, "chooser": chooser}
         for segmenter in (None,) if refine is None else (None, refine):
@@ -121,7 +121,7 @@ def score(
     Prints CorLoc, MaxBoxAcc and, where masks are given, PxAP. A frame without a prediction counts as wrong.
     """
     from colocam.evaluation.prediction_evaluation import evaluate_predictions
-    from colocam.report.tables import print_predictions
+    from colocam.report.evaluation_tables import print_predictions
     from colocam.utils.files import refuse_replacing, write_json
 
     if json is not None:

@@ -144,7 +144,7 @@ def train(
     if test_boxes is not None:
         from colocam.evaluation.run_evaluation import evaluate
         from colocam.report import write_report
-        from colocam.report.tables import print_evaluations
+        from colocam.report.evaluation_tables import print_evaluations
 
         print_evaluations([evaluate(run, test_boxes, device=device)])
         say(f"report: {write_report(run)}")

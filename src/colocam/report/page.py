@@ -10,8 +10,7 @@ from colocam.drawing.overlay import HEAT_COLOURS, PREDICTED, TRUE
 from colocam.errors import ColocamError
 from colocam.evaluation.result import PLAIN, REFINED, read_dense, read_evaluation, read_metrics
 from colocam.report.curves import training_curves
-from colocam.report.gallery import doubtful, gallery
-from colocam.report.tables import (
+from colocam.report.evaluation_tables import (
     COLUMNS,
     Estimate,
     Protocol,
@@ -24,6 +23,7 @@ from colocam.report.tables import (
     protocols_of,
     refined_rows,
 )
+from colocam.report.gallery import doubtful, gallery
 from colocam.utils.files import write_text
 from colocam.utils.json_text import parse_json
 

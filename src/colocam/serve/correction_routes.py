@@ -30,8 +30,8 @@ from colocam.serve.corrected import (
 )
 from colocam.serve.film_routes import FilmId, ModelKey, model_of, receive
 from colocam.serve.guard import NotReadyError, RefusalError
-from colocam.serve.lessons import title_of
-from colocam.serve.library import Film, Library, ServedModel
+from colocam.serve.lessons import ServedModel, title_of
+from colocam.serve.library import Film, Library
 from colocam.serve.marks import Change
 from colocam.serve.store import EventStore
 from colocam.utils.files import atomic_path

@@ -14,7 +14,8 @@ from starlette.responses import FileResponse, JSONResponse
 
 from colocam.serve.film_data import DOUBTFUL, MAP_SIDE, FilmResults, outlines
 from colocam.serve.guard import NotReadyError, RefusalError
-from colocam.serve.library import Film, Library, ServedModel
+from colocam.serve.lessons import ServedModel
+from colocam.serve.library import Film, Library
 from colocam.serve.marks import CHECKED, INTERPOLATED
 from colocam.types import Float64Array
 

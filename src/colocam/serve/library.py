@@ -1,16 +1,14 @@
-"""The films and models of a server: which there are, how far each film is prepared, and the threads that do that."""
+"""The films of a server: which there are, how far each is prepared, and the threads that prepare them."""
 
-import hashlib
 import queue
 import re
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from itertools import accumulate, count
 from pathlib import Path
-from typing import NamedTuple
 
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference.localizer import Localizer
@@ -24,7 +22,7 @@ from colocam.serve.film_data import (
     localize_film,
     save_index,
 )
-from colocam.serve.lessons import Lessons, QuickLearning
+from colocam.serve.lessons import Lessons, ModelList, QuickLearning, ServedModel, UnknownModelError
 from colocam.serve.marks import Marks, marks_of
 from colocam.serve.stills import CamMaps, OpenCam, Stills
 from colocam.serve.store import EventStore, FilmRow, Workspace
@@ -35,79 +33,12 @@ from colocam.video.description import read_made, read_source, write_source
 from colocam.video.image_files import images_of
 from colocam.video.input import VideoInput
 
-LOADED = 2
-"""Models that stay in memory."""
 STATES = ("waiting", "reading", "read", "localising", "ready", "failed")
 """``read``: the frames are known, and the film waits for the model."""
 SECONDS_TO_END = 2.0
 """For the thread that waits for a pass to notice that nobody does."""
 RESULTS_VERSION = 2
 """Results of another version are computed again."""
-
-
-class UnknownModelError(ColocamError):
-    """There is no model of this key."""
-
-    status = 404
-
-
-class ServedModel(NamedTuple):
-    """A model.
-
-    Attributes:
-        key: 16 hexadecimal digits, a digest of its files.
-        title: as the page shows it.
-        path: run folder or ONNX file.
-    """
-
-    key: str
-    title: str
-    path: Path
-
-
-class ModelList:
-    """Models in the order in which they were added; may be called from any thread.
-
-    Args:
-        load: opens a run folder or an ONNX file.
-        memory: file that digests are remembered in.
-    """
-
-    def __init__(self, load: Callable[[Path], Localizer], memory: Path) -> None:
-        self._load = lru_cache(LOADED)(load)
-        self._digests = FileDigests(memory)
-        self._models: dict[str, ServedModel] = {}
-        self._lock, self._load_lock = threading.Lock(), threading.Lock()
-
-    def add(self, path: Path, title: str) -> ServedModel:
-        """Add a model; one with the same files is there already."""
-        files = sorted(path.glob("model.*")) if path.is_dir() else [path]
-        with self._lock:
-            try:
-                digests = [self._digests.of_file(file) for file in files]
-            except OSError as error:
-                raise ColocamError(f"cannot read {path}: {error.strerror}") from error
-            self._digests.save()
-            key = hashlib.blake2b("".join(digests).encode(), digest_size=8).hexdigest()
-            return self._models.setdefault(key, ServedModel(key, title, path))
-
-    def all(self) -> list[ServedModel]:
-        """All models."""
-        with self._lock:
-            return list(self._models.values())
-
-    def get(self, key: str) -> ServedModel:
-        """The model of a key."""
-        with self._lock:
-            found = self._models.get(key)
-        if found is None:
-            raise UnknownModelError("there is no model of this key: open the page again")
-        return found
-
-    def localizer(self, model: ServedModel) -> Localizer:
-        """The opened model; the last ones are kept open."""
-        with self._load_lock:
-            return self._load(model.path)
 
 
 class UnknownFilmError(ColocamError):

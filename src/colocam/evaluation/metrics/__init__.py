@@ -1,8 +1,17 @@
 """Measures against true boxes, masks and presence, and of the steadiness of boxes."""
 
-from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, best_overlaps, box_hits, max_box_acc, top_k
+from colocam.evaluation.metrics.hits import (
+    PUBLISHED_THRESHOLDS,
+    average_precision,
+    best_overlaps,
+    box_hits,
+    calibration_error,
+    max_box_acc,
+    pixel_histograms,
+    pxap,
+    top_k,
+)
 from colocam.evaluation.metrics.instance_scores import instance_scores, instances_of_maps
-from colocam.evaluation.metrics.precision import average_precision, calibration_error, pixel_histograms, pxap
 from colocam.evaluation.metrics.protocols import PROTOCOLS, accuracy, best_threshold, corloc
 from colocam.evaluation.metrics.scores import (
     Accuracy,
