@@ -155,7 +155,7 @@ def test_a_second_server_on_the_same_folder_is_refused(tmp_path):
     with open_workspace(tmp_path / "page") as first:
         with pytest.raises(ColocamError, match="in use by"), open_workspace(tmp_path / "page"):
             pass
-        first.remember(1234)
+        first.remember(port=1234)
     with open_workspace(tmp_path / "page") as second:
         assert (second.token, second.port) == (first.token, 1234)
 

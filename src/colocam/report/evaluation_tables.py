@@ -66,13 +66,19 @@ def _table(evaluations: Sequence[Evaluation], methods: Sequence[str]) -> Table:
     table = Table("", *map(method_title, methods))
     for protocol in (name for name in PROTOCOLS if name in first[methods[0]]):
         table.add_row(protocol, *(_cell(run.methods[method][protocol] for run in evaluations) for method in methods))
-    cells = {method: [run.methods[method]["tags-only"] for run in evaluations] for method in methods}
-    top1 = (_cell(cell.top1 for cell in cells[method]) for method in methods)
-    table.add_row("tags-only, top-1", *top1, end_section=True)
-    for name in first[methods[0]]["tags-only"].classes:
-        means = (_mean(cell.classes[name] for cell in cells[method]) for method in methods)
-        table.add_row(f"tags-only, {escape(name)}", *means)
+    _add_classes(
+        table, [[run.methods[method]["tags-only"] for run in evaluations] for method in methods], "tags-only, "
+    )
     return table
+
+
+def _add_classes(table: Table, columns: Sequence[Sequence[CorLoc]], before: str = "", *, top1: bool = True) -> None:
+    """Rows for class and box right together, and for each class; a column is the CorLoc of one or several runs."""
+    if top1:
+        table.add_row(f"{before}top-1", *(_cell(cell.top1 for cell in cells) for cells in columns))
+    table.add_section()
+    for name in columns[0][0].classes:
+        table.add_row(before + escape(name), *(_mean(cell.classes[name] for cell in cells) for cells in columns))
 
 
 def _print_refined(console: Console, evaluations: Sequence[Evaluation]) -> None:
@@ -85,9 +91,7 @@ def _print_refined(console: Console, evaluations: Sequence[Evaluation]) -> None:
         shown = [method for method in ordered_methods(methods) if all(method in run for run in runs)]
         table = Table("", *(escape(refined_title(method, segmenter)) for method in shown))
         table.add_row("CorLoc", *(_cell(run[method] for run in runs) for method in shown))
-        table.add_row("top-1", *(_cell(run[method].top1 for run in runs) for method in shown), end_section=True)
-        for name in runs[0][shown[0]].classes:
-            table.add_row(escape(name), *(_mean(run[method].classes[name] for run in runs) for method in shown))
+        _add_classes(table, [[run[method] for run in runs] for method in shown])
         console.print(table)
 
 
@@ -106,11 +110,7 @@ def print_predictions(result: PredictionEvaluation) -> None:
     table = Table("", *(name.replace("oracle-", "oracle-\n") for name in columns))
     table.add_row("CorLoc", *(_cell([cell]) for cell in columns.values()))
     table.add_row("over frames", *(_mean([cell.frames]) for cell in columns.values()))
-    if result.classification is not None:
-        table.add_row("top-1", *(_cell([cell.top1]) for cell in columns.values()))
-    table.add_section()
-    for name in next(iter(columns.values())).classes:
-        table.add_row(escape(name), *(_mean([cell.classes[name]]) for cell in columns.values()))
+    _add_classes(table, [[cell] for cell in columns.values()], top1=result.classification is not None)
     console.print(table)
     accuracies = ", ".join(f"{value:.1f} ({iou})" for iou, value in result.max_box_acc.items())
     console.print(f"MaxBoxAcc by least IoU: {accuracies}", soft_wrap=True)

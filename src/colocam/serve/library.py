@@ -264,7 +264,7 @@ class Library:
         """Switch to another model; films that it has not seen are localised, those on a page first."""
         with self._lock:
             self.active = model
-            self.workspace.use(model.key)
+            self.workspace.remember(model=model.key)
             for film in self.films():
                 film.results = film.found.get(model.key)
                 if film.index is not None:

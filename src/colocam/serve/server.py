@@ -204,7 +204,7 @@ def serve(
             films = videos_of_run(run)
         with _listen(host, port, workspace) as listening:
             own = listening.getsockname()[1]
-            workspace.remember(own)
+            workspace.remember(port=own)
             guard = guard_settings(host, own, workspace.token)
             address = f"http://{_bracketed(host)}:{own}/?token={workspace.token}"
             start_decoder()  # the first frame that the page shows does not wait for one

@@ -86,17 +86,10 @@ class Workspace:
         """A file that was computed from a film."""
         return self.root / "films" / f"{film}.{ending}"
 
-    def remember(self, port: int) -> None:
-        """Store the port for the next start."""
-        self.port = port
-        self._store()
-
-    def use(self, model: str) -> None:
-        """Store the key of the model in use for the next start."""
-        self.model = model
-        self._store()
-
-    def _store(self) -> None:
+    def remember(self, *, port: int | None = None, model: str | None = None) -> None:
+        """Store the port, or the key of the model in use, for the next start."""
+        self.port = self.port if port is None else port
+        self.model = self.model if model is None else model
         path = self.root / MARKER
         write_json(path, {"format": 1, "token": self.token, "port": self.port, "model": self.model})
         path.chmod(0o600)
@@ -108,7 +101,7 @@ class Workspace:
                 raise ColocamError(
                     f"{self.root} is not empty and not a folder of 'colocam serve': choose another `out`"
                 )
-            self._store()
+            self.remember()
         try:
             stored = parse_json(path.read_text(encoding="utf-8"))
             self.token, self.port = str(stored["token"]), int(stored["port"])
