@@ -110,16 +110,8 @@ class Connection(H11Protocol):
 
 def web_server(app: ASGIApp) -> uvicorn.Server:
     """A server of an application. It reports its own errors alone: anybody can cause a warning."""
-    return uvicorn.Server(
-        uvicorn.Config(
-            app,
-            http=Connection,
-            ws="none",
-            log_level="error",
-            server_header=False,
-            backlog=BACKLOG,
-        )
-    )
+    how = uvicorn.Config(app, http=Connection, ws="none", log_level="error", server_header=False, backlog=BACKLOG)
+    return uvicorn.Server(how)
 
 
 def make_app(library: Library, guard: GuardSettings, *, most_uploaded: int = MOST_UPLOADED) -> FastAPI:
