@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 
 from colocam.drawing.overlay import draw_localization
-from colocam.evaluation.titles import method_title, ordered_methods
+from colocam.evaluation.result import method_title, ordered_methods
 from colocam.types import Box
 
 SIDE = 192

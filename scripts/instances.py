@@ -13,7 +13,7 @@ from colocam import Localizer
 from colocam.data.catalogue import read_catalogue
 from colocam.evaluation.prediction_evaluation import evaluate_predictions
 from colocam.lab.world import make_world
-from colocam.report.console import print_predictions
+from colocam.report.evaluation_tables import print_predictions
 
 
 def main(run: Path, out: Path, objects: int = 2) -> None:

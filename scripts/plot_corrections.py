@@ -16,8 +16,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from colocam.evaluation.metrics.protocols import PROTOCOLS
 from colocam.lab.study.study_figures import STYLE
-from colocam.metrics.protocols import PROTOCOLS
 
 SOFT, LINE = "#59636e", "#d9dee3"
 CURVES = {

@@ -16,8 +16,8 @@ import numpy as np
 from colocam import Localizer
 from colocam.boxes.iou import iou
 from colocam.data.truth import read_truth
+from colocam.evaluation.metrics import average_precision, calibration_error
 from colocam.inference.runtimes import open_network
-from colocam.metrics import average_precision, calibration_error
 from colocam.run import open_run
 
 

@@ -15,8 +15,8 @@ from colocam import Localizer
 from colocam.boxes.iou import iou
 from colocam.data.frame_cache import clip_frames
 from colocam.data.truth import read_truth
+from colocam.evaluation.metrics import steadiness
 from colocam.inference.runtimes import open_network
-from colocam.metrics import steadiness
 from colocam.run import open_run
 
 NOWHERE = (np.nan,) * 4

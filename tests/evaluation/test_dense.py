@@ -14,7 +14,7 @@ from colocam.data.index import Index, write_index
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.dense import evaluate_dense
-from colocam.evaluation.dense_result import read_dense
+from colocam.evaluation.result import read_dense
 from colocam.inference.localize import localize_file
 from colocam.report import write_report
 from colocam.video.reader import decode

@@ -14,11 +14,11 @@ from colocam.config import read_config, write_config
 from colocam.data.samples import spread_samples
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
+from colocam.evaluation.metrics import CorLoc
 from colocam.evaluation.prediction_evaluation import evaluate_predictions
 from colocam.evaluation.result import EvaluatedData
 from colocam.evaluation.run_evaluation import evaluate, labelled, maps_of
 from colocam.maps.mapper import Mapper
-from colocam.metrics import CorLoc
 from colocam.run import open_run
 
 TAGS = ["bus", "cat", "owl"]

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.evaluation.labelled import read_labelled
-from colocam.evaluation.prediction_files import map_files, read_boxes, read_map, read_mask
+from colocam.evaluation.prediction_files import map_files, read_boxes, read_labelled, read_map, read_mask
 
 
 def table(path, header, *rows):

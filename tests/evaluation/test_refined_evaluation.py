@@ -11,9 +11,8 @@ from colocam.data.catalogue import read_manifest
 from colocam.data.index import Index, write_index
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
-from colocam.evaluation.refined import refined_boxes
 from colocam.evaluation.result import read_evaluation
-from colocam.evaluation.run_evaluation import evaluate, maps_of, methods_of_run, open_evaluation_set
+from colocam.evaluation.run_evaluation import evaluate, maps_of, methods_of_run, open_evaluation_set, refined_boxes
 from colocam.inference.localize import localize_file
 from colocam.inference.table import read_table
 from colocam.report import write_report

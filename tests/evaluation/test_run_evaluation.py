@@ -20,7 +20,7 @@ from colocam.maps.postprocess import postprocess, with_color_mean
 from colocam.models.cam_formulas import min_max
 from colocam.models.model_file import load_model
 from colocam.report import write_report
-from colocam.report.console import print_evaluations
+from colocam.report.evaluation_tables import print_evaluations
 from colocam.run import open_run
 from colocam.training import train
 

@@ -41,7 +41,7 @@ IMPORTED = (
     ),
     *("matplotlib.pyplot", "rich.console", "rich.table", "PIL.Image", "colocam.cli", "colocam.inference.localize"),
     *("colocam.training", "colocam.evaluation.run_evaluation", "colocam.evaluation.dense", "colocam.report"),
-    *("colocam.report.console", "colocam.report.dense_table", "colocam.review.run_review", "colocam.export"),
+    *("colocam.report.evaluation_tables", "colocam.review.run_review", "colocam.export"),
     *("colocam.export.onnx_model", "colocam.evaluation.prediction_evaluation", "colocam.segment.onnx_segmenter"),
     *("colocam.segment.sam", "colocam.data.datasets", "colocam.inference.torch_network"),
     *(

@@ -6,9 +6,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from colocam.serve.app import make_app
-from colocam.serve.connections import web_server
-from colocam.serve.server import guard_settings
+from colocam.serve.server import guard_settings, make_app, web_server
 
 CHROMIUM = Path("/usr/bin/chromium")
 PATIENCE = 60

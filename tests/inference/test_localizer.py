@@ -20,11 +20,11 @@ from colocam.boxes import largest_boxes, to_8bit
 from colocam.boxes.quantize import heat_of
 from colocam.cams import extract
 from colocam.errors import ColocamError
+from colocam.evaluation.metrics import steadiness
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.network import completed
 from colocam.maps.postprocess import arrays_with_color_mean, postprocess
-from colocam.metrics import steadiness
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.model_file import load_model
 from colocam.temporal.presence import APPEAR, LIMIT, VANISH

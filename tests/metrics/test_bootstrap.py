@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.metrics import Frames, percent_interval, resampled_means
+from colocam.evaluation.metrics import Frames, percent_interval, resampled_means
 
 
 def frames_of(tags, videos, names=("cat", "dog")):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from colocam.metrics import max_box_acc, top_k
+from colocam.evaluation.metrics import max_box_acc, top_k
 
 
 def test_top_k_against_sorting():

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from colocam.metrics import Frames, box_hits
-from colocam.metrics.chooser_threshold import GRID, chooser_threshold
+from colocam.evaluation.metrics import Frames, box_hits
+from colocam.evaluation.metrics.protocols import GRID, chooser_threshold
 
 
 def test_for_the_largest_contour_it_is_the_best_of_the_grid():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from colocam.metrics.dense_scores import (
+from colocam.evaluation.metrics.dense_scores import (
     ShotMeasurements,
     best_ious,
     count_switches,

@@ -8,8 +8,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from colocam.boxes import largest_boxes
 from colocam.errors import ColocamError
-from colocam.metrics import box_hits
-from colocam.metrics.hits import PUBLISHED_THRESHOLDS, best_overlaps
+from colocam.evaluation.metrics import box_hits
+from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, best_overlaps
 
 GRID = PUBLISHED_THRESHOLDS[::7]
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
-from colocam.metrics import average_precision, calibration_error, pixel_histograms, pxap
+from colocam.evaluation.metrics import average_precision, calibration_error, pixel_histograms, pxap
 
 
 def brute_force(scores, true):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.metrics import PROTOCOLS, Average, Frames, accuracy, best_threshold, corloc
+from colocam.evaluation.metrics import PROTOCOLS, Average, Frames, accuracy, best_threshold, corloc
 
 NAMES = ("bird", "cat", "dog")
 GRID = np.arange(20) / 20

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.metrics import steadiness
+from colocam.evaluation.metrics import steadiness
 
 NO = [np.nan] * 4
 

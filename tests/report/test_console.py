@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from colocam.cams import classifier_cams
+from colocam.evaluation.metrics import Accuracy, CorLoc, Instances, InstanceScores
 from colocam.evaluation.result import EvaluatedData, Evaluation, PredictionEvaluation
-from colocam.metrics import Accuracy, CorLoc, Instances, InstanceScores
-from colocam.report.console import print_evaluations, print_predictions
+from colocam.report.evaluation_tables import print_evaluations, print_predictions
 
 
 def evaluation(shift=0.0, tags=("cat", "dog"), validation=True):

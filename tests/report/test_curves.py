@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from colocam.evaluation.training_log import read_metrics
+from colocam.evaluation.result import read_metrics
 from colocam.report import curves
 from colocam.report.curves import training_curves
 
@@ -103,18 +103,18 @@ def test_long_noisy_curves_are_thinned_and_carry_their_mean():
     records = [train(step=i, loss=1 + random.standard_normal()) for i in range(5000)]
     (phase,) = training_curves(records)
     raw, mean = line_points(phase.panels[0].svg, "--curve-train")
-    assert len(raw) <= 400
+    assert len(raw) <= 240
     assert mean[:, 1].std() < 0.5 * raw[:, 1].std()
-    assert len(phase.panels[0].svg) < 60_000
+    assert len(phase.panels[0].svg) < 20_000
 
 
 def test_thinning_keeps_the_mean_of_each_stretch():
     values = np.arange(1003.0)
     thin = curves._thin(values)
-    assert len(thin) <= 400
-    assert thin[0] == values[:3].mean()
-    assert thin[-1] == values[-1]
-    assert np.array_equal(curves._thin(values[:400]), values[:400])
+    assert len(thin) <= 240
+    assert thin[0] == values[:5].mean()
+    assert thin[-1] == values[1000:].mean()
+    assert np.array_equal(curves._thin(values[:240]), values[:240])
 
 
 def test_running_mean_against_a_loop():
@@ -145,50 +145,28 @@ def test_constant_and_single_values_are_drawn():
         ET.fromstring(phase.panels[0].svg)
 
 
-@pytest.mark.parametrize(
-    ("ticks", "labels"),
-    [
-        ([0, 0.5, 1], ["0", "0.5", "1"]),
-        ([1000.1, 1000.2], ["1000.1", "1000.2"]),
-        ([-0.0002, 0, 0.0002], ["−2e−4", "0", "2e−4"]),
-        ([1.5e-4, 2e-4], ["1.5e−4", "2.0e−4"]),
-        ([250000, 500000], ["2.5e5", "5e5"]),
-    ],
-)
-def test_tick_labels_tell_ticks_apart_in_few_characters(ticks, labels):
-    assert curves._labels(ticks) == labels
-
-
-def test_drawings_need_nothing_else_on_the_page(phases):
-    """An id may be on another plot, too; a reference may be to another plot's."""
+def test_drawings_share_a_page(phases):
+    """All plots are in one page, so equal names must mean equal things."""
     drawings = [panel.svg for phase in phases for panel in phase.panels]
     assert len(drawings) > 15
-    assert not [svg for svg in drawings if re.search(r"\bid=|href=|url\(", svg)]
+    named = {(one.get("id"), ET.tostring(one)) for svg in drawings for one in ET.fromstring(svg).iterfind(".//*[@id]")}
+    assert len(named) == len({name for name, _ in named})
+    assert not [svg for svg in drawings if re.search(r"url\(|href=\"[^#]|<style", svg)]
 
 
 def test_drawings_take_the_colours_of_the_page(phases):
     for phase in phases:
         for panel in phase.panels:
-            assert "#" not in panel.svg
-            for element in ET.fromstring(panel.svg):
-                assert re.search(r"(stroke|fill): var\(--", element.get("style"))
-            assert "var(--line)" in panel.svg
+            assert not re.search(r": #", panel.svg)
+            assert {"var(--line)", "var(--soft)"} <= set(re.findall(r"var\(--\w+\)", panel.svg))
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "count", "steps", "least", "expected"),
-    [
-        (-0.05, 1.05, 4, (1, 2, 2.5, 5), 0, [0, 0.5, 1]),
-        (0.0, 1.0, 4, (1, 2, 2.5, 5), 0, [0, 0.25, 0.5, 0.75, 1]),
-        (-3e-4, 2e-4, 4, (1, 2, 2.5, 5), 0, [-2e-4, 0, 2e-4]),
-        (1900.0, 2100.0, 4, (1, 2, 2.5, 5), 0, [1900, 1950, 2000, 2050, 2100]),
-        (-0.05, 0.05, 5, (1, 2, 5), 1, [0]),
-        (-0.1, 5.1, 5, (1, 2, 5), 1, [0, 2, 4]),
-        (-400.0, 20400.0, 5, (1, 2, 5), 1, [0, 5000, 10000, 15000, 20000]),
-    ],
-)
-def test_ticks_are_round_numbers_within_the_limits(low, high, count, steps, least, expected):
-    assert curves._ticks(low, high, count, steps, least).tolist() == pytest.approx(expected)
+def test_labels_of_small_and_large_numbers_are_short_and_differ():
+    for values in ([1e-4, 5e-4], [1000.1, 1000.3], [-3e5, 2e5], [0.5, 0.5001]):
+        (phase,) = training_curves([train(step=i, loss=value) for i, value in enumerate(values)])
+        texts = [text.text for text in ET.fromstring(phase.panels[0].svg).iter(f"{NAMESPACE}text")]
+        assert len(set(texts[2:])) == len(texts[2:])  # after the steps 0 and 1
+        assert max(map(len, texts)) <= 7
 
 
 def test_a_spike_ends_at_the_frame():
@@ -198,25 +176,6 @@ def test_a_spike_ends_at_the_frame():
     for points in line_points(phase.panels[0].svg, "--curve-train"):
         assert points[:, 1].min() > 0
         assert points[:, 1].max() < 151.2
-
-
-def test_text_does_not_overlap(phases):
-    """Labels of one axis are apart by more than their own size (text is real text at its anchor)."""
-    for phase in phases:
-        for panel in phase.panels:
-            places = []
-            for text in ET.fromstring(panel.svg).iter(f"{NAMESPACE}text"):
-                x, y = float(text.get("x")), float(text.get("y"))
-                anchor = re.search(r"text-anchor: (\w+)", text.get("style"))
-                wide = 6.0 * len(text.text)
-                left = x - {"middle": wide / 2, "end": wide}.get(anchor[1] if anchor else "start", 0)
-                places.append((left, y, left + wide, text.text))
-            assert len(places) >= 4
-            assert min(place[0] for place in places) >= 0
-            assert max(place[2] for place in places) <= 4.2 * 72 + 1
-            for i, a in enumerate(places):
-                for b in places[i + 1 :]:
-                    assert abs(a[1] - b[1]) >= 9 or a[2] <= b[0] or b[2] <= a[0], (a, b)
 
 
 def test_hostile_names_are_escaped_and_no_formula():

@@ -4,10 +4,9 @@ from dataclasses import replace
 import pytest
 
 from colocam.cams import classifier_cams
-from colocam.evaluation.result import Evaluation
-from colocam.evaluation.titles import method_title, ordered_methods
-from colocam.metrics import Average, CorLoc
-from colocam.report.evaluation_rows import Estimate, estimate, gain, protocols_of
+from colocam.evaluation.metrics import Average, CorLoc
+from colocam.evaluation.result import Evaluation, method_title, ordered_methods
+from colocam.report.evaluation_tables import Estimate, estimate, gain, protocols_of
 
 
 @pytest.fixture

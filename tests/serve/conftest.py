@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from colocam.serve.app import make_app
-from colocam.serve.event_store import EventStore
 from colocam.serve.guard import GuardSettings
 from colocam.serve.library import Library
-from colocam.serve.workspace import open_workspace
+from colocam.serve.server import make_app
+from colocam.serve.store import EventStore, open_workspace
 from colocam.types import Box, Localization
 from served_page import CHROMIUM, PATIENCE, ServedPage, listening
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from colocam.serve import connections
+from colocam.serve import server as connections
 from served_page import listening
 
 HANG = 60

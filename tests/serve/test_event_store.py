@@ -11,9 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
-from colocam.serve.actions import Action, Change, History, history_of
-from colocam.serve.event_store import ConflictError, EventStore, NothingToUndoError, StoreError, UnknownVersionError
-from colocam.serve.workspace import open_workspace
+from colocam.serve.marks import Action, Change, History, history_of
+from colocam.serve.store import (
+    ConflictError,
+    EventStore,
+    NothingToUndoError,
+    StoreError,
+    UnknownVersionError,
+    open_workspace,
+)
 
 
 def edit(frame, kind="none"):
@@ -122,8 +128,8 @@ def test_history_is_that_of_a_list_with_a_pointer(kinds):
 CHILD = """
 import sys
 from pathlib import Path
-from colocam.serve.event_store import EventStore
-from colocam.serve.actions import Action, Change
+from colocam.serve.store import EventStore
+from colocam.serve.marks import Action, Change
 store = EventStore(Path(sys.argv[1]))
 for number in range(100000):
     change = Change(kind="edit", actions=[Action(kind="none", start=number, stop=number + 1)])
@@ -149,7 +155,7 @@ def test_a_second_server_on_the_same_folder_is_refused(tmp_path):
     with open_workspace(tmp_path / "page") as first:
         with pytest.raises(ColocamError, match="in use by"), open_workspace(tmp_path / "page"):
             pass
-        first.remember(1234)
+        first.remember(port=1234)
     with open_workspace(tmp_path / "page") as second:
         assert (second.token, second.port) == (first.token, 1234)
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colocam.serve.actions import Action, Change
-from colocam.serve.marks import ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, marks_of
+from colocam.serve.marks import ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, Action, Change, marks_of
 from served_page import ServedPage, listening
 
 

@@ -7,7 +7,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-from colocam.serve.event_store import EventStore
+from colocam.serve.store import EventStore
 
 COMMAND = (sys.executable, "-c", "from colocam.cli import main; main()", "serve")
 

@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.serve.actions import Action
-from colocam.serve.marks import ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, marks_of
+from colocam.serve.marks import ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, Action, marks_of
 
 COUNT = 20
 spans = st.tuples(st.integers(0, COUNT - 1), st.integers(1, COUNT)).map(

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colocam.boxes.candidates import Candidates
-from colocam.metrics import steadiness
+from colocam.evaluation.metrics import steadiness
 from colocam.temporal.path import NONE
 from colocam.temporal.presence import Calibration, Presence
 from colocam.temporal.smoothing import (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from colocam.boxes.candidates import Candidates
-from colocam.metrics import steadiness
+from colocam.evaluation.metrics import steadiness
 from colocam.temporal.path import NONE
 from colocam.temporal.presence import Calibration, Presence
 from colocam.temporal.smoothing import GAP, OFFLINE, ONLINE, FrameObservation

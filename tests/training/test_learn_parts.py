@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from colocam.boxes.consensus import consensus_boxes
 from colocam.boxes.iou import iou
 from colocam.config import Seeds
-from colocam.metrics.chooser_threshold import GRID as CHOOSER_GRID
+from colocam.evaluation.metrics.protocols import GRID as CHOOSER_GRID
 from colocam.run import open_run
 from colocam.temporal.presence import Calibration
 from colocam.training.learning import decoder as learn_decoder

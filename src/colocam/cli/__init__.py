@@ -10,17 +10,12 @@ from typing import Annotated
 import typer
 
 from colocam.cli.command import Command, LongCommand
-from colocam.cli.config_command import config_app
-from colocam.cli.correction_commands import ImportCommand, import_, learn
-from colocam.cli.export_command import ExportCommand, export, export_model
+from colocam.cli.exchange_commands import FormatsCommand, export, export_model, import_, learn
 from colocam.cli.extensions import VARIABLE, load_extensions
-from colocam.cli.index_command import index_app
-from colocam.cli.label_command import label
-from colocam.cli.localize_command import localize
+from colocam.cli.film_commands import label, localize, serve
 from colocam.cli.look_commands import evaluate, report, review, score, tensorboard
 from colocam.cli.measure_commands import bench, study
-from colocam.cli.serve_command import serve
-from colocam.cli.train_commands import demo, train
+from colocam.cli.train_commands import config_app, demo, index_app, train
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.utils.extras import EXTRAS, not_installed
 from colocam.utils.interrupt import end_like_ctrl_c, leave
@@ -40,9 +35,9 @@ COMMANDS: list[Callable[..., None]] = [
 ]
 LONG = {demo, train, learn, evaluate, localize, label, export_model, bench, study}
 for function in COMMANDS:
-    kind = ExportCommand if function is export else LongCommand if function in LONG else Command
+    kind = FormatsCommand if function is export else LongCommand if function in LONG else Command
     app.command(cls=kind)(function)
-app.command("import", cls=ImportCommand)(import_)
+app.command("import", cls=FormatsCommand)(import_)
 app.add_typer(index_app, name="index")
 app.add_typer(config_app, name="config")
 

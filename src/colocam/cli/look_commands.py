@@ -64,40 +64,24 @@ def evaluate(
         raise ColocamError("evaluate needs true boxes: give --boxes TABLE, or --dense MANIFEST for whole shots")
     chosen = None if split is None else split_of(split)
     mode = None if color_mean is None else color_mean_of(color_mean)
+    options: dict[str, Any] = {"color_mean": mode, "focus": focus, "chooser": chooser, "device": device}
     if boxes is not None:
         from colocam.cams import classifier_cams
         from colocam.evaluation.run_evaluation import evaluate as evaluate_run
-        from colocam.report.console import print_evaluations
+        from colocam.report.evaluation_tables import print_evaluations
 
         named = None
         if cams is not None:
             named = classifier_cams() if cams == "all" else [name.strip() for name in cams.split(",")]
-        print_evaluations(
-            [
-                evaluate_run(
-                    run,
-                    boxes,
-                    split=chosen or "test",
-                    cams=named,
-                    color_mean=mode,
-                    focus=focus,
-                    chooser=chooser,
-                    device=device,
-                    refine=refine,
-                )
-                for run in runs
-            ]
-        )
+        asked = {"split": chosen or "test", "cams": named, "refine": refine, **options}
+        print_evaluations([evaluate_run(run, boxes, **asked) for run in runs])
     if dense is not None:
         from colocam.evaluation.dense import evaluate_dense
-        from colocam.report.dense_table import print_dense
+        from colocam.report.evaluation_tables import print_dense
 
-        options: dict[str, Any] = {"smooth": smooth, "color_mean": mode, "focus": focus, "chooser": chooser}
         for segmenter in (None,) if refine is None else (None, refine):
-            results = (
-                evaluate_dense(run, dense, split=chosen, device=device, refine=segmenter, **options) for run in runs
-            )
-            print_dense(list(results))
+            asked = {"split": chosen, "smooth": smooth, "refine": segmenter, **options}
+            print_dense([evaluate_dense(run, dense, **asked) for run in runs])
 
 
 def score(
@@ -121,7 +105,7 @@ def score(
     Prints CorLoc, MaxBoxAcc and, where masks are given, PxAP. A frame without a prediction counts as wrong.
     """
     from colocam.evaluation.prediction_evaluation import evaluate_predictions
-    from colocam.report.console import print_predictions
+    from colocam.report.evaluation_tables import print_predictions
     from colocam.utils.files import refuse_replacing, write_json
 
     if json is not None:

@@ -1,14 +1,93 @@
-"""The commands that train: ``demo`` on videos that it generates, ``train`` on the user's own."""
+"""The commands before and of training: index data sets, print the schema of the configuration, demo, train."""
 
 import json
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
+from typer.core import TyperGroup
 
+from colocam.cli.command import Command
 from colocam.cli.shared_options import ConfigFile, Device, Frames, Overrides, Preset
 from colocam.utils.progress import say
 from colocam.utils.torchrun import is_first
+
+if TYPE_CHECKING:
+    from colocam.data.datasets import Dataset
+
+
+OUT = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Folder for manifest.csv and truth.csv; has a default name.")
+]
+config_app = typer.Typer(no_args_is_help=True, help="What the configuration of a training may hold.")
+
+
+class DatasetGroup(TyperGroup):
+    """Commands made from the registered data sets when they are needed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - click's signature
+        """Names of the data sets."""
+        from colocam.data.datasets import DATASETS
+
+        return list(DATASETS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002
+        """The command of a data set, None where there is none of this name."""
+        from colocam.data.datasets import DATASETS
+
+        return _command(cmd_name, DATASETS[cmd_name]) if cmd_name in DATASETS else None
+
+
+index_app = typer.Typer(
+    cls=DatasetGroup, no_args_is_help=True, help="Index a data set: write its manifest and its true boxes."
+)
+
+
+def _command(name: str, dataset: "Dataset") -> Any:  # noqa: ANN401 - a command of click
+    """A command whose arguments are those of ``dataset.read``."""
+    parameters = [_parameter(one) for one in signature(dataset.read, eval_str=True).parameters.values()]
+
+    def run(out: Path | None = None, **values: Any) -> None:  # noqa: ANN401
+        from colocam.data.datasets import index_dataset
+
+        root = values.pop(parameters[0].name)
+        manifest, truth = index_dataset(name, root, out, **values)
+        say(f"wrote {manifest} and {truth}; now: colocam train {manifest} --out RUN")
+
+    parameters.append(Parameter("out", Parameter.KEYWORD_ONLY, default=None, annotation=OUT))
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    single = typer.Typer(add_completion=False)
+    single.command(name, cls=Command, help=f"Index {dataset.title}.")(run)
+    return typer.main.get_command(single)
+
+
+def _parameter(one: Parameter) -> Parameter:
+    """Turn texts in ``Annotated`` into help, and those that begin with ``--`` into further names of the option."""
+    positional = one.default is Parameter.empty and one.kind is not Parameter.KEYWORD_ONLY
+    stated = (Path if positional else str) if one.annotation is Parameter.empty else one.annotation
+    kind, *metadata = get_args(stated) if hasattr(stated, "__metadata__") else (stated,)
+    texts = [text for text in metadata if isinstance(text, str)]
+    names = [text for text in texts if text.startswith("--")]
+    help_ = " ".join(text for text in texts if text not in names) or None
+    if positional:
+        return one.replace(annotation=Annotated[kind, typer.Argument(help=help_)])
+    option = typer.Option(f"--{one.name.replace('_', '-')}", *names, help=help_)
+    return one.replace(kind=Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option])
+
+
+@config_app.callback()
+def config() -> None:
+    """Take no options before a command."""
+
+
+@config_app.command(cls=Command)
+def schema() -> None:
+    """Print the JSON schema of the configuration, with which editors complete and check keys."""
+    from colocam.config.json_schema import schema_text
+
+    print(schema_text(), end="")
 
 
 def demo(
@@ -65,7 +144,7 @@ def train(
     if test_boxes is not None:
         from colocam.evaluation.run_evaluation import evaluate
         from colocam.report import write_report
-        from colocam.report.console import print_evaluations
+        from colocam.report.evaluation_tables import print_evaluations
 
         print_evaluations([evaluate(run, test_boxes, device=device)])
         say(f"report: {write_report(run)}")

@@ -1,39 +1,73 @@
-"""Draw text on images, in any script.
+"""Draw text on images, in any script, with the fonts of this package and those of the system."""
 
-The font is DejaVu Sans, which comes with this package. Where it lacks a glyph, a font of the system is used; where no
-font has the glyph, the code point of the character is written. An empty box is never drawn.
-"""
-
+import os
+import sys
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from colocam.drawing.font_files import BOLD, REGULAR, coverage, system_fonts
-
+_OWN = Path(__file__).parent / "fonts"
+BOLD = _OWN / "DejaVuSans-Bold.ttf"
+REGULAR = _OWN / "DejaVuSans.ttf"
 _JOINERS = "\u200c\u200d"  # Persian and Indic spelling needs them; other format characters only reorder or hide text
+_NO_LETTERS = ("emoji", "lastresort")
+"""Fonts of bitmaps of one size, and a font that draws a box for every character."""
+_STYLED = ("bold", "black", "heavy", "italic", "oblique", "light", "thin", "condensed", "medium")
 _ELLIPSIS = "…"
+
+
+@lru_cache(maxsize=4096)
+def draws(font: Path, character: str) -> bool:
+    """Whether a font file has a glyph for a character: its picture is not the one for no character at all."""
+    if character.isspace() or character in _JOINERS:
+        return True
+    try:
+        # The simple layout adds no circle below a mark that the font lacks.
+        face = ImageFont.truetype(str(font), 32, layout_engine=ImageFont.Layout.BASIC)
+        return bytes(face.getmask(character)) != bytes(face.getmask("\uffff"))
+    except (OSError, ValueError):  # not a font, or one of bitmaps of another size
+        return False
+
+
+@cache
+def system_fonts() -> tuple[Path, ...]:
+    """Outline fonts of this machine, plain faces first."""
+    home = Path.home() if "HOME" in os.environ or sys.platform == "win32" else Path("/")
+    folders = [
+        *(Path("/usr/share/fonts"), Path("/usr/local/share/fonts"), home / ".local/share/fonts", home / ".fonts"),
+        *(Path("/System/Library/Fonts"), Path("/Library/Fonts"), home / "Library/Fonts"),
+        Path(os.environ.get("WINDIR", "C:/Windows")) / "Fonts",
+    ]
+    found = (
+        path
+        for folder in folders
+        for path in sorted(folder.rglob("*"))
+        if path.suffix.lower() in {".ttf", ".otf", ".ttc"}
+        and not any(word in path.name.lower() for word in _NO_LETTERS)
+    )
+    return tuple(sorted(dict.fromkeys(found), key=lambda path: any(word in path.name.lower() for word in _STYLED)))
 
 
 @lru_cache(maxsize=512)
 def _font_with(characters: frozenset[str]) -> Path | None:
     """First font that draws all ``characters``."""
-    for font in (BOLD, REGULAR):
-        if characters <= coverage(font):
-            return font
-    return next((font for font in system_fonts() if characters <= coverage(font)), None)
+    for fonts in (lambda: (BOLD, REGULAR), system_fonts):  # those of the system are only looked for where needed
+        for font in fonts():
+            if all(draws(font, one) for one in characters):
+                return font
+    return None
 
 
 def _spell(character: str) -> str:
     """``character`` in glyphs of DejaVu Sans: itself, its compatibility form (Ａ → A), or its code point."""
-    covered = coverage(REGULAR)
-    if character in covered:
+    if draws(REGULAR, character):
         return character
     plain = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
-    if plain and covered.issuperset(plain):
+    if plain and all(draws(REGULAR, one) for one in plain):
         return plain
     return character.encode("ascii", "backslashreplace").decode("ascii")
 

@@ -111,13 +111,8 @@ def _line_width(canvas: Image) -> int:
 def _corners(canvas: Image, box: Box) -> tuple[int, int, int, int]:
     """Corner pixels of ``box``, clipped to the image."""
     height, width = canvas.shape[:2]
-    x1, y1, x2, y2 = (round(float(value)) for value in box)
-    return (
-        min(max(x1, 0), width - 1),
-        min(max(y1, 0), height - 1),
-        min(max(x2, 0), width - 1),
-        min(max(y2, 0), height - 1),
-    )
+    x1, y1, x2, y2 = np.clip(np.rint(box), 0, (width - 1, height - 1) * 2).astype(int).tolist()
+    return x1, y1, x2, y2
 
 
 def _outline(canvas: Image, box: Box, colour: Colour) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from colocam.data.augment import whole
 from colocam.data.batches import BatchIndices, read_frames
 from colocam.data.samples import Boxes, Samples
-from colocam.metrics import best_overlaps
+from colocam.evaluation.metrics import best_overlaps
 from colocam.temporal.shot_boxes import boxes_of_shots
 from colocam.types import Levels
 from colocam.utils.files import atomic_path
@@ -89,10 +89,6 @@ def save_cases(
     at = [frame for frame, _ in cases]
     indices = BatchIndices(samples.indices.clips[at], samples.indices.frames[at], samples.indices.sequences[at])
     images = whole(read_frames(samples.clips, indices), size).round().byte().permute(0, 2, 3, 1).numpy()
-    most = max((len(true_boxes[i]) for i in at), default=0)
-    truth = np.full((len(at), max(most, 1), 4), np.nan, np.float32)
-    for row, i in enumerate(at):
-        truth[row, : len(true_boxes[i])] = true_boxes[i]
     where = samples.where()
     meta = [
         {
@@ -105,10 +101,40 @@ def save_cases(
         }
         for i, group in cases
     ]
-    arrays: dict[str, npt.NDArray[np.generic]] = {"images": images, "truth": truth, "meta": np.array(json.dumps(meta))}
-    for method in maps:
-        arrays[f"heatmaps__{method}"] = maps[method][at]
-        arrays[f"boxes__{method}"] = np.where(found[method][at][:, None], boxes[method][at], np.nan).astype(np.float32)
-        arrays[f"iou__{method}"] = overlaps[method][at].astype(np.float32)
+    drawn = {
+        method: (
+            maps[method][at],
+            np.where(found[method][at][:, None], boxes[method][at], np.nan),
+            overlaps[method][at],
+        )
+        for method in maps
+    }
+    write_cases(path, images, [true_boxes[i] for i in at], meta, drawn)
+
+
+def write_cases(
+    path: Path,
+    images: Levels,
+    truth: Sequence[npt.ArrayLike],
+    meta: Sequence[Mapping[str, object]],
+    methods: Mapping[str, tuple[Levels, npt.NDArray[np.floating], npt.NDArray[np.floating]]],
+) -> None:
+    """Write N examples as the report reads them.
+
+    Args:
+        path: the .npz file.
+        images: (N, S, S, 3).
+        truth: true boxes (k, 4) of each, in pixels of the image.
+        meta: clip, frame, tag, predicted, probability and group of each.
+        methods: name → maps (N, S, S) in 8 bits, boxes (N, 4), NaN for no box, and IoU (N,) with the true box.
+    """
+    boxes = np.full((len(truth), max([4, *map(np.size, truth)]) // 4, 4), np.nan, np.float32)
+    for row, true in zip(boxes, truth, strict=True):
+        known = np.reshape(true, (-1, 4))
+        row[: len(known)] = known
+    arrays: dict[str, npt.NDArray[np.generic]] = {"images": images, "truth": boxes, "meta": np.array(json.dumps(meta))}
+    for name, (maps, found, overlaps) in methods.items():
+        arrays |= {f"heatmaps__{name}": maps, f"boxes__{name}": found.astype(np.float32)}
+        arrays[f"iou__{name}"] = overlaps.astype(np.float32)
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)

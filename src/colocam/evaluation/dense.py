@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from colocam.boxes.extract import scale_boxes
 from colocam.data.catalogue import read_manifest
-from colocam.data.frame_cache import clip_frames
+from colocam.data.frame_cache import clip_frames, resize_square
 from colocam.data.index import index_of_table
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
-from colocam.evaluation.dense_cases import DenseCase, Example, save_dense_cases
-from colocam.evaluation.dense_result import PLAIN, REFINED, DenseEvaluation, DenseRow
-from colocam.inference.localizer import Localizer
-from colocam.inference.options import make_options
-from colocam.inference.runtimes import open_network
-from colocam.metrics.dense_scores import (
+from colocam.evaluation.cases import write_cases
+from colocam.evaluation.metrics.dense_scores import (
     ShotMeasurements,
     best_ious,
     count_switches,
@@ -29,8 +27,12 @@ from colocam.metrics.dense_scores import (
     pool,
     score_shot,
 )
+from colocam.evaluation.result import PLAIN, REFINED, DenseEvaluation, DenseRow
+from colocam.inference.localizer import Localizer
+from colocam.inference.options import make_options
+from colocam.inference.runtimes import open_network
 from colocam.segment import load_segmenter
-from colocam.types import Box, Clip, Float64Array, Split
+from colocam.types import Box, Clip, Float64Array, Image, Localization, Split
 from colocam.utils.files import write_json
 from colocam.utils.progress import progress, say
 from colocam.utils.tables import read_rows
@@ -39,6 +41,57 @@ WARM_UP = 8
 """Frames that are localised before the time is measured: compiling and the first allocations are not counted."""
 WORST = 3
 """Number of shots of which the report shows a frame."""
+
+
+class Example(NamedTuple):
+    """A frame with its localization and its IoU with the best true box."""
+
+    image: Image
+    found: Localization
+    overlap: float
+
+
+class DenseCase(NamedTuple):
+    """One frame of a shot, with its true boxes and what was found without and with the tag."""
+
+    clip: Clip
+    true: list[Box]
+    without_tag: Example
+    with_tag: Example
+
+
+def save_dense_cases(path: Path, cases: Sequence[DenseCase]) -> None:
+    """Write frames, maps and boxes, all resized to the square of the model's maps; without a case, no file."""
+    if not cases:
+        path.unlink(missing_ok=True)
+        return
+    side = cases[0].without_tag.found.heatmap.shape[0]
+    first = [case.without_tag for case in cases]
+    meta = [
+        {
+            "clip": case.clip.name,
+            "frame": case.without_tag.found.frame,
+            "tag": case.clip.tag,
+            "predicted": case.without_tag.found.tag,
+            "probability": case.without_tag.found.probability,
+            "group": "dense",
+        }
+        for case in cases
+    ]
+    methods = {}
+    for way, examples in {"without the tag": first, "with the tag": [case.with_tag for case in cases]}.items():
+        heatmaps = np.stack([one.found.heatmap for one in examples])
+        levels = (255 * np.clip(np.nan_to_num(heatmaps), 0, 1)).astype(np.uint8)
+        boxes = np.concatenate([_scaled([one.found.box or (np.nan,) * 4], one.image, side) for one in examples])
+        methods[way] = levels, boxes, np.array([one.overlap for one in examples])
+    images = np.stack([resize_square(one.image, side) for one in first])
+    write_cases(path, images, [_scaled(case.true, case.without_tag.image, side) for case in cases], meta, methods)
+
+
+def _scaled(boxes: Sequence[Sequence[float]], image: Image, side: int) -> npt.NDArray[np.float32]:
+    """(k, 4) boxes of an image in pixels of a square of ``side`` pixels."""
+    height, width = image.shape[:2]
+    return scale_boxes(np.array(boxes, np.float64), (width, height), (side, side))
 
 
 def evaluate_dense(
@@ -138,13 +191,6 @@ def read_shots(manifest: Path, split: Split | None = None) -> tuple[list[Clip], 
     return boxed, truth
 
 
-class _Found(NamedTuple):
-    """Class and box of one frame."""
-
-    tag: str
-    box: Box | None
-
-
 class _Shot(NamedTuple):
     """The measurements of one shot; ``worst`` is None where no frame of the film has a true box."""
 
@@ -171,14 +217,14 @@ def _measure(free: Localizer, tagged: Localizer, clip: Clip, truth: Truth) -> _S
 
 def _localize(
     localizer: Localizer, clip: Clip, shown: dict[int, list[Box]]
-) -> tuple[dict[int, _Found], float, Example | None]:
+) -> tuple[dict[int, tuple[str, Box | None]], float, Example | None]:
     """Class and box of each frame by its index, the seconds that it took, and the worst frame of those in ``shown``."""
-    found: dict[int, _Found] = {}
+    found: dict[int, tuple[str, Box | None]] = {}
     worst: Example | None = None
     began = time.perf_counter()
     with closing(localizer.stream(clip_frames(clip))) as stream:
         for frame, one in stream:
-            found[one.frame] = _Found(one.tag, one.box)
+            found[one.frame] = one.tag, one.box
             if one.frame in shown:
                 overlap = float(best_ious({0: one.box}, {0: shown[one.frame]})[0])
                 if worst is None or overlap < worst.overlap:
@@ -186,16 +232,18 @@ def _localize(
     return found, time.perf_counter() - began, worst
 
 
-def _compare(found: dict[int, _Found], true: dict[int, list[Box]], seconds: float, tag: str | None) -> ShotMeasurements:
+def _compare(
+    found: dict[int, tuple[str, Box | None]], true: dict[int, list[Box]], seconds: float, tag: str | None
+) -> ShotMeasurements:
     """Compare with the true boxes and, where the tag was not given, with the true class ``tag``."""
-    frames = sorted(found)
-    named = [frame in found and found[frame].tag == tag for frame in sorted(true)]
+    boxes = {frame: box for frame, (_, box) in found.items()}
+    named = [frame in found and found[frame][0] == tag for frame in sorted(true)]
     return ShotMeasurements(
-        overlaps=best_ious({frame: one.box for frame, one in found.items()}, true),
-        changes=neighbour_changes({frame: [one.box] if one.box else [] for frame, one in found.items()}),
+        overlaps=best_ious(boxes, true),
+        changes=neighbour_changes({frame: [box] for frame, box in boxes.items() if box}),
         class_right=None if tag is None else np.array(named, bool),
-        switches=count_switches([found[frame].tag for frame in frames]),
-        frames=len(frames),
+        switches=count_switches([found[frame][0] for frame in sorted(found)]),
+        frames=len(found),
         seconds=seconds,
     )
 

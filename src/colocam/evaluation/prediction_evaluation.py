@@ -1,4 +1,4 @@
-"""Evaluate predicted boxes or maps of any method, read from files, by the rules of a run's evaluation."""
+"""Evaluate predicted boxes or maps of any program, read from files, by the rules of a run's evaluation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,10 +13,7 @@ from colocam.boxes.iou import iou
 from colocam.boxes.quantize import checked_levels
 from colocam.boxes.tags_only import relative_levels, threshold_of_levels
 from colocam.errors import ArgumentError, ColocamError
-from colocam.evaluation.labelled import LabelledClips, LabelledFrame, read_labelled
-from colocam.evaluation.prediction_files import Map, PredictedBox, map_files, read_boxes, read_map, read_mask
-from colocam.evaluation.result import EvaluatedData, PredictionEvaluation
-from colocam.metrics import (
+from colocam.evaluation.metrics import (
     Frames,
     Instances,
     accuracy,
@@ -27,9 +24,20 @@ from colocam.metrics import (
     pixel_histograms,
     pxap,
 )
-from colocam.metrics.box_accuracy import V2_OVERLAPS
-from colocam.metrics.hits import PUBLISHED_THRESHOLDS, hits_of_overlaps
-from colocam.metrics.instance_scores import ROUNDING, SEVERAL
+from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, V2_OVERLAPS, hits_of_overlaps
+from colocam.evaluation.metrics.instance_scores import ROUNDING, SEVERAL
+from colocam.evaluation.prediction_files import (
+    LabelledClips,
+    LabelledFrame,
+    Map,
+    PredictedBox,
+    map_files,
+    read_boxes,
+    read_labelled,
+    read_map,
+    read_mask,
+)
+from colocam.evaluation.result import EvaluatedData, PredictionEvaluation
 from colocam.types import Float64Array, Split
 from colocam.utils.progress import progress
 

@@ -1,22 +1,70 @@
-"""What an evaluation returns, and its JSON.
+"""What evaluations return and store as JSON, the numbers that training wrote, and titles of methods in reports."""
 
-Format 2 (format 1 had no number): ``methods`` → method → protocol → CorLoc, with the values per tag under ``classes``.
-"""
-
-from collections.abc import Mapping
+import json
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from colocam.config import METHODS
 from colocam.errors import ColocamError
-from colocam.metrics.protocols import PROTOCOLS
-from colocam.metrics.scores import Accuracy, CorLoc, Instances
+from colocam.evaluation.metrics.dense_scores import DenseScores
+from colocam.evaluation.metrics.protocols import PROTOCOLS
+from colocam.evaluation.metrics.scores import Accuracy, CorLoc, Instances
 from colocam.utils.json_text import parse_json
 
+MAIN = "colocam"
+"""The method whose gain over the first one is reported."""
+REMEDY = "evaluate the run again"
+T = TypeVar("T")
 FORMAT = 2
 """Number of the JSON layout that is written."""
+PLAIN, REFINED = "dense", "dense-refined"
+"""Names of the files in a run folder: boxes learnt from tags alone, and boxes of a segmenter."""
+
+
+def method_title(name: str) -> str:
+    """Title of a CAM, a trained method or a training phase; the name itself where it is not registered."""
+    if name == "classifier":
+        return "Classifier"
+    if name in METHODS:
+        return METHODS[name].title
+    try:
+        from colocam.cams import CAMS  # noqa: PLC0415 - scores of files need no torch
+    except ModuleNotFoundError:  # without torch there are no CAMs
+        return name
+    return CAMS[name].title if name in CAMS else name
+
+
+def refined_title(method: str, segmenter: str) -> str:
+    """Title of a method whose boxes a segmenter refined, e.g. ``CoLo-CAM + MobileSAM``."""
+    return f"{method_title(method)} + {segmenter}"
+
+
+def ordered_methods(names: Iterable[str]) -> list[str]:
+    """CoLo-CAM last, the others as they come: an evaluation lists the source of the seeds first, the baseline."""
+    return sorted(names, key=lambda name: name == MAIN)
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The records of ``metrics.jsonl``; a line cut short by an interruption is skipped."""
+    records = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict) and {"phase", "event"} <= record.keys():
+            records.append(record)
+    return records
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value from JSON is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +126,15 @@ class Evaluation:
     @classmethod
     def from_json(cls, value: object, source: str | Path = "the evaluation") -> "Evaluation":
         """Read the JSON of any format; ``source`` is named in errors."""
-        remedy = "evaluate the run again"
         if not isinstance(value, Mapping):
-            raise ColocamError(f"{source} holds no JSON object: {remedy}")
+            raise ColocamError(f"{source} holds no JSON object: {REMEDY}")
         if (number := value.get("format", 1)) not in (1, FORMAT):  # a list, which may stand there, is in no set
             raise ColocamError(f"{source} has format {number}, but this colocam reads up to {FORMAT}: update colocam")
         try:
-            return _READER.validate_python(_from_format_1(value) if number == 1 else value)
+            current = _from_format_1(value) if number == 1 else value
         except (AttributeError, TypeError) as error:  # other shapes than format 1 has
-            raise ColocamError(f"{source} is not an evaluation: {remedy}") from error
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise ColocamError(f"{source}: {where}: {first['msg']}: {remedy}") from error
-
-
-_READER = TypeAdapter(Evaluation)
+            raise ColocamError(f"{source} is not an evaluation: {REMEDY}") from error
+        return _checked(cls, current, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +166,29 @@ class PredictionEvaluation:
 
 def read_evaluation(path: Path) -> Evaluation | None:
     """The evaluation stored in a run folder; None where there is none."""
-    if not path.exists():
-        return None
+    return Evaluation.from_json(_json(path), path) if path.exists() else None
+
+
+def read_dense(path: Path) -> "DenseEvaluation | None":
+    """The dense evaluation stored in a run folder; None where there is none."""
+    return _checked(DenseEvaluation, _json(path), path) if path.exists() else None
+
+
+def _json(path: Path) -> object:
     try:
-        value = parse_json(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ColocamError(f"{path} is not valid JSON ({error}): evaluate the run again") from error
-    return Evaluation.from_json(value, path)
+        raise ColocamError(f"{path} is not valid JSON ({error}): {REMEDY}") from error
+
+
+def _checked(kind: type[T], value: object, source: str | Path) -> T:
+    """A value from JSON as a dataclass."""
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ColocamError(f"{source}: {where}: {first['msg']}: {REMEDY}") from error
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - any part of a result
@@ -168,3 +225,58 @@ def _from_format_1(value: Mapping[str, Any]) -> dict[str, Any]:
         "data": value.get("data"),
         "instances": value.get("instances"),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class DenseRow:
+    """One shot, or all shots together.
+
+    Attributes:
+        name: of the shot, or of the mean.
+        frames: number of frames that were processed.
+        boxed_frames: number of frames with a true box.
+        without_tag: scores where the model finds the class.
+        with_tag: scores where the tag is given.
+        true_jitter: mean of 1 − IoU of the true boxes of neighbouring frames; None without such a pair.
+        tag: the true class of a shot; None for a mean.
+    """
+
+    name: str
+    frames: int
+    boxed_frames: int
+    without_tag: DenseScores
+    with_tag: DenseScores
+    true_jitter: float | None = None
+    tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DenseEvaluation:
+    """Result of :func:`colocam.evaluation.dense.evaluate_dense`.
+
+    Attributes:
+        manifest: what was read.
+        smooth: offline, online or none.
+        shots: one row per shot.
+        over_shots: mean over shots, each with the same weight.
+        over_frames: mean over the frames of all shots; the number of switches is their sum.
+        unknown: tag that the model does not know → shots that were left out.
+        refined: name of the segmenter that gave the boxes; None where they come from tags alone.
+    """
+
+    manifest: str
+    smooth: str
+    shots: tuple[DenseRow, ...]
+    over_shots: DenseRow
+    over_frames: DenseRow
+    unknown: Mapping[str, tuple[str, ...]]
+    refined: str | None = None
+
+    @property
+    def rows(self) -> tuple[DenseRow, ...]:
+        """The shots, then their mean, then the mean over all frames."""
+        return (*self.shots, self.over_shots, self.over_frames)
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as plain JSON; unknown values are left out."""
+        return {"format": 1, **plain(self)}

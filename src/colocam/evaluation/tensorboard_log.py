@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from colocam.errors import ColocamError
-from colocam.evaluation.training_log import is_number, read_metrics
+from colocam.evaluation.result import is_number, read_metrics
 from colocam.utils.extras import not_installed
 
 _PLACE = {"phase", "event", "epoch", "step"}

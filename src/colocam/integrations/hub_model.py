@@ -13,9 +13,9 @@ from typing import Any
 from colocam.config.card import Card, parse_card
 from colocam.data.run_data import read_data
 from colocam.errors import ArgumentError, ColocamError, first_line
+from colocam.evaluation.metrics.protocols import PROTOCOLS
 from colocam.evaluation.result import Evaluation, read_evaluation
 from colocam.integrations import missing
-from colocam.metrics.protocols import PROTOCOLS
 from colocam.types import Split
 from colocam.utils.files import atomic_path, explain_os_errors, plain, write_json
 

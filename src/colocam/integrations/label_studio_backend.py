@@ -20,7 +20,7 @@ from typing import Annotated, Any, NamedTuple
 from xml.etree import ElementTree as ET
 
 import typer
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from colocam.corrections import import_labels, write_corrections
 from colocam.corrections.from_label_studio import names_of, place_of
@@ -197,7 +197,6 @@ def _check_rate(control: Control, data: Mapping[str, Any], fps: float, name: str
 class PredictRequest(BaseModel):
     """What Label Studio sends to ``/predict``; further keys are not used."""
 
-    model_config = ConfigDict(extra="ignore")
     tasks: list[dict[str, Any]]
     label_config: str
 
@@ -205,7 +204,6 @@ class PredictRequest(BaseModel):
 class WebhookRequest(BaseModel):
     """What Label Studio sends to ``/webhook``."""
 
-    model_config = ConfigDict(extra="ignore")
     action: str
     task: dict[str, Any] | None = None
     annotation: dict[str, Any] | None = None

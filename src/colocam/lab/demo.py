@@ -10,8 +10,7 @@ from colocam.inference.localize import localize_file
 from colocam.lab.world import make_world
 from colocam.lab.world.classes import CLASSES
 from colocam.report import write_report
-from colocam.report.console import print_evaluations
-from colocam.report.dense_table import print_dense
+from colocam.report.evaluation_tables import print_dense, print_evaluations
 from colocam.review.run_review import review_run
 from colocam.training import train
 from colocam.utils.progress import say

@@ -1,24 +1,24 @@
 """Training curves as inline SVG, one small plot per quantity, in the colours of the page's light or dark palette."""
 
-import math
+import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 from markupsafe import Markup, escape
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from colocam.evaluation.titles import method_title
-from colocam.evaluation.training_log import is_number
+from colocam.evaluation.result import is_number, method_title
 from colocam.types import Float64Array
 
-# Size of a plot and of the rectangle of its curves; a unit is about a pixel.
-_WIDTH, _HEIGHT = 302.4, 151.2
-_LEFT, _RIGHT, _TOP, _BOTTOM = 40.8, 287.3, 6.0, 131.5
-_TEXT = "font: 9px sans-serif; fill: var(--soft)"
-_Scale = Callable[[Float64Array], Float64Array]
-
+_COLOURS = {"--curve-train": "#000001", "--curve-val": "#000002", "--line": "#000003", "--soft": "#000004"}
+"""Colours of the page and what stands for them in a drawing."""
+_STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "colocam", "font.size": 9, "axes.xmargin": 0.02}
+"""Text instead of outlines is smaller, and readers can select it."""
 _TITLES = {
     "loss": "Total loss",
     "seeds": "Seeds (partial cross-entropy)",
@@ -33,7 +33,7 @@ _TITLES = {
 }
 _PHASES = ("classifier", "fcam", "tcam", "colocam")
 _NOT_QUANTITIES = {"phase", "event", "epoch", "step"}
-_MAX_POINTS = 400
+_MAX_POINTS = 240
 _MARKED = 40
 """Points of a curve at most that are marked."""
 
@@ -123,80 +123,52 @@ def _panel(quantity: str, curves: Sequence[Curve]) -> Panel:
 
 
 def _draw(curves: Sequence[Curve], description: str) -> Markup:
-    """The curves as SVG: grid and labels of y, a line below with labels of x; spikes end at the frame."""
-    low, high = _range(curves)
-    first, last = min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves)
-    margin = 0.02 * (last - first) or 0.05
-
-    def across(x: Float64Array) -> Float64Array:
-        return _LEFT + (x - float(first - margin)) / float(last - first + 2 * margin) * (_RIGHT - _LEFT)
-
-    def down(y: Float64Array) -> Float64Array:
-        within: Float64Array = np.clip(y, low, high)
-        return _BOTTOM + (within - low) / (high - low) * (_TOP - _BOTTOM)
-
-    ticks = _ticks(low, high, 4, (1, 2, 2.5, 5))
-    parts = []
-    for text, y in zip(_labels(ticks), down(ticks), strict=True):
-        parts.append(f'<path d="M{_LEFT} {y:.2f}H{_RIGHT}" style="stroke: var(--line); stroke-width: 0.6"/>')
-        parts.append(f'<text x="{_LEFT - 4:.2f}" y="{y + 3.3:.2f}" style="{_TEXT}; text-anchor: end">{text}</text>')
-    parts.append(f'<path d="M{_LEFT} {_BOTTOM}H{_RIGHT}" style="stroke: var(--line); stroke-width: 0.8"/>')
-    steps = _ticks(first - margin, last + margin, 5, (1, 2, 5), least=1)
-    for step, x in zip(steps, across(steps), strict=True):
-        text = f"{step / 1000:g}k" if step >= 10_000 else f"{step:g}"
-        parts.append(f'<text x="{x:.2f}" y="{_BOTTOM + 11:.2f}" style="{_TEXT}; text-anchor: middle">{text}</text>')
-    for curve in curves:
-        parts += _lines(curve, across, down)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"'
-    body = "".join(parts)
-    return Markup(f'{head} aria-label="{escape(description)}">{body}</svg>')  # noqa: S704 - the rest are numbers
+    """The curves as SVG: a noisy one pale with its running mean on top, a short one with its points."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure((4.2, 2.1))
+        axes = figure.add_axes((0.135, 0.13, 0.815, 0.83))
+        axes.spines[["left", "top", "right"]].set_visible(False)
+        axes.spines["bottom"].set_color(_COLOURS["--line"])
+        axes.grid(axis="y", color=_COLOURS["--line"], linewidth=0.6, clip_on=False)
+        axes.tick_params(length=0, labelcolor=_COLOURS["--soft"])
+        low, high = _range(curves)
+        axes.set_ylim(low, high)
+        for curve in curves:
+            x, y = _thin(curve.x), np.clip(_thin(curve.y), low, high)  # spikes end at the frame
+            how: dict[str, Any] = {"color": _COLOURS[f"--curve-{curve.event}"], "clip_on": False}
+            if curve.noisy:
+                axes.plot(x, y, linewidth=0.9, alpha=0.28, **how)
+                y = _running_mean(y)
+            axes.plot(x, y, linewidth=1.8, marker="o" if len(x) <= _MARKED else "", markersize=3.5, **how)
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=(1, 2, 5, 10)))
+        axes.yaxis.set_major_locator(MaxNLocator(4, steps=(1, 2, 5, 10)))
+        axes.xaxis.set_major_formatter(lambda step, _: f"{step / 1000:g}k" if step >= 10_000 else f"{step:g}")
+        axes.yaxis.set_major_formatter(lambda value, _: _short(value, 5))
+        text = io.StringIO()
+        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    return _for_page(text.getvalue(), description)
 
 
-def _lines(curve: Curve, across: _Scale, down: _Scale) -> list[str]:
-    """One curve: a noisy one pale with its running mean on top, a short one with its points."""
-    colour = "var(--curve-train)" if curve.event == "train" else "var(--curve-val)"
-    x, y = across(_thin(curve.x)), _thin(curve.y)
-    drawn = [(y, "0.9; opacity: 0.28"), (_running_mean(y), "1.8")] if curve.noisy else [(y, "1.8")]
-    found = []
-    for values, width in drawn:
-        path = "L".join(f"{a:.2f} {b:.2f}" for a, b in zip(x, down(values), strict=True))
-        style = f"fill: none; stroke: {colour}; stroke-linejoin: round; stroke-width: {width}"
-        found.append(f'<path d="M{path}" style="{style}"/>')
-    if len(x) <= _MARKED:
-        marks = zip(x, down(y), strict=True)
-        found += [f'<circle cx="{a:.2f}" cy="{b:.2f}" r="1.75" style="fill: {colour}"/>' for a, b in marks]
-    return found
-
-
-def _ticks(low: float, high: float, count: int, steps: Sequence[float], least: float = 0.0) -> Float64Array:
-    """Multiples, between ``low`` and ``high``, of the smallest round step that divides them into ``count`` at most.
-
-    Round steps are ``steps`` times a power of ten, and ``least`` or more.
-    """
-    rough = max((high - low) / count, least)
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(step for step in (*(power * round_step for round_step in steps), 10 * power) if step >= rough)
-    return np.arange(math.ceil(low / step), math.floor(high / step) + 1, dtype=np.float64) * step
-
-
-def _labels(ticks: Sequence[float] | Float64Array) -> list[str]:
-    """Tick labels with the fewest digits that give the values exactly, at most five."""
-    for digits in (2, 3, 4, 5):
-        labels = [_short(tick, digits) for tick in ticks]
-        values = [float(label.replace("−", "-")) for label in labels]
-        if np.allclose(values, ticks, rtol=1e-6, atol=1e-12):
-            break
-    return labels
+def _for_page(svg: str, description: str) -> Markup:
+    """A drawing of matplotlib as a part of the page: in its colours, as wide as its place, without its own names."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r' id="[a-z]\w*[_.]\w+"|<metadata>.*</metadata>|<defs>\s*<style.*?</defs>', "", svg, flags=re.DOTALL)
+    svg = re.sub(r"(?<=\.\d\d)\d+(?=[ \")])|(?<=>)\s+(?=<)|\s+(?=[LMCz\"])|font-family: [^;]*; ", "", svg)
+    for variable, colour in _COLOURS.items():
+        svg = svg.replace(colour, f"var({variable})")
+    head = f'role="img" aria-label="{escape(description)}"'
+    svg = re.sub(r'width="\S+" height="\S+"', lambda _: head, svg, count=1)
+    return Markup(svg)  # noqa: S704 - numbers of matplotlib, and a description without markup
 
 
 def _short(value: float, digits: int = 3) -> str:
     """A number in few characters."""
-    text = f"{value:.{digits}g}" if value == 0 or abs(value) >= 0.001 else f"{value:.{digits - 2}e}"
+    text = f"{value:.{digits}g}" if value == 0 or abs(value) >= 0.001 else f"{value:.1e}"
     return re.sub(r"e([+-])0*", lambda sign: "e" + sign[1].strip("+"), text).replace("-", "−")
 
 
 def _thin(values: Float64Array) -> Float64Array:
-    """Average neighbours until at most 400 values are left; more cannot be seen and make the page large."""
+    """Average neighbours until at most 240 values are left; more cannot be seen and make the page large."""
     stride = -(-len(values) // _MAX_POINTS)
     return np.add.reduceat(values, starts := np.arange(0, len(values), stride)) / np.diff([*starts, len(values)])
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from colocam.drawing.overlay import Image, draw_localization
 from colocam.errors import ColocamError, first_line
-from colocam.evaluation.titles import method_title, ordered_methods
+from colocam.evaluation.result import method_title, ordered_methods
 from colocam.types import Box
 from colocam.utils.json_text import parse_json
 
@@ -32,6 +32,7 @@ _GROUPS = {
     "empty": ("Empty frames", "The video carries the tag, but the object is not in these frames: any box is false."),
     "dense": ("Worst shots", "The worst frame of each of the shots with the lowest mean IoU without the tag."),
 }
+QUALITY = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,3 +177,27 @@ def address(image: Image, quality: int) -> str:
     full_colour = [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
     _, data = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality, *full_colour])
     return "data:image/jpeg;base64," + base64.b64encode(data.tobytes()).decode("ascii")
+
+
+def doubtful(path: Path) -> list[Case]:
+    """Draw the frames stored in ``path``, in their order."""
+    with explain_damage(path, "run 'colocam review' again"):
+        return _doubtful(*read_images(path))
+
+
+def _doubtful(arrays: dict[str, npt.NDArray[Any]], meta: list[dict[str, Any]]) -> list[Case]:
+    cases = []
+    for i, told in enumerate(meta):
+        image, scale = enlarge(arrays["images"][i], EDGE)
+        box = box_of_row(arrays["boxes"][i], scale)
+        heat = arrays["heatmaps"][i].astype(np.float32) / 255
+        where = f"frame {told['frame']} of {told['clip']}"
+        drawn = address(draw_localization(image, heat, box), QUALITY)
+        doubt = f"doubt {float(told['doubt']):.2f}: {told['reason']}"
+        images = (
+            CaseImage("Frame", address(image, QUALITY), where),
+            CaseImage("Map and box", drawn, f"{where}: {doubt}", doubt, right=False),
+        )
+        probability, predicted = float(told["probability"]), str(told["predicted"])
+        cases.append(Case(str(told["tag"]), str(told["clip"]), int(told["frame"]), predicted, probability, images))
+    return cases

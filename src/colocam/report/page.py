@@ -4,28 +4,39 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
 from colocam.drawing.overlay import HEAT_COLOURS, PREDICTED, TRUE
 from colocam.errors import ColocamError
-from colocam.evaluation.dense_result import PLAIN, REFINED, read_dense
-from colocam.evaluation.result import read_evaluation
-from colocam.evaluation.training_log import read_metrics
+from colocam.evaluation.result import PLAIN, REFINED, read_dense, read_evaluation, read_metrics
 from colocam.report.curves import training_curves
-from colocam.report.dense_table import COLUMNS, dense_cells, dense_title
-from colocam.report.doubtful import doubtful
-from colocam.report.evaluation_rows import (
+from colocam.report.evaluation_tables import (
+    COLUMNS,
     Estimate,
     Protocol,
     Result,
+    dense_cells,
+    dense_title,
     estimate,
     gain,
     instance_rows,
     protocols_of,
     refined_rows,
 )
-from colocam.report.gallery import gallery
-from colocam.report.template import environment
+from colocam.report.gallery import doubtful, gallery
 from colocam.utils.files import write_text
 from colocam.utils.json_text import parse_json
+
+
+def environment(room: str) -> Environment:
+    """Templates of the folder ``room`` of colocam, which may include those of ``report``."""
+    return Environment(
+        loader=ChoiceLoader([PackageLoader("colocam", room), PackageLoader("colocam", "report")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def write_report(run: Path) -> Path:
@@ -67,7 +78,7 @@ def render(run: Path) -> str:
         dense_cells=dense_cells,
         refined=refined_rows(evaluation) if evaluation else [],
         doubtful=doubtful(review) if review.exists() else [],
-        instances=instance_rows(evaluation) if evaluation else [],
+        instances=instance_rows([evaluation.instances]) if evaluation and evaluation.instances else [],
         environment=dict(_flatten(_read_json(run / "environment.json"))),
         configuration=configuration,
         heat=", ".join(f"#{colour.tobytes().hex()}" for colour in HEAT_COLOURS[::15]),

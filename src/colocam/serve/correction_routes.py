@@ -1,14 +1,52 @@
-"""Routes of corrections: what people said about a film, one more change, undo and redo."""
+"""Routes of what people say about films: changes, undo and redo, export and import of labels, lessons."""
 
+import asyncio
+import re
+import secrets
+import zipfile
+from dataclasses import replace
+from math import isnan
+from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query, Request, Response
+from fastapi import Path as InPath
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import FileResponse
 
-from colocam.serve.actions import Change
-from colocam.serve.event_store import EventStore
-from colocam.serve.film_routes import FilmId
-from colocam.serve.library import Library
+from colocam.corrections import IMPORTS, Correction, write_corrections
+from colocam.export import FORMATS, Options, export
+from colocam.inference.table_files import file_name
+from colocam.serve.corrected import (
+    CORRECTIONS,
+    corrected_rows,
+    corrections_of,
+    filled,
+    imported_edit,
+    most_moved,
+    overlaps,
+    write_corrected,
+)
+from colocam.serve.film_routes import FilmId, ModelKey, model_of, receive
+from colocam.serve.guard import NotReadyError, RefusalError
+from colocam.serve.lessons import ServedModel, title_of
+from colocam.serve.library import Film, Library
+from colocam.serve.marks import Change
+from colocam.serve.store import EventStore
+from colocam.utils.files import atomic_path
+from colocam.utils.temporary import temporary_folder
+
+MOST_IMPORTED = 1 << 28
+READ_AT_ONCE = 2
+"""Files of labels; each may take a gigabyte while it is read."""
+ARCHIVES = 8
+"""Exports that stay on the disk for their download."""
+NEED_IMAGES = frozenset({"label-studio-masks"})
+"""Formats that name image files instead of films."""
+SHOWN = 24
+"""Boxes that moved most, of all films."""
+SHOWN_OF_FILM = 6
 
 
 class NewChange(BaseModel):
@@ -54,3 +92,216 @@ def history_json(store: EventStore, film: str) -> dict[str, Any]:
         "done": [edit.model_dump(exclude_none=True) for edit in edits.done],
         "undone": [edit.model_dump(exclude_none=True) for edit in edits.undone],
     }
+
+
+class NewExport(BaseModel):
+    """Which films to export, in which format, and whether with their frames; no films: all that are ready."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    to: Annotated[str, Field(max_length=40)]
+    images: bool = False
+    films: Annotated[list[Annotated[str, Field(pattern="^[0-9a-f]{24}$")]], Field(max_length=100_000)] = []
+
+
+def exchange_routes(library: Library) -> APIRouter:
+    """All routes of labels."""
+    routes = APIRouter(prefix="/api")
+    reading = asyncio.Semaphore(READ_AT_ONCE)
+
+    @routes.get("/formats")
+    def formats() -> dict[str, Any]:
+        """The formats of export and import, with their titles, and which of them can hold frames as images."""
+        first = {CORRECTIONS: "only what people said, for 'colocam learn'"}
+        back = {CORRECTIONS: "what people said on another page"}
+        return {
+            "export": first | {name: one.title for name, one in FORMATS.items()},
+            "import": back | {name: one.title for name, one in IMPORTS.items()},
+            "images": [name for name, one in FORMATS.items() if one.images],
+        }
+
+    @routes.post("/exports", status_code=201)
+    def make(new: NewExport) -> dict[str, Any]:
+        """Write a ZIP archive and give the id for its download."""
+        films = [library.film(film) for film in new.films] or library.films()
+        ready = [film for film in films if film.results is not None]
+        if not ready:
+            raise NotReadyError("no film is ready yet: wait until the model is done with one")
+        key = secrets.token_hex(16)
+        with temporary_folder(library.workspace.exports) as folder:
+            made = _export(library, ready, new, folder)
+            with (
+                atomic_path(_archive(library, key)) as target,
+                zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as zipped,
+            ):
+                for path in sorted(made.rglob("*")):
+                    if path.is_file() and not path.name.startswith("."):
+                        zipped.write(path, path.relative_to(made))
+        for old in sorted(library.workspace.exports.glob("*.zip"), key=lambda one: one.stat().st_mtime_ns)[:-ARCHIVES]:
+            old.unlink(missing_ok=True)
+        return {"id": key, "name": f"{new.to}.zip", "films": len(ready), "left_out": len(films) - len(ready)}
+
+    @routes.get("/exports/{key}/{name}", response_class=Response)
+    def download(
+        key: Annotated[str, InPath(pattern="^[0-9a-f]{32}$")],
+        name: Annotated[str, InPath(pattern=r"^[a-z-]{1,40}\.zip$")],
+    ) -> Response:
+        """A ZIP archive that was made before."""
+        path = _archive(library, key)
+        if not path.is_file():
+            raise RefusalError(404, "this export is gone: export again")
+        return FileResponse(path, media_type="application/zip", filename=name)
+
+    @routes.post("/films/{film}/labels")
+    async def take(
+        film: FilmId,
+        request: Request,
+        format: Annotated[str, Query(max_length=40)],  # noqa: A002 - the page's word
+        client: Annotated[str, Query(pattern=r"^[0-9A-Za-z-]{8,64}$")],
+        version: Annotated[int, Query(ge=0, le=1 << 48)],
+    ) -> dict[str, Any]:
+        """Import labels of this film: a file or a ZIP archive is the body. They are one edit, which can be undone."""
+        found = library.film(film)
+        if found.results is None or found.index is None:
+            raise NotReadyError("the model is not done with this film yet")
+        name = Path(request.headers.get("x-film-name", "labels")).name
+        suffix = re.sub(r"[^.a-z0-9]", "", Path(name).suffix.lower())[:10]
+        with temporary_folder(library.workspace.uploads) as folder:
+            file = folder / f"labels{suffix}"
+            await receive(request, file, MOST_IMPORTED)
+            async with reading:
+                imported = await run_in_threadpool(imported_edit, library, found, file, format)
+        event = await run_in_threadpool(library.store.append, found.id, client, version, imported.change)
+        return {"saved": event.made, "changed": imported.frames, "left_out": imported.left_out}
+
+    return routes
+
+
+def _export(library: Library, films: list[Film], new: NewExport, folder: Path) -> Path:
+    """Write labels below ``folder``; the folder that holds them."""
+    made = folder / "labels"
+    if new.to == CORRECTIONS:
+        found = all_corrections(library, films)
+        if not found:
+            raise RefusalError(422, "nobody has corrected or accepted a frame yet, so there is nothing to export")
+        made.mkdir()
+        files = {film.id: film.file for film in films}
+        write_corrections(made / "corrections.csv", [replace(one, path=files[one.content]) for one in found])
+        return made
+    tables: list[Path] = []
+    (folder / "tables").mkdir()
+    for film in films:
+        assert film.results is not None and film.index is not None  # noqa: PT018 - for the type checker
+        tables.append(folder / "tables" / f"{file_name(film.name)}.csv")
+        rows = corrected_rows(film.results, library.marks(film, film.results), film.index)
+        write_corrected(tables[-1], filled(rows, film.index) if new.to == "masks" else rows, film.index, film.file)
+    return export(tables, new.to, made, options=Options(images=new.images or new.to in NEED_IMAGES))
+
+
+def all_corrections(library: Library, films: list[Film]) -> list[Correction]:
+    """What people said about films that are ready."""
+    found: list[Correction] = []
+    for film in films:
+        # A model that was just chosen may not have seen a film yet.
+        results = film.results or next(iter(film.found.values()), None)
+        if results is not None and film.index is not None:
+            found += corrections_of(film, results, library.marks(film, results), film.index)
+    return found
+
+
+def _archive(library: Library, key: str) -> Path:
+    return library.workspace.exports / f"{key}.zip"
+
+
+class ModelInUse(BaseModel):
+    """The key of the model to use."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    key: Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+
+
+def lesson_routes(library: Library) -> APIRouter:
+    """All routes of learning."""
+    routes = APIRouter(prefix="/api")
+
+    def lesson() -> dict[str, Any]:
+        status = library.lessons.status()
+        path = library.lessons.path_of(status["run"])
+        model = next((one.key for one in library.models.all() if status["run"] and one.path == path), "")
+        checked = sum(one.key for one in all_corrections(library, library.films()))
+        lines = [library.without_paths(line) for line in status["lines"]]
+        return {**status, "lines": lines, "model": model, "corrections": checked}
+
+    @routes.get("/lessons")
+    def status() -> dict[str, Any]:
+        """The last lesson: its state, its output, and how well the new model agrees with held-out corrections."""
+        return lesson()
+
+    @routes.post("/lessons", status_code=202)
+    def start() -> dict[str, Any]:
+        """Begin to learn from all corrections, in the background."""
+        library.lessons.start(all_corrections(library, library.films()))
+        return lesson()
+
+    @routes.post("/lessons/quick", status_code=201)
+    def quick() -> dict[str, Any]:
+        """Choose thresholds and presence by all corrections at once, and use the model that has them."""
+        folder, seconds = library.lessons.quick(all_corrections(library, library.films()))
+        model = library.models.add(folder, title_of(folder))
+        library.use(model)
+        return {"model": model.key, "title": model.title, "seconds": round(seconds, 3)}
+
+    @routes.get("/models")
+    def models() -> dict[str, Any]:
+        """All models, how many films each has seen, and the one in use."""
+        films = [film for film in library.films() if film.index is not None]
+        listed = [
+            {
+                "key": one.key,
+                "title": one.title,
+                "seen": sum(one.key in film.found for film in films),
+                "problem": library.problems.get(one.key, ""),
+            }
+            for one in library.models.all()
+        ]
+        return {"active": library.active.key, "first": library.first.key, "films": len(films), "models": listed}
+
+    @routes.post("/models")
+    def use(new: ModelInUse) -> dict[str, Any]:
+        """Use another model."""
+        library.use(library.models.get(new.key))
+        return models()
+
+    @routes.get("/changes")
+    def changes(after: Annotated[str, Query(pattern="^[0-9a-f]{16}$")], before: ModelKey = None) -> dict[str, Any]:
+        """The boxes that moved most from one model, by default that in use, to another."""
+        old, new = model_of(library, before), library.models.get(after)
+        library.look(new)
+        films = [film for film in library.films() if film.index is not None]
+        compared = [film for film in films if old.key in film.found and new.key in film.found]
+        moved = [one for film in compared for one in _moved(film, old, new)]
+        moved.sort(key=lambda one: one["overlap"])
+        return {"films": len(films), "compared": len(compared), "moved": moved[:SHOWN]}
+
+    return routes
+
+
+def _moved(film: Film, old: ServedModel, new: ServedModel) -> list[dict[str, Any]]:
+    before, after = film.found[old.key], film.found[new.key]
+    overlap = overlaps(before, after)
+    return [
+        {
+            "film": film.id,
+            "name": film.name,
+            "frame": int(before.rows.frame[at]),
+            "overlap": round(float(overlap[at]), 4),
+            "before": _corners(before.rows.box[at].tolist()),
+            "after": _corners(after.rows.box[at].tolist()),
+        }
+        for at in most_moved(overlap, SHOWN_OF_FILM)
+    ]
+
+
+def _corners(box: list[float]) -> list[float] | None:
+    return None if isnan(box[0]) else [round(value, 2) for value in box]

@@ -1,5 +1,7 @@
 """Refuse by default: only requests of our own page, to our own address, and only with the token.
 
+Every refusal is a status and a sentence that the page shows.
+
 - ``Host`` must be one of ours on every route, so that a foreign name that leads to this machine (DNS rebinding) fails.
 - ``Sec-Fetch-Site`` and ``Origin`` must be those of our page, so that a foreign page cannot call us.
 - Everything needs the token as a cookie, which the printed address sets: other people may use this machine, too.
@@ -9,14 +11,19 @@
 
 import re
 import secrets
-from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
-from typing import NamedTuple
-from urllib.parse import parse_qs
+from typing import Any, NamedTuple
 
-from fastapi import HTTPException
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from colocam.errors import ColocamError
+from colocam.serve.library import Library
+from colocam.serve.store import ConflictError
 
 TOKEN_HEADER = "x-colocam-token"  # noqa: S105 - the name of a header
 COOKIE = "colocam-"
@@ -29,7 +36,7 @@ MOST_JSON = 8 << 20
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 METHODS = SAFE_METHODS | {"POST", "DELETE"}
 TOO_LARGE = f"the request is larger than {MOST_JSON >> 20} MiB: change fewer frames at once"
-SECURITY_HEADERS = {
+HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self'; "
         "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -40,6 +47,7 @@ SECURITY_HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
+    "cache-control": "no-store",
 }
 
 
@@ -72,70 +80,59 @@ class Guard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                named = {name.lower() for name, _ in message["headers"]}
-                more = [(k.encode(), v.encode()) for k, v in SECURITY_HEADERS.items() if k.encode() not in named]
-                message["headers"] = [*message["headers"], *more]
-                if b"cache-control" not in named:
-                    message["headers"].append((b"cache-control", b"no-store"))
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
-        answer = self._answer(scope)
+        request = HTTPConnection(scope)
         limited = receive if FILES.fullmatch(scope["path"]) else _limited(receive)
-        await (answer or self._app)(scope, limited, send_with_headers)
+        await (self._answer(request, scope["method"]) or self._app)(scope, limited, send_with_headers)
 
-    def _answer(self, scope: Scope) -> Response | None:
+    def _answer(self, request: HTTPConnection, method: str) -> Response | None:
         """A refusal, or the page's first answer with the cookie; None: go on."""
-        pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
-        headers = dict(pairs)
-        hosts = [value for name, value in pairs if name == "host"]
+        hosts = request.headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._settings.hosts:
-            return _refusal(421, "this server answers only to the address that it printed")
-        if scope["method"] not in METHODS:
-            return _refusal(405, f"the method {scope['method'][:20]} is not used here")
-        return self._origin(headers, scope) or self._key(headers, scope) or _too_large(headers, scope)
+            return refusal(421, "this server answers only to the address that it printed")
+        if method not in METHODS:
+            return refusal(405, f"the method {method[:20]} is not used here")
+        if _is_foreign(request, method):
+            return refusal(403, "requests of other pages are refused")
+        return self._key(request, method) or _too_large(request)
 
-    def _origin(self, headers: Mapping[str, str], scope: Scope) -> Response | None:
-        site = headers.get("sec-fetch-site")
-        # Opening the page from a bookmark or a link is a navigation; it reads nothing for a foreign page.
-        navigates = headers.get("sec-fetch-mode") == "navigate" and scope["method"] == "GET" and scope["path"] == "/"
-        if site not in {None, "same-origin", "none"} and not navigates:
-            return _refusal(403, "requests of other pages are refused")
-        origin = headers.get("origin")
-        if origin is not None and origin.lower() != f"http://{headers['host'].lower()}":
-            return _refusal(403, "requests of other pages are refused")
-        return None
-
-    def _key(self, headers: Mapping[str, str], scope: Scope) -> Response | None:
-        cookie = COOKIE + headers["host"].rpartition(":")[2]
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if scope["path"] == "/" and self._is_token(given):
+    def _key(self, request: HTTPConnection, method: str) -> Response | None:
+        cookie = COOKIE + request.headers["host"].rpartition(":")[2]
+        if request.scope["path"] == "/" and self._is_token(request.query_params.get("token", "")):
             answer = RedirectResponse("/", 303)
             # A strict one would not be sent where a link in another program or page has led here.
             answer.set_cookie(cookie, self._settings.token, httponly=True, samesite="lax", max_age=COOKIE_SECONDS)
             return answer
-        if not self._is_token(_cookie(headers.get("cookie", ""), cookie)):
-            return _refusal(401, "open the address with the token, which 'colocam serve' printed in its terminal")
-        if scope["method"] not in SAFE_METHODS and not self._is_token(headers.get(TOKEN_HEADER, "")):
-            return _refusal(403, "writing needs the token of the page: reload the page")
+        if not self._is_token(request.cookies.get(cookie, "")):
+            return refusal(401, "open the address with the token, which 'colocam serve' printed in its terminal")
+        if method not in SAFE_METHODS and not self._is_token(request.headers.get(TOKEN_HEADER, "")):
+            return refusal(403, "writing needs the token of the page: reload the page")
         return None
 
     def _is_token(self, given: str) -> bool:
         return secrets.compare_digest(given.encode("utf-8", "replace"), self._settings.token.encode())
 
 
-def _cookie(header: str, name: str) -> str:
-    try:
-        found = SimpleCookie(header).get(name)
-    except CookieError:
-        return ""
-    return found.value if found else ""
+def _is_foreign(request: HTTPConnection, method: str) -> bool:
+    """Whether another page has sent a request."""
+    headers = request.headers
+    # Opening the page from a bookmark or a link is a navigation; it reads nothing for a foreign page.
+    navigates = headers.get("sec-fetch-mode") == "navigate" and method == "GET" and request.scope["path"] == "/"
+    if headers.get("sec-fetch-site") not in {None, "same-origin", "none"} and not navigates:
+        return True
+    origin = headers.get("origin")
+    return origin is not None and origin.lower() != f"http://{headers['host'].lower()}"
 
 
-def _too_large(headers: Mapping[str, str], scope: Scope) -> Response | None:
-    stated = headers.get("content-length", "0")
-    if FILES.fullmatch(scope["path"]) or (stated.isdecimal() and int(stated[:20]) <= MOST_JSON):
+def _too_large(request: HTTPConnection) -> Response | None:
+    stated = request.headers.get("content-length", "0")
+    if FILES.fullmatch(request.scope["path"]) or (stated.isdecimal() and int(stated[:20]) <= MOST_JSON):
         return None
-    return _refusal(413, TOO_LARGE)
+    return refusal(413, TOO_LARGE)
 
 
 def _limited(receive: Receive) -> Receive:
@@ -153,5 +150,52 @@ def _limited(receive: Receive) -> Receive:
     return limited
 
 
-def _refusal(status: int, sentence: str) -> Response:
-    return JSONResponse({"error": sentence}, status)
+class RefusalError(ColocamError):
+    """An error that the page shows, with the status of the answer."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class NotReadyError(RefusalError):
+    """What was asked for is still being computed."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(404, sentence)
+
+
+def refusal(status: int, sentence: str, **more: object) -> Response:
+    """An error as the page gets it."""
+    return JSONResponse({"error": sentence, **more}, status)
+
+
+def add_refusals(app: FastAPI, library: Library) -> None:
+    """Answer every error as ``{"error": sentence}``; no sentence has a path of this machine."""
+
+    @app.exception_handler(ColocamError)
+    def refuse(_request: Request, error: ColocamError) -> Response:
+        return refusal(getattr(error, "status", 422), library.without_paths(str(error)), **_since(error))
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(_request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return refusal(422, f"the request is not valid: {where}: {first['msg']}")
+
+    @app.exception_handler(HTTPException)
+    def http(_request: Request, error: HTTPException) -> Response:
+        return refusal(error.status_code, str(error.detail))
+
+    @app.exception_handler(OSError)
+    def system(_request: Request, error: OSError) -> Response:
+        return refusal(507, f"the server cannot write or read a file: {error.strerror}")
+
+
+def _since(error: ColocamError) -> dict[str, Any]:
+    """What another page stored, for a conflict."""
+    events = error.events if isinstance(error, ConflictError) else []
+    told = [
+        {"version": one.version, "made": one.made, "change": one.change.model_dump(exclude_none=True)} for one in events
+    ]
+    return {"conflict": told} if told else {}

@@ -1,10 +1,13 @@
-"""Learn from the corrections of the page.
+"""The models of a server, and how they learn from the corrections of the page.
+
+There are that of the command, those beside it, and those that lessons made.
 
 A lesson is ``colocam learn`` in a process of its own, so that the page stays quick. A quick lesson chooses thresholds
 and presence alone, in this process, within about a second. Both start from the model of the command and use all
 corrections, so that no error of an earlier lesson is inherited.
 """
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -12,16 +15,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from colocam.config.card import Card
 from colocam.corrections import Correction, write_corrections
 from colocam.errors import ColocamError
+from colocam.inference.localizer import Localizer
+from colocam.utils.file_digests import FileDigests
 from colocam.utils.files import write_json
 from colocam.utils.json_text import parse_json
 
 COMMAND = (sys.executable, "-c", "from colocam.cli import main; main()", "learn")
+LOADED = 2
+"""Models that stay in memory."""
 LINES = 40
 """Last lines of the output that the page shows."""
 RUN, QUICK = "run", "quick"
@@ -31,6 +39,71 @@ QuickLearning = Callable[[Sequence[Correction]], Card]
 """Corrections → the card of the model of the command with other thresholds and presence."""
 Learnt = Callable[[Path, str], None]
 """Called with the folder of a new model and its title."""
+
+
+class UnknownModelError(ColocamError):
+    """There is no model of this key."""
+
+    status = 404
+
+
+class ServedModel(NamedTuple):
+    """A model.
+
+    Attributes:
+        key: 16 hexadecimal digits, a digest of its files.
+        title: as the page shows it.
+        path: run folder or ONNX file.
+    """
+
+    key: str
+    title: str
+    path: Path
+
+
+class ModelList:
+    """Models in the order in which they were added; may be called from any thread.
+
+    Args:
+        load: opens a run folder or an ONNX file.
+        memory: file that digests are remembered in.
+    """
+
+    def __init__(self, load: Callable[[Path], Localizer], memory: Path) -> None:
+        self._load = lru_cache(LOADED)(load)
+        self._digests = FileDigests(memory)
+        self._models: dict[str, ServedModel] = {}
+        self._lock, self._load_lock = threading.Lock(), threading.Lock()
+
+    def add(self, path: Path, title: str) -> ServedModel:
+        """Add a model; one with the same files is there already."""
+        files = sorted(path.glob("model.*")) if path.is_dir() else [path]
+        with self._lock:
+            try:
+                digests = [self._digests.of_file(file) for file in files]
+            except OSError as error:
+                raise ColocamError(f"cannot read {path}: {error.strerror}") from error
+            self._digests.save()
+            key = hashlib.blake2b("".join(digests).encode(), digest_size=8).hexdigest()
+            return self._models.setdefault(key, ServedModel(key, title, path))
+
+    def all(self) -> list[ServedModel]:
+        """All models."""
+        with self._lock:
+            return list(self._models.values())
+
+    def get(self, key: str) -> ServedModel:
+        """The model of a key."""
+        with self._lock:
+            found = self._models.get(key)
+        if found is None:
+            raise UnknownModelError("there is no model of this key: open the page again")
+        return found
+
+    def localizer(self, model: ServedModel) -> Localizer:
+        """The opened model; the last ones are kept open."""
+        with self._load_lock:
+            return self._load(model.path)
 
 
 class Lessons:

@@ -13,19 +13,24 @@ from pathlib import Path
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference.localizer import Localizer
 from colocam.inference.table_files import file_name, unused
-from colocam.serve.cam_maps import CamMaps, OpenCam
-from colocam.serve.event_store import EventStore, FilmRow
-from colocam.serve.film_id import FilmIds
-from colocam.serve.film_index import FilmIndex, index_film, load_index, save_index
-from colocam.serve.film_results import FilmResults, load_results, localize_film
-from colocam.serve.lessons import Lessons, QuickLearning
-from colocam.serve.model_list import ModelList, ServedModel, UnknownModelError
-from colocam.serve.stills import Stills
-from colocam.serve.workspace import Workspace
-from colocam.utils.file_digests import MEMORY
+from colocam.serve.film_data import (
+    FilmIndex,
+    FilmResults,
+    index_film,
+    load_index,
+    load_results,
+    localize_film,
+    save_index,
+)
+from colocam.serve.lessons import Lessons, ModelList, QuickLearning, ServedModel, UnknownModelError
+from colocam.serve.marks import Marks, marks_of
+from colocam.serve.stills import CamMaps, OpenCam, Stills
+from colocam.serve.store import EventStore, FilmRow, Workspace
+from colocam.utils.file_digests import MEMORY, FileDigests
 from colocam.utils.files import plain, utf8
 from colocam.utils.progress import say
 from colocam.video.description import read_made, read_source, write_source
+from colocam.video.image_files import images_of
 from colocam.video.input import VideoInput
 
 STATES = ("waiting", "reading", "read", "localising", "ready", "failed")
@@ -38,6 +43,8 @@ RESULTS_VERSION = 2
 
 class UnknownFilmError(ColocamError):
     """There is no film of this id."""
+
+    status = 404
 
 
 @dataclass
@@ -75,6 +82,11 @@ class Film:
         """The name with the ending of the file: what exports say in place of the path."""
         ending = utf8(self.path.suffix)
         return self.name if self.name.lower().endswith(ending.lower()) else self.name + ending
+
+
+def id_of(digest: str) -> str:
+    """The id of a film with this content, wherever it is: 24 hexadecimal digits."""
+    return digest[:24]
 
 
 def titles(runs: Sequence[Path]) -> list[str]:
@@ -118,7 +130,7 @@ class Library:
         self.workspace = workspace
         self.store = store
         self.stills = Stills()
-        self.ids = FilmIds(store, workspace.root / MEMORY)
+        self._digests, self._digest_lock = FileDigests(workspace.root / MEMORY), threading.Lock()
         self.models = ModelList(load, workspace.root / MEMORY)
         self.first, *self.beside = (self.models.add(run, title) for run, title in zip(runs, titles(runs), strict=True))
         self.active = self.first
@@ -209,10 +221,10 @@ class Library:
             tag: class that the video carries, "" where it is unknown.
         """
         try:
-            digest = self.ids.digest(path)
-            key = self.ids.of(path, digest)
+            digest = self._digest(path)
         except OSError as error:
             raise ColocamError(f"cannot read {name or path}: {error.strerror}") from error
+        key = id_of(digest)
         with self._lock:
             old = self._films.get(key)
             if old is not None and old.state != "failed" and old.path.exists():
@@ -224,6 +236,13 @@ class Library:
             if self._threads[0].is_alive():
                 self._to_read.put(film)
         return film
+
+    def _digest(self, path: Path) -> str:
+        """64 hexadecimal digits, of all bytes of a film, or of the names and contents of a folder of images."""
+        with self._digest_lock:
+            found = self._digests.of_files(images_of(path)) if path.is_dir() else self._digests.of_file(path)
+            self._digests.save()
+        return found
 
     def _own_name(self, path: Path, name: str, film: str) -> str:
         """The name for a film that no other has, also as a part of file names: with folders before it, or a number."""
@@ -245,7 +264,7 @@ class Library:
         """Switch to another model; films that it has not seen are localised, those on a page first."""
         with self._lock:
             self.active = model
-            self.workspace.use(model.key)
+            self.workspace.remember(model=model.key)
             for film in self.films():
                 film.results = film.found.get(model.key)
                 if film.index is not None:
@@ -267,6 +286,12 @@ class Library:
     def _learnt(self, path: Path, title: str) -> None:
         """A lesson has made a model: see what it finds."""
         self.look(self.models.add(path, title))
+
+    def marks(self, film: Film, results: FilmResults) -> Marks:
+        """What people said about a film, beside what a model found in it."""
+        assert film.index is not None
+        _, history = self.store.history(film.id)
+        return marks_of(history.actions, film.index.frames, film.index.cuts, results.absent)
 
     def table(self, film: Film, model: ServedModel) -> Path:
         """Path of the localisation table of a film by a model."""
@@ -311,8 +336,8 @@ class Library:
             raise ColocamError(
                 f"{film.path} was moved or deleted: name it again in the command, or drop it on the page"
             )
-        film.digest = film.digest or self.ids.digest(film.path)
-        if self.ids.of(film.path, film.digest) != film.id:
+        film.digest = film.digest or self._digest(film.path)
+        if id_of(film.digest) != film.id:
             raise ColocamError(f"{film.path} is another film now: name it again in the command, or drop it on the page")
         described, proxy = self.workspace.film(film.id, "csv"), self.workspace.film(film.id, "mp4")
         index = self._stored_index(film, described)

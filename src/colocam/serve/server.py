@@ -1,29 +1,160 @@
-"""Start the server: listen, print the address, open the page."""
+"""The application and its server: listen, print the address, open the page.
 
+A connection that sends no whole request is closed, so that it keeps nobody out. Uvicorn waits for ever for the headers
+of a request, and its ``limit_concurrency`` refuses those who come last, whoever holds the places. Without a limit the
+process runs out of open files.
+"""
+
+import asyncio
+import hashlib
 import ipaddress
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, Request
+from starlette.responses import HTMLResponse, Response
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from colocam.data.run_data import read_data
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.jobs import Job, find_jobs
 from colocam.inference.localizer import Localizer
-from colocam.serve.app import make_app
-from colocam.serve.connections import BACKLOG, web_server
-from colocam.serve.event_store import EventStore
-from colocam.serve.guard import GuardSettings
+from colocam.serve.correction_routes import correction_routes, exchange_routes, lesson_routes
+from colocam.serve.film_routes import FOR_EVER, film_routes, layer_routes, media_routes
+from colocam.serve.guard import Guard, GuardSettings, RefusalError, add_refusals
 from colocam.serve.lessons import QuickLearning
 from colocam.serve.library import Library
-from colocam.serve.workspace import Workspace, open_workspace
+from colocam.serve.store import EventStore, Workspace, open_workspace
 from colocam.utils.progress import say
+from colocam.utils.version import __version__
 from colocam.video.decoder_process import start_decoder
 
+MOST = 200
+"""Open connections. Beyond them, the one that has waited longest for a request gives its place to a new one."""
+BACKLOG = 128
+"""Connections that are accepted before the limit is looked at; with :data:`MOST` below the 1,024 open files of most
+systems."""
+HEADER_SECONDS = 10.0
+"""From the first byte of a request, or the start of a connection, to the end of the request's headers."""
+KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+MOST_UPLOADED = 8 << 30
 PORT = 8620
 """First choice of a port; where it is taken, the system chooses another."""
+
+
+class Connection(H11Protocol):
+    """A connection with a limit of time for headers."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - uvicorn's
+        super().__init__(*args, **kwargs)
+        self._since = self.loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def _waits(self) -> bool:
+        """Whether no request is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
+        """Take a place, or that of another connection."""
+        super().connection_made(transport)
+        self.loop.call_later(0, self._make_room)  # after requests that have already come were read
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request."""
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request; uvicorn closes a connection that stays silent."""
+        self._since = self.loop.time()
+        super().on_response_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the limit of time."""
+        super().connection_lost(exc)
+        self._stop()
+
+    def _make_room(self) -> None:
+        waiting = [one for one in self.connections if isinstance(one, Connection) and one._waits]  # noqa: SLF001
+        if waiting and len(self.connections) > MOST:
+            oldest = min(waiting, key=lambda one: one._since)  # noqa: SLF001
+            self.connections.discard(oldest)
+            oldest.transport.abort()
+
+    def _watch(self) -> None:
+        if not self._waits:
+            self._stop()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(HEADER_SECONDS, self._close)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _close(self) -> None:
+        self._timer = None
+        if self._waits:
+            self.transport.abort()
+
+
+def web_server(app: ASGIApp) -> uvicorn.Server:
+    """A server of an application. It reports its own errors alone: anybody can cause a warning."""
+    how = uvicorn.Config(app, http=Connection, ws="none", log_level="error", server_header=False, backlog=BACKLOG)
+    return uvicorn.Server(how)
+
+
+def make_app(library: Library, guard: GuardSettings, *, most_uploaded: int = MOST_UPLOADED) -> FastAPI:
+    """The application of a library.
+
+    Args:
+        library: its films.
+        guard: which requests are answered.
+        most_uploaded: bytes of an uploaded film at most.
+    """
+    # The pages of FastAPI's documentation load scripts from elsewhere.
+    app = FastAPI(
+        title="colocam serve", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json"
+    )
+    add_refusals(app, library)
+    page = {one.name: one.read_bytes() for one in (files("colocam.serve") / "page").iterdir() if one.is_file()}
+    version = hashlib.blake2b(b"".join(page[name] for name in sorted(page)), digest_size=8).hexdigest()
+    html = page.pop("index.html").decode()
+    for name, text in {"modules": _modules(page), "page": f"/page/{version}", "token": guard.token}.items():
+        html = html.replace("{{" + name + "}}", text)
+
+    @app.get("/", include_in_schema=False)
+    async def index(_request: Request) -> HTMLResponse:
+        return HTMLResponse(html)
+
+    # A file of the page is kept by browsers; one that changed has another address.
+    @app.get(f"/page/{version}/{{name}}", include_in_schema=False)
+    async def part(name: str) -> Response:
+        if name not in page:
+            raise RefusalError(404, "there is no such file")
+        return Response(page[name], media_type=KINDS[name.rpartition(".")[2]], headers=FOR_EVER)
+
+    app.include_router(film_routes(library, most_uploaded))
+    for routes in (media_routes, layer_routes, correction_routes, exchange_routes, lesson_routes):
+        app.include_router(routes(library))
+    app.add_middleware(Guard, settings=guard)
+    return app
+
+
+def _modules(names: Iterable[str]) -> str:
+    """Links that let the browser fetch all scripts at once, instead of one after the other imports it."""
+    scripts = sorted(name for name in names if name.endswith(".js"))
+    return "\n".join(f'<link rel="modulepreload" href="{{{{page}}}}/{name}">' for name in scripts)
 
 
 def serve(
@@ -65,7 +196,7 @@ def serve(
             films = videos_of_run(run)
         with _listen(host, port, workspace) as listening:
             own = listening.getsockname()[1]
-            workspace.remember(own)
+            workspace.remember(port=own)
             guard = guard_settings(host, own, workspace.token)
             address = f"http://{_bracketed(host)}:{own}/?token={workspace.token}"
             start_decoder()  # the first frame that the page shows does not wait for one

@@ -16,9 +16,9 @@ from colocam.boxes.tags_only import tags_only_threshold
 from colocam.cams import extract, min_max
 from colocam.config.schema import Frames as FrameSizes
 from colocam.data.samples import Boxes, Samples
+from colocam.evaluation.metrics import Frames, best_threshold, box_hits
+from colocam.evaluation.metrics.protocols import chooser_threshold
 from colocam.maps.mapper import Mapper, cam_mapper, map_batches
-from colocam.metrics import Frames, best_threshold, box_hits
-from colocam.metrics.chooser_threshold import chooser_threshold
 from colocam.models import Classifier
 from colocam.temporal.presence import Calibration, calibrate
 from colocam.training.loop import Validation

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from colocam.config import load_config
+from colocam.evaluation.metrics import PROTOCOLS
 from colocam.lab.study import STUDIES, list_studies
 from colocam.lab.study.cells import Trained, run_cell
 from colocam.lab.study.published import published
@@ -17,7 +18,6 @@ from colocam.lab.study.study_data import StudyData
 from colocam.lab.study.study_figures import draw
 from colocam.lab.study.study_tables import Measured
 from colocam.lab.study.workplace import SMOKE, Lab
-from colocam.metrics import PROTOCOLS
 from colocam.models import Classifier, LocalizerNet
 
 ISSUE = [

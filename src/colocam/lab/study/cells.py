@@ -11,10 +11,8 @@ import torch
 
 from colocam.config import Config
 from colocam.errors import ColocamError
-from colocam.evaluation.result import current_corloc, plain
+from colocam.evaluation.result import current_corloc, is_number, method_title, plain, read_metrics
 from colocam.evaluation.run_evaluation import evaluate, measure, methods_of_run
-from colocam.evaluation.titles import method_title
-from colocam.evaluation.training_log import is_number, read_metrics
 from colocam.lab.study.workplace import Lab, device_name, digest, stage1_config
 from colocam.utils.files import write_json
 

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 from colocam.errors import ColocamError
+from colocam.evaluation.metrics import PROTOCOLS, CorLoc
 from colocam.evaluation.result import plain
 from colocam.evaluation.run_evaluation import measure
 from colocam.lab.measuring import timing
 from colocam.lab.study.cells import CannotRunError, Result
 from colocam.lab.study.workplace import Lab, stage1_config
 from colocam.maps.mapper import Mapper, cam_mapper
-from colocam.metrics import PROTOCOLS, CorLoc
 from colocam.utils.extras import install_extra
 
 Label = Literal["given", "predicted", "average"]

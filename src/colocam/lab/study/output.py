@@ -14,7 +14,7 @@ from colocam.lab.study.results import Findings, Results
 from colocam.lab.study.study_figures import draw
 from colocam.lab.study.study_tables import Measured, Table, cells_of, markdown, to_csv
 from colocam.lab.study.workplace import Lab
-from colocam.report.template import environment
+from colocam.report.page import environment
 from colocam.utils.files import atomic_path, write_json, write_text
 
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from colocam.evaluation.training_log import is_number
+from colocam.evaluation.metrics.protocols import PROTOCOLS, PUBLISHED_PROTOCOL
+from colocam.evaluation.result import is_number
 from colocam.lab.study.cells import Cell, Result
 from colocam.lab.study.study_figures import Bars, Drawing, Series
 from colocam.lab.study.study_tables import Entry, Measured, Table, order_note
-from colocam.metrics.protocols import PROTOCOLS, PUBLISHED_PROTOCOL
 from colocam.report.gallery import Group
 
 SHOWN = (PUBLISHED_PROTOCOL, "tags-only")

@@ -17,10 +17,10 @@ from colocam.config.schema import Frames as FrameSizes
 from colocam.corrections.correction import Correction
 from colocam.corrections.imported import LeftOut
 from colocam.data.samples import Boxes
+from colocam.evaluation.metrics import best_overlaps
+from colocam.evaluation.metrics.hits import hits_of_overlaps
+from colocam.evaluation.metrics.protocols import GRID as CHOOSER_GRID
 from colocam.maps.mapper import map_batches
-from colocam.metrics import best_overlaps
-from colocam.metrics.chooser_threshold import GRID as CHOOSER_GRID
-from colocam.metrics.hits import hits_of_overlaps
 from colocam.models.model_file import Model, load_model
 from colocam.run import open_run
 from colocam.temporal.presence import LIMIT, Calibration, calibrate

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from colocam.cams import classifier_cams
-from colocam.evaluation.titles import method_title
+from colocam.evaluation.metrics.protocols import PROTOCOLS, PUBLISHED_PROTOCOL
+from colocam.evaluation.result import method_title
 from colocam.lab.study.cells import Cam, Cell, Result, Trained
 from colocam.lab.study.clip_cells import ClipRow
 from colocam.lab.study.clocks import FrameTime
@@ -12,7 +13,6 @@ from colocam.lab.study.recipe import Study
 from colocam.lab.study.results import SHOWN, Findings, Results, corloc_bars
 from colocam.lab.study.study_tables import Entry, Table, order_note
 from colocam.lab.study.workplace import Lab
-from colocam.metrics.protocols import PROTOCOLS, PUBLISHED_PROTOCOL
 
 CELLS: dict[str, tuple[str, Cell, Cell]] = {
     **{name: (method_title(name), Cam(name), FrameTime(name)) for name in classifier_cams()},

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from colocam.evaluation.metrics.protocols import PUBLISHED_PROTOCOL
 from colocam.lab.study.cells import Cell, Trained
 from colocam.lab.study.published import published
 from colocam.lab.study.recipe import Study
@@ -9,7 +10,6 @@ from colocam.lab.study.results import SHOWN, Findings, Results, corloc_table
 from colocam.lab.study.study_figures import Lines, Series
 from colocam.lab.study.study_tables import Measured
 from colocam.lab.study.workplace import Lab
-from colocam.metrics.protocols import PUBLISHED_PROTOCOL
 
 FRAMES = (1, 2, 4, 6, 8, 12, 18)
 

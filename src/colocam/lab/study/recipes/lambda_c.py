@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from colocam.evaluation.metrics.protocols import PUBLISHED_PROTOCOL
 from colocam.lab.study.cells import Cell, Trained
 from colocam.lab.study.recipe import Study
 from colocam.lab.study.results import SHOWN, Findings, Results, corloc_table
 from colocam.lab.study.study_figures import Lines, Series
 from colocam.lab.study.workplace import Lab
-from colocam.metrics.protocols import PUBLISHED_PROTOCOL
 
 WEIGHTS = (0.3, 0.5, *range(1, 17))
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from colocam.data.samples import Boxes
 from colocam.evaluation.cases import choose_cases, save_cases
+from colocam.evaluation.metrics import best_overlaps
 from colocam.evaluation.run_evaluation import EvaluationSet, MethodResult, measure, methods_of_run
 from colocam.lab.study.cells import Cam, Cell, Result, Trained, run_cell
 from colocam.lab.study.failures import RULES, examples, find_failures
@@ -17,7 +18,6 @@ from colocam.lab.study.results import Findings, Results
 from colocam.lab.study.study_figures import Images
 from colocam.lab.study.study_tables import Table
 from colocam.lab.study.workplace import Lab
-from colocam.metrics import best_overlaps
 from colocam.report.gallery import gallery
 from colocam.run import open_run
 from colocam.temporal.shot_boxes import boxes_of_shots

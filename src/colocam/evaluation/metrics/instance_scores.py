@@ -14,9 +14,8 @@ from colocam.boxes.extract import largest_boxes
 from colocam.boxes.instance_boxes import instance_boxes
 from colocam.boxes.iou import Numbers, iou
 from colocam.boxes.quantize import checked_levels
-from colocam.metrics.box_accuracy import V2_OVERLAPS
-from colocam.metrics.hits import check_counts
-from colocam.metrics.scores import Instances, InstanceScores, Shares
+from colocam.evaluation.metrics.hits import V2_OVERLAPS, check_counts
+from colocam.evaluation.metrics.scores import Instances, InstanceScores, Shares
 from colocam.types import Levels
 
 SEVERAL = 2

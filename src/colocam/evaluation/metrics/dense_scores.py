@@ -1,9 +1,9 @@
 """Scores of boxes in every frame of a shot: overlap, class, jitter and speed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -115,14 +115,10 @@ def pool(shots: Sequence[ShotMeasurements]) -> ShotMeasurements:
 
 def mean_scores(shots: Sequence[DenseScores]) -> DenseScores:
     """Mean of each score over shots; a shot without a value is left out of that mean."""
-    return DenseScores(
-        corloc=float(np.mean([shot.corloc for shot in shots])),
-        mean_iou=float(np.mean([shot.mean_iou for shot in shots])),
-        jitter=mean_or_none([shot.jitter for shot in shots]),
-        class_right=mean_or_none([shot.class_right for shot in shots]),
-        switches=mean_or_none([shot.switches for shot in shots]),
-        frames_per_second=float(np.mean([shot.frames_per_second for shot in shots])),
-    )
+    means: dict[str, Any] = {
+        one.name: mean_or_none([getattr(shot, one.name) for shot in shots]) for one in fields(DenseScores)
+    }
+    return DenseScores(**means)
 
 
 def mean_or_none(values: Sequence[float | None]) -> float | None:

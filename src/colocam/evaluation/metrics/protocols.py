@@ -16,9 +16,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from colocam.boxes.iou import Numbers
 from colocam.errors import ColocamError
-from colocam.metrics.bootstrap import Frames, percent_interval, resampled_means
-from colocam.metrics.scores import Accuracy, Average, CorLoc
+from colocam.evaluation.metrics.hits import right_boxes
+from colocam.evaluation.metrics.scores import Accuracy, Average, CorLoc, Frames, percent_interval, resampled_means
+from colocam.temporal.shot_boxes import boxes_of_shots
+from colocam.types import Levels
 
 PROTOCOLS = {
     "tags-only": "No box is used: tags and the maps themselves choose the epoch and the threshold.",
@@ -31,6 +34,8 @@ PUBLISHED_PROTOCOL = "oracle-per-class"
 """The protocol of the paper's figures."""
 
 Hits = npt.NDArray[np.bool_]
+GRID: npt.NDArray[np.float64] = np.geomspace(0.08, 0.5, 13)
+"""Thresholds tried for a chooser: few, since each takes a pass over all contours, and neighbours differ little."""
 
 
 def corloc(
@@ -136,3 +141,27 @@ def _check(hits: Hits, frames: Frames, grid: npt.NDArray[np.floating]) -> None:
         raise ColocamError(
             f"hits must have the shape (frames, thresholds) = {(len(frames.tags), len(grid))}, got {hits.shape}"
         )
+
+
+def chooser_threshold(
+    maps: Levels, boxes: Sequence[Numbers], frames: Frames, chooser: str, clips: npt.NDArray[np.int64]
+) -> tuple[float, float]:
+    """τ of :data:`GRID` with the best CorLoc, mean over classes, and that CorLoc in percent.
+
+    Args:
+        maps: (N, S, S) in 8 bits, in order.
+        boxes: for each map its true boxes (k, 4), k ≥ 1, in map pixels.
+        frames: tags and videos of the frames.
+        chooser: name in ``CHOOSERS``.
+        clips: (N,) clip of each frame.
+    """
+    hits = np.stack([_hits(maps, boxes, float(threshold), chooser, clips) for threshold in GRID], axis=1)
+    means = np.nanmean(frames.class_means(hits), axis=0)
+    return best_threshold(hits, frames, GRID), 100 * float(means.max())
+
+
+def _hits(
+    maps: Levels, boxes: Sequence[Numbers], threshold: float, chooser: str, clips: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    chosen, found = boxes_of_shots(maps, threshold, chooser, clips)
+    return right_boxes(chosen, found, boxes)

@@ -1,5 +1,9 @@
-"""Corrections as events in SQLite: only ever appended, on the disk before the page says that they are saved."""
+"""The folder of a server, and in it the corrections as events in SQLite.
 
+Events are only ever appended, and are on the disk before the page says that they are saved.
+"""
+
+import secrets
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -11,12 +15,16 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from colocam.errors import ColocamError, first_line
-from colocam.serve.actions import Change, History, history_of
+from colocam.serve.marks import Change, History, history_of
+from colocam.utils.files import explain_os_errors, write_json
+from colocam.utils.json_text import parse_json
+from colocam.utils.locks import locked
 from colocam.utils.progress import say
 
+MARKER = "colocam-serve.json"
+FOLDERS = ("films", "uploads", "exports")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS films (id TEXT PRIMARY KEY, name TEXT NOT NULL, path TEXT NOT NULL, tag TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS contents (digest TEXT PRIMARY KEY, film TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS events (
     film TEXT NOT NULL,
     version INTEGER NOT NULL,
@@ -28,10 +36,9 @@ CREATE TABLE IF NOT EXISTS events (
 CREATE TRIGGER IF NOT EXISTS events_stay BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events are kept'); END;
 CREATE TRIGGER IF NOT EXISTS events_are_final BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events are kept'); END;
 """
-
 _COLUMNS = {
     "films": ["id", "name", "path", "tag"],
-    "contents": ["digest", "film"],
+    "contents": ["digest", "film"],  # of earlier folders; it is not read
     "events": ["film", "version", "client", "made", "change"],
 }
 _REMEDIES = {
@@ -42,6 +49,80 @@ _REMEDIES = {
     sqlite3.SQLITE_CORRUPT: "it is damaged: restore it from a copy",
 }
 """By the low byte of SQLite's error code."""
+
+
+class Workspace:
+    """Paths in the folder of a server, and what it remembers from one start to the next.
+
+    Attributes:
+        root: the folder.
+        token: secret that writing needs; it stays the same, so that a page survives a restart of the server.
+        port: port of the last start; 0: never started.
+        model: key of the model in use; "": that of the command.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.token = secrets.token_urlsafe(24)
+        self.port = 0
+        self.model = ""
+
+    @property
+    def database(self) -> Path:
+        """The events: what people corrected."""
+        return self.root / "corrections.sqlite"
+
+    @property
+    def uploads(self) -> Path:
+        """Films that were dropped on the page, under generated names."""
+        return self.root / "uploads"
+
+    @property
+    def exports(self) -> Path:
+        """ZIP archives for download."""
+        return self.root / "exports"
+
+    def film(self, film: str, ending: str) -> Path:
+        """A file that was computed from a film."""
+        return self.root / "films" / f"{film}.{ending}"
+
+    def remember(self, *, port: int | None = None, model: str | None = None) -> None:
+        """Store the port, or the key of the model in use, for the next start."""
+        self.port = self.port if port is None else port
+        self.model = self.model if model is None else model
+        path = self.root / MARKER
+        write_json(path, {"format": 1, "token": self.token, "port": self.port, "model": self.model})
+        path.chmod(0o600)
+
+    def _load(self) -> None:
+        path = self.root / MARKER
+        if not path.is_file():
+            if any(not entry.name.startswith(".") for entry in self.root.iterdir()):
+                raise ColocamError(
+                    f"{self.root} is not empty and not a folder of 'colocam serve': choose another `out`"
+                )
+            self.remember()
+        try:
+            stored = parse_json(path.read_text(encoding="utf-8"))
+            self.token, self.port = str(stored["token"]), int(stored["port"])
+            self.model = str(stored["model"])
+        except (ValueError, KeyError, TypeError):
+            self.token = ""
+        if len(self.token) < 16:
+            raise ColocamError(f"{path} is damaged: delete it; corrections are in another file")
+
+
+@contextmanager
+def open_workspace(root: Path) -> Iterator[Workspace]:
+    """Open or create the folder of a server and hold its lock: a second server on the same folder is refused."""
+    with explain_os_errors(root):
+        root.mkdir(parents=True, exist_ok=True)
+        with locked(root):
+            workspace = Workspace(root)
+            workspace._load()  # noqa: SLF001 - only under the lock
+            for folder in FOLDERS:
+                (root / folder).mkdir(exist_ok=True)
+            yield workspace
 
 
 class Event(NamedTuple):
@@ -76,6 +157,8 @@ class ConflictError(ColocamError):
         events: what was stored since then.
     """
 
+    status = 409
+
     def __init__(self, events: list[Event]) -> None:
         super().__init__("the film was changed on another page since this page last saw it")
         self.events = events
@@ -84,13 +167,19 @@ class ConflictError(ColocamError):
 class NothingToUndoError(ColocamError):
     """There is no edit to undo or to redo."""
 
+    status = 409
+
 
 class UnknownVersionError(ColocamError):
     """A change was made for a version that the film does not have yet."""
 
+    status = 404
+
 
 class StoreError(ColocamError):
     """The database cannot be read or written; nothing was stored."""
+
+    status = 507
 
 
 class EventStore:
@@ -117,14 +206,11 @@ class EventStore:
 
     def _tables(self) -> dict[str, list[str]]:
         """Columns of each table."""
-        rows = self._database.execute(
-            "SELECT tables.name, columns.name FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns"
-            " WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite_%' ORDER BY columns.cid"
-        )
-        found: dict[str, list[str]] = {}
-        for table, column in rows.fetchall():
-            found.setdefault(table, []).append(column)
-        return found
+        names = self._database.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        ).fetchall()
+        columns = "SELECT name FROM pragma_table_info(?)"
+        return {name: [row[0] for row in self._database.execute(columns, (name,))] for (name,) in names}
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -156,27 +242,6 @@ class EventStore:
         with self._locked():
             rows = self._database.execute("SELECT id, name, path, tag FROM films ORDER BY rowid").fetchall()
         return [FilmRow(*row) for row in rows]
-
-    def film_of(self, digest: str) -> str | None:
-        """The id of the film with this content; None where there is none yet."""
-        with self._locked():
-            row = self._database.execute("SELECT film FROM contents WHERE digest = ?", (digest,)).fetchone()
-        return None if row is None else str(row[0])
-
-    def claim(self, digest: str, film: str) -> None:
-        """Give an id to the film with this content, for ever."""
-        with self._locked():
-            self._database.execute("INSERT INTO contents VALUES (?, ?)", (digest, film))
-
-    def unclaimed(self) -> dict[str, str]:
-        """Ids of films whose content is not known, and their paths ("": removed from the library)."""
-        with self._locked():
-            rows = self._database.execute(
-                "SELECT known.id, COALESCE(films.path, '') FROM"
-                " (SELECT id FROM films UNION SELECT film FROM events) AS known LEFT JOIN films ON films.id = known.id"
-                " WHERE known.id NOT IN (SELECT film FROM contents)"
-            ).fetchall()
-        return dict(rows)
 
     def events(self, film: str, after: int = 0) -> list[Event]:
         """The events of a film with versions above ``after``, in order."""

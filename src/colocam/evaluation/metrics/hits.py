@@ -1,4 +1,8 @@
-"""Which frames have a right box, at every threshold."""
+"""Which frames have a right box at every threshold, and measures besides CorLoc.
+
+These are top-k classes, MaxBoxAcc, PxAP (average precision of pixels, where masks exist), and average precision and
+calibration of presence.
+"""
 
 from collections.abc import Sequence
 
@@ -10,8 +14,32 @@ from colocam.boxes.levels import boxes_at_levels
 from colocam.boxes.quantize import Maps, checked_levels
 from colocam.errors import ColocamError
 
+V2_OVERLAPS = (0.3, 0.5, 0.7)
+"""Least IoUs of MaxBoxAccV2 (Choe et al., 2020)."""
 PUBLISHED_THRESHOLDS: npt.NDArray[np.float64] = np.arange(1000) / 1000
 """τ = 0, .001, … .999, the grid of the published figures."""
+BINS = 1000
+"""Scores are binned in steps of .001; a score of 1 has a bin of its own."""
+
+
+def top_k(logits: npt.NDArray[np.floating], tags: npt.NDArray[np.int64], k: int) -> npt.NDArray[np.bool_]:
+    """Whether the tag (N,) is among the k classes with the highest logits (N, C).
+
+    A tie counts against the tag: a classifier with equal logits for all classes is never right.
+    """
+    own = np.take_along_axis(logits, tags[:, None], axis=1)
+    right: npt.NDArray[np.bool_] = (logits >= own).sum(1) <= k
+    return right
+
+
+def max_box_acc(hits: npt.NDArray[np.bool_]) -> dict[str, float]:
+    """Share of right frames in percent at the best threshold, by least IoU, and their ``mean``.
+
+    Args:
+        hits: (3, N, T) at each IoU of ``V2_OVERLAPS``; the second gives MaxBoxAcc.
+    """
+    each = 100 * hits.mean(1).max(1)
+    return {**dict(zip(map(str, V2_OVERLAPS), each.tolist(), strict=True)), "mean": float(each.mean())}
 
 
 def box_hits(
@@ -118,3 +146,66 @@ def _checked(boxes: Numbers, frame: int) -> npt.NDArray[np.int64]:
     if array.ndim != 2 or array.shape[1] != 4 or not len(array) or not np.isfinite(array).all():
         raise ColocamError(f"the true boxes of frame {frame} must be one or more rows of x1, y1, x2, y2")
     return array.astype(np.int64)
+
+
+def average_precision(scores: npt.NDArray[np.floating], present: npt.NDArray[np.bool_]) -> float:
+    """Σ precision · Δrecall from the highest score down, 0–1; equal scores count as one step.
+
+    Args:
+        scores: (N,) higher means present.
+        present: (N,) the truth.
+    """
+    if scores.shape != present.shape or scores.ndim != 1:
+        raise ColocamError(f"scores and present must be (N,), got {scores.shape} and {present.shape}")
+    if not present.any():
+        raise ColocamError("present has no True: average precision is not defined")
+    values, at = np.unique(scores, return_inverse=True)
+    return pxap(np.stack([np.bincount(at[present == one], minlength=len(values)) for one in (False, True)])) / 100
+
+
+def calibration_error(probabilities: npt.NDArray[np.floating], present: npt.NDArray[np.bool_], bins: int = 10) -> float:
+    """Σ n_b/N · |mean probability − share of present frames| over equal bins of 0–1 (ECE); 0 is perfect.
+
+    Args:
+        probabilities: (N,) of presence.
+        present: (N,) the truth.
+        bins: number of bins.
+    """
+    if probabilities.shape != present.shape or probabilities.ndim != 1 or not len(present):
+        raise ColocamError(f"probabilities and present must be (N,), got {probabilities.shape} and {present.shape}")
+    at = np.minimum((probabilities * bins).astype(int), bins - 1)
+    surplus = np.bincount(at, probabilities - present, minlength=bins)
+    return float(np.abs(surplus).sum() / len(present))
+
+
+def pixel_histograms(
+    maps: npt.NDArray[np.floating], masks: npt.NDArray[np.integer] | npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int64]:
+    """Count background and foreground pixels by score.
+
+    Args:
+        maps: (B, H, W) in 0–1.
+        masks: (B, H, W) 0 background, 1 foreground, anything else is ignored.
+
+    Returns:
+        (2, BINS + 1), which can be added up over batches.
+    """
+    if maps.shape != masks.shape:
+        raise ColocamError(f"maps and masks must have the same shape, got {maps.shape} and {masks.shape}")
+    if maps.size and not (maps.min() >= 0 and maps.max() <= 1):
+        raise ColocamError("maps must be in 0–1: normalise them first")
+    bins = np.floor(maps.astype(np.float64) * BINS).astype(np.int64)
+    return np.stack([np.bincount(bins[masks == value], minlength=BINS + 1) for value in (0, 1)])
+
+
+def pxap(histograms: npt.NDArray[np.int64]) -> float:
+    """Σ precision · Δrecall over thresholds from the highest score down, in percent.
+
+    Args:
+        histograms: (2, n) background and foreground pixels by score, ascending.
+    """
+    false, true = np.cumsum(histograms[:, ::-1], axis=1)
+    if not true[-1]:
+        raise ColocamError("masks have no foreground pixel: PxAP is not defined")
+    precision = true / np.maximum(true + false, 1)
+    return 100 * float(np.sum(precision * np.diff(true, prepend=0)) / true[-1])

@@ -1,0 +1,54 @@
+"""Measures against true boxes, masks and presence, and of the steadiness of boxes."""
+
+from colocam.evaluation.metrics.hits import (
+    PUBLISHED_THRESHOLDS,
+    average_precision,
+    best_overlaps,
+    box_hits,
+    calibration_error,
+    max_box_acc,
+    pixel_histograms,
+    pxap,
+    top_k,
+)
+from colocam.evaluation.metrics.instance_scores import instance_scores, instances_of_maps
+from colocam.evaluation.metrics.protocols import PROTOCOLS, accuracy, best_threshold, corloc
+from colocam.evaluation.metrics.scores import (
+    Accuracy,
+    Average,
+    CorLoc,
+    Frames,
+    Instances,
+    InstanceScores,
+    percent_interval,
+    resampled_means,
+)
+from colocam.evaluation.metrics.steadiness import Steadiness, steadiness
+
+__all__ = [
+    "PROTOCOLS",
+    "PUBLISHED_THRESHOLDS",
+    "Accuracy",
+    "Average",
+    "CorLoc",
+    "Frames",
+    "InstanceScores",
+    "Instances",
+    "Steadiness",
+    "accuracy",
+    "average_precision",
+    "best_overlaps",
+    "best_threshold",
+    "box_hits",
+    "calibration_error",
+    "corloc",
+    "instance_scores",
+    "instances_of_maps",
+    "max_box_acc",
+    "percent_interval",
+    "pixel_histograms",
+    "pxap",
+    "resampled_means",
+    "steadiness",
+    "top_k",
+]

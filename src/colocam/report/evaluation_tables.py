@@ -1,0 +1,339 @@
+"""Evaluations as tables: in the terminal, and as rows for the page."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from rich import markup
+from rich.console import Console
+from rich.table import Column, Table
+
+from colocam.evaluation.metrics import PROTOCOLS, Accuracy, Average, CorLoc, Instances
+from colocam.evaluation.result import (
+    DenseEvaluation,
+    DenseRow,
+    Evaluation,
+    PredictionEvaluation,
+    method_title,
+    ordered_methods,
+    refined_title,
+)
+from colocam.utils.progress import printable
+
+ROW_NAME, COLUMN = 24, 19
+"""Characters of the row names and of the widest column, with their lines."""
+COLUMNS = (
+    *("class right", "switches"),
+    *("CorLoc", "with tag"),
+    *("IoU", "with tag"),
+    *("jitter", "with tag", "true"),
+    "frames/s",
+)
+_MEASURES: dict[str, Callable[[DenseRow], float | None]] = {
+    "class right": lambda row: row.without_tag.class_right,
+    "CorLoc": lambda row: row.without_tag.corloc,
+    "CorLoc with tag": lambda row: row.with_tag.corloc,
+    "IoU in percent": lambda row: 100 * row.without_tag.mean_iou,
+    "IoU in percent with tag": lambda row: 100 * row.with_tag.mean_iou,
+}
+
+
+def print_evaluations(evaluations: Sequence[Evaluation]) -> None:
+    """Print CorLoc per protocol and per class: with its interval for one run, mean ± std for several."""
+    console = Console()
+    first = evaluations[0]
+    methods = [
+        method for method in ordered_methods(first.methods) if all(method in other.methods for other in evaluations)
+    ]
+    spread = (
+        "95 % bootstrap interval over videos" if len(evaluations) == 1 else f"mean ± std of {len(evaluations)} runs"
+    )
+    frames = f"{first.data.frames} frames of {first.data.videos} {first.data.split} videos"
+    console.print(f"CorLoc in percent, mean over classes, on {frames} ({spread})", soft_wrap=True)
+    abreast = max(3, (console.width - ROW_NAME) // COLUMN)
+    for start in range(0, len(methods), abreast):
+        console.print(_table(evaluations, methods[start : start + abreast]))
+    _print_refined(console, evaluations)
+    console.print(f"classification accuracy: {_cell(run.classification for run in evaluations)}")
+    instances = [run.instances for run in evaluations if run.instances is not None]
+    if len(instances) == len(evaluations):
+        _print_instances(console, instances)
+
+
+def _table(evaluations: Sequence[Evaluation], methods: Sequence[str]) -> Table:
+    """One column per method, one row per protocol, then one per class under ``tags-only``."""
+    first = evaluations[0].methods
+    table = Table("", *map(method_title, methods))
+    for protocol in (name for name in PROTOCOLS if name in first[methods[0]]):
+        table.add_row(protocol, *(_cell(run.methods[method][protocol] for run in evaluations) for method in methods))
+    _add_classes(
+        table, [[run.methods[method]["tags-only"] for run in evaluations] for method in methods], "tags-only, "
+    )
+    return table
+
+
+def _add_classes(table: Table, columns: Sequence[Sequence[CorLoc]], before: str = "", *, top1: bool = True) -> None:
+    """Rows for class and box right together, and for each class; a column is the CorLoc of one or several runs."""
+    if top1:
+        table.add_row(f"{before}top-1", *(_cell(cell.top1 for cell in cells) for cells in columns))
+    table.add_section()
+    for name in columns[0][0].classes:
+        table.add_row(before + escape(name), *(_mean(cell.classes[name] for cell in cells) for cells in columns))
+
+
+def _print_refined(console: Console, evaluations: Sequence[Evaluation]) -> None:
+    """Print CorLoc of the boxes of a segmenter's masks, apart from what tags alone give."""
+    for segmenter, methods in (evaluations[0].refined or {}).items():
+        runs = [run.refined[segmenter] for run in evaluations if run.refined and segmenter in run.refined]
+        if len(runs) < len(evaluations):
+            continue
+        console.print(f"refined by {escape(segmenter)}: more than tags alone, but without any true box", soft_wrap=True)
+        shown = [method for method in ordered_methods(methods) if all(method in run for run in runs)]
+        table = Table("", *(escape(refined_title(method, segmenter)) for method in shown))
+        table.add_row("CorLoc", *(_cell(run[method] for run in runs) for method in shown))
+        _add_classes(table, [[run[method] for run in runs] for method in shown])
+        console.print(table)
+
+
+def print_predictions(result: PredictionEvaluation) -> None:
+    """Print the result of ``evaluate_predictions``."""
+    console = Console()
+    data = result.data
+    console.print(
+        f"CorLoc in percent, mean over classes, on {data.frames} frames of {data.videos} {data.split} videos "
+        "(95 % bootstrap interval over videos)",
+        soft_wrap=True,
+    )
+    columns = dict(result.maps or {})
+    if result.boxes is not None:
+        columns["boxes"] = result.boxes
+    table = Table("", *(name.replace("oracle-", "oracle-\n") for name in columns))
+    table.add_row("CorLoc", *(_cell([cell]) for cell in columns.values()))
+    table.add_row("over frames", *(_mean([cell.frames]) for cell in columns.values()))
+    _add_classes(table, [[cell] for cell in columns.values()], top1=result.classification is not None)
+    console.print(table)
+    accuracies = ", ".join(f"{value:.1f} ({iou})" for iou, value in result.max_box_acc.items())
+    console.print(f"MaxBoxAcc by least IoU: {accuracies}", soft_wrap=True)
+    if result.instances is not None:
+        _print_instances(console, [result.instances])
+    if result.pxap is not None:
+        console.print(f"PxAP: {result.pxap:.1f}")
+    if result.classification is not None:
+        console.print(f"classification accuracy: {result.classification.accuracy:.1f}")
+    if data.missing:
+        console.print(f"MISSING: {data.missing} of {data.frames} frames have no prediction and count as wrong")
+
+
+def _print_instances(console: Console, found: Sequence[Instances]) -> None:
+    """Print recall by IoU, its mean and the precision on frames with several true boxes; means over runs."""
+    first = found[0]
+    console.print(
+        f"frames with several true boxes: {first.frames}, with {first.boxes} boxes; "
+        "share of the true boxes that are found, each by a box of its own, in percent",
+        soft_wrap=True,
+    )
+    table = Table("", "", "IoU .3", ".5", ".7", "mean", "precision")
+    for title, way, shares in instance_rows(found):
+        table.add_row(escape(title), way, *shares)
+    console.print(table)
+
+
+def instance_rows(found: Sequence[Instances]) -> list[tuple[str, str, list[str]]]:
+    """Frames with several true boxes: title of the method, way, recall at each IoU, their mean, precision."""
+    rows = []
+    for method in ordered_methods(found[0].methods if found else ()):
+        for way in found[0].methods[method]:
+            cells = [one.methods[method][way] for one in found if method in one.methods]
+            recalls = [_mean(cell.recall.get(key) for cell in cells) for key in ("0.3", "0.5", "0.7", "mean")]
+            precision = _mean(cell.precision["mean"] if cell.precision else None for cell in cells)
+            rows.append((method_title(method), way, [*recalls, precision]))
+    return rows
+
+
+def _cell(scores: Iterable[CorLoc | Average | Accuracy | None]) -> str:
+    """The main number with its interval, or mean ± std of several; a dash where a run has none."""
+    known = [score for score in scores if score is not None]
+    values = [score.accuracy if isinstance(score, Accuracy) else score.average for score in known]
+    if not values:
+        return "–"
+    if len(values) > 1:
+        return f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f}"
+    interval = known[0].interval
+    return f"{values[0]:.1f}" + (f" [{interval[0]:.0f}, {interval[1]:.0f}]" if interval else "")
+
+
+def _mean(values: Iterable[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{np.mean(known):.1f}" if known else "–"
+
+
+def escape(name: str) -> str:
+    """A name of unknown origin, without markup and control characters."""
+    return markup.escape(printable(name))
+
+
+def dense_cells(row: DenseRow) -> list[str]:
+    """The cells of a row, in the order of ``COLUMNS``; the second of a pair is that with the tag."""
+    free, told = row.without_tag, row.with_tag
+    return [
+        *(_number(free.class_right), _number(free.switches, 1 if row.name == "mean of shots" else 0)),
+        *(_number(free.corloc), _number(told.corloc)),
+        *(_number(free.mean_iou, 2), _number(told.mean_iou, 2)),
+        *(_number(free.jitter, 3), _number(told.jitter, 3), _number(row.true_jitter, 3)),
+        _number(free.frames_per_second, 0),
+    ]
+
+
+def dense_title(result: DenseEvaluation) -> str:
+    """What was measured, and what was left out, in one line."""
+    left_out = [f"{tag}: {', '.join(shots)}" for tag, shots in result.unknown.items()]
+    return (
+        (f"refined by {result.refined}: " if result.refined else "")
+        + f"{result.over_frames.frames} frames of {len(result.shots)} whole shots, from file to box, "
+        f"smoothing {result.smooth}; CorLoc and class in percent of the {result.over_frames.boxed_frames} frames with "
+        "true boxes"
+    ) + (f"; left out, because the model does not know the tag: {'; '.join(left_out)}" if left_out else "")
+
+
+def print_dense(results: Sequence[DenseEvaluation]) -> None:
+    """Print for each run one row per shot, the mean of the shots and the mean over all frames; then mean ± std."""
+    console = Console()
+    for result in results:
+        _print_shots(console, result)
+    if len(results) > 1:
+        console.print(f"mean ± std of {len(results)} runs")
+        table = Table("", "mean of shots", "all frames")
+        for name, value in _MEASURES.items():
+            over_shots = [value(result.over_shots) for result in results]
+            table.add_row(name, _spread(over_shots), _spread([value(result.over_frames) for result in results]))
+        console.print(table)
+
+
+def _spread(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{np.mean(known):.1f} ± {np.std(known, ddof=1):.1f}" if len(known) > 1 else "–"
+
+
+def _print_shots(console: Console, result: DenseEvaluation) -> None:
+    console.print(escape(dense_title(result)), soft_wrap=True)
+    headers = (column.replace(" ", "\n").replace("/", "\n/") for column in COLUMNS)
+    table = Table(Column("", overflow="fold"), *headers, padding=(0, 0))
+    for row in result.shots:
+        table.add_row(escape(row.name), *dense_cells(row))
+    table.add_section()
+    for row in (result.over_shots, result.over_frames):
+        table.add_row(row.name, *dense_cells(row))
+    console.print(table)
+
+
+def _number(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A percentage and its 95 % interval; None where it was not measured."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def spread(self) -> str:
+        """The interval as text, "" without one."""
+        return "" if self.low is None or self.high is None else f"{self.low:.1f}–{self.high:.1f}"
+
+    def __str__(self) -> str:
+        return "–" if self.value is None else f"{self.value:.1f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One method under one protocol."""
+
+    method: str
+    title: str
+    corloc: Estimate
+    frames: Estimate
+    top1: Estimate
+    threshold: str
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """All methods under one protocol, with their classes: ``classes`` holds (tag, one value per method, gain)."""
+
+    name: str
+    meaning: str
+    results: tuple[Result, ...]
+    classes: tuple[tuple[str, tuple[Estimate, ...], float | None], ...]
+
+
+def protocols_of(evaluation: Evaluation) -> list[Protocol]:
+    """All results, grouped by protocol."""
+    protocols = []
+    for name, meaning in PROTOCOLS.items():
+        cells = {
+            method: evaluation.methods[method][name]
+            for method in ordered_methods(evaluation.methods)
+            if name in evaluation.methods[method]
+        }
+        if cells:
+            results = tuple(_result(method, cell) for method, cell in cells.items())
+            protocols.append(Protocol(name, meaning, results, _classes(list(cells.values()))))
+    return protocols
+
+
+def refined_rows(evaluation: Evaluation) -> list[Result]:
+    """Methods whose boxes a segmenter refined; no protocol, since there is no threshold to choose."""
+    return [
+        replace(_result(method, cell), title=refined_title(method, segmenter))
+        for segmenter, methods in (evaluation.refined or {}).items()
+        for method, cell in methods.items()
+    ]
+
+
+def gain(results: Sequence[Result]) -> float | None:
+    """Points by which the last method is above the first; None for a single method."""
+    return _difference([result.corloc for result in results])
+
+
+def estimate(value: CorLoc | Average | Accuracy | None) -> Estimate:
+    """The main number of a score with its interval; empty where there is none."""
+    if value is None:
+        return Estimate(None)
+    return Estimate(value.accuracy if isinstance(value, Accuracy) else value.average, *(value.interval or ()))
+
+
+def _result(method: str, cell: CorLoc) -> Result:
+    return Result(
+        method=method,
+        title=method_title(method),
+        corloc=estimate(cell),
+        frames=Estimate(cell.frames),
+        top1=estimate(cell.top1),
+        threshold=_threshold(cell.threshold),
+    )
+
+
+def _classes(cells: Sequence[CorLoc]) -> tuple[tuple[str, tuple[Estimate, ...], float | None], ...]:
+    """Per tag: the value of each method and the gain of the last over the first."""
+    rows = []
+    for tag in dict.fromkeys(tag for cell in cells for tag in cell.classes):
+        values = tuple(Estimate(cell.classes.get(tag)) for cell in cells)
+        rows.append((tag, values, _difference(values)))
+    return tuple(rows)
+
+
+def _difference(values: Sequence[Estimate]) -> float | None:
+    """Last minus first; None for a single value or where either is missing."""
+    if len(values) < 2 or values[0].value is None or values[-1].value is None:
+        return None
+    return values[-1].value - values[0].value
+
+
+def _threshold(value: float | Mapping[str, float] | None) -> str:
+    """One threshold, or the range of those of the classes."""
+    if isinstance(value, Mapping):
+        return f"{min(value.values()):.2f}–{max(value.values()):.2f}" if value else "–"
+    return "–" if value is None else f"{value:.2f}"
