@@ -12,7 +12,7 @@ from pathlib import Path
 from colocam import Localizer
 from colocam.data.catalogue import read_catalogue
 from colocam.evaluation.prediction_evaluation import evaluate_predictions
-from colocam.lab.world import make_world
+from colocam.demo.world import make_world
 from colocam.report.console import print_predictions
 
 

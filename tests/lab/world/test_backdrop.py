@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from colocam.lab.world.backdrop import paint_background, paint_foreground
-from colocam.lab.world.classes import CONTEXTS
-from colocam.lab.world.colours import draw_palette
+from colocam.demo.figures import CONTEXTS
+from colocam.demo.painting import paint_background, paint_foreground
+from colocam.demo.textures import draw_palette
 
 W, H, UNIT = 240, 160, 100
 COLOURS = draw_palette(np.random.default_rng(0), near=False).background

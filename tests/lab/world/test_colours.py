@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.lab.world.colours import draw_palette, object_colours, oklch, ramp
+from colocam.demo.textures import draw_palette, object_colours, oklch, ramp
 
 
 @pytest.mark.parametrize(

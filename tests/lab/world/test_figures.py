@@ -3,8 +3,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.lab.world.classes import BODY, CLASSES, CONTEXTS, distractor
-from colocam.lab.world.figures import Figure, Part, Patch, ellipse, limb, polygon, smooth, star
+from colocam.demo.figures import (
+    BODY,
+    CLASSES,
+    CONTEXTS,
+    Figure,
+    Part,
+    Patch,
+    distractor,
+    ellipse,
+    limb,
+    polygon,
+    smooth,
+    star,
+)
 
 SQUARE = polygon((-1, -1), (1, -1), (1, 1), (-1, 1))
 
@@ -65,8 +77,8 @@ def test_a_limb_has_its_width():
 
 
 def test_a_star_has_its_rays():
-    radius = np.linalg.norm(star(5, 0.4, 1.5), axis=1)
-    assert radius == pytest.approx([1.5, 0.4] * 5)
+    radius = np.linalg.norm(star(5, 0.4), axis=1)
+    assert radius == pytest.approx([1.0, 0.4] * 5)
 
 
 def points(figure):

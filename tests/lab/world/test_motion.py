@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.lab.world.motion import STYLES, Camera, Style, knots_needed, leave, lighting, pan, roam, spline, wobble
+from colocam.demo.motion import STYLES, Camera, Style, knots_needed, leave, lighting, pan, roam, spline, wobble
 
 FRAME = (192, 144)
 TIME = np.arange(48) / 12

@@ -4,10 +4,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from colocam.lab.world import scene
-from colocam.lab.world.classes import CLASSES
-from colocam.lab.world.motion import STYLES
-from colocam.lab.world.scene import SIZES, Traits, draw_traits, render
+from colocam.demo import world as scene
+from colocam.demo.figures import CLASSES
+from colocam.demo.motion import STYLES
+from colocam.demo.world import SIZES, Traits, draw_traits, render
 
 EASY = Traits(near=False, empty=False, occluded=False, context=True, distractors=1, size=0.45, style="calm")
 FRAME = (96, 72)

@@ -3,10 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.lab.world.classes import CLASSES
-from colocam.lab.world.figures import Figure, Part, Patch, ellipse, polygon
-from colocam.lab.world.sprites import lay, make_actor
-from colocam.lab.world.textures import stripes
+from colocam.demo.figures import CLASSES, Figure, Part, Patch, ellipse, polygon
+from colocam.demo.painting import lay, make_actor
+from colocam.demo.textures import stripes
 
 COLOURS = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]], np.float32)
 ARROW = Figure((Part((Patch(polygon((-1, -0.4), (0.4, -0.4), (1.2, 0.5), (-1, 0.5))),)),))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colocam.errors import ColocamError
-from colocam.lab.world import make_world
+from colocam.demo.world import make_world
 
 DEMO = "demo"
 WORLD_SEED = 1

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from colocam.config import load_config
+from colocam.demo.figures import CLASSES
+from colocam.demo.world import make_world
 from colocam.evaluation.dense import evaluate_dense
 from colocam.evaluation.run_evaluation import evaluate
 from colocam.inference.localize import localize_file
-from colocam.lab.world import make_world
-from colocam.lab.world.classes import CLASSES
 from colocam.report import write_report
 from colocam.report.console import print_evaluations
 from colocam.report.dense_table import print_dense

@@ -1,10 +1,10 @@
-"""Motion: smooth random paths of objects, camera and light. Times are in seconds."""
+"""Motion: smooth random routes of objects, camera and light. Times are in seconds."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from colocam.lab.world.textures import Array, as_float
+from colocam.demo.textures import Array, as_float
 from colocam.types import Float64Array
 
 Size = tuple[int, int]
@@ -33,7 +33,7 @@ def wobble(rng: np.random.Generator, time: Float64Array, *, interval: float, spr
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class Route:
     """Pose over time, each array shaped like the times: middle in pixels (..., 2), size in pixels, tilt in radians."""
 
     position: Float64Array
@@ -66,8 +66,8 @@ STYLES = {
 
 def roam(
     rng: np.random.Generator, time: Float64Array, frame: Size, *, size: float, style: Style, limits: tuple[float, float]
-) -> Path:
-    """A free path about the frame.
+) -> Route:
+    """A free route about the frame.
 
     Args:
         rng: everything is drawn from it.
@@ -85,11 +85,11 @@ def roam(
     position = spline(knots, style.interval, time) * frame
     sizes = np.clip(size * np.exp(wobble(rng, time, interval=1.3, spread=0.22)), *limits)
     tilt = np.radians(wobble(rng, time, interval=1.3, spread=15))
-    return Path(position, sizes, tilt)
+    return Route(position, sizes, tilt)
 
 
-def leave(rng: np.random.Generator, path: Path, time: Float64Array, frame: Size, *, reach: float) -> Path:
-    """The same path, but out of the frame for 20–40 % of the time; leaving and returning take 0.4 seconds each.
+def leave(rng: np.random.Generator, route: Route, time: Float64Array, frame: Size, *, reach: float) -> Route:
+    """The same route, but out of the frame for 20–40 % of the time; leaving and returning take 0.4 seconds each.
 
     ``reach`` is how far the thing goes from its middle, in units of its size.
     """
@@ -99,9 +99,9 @@ def leave(rng: np.random.Generator, path: Path, time: Float64Array, frame: Size,
     away = np.clip(np.minimum((time - start) / ramp + 1, (start + share - time) / ramp + 1), 0, 1)
     away = (away * away * (3 - 2 * away))[..., None]
     axis, side = int(rng.random() < 0.3), rng.random() < 0.5
-    outside = path.position.copy()
-    outside[..., axis] = frame[axis] + reach * path.size if side else -reach * path.size
-    return Path(path.position * (1 - away) + outside * away, path.size, path.tilt)
+    outside = route.position.copy()
+    outside[..., axis] = frame[axis] + reach * route.size if side else -reach * route.size
+    return Route(route.position * (1 - away) + outside * away, route.size, route.tilt)
 
 
 @dataclass(frozen=True, slots=True)
