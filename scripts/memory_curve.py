@@ -21,7 +21,7 @@ import torch
 from colocam.config import load_config
 from colocam.inference import AnnotatedVideo, LocalizationTable, Localizer
 from colocam.inference.torch_network import TorchNetwork
-from colocam.lab.measuring.synthetic_frames import make_frames
+from lab.measuring import make_frames
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.model_file import Card
 from colocam.types import VideoFrame

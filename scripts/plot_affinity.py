@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from colocam.lab.study.study_figures import STYLE
+from lab.study.figures import STYLE
 
 INK, SOFT, LINE = "#1f2328", "#59636e", "#d9dee3"
 COLORS = ("#0b62c4", "#b3470f", "#1a7f37", "#7a3fb0")

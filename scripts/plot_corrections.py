@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from colocam.lab.study.study_figures import STYLE
+from lab.study.figures import STYLE
 from colocam.metrics.protocols import PROTOCOLS
 
 SOFT, LINE = "#59636e", "#d9dee3"

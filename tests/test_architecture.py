@@ -136,7 +136,7 @@ def test_studies_do_not_import_benchmarks(graph):
     wrong = {
         module: found
         for module, others in graph.items()
-        if module.startswith("colocam.lab.study") and (found := {one for one in others if ".lab.bench" in one})
+        if module.startswith("lab.study") and (found := {one for one in others if ".lab.bench" in one})
     }
     assert wrong == {}
 

@@ -5,7 +5,7 @@ import torch
 
 from colocam.config import load_config
 from colocam.data.samples import spread_samples
-from colocam.lab.measuring.training_step import CLASSES, _cached_clips, _smooth_cams
+from lab.training_step import CLASSES, _cached_clips, _smooth_cams
 from colocam.models import Classifier
 from colocam.training.optimiser import make_sgd
 from colocam.training.stage2 import localizer_task

@@ -5,10 +5,10 @@ import json
 import pytest
 import torch
 
-from colocam.lab.bench import bench_affinity as affinity
-from colocam.lab.bench import rivals
-from colocam.lab.measuring import synthetic_frames as frames
-from colocam.lab.measuring import timing
+from lab.bench import affinity
+from lab.bench import affinity as rivals
+from lab import measuring as frames
+from lab import measuring as timing
 
 CPU = torch.device("cpu")
 

@@ -7,7 +7,7 @@ import pytest
 
 from colocam.boxes import boxes_at_levels, candidate_boxes
 from colocam.config import load_config
-from colocam.lab.bench import bench_boxes
+from lab.bench import boxes as bench_boxes
 
 
 @pytest.mark.parametrize("maps", [bench_boxes.smooth_maps(40), bench_boxes.rough_maps(40)[:4]])

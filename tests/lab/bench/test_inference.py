@@ -12,8 +12,8 @@ import torch
 from colocam.config import load_config
 from colocam.inference.network import NetworkOutput, OutputShape, completed
 from colocam.inference.pass_filler import GROUP, PassFiller
-from colocam.lab.bench import bench_films as films
-from colocam.lab.bench import bench_inference as inference
+from lab.bench import inference as films
+from lab.bench import inference
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_films_share_passes_in_the_bench_where_they_share_those_of_the_network(u
 def test_without_ffmpeg_its_stages_are_left_out(fresh_modules, monkeypatch):
     """Without PyAV, or with a stand-in for it, the module is imported, and files are not measured."""
     with fresh_modules("av", "pyarrow", "rich"):
-        fresh = importlib.import_module("colocam.lab.bench.bench_inference")
+        fresh = importlib.import_module("lab.bench.inference")
         assert fresh is not inference
         assert not fresh._has_ffmpeg()
         for name in ("", ".container", ".sidedata.sidedata", ".stream", ".video.reformatter", ".video.stream"):

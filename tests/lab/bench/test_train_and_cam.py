@@ -7,9 +7,9 @@ import torch
 
 from colocam.cams import classifier_cams
 from colocam.config import load_config
-from colocam.lab.bench import bench_cam as cam
-from colocam.lab.bench import bench_train as train
-from colocam.lab.measuring import training_step
+from lab.bench import cam
+from lab.bench import train
+from lab import training_step
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import cv2
 import numpy as np
 import pytest
 
-from colocam.lab.study.study_figures import Bars, Boxes, Images, Lines, Series, decode, draw
-from colocam.lab.study.study_tables import Measured
+from lab.study.figures import Bars, Boxes, Images, Lines, Series, decode, draw
+from lab.study.tables import Measured
 from colocam.report.gallery import Case, CaseImage, Group, address
 
 OURS = Series("ours", (Measured((60.0, 62.0)), None, Measured((70.0,))))

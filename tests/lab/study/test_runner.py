@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from colocam.errors import ColocamError, InterruptedRunError
-from colocam.lab.study import cells, run_study
-from colocam.lab.study.cells import Cam, Trained, run_cell, slug
-from colocam.lab.study.clip_cells import ClipRow
-from colocam.lab.study.recipes import backbones, lambda_c
-from colocam.lab.study.study_data import open_data
-from colocam.lab.study.workplace import Lab
+from lab.study import cells, run_study
+from lab.study.cells import Cam, Trained, run_cell, slug
+from lab.study.cells import ClipRow
+from lab.study.recipes import backbones, lambda_c
+from lab.study.workplace import open_data
+from lab.study.workplace import Lab
 from colocam.models import LocalizerNet, make_classifier
 from colocam.run import open_run, untrained
 
@@ -36,7 +36,7 @@ def refuse(*_, **__):
 
 def test_a_finished_study_runs_nothing(again, smoked, monkeypatch):
     before = (smoked("temporal") / "table.csv").read_bytes()
-    monkeypatch.setattr("colocam.lab.study.workplace.train", refuse)
+    monkeypatch.setattr("lab.study.workplace.train", refuse)
     monkeypatch.setattr(cells, "evaluate", refuse)
     monkeypatch.setattr(cells, "measure", refuse)
     assert (again("temporal") / "table.csv").read_bytes() == before

@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 
 from colocam.config import load_config
-from colocam.lab.study import STUDIES, list_studies
-from colocam.lab.study.cells import Trained, run_cell
-from colocam.lab.study.published import published
-from colocam.lab.study.results import Results
-from colocam.lab.study.study_data import StudyData
-from colocam.lab.study.study_figures import draw
-from colocam.lab.study.study_tables import Measured
-from colocam.lab.study.workplace import SMOKE, Lab
+from lab.study import STUDIES, list_studies
+from lab.study.cells import Trained, run_cell
+from lab.study.recipe import published
+from lab.study.recipe import Results
+from lab.study.workplace import StudyData
+from lab.study.figures import draw
+from lab.study.tables import Measured
+from lab.study.workplace import SMOKE, Lab
 from colocam.metrics import PROTOCOLS
 from colocam.models import Classifier, LocalizerNet
 
