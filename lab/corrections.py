@@ -1,4 +1,4 @@
-"""Learning curves of corrections: python scripts/corrections.py RUN… --boxes truth.csv --out curves.jsonl.
+"""Learning curves of corrections: python -m lab.corrections RUN… --boxes truth.csv --out curves.jsonl.
 
 Boxes of one split (default: val) are corrections. Each run learns from 2, 5, 10, 20 and 50 of them a class, chosen at
 random, at even distances (``colocam review --for learning``), or by doubt (``--for errors``), with more and more parts,
@@ -11,8 +11,10 @@ a stopped command continues. ``--part 0/12`` … ``--part 11/12`` are twelve pro
 
 The parts are added one after another: threshold, + per class, + seeds, + projection, and all. ``few-shot`` is the
 rival: a new decoder on the same boxes, all of them, without CAMs and other frames. ``quick`` is ``QuickLearner``.
-``seconds`` is the time of ``colocam learn``, and for ``quick`` that of the last ten corrections. Tables and figures:
-``scripts/plot_corrections.py``.
+``seconds`` is the time of ``colocam learn``, and for ``quick`` that of the last ten corrections.
+
+Without runs it prints tables of the lines in ``--out``, for each data set and setting: CorLoc under the four protocols,
+mean ± standard deviation over seeds. ``--figure curves.svg`` draws the first: ``tags-only`` against boxes a class.
 """
 
 import argparse
@@ -20,12 +22,13 @@ import hashlib
 import json
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -36,6 +39,7 @@ from colocam.data.samples import chosen_samples, scaled_boxes
 from colocam.data.truth import Truth, read_truth
 from colocam.evaluation.run_evaluation import EvaluationSet, Labelled, measure, methods_of_run, open_evaluation_set
 from colocam.inference import Localizer
+from colocam.metrics.protocols import PROTOCOLS
 from colocam.models.decoder import make_decoder
 from colocam.models.model_file import Model, load_model
 from colocam.review.doubt import Rows, doubts, signs
@@ -52,6 +56,8 @@ from colocam.training.learn_quick import QuickLearner
 from colocam.training.learn_report import Learnt, write_run
 from colocam.training.loop import fit
 from colocam.types import Split
+from lab.study.figures import Lines, Series, draw
+from lab.study.tables import Entry, Measured, Table, markdown
 
 COUNTS = (2, 5, 10, 20, 50)
 ADDED = ("threshold", "per_class", "seeds", "projection")
@@ -133,7 +139,7 @@ class Bench:
         for number in np.unique(self.frames.video).tolist():
             rows = rows_of(number, [one for _, one in localizer.stream(frames_of(self.clips[number]))])
             wanted = np.isin(rows.frame, self.frames.frame[self.frames.video == number])
-            found.append(Rows(*(column[wanted] for column in rows)))
+            found.append(Rows._make(column[wanted] for column in rows))
         return doubts(signs(Rows(*(np.concatenate(columns) for columns in zip(*found, strict=True)))))
 
     def corrections(self, cell: Cell) -> list[Correction]:
@@ -254,6 +260,72 @@ def apply(settings: Iterable[str]) -> None:
         setattr(found, constant, type(getattr(found, constant))(json.loads(value)))
 
 
+Cells = dict[tuple[str, int | None, str], list[dict[str, Any]]]
+"""Order, boxes a class and parts → one line per seed."""
+CURVES = {
+    ("random", ALL): "corrections, random frames",
+    ("learning", ALL): "corrections, even distances",
+    ("errors", ALL): "corrections, by doubt",
+    ("random", FEW_SHOT): "the same boxes alone",
+}
+
+
+def read_curves(path: Path) -> dict[str, Cells]:
+    """The lines of a file by data set and settings; the rival and the model before have no settings of learning."""
+    results: defaultdict[str, Cells] = defaultdict(dict)
+    for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        steps = [one.partition("=")[2] for one in line["settings"] if one.startswith("few_shot_steps=")]
+        own = [one for one in line["settings"] if not one.startswith("few_shot_steps=")]
+        parts = ", ".join([line["parts"], *(f"{count} steps" for count in steps)])
+        key = (line["order"], line["boxes"], parts)
+        results[", ".join([line["data"], *own])].setdefault(key, []).append(line)
+    return {name: {**results.get(name.split(", ")[0], {}), **cells} for name, cells in list(results.items())}
+
+
+def table_of(title: str, cells: Cells) -> Table:
+    """One row for each cell."""
+    names = [BEFORE, QUICK, *ADDED, ALL, FEW_SHOT]
+    rows: list[tuple[Entry, ...]] = []
+    for key in sorted(cells, key=lambda key: (key[1] is None, key[1] or 0, names.index(key[2].split(",")[0]), key[0])):
+        (order, boxes, parts), lines = key, cells[key]
+        scores = [Measured(tuple(line["corloc"][protocol] for line in lines)) for protocol in PROTOCOLS]
+        kept = f"{sum('decoder' in line.get('kept', ()) for line in lines)}"
+        seconds = f"{np.mean([line['seconds'] for line in lines]):.0f}"
+        if parts == BEFORE:
+            order = kept = seconds = "–"
+        rows.append((order, parts, "all" if boxes is None else f"{boxes}", *scores, kept, seconds, f"{len(lines)}"))
+    columns = ("frames", "parts", "boxes a class", *PROTOCOLS, "kept decoders", "seconds", "seeds")
+    return Table("curves", title, columns, tuple(rows))
+
+
+def figure_of(cells: Cells) -> Lines:
+    """``tags-only`` against boxes a class: each order of frames, the few-shot rival, the model before, the ceiling."""
+    places = sorted({0, *(boxes for _, boxes, _ in cells if boxes)})
+
+    def at(order: str, boxes: int | None, parts: str) -> Measured | None:
+        lines = cells.get((order, boxes, parts), [])
+        return Measured(tuple(line["corloc"]["tags-only"] for line in lines)) if lines else None
+
+    before, ceiling = at("random", 0, BEFORE), at("random", None, ALL)
+    series = [
+        Series(title, [before if n == 0 and parts == ALL else at(order, n, parts) for n in places])
+        for (order, parts), title in CURVES.items()
+    ]
+    levels = {"before": before, "all boxes of the split": ceiling}
+    series += [Series(name, [level] * len(places), published=True) for name, level in levels.items()]
+    return Lines("corrected boxes a class", "CorLoc tags-only, %", tuple(map(float, places)), tuple(series))
+
+
+def show(path: Path, figure: Path | None) -> None:
+    """Print the tables, and draw the first."""
+    results = read_curves(path)
+    for name, cells in results.items():
+        print(markdown(table_of(name, cells)))
+    if figure is not None:
+        curves = next((cells for cells in results.values() if ("random", 10, ALL) in cells), None)
+        figure.write_text(draw(figure_of(curves or next(iter(results.values()))))[0], encoding="utf-8")
+
+
 def main(arguments: argparse.Namespace) -> None:
     """Compute the cells that are missing."""
     apply(arguments.constant)
@@ -306,8 +378,8 @@ def _share(text: str) -> tuple[int, int]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", type=Path, nargs="+", help="run folders, one for each seed")
-    parser.add_argument("--boxes", type=Path, required=True, help="true boxes of both splits")
+    parser.add_argument("runs", type=Path, nargs="*", help="run folders, one for each seed")
+    parser.add_argument("--boxes", type=Path, help="true boxes of both splits")
     parser.add_argument("--out", type=Path, required=True, help="JSON lines; lines are added")
     parser.add_argument("--name", default="demo", help="of the data, in the lines")
     parser.add_argument("--split", default="val", help="whose boxes are corrections")
@@ -321,4 +393,9 @@ if __name__ == "__main__":
     parser.add_argument("--part", type=_share, default=(0, 1), help="of the cells: index/number, from 0")
     parser.add_argument("--constant", action="append", default=[], help="a constant, e.g. learn_decoder.RATE=0.5")
     parser.add_argument("--device")
-    main(parser.parse_args())
+    parser.add_argument("--figure", type=Path, help="SVG")
+    given = parser.parse_args()
+    if given.runs:
+        main(given)
+    else:
+        show(given.out, given.figure)
