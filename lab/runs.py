@@ -168,7 +168,7 @@ def measure_review(run: Path, boxes: Path, split: Split = "test") -> None:
     largest = np.argsort(-sizes[stretch], kind="stable")
     ideal = np.array([at for at in largest if error[at] and (at == 0 or stretch[at] != stretch[at - 1])], int)
     orders: dict[str, list[Ints]] = {
-        "queue": [queue(doubt, rows.video, rows.pts, counts[-1])],
+        "queue": [np.array(queue(doubt, rows.video, rows.pts, counts[-1]))],
         "by doubt alone": [np.argsort(-doubt, kind="stable")],
         "random": [generator.permutation(frames) for _ in range(200)],
     }

@@ -4,11 +4,12 @@ import base64
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import cv2
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from colocam.report.gallery import CaseImage, Group
@@ -26,6 +27,7 @@ STYLE: dict[Any, Any] = {
     "axes.edgecolor": "#a9b2bf",
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "savefig.facecolor": "white",
 }
 NAME = 0.04
 """Share of the axis that a tick label takes."""
@@ -44,6 +46,22 @@ class Series:
     """Belongs to the axis on the right."""
 
 
+class Drawing(Protocol):
+    """What a study draws."""
+
+    def figure(self) -> Figure:
+        """The figure of matplotlib."""
+
+
+def draw(drawing: Drawing) -> tuple[str, bytes]:
+    """A figure as SVG and PNG; equal numbers give equal bytes."""
+    with mpl.rc_context(STYLE):
+        figure, svg, png = drawing.figure(), io.StringIO(), io.BytesIO()
+        figure.savefig(svg, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+        figure.savefig(png, format="png", dpi=130, metadata={"Software": None})
+    return svg.getvalue()[svg.getvalue().index("<svg") :], png.getvalue()
+
+
 @dataclass(frozen=True, slots=True)
 class Bars:
     """Groups of bars, one group per name; whiskers are one standard deviation."""
@@ -51,6 +69,19 @@ class Bars:
     y: str
     names: tuple[str, ...]
     series: tuple[Series, ...]
+
+    def figure(self) -> Figure:
+        """Names below their groups, at a slant if there are many."""
+        figure, axes = _empty(max(6.4, 0.75 * len(self.names) + 2), 3.9, "", self.y)
+        width = 0.8 / max(len(self.series), 1)
+        for number, (series, colour) in enumerate(_coloured(self.series)):
+            x = np.arange(len(self.names)) + (number - (len(self.series) - 1) / 2) * width
+            means, spreads = _numbers(series.entries)
+            axes.bar(x, means, width, yerr=spreads, color=colour, label=series.name, ecolor="#17191e", capsize=2)
+        turn, side = (30, "right") if len(self.names) > 4 else (0, "center")
+        axes.set_xticks(range(len(self.names)), self.names, rotation=turn, ha=side)
+        figure.legend(loc="outside upper center", ncols=2, frameon=False)
+        return figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +97,27 @@ class Lines:
     log: bool = False
     """Both axes logarithmic."""
 
+    def figure(self) -> Figure:
+        """Published numbers are points without a line."""
+        figure, axes = _empty(6.8, 4.2, self.x, self.y)
+        other = axes.twinx() if self.right else axes
+        for series, colour in _coloured(self.series):
+            means, spreads = _numbers(series.entries)
+            known, dash = np.isfinite(means), "none" if series.published else "--" if series.right else "-"
+            on, x = other if series.right else axes, np.array(self.places)[known]
+            _points(on, x, means[known], spreads[known], color=colour, label=series.name, marker="o", linestyle=dash)
+        if self.log and axes.dataLim.y1 > 0:  # an empty figure has no logarithm
+            axes.set_xscale("log", base=2)
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")  # the default needs mathtext, which is off
+        axes.set_xticks(self.places, _readable(self.places, np.log(self.places) if self.log else self.places))
+        axes.minorticks_off()
+        if self.right:
+            other.set_ylabel(self.right)
+            other.spines["right"].set_visible(True)
+        figure.legend(loc="outside upper center", ncols=2, frameon=False)
+        return figure
+
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
@@ -77,6 +129,21 @@ class Boxes:
     ours: tuple[Measured | None, ...]
     published: tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
 
+    def figure(self) -> Figure:
+        """Boxes at even distances."""
+        figure, axes = _empty(7.2, 4.2, self.x, self.y)
+        known = {place: ours.values for place, ours in enumerate(self.ours) if ours is not None}
+        line: dict[str, Any] = {"color": OURS[0]}
+        if known:
+            axes.boxplot([*known.values()], positions=[*known], widths=0.5, boxprops=line, medianprops=line)
+        x = np.arange(len(self.places))
+        for (name, values), colour in zip(self.published, PUBLISHED, strict=False):
+            _points(axes, x, *np.array(values).T, label=name, marker="s", color=colour, linestyle="none")
+        axes.plot([], [], label="ours: quartiles, whiskers at most 1.5 times their distance", **line)
+        axes.set_xticks(x, [f"{place:g}" for place in self.places])
+        figure.legend(loc="outside upper center", ncols=1, frameon=False)
+        return figure
+
 
 @dataclass(frozen=True, slots=True)
 class Images:
@@ -84,129 +151,27 @@ class Images:
 
     groups: tuple[Group, ...]
 
-
-Drawing = Bars | Lines | Boxes | Images
-
-
-def draw(drawing: Drawing) -> tuple[str, bytes]:
-    """A figure as SVG and PNG; equal numbers give equal bytes."""
-    with mpl.rc_context(STYLE):
-        match drawing:
-            case Bars():
-                figure = _bars(drawing)
-            case Lines():
-                figure = _lines(drawing)
-            case Boxes():
-                figure = _boxes(drawing)
-            case Images():
-                figure = _images(drawing)
-        svg, png = io.StringIO(), io.BytesIO()
-        figure.savefig(
-            svg, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")), facecolor="white"
-        )
-        figure.savefig(png, format="png", dpi=130, metadata={"Software": None}, facecolor="white")
-    return svg.getvalue()[svg.getvalue().index("<svg") :], png.getvalue()
-
-
-def _bars(bars: Bars) -> Figure:
-    figure = Figure(figsize=(max(6.4, 0.75 * len(bars.names) + 2), 3.9), layout="constrained")
-    axes = figure.add_subplot()
-    width = 0.8 / max(len(bars.series), 1)
-    for number, (series, colour) in enumerate(_coloured(bars.series)):
-        x = np.arange(len(bars.names)) + (number - (len(bars.series) - 1) / 2) * width
-        means, spreads = _numbers(series.entries)
-        axes.bar(x, means, width, yerr=spreads, color=colour, label=series.name, ecolor="#17191e", capsize=2)
-    axes.set_xticks(
-        range(len(bars.names)),
-        bars.names,
-        rotation=30 if len(bars.names) > 4 else 0,
-        ha="right" if len(bars.names) > 4 else "center",
-    )
-    _finish(axes, bars.y)
-    figure.legend(loc="outside upper center", ncols=2, frameon=False)
-    return figure
-
-
-def _lines(lines: Lines) -> Figure:
-    figure = Figure(figsize=(6.8, 4.2), layout="constrained")
-    axes = figure.add_subplot()
-    other = axes.twinx() if any(series.right for series in lines.series) else None
-    for series, colour in _coloured(lines.series):
-        means, spreads = _numbers(series.entries)
-        known = np.isfinite(means)
-        on = other if series.right and other is not None else axes
-        on.errorbar(
-            np.array(lines.places)[known],
-            means[known],
-            yerr=spreads[known],
-            color=colour,
-            label=series.name,
-            marker="o",
-            markersize=4,
-            capsize=2,
-            linestyle="none" if series.published else "--" if series.right else "-",
-        )
-    axes.set_xlabel(lines.x)
-    if lines.log and axes.dataLim.y1 > 0:  # an empty figure has no logarithm
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")  # the default needs mathtext, which is off
-    axes.set_xticks(lines.places, _readable(lines.places, np.log(lines.places) if lines.log else lines.places))
-    axes.minorticks_off()
-    _finish(axes, lines.y)
-    if other is not None:
-        other.set_ylabel(lines.right)
-        other.spines["right"].set_visible(True)
-    figure.legend(loc="outside upper center", ncols=2, frameon=False)
-    return figure
-
-
-def _boxes(boxes: Boxes) -> Figure:
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
-    axes = figure.add_subplot()
-    x = np.arange(len(boxes.places))
-    known = [(place, ours) for place, ours in zip(x, boxes.ours, strict=True) if ours is not None]
-    if known:
-        axes.boxplot(
-            [ours.values for _, ours in known],
-            positions=[place for place, _ in known],
-            widths=0.5,
-            boxprops={"color": OURS[0]},
-            medianprops={"color": OURS[0]},
-        )
-    for (name, values), colour in zip(boxes.published, PUBLISHED, strict=False):
-        means, spreads = np.array(values).T
-        axes.errorbar(
-            x, means, yerr=spreads, color=colour, label=name, marker="s", markersize=4, capsize=2, linestyle="none"
-        )
-    axes.plot([], [], color=OURS[0], label="ours: quartiles, whiskers at most 1.5 times their distance")
-    axes.set_xticks(x, [f"{place:g}" for place in boxes.places])
-    axes.set_xlabel(boxes.x)
-    _finish(axes, boxes.y)
-    figure.legend(loc="outside upper center", ncols=1, frameon=False)
-    return figure
-
-
-def _images(images: Images) -> Figure:
-    each = max(1, MOST_IMAGES // max(len(images.groups), 1))
-    cases = [
-        # Each group starts at another class; otherwise all groups would show the same one.
-        (group.title, group.cases[(number + place) % len(group.cases)])
-        for number, group in enumerate(images.groups)
-        for place in range(min(each, len(group.cases)))
-    ][:MOST_IMAGES]
-    columns = max((len(case.images) for _, case in cases), default=1)
-    figure = Figure(figsize=(2.1 * columns, 2.3 * max(len(cases), 1)))
-    figure.subplots_adjust(0.01, 0.01, 0.99, 0.97, wspace=0.04, hspace=0.14)
-    if not cases:
-        figure.text(0.5, 0.5, "no example", ha="center")
-    for row, (title, case) in enumerate(cases):
-        for column, image in enumerate(case.images):
-            axes = figure.add_subplot(len(cases), columns, row * columns + column + 1)
-            axes.imshow(decode(image))
-            axes.set_axis_off()
-            axes.set_title(f"{title}: {case.tag}" if column == 0 else f"{image.title}, {image.verdict}", fontsize=7)
-    return figure
+    def figure(self) -> Figure:
+        """The frame with its true box, then the map of each method."""
+        each = max(1, MOST_IMAGES // max(len(self.groups), 1))
+        cases = [
+            # Each group starts at another class; otherwise all groups would show the same one.
+            (group.title, group.cases[(number + place) % len(group.cases)])
+            for number, group in enumerate(self.groups)
+            for place in range(min(each, len(group.cases)))
+        ][:MOST_IMAGES]
+        columns = max((len(case.images) for _, case in cases), default=1)
+        figure = Figure(figsize=(2.1 * columns, 2.3 * max(len(cases), 1)))
+        figure.subplots_adjust(0.01, 0.01, 0.99, 0.97, wspace=0.04, hspace=0.14)
+        if not cases:
+            figure.text(0.5, 0.5, "no example", ha="center")
+        for row, (title, case) in enumerate(cases):
+            for column, image in enumerate(case.images):
+                axes = figure.add_subplot(len(cases), columns, row * columns + column + 1)
+                axes.imshow(decode(image))
+                axes.set_axis_off()
+                axes.set_title(f"{title}: {case.tag}" if column == 0 else f"{image.title}, {image.verdict}", fontsize=7)
+        return figure
 
 
 def decode(image: CaseImage) -> "np.ndarray[Any, np.dtype[np.uint8]]":
@@ -244,7 +209,17 @@ def _numbers(
     return np.array(means, np.float64), np.array(spreads, np.float64)
 
 
-def _finish(axes: Any, y: str) -> None:  # noqa: ANN401 - matplotlib's axes
+def _empty(width: float, height: float, x: str, y: str) -> tuple[Figure, Axes]:
+    """A figure with one plot and the titles of its axes."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(axis="y", color="#e3e0d8", linewidth=0.6)
     axes.set_axisbelow(True)
+    return figure, axes
+
+
+def _points(axes: Axes, x: Any, means: Any, spreads: Any, **line: Any) -> None:  # noqa: ANN401 - arrays and matplotlib's
+    """Points with whiskers of one standard deviation."""
+    axes.errorbar(x, means, yerr=spreads, markersize=4, capsize=2, **line)

@@ -3,7 +3,6 @@
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from jinja2 import ChoiceLoader, FileSystemLoader
@@ -17,45 +16,36 @@ from lab.study.tables import Measured, Table, cells_of, markdown, to_csv
 from lab.study.workplace import Lab
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
-    """How a study was run: all that is needed to repeat it."""
-
-    command: str
-    date: str
-    seeds: str
-    data: str
-    configuration: str
-    epochs_chosen_by: str
-    device: str
-    cells: str
-
-    @classmethod
-    def of(cls, study: Study, lab: Lab, seeds: int, results: Results, wanted: int) -> "Conditions":
-        """The conditions of a study in ``lab``, with dates and devices of its cells; ``wanted`` is their number."""
-        typed = ["colocam", *sys.argv[1:]] if sys.argv[1:2] == ["study"] else [f"run_study({study.name!r}, …)"]
-        file = [] if lab.config_file is None else [lab.config_file.name]
-        changes = " ".join([*file, *(f"--set {change}" for change in lab.overrides)])
-        found = [result for cell in results.found for result in results.of(cell)]
-        dates, devices, versions = (
-            {str(result[key]) for result in found if key in result}  # cells of earlier versions have no entry for torch
-            for key in ("date", "device", "torch")
-        )
-        last = seeds - 1 if any(cell.seeded for cell in study.cells(lab)) else 0
-        return cls(
-            command=shlex.join(typed) if len(typed) > 1 else typed[0],
-            date=" to ".join(sorted({min(dates), max(dates)})) if dates else "–",
-            seeds=f"0–{last}" if last else "0",
-            data=lab.data.name + (" (SMOKE TEST: the numbers have no meaning)" if lab.smoke else ""),
-            configuration=f"preset {lab.preset} {changes}".strip(),
-            epochs_chosen_by="boxes of validation videos" if lab.val_boxes else "tags and maps alone",
-            device=f"{' and '.join(sorted(devices)) or '–'}, torch {' and '.join(sorted(versions)) or '–'}",
-            cells=f"{len(found)} of {wanted}" + ("" if len(found) == wanted else " (UNFINISHED)"),
-        )
+def conditions_of(study: Study, lab: Lab, seeds: int, results: Results) -> dict[str, str]:
+    """How a study was run: all that is needed to repeat it, with dates and devices of its cells."""
+    cells = study.cells(lab)
+    wanted = sum(seeds if cell.seeded else 1 for cell in cells if cell not in results.reasons)
+    typed = shlex.join(["colocam", *sys.argv[1:]]) if sys.argv[1:2] == ["study"] else f"run_study({study.name!r}, …)"
+    file = [] if lab.config_file is None else [lab.config_file.name]
+    changes = " ".join([*file, *(f"--set {change}" for change in lab.overrides)])
+    found = [result for cell in results.found for result in results.of(cell)]
+    dates, devices, versions = (
+        {str(result[key]) for result in found if key in result}  # cells of earlier versions have no entry for torch
+        for key in ("date", "device", "torch")
+    )
+    last = seeds - 1 if any(cell.seeded for cell in cells) else 0
+    return {
+        "command": typed,
+        "date": " to ".join(sorted({min(dates), max(dates)})) if dates else "–",
+        "seeds": f"0–{last}" if last else "0",
+        "data": lab.data.name + (" (SMOKE TEST: the numbers have no meaning)" if lab.smoke else ""),
+        "configuration": f"preset {lab.preset} {changes}".strip(),
+        "epochs_chosen_by": "boxes of validation videos" if lab.val_boxes else "tags and maps alone",
+        "device": f"{' and '.join(sorted(devices)) or '–'}, torch {' and '.join(sorted(versions)) or '–'}",
+        "cells": f"{len(found)} of {wanted}" + ("" if len(found) == wanted else " (UNFINISHED)"),
+    }
 
 
-def write_study(folder: Path, study: Study, findings: Findings, conditions: Conditions, reasons: Sequence[str]) -> Path:
-    """Write all files of a study into ``folder`` and return it."""
+def write_study(study: Study, lab: Lab, seeds: int, results: Results) -> Path:
+    """Write all files of a study into its folder and return it."""
+    folder, findings, paper = lab.out / study.name, study.read(lab, results), published(study.name)
+    conditions = conditions_of(study, lab, seeds, results)
+    remarks = [*findings.notes, *dict.fromkeys(results.reasons.values()), *study.notes]
     drawings = [draw(drawing) for drawing in findings.drawings]
     for number, (svg, png) in enumerate(drawings):
         stem = "figure" if number == 0 else f"figure-{number + 1}"
@@ -64,17 +54,15 @@ def write_study(folder: Path, study: Study, findings: Findings, conditions: Cond
             temporary.write_bytes(png)
     for table in findings.tables:
         write_text(folder / f"{table.name}.csv", to_csv(table))
-    paper = published(study.name)
-    remarks = [*findings.notes, *reasons, *study.notes]
     write_text(folder / "README.md", _markdown(study, findings, conditions, paper, remarks))
-    write_json(folder / "study.json", {**asdict(conditions), "tables": {t.name: _plain(t) for t in findings.tables}})
+    write_json(folder / "study.json", {**conditions, "tables": {t.name: _plain(t) for t in findings.tables}})
     pages = environment("report")
     assert pages.loader is not None
     template = pages.overlay(loader=ChoiceLoader([FileSystemLoader(Path(__file__).parent), pages.loader]))
     page = template.get_template("study_page.html").render(
         study=study,
         paper=paper,
-        conditions={key.replace("_", " "): value for key, value in asdict(conditions).items()},
+        conditions={key.replace("_", " "): value for key, value in conditions.items()},
         tables=[(table, cells_of(table)) for table in findings.tables],
         # Groups have their images in the page. The SVG comes from matplotlib, which escapes text.
         drawings=[Markup(svg) for svg, _ in drawings] if not findings.groups else [],  # noqa: S704
@@ -86,7 +74,7 @@ def write_study(folder: Path, study: Study, findings: Findings, conditions: Cond
 
 
 def _markdown(
-    study: Study, findings: Findings, conditions: Conditions, paper: dict[str, str], remarks: Sequence[str]
+    study: Study, findings: Findings, conditions: dict[str, str], paper: dict[str, str], remarks: Sequence[str]
 ) -> str:
     parts = [
         f"# {study.name}: {study.title}",
@@ -94,11 +82,10 @@ def _markdown(
         f"{paper['source']} of the paper. The paper: {paper['says']}",
         "",
         "```",
-        conditions.command,
+        conditions["command"],
         "```",
         "",
-        ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in asdict(conditions).items() if key != "command")
-        + ".",
+        ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in conditions.items() if key != "command") + ".",
         "",
         *(markdown(table) for table in findings.tables),
         *(f"![{study.title}](figure{'' if n == 0 else f'-{n + 1}'}.svg)" for n in range(len(findings.drawings))),

@@ -9,7 +9,7 @@ from lab.study.costs import COST, LOSS_TIME
 from lab.study.curves import ADAPTIVE, FRAMES, LAMBDA, STABILITY
 from lab.study.examples import VISUAL
 from lab.study.methods import CLIP_ES, COMPARE, LOSSES, NETWORKS, SAMPLING, TEMPORAL
-from lab.study.output import Conditions, write_study
+from lab.study.output import write_study
 from lab.study.recipe import Results, Study, published
 from lab.study.workplace import Lab, data_name, open_data
 
@@ -80,11 +80,11 @@ def run_study(
     try:
         _run(study, lab, count, results)
     except (InterruptedRunError, KeyboardInterrupt) as stop:
-        _write(study, lab, count, results)
+        write_study(study, lab, count, results)
         raise InterruptedRunError(
             f"{str(stop).partition(':')[0] or 'stopped'}: run the same command again to continue the study"
         ) from stop
-    return _write(study, lab, count, results)
+    return write_study(study, lab, count, results)
 
 
 def _run(study: Study, lab: Lab, seeds: int, results: Results) -> None:
@@ -103,11 +103,3 @@ def _run(study: Study, lab: Lab, seeds: int, results: Results) -> None:
                 continue
             results.folders.setdefault(cell, folder)
             results.found.setdefault(cell, {})[seed] = result
-
-
-def _write(study: Study, lab: Lab, seeds: int, results: Results) -> Path:
-    findings = study.read(lab, results)
-    wanted = sum(seeds if cell.seeded else 1 for cell in study.cells(lab) if cell not in results.reasons)
-    conditions = Conditions.of(study, lab, seeds, results, wanted)
-    reasons = list(dict.fromkeys(results.reasons.values()))
-    return write_study(lab.out / study.name, study, findings, conditions, reasons)

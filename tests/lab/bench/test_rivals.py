@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from colocam.affinity.reference import gaussian_sum
+from lab import measuring as timing
 from lab.bench import affinity
 from lab.bench import affinity as rivals
-from lab import measuring as timing
 
 CPU = torch.device("cpu")
 

@@ -7,9 +7,8 @@ import torch
 
 from colocam.cams import classifier_cams
 from colocam.config import load_config
-from lab.bench import cam
-from lab.bench import train
 from lab import training_step
+from lab.bench import cam, train
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,7 @@ def smoked(tmp_path_factory, collection):
 @pytest.fixture
 def lab(smoked, collection):
     """The place where the smoke tests run."""
-    from lab.study.workplace import StudyData  # noqa: PLC0415
-    from lab.study.workplace import Lab  # noqa: PLC0415
+    from lab.study.workplace import Lab, StudyData  # noqa: PLC0415
 
     data = StudyData(collection.manifest.parent.name, collection.manifest, collection.truth)
     return Lab(smoked("temporal").parent, data, smoke=True, device="cpu")

@@ -7,7 +7,7 @@ import torch
 
 from colocam.config import load_config
 from lab.study.cells import CannotRunError
-from lab.study.cells import Cost, Network
+from lab.study.costs import Cost, Network
 from lab.study.recipe import published
 
 CPU = torch.device("cpu")
