@@ -96,9 +96,10 @@ def _case(row: Row, name: str, config: Config, device: torch.device, frames: int
         backbone=config.backbone,
         decoder=decoder,
     )
-    scenes = _scenes()
+    scenes = [cv2.resize(one, (WIDTH, HEIGHT)).astype(np.uint8, copy=False) for one in _squares(HEIGHT)]
     # Measured first: the threads of the stages would slow the plain loop down.
-    plain = _plain_rate(net.to(device), device, card.size, scenes, frames)
+    few, net = max(1, min(frames // 4, SCENES)), net.to(device)
+    plain = few / median_seconds(lambda: _plain_loop(net, device, card.size, scenes, few), TURNS)
     network = TorchNetwork(copy.deepcopy(net), device, size=card.size)
     row |= {"name": name, "size": card.size, "batch": network.rows}
     print(f"{name}, {card.size}², {network.rows} frames at once", flush=True)
@@ -129,7 +130,7 @@ def _case(row: Row, name: str, config: Config, device: torch.device, frames: int
 
 def _network_alone(network: TorchNetwork, size: int) -> float:
     """Frames per second of the network; on a GPU without copies."""
-    images = _images(size, network.rows)
+    images = np.ascontiguousarray(_squares(size)[np.arange(network.rows) % SCENES])
     if network.device.type == "cuda":
         on_device = network.upload(images)
         return 1e3 * network.rows / timing.median_ms(lambda _: network.infer(on_device), network.device, 30)
@@ -169,15 +170,9 @@ class _Blobs:
         self.network.settle()
 
 
-def _images(size: int, count: int) -> npt.NDArray[np.uint8]:
-    """Images (count, size, size, 3), the input of the network."""
-    scenes = make_frames(SCENES, size, "scene")[0].permute(0, 2, 3, 1).numpy()
-    return np.ascontiguousarray(scenes[np.arange(count) % SCENES])
-
-
-def _scenes() -> Scenes:
-    scenes = make_frames(SCENES, HEIGHT, "scene")[0].permute(0, 2, 3, 1).numpy()
-    return [cv2.resize(scene, (WIDTH, HEIGHT)).astype(np.uint8, copy=False) for scene in scenes]
+def _squares(size: int) -> npt.NDArray[np.uint8]:
+    """Frames (SCENES, size, size, 3)."""
+    return make_frames(SCENES, size, "scene")[0].permute(0, 2, 3, 1).numpy()
 
 
 def _video(scenes: Scenes, count: int) -> Iterator[VideoFrame]:
@@ -193,12 +188,6 @@ def _plain_loop(net: LocalizerNet, device: torch.device, size: int, scenes: Scen
             seen = net(torch.from_numpy(image).permute(2, 0, 1)[None].to(device))
             seen.class_logits.softmax(1).cpu()
             largest_boxes(foreground(seen.map_logits).cpu(), THRESHOLD)
-
-
-def _plain_rate(net: LocalizerNet, device: torch.device, size: int, scenes: Scenes, frames: int) -> float:
-    """Frames per second of the plain loop, measured on a few frames."""
-    few = max(1, min(frames // 4, SCENES))
-    return few / median_seconds(lambda: _plain_loop(net, device, size, scenes, few), TURNS)
 
 
 def _rate(localizer: Localizer, scenes: Scenes, frames: int) -> float:

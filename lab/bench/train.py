@@ -4,18 +4,15 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import torch
 import torch.nn.functional as F
 
-from colocam.boxes.blobs import largest_blob_by_opencv
 from colocam.config import Config, load_config
 from colocam.data.augment import crop
 from colocam.losses import StepTensors
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.classifier import at_side
-from colocam.training import seeds
 from colocam.training.loop import Task
 from colocam.training.seeds import sample_seeds, seed_noise
 from colocam.training.stage2 import loss_terms
@@ -44,8 +41,6 @@ def run(
             "parts_ms": _parts(stage2, config, classifier, where),
             "stage1": whole_step(stage1, where, steps) if stage1 else None,
         }
-    if where.type == "cuda":
-        result["step_ms_seeds_by_opencv"] = _step_with_opencv(config, where, steps)
     print(headline(result))
     _print_step(result)
     for name, ms in result["parts_ms"].items():
@@ -59,16 +54,9 @@ def run(
 
 
 def _print_step(measured: dict[str, Any]) -> None:
-    for name in ("step_ms", "step_ms_seeds_by_opencv", "frames_per_s", "gpu_busy_percent", "host_waits"):
+    for name in ("step_ms", "frames_per_s", "gpu_busy_percent", "host_waits"):
         if name in measured:
             print(f"{name:24} {measured[name]:.2f}")
-
-
-def _step_with_opencv(config: Config, device: torch.device, steps: int) -> float:
-    """Milliseconds of a stage-2 step whose seeds get the largest region from OpenCV in place of ``blob_kernels``."""
-    replaced = mock.patch.object(seeds, "largest_blob", largest_blob_by_opencv)
-    with replaced, both_stages(config, device) as (_, stage2, _classifier):
-        return float(whole_step(stage2, device, steps)["step_ms"])
 
 
 def _parts(task: Task, config: Config, classifier: Classifier, device: torch.device) -> dict[str, float]:

@@ -87,11 +87,13 @@ def test_films_share_passes_in_the_bench_where_they_share_those_of_the_network(u
 def test_without_ffmpeg_its_stages_are_left_out(fresh_modules, monkeypatch):
     """Without PyAV, or with a stand-in for it, the module is imported, and files are not measured."""
     with fresh_modules("av", "pyarrow", "rich"):
+        for name in [name for name in sys.modules if name.partition(".")[0] == "lab"]:
+            monkeypatch.delitem(sys.modules, name)
         fresh = importlib.import_module("lab.bench.inference")
         assert fresh is not inference
         assert not fresh._has_ffmpeg()
         for name in ("", ".container", ".sidedata.sidedata", ".stream", ".video.reformatter", ".video.stream"):
-            monkeypatch.setitem(sys.modules, f"av{name}", MagicMock())
+            monkeypatch.setitem(sys.modules, f"av{name}", MagicMock(__version__="18.0"))
         assert not fresh._has_ffmpeg()
         assert "colocam.video.writer" in sys.modules
         monkeypatch.undo()

@@ -60,7 +60,7 @@ def test_the_step_of_each_method_is_that_of_its_stage(lab, tmp_path, monkeypatch
         timed.append((task.phase, device, steps))
         return {"step_ms": 1500.0}
 
-    monkeypatch.setattr("lab.study.cells.whole_step", step)
+    monkeypatch.setattr("lab.study.costs.whole_step", step)
     assert Cost(method).run(lab, 0, tmp_path)["step_s"] == 1.5
     assert timed == [(phase, CPU, 2)]
 
