@@ -2,12 +2,11 @@
 
 Boxes of one split (default: val) are corrections. Each run learns from 2, 5, 10, 20 and 50 of them a class, chosen at
 random, at even distances (``colocam review --for learning``), or by doubt (``--for errors``), with more and more parts,
-and is evaluated on another split (default: test). If both splits are the same, half of its videos is corrected and the
-other half evaluated: so settings are compared without the test frames.
+and is evaluated on another split (default: test).
 
 Each line of the output is one cell: CorLoc under the four protocols, the seed of the run, how frames were chosen, boxes
-a class (null: all), parts. The cells that say most come first. Cells that are there already are not computed again, so
-a stopped command continues. ``--part 0/12`` … ``--part 11/12`` are twelve processes that share the cells and the file.
+a class (null: all), parts. Cells that are there already are not computed again, so a stopped command continues.
+``--part 0/12`` … ``--part 11/12`` are twelve processes that share the cells and the file.
 
 The parts are added one after another: threshold, + per class, + seeds, + projection, and all. ``few-shot`` is the
 rival: a new decoder on the same boxes, all of them, without CAMs and other frames. ``quick`` is ``QuickLearner``.
@@ -18,15 +17,11 @@ mean ± standard deviation over seeds. ``--figure curves.svg`` draws the first: 
 """
 
 import argparse
-import hashlib
 import json
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import replace
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,9 +30,8 @@ import torch
 
 from colocam.corrections import Correction, LeftOut, write_corrections
 from colocam.data.cache_entry import CachedClip
-from colocam.data.samples import chosen_samples, scaled_boxes
-from colocam.data.truth import Truth, read_truth
-from colocam.evaluation.run_evaluation import EvaluationSet, Labelled, measure, methods_of_run, open_evaluation_set
+from colocam.data.truth import read_truth
+from colocam.evaluation.run_evaluation import EvaluationSet, measure, methods_of_run, open_evaluation_set
 from colocam.inference import Localizer
 from colocam.metrics.protocols import PROTOCOLS
 from colocam.models.decoder import make_decoder
@@ -79,18 +73,11 @@ class Cell(NamedTuple):
 
 
 def plan() -> list[Cell]:
-    """All cells, the most telling ones first."""
-    telling = [Cell("random", 0, BEFORE)]
-    telling += [Cell("random", count, ALL) for count in (10, 5, 20, 2)]
-    telling += [Cell("random", 10, QUICK), Cell("random", 10, FEW_SHOT), Cell("random", 5, FEW_SHOT)]
-    telling += [Cell("random", 10, name) for name in ADDED]
-    telling += [Cell(order, 10, ALL) for order in ORDERS[1:]]
-    telling += [Cell("random", None, ALL), Cell("random", None, FEW_SHOT)]
-    telling += [Cell("random", 50, ALL), Cell("random", 50, FEW_SHOT)]
-    rest = [Cell(order, count, ALL) for order in ORDERS for count in COUNTS]
-    rest += [Cell("random", count, FEW_SHOT) for count in COUNTS]
-    rest += [Cell(order, count, name) for order in ORDERS for count in COUNTS for name in ADDED]
-    return list(dict.fromkeys(telling + rest))
+    """All cells, those at random frames first."""
+    cells = [Cell("random", 0, BEFORE), Cell("random", 10, QUICK), Cell("random", None, ALL)]
+    cells += [Cell(order, count, ALL) for order in ORDERS for count in COUNTS]
+    cells += [Cell("random", count, FEW_SHOT) for count in (*COUNTS, None)]
+    return cells + [Cell(order, count, name) for order in ORDERS for count in COUNTS for name in ADDED]
 
 
 def learning(cell: Cell, steps: int) -> Learning:
@@ -115,17 +102,14 @@ class Bench:
 
     @cached_property
     def evaluated(self) -> EvaluationSet:
-        """The frames to evaluate on; none of a video that may be corrected."""
-        opened = open_evaluation_set(self.run, self.boxes, self.test)
-        return opened if self.split != self.test else _second_half(self.run, self.truth, opened)
+        """The frames to evaluate on."""
+        return open_evaluation_set(self.run, self.boxes, self.test)
 
     @cached_property
     def frames(self) -> Rows:
         """All frames that can be corrected: those with a true box."""
         parts = []
         for number, clip in enumerate(self.clips):
-            if self.split == self.test and not in_first_half(clip.clip.video):
-                continue
             rows = [at for at, frame in enumerate(clip.index.tolist()) if self.truth.boxes(clip.clip.name, frame)]
             empty = np.full(len(rows), np.nan)
             index, pts = clip.index[rows].astype(np.int64), clip.pts[rows]
@@ -163,7 +147,7 @@ class Bench:
         boxes = tuple(self.truth.boxes(clip.name, frame))
         return Correction(clip.name, frame, float(self.frames.pts[row]), "box", clip.tag, boxes, origin="truth")
 
-    def measure(self, cell: Cell, steps: int, few_shot_steps: int) -> dict[str, object]:
+    def measure(self, cell: Cell, steps: int) -> dict[str, object]:
         """CorLoc under each protocol after the run has learnt what the cell says, and what was kept."""
         corrections = [] if cell.parts == BEFORE else self.corrections(cell)
         with tempfile.TemporaryDirectory() as name:
@@ -172,7 +156,7 @@ class Bench:
             if cell.parts == BEFORE:
                 new = self.run.folder
             elif cell.parts == FEW_SHOT:
-                new = few_shot(self.run, corrections, path, folder, few_shot_steps)
+                new = few_shot(self.run, corrections, path, folder, steps)
             elif cell.parts == QUICK:
                 quick = QuickLearner(self.run.folder, str(self.run.device))
                 quick(corrections[:-10])
@@ -183,18 +167,13 @@ class Bench:
             else:
                 how, device = learning(cell, steps), str(self.run.device)
                 learnt = learn(self.run.folder, [path], folder / "new", how, device=device)
-                new, told = learnt.folder, {"kept": learnt.kept, "held_out": learnt.held_out, "stages": stages(learnt)}
+                new, told = learnt.folder, {"kept": learnt.kept, "held_out": learnt.held_out}
             told.setdefault("seconds", round(time.perf_counter() - start, 2))
             opened = open_run(new, str(self.run.device))
             mapper = methods_of_run(opened, [])[opened.config.methods[0]]
             found = measure(self.evaluated, mapper).corloc
         averages = {protocol: round(result.average, 3) for protocol, result in found.items()}
         return {"corloc": averages, "used": len(corrections), **told}
-
-
-def stages(learnt: Learnt) -> list[tuple[str, float, float]]:
-    """Name of each part, and IoU and CorLoc with held-out corrections."""
-    return [(one.name, round(one.agreement.iou, 4), round(one.agreement.corloc, 1)) for one in learnt.stages]
 
 
 def few_shot(run: Run, corrections: list[Correction], path: Path, folder: Path, steps: int) -> Path:
@@ -208,11 +187,8 @@ def few_shot(run: Run, corrections: list[Correction], path: Path, folder: Path, 
     net.decoder = make_decoder(net.classifier.encoder, config.stage2(method).decoder)
     net.to(run.device)
     how = DecoderLearning(steps, replay=False, core=0.0, complete=False)
-    fit(
-        learning_task(config, method, net, frames, [], how, run.device),
-        folder / "few-shot",
-        Journal(folder / "few-shot.jsonl"),
-    )
+    task = learning_task(config, method, net, frames, [], how, run.device)
+    fit(task, folder / "few-shot", Journal(folder / "few-shot.jsonl"))
     seen = observe(Model(net.eval(), model.card), frames, config.frames, run.device)
     card = learnt_card(model.card, seen, frames, threshold=True, per_class=False, presence=False)
     return write_model(run, Model(net, card), frames, path, folder)
@@ -224,40 +200,6 @@ def write_model(run: Run, model: Model, frames: CorrectedFrames, path: Path, fol
     new.mkdir()
     write_run(run, model, Learnt(new, [], len(frames), 0, LeftOut()), frames, [path], new)
     return new
-
-
-def in_first_half(video: str) -> bool:
-    """Half of all videos, by a digest of their names."""
-    return hashlib.sha256(video.encode()).digest()[0] < 128
-
-
-def _second_half(run: Run, truth: Truth, opened: EvaluationSet) -> EvaluationSet:
-    """The evaluation set without videos of the first half."""
-    samples = opened.evaluated.samples
-    kept = [at for at, (clip, _) in enumerate(samples.where()) if not in_first_half(clip.clip.video)]
-    chosen: list[list[int]] = [[] for _ in samples.clips]
-    for at in kept:
-        chosen[int(samples.indices.clips[at])].append(int(samples.indices.frames[at]))
-    part = chosen_samples(samples.clips, opened.evaluated.tags, chosen)
-    boxes = scaled_boxes(part, truth, run.config.frames.map_side)
-    rows = np.cumsum(opened.evaluated.present) - 1
-    present = [int(rows[at]) for at in kept if opened.evaluated.present[at]]
-    return replace(
-        opened,
-        evaluated=Labelled(part, boxes, opened.evaluated.tags),
-        top1=opened.top1[present],
-        top5=opened.top5[present],
-        predicted=[opened.predicted[at] for at in kept],
-    )
-
-
-def apply(settings: Iterable[str]) -> None:
-    """Set constants of ``colocam.training``, e.g. ``learn_decoder.RATE=0.5``."""
-    for setting in settings:
-        name, _, value = setting.partition("=")
-        module, _, constant = name.rpartition(".")
-        found = import_module(f"colocam.training.{module}")
-        setattr(found, constant, type(getattr(found, constant))(json.loads(value)))
 
 
 Cells = dict[tuple[str, int | None, str], list[dict[str, Any]]]
@@ -328,23 +270,21 @@ def show(path: Path, figure: Path | None) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Compute the cells that are missing."""
-    apply(arguments.constant)
     out: Path = arguments.out
     done = {_key(json.loads(line)) for line in out.read_text(encoding="utf-8").splitlines()} if out.is_file() else set()
     benches = [Bench(run, arguments.boxes, arguments.split, arguments.test, arguments.device) for run in arguments.runs]
-    cells = [
-        cell
-        for cell in plan()
-        if cell.boxes in arguments.counts and cell.order in arguments.orders and cell.parts in arguments.parts
-    ]
-    cells, (part, parts) = cells[: arguments.first], arguments.part
+    cells = [one for one in plan() if one.boxes in arguments.counts and one.order in arguments.orders]
+    cells = [one for one in cells if one.parts in arguments.parts]
+    part, parts = arguments.part
     for cell, bench in [(cell, bench) for cell in cells for bench in benches][part::parts]:
-        job: dict[str, object] = {"data": arguments.name, "seed": bench.seed, "settings": _settings(cell, arguments)}
-        job |= cell._asdict()
+        steps = arguments.few_shot_steps if cell.parts == FEW_SHOT else arguments.steps
+        usual = {BEFORE: steps, FEW_SHOT: FEW_SHOT_STEPS}.get(cell.parts, STEPS)
+        settings = [f"{'few_shot_' * (cell.parts == FEW_SHOT)}steps={steps}"] if steps != usual else []
+        job: dict[str, object] = {"data": arguments.name, "seed": bench.seed, "settings": settings, **cell._asdict()}
         if _key(job) in done:
             continue
         torch.manual_seed(bench.seed)
-        line = json.dumps(job | bench.measure(cell, arguments.steps, arguments.few_shot_steps))
+        line = json.dumps(job | bench.measure(cell, steps))
         with out.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
         print(line, flush=True)
@@ -352,19 +292,8 @@ def main(arguments: argparse.Namespace) -> None:
             torch.cuda.empty_cache()
 
 
-def _settings(cell: Cell, arguments: argparse.Namespace) -> list[str]:
-    """What differs from the usual settings."""
-    name, usual = ("few_shot_steps", FEW_SHOT_STEPS) if cell.parts == FEW_SHOT else ("steps", STEPS)
-    steps = getattr(arguments, name)
-    return [] if cell.parts == BEFORE else [*arguments.constant, *([f"{name}={steps}"] if steps != usual else [])]
-
-
 def _key(line: dict[str, object]) -> str:
     return json.dumps([line[name] for name in ("data", "seed", "settings", *Cell._fields)])
-
-
-def _words(text: str) -> list[str]:
-    return text.split(",")
 
 
 def _counts(text: str) -> list[int | None]:
@@ -385,13 +314,11 @@ if __name__ == "__main__":
     parser.add_argument("--split", default="val", help="whose boxes are corrections")
     parser.add_argument("--test", default="test", help="what is evaluated")
     parser.add_argument("--counts", type=_counts, default=[0, *COUNTS, None], help="boxes a class, or all")
-    parser.add_argument("--orders", type=_words, default=list(ORDERS))
-    parser.add_argument("--parts", type=_words, default=[BEFORE, QUICK, *ADDED, ALL, FEW_SHOT])
+    parser.add_argument("--orders", type=lambda text: text.split(","), default=list(ORDERS))
+    parser.add_argument("--parts", type=lambda text: text.split(","), default=[BEFORE, QUICK, *ADDED, ALL, FEW_SHOT])
     parser.add_argument("--steps", type=int, default=STEPS, help="of the decoder")
     parser.add_argument("--few-shot-steps", type=int, default=FEW_SHOT_STEPS, help="of the rival")
-    parser.add_argument("--first", type=int, help="cells of each run, the most telling ones; default: all")
     parser.add_argument("--part", type=_share, default=(0, 1), help="of the cells: index/number, from 0")
-    parser.add_argument("--constant", action="append", default=[], help="a constant, e.g. learn_decoder.RATE=0.5")
     parser.add_argument("--device")
     parser.add_argument("--figure", type=Path, help="SVG")
     given = parser.parse_args()

@@ -1,6 +1,5 @@
 """Measure a trained run, and what else stands in the documentation: python -m lab.runs COMMAND."""
 
-import csv
 import string
 from collections.abc import Sequence
 from itertools import product
@@ -13,21 +12,11 @@ import torch
 import typer
 
 from colocam import Localizer
-from colocam.boxes import level_histogram, otsu_of_histogram
 from colocam.boxes.iou import iou
-from colocam.boxes.tags_only import tags_only_threshold
-from colocam.config import load_config
-from colocam.data.catalogue import read_catalogue
 from colocam.data.clip_frames import clip_frames
 from colocam.data.truth import Truth, read_truth
-from colocam.demo.world import make_world
-from colocam.evaluation.prediction_evaluation import evaluate_predictions
-from colocam.evaluation.run_evaluation import labelled, maps_of, methods_of_run
 from colocam.inference.runtimes import open_network
-from colocam.metrics import PUBLISHED_THRESHOLDS, average_precision, best_threshold, calibration_error, steadiness
-from colocam.models import Classifier, LocalizerNet
-from colocam.models.vit import Vit
-from colocam.report.console import print_predictions
+from colocam.metrics import average_precision, calibration_error, steadiness
 from colocam.review.doubt import Rows, doubts, signs
 from colocam.review.queue import queue
 from colocam.review.run_review import rows_of
@@ -38,8 +27,6 @@ SMOOTH = ("none", "online", "offline")
 NOWHERE = (np.nan,) * 4
 CHECKED = (0.05, 0.1, 0.2)
 """Shares of the frames that a person checks."""
-CHANNELS = (256, 128, 64, 32, 16)
-"""Of a decoder: as many as the backbone has feature maps, four for a transformer."""
 FIRST, LAST = 49406, 49407
 """Tokens around a sentence, the last two of CLIP's vocabulary."""
 
@@ -177,79 +164,6 @@ def measure_review(run: Path, boxes: Path, split: Split = "test") -> None:
         tell(name, [np.array([shares(order[:count]) for order in several]).mean(0).tolist() for count in counts])
     tell("even distances", [shares((np.arange(count) / count * frames).astype(int)) for count in counts])
     tell("best possible", [(min(c, error.sum()) / error.sum(), shares(ideal[:c])[1]) for c in counts])
-
-
-@app.command()
-def thresholds(run: Path, boxes: Path) -> None:
-    """Compare thresholds that need no box with the best one.
-
-    For each method: CorLoc (mean over classes, percent) on validation and test frames, at the best threshold on
-    validation frames and at three that need no box: the mean of the validation maps, Otsu's of them, one half.
-    """
-    opened, truth = open_run(run, "cpu"), read_truth(boxes)
-    parts = {"val": labelled(opened, truth, "val", opened.config.frames.per_val_clip)}
-    parts["test"] = labelled(opened, truth, "test")
-    for method, mapper in methods_of_run(opened, [opened.config.cam]).items():
-        maps = {split: maps_of(opened, mapper, part.samples) for split, part in parts.items()}
-        counts = level_histogram(torch.from_numpy(maps["val"]), relative=True).sum(0)
-        val_hits = parts["val"].hits(maps["val"], PUBLISHED_THRESHOLDS)
-        found = {
-            "best on val": best_threshold(val_hits, parts["val"].frames, PUBLISHED_THRESHOLDS),
-            "mean": tags_only_threshold(maps["val"]),
-            "Otsu": (float(otsu_of_histogram(counts)[0]) + 0.5) / 255,
-            "one half": 0.5,
-        }
-        for name, threshold in found.items():
-            val, test = (
-                100 * float(np.nanmean(part.frames.class_means(part.hits(maps[split], np.array([threshold])))[:, 0]))
-                for split, part in parts.items()
-            )
-            print(f"{method:9} {name:12} τ {threshold:.2f}  val {val:.1f}  test {test:.1f}")
-
-
-@app.command()
-def instances(run: Path, out: Path, objects: Annotated[int, typer.Argument()] = 2) -> None:
-    """Measure --instances on 36 test videos of the demo world with several objects, which are made in OUT.
-
-    The run was trained on videos with one object. Prints the share of the true boxes that are found, with and without
-    tracks. The boxes stay in OUT as CSV files for 'colocam score'.
-    """
-    world = make_world(out, seed=1, videos_per_class=(0, 0, 6), objects=objects)
-    clips = read_catalogue(world.manifest).clips
-    for smooth, threshold in (("none", None), ("offline", None), ("offline", 0.5)):
-        localizer = Localizer.load(run, "cpu", instances=True, smooth=smooth, threshold=threshold)
-        table = out / f"boxes-{run.name}-{smooth}-{localizer.threshold:.2f}.csv"
-        with table.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(("clip", "frame", "x1", "y1", "x2", "y2", "class", "score"))
-            for clip in clips:
-                for one in localizer(clip.path):
-                    writer.writerow((clip.name, one.frame, *(one.box or ("",) * 4), one.tag, one.score))
-        print(f"--instances --smooth {smooth} --threshold {localizer.threshold:.2f}")
-        print_predictions(evaluate_predictions(table, world.truth, manifest=world.manifest))
-
-
-@app.command()
-def backbones(words: Annotated[list[str], typer.Argument(metavar="KEY=VALUE|NAME")]) -> None:
-    """Print a table of backbones at 224 × 224 and ten classes; keys as in --set, for all names.
-
-    Nothing is downloaded or allocated.
-    """
-    overrides = [word for word in words if "=" in word]
-    print("| backbone | feature maps at 224² | features for the CAM | parameters | learnable |\n|---|---|---|---|---|")
-    for name in (word for word in words if "=" not in word):
-        config = load_config("paper", None, ["backbone.pretrained=false", f"backbone.name={name}", *overrides])
-        with torch.device("meta"):
-            classifier = Classifier(config.backbone, 10)
-            encoder = classifier.encoder
-            depth = 4 if isinstance(encoder.network, Vit) else min(len(encoder.channels), len(CHANNELS))
-            net = LocalizerNet(classifier, CHANNELS[:depth])
-            features = classifier(torch.empty(1, 3, 224, 224)).features
-        sides = ", ".join(str(f.shape[-1]) for f in features)
-        _, width, side, _ = features[-1].shape
-        total = sum(p.numel() for p in net.parameters()) / 1e6
-        learnable = sum(p.numel() for p in net.parameters() if p.requires_grad) / 1e6
-        print(f"| `{name}` | {sides} | {side}×{side}×{width} | {total:.2f} M | {learnable:.2f} M |")
 
 
 @app.command()

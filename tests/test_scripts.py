@@ -16,9 +16,8 @@ from packaging.requirements import Requirement
 from typer.testing import CliRunner
 
 from colocam.evaluation.run_evaluation import evaluate
-from colocam.training import learn_thresholds
 from doc_pages import INLINE, PAGES, prose
-from lab import corrections, runs
+from lab import runs
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.py"))
 NOT_COMMANDS = {
@@ -88,7 +87,7 @@ def test_every_script_explains_itself(path, script, capsys):
 
 
 def test_the_laboratory_explains_itself(measured):
-    commands = ("presence", "steadiness", "review", "thresholds", "instances", "backbones", "random-clip")
+    commands = ("presence", "steadiness", "review", "random-clip")
     said = measured("--help")
     assert all(name in said for name in commands)
 
@@ -123,27 +122,17 @@ def test_steadiness_and_review(measured, run, collection):
     assert [line.split()[0] for line in orders] == ["queue", "by", "random", "even", "best"]
 
 
-def test_thresholds_and_the_gallery(script, measured, run, collection, tmp_path):
-    result = evaluate(run, collection.truth)
-    lines = measured("thresholds", run, collection.truth).splitlines()
-    assert len(lines) == 4 * len(result.methods)
+def test_gallery(script, run, collection, tmp_path):
+    evaluate(run, collection.truth)
     script(named("gallery"), run, tmp_path / "picture.jpg")
     assert (tmp_path / "picture.jpg").read_bytes().startswith(b"\xff\xd8")
 
 
-def test_backbones(measured):
-    head, _, row = measured("backbones", "resnet10t").splitlines()
-    assert row.startswith("| `resnet10t` |")
-    assert head.count("|") == row.count("|")
-
-
-def test_learning_curves_of_corrections(curves, run, collection, tmp_path, monkeypatch):
+def test_learning_curves_of_corrections(curves, run, collection, tmp_path):
     """Cells shared by two processes; a second call computes nothing again; tables and a figure of them."""
-    monkeypatch.setattr(learn_thresholds, "PRIOR", learn_thresholds.PRIOR)  # --constant changes it in this process
     out = tmp_path / "curves.jsonl"
     arguments = [run, "--boxes", collection.truth, "--out", out, "--counts", "0,10,all", "--orders", "random,errors"]
     arguments += ["--parts", "before,quick,per_class,few-shot", "--few-shot-steps", "2"]
-    arguments += ["--constant", "learn_thresholds.PRIOR=3"]
     for part in ("0/2", "1/2"):
         curves(*arguments, "--part", part)
     lines = {(line["order"], line["boxes"], line["parts"]): line for line in map(json.loads, out.open())}
@@ -164,21 +153,6 @@ def test_learning_curves_of_corrections(curves, run, collection, tmp_path, monke
     text = curves("--out", out, "--figure", tmp_path / "curves.svg")
     assert f"| – | before | 0 | {lines['random', 0, 'before']['corloc']['tags-only']:.1f} |" in text
     assert (tmp_path / "curves.svg").read_text(encoding="utf-8").startswith("<svg")
-
-
-def test_settings_are_compared_on_the_other_half_of_a_split(curves, run, collection, tmp_path):
-    """Corrected and evaluated videos of one split are different ones."""
-    out = tmp_path / "halves.jsonl"
-    arguments = [run, "--boxes", collection.truth, "--out", out, "--split", "train", "--test", "train"]
-    curves(*arguments, "--parts", "per_class", "--counts", "50", "--orders", "learning")
-    bench = corrections.Bench(run, collection.truth, "train", "train", "cpu")
-    corrected = {one.video for one in bench.corrections(corrections.Cell("learning", 50, "per_class"))}
-    evaluated = {clip.clip.name for clip, _ in bench.evaluated.evaluated.samples.where()}
-    assert corrected
-    assert evaluated
-    assert not corrected & evaluated
-    (line,) = [line for line in map(json.loads, out.open()) if line["boxes"] == 50]
-    assert line["order"] == "learning"
 
 
 def test_clip_es_runs_on_a_random_clip_of_the_true_width(measured, tmp_path):

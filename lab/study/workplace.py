@@ -133,10 +133,10 @@ class Lab:
     _trained: set[Path] = field(default_factory=set, repr=False)
     _evaluation_sets: dict[Path, EvaluationSet] = field(default_factory=dict, repr=False)
 
-    def few(self, values: Sequence[T], smoke: int = 2) -> Sequence[T]:
-        """The chosen values of a study, or the first ones in a smoke test."""
+    def few(self, values: Sequence[T]) -> Sequence[T]:
+        """The chosen values of a study, or the first two in a smoke test."""
         chosen = [value for value in values if value in self.values] if self.values else values
-        return chosen[:smoke] if self.smoke else chosen
+        return chosen[:2] if self.smoke else chosen
 
     def config(self, overrides: tuple[str, ...] = (), seed: int = 0, methods: tuple[str, ...] = ()) -> Config:
         """The configuration of a cell: preset, file, the user's changes, then the cell's."""
