@@ -145,9 +145,7 @@ class Examples:
         }
 
 
-def _boxes(
-    evaluation_set: EvaluationSet, method: MethodResult
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _boxes(evaluation_set: EvaluationSet, method: MethodResult) -> tuple[Float64Array, Float64Array]:
     """(N, 4) boxes, NaN where there is none, and (N,) IoU, NaN without the object."""
     true: list[Boxes] = evaluation_set.evaluated.boxes
     present = evaluation_set.evaluated.present

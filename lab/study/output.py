@@ -76,24 +76,18 @@ def write_study(study: Study, lab: Lab, seeds: int, results: Results) -> Path:
 def _markdown(
     study: Study, findings: Findings, conditions: dict[str, str], paper: dict[str, str], remarks: Sequence[str]
 ) -> str:
+    stems = ["figure", *(f"figure-{n}" for n in range(2, len(findings.drawings) + 1))]
+    told = ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in conditions.items() if key != "command")
     parts = [
         f"# {study.name}: {study.title}",
-        "",
         f"{paper['source']} of the paper. The paper: {paper['says']}",
-        "",
-        "```",
-        conditions["command"],
-        "```",
-        "",
-        ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in conditions.items() if key != "command") + ".",
-        "",
-        *(markdown(table) for table in findings.tables),
-        *(f"![{study.title}](figure{'' if n == 0 else f'-{n + 1}'}.svg)" for n in range(len(findings.drawings))),
-        "",
-        *(f"- {remark}" for remark in remarks),
-        "",
+        f"```\n{conditions['command']}\n```",
+        f"{told}.",
+        *(markdown(table).rstrip() for table in findings.tables),
+        "\n".join(f"![{study.title}]({stem}.svg)" for stem in stems),
+        "\n".join(f"- {remark}" for remark in remarks),
     ]
-    return "\n".join(parts)
+    return "\n\n".join(parts) + "\n"
 
 
 def _plain(table: Table) -> list[dict[str, object]]:
