@@ -32,6 +32,7 @@ FIRST, LAST = 49406, 49407
 
 Ints = npt.NDArray[np.int64]
 Split = Annotated[str, typer.Argument(help="train, val or test")]
+Device = Annotated[str, typer.Argument(help="cpu or cuda")]
 
 app = typer.Typer(help=__doc__, add_completion=False)
 
@@ -89,7 +90,7 @@ def measure_presence(run: Path, boxes: Path, split: Split = "test") -> None:
 
 
 @app.command(name="steadiness")
-def measure_steadiness(run: Path, boxes: Path, split: Split = "val", device: Split = "cpu") -> None:
+def measure_steadiness(run: Path, boxes: Path, split: Split = "val", device: Device = "cpu") -> None:
     """Measure boxes over time for each mode of --smooth, with the tag.
 
     CorLoc (mean over classes, percent), change, jitter and sudden shifts of the boxes, in pixels of the original
