@@ -1,6 +1,7 @@
 """Motion: smooth random routes of objects, camera and light. Times are in seconds."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -136,8 +137,7 @@ def pan(rng: np.random.Generator, time: Float64Array, frame: Size, canvas: Size)
     return Camera(np.array(canvas) / 2 + offset, zoom, roll, frame)
 
 
-@dataclass(frozen=True, slots=True)
-class Light:
+class Light(NamedTuple):
     """Brightness of a video: per-frame gain per channel (t, 3), one gamma, and a shade (t, h, w) over the frame."""
 
     gain: Float64Array

@@ -6,8 +6,7 @@ video, so that no colour predicts a class.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -180,8 +179,7 @@ def _below(value: Array, edge: float | Array) -> Array:
     return (value < edge).astype(np.float32)
 
 
-@dataclass(frozen=True, slots=True)
-class Palette:
+class Palette(NamedTuple):
     """RGB in 0–1: the object's base, light accent and dark trim (3, 3); the background's (5, 3), dark to light."""
 
     object: Array

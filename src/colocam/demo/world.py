@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -48,8 +49,7 @@ FEWEST_PIXELS = 25
 SMALLEST_SHARE = 0.06
 
 
-@dataclass(frozen=True, slots=True)
-class World:
+class World(NamedTuple):
     """Paths of a world: the videos by tag, the manifest of tags and splits, and the true boxes."""
 
     videos: Path
