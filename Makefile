@@ -85,13 +85,13 @@ dist-test: install  ## install the wheel without torch into an empty environment
 	$(BIN)/python scripts/check_wheel.py
 
 lint: install  ## check format, lint rules and types
-	$(BIN)/ruff format --check src tests scripts setup.py
-	$(BIN)/ruff check src tests scripts setup.py
+	$(BIN)/ruff format --check src lab tests scripts setup.py
+	$(BIN)/ruff check src lab tests scripts setup.py
 	$(BIN)/mypy
 
 format: install  ## format the code and apply automatic fixes
-	$(BIN)/ruff format src tests scripts setup.py
-	$(BIN)/ruff check --fix src tests scripts setup.py
+	$(BIN)/ruff format src lab tests scripts setup.py
+	$(BIN)/ruff check --fix src lab tests scripts setup.py
 
 clean:  ## remove .venv, the demo folder and what was built
 	rm -rf $(VENV) $(LOW) demo dist build site .cache src/colocam/native/*.so

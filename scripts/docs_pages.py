@@ -92,7 +92,7 @@ def with_site_links(text: str, page: Path, sources: set[Path]) -> str:
         path = Path(os.path.normpath(page.parent / target))
         if path.parts[0] == "docs" and path.suffix != ".md":
             return before + os.path.relpath(Path(*path.parts[1:]), start) + after
-        if path.parts[0] == "src":
+        if path.parts[0] in {"src", "lab"}:
             sources.add(path)
         return before + os.path.relpath(site_path(path), start) + anchor + after
 
@@ -115,7 +115,7 @@ def api_modules() -> list[str]:
 def source_page(path: Path) -> str:
     """The text of a source file, or of all files in a folder, as code."""
     files = [path] if (ROOT / path).is_file() else relative((ROOT / path).glob("*.[py]*"))
-    parts = ["---\nsearch:\n  exclude: true\n---\n", f"# {path.relative_to('src/colocam')}\n"]
+    parts = ["---\nsearch:\n  exclude: true\n---\n", f"# {path.as_posix().removeprefix('src/colocam/')}\n"]
     for file in files:
         language = {".py": "python", ".yaml": "yaml"}[file.suffix]
         parts += [f"## {file.name}\n" if file != path else "", f"````{language}"]

@@ -57,7 +57,12 @@ def test_every_page_is_linked():
 
 
 def test_pages_named_in_the_source_exist():
-    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.yaml"), *(ROOT / "scripts").glob("*.py")]
+    files = [
+        *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "src").rglob("*.yaml"),
+        *(ROOT / "scripts").glob("*.py"),
+        *(ROOT / "lab").rglob("*.py"),
+    ]
     named = {name for path in files for name in re.findall(r"docs/[\w/-]+\.md", path.read_text(encoding="utf-8"))}
     assert named
     assert sorted(name for name in named if not (ROOT / name).is_file()) == []

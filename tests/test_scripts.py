@@ -1,4 +1,4 @@
-"""The scripts behind numbers of the documentation: each explains itself, and those for a run work on a small one."""
+"""The scripts of the build, and what measures a run: each explains itself and works on a small one."""
 
 import json
 import re
@@ -10,19 +10,14 @@ from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 
-import cv2
-import numpy as np
 import pytest
 import torch
 from packaging.requirements import Requirement
+from typer.testing import CliRunner
 
-from colocam.boxes.iou import iou
-from colocam.data.index import index_of_table
-from colocam.evaluation.prediction_files import read_boxes
 from colocam.evaluation.run_evaluation import evaluate
-from colocam.segment.segmenter import Masks
-from colocam.training.learning import card as learn_thresholds
 from doc_pages import INLINE, PAGES, prose
+from lab import runs
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.py"))
 NOT_COMMANDS = {
@@ -39,6 +34,30 @@ def script(monkeypatch, capsys):
     def run(path, *arguments):
         monkeypatch.setattr("sys.argv", [str(path), *map(str, arguments)])
         runpy.run_path(str(path), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def measured():
+    """``measured(name, *arguments)`` runs a command of lab.runs and gives what it prints."""
+
+    def run(*arguments):
+        result = CliRunner().invoke(runs.app, list(map(str, arguments)), catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    return run
+
+
+@pytest.fixture
+def curves(monkeypatch, capsys):
+    """``curves(*arguments)`` runs lab.corrections in this process and gives what it prints."""
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["lab.corrections", *map(str, arguments)])
+        runpy.run_module("lab.corrections", run_name="__main__")
         return capsys.readouterr().out
 
     return run
@@ -67,6 +86,12 @@ def test_every_script_explains_itself(path, script, capsys):
     assert "usage: " in capsys.readouterr().out
 
 
+def test_the_laboratory_explains_itself(measured):
+    commands = ("presence", "steadiness", "review", "random-clip")
+    said = measured("--help")
+    assert all(name in said for name in commands)
+
+
 def test_lowest_pins_each_bound_of_pyproject(script):
     """Read by the library that pip reads requirements with."""
     project = tomllib.loads((SCRIPTS[0].parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -80,46 +105,36 @@ def test_lowest_pins_each_bound_of_pyproject(script):
     assert len(versions[0]) == len(pinned) == len({one.name for one in pinned})  # one bound for each package
 
 
-def test_presence_of_a_model_with_focus(script, run, collection):
-    lines = script(named("presence"), run, collection.truth).splitlines()
+def test_presence_of_a_model_with_focus(measured, run, collection):
+    lines = measured("presence", run, collection.truth).splitlines()
     assert [line.partition(":")[0] for line in lines if not line.startswith(" ")] == [
         f"{smooth}, tag {told}" for smooth in ("none", "online", "offline") for told in ("not given", "given")
     ]
     assert sum("(3 frames)" in line for line in lines) == 18  # the first frame of each video is empty
 
 
-def test_steadiness_and_review(script, run, collection):
-    lines = script(named("steadiness"), run, collection.truth, "test").splitlines()
+def test_steadiness_and_review(measured, run, collection):
+    lines = measured("steadiness", run, collection.truth, "test").splitlines()
     assert [line.split()[0] for line in lines] == ["truth", "none", "online", "offline"]
     assert "CorLoc 100.0" in lines[0]
-    first, *orders = script(named("review"), run, collection.truth).splitlines()
+    first, *orders = measured("review", run, collection.truth).splitlines()
     assert first.startswith("15 frames, ")
     assert [line.split()[0] for line in orders] == ["queue", "by", "random", "even", "best"]
 
 
-def test_thresholds_and_the_gallery(script, run, collection, tmp_path):
-    result = evaluate(run, collection.truth)
-    lines = script(named("thresholds"), run, collection.truth).splitlines()
-    assert len(lines) == 4 * len(result.methods)
+def test_gallery(script, run, collection, tmp_path):
+    evaluate(run, collection.truth)
     script(named("gallery"), run, tmp_path / "picture.jpg")
     assert (tmp_path / "picture.jpg").read_bytes().startswith(b"\xff\xd8")
 
 
-def test_backbones(script):
-    head, _, row = script(named("backbones"), "resnet10t").splitlines()
-    assert row.startswith("| `resnet10t` |")
-    assert head.count("|") == row.count("|")
-
-
-def test_learning_curves_of_corrections(script, run, collection, tmp_path, monkeypatch):
+def test_learning_curves_of_corrections(curves, run, collection, tmp_path):
     """Cells shared by two processes; a second call computes nothing again; tables and a figure of them."""
-    monkeypatch.setattr(learn_thresholds, "PRIOR", learn_thresholds.PRIOR)  # --constant changes it in this process
-    path, out = named("corrections"), tmp_path / "curves.jsonl"
+    out = tmp_path / "curves.jsonl"
     arguments = [run, "--boxes", collection.truth, "--out", out, "--counts", "0,10,all", "--orders", "random,errors"]
     arguments += ["--parts", "before,quick,per_class,few-shot", "--few-shot-steps", "2"]
-    arguments += ["--constant", "learning.card.PRIOR=3"]
     for part in ("0/2", "1/2"):
-        script(path, *arguments, "--part", part)
+        curves(*arguments, "--part", part)
     lines = {(line["order"], line["boxes"], line["parts"]): line for line in map(json.loads, out.open())}
     assert set(lines) == {
         ("random", 0, "before"),
@@ -134,109 +149,22 @@ def test_learning_curves_of_corrections(script, run, collection, tmp_path, monke
     assert lines["random", 0, "before"]["corloc"] == pytest.approx(
         {name: result.average for name, result in before.items()}, abs=1e-3
     )
-    assert script(path, *arguments) == ""
-    text = script(named("plot_corrections"), out, "-o", tmp_path / "curves.svg")
+    assert curves(*arguments) == ""
+    text = curves("--out", out, "--figure", tmp_path / "curves.svg")
     assert f"| – | before | 0 | {lines['random', 0, 'before']['corloc']['tags-only']:.1f} |" in text
-    assert (tmp_path / "curves.svg").read_text().startswith("<?xml")
+    assert (tmp_path / "curves.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
-def test_settings_are_compared_on_the_other_half_of_a_split(script, run, collection, tmp_path):
-    """Corrected and evaluated videos of one split are different ones."""
-    script_path, out = named("corrections"), tmp_path / "halves.jsonl"
-    arguments = [run, "--boxes", collection.truth, "--out", out, "--split", "train", "--test", "train"]
-    script(script_path, *arguments, "--parts", "per_class", "--counts", "50", "--orders", "learning")
-    names = runpy.run_path(str(script_path))
-    bench = names["Bench"](run, collection.truth, "train", "train", "cpu")
-    corrected = {one.video for one in bench.corrections(names["Cell"]("learning", 50, "per_class"))}
-    evaluated = {clip.clip.name for clip, _ in bench.evaluated.evaluated.samples.where()}
-    assert corrected
-    assert evaluated
-    assert not corrected & evaluated
-    (line,) = [line for line in map(json.loads, out.open()) if line["boxes"] == 50]
-    assert line["order"] == "learning"
-
-
-SALIENCY = """<ir_version: 8, opset_import: ["": 17]>
-brightness (float[1, 3, 32, 32] image) => (float[1, 1, 32, 32] saliency) {
-  mean = ReduceMean <axes=[1], keepdims=1> (image)
-  saliency = Sigmoid (mean)
-}"""
-
-
-class BrightSegmenter:
-    """Gives three masks for every prompt: the bright pixels, all pixels, and a small part of the bright ones."""
-
-    name, side = "bright", 64
-
-    def embed(self, images):
-        return images.mean(-1) > 128
-
-    def masks(self, embedded, prompts):
-        small = np.zeros_like(embedded)
-        small[:, 20:24, 20:24] = True
-        masks = np.stack([embedded, np.ones_like(embedded), small], 1)[:, None].repeat(prompts.points.shape[1], 1)
-        return Masks(np.where(masks, 9.0, -9.0).astype(np.float32), np.full(masks.shape[:3], [0.9, 0.99, 0.95]))
-
-
-def bright_frames(folder, *boxes):
-    """A table of frames with one bright rectangle each, and a network whose map is the brightness."""
-    import onnx.parser  # noqa: PLC0415 - slow to import
-
-    rows = ["video,shot,frame,class,split,width,height,x1,y1,x2,y2"]
-    for index, (x1, y1, x2, y2) in enumerate(boxes):
-        image = np.full((32, 48, 3), 20, np.uint8)
-        image[y1:y2, x1:x2] = 230
-        cv2.imwrite(str(folder / f"{index}.png"), image)
-        rows.append(f"film,film,{index}.png,lamp,test,48,32,{x1},{y1},{x2},{y2}")
-    (folder / "manifest.csv").write_text("\n".join(rows), encoding="utf-8")
-    onnx.save(onnx.parser.parse_model(SALIENCY), folder / "net.onnx")
-    return folder / "manifest.csv"
-
-
-@pytest.mark.parametrize("rival", ["saliency", "segmenter"])
-def test_rivals_draw_boxes_that_colocam_scores(script, tmp_path, monkeypatch, rival):
-    """Three frames with one bright rectangle each; the rule leaves out the mask of the background."""
-    table = bright_frames(tmp_path, (10, 8, 30, 24), (12, 8, 32, 24), (6, 0, 45, 28))
-    monkeypatch.setattr("colocam.segment.load_segmenter", lambda *_: BrightSegmenter())
-    boxes = tmp_path / "boxes.csv"
-    said = script(named("rivals"), table, f"--{rival}", tmp_path / "net.onnx", "-o", boxes)
-    assert said.startswith("3 frames, ")
-    index = index_of_table(table)
-    for (clip, frame), found in read_boxes(boxes).items():
-        ((true,), (one,)) = index.truth.boxes(clip, frame), found
-        assert iou(np.array(one.box), np.array(true)) > 0.85
-
-
-def test_a_line_of_salient_pixels_is_no_box(script, tmp_path):
-    table, boxes = bright_frames(tmp_path, (46, 4, 48, 20), (10, 8, 30, 24)), tmp_path / "boxes.csv"
-    script(named("rivals"), table, "--saliency", tmp_path / "net.onnx", "-o", boxes)
-    assert [one.box is not None for found in read_boxes(boxes).values() for one in found] == [False, True]
-
-
-def test_clip_es_runs_on_a_random_clip_of_the_true_width(script, tmp_path):
+def test_clip_es_runs_on_a_random_clip_of_the_true_width(measured, tmp_path):
     """ViT-B/16 but for its depth: 14 × 14 maps of frames of 224², for each class and with the refinement."""
     from colocam.cams.clip import BACKGROUND, ClipES, Refinement  # noqa: PLC0415 - an extra
 
-    script(named("random_clip"), tmp_path, "--blocks", "2")
+    measured("random-clip", tmp_path, "--blocks", "2")
     clip_es = ClipES.load(tmp_path, ["cat", "dog"], background=BACKGROUND, refine=Refinement())
     maps = clip_es.every_class(torch.rand(1, 3, 224, 224, generator=torch.Generator().manual_seed(0)) * 255)
     assert maps.shape == (1, 2, 14, 14)
     assert maps.isfinite().all()
     assert (maps.amax((2, 3)) > 0).any()
-
-
-def test_figures_of_the_affinity(script, tmp_path):
-    cases = [
-        {"name": f"colour n={count}", "count": count, "frames": kind, "ms": 5.0 * count}
-        for count in (1, 4)
-        for kind in ("scene", "noise")
-    ]
-    errors = [{"tol": tol, "error_W1": tol / 2, "error_WS": tol / 3} for tol in (0.01, 0.001)]
-    result = {"device": "NVIDIA H200", "cases": cases, "tolerance": errors}
-    (tmp_path / "bench.json").write_text(json.dumps(result), encoding="utf-8")
-    script(named("plot_affinity"), tmp_path / "bench.json", "-o", tmp_path)
-    assert ">H200, noise</text>" in (tmp_path / "affinity-time.svg").read_text(encoding="utf-8")
-    assert ">asked for</text>" in (tmp_path / "affinity-error.svg").read_text(encoding="utf-8")
 
 
 def test_pages_of_the_site(script, tmp_path):

@@ -484,7 +484,7 @@ def test_report_and_bench(colocam, trained, tmp_path):
 def test_benchmarks_run_on_the_gpu_if_there_is_one(colocam, monkeypatch, there, expected):
     asked = []
     monkeypatch.setattr("torch.cuda.is_available", lambda: there)
-    monkeypatch.setattr("colocam.lab.bench.bench_cam.run", lambda device, _: asked.append(device))
+    monkeypatch.setattr("lab.bench.cam.run", lambda device, _: asked.append(device))
     assert colocam("bench", "cam").code == 0
     assert colocam("bench", "cam", "--device", "cpu").code == 0
     assert asked == [expected, "cpu"]

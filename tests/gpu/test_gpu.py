@@ -45,8 +45,6 @@ from colocam.inference.localizer import Localizer
 from colocam.inference.network import OutputShape
 from colocam.inference.pass_filler import GROUP, PassFiller
 from colocam.inference.torch_network import TorchNetwork
-from colocam.lab.measuring.synthetic_frames import make_frames
-from colocam.lab.measuring.training_step import CLASSES, _cached_clips, _smooth_cams
 from colocam.losses import CoLocLoss, CRFLoss, Term
 from colocam.maps.postprocess import arrays_with_color_mean, with_color_mean
 from colocam.models import Classifier, LocalizerNet, foreground, make_classifier
@@ -61,6 +59,8 @@ from colocam.types import VideoFrame
 from colocam.utils import cuda_graphs
 from colocam.utils.cuda_graphs import Recorded, RecordedLoss
 from forked_processes import free_port
+from lab.measuring import make_frames
+from lab.training_step import CLASSES, _cached_clips, _smooth_cams
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 SMALL = [

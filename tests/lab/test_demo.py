@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from colocam.lab import demo
-from colocam.lab.world import make_world
+from colocam.demo import run_demo as demo
+from colocam.demo.world import make_world
 from colocam.training import loop
 from colocam.video.reader import decode, probe
 

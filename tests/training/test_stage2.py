@@ -5,13 +5,13 @@ import torch
 
 from colocam.config import load_config
 from colocam.data.samples import spread_samples
-from colocam.lab.measuring.training_step import CLASSES, _cached_clips, _smooth_cams
 from colocam.models import Classifier
 from colocam.training.loop import make_sgd
 from colocam.training.stage2 import localizer_task
 from colocam.training.validation import Validator
 from colocam.utils import cuda_graphs
 from colocam.utils.cuda_graphs import Recorded, Recording
+from lab.training_step import CLASSES, _cached_clips, _smooth_cams
 
 CPU = torch.device("cpu")
 

@@ -1,7 +1,9 @@
-"""Benchmarks, and the studies of the paper."""
+"""Benchmarks, and the studies of the paper: both are in the folder ``lab`` of a clone, and in no wheel."""
 
+import sys
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -11,6 +13,19 @@ from colocam.errors import ColocamError, suggest
 from colocam.utils.progress import say
 
 BENCHMARKS = ("affinity", "boxes", "cam", "inference", "train")
+CLONE = Path(__file__).resolve().parents[3]
+"""The repository, where this package lies in its folder ``src``."""
+
+
+def _from_laboratory(module: str) -> ModuleType:
+    """Import a module of the laboratory."""
+    if not (CLONE / "lab" / "measuring.py").is_file():
+        raise ColocamError(
+            "benchmarks and studies are not part of the wheel: clone the repository and run 'make install' there"
+        )
+    if str(CLONE) not in sys.path:
+        sys.path.insert(0, str(CLONE))
+    return import_module(f"lab.{module}")
 
 
 def bench(
@@ -21,12 +36,13 @@ def bench(
     """Measure the speed of a part beside its alternatives."""
     if name not in BENCHMARKS:
         raise ColocamError(f"no benchmark '{name}'{suggest(name, BENCHMARKS)}")
+    benchmark = _from_laboratory(f"bench.{name}")
     from colocam.utils.device import choose_device
     from colocam.utils.files import refuse_replacing
 
     if json is not None:
         refuse_replacing(json, b'{\n  "what": ', "result of a benchmark")
-    import_module(f"colocam.lab.bench.bench_{name}").run(str(choose_device(device)), json)
+    benchmark.run(str(choose_device(device)), json)
 
 
 def study(
@@ -54,12 +70,11 @@ def study(
     list_all: Annotated[bool, typer.Option("--list", help="List the studies and exit.")] = False,
 ) -> None:
     """Repeat a table or a figure of the paper, with the published numbers beside the results."""
-    from colocam.lab.study import list_studies, run_study
-
+    studies = _from_laboratory("study")
     if list_all or name is None:
-        print(list_studies())
+        print(studies.list_studies())
         return
-    folder = run_study(
+    folder = studies.run_study(
         name,
         data=data,
         boxes=boxes,

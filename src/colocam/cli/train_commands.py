@@ -101,7 +101,7 @@ def demo(
     overrides: Overrides = None,
 ) -> None:
     """Generate tagged videos, train on their tags, evaluate, and write a report: a test of the whole method."""
-    from colocam.lab.demo import run_demo
+    from colocam.demo.run_demo import run_demo
 
     run_demo(out, seed=seed, world_seed=world_seed, videos_only=videos_only, overrides=overrides or [])
 

@@ -5,10 +5,9 @@ import json
 import pytest
 import torch
 
-from colocam.lab.bench import bench_affinity as affinity
-from colocam.lab.bench import rivals
-from colocam.lab.measuring import synthetic_frames as frames
-from colocam.lab.measuring import timing
+from lab import measuring as frames
+from lab import measuring as timing
+from lab.bench import affinity
 
 CPU = torch.device("cpu")
 
@@ -17,7 +16,7 @@ CPU = torch.device("cpu")
 def small(monkeypatch):
     monkeypatch.setattr(affinity, "SIZE", 24)
     monkeypatch.setattr(timing, "copy_bandwidth", lambda _device: 1e10)
-    monkeypatch.setattr(rivals, "RIVALS", {"no-such-package": ("a lattice", None)})
+    monkeypatch.setattr(affinity, "RIVALS", {"no-such-package": ("a lattice", None)})
 
 
 @pytest.mark.usefixtures("small")

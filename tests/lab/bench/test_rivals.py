@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from colocam.affinity.reference import gaussian_sum
-from colocam.lab.bench import bench_affinity as affinity
-from colocam.lab.bench import rivals
-from colocam.lab.measuring import timing
+from lab import measuring as timing
+from lab.bench import affinity
+from lab.bench import affinity as rivals
 
 CPU = torch.device("cpu")
 

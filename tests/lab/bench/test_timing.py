@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from colocam.lab.measuring import timing
+from lab import measuring as timing
 
 CPU = torch.device("cpu")
 

@@ -7,9 +7,8 @@ import torch
 
 from colocam.cams import classifier_cams
 from colocam.config import load_config
-from colocam.lab.bench import bench_cam as cam
-from colocam.lab.bench import bench_train as train
-from colocam.lab.measuring import training_step
+from lab import training_step
+from lab.bench import cam, train
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 @pytest.fixture(scope="session")
 def smoked(tmp_path_factory, collection):
     """``smoked(name)`` runs a study on the collection, once a session, and gives its folder of results."""
-    from colocam.lab.study import run_study  # noqa: PLC0415 - torch only for those who need it
+    from lab.study import run_study  # noqa: PLC0415 - torch only for those who need it
 
     out = tmp_path_factory.mktemp("studies")
 
@@ -23,8 +23,7 @@ def smoked(tmp_path_factory, collection):
 @pytest.fixture
 def lab(smoked, collection):
     """The place where the smoke tests run."""
-    from colocam.lab.study.study_data import StudyData  # noqa: PLC0415
-    from colocam.lab.study.workplace import Lab  # noqa: PLC0415
+    from lab.study.workplace import Lab, StudyData  # noqa: PLC0415
 
     data = StudyData(collection.manifest.parent.name, collection.manifest, collection.truth)
     return Lab(smoked("temporal").parent, data, smoke=True, device="cpu")

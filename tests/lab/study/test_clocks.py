@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from colocam.config import load_config
-from colocam.lab.study.cells import CannotRunError
-from colocam.lab.study.clocks import Cost, Network
-from colocam.lab.study.published import published
+from lab.study.cells import CannotRunError
+from lab.study.costs import Cost, Network
+from lab.study.recipe import published
 
 CPU = torch.device("cpu")
 
@@ -60,7 +60,7 @@ def test_the_step_of_each_method_is_that_of_its_stage(lab, tmp_path, monkeypatch
         timed.append((task.phase, device, steps))
         return {"step_ms": 1500.0}
 
-    monkeypatch.setattr("colocam.lab.study.clocks.whole_step", step)
+    monkeypatch.setattr("lab.study.costs.whole_step", step)
     assert Cost(method).run(lab, 0, tmp_path)["step_s"] == 1.5
     assert timed == [(phase, CPU, 2)]
 
@@ -76,7 +76,7 @@ def test_every_method_is_timed_on_the_same_network(monkeypatch):
     network = Network(config, CPU)
     encoder, seen = network.net.classifier.encoder, []
     encoder.register_forward_hook(lambda module, *_: seen.append(module))
-    monkeypatch.setattr("colocam.lab.measuring.timing.median_ms", lambda call, *_: float(call(0) is None))
+    monkeypatch.setattr("lab.measuring.median_ms", lambda call, *_: float(call(0) is None))
     for kind in ("layercam", "localizer"):
         network.milliseconds(kind, 1, 1)
     assert [module is encoder for module in seen] == [True, True]

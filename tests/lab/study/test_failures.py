@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from colocam.lab.study.failures import EMPTY, SEVERAL, SHIFT, WRONG, examples, find_failures
+from lab.study.examples import EMPTY, SEVERAL, SHIFT, WRONG, examples, find_failures
 
 NAN = float("nan")
 NONE = [NAN] * 4

@@ -7,9 +7,9 @@ import cv2
 import numpy as np
 import pytest
 
-from colocam.lab.study.study_figures import Bars, Boxes, Images, Lines, Series, decode, draw
-from colocam.lab.study.study_tables import Measured
 from colocam.report.gallery import Case, CaseImage, Group, address
+from lab.study.figures import Bars, Boxes, Images, Lines, Series, decode, draw
+from lab.study.tables import Measured
 
 OURS = Series("ours", (Measured((60.0, 62.0)), None, Measured((70.0,))))
 THEIRS = Series("theirs & others", (80.0, "in words", None), published=True)

@@ -5,8 +5,8 @@ import statistics
 import pytest
 
 from colocam.data.youtube_objects import CLASSES
-from colocam.lab.study import STUDIES
-from colocam.lab.study.published import published
+from lab.study import STUDIES
+from lab.study.recipe import published
 
 COMPARE = published("compare")
 ROWS = [(version, row) for version, rows in COMPARE["rows"].items() for row in rows]

@@ -8,14 +8,11 @@ import pytest
 import torch
 
 from colocam.errors import ColocamError, InterruptedRunError
-from colocam.lab.study import cells, run_study
-from colocam.lab.study.cells import Cam, Trained, run_cell, slug
-from colocam.lab.study.clip_cells import ClipRow
-from colocam.lab.study.recipes import backbones, lambda_c
-from colocam.lab.study.study_data import open_data
-from colocam.lab.study.workplace import Lab
 from colocam.models import LocalizerNet, make_classifier
 from colocam.run import open_run, untrained
+from lab.study import cells, curves, methods, run_study
+from lab.study.cells import Cam, ClipRow, Trained, run_cell, slug
+from lab.study.workplace import Lab, open_data
 
 
 @pytest.fixture
@@ -36,7 +33,7 @@ def refuse(*_, **__):
 
 def test_a_finished_study_runs_nothing(again, smoked, monkeypatch):
     before = (smoked("temporal") / "table.csv").read_bytes()
-    monkeypatch.setattr("colocam.lab.study.workplace.train", refuse)
+    monkeypatch.setattr("lab.study.workplace.train", refuse)
     monkeypatch.setattr(cells, "evaluate", refuse)
     monkeypatch.setattr(cells, "measure", refuse)
     assert (again("temporal") / "table.csv").read_bytes() == before
@@ -76,7 +73,7 @@ def test_a_stopped_study_writes_what_it_has_and_goes_on(again, tmp_path, monkeyp
 
 
 def test_only_the_chosen_values_are_run(lab, again):
-    chosen = lambda_c.cells(replace(lab, smoke=False, values=(5, 0.5)))
+    chosen = curves.LAMBDA.cells(replace(lab, smoke=False, values=(5, 0.5)))
     assert [cell.overrides[-1] for cell in chosen] == ["localizer.losses.coloc=0.5", "localizer.losses.coloc=5"]
     with pytest.raises(ColocamError, match=r"values must be among 0\.3, 0\.5, 1, .*, 16, got 7\.5"):
         again("lambda", values=(1.0, 7.5))
@@ -185,22 +182,22 @@ def test_weights_of_other_backbones_lie_beside(lab, tmp_path):
     overrides = ("backbone.name=resnet50", f"backbone.weights={file}", "backbone.stride_in_1x1=true")
     (tmp_path / "vgg16.safetensors").touch()
     real = Lab(lab.out, lab.data, preset="paper", overrides=overrides, device="cpu")
-    chosen = {cell.config(real, 0).backbone.name for cell in backbones.cells(real) if isinstance(cell, Trained)}
+    chosen = {cell.config(real, 0).backbone.name for cell in methods.NETWORKS.cells(real) if isinstance(cell, Trained)}
     assert chosen == {"resnet50", "vgg16"}
-    vgg = Trained("colocam", backbones.overrides(real, "vgg16")).config(real, 0)
+    vgg = Trained("colocam", methods.backbone_overrides(real, "vgg16")).config(real, 0)
     assert vgg.backbone.weights == tmp_path / "vgg16.safetensors"
     assert not vgg.backbone.stride_in_1x1
     assert vgg.localizer.decoder == (256, 128, 64)
     plain = Lab(lab.out, lab.data, preset="paper", device="cpu")
-    names = [cell.config(plain, 0).backbone.name for cell in backbones.cells(plain) if isinstance(cell, Trained)]
-    assert names == list(backbones.BACKBONES)
+    names = [cell.config(plain, 0).backbone.name for cell in methods.NETWORKS.cells(plain) if isinstance(cell, Trained)]
+    assert names == list(methods.BACKBONES)
 
 
 @pytest.mark.parametrize("preset", ["paper", "resnet50"])
-@pytest.mark.parametrize("name", backbones.BACKBONES)
+@pytest.mark.parametrize("name", methods.BACKBONES)
 def test_every_backbone_can_be_built_from_every_recipe_for_real_videos(lab, preset, name):
     real = Lab(lab.out, lab.data, preset=preset, device="cpu")
-    config = real.config(backbones.overrides(real, name))
+    config = real.config(methods.backbone_overrides(real, name))
     with torch.device("meta"):  # no memory and no random numbers
         LocalizerNet(make_classifier(config, untrained(config), 2), config.localizer.decoder)
     assert name.startswith(("resnet", "vit")) or config.classifier.fit == "sgd"
@@ -208,7 +205,7 @@ def test_every_backbone_can_be_built_from_every_recipe_for_real_videos(lab, pres
 
 def test_the_configured_backbone_is_run_as_configured(lab):
     real = Lab(lab.out, lab.data, preset="resnet50", device="cpu")
-    own = Trained("colocam", backbones.overrides(real, "resnet50"))
+    own = Trained("colocam", methods.backbone_overrides(real, "resnet50"))
     assert own.identity(real, 0) == Trained("colocam").identity(real, 0)
 
 

@@ -10,15 +10,13 @@ import pytest
 
 from colocam.config import load_config
 from colocam.evaluation.metrics import PROTOCOLS
-from colocam.lab.study import STUDIES, list_studies
-from colocam.lab.study.cells import Trained, run_cell
-from colocam.lab.study.published import published
-from colocam.lab.study.results import Results
-from colocam.lab.study.study_data import StudyData
-from colocam.lab.study.study_figures import draw
-from colocam.lab.study.study_tables import Measured
-from colocam.lab.study.workplace import SMOKE, Lab
 from colocam.models import Classifier, LocalizerNet
+from lab.study import STUDIES, list_studies
+from lab.study.cells import Trained, run_cell
+from lab.study.figures import draw
+from lab.study.recipe import Results, published
+from lab.study.tables import Measured
+from lab.study.workplace import SMOKE, Lab, StudyData
 
 ISSUE = [
     "compare",
@@ -203,3 +201,9 @@ def test_pictures_are_of_the_three_methods(smoked):
     assert page.count("data:image/jpeg") >= 4 * 4
     (empty,) = [row for row in table(smoked("visual")) if row["failure"] == "Box on an empty frame"]
     assert 0 <= float(empty["frames"]) <= 3
+
+
+def test_a_wheel_says_where_benchmarks_and_studies_are(colocam, monkeypatch, tmp_path):
+    monkeypatch.setattr("colocam.cli.measure_commands.CLONE", tmp_path)
+    for command in (("study", "--list"), ("bench", "cam")):
+        assert "clone the repository" in colocam(*command).error

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.lab.study.study_tables import Measured, Table, markdown, order_note, text, to_csv
+from lab.study.tables import Measured, Table, markdown, order_note, text, to_csv
 
 numbers = st.lists(st.floats(0, 100), min_size=2, max_size=6)
 

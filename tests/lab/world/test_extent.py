@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.lab.world.extent import true_box
+from colocam.demo.world import true_box
 from colocam.types import Box
 
 H, W = 40, 60

@@ -6,12 +6,12 @@ import cv2
 import numpy as np
 import pytest
 
-from colocam.lab.world import scene
-from colocam.lab.world.classes import CLASSES, CONTEXTS, distractor
-from colocam.lab.world.colours import draw_palette
-from colocam.lab.world.motion import Light
-from colocam.lab.world.scene import Traits, render
-from colocam.lab.world.sprites import make_actor
+from colocam.demo import world as scene
+from colocam.demo.figures import CLASSES, CONTEXTS, distractor
+from colocam.demo.motion import Light
+from colocam.demo.painting import make_actor
+from colocam.demo.textures import draw_palette
+from colocam.demo.world import Traits, render
 
 STILL = Traits(near=False, empty=False, occluded=False, context=False, distractors=0, size=0.5, style="calm")
 GREYS = np.array([[0.5] * 3, [0.9] * 3, [0.2] * 3], np.float32)

@@ -4,10 +4,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from colocam.lab.world import scene
-from colocam.lab.world.classes import CLASSES
-from colocam.lab.world.motion import STYLES
-from colocam.lab.world.scene import SIZES, Traits, draw_traits, render
+from colocam.demo import world as scene
+from colocam.demo.figures import CLASSES
+from colocam.demo.motion import STYLES
+from colocam.demo.world import SIZES, Traits, draw_traits, render
 
 EASY = Traits(near=False, empty=False, occluded=False, context=True, distractors=1, size=0.45, style="calm")
 FRAME = (96, 72)
@@ -139,3 +139,25 @@ def test_traits_are_spread_evenly_over_few_videos():
         assert np.mean([trait.style == name for trait in traits]) == pytest.approx(style.share, abs=0.03)
     pairs = np.corrcoef([[t.near, t.empty, t.occluded, t.context, t.size] for t in traits], rowvar=False)
     assert np.abs(pairs - np.eye(5)).max() < 0.2
+
+
+STORED = {
+    "beetle": ([181, 162, 210, 150, 136, 192, 153, 130, 169, 125, 124, 173], (13, 0, 78, 54)),
+    "fish": ([112, 116, 107, 97, 98, 96, 65, 79, 42, 38, 64, 41], (8, 0, 80, 53)),
+    "kite": ([184, 163, 187, 157, 144, 209, 162, 140, 165, 116, 115, 159], (19, 0, 69, 63)),
+    "rocket": ([87, 103, 58, 51, 71, 54, 65, 79, 30, 35, 60, 41], (25, 0, 74, 53)),
+    "snail": ([168, 148, 180, 147, 132, 197, 150, 126, 165, 134, 136, 186], (17, 0, 77, 56)),
+    "truck": ([163, 152, 165, 91, 93, 97, 68, 79, 47, 44, 72, 50], (4, 0, 81, 53)),
+}
+"""Mean RGB of each quarter of the third frame, and the true box."""
+
+
+@pytest.mark.parametrize("tag", STORED)
+def test_the_videos_stay_what_they_are(tag):
+    """Numbers of the documentation are measured on them."""
+    i = list(CLASSES).index(tag)
+    traits = Traits(i % 2 == 0, False, i % 3 == 0, True, distractors=2, size=0.6, style="lively", objects=1 + i % 2)
+    shot = shots(tag, traits, seed=7, frames=3)[-1]
+    quarters, box = STORED[tag]
+    np.testing.assert_allclose(shot.image.reshape(2, 36, 2, 48, 3).mean((1, 3)).ravel(), quarters, atol=1)
+    assert shot.box == box

@@ -7,9 +7,9 @@ import pytest
 
 from colocam.data.catalogue import read_catalogue
 from colocam.data.truth import read_truth
+from colocam.demo.figures import CLASSES
+from colocam.demo.world import make_world
 from colocam.errors import ColocamError
-from colocam.lab.world import make_world
-from colocam.lab.world.classes import CLASSES
 from colocam.video.reader import decode, probe
 
 SMALL = {"videos_per_class": (2, 1, 1), "frames": 5, "size": (64, 48), "fps": 12}
