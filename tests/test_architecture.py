@@ -69,7 +69,8 @@ MODULES = {name_of(path): path for path in FILES}
 
 
 def room_of(module: str) -> str:
-    return [*module.split("."), "colocam"][1]
+    """The folder of a module; metrics are a room of their own, below training and evaluation."""
+    return "metrics" if module.startswith("colocam.evaluation.metrics") else [*module.split("."), "colocam"][1]
 
 
 @cache
