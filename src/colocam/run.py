@@ -22,11 +22,10 @@ from colocam.losses import Term
 from colocam.models import Classifier, make_classifier
 from colocam.models.model_file import Plan, check_shapes
 from colocam.types import Split
-from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.device import choose_device
-from colocam.utils.file_digests import MEMORY, FileDigests
-from colocam.utils.files import explain_os_errors, write_json
-from colocam.utils.json_text import parse_json
+from colocam.utils.digests import MEMORY, FileDigests
+from colocam.utils.files import explain_os_errors, parse_json, write_json
+from colocam.utils.tensors import load_checkpoint
 
 BEGUN = ("environment.json", "data.json")
 """Written before config.yaml, which makes the folder a run: without it, they come from an interrupted start."""

@@ -13,7 +13,7 @@ from colocam.data.cache_entry import ROW, CachedClip
 from colocam.data.samplers import SAMPLERS, central
 from colocam.errors import ColocamError
 from colocam.types import Clip
-from colocam.utils.spacing import evenly
+from colocam.video.frame_choice import evenly
 
 lengths = st.lists(st.integers(1, 30), min_size=1, max_size=12)
 

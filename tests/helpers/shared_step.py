@@ -21,7 +21,7 @@ from colocam.training.optimiser import make_sgd
 from colocam.training.processes import alone, any_of, first, joined, rank, require_same, world
 from colocam.training.sums import shares
 from colocam.training.synchronised_norms import synchronise_batch_norms
-from colocam.utils.interrupt import graceful_stop, raise_if_stopped, request_stop
+from colocam.utils.progress import graceful_stop, raise_if_stopped, request_stop
 
 SEQUENCES = torch.tensor([0, 0, 0, 1, 2, 2, 3, 3, 3, 3, 4, 4])
 INDICES = BatchIndices(torch.arange(12), torch.arange(12), SEQUENCES)

@@ -470,7 +470,7 @@ def test_what_never_ends_is_kept_when_it_is_stopped(trained, tmp_path, monkeypat
             yield frame
 
     asked = threading.Event()
-    monkeypatch.setattr("colocam.utils.interrupt.say", lambda _text: asked.set())
+    monkeypatch.setattr("colocam.utils.progress.say", lambda _text: asked.set())
     monkeypatch.setattr(VideoReader, "frames", frames)
     written = localize_file(trained, "testsrc=size=64x48:rate=25", tmp_path / "out", format="lavfi")
     assert numbers_of(written.table) == list(range(8))

@@ -66,11 +66,11 @@ def test_corrections_of_the_first_version_follow_a_film_that_was_moved_or_remove
 
 
 def test_a_second_start_reads_no_film_whole(store, twins, tmp_path, monkeypatch):
-    monkeypatch.setattr("colocam.utils.file_digests.SETTLED", -1.0)
+    monkeypatch.setattr("colocam.utils.digests.SETTLED", -1.0)
     digest = FilmIds(store, tmp_path / "memory").digest(twins[0])
 
     def refuse(_path):
         raise AssertionError("the film was read again")
 
-    monkeypatch.setattr("colocam.utils.file_digests._of_bytes", refuse)
+    monkeypatch.setattr("colocam.utils.digests._of_bytes", refuse)
     assert film_id.FilmIds(store, tmp_path / "memory").digest(twins[0]) == digest

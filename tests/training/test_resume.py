@@ -12,7 +12,7 @@ from colocam.config import load_config
 from colocam.data import read_catalogue
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.training import loop, train
-from colocam.utils.checkpoint import load_checkpoint
+from colocam.utils.tensors import load_checkpoint
 
 
 def contents(run: Path) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from colocam.utils.json_text import parse_json
+from colocam.utils.files import parse_json
 
 
 def test_json():

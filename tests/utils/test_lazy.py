@@ -4,7 +4,7 @@ from importlib import import_module
 
 import pytest
 
-from colocam.utils.lazy import lazy_names
+from colocam.utils.extras import lazy_names
 
 PACKAGES = ["colocam", "colocam.boxes", "colocam.data", "colocam.inference", "colocam.report"]
 

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 import colocam
-from colocam.utils import version
+from colocam.utils import extras as version
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 

@@ -16,8 +16,8 @@ from child_processes import alive, children
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.localize import Writing, localize_videos
 from colocam.video import fence, reader
-from colocam.video.decoder_process import end_decoders, start_decoder
-from colocam.video.decoding_limits import Limits
+from colocam.video.decoder_child import Limits
+from colocam.video.fence import end_decoders, start_decoder
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import MOST_SLOTS, FrameLayout
 from colocam.video.images import image_frames

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from colocam.cams.closed_form import cam, gradcam, gradcam_pp, layercam
 from colocam.errors import ColocamError, suggest
-from colocam.utils.content_hash import content_hash
+from colocam.utils.tensors import content_hash
 
 if TYPE_CHECKING:
     from colocam.config import Config

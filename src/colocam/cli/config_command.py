@@ -15,6 +15,6 @@ def config() -> None:
 @config_app.command(cls=Command)
 def schema() -> None:
     """Print the JSON schema of the configuration, with which editors complete and check keys."""
-    from colocam.config.json_schema import schema_text
+    from colocam.config.loading import schema_text
 
     print(schema_text(), end="")

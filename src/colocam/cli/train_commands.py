@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from colocam.cli.shared_options import ConfigFile, Device, Frames, Overrides, Preset
+from colocam.utils.device import is_first
 from colocam.utils.progress import say
-from colocam.utils.torchrun import is_first
 
 
 def demo(

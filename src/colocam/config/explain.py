@@ -1,6 +1,7 @@
-"""The first fault that pydantic found, in one line with the nearest valid name."""
+"""What is wrong with a configuration, in one line with the nearest valid name."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
 
 from pydantic import BaseModel, ValidationError
 
@@ -43,3 +44,22 @@ def _valid_keys(section: type[BaseModel], parents: Sequence[str]) -> list[str]:
         assert issubclass(annotation, BaseModel)
         section = annotation
     return list(section.model_fields)
+
+
+HOMES = {
+    "CAMS": "colocam.cams",
+    "CHOOSERS": "colocam.boxes",
+    "LOSSES": "colocam.losses",
+    "METHODS": "colocam.config",
+}
+"""Registry → the module that defines it."""
+
+
+def require_registered(key: str, name: str, registry: str, without: Collection[str] = ()) -> str:
+    """``name`` if the registry has it and it is not in ``without``; otherwise a ValueError with the nearest name."""
+    entries: Mapping[str, object] = getattr(import_module(HOMES[registry]), registry)
+    known = [other for other in entries if other not in without]
+    if name not in known:
+        remedy = suggest(name, known) if known else ": register it first"
+        raise ValueError(f"'{key}' names '{name}', which is not in {HOMES[registry]}.{registry}{remedy}")
+    return name

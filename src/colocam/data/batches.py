@@ -10,7 +10,7 @@ from torch import Tensor
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samplers import Sampler, central
 from colocam.errors import ColocamError
-from colocam.utils.randomness import generator
+from colocam.utils.tensors import generator
 
 
 @dataclass(frozen=True, slots=True)

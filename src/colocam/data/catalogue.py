@@ -12,7 +12,7 @@ from colocam.data.folders import read_folder
 from colocam.data.manifest import read_manifest
 from colocam.errors import ArgumentError, ColocamError
 from colocam.types import Clip, Split
-from colocam.video.image_files import natural_key
+from colocam.video.images import natural_key
 
 
 @dataclass(frozen=True, slots=True)

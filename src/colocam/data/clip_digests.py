@@ -7,7 +7,7 @@ from dataclasses import replace
 from colocam.errors import ColocamError
 from colocam.types import Clip
 from colocam.utils.device import cores
-from colocam.utils.file_digests import FileDigests
+from colocam.utils.digests import FileDigests
 from colocam.utils.progress import progress
 
 

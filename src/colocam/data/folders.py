@@ -8,7 +8,7 @@ from pathlib import Path
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Clip, Split
 from colocam.utils.progress import say
-from colocam.video.image_files import NOT_VIDEO_ENDINGS, ending_of, images_of, is_file, is_folder, visible_entries
+from colocam.video.images import NOT_VIDEO_ENDINGS, ending_of, images_of, is_file, is_folder, visible_entries
 
 SPLIT_NAMES: dict[str, Split] = {"training": "train", "validation": "val", "valid": "val", **{s: s for s in SPLITS}}
 

@@ -14,11 +14,10 @@ from colocam.data.clip_frames import clip_frames, stored
 from colocam.errors import ColocamError
 from colocam.types import Clip, VideoFrame
 from colocam.utils.device import cores
-from colocam.utils.file_digests import MEMORY, FileDigests
+from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.files import explain_os_errors
-from colocam.utils.interrupt import raise_if_stopped
-from colocam.utils.progress import progress, say
-from colocam.utils.temporary import temporary_folder
+from colocam.utils.locks import temporary_folder
+from colocam.utils.progress import progress, raise_if_stopped, say
 from colocam.video.fence import decode, estimate_frames
 from colocam.video.input import UnreadableError
 

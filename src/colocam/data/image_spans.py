@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from colocam.errors import ColocamError
-from colocam.video.image_files import images_of, natural_key
+from colocam.video.images import images_of, natural_key
 
 
 class Listing:

@@ -10,7 +10,7 @@ from colocam.errors import ColocamError
 from colocam.types import Clip, Split
 from colocam.utils.files import stored
 from colocam.utils.tables import Row, number, read_rows
-from colocam.video.image_files import natural_key
+from colocam.video.images import natural_key
 
 
 def read_manifest(table: Path) -> tuple[list[Clip], bool]:

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from colocam.errors import ColocamError
 from colocam.evaluation.result import plain
 from colocam.metrics.dense_scores import DenseScores
-from colocam.utils.json_text import parse_json
+from colocam.utils.files import parse_json
 
 PLAIN, REFINED = "dense", "dense-refined"
 """Names of the files in a run folder: boxes learnt from tags alone, and boxes of a segmenter."""

@@ -12,8 +12,8 @@ from colocam.data.truth import box_of_corners
 from colocam.errors import ColocamError, first_line
 from colocam.types import Box
 from colocam.utils.files import DAMAGED_ARRAY, stored
-from colocam.utils.opencv_log import silence_opencv
 from colocam.utils.tables import number, read_rows
+from colocam.video.images import silence_opencv
 
 silence_opencv()
 

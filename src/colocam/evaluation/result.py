@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from colocam.errors import ColocamError
 from colocam.metrics.protocols import PROTOCOLS
 from colocam.metrics.scores import Accuracy, CorLoc, Instances
-from colocam.utils.json_text import parse_json
+from colocam.utils.files import parse_json
 
 FORMAT = 2
 """Number of the JSON layout that is written."""

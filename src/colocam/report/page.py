@@ -24,8 +24,7 @@ from colocam.report.evaluation_rows import (
 )
 from colocam.report.gallery import gallery
 from colocam.report.template import environment
-from colocam.utils.files import write_text
-from colocam.utils.json_text import parse_json
+from colocam.utils.files import parse_json, write_text
 
 
 def write_report(run: Path) -> Path:

@@ -9,7 +9,7 @@ from colocam.boxes.extract import largest_boxes
 from colocam.segment.segmenter import LOWER_RIGHT, PADDING, POINT, UPPER_LEFT, Prompts
 from colocam.segment.square import Square
 from colocam.types import Float32Array, Levels
-from colocam.utils.parallel import parallel_map
+from colocam.utils.device import parallel_map
 
 BLUR = 1 / 32
 """Standard deviation of the blur before the peak is read, as a share of the map's width."""

@@ -13,7 +13,7 @@ from colocam.segment.refine_settings import SETTINGS, RefineSettings
 from colocam.segment.segmenter import Array, Segmenter
 from colocam.segment.square import Square, maps_in_squares, mask_in_frame, squares
 from colocam.types import Float64Array, Image, Levels
-from colocam.utils.parallel import parallel_map
+from colocam.utils.device import parallel_map
 
 
 class MaskCandidates(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.types import Float32Array, Float64Array, Image, Levels
-from colocam.utils.parallel import parallel_map
+from colocam.utils.device import parallel_map
 
 PADDING = (124, 116, 104)
 """ImageNet's mean colour: 0 after normalisation, as SAM pads."""

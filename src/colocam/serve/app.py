@@ -16,7 +16,7 @@ from colocam.serve.lesson_routes import lesson_routes
 from colocam.serve.library import Library
 from colocam.serve.media_routes import FOR_EVER, media_routes
 from colocam.serve.refusals import RefusalError, add_refusals
-from colocam.utils.version import __version__
+from colocam.utils.extras import __version__
 
 KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 MOST_UPLOADED = 8 << 30

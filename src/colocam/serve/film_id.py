@@ -5,8 +5,8 @@ import threading
 from pathlib import Path
 
 from colocam.serve.event_store import EventStore
-from colocam.utils.file_digests import FileDigests
-from colocam.video.image_files import images_of
+from colocam.utils.digests import FileDigests
+from colocam.video.images import images_of
 
 BLOCK, BLOCKS = 1 << 18, 16
 """The first version knew a file by its size and 16 blocks of 256 KiB, evenly spread."""

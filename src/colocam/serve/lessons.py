@@ -18,8 +18,7 @@ from typing import Any
 from colocam.config.card import Card
 from colocam.corrections import Correction, write_corrections
 from colocam.errors import ColocamError
-from colocam.utils.files import write_json
-from colocam.utils.json_text import parse_json
+from colocam.utils.files import parse_json, write_json
 
 COMMAND = (sys.executable, "-c", "from colocam.cli import main; main()", "learn")
 LINES = 40

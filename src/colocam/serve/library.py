@@ -22,7 +22,7 @@ from colocam.serve.lessons import Lessons, QuickLearning
 from colocam.serve.model_list import ModelList, ServedModel, UnknownModelError
 from colocam.serve.stills import Stills
 from colocam.serve.workspace import Workspace
-from colocam.utils.file_digests import MEMORY
+from colocam.utils.digests import MEMORY
 from colocam.utils.files import plain, utf8
 from colocam.utils.progress import say
 from colocam.video.description import read_made, read_source, write_source

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
-from colocam.utils.file_digests import FileDigests
+from colocam.utils.digests import FileDigests
 
 LOADED = 2
 """Models that stay in memory."""

@@ -20,7 +20,7 @@ from colocam.serve.lessons import QuickLearning
 from colocam.serve.library import Library
 from colocam.serve.workspace import Workspace, open_workspace
 from colocam.utils.progress import say
-from colocam.video.decoder_process import start_decoder
+from colocam.video.fence import start_decoder
 
 PORT = 8620
 """First choice of a port; where it is taken, the system chooses another."""

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from colocam.errors import ColocamError
-from colocam.utils.files import explain_os_errors, write_json
-from colocam.utils.json_text import parse_json
+from colocam.utils.files import explain_os_errors, parse_json, write_json
 from colocam.utils.locks import locked
 
 MARKER = "colocam-serve.json"

@@ -21,11 +21,9 @@ from colocam.models.object_crop import expanded
 from colocam.training.frozen_encoder import balance, changed, sample_view, training_frames
 from colocam.training.logistic_regression import fit_logistic
 from colocam.training.view_features import BATCH, forget_views, view_features
-from colocam.utils.checkpoint import load_checkpoint, save_checkpoint
-from colocam.utils.interrupt import raise_if_stopped
 from colocam.utils.prefetch import Tensors
-from colocam.utils.progress import progress
-from colocam.utils.randomness import generator
+from colocam.utils.progress import progress, raise_if_stopped
+from colocam.utils.tensors import generator, load_checkpoint, save_checkpoint
 
 PENALTY = 1e-3
 """λ, ten times that of the head for whole frames: crops of one object resemble each other more than whole frames."""

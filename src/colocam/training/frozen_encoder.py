@@ -23,12 +23,10 @@ from colocam.training.journal import Journal
 from colocam.training.logistic_regression import fit_logistic
 from colocam.training.validation import Validator
 from colocam.training.view_features import forget_views, view_features
-from colocam.utils.checkpoint import load_checkpoint, save_checkpoint
-from colocam.utils.interrupt import raise_if_stopped
 from colocam.utils.prefetch import Tensors
-from colocam.utils.progress import progress, say
-from colocam.utils.randomness import generator
-from colocam.utils.spacing import evenly
+from colocam.utils.progress import progress, raise_if_stopped, say
+from colocam.utils.tensors import generator, load_checkpoint, save_checkpoint
+from colocam.video.frame_choice import evenly
 
 EXTENDED = frozenset({"vgg", "inception_v3"})
 """Modules of timm whose networks get new convolutions for CAMs."""

@@ -19,8 +19,8 @@ from colocam.training.learn_frames import CorrectedFrames, corrected_frames, wit
 from colocam.training.learn_guard import Candidate, Guard
 from colocam.training.learn_models import half_way, with_card, with_decoder, with_head, with_own_labels
 from colocam.training.learn_report import Learnt, Stage, read_history, stored_corrections, write_run
-from colocam.utils.interrupt import graceful_stop
-from colocam.utils.temporary import temporary_folder
+from colocam.utils.locks import temporary_folder
+from colocam.utils.progress import graceful_stop
 
 
 @dataclass(frozen=True, slots=True)

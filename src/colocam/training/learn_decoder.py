@@ -37,7 +37,7 @@ from colocam.training.own_labels import SIDE as LABEL_SIDE
 from colocam.training.seeds import seed_noise, sure_labels
 from colocam.training.stage2 import COMPLETING, loss_terms
 from colocam.utils.prefetch import Tensors
-from colocam.utils.randomness import generator
+from colocam.utils.tensors import generator
 
 RATE = 1.0
 """Learning rate relative to that of stage 2."""

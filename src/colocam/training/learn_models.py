@@ -19,8 +19,8 @@ from colocam.training.learn_guard import Candidate
 from colocam.training.learn_head import class_head, head_features, refit_head
 from colocam.training.loop import fit
 from colocam.training.own_labels import own_labels
-from colocam.utils.randomness import generator
-from colocam.utils.temporary import temporary_folder
+from colocam.utils.locks import temporary_folder
+from colocam.utils.tensors import generator
 
 OWN_FRAMES = 4096
 """Training frames that get labels from a decoder's own boxes: a lesson of 200 steps sees 3,200 of them."""

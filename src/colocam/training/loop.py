@@ -21,10 +21,9 @@ from colocam.training.processes import alone, any_of, rank, require_same, world
 from colocam.training.skipped import SkippedSteps
 from colocam.training.sums import sum_gradients, sum_scalars
 from colocam.training.synchronised_norms import synchronise_batch_norms
-from colocam.utils.checkpoint import explain_damage, load_checkpoint, save_checkpoint
-from colocam.utils.interrupt import stop_requested
 from colocam.utils.prefetch import Tensors, prefetch
-from colocam.utils.progress import progress, say
+from colocam.utils.progress import progress, say, stop_requested
+from colocam.utils.tensors import explain_damage, load_checkpoint, save_checkpoint
 
 SECONDS_BETWEEN_SAVES = 120.0
 

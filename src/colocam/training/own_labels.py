@@ -23,10 +23,8 @@ from colocam.maps.mapper import Mapper, map_batches
 from colocam.models import Classifier
 from colocam.temporal.shot_boxes import boxes_of_shots
 from colocam.types import Float64Array, Levels
-from colocam.utils.files import explain_os_errors, read_array, write_json
-from colocam.utils.interrupt import raise_if_stopped, stop_requested
-from colocam.utils.json_text import parse_json
-from colocam.utils.progress import progress
+from colocam.utils.files import explain_os_errors, parse_json, read_array, write_json
+from colocam.utils.progress import progress, raise_if_stopped, stop_requested
 
 SIDE = 112
 """Side of the stored labels in pixels: a frame takes 12 kB."""

@@ -16,7 +16,7 @@ from colocam.training.processes import first
 from colocam.training.stage2 import localizer_task, method_mapper
 from colocam.training.teacher import teacher_labels
 from colocam.training.validation import Validator
-from colocam.utils.checkpoint import explain_damage, load_checkpoint
+from colocam.utils.tensors import explain_damage, load_checkpoint
 
 
 def train_method(

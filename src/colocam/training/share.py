@@ -7,8 +7,8 @@ from pathlib import Path
 from colocam.data.run_data import data_difference, read_data
 from colocam.errors import ColocamError
 from colocam.run import Run, config_difference, open_run
-from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.files import atomic_path, explain_os_errors
+from colocam.utils.tensors import load_checkpoint
 
 
 def take_over(run: Run, other: Path) -> None:

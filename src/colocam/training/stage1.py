@@ -19,7 +19,7 @@ from colocam.training.processes import first, world
 from colocam.training.validation import Validator
 from colocam.utils.cuda_graphs import RecordedLoss
 from colocam.utils.prefetch import Tensors
-from colocam.utils.randomness import generator
+from colocam.utils.tensors import generator
 
 
 def train_classifier(

@@ -26,7 +26,7 @@ from colocam.training.sums import shares
 from colocam.training.validation import Validator
 from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.prefetch import Tensors
-from colocam.utils.randomness import generator
+from colocam.utils.tensors import generator
 
 RESERVED = frozenset({"phase", "event", "epoch", "step", "lr", "loss", "skipped"})
 """Names that a term must not have: the journal uses them."""

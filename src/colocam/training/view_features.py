@@ -10,9 +10,8 @@ from torch import Tensor
 from colocam.data.batches import BatchIndices
 from colocam.data.samples import Samples
 from colocam.utils.files import read_array, write_array
-from colocam.utils.interrupt import raise_if_stopped
 from colocam.utils.prefetch import Tensors, prefetch
-from colocam.utils.progress import Advance, progress
+from colocam.utils.progress import Advance, progress, raise_if_stopped
 
 BATCH = 64
 """Frames of one pass."""

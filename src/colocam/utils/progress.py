@@ -1,12 +1,19 @@
-"""Progress of long work: a bar with rate and remaining time on a terminal, plain lines elsewhere."""
+"""Show the progress of long work, and stop it on Ctrl-C: a training when its step is saved, other work at once."""
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
+from types import FrameType
+from typing import Any, NoReturn, TypeVar
 from unicodedata import category
+
+from colocam.errors import InterruptedRunError
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_TO_FIRST_LINE = 2.0
@@ -143,3 +150,96 @@ class _Lines:
         note = f"  {self.note}" if self.note else ""
         share = f"{self.count}/{self.total}" if self.total else f"{self.count} {self.unit}"
         say(f"{self.title}: {share} in {elapsed:.0f} s, {rate:.1f} {self.unit}/s{left}{note}")
+
+
+SECONDS_BETWEEN_LOOKS = 0.2
+
+_requested = False
+_signalled = False
+_abandoned: list[Future[Any]] = []
+T = TypeVar("T")
+
+
+@contextmanager
+def graceful_stop() -> Iterator[None]:
+    """Within this block SIGINT and SIGTERM set a flag; a second signal stops at once. Files stay whole either way.
+
+    The flag is cleared at the end of the block.
+    """
+    global _requested, _signalled  # noqa: PLW0603 - set by a signal handler
+    try:
+        previous = {number: signal.signal(number, _on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not the main thread, where signals cannot be caught
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        _requested = _signalled = False
+
+
+def end_like_ctrl_c() -> None:
+    """Let SIGTERM end this process as Ctrl-C does, so that temporary files are removed; for the command line."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        with suppress(ValueError):  # not the main thread, where signals cannot be caught
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def stop_requested() -> bool:
+    """Whether the user asked to stop."""
+    return _requested
+
+
+def request_stop() -> None:
+    """Ask this process to stop, as its first signal does; a signal that follows is still its first."""
+    global _requested  # noqa: PLW0603
+    _requested = True
+
+
+def raise_if_stopped(what: str) -> None:
+    """Raise if the user asked to stop; for work that saves nothing."""
+    if _requested:
+        raise InterruptedRunError(f"stopped in {what}")
+
+
+def wait_for(future: "Future[T]", stopping: Event) -> T:
+    """The result of ``future``; as soon as ``stopping`` is set, nobody waits for it any more.
+
+    A pass of a large network on a CPU takes minutes and cannot be interrupted, so it is left to itself.
+
+    Raises:
+        InterruptedRunError: ``stopping`` was set first.
+    """
+    while not stopping.is_set():
+        try:
+            return future.result(SECONDS_BETWEEN_LOOKS)
+        except TimeoutError:
+            if future.done():  # the work itself raised it
+                raise
+    abandon(future)
+    raise InterruptedRunError("stopped")
+
+
+def abandon(future: "Future[Any]") -> None:
+    """Cancel work whose result nobody needs; what runs already goes on until :func:`leave`."""
+    if not future.cancel() and not future.done():
+        _abandoned.append(future)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process. Python waits for the threads of every pool, so abandoned work is ended without it."""
+    if all(future.done() for future in _abandoned):
+        sys.exit(code)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _on_signal(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature is Python's
+    global _requested, _signalled  # noqa: PLW0603
+    if _signalled:
+        raise KeyboardInterrupt
+    _requested = _signalled = True
+    say("stopping after this step and saving; press Ctrl-C again to stop at once")

@@ -1,11 +1,11 @@
 """The decoder process: reads one video after the other, and puts its frames into shared memory.
 
-Its messages, in the order of a film:
+Its messages, in the order of a video:
 
 - from the parent: ``open`` (or ``images``, ``estimate``), then ``frames`` with a choice; ``slots`` to fill; ``ring``,
   new shared memory; ``close`` at any time;
 - from here: ``opened``; ``ring``, which asks for slots of a length; ``filled`` slots; ``said``, a line for the user;
-  and one of ``closed``, ``error`` and ``estimated``, after which the next film may come.
+  and one of ``closed``, ``error`` and ``estimated``, after which the next video may come.
 
 It imports neither torch nor Numba, so that it starts in a third of a second.
 """
@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,16 +24,73 @@ import numpy as np
 
 from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.types import VideoFrame
-from colocam.utils.channel import Channel, Message
-from colocam.utils.device import cores
-from colocam.utils.freed_memory import keep_freed_memory
-from colocam.utils.shared_memory import map_file
-from colocam.video.decoding_limits import Limits, limit_memory
+from colocam.utils.device import cores, keep_freed_memory
+from colocam.utils.processes import Channel, Message, map_file
 from colocam.video.frame_choice import FrameChoice, T
 from colocam.video.frame_ring import FrameLayout, FrameRing
 from colocam.video.images import image_frames
-from colocam.video.input import UnreadableError, VideoInput
+from colocam.video.input import MAX_PIXELS, PATIENCE, UnreadableError, VideoInput
 from colocam.video.reader import VideoInfo, VideoReader, estimate_frames
+
+MIB = 2**20
+BASE_BYTES = 512 * MIB
+"""For the container, the tables of a codec and one frame in RGB of usual size."""
+THREAD_BYTES = 16 * MIB
+FRAMES_HELD = 24
+"""Frames that a decoder keeps for reference and for their order, beside one per thread."""
+PIXEL_BYTES = 8
+"""Of the largest pixel formats, with the margins that decoders add."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one video. A frame has at most :data:`colocam.video.input.MAX_PIXELS`.
+
+    Attributes:
+        frames: frames that the header states, or that are decoded. The duration in seconds is no limit: a time-lapse
+            of a frame a day is long, but costs little.
+        open_seconds: to open it and decode its first frame.
+        frame_seconds: from one decoded frame to the next.
+        memory: bytes that decoding takes; None: what frames of its size may need.
+        ahead: frames that are decoded before they are asked for. With 1, a frame comes as soon as it is decoded;
+            otherwise several come together, which takes less time for all frames of a video.
+    """
+
+    frames: int = 2**27
+    open_seconds: float = 2 * PATIENCE
+    frame_seconds: float = 60.0
+    memory: int | None = None
+    ahead: int = 2**16
+
+    def check_frames(self, name: str, frames: int) -> None:
+        """Refuse a video of too many frames, stated or counted."""
+        if frames > self.frames:
+            raise UnreadableError(
+                f"cannot read {name}: it has {frames} frames or more, the limit is {self.frames}: cut it into parts"
+            )
+
+    def bytes_for(self, pixels: int = MAX_PIXELS, threads: int = 0) -> int:
+        """Bytes that decoding frames of so many pixels may take; ``threads`` as for the reader."""
+        threads = min(threads or cores(), 16) + 1
+        return self.memory or BASE_BYTES + threads * THREAD_BYTES + PIXEL_BYTES * pixels * (FRAMES_HELD + threads)
+
+
+def limit_memory(more: int) -> None:
+    """Let this process take ``more`` bytes than it has now; allocations beyond fail. On Linux only.
+
+    Counted are the private pages that it may write to (``RLIMIT_DATA``): not the slots of frames, and not the address
+    space that allocators only reserve.
+    """
+    if sys.platform != "linux":
+        return
+    import resource  # noqa: PLC0415 - not on Windows
+
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - for each video
+        data = int(file.read().split()[5]) * resource.getpagesize()
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    soft = data + more
+    resource.setrlimit(resource.RLIMIT_DATA, (soft if hard < 0 else min(soft, hard), hard))
+
 
 FRAMES_TOGETHER = 8
 """Frames of one message, where there are slots enough: a message takes a tenth of the time of decoding a frame."""

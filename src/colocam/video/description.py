@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from colocam.errors import ColocamError
-from colocam.utils.files import stored, utf8, write_json
-from colocam.utils.json_text import parse_json
+from colocam.utils.files import parse_json, stored, utf8, write_json
 from colocam.video.reader import DEFAULT_FPS, VideoInfo
 
 FORMAT = 1

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,7 +17,22 @@ from av.stream import Disposition
 from av.video.stream import VideoStream
 
 from colocam.errors import ArgumentError, ColocamError, first_line
-from colocam.video.playlists import other_formats, playlist_format
+
+PLAYLISTS = frozenset({"hls", "dash", "concat", "imf", "sdp", "webm_dash_manifest", "avisynth", "vapoursynth"})
+"""FFmpeg's formats of playlists and of scripts."""
+_MARKS = {b"#EXTM3U": "hls", b"<MPD": "dash", b"ffconcat": "concat", b"<CompositionPlaylist": "imf", b"v=0": "sdp"}
+
+
+@cache
+def other_formats() -> str:
+    """All of FFmpeg's formats except :data:`PLAYLISTS`, as FFmpeg's option ``format_whitelist`` takes them."""
+    return ",".join(sorted(av.formats_available - PLAYLISTS))
+
+
+def playlist_format(beginning: bytes) -> str | None:
+    """FFmpeg's name of the playlist whose first bytes are ``beginning``; None if it is no known playlist."""
+    return next((name for mark, name in _MARKS.items() if mark in beginning), None)
+
 
 STDIN = "-"
 LIVE_SCHEMES = frozenset({"rtsp", "rtsps", "rtmp", "rtmps", "rtp", "udp", "srt"})

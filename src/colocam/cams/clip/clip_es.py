@@ -15,7 +15,7 @@ from colocam.cams.clip.prompts import TEMPLATE, fill, rivals
 from colocam.cams.clip.softmax_gradcam import softmax_gradcam
 from colocam.cams.normalise import min_max
 from colocam.errors import ColocamError
-from colocam.utils.content_hash import content_hash
+from colocam.utils.tensors import content_hash
 
 
 class ClipES:

@@ -11,7 +11,7 @@ from colocam.data.youtube_objects.matlab import corners_of, read_variable
 from colocam.data.youtube_objects.shots import CLASSES, Notes, Shot
 from colocam.errors import ColocamError
 from colocam.types import Split
-from colocam.video.image_files import images_of, natural_key
+from colocam.video.images import images_of, natural_key
 
 
 def is_v1(root: Path) -> bool:

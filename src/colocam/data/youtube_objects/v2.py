@@ -17,7 +17,7 @@ from colocam.data.youtube_objects.matlab import Corners, labelled_frames, read_v
 from colocam.data.youtube_objects.shots import CLASSES, Notes, Shot
 from colocam.errors import ColocamError
 from colocam.types import Split
-from colocam.video.image_files import images_of
+from colocam.video.images import images_of
 
 
 def is_v2(root: Path) -> bool:
