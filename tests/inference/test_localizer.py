@@ -17,7 +17,6 @@ from scipy.special import expit
 
 from colocam import Localizer as PublicLocalizer
 from colocam.boxes import largest_boxes, to_8bit
-from colocam.boxes.quantize import heat_of
 from colocam.cams import extract
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
@@ -29,6 +28,7 @@ from colocam.metrics import steadiness
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.model_file import load_model
 from colocam.temporal.presence import APPEAR, LIMIT, VANISH
+from colocam.types import heat_of
 from colocam.video.fence import FencedReader
 from colocam.video.reader import VideoFrame, decode, probe
 

@@ -14,8 +14,8 @@ from typing import Any
 from colocam.corrections import Correction, Imported, LeftOut, import_labels, read_corrections
 from colocam.errors import ColocamError
 from colocam.types import Box
+from colocam.utils.child_processes import Channel, ChildProcess
 from colocam.utils.locks import temporary_folder
-from colocam.utils.processes import Channel, ChildProcess
 from colocam.video.decoder_child import limit_memory
 
 MEMORY = 1 << 30

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import cv2
 
 from colocam.errors import ColocamError
+from colocam.utils.child_processes import Channel, Message
 from colocam.utils.device import limit_cores
-from colocam.utils.processes import Channel, Message
 
 if TYPE_CHECKING:
     from colocam.inference.film import Command

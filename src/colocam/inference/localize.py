@@ -12,9 +12,9 @@ from colocam.inference.film_pool import Outcome, localize_films, most_workers, s
 from colocam.inference.jobs import Job, find_jobs, refuse_overwriting, stored_videos
 from colocam.inference.localizer import Localizer
 from colocam.inference.result_files import ForeignFileError
+from colocam.utils.child_processes import ChildProcess
 from colocam.utils.device import cores
 from colocam.utils.digests import MEMORY, FileDigests
-from colocam.utils.processes import ChildProcess
 from colocam.utils.progress import say
 from colocam.video.fence import start_decoder
 from colocam.video.frame_choice import ALL, FrameChoice

@@ -13,7 +13,7 @@ from colocam.inference.pass_filler import PassFiller
 from colocam.inference.pass_memory import PassMemory, PassSizes
 from colocam.inference.remote_network import postprocessing_of
 from colocam.inference.stages import postprocess
-from colocam.utils.processes import Message
+from colocam.utils.child_processes import Message
 from colocam.utils.progress import abandon
 
 Groups: TypeAlias = "dict[int, Future[NetworkOutput]]"

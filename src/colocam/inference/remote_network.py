@@ -13,7 +13,7 @@ from colocam.inference.network import HostOutput, PostProcessing
 from colocam.inference.pass_filler import GROUP
 from colocam.inference.pass_memory import OUTPUTS, PASSES, PassMemory
 from colocam.types import Levels
-from colocam.utils.processes import Message
+from colocam.utils.child_processes import Message
 from colocam.utils.progress import wait_for
 
 

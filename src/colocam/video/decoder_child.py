@@ -24,8 +24,8 @@ import numpy as np
 
 from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.types import VideoFrame
+from colocam.utils.child_processes import Channel, Message, map_file
 from colocam.utils.device import cores, keep_freed_memory
-from colocam.utils.processes import Channel, Message, map_file
 from colocam.video.frame_choice import FrameChoice, T
 from colocam.video.frame_ring import FrameLayout, FrameRing
 from colocam.video.images import image_frames

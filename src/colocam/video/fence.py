@@ -20,8 +20,8 @@ import numpy as np
 
 from colocam.errors import ArgumentError, ColocamError
 from colocam.types import Image, VideoFrame
+from colocam.utils.child_processes import ChildProcess, Message, map_file, memory_file
 from colocam.utils.device import cores
-from colocam.utils.processes import ChildProcess, Message, map_file, memory_file
 from colocam.utils.progress import say
 from colocam.video.decoder_child import Limits
 from colocam.video.description import MOST_FRAMES, SourceVideo, describe

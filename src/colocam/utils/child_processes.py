@@ -69,7 +69,7 @@ class Channel:
 
     @classmethod
     def to_parent(cls, control: int, life: int) -> Self:
-        """The end of a process that :class:`colocam.utils.processes.ChildProcess` started.
+        """The end of a process that :class:`colocam.utils.child_processes.ChildProcess` started.
 
         From now on the kernel ends this process when the parent is gone, also while compiled code runs: the parent
         holds the other end of the pipe ``life``. Ctrl-C, which a terminal sends to the children too, is the parent's.
