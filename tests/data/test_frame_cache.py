@@ -18,8 +18,9 @@ from colocam.data.clip_frames import clip_frames, resize_square
 from colocam.data.frame_cache import cache_frames
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.types import Clip
+from colocam.video.fence import decode
 from colocam.video.images import read_image
-from colocam.video.reader import UnreadableError, decode
+from colocam.video.input import UnreadableError
 
 
 def clip_of(path, tag="cat", split="train", **more):

@@ -28,10 +28,10 @@ from colocam.inference.result_files import ForeignFileError
 from colocam.inference.stages import Watch, refine_windows
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import VideoFrame
-from colocam.video.fence import open_video
+from colocam.video.fence import decode, open_video, probe
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.input import VideoInput
-from colocam.video.reader import VideoReader, decode, probe
+from colocam.video.reader import VideoReader
 
 
 @pytest.fixture

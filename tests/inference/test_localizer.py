@@ -28,9 +28,8 @@ from colocam.metrics import steadiness
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.model_file import load_model
 from colocam.temporal.presence import APPEAR, LIMIT, VANISH
-from colocam.types import heat_of
-from colocam.video.fence import FencedReader
-from colocam.video.reader import VideoFrame, decode, probe
+from colocam.types import VideoFrame, heat_of
+from colocam.video.fence import FencedReader, decode, probe
 
 SIDE = 32
 

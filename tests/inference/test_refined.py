@@ -14,7 +14,7 @@ from colocam.inference.table import read_table
 from colocam.segment.mask_choice import extents
 from colocam.segment.open_segmenter import load_segmenter
 from colocam.segment.refine import refine
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
 MODELS = {"torch": STORED / "run", "onnx": STORED / "model.onnx"}

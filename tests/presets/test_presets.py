@@ -17,7 +17,7 @@ from colocam.config.card import parse_card
 from colocam.corrections import Correction, write_corrections
 from colocam.data.truth import read_truth
 from colocam.types import Box
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 
 SIZES = {
     "frames.resize",

@@ -26,7 +26,7 @@ from colocam.utils.digests import FileDigests
 from colocam.utils.locks import temporary_folder
 from colocam.video.frame_choice import evenly
 from colocam.video.images import images_of
-from colocam.video.reader import UnreadableError
+from colocam.video.input import UnreadableError
 
 HALF_LIFE = 0.5
 """Seconds from the nearest key frame after which an interpolated or unchecked frame counts half."""

@@ -4,12 +4,10 @@ Messages are JSON, with open files beside them; arrays go through shared memory.
 hostile files may be made to send anything.
 """
 
-import fcntl
 import json
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +15,9 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from mmap import mmap
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import recv_handle, send_handle
 from typing import Any, Self
 
 from colocam.errors import ColocamError
@@ -29,6 +30,8 @@ def memory_file(length: int) -> int:
     process that reads it.
     """
     if sys.platform == "linux":
+        import fcntl  # noqa: PLC0415 - not on Windows
+
         file = os.memfd_create("colocam", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(file, length)
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
@@ -47,25 +50,18 @@ def map_file(file: int) -> mmap:
 
 
 Message = dict[str, Any]
-CHUNK = 1 << 16
-MOST_FILES = 4
-"""Open files beside one message at most."""
 
 
 class Channel:
     """One end of a connection between two processes.
 
     Args:
-        end: a connected Unix socket; it is closed with the channel.
+        connection: one end of a pipe in both directions; it is closed with the channel.
     """
 
-    def __init__(self, end: socket.socket) -> None:
-        self._socket = end
-        self._data = b""
-        self._messages: deque[bytes] = deque()
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._files: deque[int] = deque()
-        self._poll = select.poll()
-        self._poll.register(end, select.POLLIN)
 
     @classmethod
     def to_parent(cls, control: int, life: int) -> Self:
@@ -74,7 +70,7 @@ class Channel:
         From now on the kernel ends this process when the parent is gone, also while compiled code runs: the parent
         holds the other end of the pipe ``life``. Ctrl-C, which a terminal sends to the children too, is the parent's.
         """
-        import fcntl  # noqa: PLC0415 - not on Windows, where no child is started
+        import fcntl  # noqa: PLC0415 - not on Windows
 
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGIO, signal.SIG_DFL)  # the default is to end the process
@@ -85,7 +81,7 @@ class Channel:
         gone.register(life, select.POLLIN)
         if gone.poll(0):  # it ended before the lines above
             raise SystemExit(1)
-        return cls(socket.socket(fileno=control))
+        return cls(Connection(control))
 
     def send(self, message: Message, *files: int) -> None:
         """Send a message, and duplicates of open files.
@@ -93,28 +89,25 @@ class Channel:
         Raises:
             OSError: the other process is gone.
         """
-        data = json.dumps(message).encode() + b"\n"
-        if files:
-            data = data[socket.send_fds(self._socket, [data], files) :]
-        self._socket.sendall(data)
+        self._connection.send_bytes(json.dumps([message, len(files)]).encode())
+        for file in files:
+            send_handle(self._connection, file, None)
 
     def ready(self, seconds: float | None = 0.0) -> bool:
         """Wait for a message, or for the end of the other process; None: for ever."""
-        return bool(self._messages) or bool(self._poll.poll(None if seconds is None else 1e3 * seconds))
+        try:
+            return self._connection.poll(seconds)
+        except OSError:  # closed: receive says so
+            return True
 
     def receive(self) -> Message | None:
         """The next message; None if the other process is gone."""
-        while not self._messages:
-            try:
-                data, files, _, _ = socket.recv_fds(self._socket, CHUNK, MOST_FILES)
-            except OSError:
-                return None
-            if not data:
-                return None
-            self._files.extend(files)
-            *whole, self._data = (self._data + data).split(b"\n")
-            self._messages.extend(whole)
-        message: Message = json.loads(self._messages.popleft())
+        message: Message
+        try:
+            message, files = json.loads(self._connection.recv_bytes())
+            self._files.extend(recv_handle(self._connection) for _ in range(files))
+        except (EOFError, OSError):
+            return None
         return message
 
     def take_file(self) -> int:
@@ -124,11 +117,11 @@ class Channel:
     @property
     def closed(self) -> bool:
         """Whether this end is closed."""
-        return self._socket.fileno() < 0
+        return self._connection.closed
 
     def close(self) -> None:
         """Close this end, and the files that were not taken."""
-        self._socket.close()
+        self._connection.close()
         while self._files:
             os.close(self._files.popleft())
 
@@ -160,7 +153,7 @@ class ChildProcess:
     def __init__(self, module: str, *files: int, arguments: Sequence[int] = ()) -> None:
         if not sys.executable:
             raise ColocamError("cannot start a process: this Python does not know its own program file")
-        here, there = socket.socketpair()
+        here, there = Pipe()
         life, self._life = os.pipe()
         self.channel = Channel(here)
         inherited = (there.fileno(), life, *files)

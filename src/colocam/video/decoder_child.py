@@ -2,17 +2,18 @@
 
 Its messages, in the order of a video:
 
-- from the parent: ``open`` (or ``images``, ``estimate``), then ``frames`` with a choice; ``slots`` to fill; ``ring``,
-  new shared memory; ``close`` at any time;
+- from the parent: ``open`` (or ``images``), then ``frames`` with a choice; ``slots`` to fill; ``ring``, new shared
+  memory; ``close`` at any time;
 - from here: ``opened``; ``ring``, which asks for slots of a length; ``filled`` slots; ``said``, a line for the user;
-  and one of ``closed``, ``error`` and ``estimated``, after which the next video may come.
+  and one of ``closed`` and ``error``, after which the next video may come.
 
 It imports neither torch nor Numba, so that it starts in a third of a second.
 """
 
+import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -22,15 +23,15 @@ from typing import Any
 import cv2
 import numpy as np
 
-from colocam.errors import ArgumentError, ColocamError, first_line
+from colocam.errors import ArgumentError, first_line
 from colocam.types import VideoFrame
 from colocam.utils.child_processes import Channel, Message, map_file
 from colocam.utils.device import cores, keep_freed_memory
-from colocam.video.frame_choice import FrameChoice, T
+from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import FrameLayout, FrameRing
 from colocam.video.images import image_frames
 from colocam.video.input import MAX_PIXELS, PATIENCE, UnreadableError, VideoInput
-from colocam.video.reader import VideoInfo, VideoReader, estimate_frames
+from colocam.video.reader import VideoInfo, VideoReader
 
 MIB = 2**20
 BASE_BYTES = 512 * MIB
@@ -138,45 +139,33 @@ class _Decoder:
         self.filled: list[tuple[int, int, float, tuple[int, ...]]] = []  # slot, index, pts, (height, width)
         self.layout = FrameLayout()
         self.limits = Limits()
-        self.works: dict[str, Callable[..., None]] = {
-            "open": self.open,
-            "images": self.images,
-            "estimate": self.estimate,
-        }
 
     def serve(self, message: Message) -> None:
         """Do what the first message of a film asks; stray messages of the film before are ignored."""
-        work = self.works.get(message.pop("do"))
-        if work is None:
+        works: dict[str, Callable[..., tuple[int, bool]]] = {"open": self.open, "images": self.images}
+        if (work := works.get(message.pop("do"))) is None:
             return
         self.slots, self.filled = [], []
         self.limits = Limits(**message.pop("limits"))
         with suppress(OSError):
             os.chdir(message.pop("folder"))  # relative names are those of the parent, whose folder may have changed
         try:
-            work(**message)
-        except _Closed:
-            self.channel.send({"do": "closed", "count": 0, "ended": False})
-        except ArgumentError as error:
-            self._fail(error.problem, argument=error.argument)
-        except UnreadableError as error:
-            self._fail(str(error), kind="unreadable")
-        except ColocamError as error:
-            self._fail(str(error))
-        except MemoryError:
-            self._fail("", kind="memory")
+            count, ended = work(**message)
         except _ParentGoneError:
             raise
+        except _Closed:
+            count, ended = 0, False
         except Exception as error:  # noqa: BLE001 - one video must not end a batch
-            self._fail(f"{type(error).__name__}: {first_line(error)}", kind="failed")
-
-    def _fail(self, text: str, kind: str = "", argument: str = "") -> None:
-        """Tell of an error, after the frames before it."""
+            self._flush()
+            kind = MemoryError if isinstance(error, MemoryError) else type(error)  # NumPy has its own
+            said = [error.argument, error.problem] if isinstance(error, ArgumentError) else [first_line(error)]
+            self.channel.send({"do": "error", "kind": kind.__name__, "said": said})
+            return
         self._flush()
-        self.channel.send({"do": "error", "text": text, "kind": kind, "argument": argument})
+        self.channel.send({"do": "closed", "count": count, "ended": ended})
 
-    def open(self, address: str, format: str | None, threads: int, *, must_be_stored: bool) -> None:  # noqa: A002
-        """Read a film."""
+    def open(self, address: str, format: str | None, threads: int, *, must_be_stored: bool) -> tuple[int, bool]:  # noqa: A002
+        """Read a video; the number of its frames, and whether it was read to its end."""
         source = VideoInput(address, format, must_be_stored)
         limit_memory(self.limits.bytes_for(threads=threads))
         cv2.setNumThreads(threads or cores())
@@ -185,7 +174,7 @@ class _Decoder:
             self.limits.check_frames(source.name, frames)
             limit_memory(self.limits.bytes_for(info.width * info.height, threads))
 
-        with VideoReader(source, threads=threads, check=check) as reader:
+        with VideoReader(source, threads=threads, check=check, watch=partial(self._watch, source.name)) as reader:
             info = {**asdict(reader.info), "fps": None if reader.info.fps is None else str(reader.info.fps)}
             pictures = [str(path) for path in reader.pictures]
             self.channel.send(
@@ -194,33 +183,24 @@ class _Decoder:
             asked = self._await("frames")
             self.layout = FrameLayout(*asked["layout"])
             choice = FrameChoice(**{**asked["choice"], "frames": tuple(asked["choice"]["frames"])})
-            for frame in reader.frames(_Watched(choice, partial(self._watch, source.name))):  # type: ignore[arg-type]
+            for frame in reader.frames(choice):
                 self._put(frame)
-            done = {"count": reader.count, "ended": reader.ended}
-        self._flush()
-        self.channel.send({"do": "closed", **done})
+            return reader.count, reader.ended
 
-    def images(self, paths: list[str]) -> None:
-        """Read image files, each of its own size."""
+    def images(self, paths: list[str]) -> tuple[int, bool]:
+        """Read image files, each of its own size; see :meth:`open`."""
         limit_memory(self.limits.bytes_for(threads=1))
         self.layout = FrameLayout()
-        for frame in self._watch(paths[0], image_frames([Path(path) for path in paths])):
+        for frame in image_frames([Path(path) for path in paths]):
+            self._watch(paths[0], frame.index)
             self._put(frame)
-        self._flush()
-        self.channel.send({"do": "closed", "count": len(paths), "ended": True})
+        return len(paths), True
 
-    def estimate(self, path: str, start: float, end: float | None) -> None:
-        """Estimate the number of frames of a film from its header."""
-        limit_memory(self.limits.bytes_for(threads=1))
-        self.channel.send({"do": "estimated", "frames": estimate_frames(Path(path), start=start, end=end)})
-
-    def _watch(self, name: str, frames: Iterable[T]) -> Iterator[T]:
-        for frame in frames:
-            self.beat[0] += 1
-            self.limits.check_frames(name, frame.index + 1)
-            while self.channel.ready():
-                self._listen()
-            yield frame
+    def _watch(self, name: str, index: int) -> None:
+        self.beat[0] += 1
+        self.limits.check_frames(name, index + 1)
+        while self.channel.ready():
+            self._listen()
 
     def _put(self, frame: VideoFrame) -> None:
         """Copy a frame into a free slot, and tell the parent."""
@@ -266,28 +246,13 @@ class _Decoder:
         return message
 
 
-class _Watched:
-    """A choice of frames that sees every frame, also those that are not chosen."""
-
-    def __init__(self, choice: FrameChoice, watch: Callable[..., Iterator[Any]]) -> None:
-        self._choice, self._watch = choice, watch
-
-    def __call__(self, frames: Iterable[T]) -> Iterator[T]:
-        return self._choice(self._watch(frames))
-
-
-class _Forwarded:
+class _Forwarded(io.TextIOBase):
     """Sends the lines for the user to the parent, which may show a progress bar."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
-    def write(self, text: str) -> None:
+    def write(self, text: str) -> int:
         if text.strip():
             self._channel.send({"do": "said", "text": text.rstrip("\n")})
-
-    def flush(self) -> None:
-        pass
-
-    def isatty(self) -> bool:
-        return False
+        return len(text)

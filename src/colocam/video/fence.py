@@ -39,6 +39,8 @@ TICK = 1.0
 SECONDS_TO_CLOSE = 2.0
 START_SECONDS = 60.0
 """More for the first film of a decoder, which must start first."""
+RAISED: dict[str, type[ColocamError]] = {one.__name__: one for one in (ArgumentError, ColocamError, UnreadableError)}
+"""Errors of the reader that are raised here as they are."""
 
 
 class DecoderProcess:
@@ -161,7 +163,7 @@ class DecoderProcess:
         if message is None:
             raise self._crashed()
         self._started = True
-        if message["do"] in {"closed", "estimated", "error"}:
+        if message["do"] in {"closed", "error"}:
             self.busy = False
             self._filled.clear()
             if self._ring is not None:
@@ -177,18 +179,12 @@ class DecoderProcess:
 
     def _error(self, message: Message) -> ColocamError:
         """What the reader raised."""
-        text = str(message["text"])
-        if message["argument"]:
-            return ArgumentError(message["argument"], text)
-        match message["kind"]:
-            case "memory":
-                return self._lost("its decoder took more memory than frames of its size need and was ended")
-            case "failed":
-                return self._lost(f"its decoder failed ({text})")
-            case "unreadable":
-                return UnreadableError(text)
-            case _:
-                return ColocamError(text)
+        kind, said = message["kind"], message["said"]
+        if kind in RAISED:
+            return RAISED[kind](*said)
+        if kind == "MemoryError":
+            return self._lost("its decoder took more memory than frames of its size need and was ended")
+        return self._lost(f"its decoder failed ({kind}: {said[0]})")
 
 
 def _working_folder() -> str:
@@ -316,45 +312,58 @@ def decode(
     threads: int = 0,
     limits: Limits = LIMITS,
 ) -> Iterator[VideoFrame]:
-    """:func:`colocam.video.reader.decode`, with a fence if the source is stored."""
+    """Yield the frames of a video in order of presentation, see :class:`VideoReader`.
+
+    Args:
+        source: a file, a folder of images, or another source that FFmpeg reads.
+        start: first second (pts) to yield; 0 means from the first frame, whatever its time.
+        end: second (pts) to stop at (exclusive), None for the end of the file.
+        choice: which frames to yield, in place of ``start`` and ``end``.
+        threads: decoder threads, 0 for one per core.
+        limits: what decoding may cost.
+
+    Raises:
+        UnreadableError: it cannot be read, or no frame can be decoded.
+    """
     if choice is None and end is not None and end <= start:
         return
     with open_video(source, threads=threads, limits=limits) as video:
         yield from video.frames(choice or FrameChoice(start=start if start > 0 else None, end=end))
 
 
-def decode_images(paths: Sequence[Path], *, limits: Limits = LIMITS) -> Iterator[VideoFrame]:
+def decode_images(paths: Sequence[Path]) -> Iterator[VideoFrame]:
     """:func:`colocam.video.images.image_frames`, with a fence."""
     with borrowed_decoder() as decoder:
-        decoder.begin(str(paths[0]), limits, do="images", paths=[str(path) for path in paths])
+        decoder.begin(str(paths[0]), LIMITS, do="images", paths=[str(path) for path in paths])
         while (frame := decoder.next_frame()) is not None:
             yield frame
 
 
 def probe(path: Path, *, limits: Limits = LIMITS) -> VideoInfo:
-    """:func:`colocam.video.reader.probe`, with a fence."""
+    """Read size, frame rate and duration; also decodes the first frame, to check that the file can be decoded."""
     with FencedReader(path, threads=1, limits=limits) as video:
         return video.info
 
 
-def estimate_frames(path: Path, *, start: float = 0.0, end: float | None = None, limits: Limits = LIMITS) -> int:
-    """:func:`colocam.video.reader.estimate_frames`, with a fence."""
-    with borrowed_decoder() as decoder:
-        decoder.begin(str(path), limits, do="estimate", path=str(path), start=start, end=end)
-        return int(decoder.receive(limits.open_seconds)["frames"])
+def estimate_frames(path: Path, *, start: float = 0.0, end: float | None = None) -> int:
+    """Estimate from the header how many frames :func:`decode` will yield; 0 for unknown."""
+    with FencedReader(VideoInput(str(path), must_be_stored=True), threads=1) as video:
+        if end is not None and end <= start:
+            return 0
+        return video.estimate(FrameChoice(start=start if start > 0 else None, end=end))
 
 
-def probe_source(path: Path, *, limits: Limits = LIMITS) -> SourceVideo:
+def probe_source(path: Path) -> SourceVideo:
     """Describe a video by decoding it once, since the frame count of a header is often wrong."""
-    with open_video(path, limits=limits) as video:
+    with open_video(path) as video:
         for _ in video.frames(FrameChoice(frames=(MOST_FRAMES, None))):  # all are decoded, none is converted
             pass
         return describe(path, video.info, video.count, video.pictures)
 
 
-def read_image(path: Path, *, limits: Limits = LIMITS) -> Image | None:
+def read_image(path: Path) -> Image | None:
     """:func:`colocam.video.images.read_image`, with a fence."""
     try:
-        return next(decode_images([path], limits=limits)).image
+        return next(decode_images([path])).image
     except (UnreadableError, StopIteration):
         return None

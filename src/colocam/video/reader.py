@@ -24,18 +24,6 @@ from colocam.video.frame_choice import ALL, FrameChoice
 from colocam.video.images import folder_frames
 from colocam.video.input import UnreadableError, VideoInput, open_input
 
-__all__ = [
-    "DEFAULT_FPS",
-    "Image",
-    "UnreadableError",
-    "VideoFrame",
-    "VideoInfo",
-    "VideoReader",
-    "decode",
-    "estimate_frames",
-    "probe",
-]
-
 DEFAULT_FPS = Fraction(25)
 """Frame rate of files that state none, and of folders of images."""
 
@@ -72,8 +60,8 @@ class VideoReader:
     Args:
         source: a file, a folder of images, or another source that FFmpeg reads.
         threads: decoder threads, 0 for one per core.
-        check: called with what the header states and its number of frames (0: unknown) before a frame is decoded; it
-            may refuse the video.
+        check: called with what the header states and its number of frames (0: unknown) before a frame is decoded.
+        watch: called with the index of each decoded frame, whether it is chosen or not. Both may refuse the video.
 
     Attributes:
         info: what the header states; known when the video is open.
@@ -93,10 +81,11 @@ class VideoReader:
         *,
         threads: int = 0,
         check: Callable[[VideoInfo, int], None] | None = None,
+        watch: Callable[[int], None] | None = None,
     ) -> None:
         self.source = source if isinstance(source, VideoInput) else VideoInput(str(source))
         self.threads = threads
-        self.check = check
+        self._check, self._watch = check, watch
         self.count = 0
         self.ended = False
         self._stack = ExitStack()
@@ -145,15 +134,17 @@ class VideoReader:
     def _counted(self) -> "Iterator[_Decoded]":
         for one in self._decoded:
             self.count = one.index + 1
+            if self._watch is not None:
+                self._watch(one.index)
             yield one
         self.ended = True
 
     def _container(self, stack: ExitStack) -> "_Opened":
         container, stream = stack.enter_context(open_input(self.source, self.threads))
         fps, duration = stream.average_rate or stream.guessed_rate, _duration(container, stream)
-        if self.check is not None:
+        if self._check is not None:
             codec = stream.codec_context
-            self.check(VideoInfo(codec.width, codec.height, fps, duration), stream.frames)
+            self._check(VideoInfo(codec.width, codec.height, fps, duration), stream.frames)
         upright = _Upright(self.source.name, self.threads)
         frames = (
             _Decoded(index, _time(index, frame, fps or DEFAULT_FPS), partial(upright, frame))
@@ -186,50 +177,6 @@ class _Opened:
     total: int
     frames: Iterator[_Decoded]
     pictures: tuple[Path, ...] = ()
-
-
-def probe(path: Path) -> VideoInfo:
-    """Read size, frame rate and duration; also decodes the first frame, to check that the file can be decoded."""
-    with VideoReader(path, threads=1) as video:
-        return video.info
-
-
-def estimate_frames(path: Path, *, start: float = 0.0, end: float | None = None) -> int:
-    """Estimate from the header how many frames :func:`decode` will yield; 0 for unknown."""
-    with open_input(VideoInput(str(path), must_be_stored=True), 1) as (container, stream):
-        duration = _duration(container, stream)
-        rate = stream.average_rate or stream.guessed_rate or DEFAULT_FPS
-        most = path.stat().st_size  # a coded frame has at least one byte, whatever the header states
-        if start <= 0 and end is None and stream.frames:
-            return min(stream.frames, most)
-        last = min(end or inf, duration or inf)
-        return 0 if last == inf or rate >= TIME_BASE else min(max(0, ceil((last - start) * rate)), most)
-
-
-def decode(
-    source: Path | VideoInput,
-    *,
-    start: float = 0.0,
-    end: float | None = None,
-    choice: FrameChoice | None = None,
-    threads: int = 0,
-) -> Iterator[VideoFrame]:
-    """Yield the frames of a video in order of presentation, see :class:`VideoReader`.
-
-    Args:
-        source: a file, a folder of images, or another source that FFmpeg reads.
-        start: first second (pts) to yield; 0 means from the first frame, whatever its time.
-        end: second (pts) to stop at (exclusive), None for the end of the file.
-        choice: which frames to yield, in place of ``start`` and ``end``.
-        threads: decoder threads, 0 for one per core.
-
-    Raises:
-        UnreadableError: it cannot be read, or no frame can be decoded.
-    """
-    if choice is None and end is not None and end <= start:
-        return
-    with VideoReader(source, threads=threads) as video:
-        yield from video.frames(choice or FrameChoice(start=start if start > 0 else None, end=end))
 
 
 def _time(index: int, frame: av.VideoFrame, rate: Fraction) -> float:
