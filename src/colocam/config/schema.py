@@ -67,7 +67,7 @@ Side = Annotated[int, Field(ge=1, le=2048)]
 class Section(BaseModel):
     """A part of the configuration: immutable, and unknown keys are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
 
 class Frames(Section):
@@ -165,7 +165,9 @@ class ClassifierStage(Optimisation):
     """logistic: images of each frame, the frame itself and random crops with changed colours and blur."""
     epochs: Count = 100
     batch: Count = 32
+    """Frames per step."""
     lr: Positive = 1e-3
+    """Learning rate at the start."""
     head_lr_factor: Positive = 10.0
     """Learning rate of the last encoder block and the linear head, relative to the rest."""
     frames_per_clip: Count = 1
@@ -250,7 +252,9 @@ class LocalizerStage(Optimisation):
 
     epochs: Count = 10
     batch: Count = 32
+    """Frames per step."""
     lr: Positive = 0.01
+    """Learning rate at the start."""
     decay_every: Count = 5
     frames: Count = 4
     """n, frames per sequence."""

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from threading import Event, Thread
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
@@ -58,19 +57,9 @@ def _escape(character: str) -> str:
 @contextmanager
 def progress(title: str, total: int, *, unit: str = "it", done: int = 0) -> Iterator[Advance]:
     """Show the progress of ``title``; ``done`` of ``total`` (0: unknown) were finished by an earlier run."""
-    if sys.stderr.isatty() and not _muted:
-        with _bar(title, total, unit, done) as advance:
-            yield advance
-    else:
-        lines, over = _Lines(title, total, unit, done), Event()
-        watcher = Thread(target=lines.keep_printing, args=[over], name="progress", daemon=True)
-        watcher.start()
-        try:
-            yield lines.advance
-        finally:
-            over.set()
-            watcher.join()
-        lines.print()
+    show = _bar if sys.stderr.isatty() and not _muted else _lines
+    with show(title, total, unit, done) as advance:
+        yield advance
 
 
 @contextmanager
@@ -109,47 +98,36 @@ def _bar(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
         yield advance
 
 
-@dataclass
-class _Lines:
-    """One plain line every few seconds, for logs and pipes."""
+@contextmanager
+def _lines(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
+    """One plain line every few seconds, for logs and pipes, also while nothing advances, and one at the end."""
+    count, remark, began, over = done, "", time.monotonic(), Event()
 
-    title: str
-    total: int
-    unit: str
-    count: int
-    note: str = ""
-    began: float = field(default_factory=time.monotonic)
-    printed: float = field(default_factory=time.monotonic)
-    counted_from: int = field(init=False)
+    def advance(steps: int = 1, note: str = "") -> None:
+        nonlocal count, remark
+        count, remark = count + steps, note or remark
 
-    def __post_init__(self) -> None:
-        self.counted_from = self.count
+    def show() -> None:
+        elapsed = max(time.monotonic() - began, 1e-9)
+        rate = (count - done) / elapsed
+        left = f", {(total - count) / rate:.0f} s left" if rate and count < total else ""
+        share = f"{count}/{total}" if total else f"{count} {unit}"
+        say(f"{title}: {share} in {elapsed:.0f} s, {rate:.1f} {unit}/s{left}{'  ' if remark else ''}{remark}")
 
-    def advance(self, steps: int = 1, note: str = "") -> None:
-        self.count += steps
-        self.note = note or self.note
-        if time.monotonic() - self.printed >= SECONDS_BETWEEN_LINES:
-            self.print()
-
-    def keep_printing(self, over: Event) -> None:
-        """Print a line at the latest every few seconds, also while nothing advances, until ``over`` is set."""
+    def keep_showing() -> None:
         wait = SECONDS_TO_FIRST_LINE
         while not over.wait(wait):
-            since = time.monotonic() - self.printed
-            if since >= min(wait, SECONDS_BETWEEN_LINES):
-                self.print()
-                since = 0.0
-            wait = SECONDS_BETWEEN_LINES - since
+            show()
+            wait = SECONDS_BETWEEN_LINES
 
-    def print(self) -> None:
-        """Print where the work stands."""
-        self.printed = time.monotonic()
-        elapsed = max(self.printed - self.began, 1e-9)
-        rate = (self.count - self.counted_from) / elapsed
-        left = f", {(self.total - self.count) / rate:.0f} s left" if rate and self.count < self.total else ""
-        note = f"  {self.note}" if self.note else ""
-        share = f"{self.count}/{self.total}" if self.total else f"{self.count} {self.unit}"
-        say(f"{self.title}: {share} in {elapsed:.0f} s, {rate:.1f} {self.unit}/s{left}{note}")
+    watcher = Thread(target=keep_showing, name="progress", daemon=True)
+    watcher.start()
+    try:
+        yield advance
+    finally:
+        over.set()
+        watcher.join()
+    show()
 
 
 SECONDS_BETWEEN_LOOKS = 0.2
