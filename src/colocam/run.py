@@ -188,16 +188,7 @@ def _named(terms: dict[str, float]) -> str:
 
 def _environment(config: Config, terms: Sequence[Term]) -> dict[str, object]:
     """What the result may depend on besides the configuration and the data."""
-    packages = (
-        "colocam",
-        "torch",
-        "torchvision",
-        "timm",
-        "segmentation-models-pytorch",
-        "numpy",
-        "av",
-        "opencv-python-headless",
-    )
+    packages = ["colocam", "torch", "torchvision", "timm", "segmentation-models-pytorch", "numpy", "av"]
     return {
         "command": sys.argv,
         "seed": config.seed,
@@ -206,5 +197,5 @@ def _environment(config: Config, terms: Sequence[Term]) -> dict[str, object]:
         "platform": platform.platform(),
         "cpu_threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-        "packages": {name: importlib.metadata.version(name) for name in packages},
+        "packages": {name: importlib.metadata.version(name) for name in (*packages, "opencv-python-headless")},
     }

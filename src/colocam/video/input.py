@@ -4,9 +4,8 @@ import re
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,19 +20,6 @@ from colocam.errors import ArgumentError, ColocamError, first_line
 PLAYLISTS = frozenset({"hls", "dash", "concat", "imf", "sdp", "webm_dash_manifest", "avisynth", "vapoursynth"})
 """FFmpeg's formats of playlists and of scripts."""
 _MARKS = {b"#EXTM3U": "hls", b"<MPD": "dash", b"ffconcat": "concat", b"<CompositionPlaylist": "imf", b"v=0": "sdp"}
-
-
-@cache
-def other_formats() -> str:
-    """All of FFmpeg's formats except :data:`PLAYLISTS`, as FFmpeg's option ``format_whitelist`` takes them."""
-    return ",".join(sorted(av.formats_available - PLAYLISTS))
-
-
-def playlist_format(beginning: bytes) -> str | None:
-    """FFmpeg's name of the playlist whose first bytes are ``beginning``; None if it is no known playlist."""
-    return next((name for mark, name in _MARKS.items() if mark in beginning), None)
-
-
 STDIN = "-"
 LIVE_SCHEMES = frozenset({"rtsp", "rtsps", "rtmp", "rtmps", "rtp", "udp", "srt"})
 DEVICES = frozenset({"v4l2", "video4linux2", "dshow", "vfwcap", "avfoundation", "x11grab", "gdigrab", "kmsgrab"})
@@ -137,7 +123,7 @@ def open_input(source: Path | VideoInput, threads: int) -> Iterator[tuple[InputC
     address, kind = _address_and_format(source)
     stored = source.is_stored
     options = {"max_pixels": str(MAX_PIXELS)}
-    only = {"format_whitelist": other_formats()} if stored and kind is None else {}
+    only = {"format_whitelist": ",".join(sorted(av.formats_available - PLAYLISTS))} if stored and kind is None else {}
     # The timeout of reading costs the interpreter's lock at each read, which a film on a disk does not need.
     timeout = PATIENCE if "://" in address else (PATIENCE, None) if stored else None
     try:
@@ -145,7 +131,7 @@ def open_input(source: Path | VideoInput, threads: int) -> Iterator[tuple[InputC
             address, format=kind, options=options, container_options=only, timeout=timeout, **ANY_ENCODING
         )
     except av.FFmpegError as error:
-        if only and (playlist := playlist_format(_beginning(address))):
+        if only and (playlist := _playlist_format(address)):
             raise UnreadableError(
                 f"cannot read {source.name}: it is a playlist, which names other files: give those, or set `format` "
                 f"to {playlist} if you trust it"
@@ -181,12 +167,12 @@ def _mode(path: Path) -> int:
         return 0
 
 
-def _beginning(address: str) -> bytes:
-    try:
-        with Path(address).open("rb") as file:
-            return file.read(4096)
-    except OSError:
-        return b""
+def _playlist_format(address: str) -> str | None:
+    """FFmpeg's name of the playlist that a file is; None if it is no known one."""
+    with suppress(OSError), Path(address).open("rb") as file:
+        beginning = file.read(4096)
+        return next((name for mark, name in _MARKS.items() if mark in beginning), None)
+    return None
 
 
 def _address_and_format(source: VideoInput) -> tuple[str, str | None]:
