@@ -27,7 +27,7 @@ from colocam.training.learn_agreement import agreement, observe
 from colocam.training.learn_frames import HALF_LIFE, corrected_frames, held_out_videos
 from colocam.training.learn_quick import QuickLearner
 from colocam.types import Box
-from colocam.utils.files import file_digest
+from colocam.utils.digests import file_digest
 
 
 def of_truth(run, collection, *splits):

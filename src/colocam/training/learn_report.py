@@ -14,7 +14,8 @@ from colocam.run import Run
 from colocam.training.learn_agreement import Agreement
 from colocam.training.learn_frames import CorrectedFrames, History
 from colocam.training.share import link
-from colocam.utils.files import file_digest, parse_json, write_json
+from colocam.utils.digests import file_digest
+from colocam.utils.files import parse_json, write_json
 from colocam.utils.tensors import save_checkpoint
 
 FORMAT = 1

@@ -5,7 +5,6 @@ written: a marker in it holds the digests of each, ``{"files": {"labels/a.txt": 
 """
 
 import errno
-import hashlib
 import json
 import os
 import shutil
@@ -22,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.errors import ColocamError
+from colocam.utils.digests import file_digest
 from colocam.utils.locks import is_temporary, locked, temporary_file, temporary_folder
 
 
@@ -256,12 +256,6 @@ def atomic_folder(target: Path, marker: str) -> Iterator[Path]:
                 _replace_files(temporary, place, marker, made)
             else:
                 temporary.rename(place)
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file's content."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _refuse_foreign(folder: Path, marker: str) -> None:

@@ -102,7 +102,7 @@ class _ParentGoneError(Exception):
 
 
 class _Closed(Exception):  # noqa: N818 - not an error
-    """The parent wants no more frames of this film."""
+    """The parent wants no more frames of this video."""
 
 
 def main(control: int, life: int, beat: int) -> None:
@@ -141,7 +141,7 @@ class _Decoder:
         self.limits = Limits()
 
     def serve(self, message: Message) -> None:
-        """Do what the first message of a film asks; stray messages of the film before are ignored."""
+        """Do what the first message of a video asks; stray messages of the video before are ignored."""
         works: dict[str, Callable[..., tuple[int, bool]]] = {"open": self.open, "images": self.images}
         if (work := works.get(message.pop("do"))) is None:
             return

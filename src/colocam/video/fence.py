@@ -30,26 +30,26 @@ from colocam.video.frame_ring import FrameLayout, FrameRing
 from colocam.video.input import DecoderLostError, UnreadableError, VideoInput
 from colocam.video.reader import VideoInfo, VideoReader
 
-MOST_FILMS = 500
-"""Films after which a decoder is replaced, should a library lose memory with each."""
+MOST_VIDEOS = 500
+"""Videos after which a decoder is replaced, should a library lose memory with each."""
 KEPT_RING_BYTES = 2**28
-"""A decoder with more shared memory than this is not kept for the next film."""
+"""A decoder with more shared memory than this is not kept for the next video."""
 TICK = 1.0
 """Seconds of one wait. A process that was stopped and goes on counts one of them, however long it was stopped."""
 SECONDS_TO_CLOSE = 2.0
 START_SECONDS = 60.0
-"""More for the first film of a decoder, which must start first."""
+"""More for the first video of a decoder, which must start first."""
 RAISED: dict[str, type[ColocamError]] = {one.__name__: one for one in (ArgumentError, ColocamError, UnreadableError)}
 """Errors of the reader that are raised here as they are."""
 
 
 class DecoderProcess:
-    """A decoder process, see :mod:`colocam.video.decoder_child`, and the film that it reads.
+    """A decoder process, see :mod:`colocam.video.decoder_child`, and the video that it reads.
 
     Attributes:
-        busy: whether it reads a film.
-        count: frames of the film, when it is read.
-        ended: whether the film was read to its end.
+        busy: whether it reads a video.
+        count: frames of the video, when it is read.
+        ended: whether the video was read to its end.
         layout: what is asked for of each frame.
     """
 
@@ -59,33 +59,33 @@ class DecoderProcess:
         self._beat = np.frombuffer(map_file(beat), np.uint64)
         self._ring: FrameRing | None = None
         self._filled: deque[tuple[int, int, float, tuple[int, int]]] = deque()
-        self._films, self._started = 0, False
+        self._videos, self._started = 0, False
         self._name, self._limits = "", Limits()
         self.busy = False
         self.count, self.ended = 0, False
         self.layout = FrameLayout()
 
     def begin(self, name: str, limits: Limits, **asked: Any) -> None:  # noqa: ANN401 - fields of a message
-        """Ask for a film, whose name is for errors."""
+        """Ask for a video, whose name is for errors."""
         self.busy, self._name, self._limits = True, name, limits
         self.layout = FrameLayout()
-        self._films += 1
+        self._videos += 1
         self.send({**asked, "limits": asdict(limits), "folder": _working_folder()})
 
     def begin_frames(self, choice: FrameChoice, layout: FrameLayout) -> None:
-        """Ask for the frames of a film that is open."""
+        """Ask for the frames of a video that is open."""
         self.layout = layout
         self.send({"do": "frames", "choice": asdict(choice), "layout": layout})
 
     def send(self, message: Message, *files: int) -> None:
-        """Send a message about the film."""
+        """Send a message about the video."""
         try:
             self._process.channel.send(message, *files)
         except OSError as error:
             raise self._crashed() from error
 
     def receive(self, seconds: float) -> Message:
-        """The next message about the film, except those that are dealt with here.
+        """The next message about the video, except those that are dealt with here.
 
         Args:
             seconds: how long the decoder may work without decoding a frame.
@@ -121,7 +121,7 @@ class DecoderProcess:
         return self.layout.read(memory, index, pts, (height, width))
 
     def close(self) -> None:
-        """Give up the film, if it is being read; end the process if it does not stop soon."""
+        """Give up the video, if it is being read; end the process if it does not stop soon."""
         try:
             if self.busy:
                 self.send({"do": "close"})
@@ -137,9 +137,9 @@ class DecoderProcess:
 
     @property
     def reusable(self) -> bool:
-        """Whether it may read another film."""
+        """Whether it may read another video."""
         small = self._ring is None or self._ring.slots * self._ring.slot_bytes <= KEPT_RING_BYTES
-        return not self.busy and not self._process.channel.closed and small and self._films < MOST_FILMS
+        return not self.busy and not self._process.channel.closed and small and self._videos < MOST_VIDEOS
 
     def _renew_ring(self, slot_bytes: int) -> None:
         file = FrameRing.file_for(slot_bytes)
@@ -200,23 +200,22 @@ _lock = threading.Lock()
 
 @contextmanager
 def borrowed_decoder() -> Iterator[DecoderProcess]:
-    """A decoder that is idle, or a new one; it is kept for the next film if it is fit for it."""
+    """A decoder that is idle, or a new one; it is kept for the next video if it is fit for it."""
     with _lock:
         decoder = _idle.pop() if _idle else None
     decoder = decoder or DecoderProcess()
     try:
         yield decoder
-        decoder.close()
-    except BaseException:
-        decoder.close()
-        raise
     finally:
-        with _lock:
-            kept = decoder.reusable and len(_idle) < cores()
-            if kept:
-                _idle.append(decoder)
-        if not kept:
-            decoder.kill()
+        try:
+            decoder.close()
+        finally:
+            with _lock:
+                kept = decoder.reusable and len(_idle) < cores()
+                if kept:
+                    _idle.append(decoder)
+            if not kept:
+                decoder.kill()
 
 
 def start_decoder() -> None:
@@ -227,7 +226,7 @@ def start_decoder() -> None:
 
 
 def end_decoders() -> None:
-    """End the idle decoders; the next film starts a new one."""
+    """End the idle decoders; the next video starts a new one."""
     with _lock:
         while _idle:
             _idle.pop().kill()

@@ -124,7 +124,7 @@ def open_input(source: Path | VideoInput, threads: int) -> Iterator[tuple[InputC
     stored = source.is_stored
     options = {"max_pixels": str(MAX_PIXELS)}
     only = {"format_whitelist": ",".join(sorted(av.formats_available - PLAYLISTS))} if stored and kind is None else {}
-    # The timeout of reading costs the interpreter's lock at each read, which a film on a disk does not need.
+    # The timeout of reading costs the interpreter's lock at each read, which a video on a disk does not need.
     timeout = PATIENCE if "://" in address else (PATIENCE, None) if stored else None
     try:
         container = av.open(
