@@ -23,6 +23,17 @@ FILE = "config.schema.json"
 """Name of the schema beside a configuration."""
 NAMED = f"# yaml-language-server: $schema={FILE}\n"
 """First line of a configuration, which editors read."""
+REMOVED: dict[str, object] = {
+    "classifier.ema": 0,
+    "classifier.presence": "off",
+    "localizer.ema": 0,
+    "localizer.presence": "off",
+}
+"""Keys of earlier versions, with the value at which they had no effect: configurations of older runs hold them."""
+LONGEST = 1 << 18
+"""Characters of a configuration at most."""
+DEEPEST = 20
+"""Levels of a configuration at most."""
 
 
 def config_schema() -> dict[str, Any]:
@@ -37,20 +48,6 @@ def config_schema() -> dict[str, Any]:
 def schema_text() -> str:
     """:func:`config_schema` as the text of a file, with each description in one line."""
     return json.dumps(config_schema(), indent=1, ensure_ascii=False).replace(r"\n", " ") + "\n"
-
-
-REMOVED: dict[str, object] = {
-    "classifier.ema": 0,
-    "classifier.presence": "off",
-    "localizer.ema": 0,
-    "localizer.presence": "off",
-}
-"""Keys of earlier versions, with the value at which they had no effect: configurations of older runs hold them."""
-
-LONGEST = 1 << 18
-"""Characters of a configuration at most."""
-DEEPEST = 20
-"""Levels of a configuration at most."""
 
 
 def preset_names() -> list[str]:

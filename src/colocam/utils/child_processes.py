@@ -22,6 +22,15 @@ from typing import Any, Self
 
 from colocam.errors import ColocamError
 
+Message = dict[str, Any]
+# The script of the user is not imported again, unlike with multiprocessing: it need not guard its own start.
+_START = (
+    "import sys, json, importlib; sys.path[:] = json.loads(sys.argv[1]); "
+    "importlib.import_module(sys.argv[2]).main(*map(int, sys.argv[3:]))"
+)
+SECONDS_TO_END = 2.0
+"""A process ends a little later than its end of the connection."""
+
 
 def memory_file(length: int) -> int:
     """An open file of ``length`` zero bytes in memory; the caller closes it.
@@ -47,9 +56,6 @@ def map_file(file: int) -> mmap:
         return mmap(file, 0)
     finally:
         os.close(file)
-
-
-Message = dict[str, Any]
 
 
 class Channel:
@@ -124,16 +130,6 @@ class Channel:
         self._connection.close()
         while self._files:
             os.close(self._files.popleft())
-
-
-# The script of the user is not imported again, unlike with multiprocessing: it need not guard its own start.
-_START = (
-    "import sys, json, importlib; sys.path[:] = json.loads(sys.argv[1]); "
-    "importlib.import_module(sys.argv[2]).main(*map(int, sys.argv[3:]))"
-)
-
-SECONDS_TO_END = 2.0
-"""A process ends a little later than its end of the connection."""
 
 
 class ChildProcess:

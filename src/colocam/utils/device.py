@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _share: int | None = None
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Options of ``mallopt`` (glibc)."""
+MIB = 2**20
+KEPT_BYTES = 64 * MIB
+OWN_MAPPING_BYTES = 32 * MIB
+"""The most that glibc allows."""
 
 
 def limit_cores(share: int) -> None:
@@ -96,14 +102,6 @@ def parallel_map(work: Callable[..., Result], *columns: Iterable[object]) -> lis
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(min(8, cores()), "parallel")  # the other stages of a pipeline need cores too
-
-
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""Options of ``mallopt`` (glibc)."""
-MIB = 2**20
-KEPT_BYTES = 64 * MIB
-OWN_MAPPING_BYTES = 32 * MIB
-"""The most that glibc allows."""
 
 
 def keep_freed_memory() -> None:

@@ -24,6 +24,14 @@ from colocam.errors import ColocamError
 from colocam.utils.digests import file_digest
 from colocam.utils.locks import is_temporary, locked, temporary_file, temporary_folder
 
+MARKED = 2**16
+_BREAKS = {"Cc", "Zl", "Zp"}  # control characters and separators of lines
+_JOINERS = "\u200c\u200d"  # Persian, Indic scripts and emoji need them; they turn nothing
+DAMAGED_ARRAY = (OSError, ValueError, EOFError, SyntaxError, ArithmeticError, TokenError)
+"""What NumPy raises for an ``.npy`` file that is missing or damaged; it parses the header as Python."""
+Digests = dict[str, list[str]]
+"""Digests that each file may have, by its name; two while it is being replaced."""
+
 
 def parse_json(text: str | bytes, each: Callable[[dict[str, Any]], Any] | None = None) -> Any:  # noqa: ANN401 - any JSON
     """Read JSON; raise a ValueError where it is none, also for NaN, infinity and text that is nested too deeply.
@@ -38,11 +46,6 @@ def parse_json(text: str | bytes, each: Callable[[dict[str, Any]], Any] | None =
 
 def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
-
-
-MARKED = 2**16
-_BREAKS = {"Cc", "Zl", "Zp"}  # control characters and separators of lines
-_JOINERS = "\u200c\u200d"  # Persian, Indic scripts and emoji need them; they turn nothing
 
 
 @contextmanager
@@ -195,10 +198,6 @@ def write_array(target: Path, array: npt.NDArray[Any]) -> None:
         file.write(array.data)
 
 
-DAMAGED_ARRAY = (OSError, ValueError, EOFError, SyntaxError, ArithmeticError, TokenError)
-"""What NumPy raises for an ``.npy`` file that is missing or damaged; it parses the header as Python."""
-
-
 def read_array(path: Path) -> npt.NDArray[Any] | None:
     """The array of an ``.npy`` file, mapped into memory; None if there is none or it is damaged."""
     try:
@@ -218,10 +217,6 @@ def plain(text: str) -> str:
 def utf8(text: str) -> str:
     """``text`` with every character that UTF-8 cannot hold, as in some file names, replaced by its escape."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-Digests = dict[str, list[str]]
-"""Digests that each file may have, by its name; two while it is being replaced."""
 
 
 @contextmanager

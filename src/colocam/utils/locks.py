@@ -32,6 +32,11 @@ except ImportError:  # Windows
 
 NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 """Flag that refuses to open a link; 0 on Windows, which has none."""
+DAY = 86_400.0
+_FILE = re.compile(r"\.colocam-([0-9a-f]{8})-[0-9a-f]{16}\.tmp(\..*)?", re.DOTALL)
+_LOCK = re.compile(r"\.colocam-[0-9a-f]{16}\.lock")
+_FOLDER = "-folder"
+_cleared: set[Path] = set()
 
 
 def try_lock(file: int) -> bool | None:
@@ -102,13 +107,6 @@ def _meet(file: int, what: Path, *, wait: bool) -> None:
         raise ColocamError(f"{what} is in use by {holder}: wait until it ends, or choose another folder")
     say(f"{what} is being written by {holder}: waiting until it ends")
     fcntl.flock(file, fcntl.LOCK_EX)
-
-
-DAY = 86_400.0
-_FILE = re.compile(r"\.colocam-([0-9a-f]{8})-[0-9a-f]{16}\.tmp(\..*)?", re.DOTALL)
-_LOCK = re.compile(r"\.colocam-[0-9a-f]{16}\.lock")
-_FOLDER = "-folder"
-_cleared: set[Path] = set()
 
 
 @contextmanager

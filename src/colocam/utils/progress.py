@@ -24,6 +24,11 @@ _muted = False
 
 Advance = Callable[..., None]
 """``advance(steps=1, note="")``: report that ``steps`` more are done, with a short remark such as the current loss."""
+SECONDS_BETWEEN_LOOKS = 0.2
+_requested = False
+_signalled = False
+_abandoned: list[Future[Any]] = []
+T = TypeVar("T")
 
 
 def say(text: str) -> None:
@@ -128,14 +133,6 @@ def _lines(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
         over.set()
         watcher.join()
     show()
-
-
-SECONDS_BETWEEN_LOOKS = 0.2
-
-_requested = False
-_signalled = False
-_abandoned: list[Future[Any]] = []
-T = TypeVar("T")
 
 
 @contextmanager

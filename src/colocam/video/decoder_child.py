@@ -41,6 +41,8 @@ FRAMES_HELD = 24
 """Frames that a decoder keeps for reference and for their order, beside one per thread."""
 PIXEL_BYTES = 8
 """Of the largest pixel formats, with the margins that decoders add."""
+FRAMES_TOGETHER = 8
+"""Frames of one message, where there are slots enough: a message takes a tenth of the time of decoding a frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +93,6 @@ def limit_memory(more: int) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     soft = data + more
     resource.setrlimit(resource.RLIMIT_DATA, (soft if hard < 0 else min(soft, hard), hard))
-
-
-FRAMES_TOGETHER = 8
-"""Frames of one message, where there are slots enough: a message takes a tenth of the time of decoding a frame."""
 
 
 class _ParentGoneError(Exception):

@@ -41,6 +41,7 @@ START_SECONDS = 60.0
 """More for the first video of a decoder, which must start first."""
 RAISED: dict[str, type[ColocamError]] = {one.__name__: one for one in (ArgumentError, ColocamError, UnreadableError)}
 """Errors of the reader that are raised here as they are."""
+IMAGES, LIMITS = FrameLayout(), Limits()
 
 
 class DecoderProcess:
@@ -242,9 +243,6 @@ def _forget_decoders() -> None:
 atexit.register(end_decoders)
 with suppress(AttributeError):  # Windows has no fork
     os.register_at_fork(after_in_child=_forget_decoders)
-
-
-IMAGES, LIMITS = FrameLayout(), Limits()
 
 
 class FencedReader(VideoReader):

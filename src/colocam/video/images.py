@@ -18,6 +18,17 @@ from colocam.types import Image, VideoFrame
 from colocam.utils.progress import say
 from colocam.video.input import UnreadableError, check_pixels
 
+IMAGE_ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
+# Any other ending may be a video: FFmpeg reads hundreds of formats and knows them by their content.
+NOT_VIDEO_ENDINGS = IMAGE_ENDINGS | {
+    *(".txt", ".md", ".rst", ".pdf", ".html", ".htm", ".xml", ".doc", ".docx", ".url", ".nfo", ".log"),
+    *(".csv", ".tsv", ".parquet", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".ini", ".xls", ".xlsx", ".db"),
+    *(".srt", ".vtt", ".ass", ".ssa", ".sub", ".mp3", ".wav", ".flac", ".m4a", ".ogg", ".aac"),
+    *(".mat", ".npy", ".npz", ".py", ".sh", ".ipynb", ".zip", ".tar", ".gz", ".7z", ".rar", ".part", ".tmp"),
+}
+_DAMAGED = (OSError, ValueError, SyntaxError)
+"""What Pillow raises for a file that is not an image, or whose header is damaged."""
+
 
 def silence_opencv() -> None:
     """Stop OpenCV writing to standard error: our errors say what is wrong with a file."""
@@ -27,14 +38,9 @@ def silence_opencv() -> None:
         cv2.setLogLevel(0)  # type: ignore[attr-defined]
 
 
-IMAGE_ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
-# Any other ending may be a video: FFmpeg reads hundreds of formats and knows them by their content.
-NOT_VIDEO_ENDINGS = IMAGE_ENDINGS | {
-    *(".txt", ".md", ".rst", ".pdf", ".html", ".htm", ".xml", ".doc", ".docx", ".url", ".nfo", ".log"),
-    *(".csv", ".tsv", ".parquet", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".ini", ".xls", ".xlsx", ".db"),
-    *(".srt", ".vtt", ".ass", ".ssa", ".sub", ".mp3", ".wav", ".flac", ".m4a", ".ogg", ".aac"),
-    *(".mat", ".npy", ".npz", ".py", ".sh", ".ipynb", ".zip", ".tar", ".gz", ".7z", ".rar", ".part", ".tmp"),
-}
+silence_opencv()
+warnings.filterwarnings("ignore", category=PIL.Image.DecompressionBombWarning)  # MAX_PIXELS is the limit here
+warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str, str], ...]:
@@ -76,13 +82,6 @@ def is_folder(entry: os.DirEntry[str]) -> bool:
 def ending_of(entry: os.DirEntry[str]) -> str:
     """The ending of a file name, with its dot, in lower case."""
     return os.path.splitext(entry.name)[1].lower()  # noqa: PTH122 - making a Path of each of 100,000 names is slow
-
-
-_DAMAGED = (OSError, ValueError, SyntaxError)
-"""What Pillow raises for a file that is not an image, or whose header is damaged."""
-silence_opencv()
-warnings.filterwarnings("ignore", category=PIL.Image.DecompressionBombWarning)  # MAX_PIXELS is the limit here
-warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
 
 
 def folder_frames(folder: Path, rate: Fraction) -> tuple[tuple[Path, ...], Iterator[VideoFrame]]:
