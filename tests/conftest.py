@@ -23,7 +23,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from colocam.cli import main
 from colocam.config import Backbone, load_config
-from colocam.utils.temporary import temporary_file
+from colocam.utils.locks import temporary_file
 
 # A verdict must not hang on how busy the machine is, nor on a draw that nobody can repeat;
 # --hypothesis-profile=explore draws other examples every time.

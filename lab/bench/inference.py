@@ -255,7 +255,8 @@ def _files(localizer: Localizer, scenes: Scenes) -> Iterator[tuple[str, float]]:
     """Decoding H.264, and writing the annotated video and the table."""
     from colocam.inference.sinks import AnnotatedVideo  # noqa: PLC0415
     from colocam.inference.table import LocalizationTable  # noqa: PLC0415
-    from colocam.video.reader import VideoInfo, decode  # noqa: PLC0415
+    from colocam.video.fence import decode  # noqa: PLC0415
+    from colocam.video.reader import VideoInfo  # noqa: PLC0415
     from colocam.video.writer import VideoWriter  # noqa: PLC0415
 
     told = list(localizer.stream(_video(scenes, SCENES)))

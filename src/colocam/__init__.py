@@ -8,7 +8,7 @@
 
 from typing import TYPE_CHECKING
 
-from colocam.utils.lazy import lazy_names
+from colocam.utils.extras import REGISTRIES, lazy_names
 
 if TYPE_CHECKING:
     from colocam.config import Config, load_config
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from colocam.inference import Localizer
     from colocam.training import train
     from colocam.types import Box, Clip, Localization
-    from colocam.utils.version import __version__
+    from colocam.utils.extras import __version__
 
 __all__ = [
     "Box",
@@ -48,10 +48,12 @@ __getattr__, __dir__ = lazy_names(  # torch is imported on first use
         "Localization": "colocam.types",
         "Localizer": "colocam.inference",
         "PredictionEvaluation": "colocam.evaluation.result",
-        "__version__": "colocam.utils.version",
+        "__version__": "colocam.utils.extras",
         "evaluate": "colocam.evaluation.run_evaluation",
         "evaluate_predictions": "colocam.evaluation.prediction_evaluation",
         "load_config": "colocam.config",
         "train": "colocam.training",
     },
 )
+
+REGISTRIES.update(CAMS="colocam.cams", CHOOSERS="colocam.boxes", LOSSES="colocam.losses", METHODS="colocam.config")

@@ -20,11 +20,10 @@ from colocam.losses import Term
 from colocam.models import Classifier, make_classifier
 from colocam.models.model_file import Plan, check_shapes
 from colocam.types import Split
-from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.device import choose_device
-from colocam.utils.file_digests import MEMORY, FileDigests
-from colocam.utils.files import explain_os_errors, write_json
-from colocam.utils.json_text import parse_json
+from colocam.utils.digests import MEMORY, FileDigests
+from colocam.utils.files import explain_os_errors, parse_json, write_json
+from colocam.utils.tensors import load_checkpoint
 
 BEGUN = ("environment.json", "data.json")
 """Written before config.yaml, which makes the folder a run: without it, they come from an interrupted start."""
@@ -187,16 +186,7 @@ def _named(terms: dict[str, float]) -> str:
 
 def _environment(config: Config, terms: Sequence[Term]) -> dict[str, object]:
     """What the result may depend on besides the configuration and the data."""
-    packages = (
-        "colocam",
-        "torch",
-        "torchvision",
-        "timm",
-        "segmentation-models-pytorch",
-        "numpy",
-        "av",
-        "opencv-python-headless",
-    )
+    packages = ["colocam", "torch", "torchvision", "timm", "segmentation-models-pytorch", "numpy", "av"]
     return {
         "command": sys.argv,
         "seed": config.seed,
@@ -205,5 +195,5 @@ def _environment(config: Config, terms: Sequence[Term]) -> dict[str, object]:
         "platform": platform.platform(),
         "cpu_threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-        "packages": {name: importlib.metadata.version(name) for name in packages},
+        "packages": {name: importlib.metadata.version(name) for name in (*packages, "opencv-python-headless")},
     }

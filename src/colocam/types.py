@@ -1,16 +1,11 @@
 """Types that are shared by several packages."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
-
-if TYPE_CHECKING:
-    from supervision import Detections
 
 Image = npt.NDArray[np.uint8]
 """(H, W, 3) RGB."""
@@ -18,6 +13,8 @@ Levels = npt.NDArray[np.uint8]
 """(…, H, W) maps in 8 bits: 255 · map, truncated, as the published protocol reads them."""
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
+HEAT: Float32Array = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float32)
+"""(256,) foreground probability of an 8-bit level: the middle of the values that are rounded down to it."""
 
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -113,16 +110,9 @@ class Localization:
     @property
     def heatmap(self) -> Float32Array:
         """(h, w) float32, foreground probability at the model's resolution; computed when it is read."""
-        quantize = import_module("colocam.boxes.quantize")  # it imports this module
-        heat: Float32Array = quantize.heat_of(self.raw_map)
-        return heat
+        return heat_of(self.raw_map)
 
-    def to_supervision(self, tags: Sequence[str] | None = None) -> "Detections":
-        """This result as ``supervision.Detections`` (extra ``supervision``); empty without a box.
 
-        Args:
-            tags: the classes that ``class_id`` counts, e.g. ``localizer.tags``; None: this class alone.
-        """
-        adapter = import_module("colocam.integrations.supervision_detections")  # it imports this module
-        detections: Detections = adapter.frame_detections([self], tags)
-        return detections
+def heat_of(maps: Float32Array | Levels) -> Float32Array:
+    """Foreground probabilities (…, h, w) of maps that may be 8-bit levels."""
+    return HEAT[maps] if maps.dtype == np.uint8 else np.asarray(maps, np.float32)

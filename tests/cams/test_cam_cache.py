@@ -15,8 +15,8 @@ from colocam.data.frame_cache import ROW, CachedClip
 from colocam.errors import InterruptedRunError
 from colocam.models import Classifier
 from colocam.types import Clip
-from colocam.utils import interrupt
-from colocam.utils.content_hash import content_hash
+from colocam.utils import progress as interrupt
+from colocam.utils.tensors import content_hash
 
 CPU = torch.device("cpu")
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from colocam.errors import ArgumentError, ColocamError
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 
 
 def run_folders(folder: Path) -> list[Path]:

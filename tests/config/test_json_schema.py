@@ -7,7 +7,7 @@ import pytest
 
 import colocam
 from colocam.config import load_config, parse_yaml, preset_names, write_config
-from colocam.config.json_schema import config_schema, schema_text
+from colocam.config.loading import config_schema, schema_text
 
 
 @pytest.fixture(scope="module")

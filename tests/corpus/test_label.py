@@ -28,9 +28,8 @@ from colocam.corpus.local_pool import LocalPool
 from colocam.corpus.worker import attempt
 from colocam.errors import ColocamError
 from colocam.export import Options, export
-from colocam.video.decoder_process import end_decoders
-from colocam.video.decoding_limits import Limits as FenceLimits
-from colocam.video.fence import FencedReader
+from colocam.video.decoder_child import Limits as FenceLimits
+from colocam.video.fence import FencedReader, end_decoders
 from hostile_decoder import HOSTILE, make_hostile
 from stub_labels import StubLabels
 

@@ -19,7 +19,7 @@ from colocam.data.augment import (
     sample_resized_crops,
     whole,
 )
-from colocam.utils.randomness import generator
+from colocam.utils.tensors import generator
 
 
 def sliced(picture, top, left, flip, size):

@@ -12,7 +12,7 @@ from colocam.data.batches import SAMPLERS, BatchIndices, central, kept_clips, pl
 from colocam.data.frame_cache import ROW, CachedClip
 from colocam.errors import ColocamError
 from colocam.types import Clip
-from colocam.utils.spacing import evenly
+from colocam.video.frame_choice import evenly
 
 lengths = st.lists(st.integers(1, 30), min_size=1, max_size=12)
 

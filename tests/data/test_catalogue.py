@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from colocam.data.catalogue import read_catalogue
 from colocam.errors import ColocamError
-from colocam.video.image_files import natural_key
+from colocam.video.images import natural_key
 
 
 def touch(root: Path, *names: str) -> Path:

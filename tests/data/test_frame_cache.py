@@ -17,8 +17,9 @@ from colocam.data import frame_cache as store
 from colocam.data.frame_cache import cache_frames, clip_frames, resize_square
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.types import Clip
+from colocam.video.fence import decode
 from colocam.video.images import read_image
-from colocam.video.reader import UnreadableError, decode
+from colocam.video.input import UnreadableError
 
 
 def clip_of(path, tag="cat", split="train", **more):

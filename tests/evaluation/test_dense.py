@@ -17,7 +17,7 @@ from colocam.evaluation.dense import evaluate_dense
 from colocam.evaluation.result import read_dense
 from colocam.inference.localize import localize_file
 from colocam.report import write_report
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from colocam.report import write_report
 from colocam.run import open_run
 from colocam.segment import load_segmenter
 from colocam.segment.refine import refine
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 
 TAGS = ["bus", "cat", "owl"]
 

@@ -10,7 +10,7 @@ import pytest
 from colocam.errors import ColocamError
 from colocam.export import FORMATS, MARKER, Options, export
 from colocam.export.read_tables import read_videos
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 
 
 def files(folder):

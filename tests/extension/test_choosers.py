@@ -7,7 +7,7 @@ from colocam.boxes import CHOOSERS, Candidates, Chooser
 from colocam.config import load_config
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 
 
 def corner(maps, threshold):

@@ -28,7 +28,7 @@ from colocam.training.distributed import (
     world,
 )
 from colocam.training.loop import Task, make_sgd, sgd_step
-from colocam.utils.interrupt import graceful_stop, raise_if_stopped, request_stop
+from colocam.utils.progress import graceful_stop, raise_if_stopped, request_stop
 
 SEQUENCES = torch.tensor([0, 0, 0, 1, 2, 2, 3, 3, 3, 3, 4, 4])
 INDICES = BatchIndices(torch.arange(12), torch.arange(12), SEQUENCES)

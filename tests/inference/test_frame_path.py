@@ -10,7 +10,7 @@ import colocam
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
 PACKAGE = str(Path(colocam.__file__).parent)
 MOST = 30
-FENCE = {"video/fence.py", "video/decoder_process.py", "video/frame_ring.py", "utils/channel.py"}
+FENCE = {"video/fence.py", "video/frame_ring.py", "utils/child_processes.py"}
 """How frames come from the process that decodes them."""
 
 

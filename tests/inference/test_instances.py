@@ -13,7 +13,7 @@ from colocam.export.read_tables import read_videos
 from colocam.inference.localize import localize_file
 from colocam.inference.network import NetworkOutput, completed
 from colocam.models.model_file import load_model
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 
 SIZE = (80, 60)
 FRAMES = 12

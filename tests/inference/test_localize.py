@@ -28,10 +28,11 @@ from colocam.inference.result_files import ForeignFileError
 from colocam.inference.stages import Watch, refine_windows
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import VideoFrame
-from colocam.video.fence import open_video
+from colocam.utils.progress import say
+from colocam.video.fence import decode, open_video, probe
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.input import VideoInput
-from colocam.video.reader import VideoReader, decode, probe
+from colocam.video.reader import VideoReader
 
 
 @pytest.fixture
@@ -469,8 +470,11 @@ def test_what_never_ends_is_kept_when_it_is_stopped(trained, tmp_path, monkeypat
                 asked.wait()
             yield frame
 
+    def told(text):
+        return asked.set() if text.startswith("stopping") else say(text)
+
     asked = threading.Event()
-    monkeypatch.setattr("colocam.utils.interrupt.say", lambda _text: asked.set())
+    monkeypatch.setattr("colocam.utils.progress.say", told)
     monkeypatch.setattr(VideoReader, "frames", frames)
     written = localize_file(trained, "testsrc=size=64x48:rate=25", tmp_path / "out", format="lavfi")
     assert numbers_of(written.table) == list(range(8))

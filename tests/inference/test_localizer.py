@@ -17,7 +17,6 @@ from scipy.special import expit
 
 from colocam import Localizer as PublicLocalizer
 from colocam.boxes import largest_boxes, to_8bit
-from colocam.boxes.quantize import heat_of
 from colocam.cams import extract
 from colocam.errors import ColocamError
 from colocam.evaluation.metrics import steadiness
@@ -28,8 +27,8 @@ from colocam.maps.postprocess import arrays_with_color_mean, postprocess
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.model_file import load_model
 from colocam.temporal.presence import APPEAR, LIMIT, VANISH
-from colocam.video.fence import FencedReader
-from colocam.video.reader import VideoFrame, decode, probe
+from colocam.types import VideoFrame, heat_of
+from colocam.video.fence import FencedReader, decode, probe
 
 SIDE = 32
 

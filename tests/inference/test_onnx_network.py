@@ -16,7 +16,7 @@ from colocam.errors import ColocamError
 from colocam.inference import Localizer, onnx_network
 from colocam.inference.localize import localize_file
 from colocam.inference.onnx_network import CARD, open_onnx
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 
 WITHOUT_TORCH = """
 import sys

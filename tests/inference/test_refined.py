@@ -13,7 +13,7 @@ from colocam.inference.localize import localize_file
 from colocam.inference.table import read_table
 from colocam.segment import load_segmenter
 from colocam.segment.refine import extents, refine
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
 MODELS = {"torch": STORED / "run", "onnx": STORED / "model.onnx"}

@@ -13,7 +13,7 @@ from colocam.inference.localize import localize_file
 from colocam.maps.postprocess import with_color_mean
 from colocam.models import foreground
 from colocam.models.model_file import load_model
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
 MODELS = {"torch": STORED / "run", "onnx": STORED / "model.onnx"}

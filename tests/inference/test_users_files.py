@@ -13,8 +13,7 @@ import pytest
 from colocam.errors import ColocamError
 from colocam.inference.jobs import find_jobs
 from colocam.inference.localize import localize_file, localize_videos
-from colocam.video.fence import FencedReader
-from colocam.video.reader import decode
+from colocam.video.fence import FencedReader, decode
 
 MODEL = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
 

@@ -20,7 +20,7 @@ def localization(box, *, tag="cat", **more):
 def test_one_frame():
     mask = np.zeros((48, 64), bool)
     mask[10:30, 5:25] = True
-    found = localization((5, 10, 25, 30), track=7, mask=mask).to_supervision(("bus", "cat"))
+    found = frame_detections([localization((5, 10, 25, 30), track=7, mask=mask)], ("bus", "cat"))
     assert found.xyxy.tolist() == [[5, 10, 25, 30]]
     assert found.confidence.tolist() == [0.75]
     assert found.class_id.tolist() == [1]
@@ -33,7 +33,7 @@ def test_one_frame():
 
 
 def test_nothing_found_is_empty_and_merges():
-    found = [localization(None).to_supervision(), localization((1, 2, 3, 4)).to_supervision()]
+    found = [frame_detections([localization(None)]), frame_detections([localization((1, 2, 3, 4))])]
     assert found[0].is_empty()
     assert sv.Detections.merge(found).xyxy.tolist() == [[1, 2, 3, 4]]
 
@@ -55,7 +55,7 @@ def test_several_objects_of_a_frame():
 
 def test_unknown_class():
     with pytest.raises(ColocamError, match="tags must hold every class, got none for cat: did you mean 'cats'"):
-        localization((1, 2, 3, 4)).to_supervision(["cats"])
+        frame_detections([localization((1, 2, 3, 4))], ["cats"])
 
 
 def test_table(tmp_path, write_table, row):
@@ -83,4 +83,4 @@ def test_table(tmp_path, write_table, row):
 def test_without_supervision(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "supervision", None)
     with pytest.raises(ColocamError, match=r"supervision is not installed: pip install 'colocam\[supervision\]'"):
-        localization((1, 2, 3, 4)).to_supervision()
+        frame_detections([localization((1, 2, 3, 4))])

@@ -8,7 +8,7 @@ import pytest
 from colocam.demo import run_demo as demo
 from colocam.demo.world import make_world
 from colocam.training import loop
-from colocam.video.reader import decode, probe
+from colocam.video.fence import decode, probe
 
 
 @pytest.fixture

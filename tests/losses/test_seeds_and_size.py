@@ -6,7 +6,7 @@ import torch
 from colocam.errors import ColocamError
 from colocam.losses import PartialCrossEntropy, SizeConstraint
 from colocam.losses.size import extended_log_barrier
-from colocam.utils.finite import require_finite
+from colocam.utils.tensors import require_finite
 
 
 def logits_and_labels():

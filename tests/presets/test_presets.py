@@ -18,7 +18,7 @@ from colocam.corrections import Correction, write_corrections
 from colocam.data.truth import read_truth
 from colocam.serve.store import MARKER
 from colocam.types import Box
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 
 SIZES = {
     "frames.resize",

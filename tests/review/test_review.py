@@ -14,7 +14,7 @@ from colocam.review import rank, review_tables
 from colocam.review.review_rows import read_tables
 from colocam.review.run_review import frames_of, review_run, rows_of
 from colocam.run import open_run
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 
 HEADER = "frame,pts,class,probability,x1,y1,x2,y2,score,track,presence,margin"
 

@@ -40,12 +40,12 @@ def test_films_that_differ_anywhere_have_different_ids_and_copies_the_same(libra
 
 
 def test_a_second_start_reads_no_film_whole(library, twins, monkeypatch):
-    monkeypatch.setattr("colocam.utils.file_digests.SETTLED", -1.0)
+    monkeypatch.setattr("colocam.utils.digests.SETTLED", -1.0)
     film = library().add(twins[0])
     again = library()
 
     def refuse(_path):
         raise AssertionError("the film was read again")
 
-    monkeypatch.setattr("colocam.utils.file_digests._of_bytes", refuse)
+    monkeypatch.setattr("colocam.utils.digests._of_bytes", refuse)
     assert again.add(twins[0]).id == film.id

@@ -9,7 +9,7 @@ import pytest
 from colocam.errors import ColocamError
 from colocam.serve.film_data import FilmIndex, even_size, index_film, load_index, same_times, save_index
 from colocam.serve.stills import BEHIND, Stills
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 
 
 def index(path, tmp_path):

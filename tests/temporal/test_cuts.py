@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
 from colocam.temporal.cuts import AROUND, CutFinder, colour_histograms, find_cuts
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 
 SIDE = 32
 

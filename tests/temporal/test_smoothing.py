@@ -23,7 +23,7 @@ from colocam.temporal.smoothing import (
     smooth,
 )
 from colocam.temporal.smoothing import steady as steady_with
-from colocam.video.reader import VideoFrame
+from colocam.types import VideoFrame
 
 LEFT, RIGHT = (10, 10, 30, 30), (60, 60, 80, 80)
 PICTURE = np.zeros((4, 4, 3), np.uint8)

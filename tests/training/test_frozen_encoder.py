@@ -21,7 +21,7 @@ from colocam.models.model_file import load_model
 from colocam.run import open_run
 from colocam.training import frozen_encoder, train
 from colocam.training.frozen_encoder import balance
-from colocam.utils.checkpoint import load_checkpoint, save_tensors
+from colocam.utils.tensors import load_checkpoint, save_tensors
 
 LOGISTIC = (
     "classifier.fit=logistic",

@@ -28,7 +28,7 @@ from colocam.training.learning.card import QuickLearner, agreement, observe
 from colocam.training.learning.frames import HALF_LIFE, corrected_frames, held_out_videos
 from colocam.training.learning.lesson import Learning, learn, learning_without
 from colocam.types import Box
-from colocam.utils.marked_folder import file_digest
+from colocam.utils.digests import file_digest
 
 
 def of_truth(run, collection, *splits):

@@ -16,9 +16,8 @@ from colocam.training import journal as skipped
 from colocam.training import loop
 from colocam.training.journal import Journal
 from colocam.training.loop import Task, Validation, fit
-from colocam.utils import interrupt
-from colocam.utils.checkpoint import load_checkpoint
-from colocam.utils.randomness import generator
+from colocam.utils import progress as interrupt
+from colocam.utils.tensors import generator, load_checkpoint
 
 EPOCHS, STEPS = 3, 4
 

@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 import shared_step
 from colocam.errors import ColocamError
 from colocam.training.distributed import joined
-from colocam.utils.torchrun import place
-from colocam.utils.version import __version__
+from colocam.utils.device import place
+from colocam.utils.extras import __version__
 
 WAYS = {
     "sgd": ("classifier.label_smoothing=0.1", "classifier.jitter=0.3"),

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from colocam.config import load_config
 from colocam.data import read_catalogue
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.training import loop, train
-from colocam.utils.checkpoint import load_checkpoint
+from colocam.utils.tensors import load_checkpoint
 
 
 def contents(run: Path) -> dict[str, object]:
@@ -177,14 +178,17 @@ def test_the_second_signal_in_a_run_still_says_how_to_continue(
 def test_a_signal_while_decoding_stops_there(tmp_path, collection, config, monkeypatch, capfd):
     decoded = []
 
-    def stop_after_one(lines, clips=1):
-        if lines.title != "decoding":
-            return
-        if not decoded:  # two files may end in one look, and a second signal would mean "at once"
-            signal.raise_signal(signal.SIGINT)
-        decoded.append(clips)
+    @contextmanager
+    def stop_after_one(title, *_):
+        def advance(clips=1, note=""):  # noqa: ARG001 - the signature of Advance
+            if title == "decoding":
+                if not decoded:  # two files may end in one look, and a second signal would mean "at once"
+                    signal.raise_signal(signal.SIGINT)
+                decoded.append(clips)
 
-    monkeypatch.setattr("colocam.utils.progress._Lines.advance", stop_after_one)
+        yield advance
+
+    monkeypatch.setattr("colocam.utils.progress._lines", stop_after_one)
     with pytest.raises(InterruptedRunError, match="stopped in decoding: run the same command"):
         train(collection.manifest, tmp_path / "run", config)
     assert len(decoded) < len(read_catalogue(collection.manifest).clips)

@@ -7,7 +7,7 @@ import torch
 
 from colocam.config import Seeds
 from colocam.training.seeds import BACKGROUND, FOREGROUND, UNKNOWN, sample_seeds, seed_noise
-from colocam.utils.randomness import generator
+from colocam.utils.tensors import generator
 
 
 def cone(side=24, at=(9, 14), reach=7.0):

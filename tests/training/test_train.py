@@ -21,7 +21,7 @@ from colocam.inference import Localizer
 from colocam.models import Encoder
 from colocam.run import open_run
 from colocam.training import train
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 
 
 def journal(run: Path) -> list[dict]:

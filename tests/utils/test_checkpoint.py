@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from colocam.errors import ColocamError
-from colocam.utils import checkpoint
-from colocam.utils.checkpoint import load_checkpoint, save_checkpoint
+from colocam.utils import tensors as checkpoint
+from colocam.utils.tensors import load_checkpoint, save_checkpoint
 
 
 def names(folder):

@@ -16,6 +16,7 @@ from colocam.errors import ColocamError
 from colocam.utils.files import (
     atomic_path,
     explain_os_errors,
+    parse_json,
     plain,
     read_array,
     refuse_replacing,
@@ -309,3 +310,13 @@ def test_a_name_that_is_too_long(tmp_path):
 )
 def test_a_plain_name_has_no_characters_that_turn_or_hide_text(text, shown):
     assert plain(text) == shown
+
+
+def test_json():
+    assert parse_json('{"a": [1, 2.5, null, "ü"]}') == {"a": [1, 2.5, None, "ü"]}
+
+
+@pytest.mark.parametrize("text", ["", "NaN", "[-Infinity]", "[" * 100_000, "9" * 5000])
+def test_what_is_no_json_is_a_value_error(text):
+    with pytest.raises(ValueError):  # noqa: PT011 - the message is Python's own
+        parse_json(text)

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from colocam.errors import InterruptedRunError
-from colocam.utils.interrupt import end_like_ctrl_c, graceful_stop, raise_if_stopped, stop_requested
+from colocam.utils.progress import end_like_ctrl_c, graceful_stop, raise_if_stopped, stop_requested
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.utils.files import write_text
+from colocam.utils.files import atomic_folder, write_text
 from colocam.utils.locks import locked
-from colocam.utils.marked_folder import atomic_folder
 
 
 def names(folder):

@@ -4,7 +4,7 @@ import itertools
 
 import torch
 
-from colocam.utils.randomness import generator
+from colocam.utils.tensors import generator
 
 
 def draw(*arguments):

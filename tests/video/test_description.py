@@ -8,8 +8,8 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.video.description import describe, read_source, source_path, write_source
-from colocam.video.fence import probe_source
-from colocam.video.reader import VideoInfo, probe
+from colocam.video.fence import probe, probe_source
+from colocam.video.reader import VideoInfo
 
 
 def test_a_description_comes_back(tmp_path):

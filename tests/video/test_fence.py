@@ -16,8 +16,8 @@ from child_processes import alive, children
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.localize import Writing, localize_videos
 from colocam.video import fence, reader
-from colocam.video.decoder_process import end_decoders, start_decoder
-from colocam.video.decoding_limits import Limits
+from colocam.video.decoder_child import Limits
+from colocam.video.fence import end_decoders, start_decoder
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import MOST_SLOTS, FrameLayout
 from colocam.video.images import image_frames
@@ -56,6 +56,12 @@ def same(one, other):
         (a.index, a.pts, a.image.shape) == (b.index, b.pts, b.image.shape) and np.array_equal(a.image, b.image)
         for a, b in zip(one, other, strict=True)
     )
+
+
+def plainly(film):
+    """The frames, read in this process."""
+    with reader.VideoReader(film) as video:
+        yield from video.frames()
 
 
 def test_relative_names_follow_the_working_folder(tmp_path, make_video, monkeypatch):
@@ -117,7 +123,7 @@ def test_frames_stay_what_they_are_whoever_keeps_them(make_video, tmp_path, deco
     del kept[0][::2]
     gc.collect()
     again = list(fence.decode(films[1]))
-    first, second = (list(reader.decode(film)) for film in films)
+    first, second = (list(plainly(film)) for film in films)
     for frames, plain in ((kept[0], first), (kept[1], second), (some, first), (again, second)):
         assert same(frames, [plain[one.index] for one in frames])
     assert len(decoders()) == 1
@@ -128,7 +134,7 @@ def test_frames_are_resized_by_area_and_images_are_given_where_asked_for(make_vi
     film = make_video(tmp_path / "film.mp4", 5)
     with fence.FencedReader(film, layout=FrameLayout(32, images=images)) as fenced:
         frames = list(fenced.frames())
-    for frame, plain in zip(frames, reader.decode(film), strict=True):
+    for frame, plain in zip(frames, plainly(film), strict=True):
         assert np.array_equal(frame.resized, cv2.resize(plain.image, (32, 32), interpolation=cv2.INTER_AREA))
         assert np.array_equal(frame.image, plain.image if images else np.zeros_like(plain.image))
 
@@ -156,11 +162,11 @@ def test_images_of_several_sizes_and_damaged_ones(tmp_path, capsys):
 def test_errors_are_those_of_the_reader(tmp_path, content):
     film = tmp_path / "film.mp4"
     film.write_bytes(content)
-    for name in ("probe", "estimate_frames"):
-        with pytest.raises(UnreadableError) as plain:
-            getattr(reader, name)(film)
+    with pytest.raises(UnreadableError) as plain:
+        next(plainly(film))
+    for read in (fence.probe, fence.estimate_frames):
         with pytest.raises(UnreadableError) as fenced:
-            getattr(fence, name)(film)
+            read(film)
         assert str(fenced.value) == str(plain.value)
     with pytest.raises(ArgumentError, match="format nonsense: FFmpeg knows no such format"):
         fence.FencedReader(VideoInput(__file__, "nonsense")).__enter__()
@@ -176,7 +182,7 @@ def test_a_decoder_that_fails_costs_one_film(make_video, tmp_path, hostile, what
     with pytest.raises(UnreadableError, match=f"cannot read {bad}: {ENDINGS[what]}"):
         seen.extend(fence.decode(bad, limits=limits))
     assert len(seen) <= 3
-    assert same(list(fence.decode(good)), list(reader.decode(good)))
+    assert same(list(fence.decode(good)), list(plainly(good)))
     assert len(decoders()) == 1
 
 
@@ -186,7 +192,7 @@ def test_a_frame_does_not_wait_for_the_next_ones_where_one_is_decoded_at_once(ma
     hostile(HOSTILE["leaves"])
     with pytest.raises(UnreadableError, match="crashed"):
         seen.extend(fence.decode(film, limits=Limits(ahead=1)))
-    assert same(seen, list(reader.decode(film))[:3])
+    assert same(seen, list(plainly(film))[:3])
 
 
 def test_a_batch_goes_round_a_film_whose_decoder_crashes(make_video, square_video, tmp_path, hostile, capsys):

@@ -9,11 +9,11 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from colocam.video.fence import probe_source
+from colocam.video.fence import decode, probe, probe_source
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.images import image_size, is_upright, read_image
 from colocam.video.input import UnreadableError
-from colocam.video.reader import VideoReader, decode, probe
+from colocam.video.reader import VideoReader
 
 
 @pytest.fixture

@@ -10,9 +10,10 @@ import av
 import pytest
 
 from colocam.errors import ColocamError
+from colocam.video.fence import decode, estimate_frames, probe
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.input import UnreadableError, VideoInput
-from colocam.video.reader import VideoReader, decode, estimate_frames, probe
+from colocam.video.reader import VideoReader
 
 PATTERN = "testsrc=size=64x48:rate=25:duration=1"
 
@@ -155,14 +156,15 @@ def test_frames_that_become_too_large_are_skipped(tmp_path, make_video, monkeypa
     (tmp_path / "film.h264").write_bytes(small + large)
     assert len(list(decode(tmp_path / "film.h264"))) == 10
     monkeypatch.setattr("colocam.video.input.MAX_PIXELS", 64 * 48)
-    assert 1 <= len(list(decode(tmp_path / "film.h264"))) <= 5  # the decoder loses those it still holds
+    with VideoReader(tmp_path / "film.h264") as reader:
+        assert 1 <= len(list(reader.frames())) <= 5  # the decoder loses those it still holds
 
 
 READ = """
 import sys
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.input import VideoInput
-from colocam.video.reader import decode
+from colocam.video.fence import decode
 from colocam.errors import ColocamError
 try:
     for frame in decode(VideoInput("-"), choice=FrameChoice(every=5)):
@@ -208,8 +210,8 @@ def test_only_the_chosen_frames_are_converted(tmp_path, make_video, monkeypatch)
     film, seen = make_video(tmp_path / "film.mp4", 20), []
     convert = video._to_rgb
     monkeypatch.setattr(video, "_to_rgb", lambda frame, *more: seen.append(frame.pts) or convert(frame, *more))
-    chosen = [frame.index for frame in decode(film, choice=FrameChoice(every=9))]
-    assert chosen == [0, 9, 18]
+    with VideoReader(film) as reader:
+        assert [frame.index for frame in reader.frames(FrameChoice(every=9))] == [0, 9, 18]
     assert len(seen) == 1 + 3  # the first one says how large the video is
 
 

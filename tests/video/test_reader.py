@@ -13,8 +13,10 @@ import pytest
 from av.stream import Disposition
 
 from colocam.errors import ColocamError
+from colocam.video.fence import decode, estimate_frames, probe
 from colocam.video.frame_choice import ALL, FrameChoice
-from colocam.video.reader import UnreadableError, VideoInfo, VideoReader, decode, estimate_frames, probe
+from colocam.video.input import UnreadableError
+from colocam.video.reader import VideoInfo, VideoReader
 
 
 def mean_error(image, expected):

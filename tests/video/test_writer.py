@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
+from colocam.video.fence import decode, probe
 from colocam.video.input import VideoError
-from colocam.video.reader import decode, probe
 from colocam.video.writer import VideoWriter
 
 

@@ -11,7 +11,7 @@
 
 from typing import TYPE_CHECKING
 
-from colocam.utils.lazy import lazy_names
+from colocam.utils.extras import lazy_names
 
 if TYPE_CHECKING:
     from colocam.affinity.products import bilateral_product, color_product

@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import pad_sequence
 from colocam.affinity import engine
 from colocam.affinity.engine import Gaussian
 from colocam.errors import ColocamError
-from colocam.utils.finite import require_finite
+from colocam.utils.tensors import require_finite
 
 
 def color_product(

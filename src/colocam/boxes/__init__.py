@@ -7,7 +7,7 @@ from colocam.boxes.choosers import CHOOSERS, Chooser
 from colocam.boxes.extract import largest_boxes, scale_boxes
 from colocam.boxes.instance_boxes import instance_boxes
 from colocam.boxes.quantize import to_8bit
-from colocam.utils.lazy import lazy_names
+from colocam.utils.extras import lazy_names
 
 if TYPE_CHECKING:
     from colocam.boxes.levels import boxes_at_levels

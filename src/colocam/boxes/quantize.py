@@ -2,12 +2,11 @@
 
 from typing import TYPE_CHECKING, TypeAlias, overload
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
 from colocam.errors import ColocamError
-from colocam.types import Float32Array, Levels
+from colocam.types import Levels
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.floating] | Levels
 Maps: TypeAlias = "Tensor | Array"
 """(B, H, W): floats in 0–1, or uint8 levels taken as they are."""
-HEAT: Float32Array = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float32)
-"""(256,) foreground probability of an 8-bit level: the middle of the values that are rounded down to it."""
 
 
 @overload
@@ -39,12 +36,6 @@ def to_8bit(maps: Maps) -> "Tensor | Levels":
         return maps
     wide = maps if maps.dtype == torch.float64 else maps.float()
     return (255 * wide).to(torch.uint8)
-
-
-def heat_of(maps: Float32Array | Levels) -> Float32Array:
-    """Foreground probabilities (…, h, w) of maps that may be 8-bit levels."""
-    heat: Float32Array = cv2.LUT(maps, HEAT) if maps.dtype == np.uint8 else maps  # type: ignore[assignment]
-    return heat
 
 
 def checked_levels(maps: Maps) -> Levels:

@@ -25,7 +25,7 @@ from colocam.config import Config
 from colocam.errors import ColocamError, suggest
 from colocam.models import Classifier
 from colocam.models.cam_formulas import cam, full_size, gradcam, gradcam_pp, layercam, min_max
-from colocam.utils.content_hash import content_hash
+from colocam.utils.tensors import content_hash
 
 __all__ = ["CAMS", "Cam", "CamInputs", "CamSource", "ExternalCam", "classifier_cams", "extract", "find_cam", "open_cam"]
 __all__ += ["cam", "full_size", "gradcam", "gradcam_pp", "layercam", "min_max"]

@@ -15,8 +15,7 @@ from colocam.data.frame_cache import CachedClip
 from colocam.data.samples import spread_samples
 from colocam.models.cam_formulas import min_max
 from colocam.utils.files import read_array, write_array, write_json
-from colocam.utils.interrupt import raise_if_stopped
-from colocam.utils.progress import progress
+from colocam.utils.progress import progress, raise_if_stopped
 
 
 class CamStore:

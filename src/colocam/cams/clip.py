@@ -19,7 +19,7 @@ from torch import Tensor
 from colocam.cams.clip_encoder import ClipEncoder, View, load_encoder
 from colocam.errors import ColocamError
 from colocam.models.cam_formulas import min_max
-from colocam.utils.content_hash import content_hash
+from colocam.utils.tensors import content_hash
 
 TEMPLATE = "a clean origami {}."
 """The sentence that CLIP-ES chose: its scores differ most between classes."""

@@ -17,11 +17,9 @@ from colocam.cli.look_commands import evaluate, report, review, score, tensorboa
 from colocam.cli.measure_commands import bench, study
 from colocam.cli.train_commands import config_app, demo, index_app, train
 from colocam.errors import ColocamError, InterruptedRunError
-from colocam.utils.extras import EXTRAS, not_installed
-from colocam.utils.interrupt import end_like_ctrl_c, leave
-from colocam.utils.progress import say
-from colocam.utils.torchrun import is_first
-from colocam.utils.version import __version__
+from colocam.utils.device import is_first
+from colocam.utils.extras import EXTRAS, __version__, not_installed
+from colocam.utils.progress import end_like_ctrl_c, leave, say
 
 app = typer.Typer(
     help="Find objects in videos: boxes, heat-maps and tracks, learnt from one tag per video.",

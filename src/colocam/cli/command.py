@@ -8,8 +8,8 @@ from typing import Any
 from typer.core import TyperCommand
 
 from colocam.errors import ArgumentError, ColocamError
+from colocam.utils.device import is_first
 from colocam.utils.progress import say
-from colocam.utils.torchrun import is_first
 
 SECONDS_TO_FIRST_LINE = 1.0
 """Importing torch and reading a model take longer than this; the work then reports its own progress."""

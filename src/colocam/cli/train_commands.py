@@ -10,8 +10,8 @@ from typer.core import TyperGroup
 
 from colocam.cli.command import Command
 from colocam.cli.shared_options import ConfigFile, Device, Frames, Overrides, Preset
+from colocam.utils.device import is_first
 from colocam.utils.progress import say
-from colocam.utils.torchrun import is_first
 
 if TYPE_CHECKING:
     from colocam.data.datasets import Dataset
@@ -85,7 +85,7 @@ def config() -> None:
 @config_app.command(cls=Command)
 def schema() -> None:
     """Print the JSON schema of the configuration, with which editors complete and check keys."""
-    from colocam.config.json_schema import schema_text
+    from colocam.config.loading import schema_text
 
     print(schema_text(), end="")
 

@@ -9,9 +9,9 @@ from colocam.config.loading import (
     validate,
     write_config,
 )
-from colocam.config.methods import METHODS, Method
 from colocam.config.schema import (
     COLOR_MEANS,
+    METHODS,
     Backbone,
     ClassifierStage,
     ClipModel,
@@ -19,6 +19,7 @@ from colocam.config.schema import (
     Config,
     LocalizerStage,
     Losses,
+    Method,
     Optimisation,
     Seeds,
 )

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from colocam.config import Backbone, ColorMean
 from colocam.config.schema import Focus, Side
 from colocam.errors import ColocamError
-from colocam.utils.json_text import parse_json
+from colocam.utils.files import parse_json
 
 FORMAT = 2
 """Increased whenever a value in a card changes its meaning (2: presence is computed from peaks)."""

@@ -1,4 +1,4 @@
-"""Read a :class:`Config` from YAML and write it.
+"""Read a :class:`Config` from YAML, and write it with a JSON schema, by which editors complete and check its keys.
 
 Presets are YAML files in ``presets/``. A user's file or an override ``a.b=c`` changes single keys of a preset. Unknown
 keys, wrong types and impossible values are refused with the nearest valid name.
@@ -15,11 +15,14 @@ import yaml
 from pydantic import ValidationError
 
 from colocam.config.explain import explain
-from colocam.config.json_schema import FILE, NAMED, schema_text
 from colocam.config.schema import Config, merge
 from colocam.errors import ColocamError, suggest
 from colocam.utils.files import stored, write_text
 
+FILE = "config.schema.json"
+"""Name of the schema beside a configuration."""
+NAMED = f"# yaml-language-server: $schema={FILE}\n"
+"""First line of a configuration, which editors read."""
 REMOVED: dict[str, object] = {
     "classifier.ema": 0,
     "classifier.presence": "off",
@@ -27,11 +30,24 @@ REMOVED: dict[str, object] = {
     "localizer.presence": "off",
 }
 """Keys of earlier versions, with the value at which they had no effect: configurations of older runs hold them."""
-
 LONGEST = 1 << 18
 """Characters of a configuration at most."""
 DEEPEST = 20
 """Levels of a configuration at most."""
+
+
+def config_schema() -> dict[str, Any]:
+    """The schema of :class:`colocam.config.Config` (draft 2020-12), with the text below each key as its description."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Config.model_json_schema(),
+        "title": "Configuration of colocam",
+    }
+
+
+def schema_text() -> str:
+    """:func:`config_schema` as the text of a file, with each description in one line."""
+    return json.dumps(config_schema(), indent=1, ensure_ascii=False).replace(r"\n", " ") + "\n"
 
 
 def preset_names() -> list[str]:

@@ -1,16 +1,56 @@
-"""The configuration of a run: one :class:`Config` of typed sections. The text below each key says what it does."""
+"""The configuration of a run: one :class:`Config` of typed sections. The text below each key says what it does.
+
+``METHODS`` holds the trained methods by name: which settings of stage 2 make CoLo-CAM, F-CAM or TCAM. All are trained
+by the same loop. Register one, and ``methods: [mine]`` in a configuration trains it:
+
+>>> from colocam.config import METHODS, Method
+>>> METHODS["mine"] = Method("Mine, no CRF", {"losses": {"crf": 0.0}})
+>>> del METHODS["mine"]
+"""
 
 import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from colocam.config.explain import explain
-from colocam.config.methods import METHODS
-from colocam.config.registered import require_registered
+from colocam.config.explain import explain, require_registered
+
+
+class Method(NamedTuple):
+    """A trained method.
+
+    Attributes:
+        title: what reports print.
+        settings: the keys of ``localizer`` that the method sets, with their values; all others are the user's.
+    """
+
+    title: str
+    settings: Mapping[str, Any]
+
+
+_PUBLISHED = {
+    "losses": {"coloc": 0.0},
+    "seeds": {"region": "mask", "blobs": "all", "foreground": 1, "background": 1},
+    "rounds": 1,
+    "teacher": None,
+    "color_mean": "off",
+    "focus": False,
+    "chooser": "largest",
+    "threshold": None,
+}
+"""F-CAM and TCAM as published: one seed of each kind per frame, one round, maps without post-processing, the
+largest contour."""
+
+METHODS: dict[str, Method] = {
+    "colocam": Method("CoLo-CAM", {}),
+    "fcam": Method("F-CAM", _PUBLISHED),
+    "tcam": Method("TCAM", {**_PUBLISHED, "pool": 1}),
+}
+"""Name in the configuration → method. CoLo-CAM without its colour term is ``localizer.losses.coloc=0``."""
+
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -27,7 +67,7 @@ Side = Annotated[int, Field(ge=1, le=2048)]
 class Section(BaseModel):
     """A part of the configuration: immutable, and unknown keys are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
 
 class Frames(Section):
@@ -125,7 +165,9 @@ class ClassifierStage(Optimisation):
     """logistic: images of each frame, the frame itself and random crops with changed colours and blur."""
     epochs: Count = 100
     batch: Count = 32
+    """Frames per step."""
     lr: Positive = 1e-3
+    """Learning rate at the start."""
     head_lr_factor: Positive = 10.0
     """Learning rate of the last encoder block and the linear head, relative to the rest."""
     frames_per_clip: Count = 1
@@ -210,7 +252,9 @@ class LocalizerStage(Optimisation):
 
     epochs: Count = 10
     batch: Count = 32
+    """Frames per step."""
     lr: Positive = 0.01
+    """Learning rate at the start."""
     decay_every: Count = 5
     frames: Count = 4
     """n, frames per sequence."""

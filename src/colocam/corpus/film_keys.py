@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from colocam.corpus.films import Film
-from colocam.utils.file_digests import FileDigests
-from colocam.video.image_files import images_of
+from colocam.utils.digests import FileDigests
+from colocam.video.images import images_of
 
 FORMAT = 2
 """Changes when the same film, model and options give other rows."""

@@ -22,7 +22,7 @@ from colocam.corpus.ray_pool import RayPool
 from colocam.corpus.set_aside import Failures
 from colocam.errors import ArgumentError, ColocamError
 from colocam.utils.device import cores
-from colocam.utils.file_digests import FileDigests
+from colocam.utils.digests import FileDigests
 from colocam.utils.files import explain_os_errors, stored, utf8
 from colocam.utils.progress import progress, say
 from colocam.video.frame_choice import ALL, FrameChoice

@@ -19,7 +19,7 @@ from colocam.inference.runtimes import open_network
 from colocam.inference.table import LocalizationTable
 from colocam.segment import load_segmenter, segmenter_files
 from colocam.temporal.smoothing import Shots
-from colocam.utils.file_digests import FileDigests
+from colocam.utils.digests import FileDigests
 from colocam.video.description import describe, picture_names
 from colocam.video.fence import FencedReader
 from colocam.video.frame_choice import ALL, FrameChoice

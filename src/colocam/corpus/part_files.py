@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from colocam.errors import ColocamError
-from colocam.utils.json_text import parse_json
+from colocam.utils.files import parse_json
 from colocam.utils.tables import DamagedTableError, read_parquet
 from colocam.video.description import SourceVideo, parse_source, source_card
 

@@ -14,10 +14,9 @@ from typing import Any
 from colocam.corrections import Correction, Imported, LeftOut, import_labels, read_corrections
 from colocam.errors import ColocamError
 from colocam.types import Box
-from colocam.utils.channel import Channel
-from colocam.utils.child_process import ChildProcess
-from colocam.utils.temporary import temporary_folder
-from colocam.video.decoding_limits import limit_memory
+from colocam.utils.child_processes import Channel, ChildProcess
+from colocam.utils.locks import temporary_folder
+from colocam.video.decoder_child import limit_memory
 
 MEMORY = 1 << 30
 """Bytes that reading may take (Linux)."""

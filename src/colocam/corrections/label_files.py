@@ -8,9 +8,8 @@ from xml.etree import ElementTree as ET
 
 from colocam.errors import ColocamError, first_line
 from colocam.types import Box
-from colocam.utils.files import stored
-from colocam.utils.json_text import parse_json
-from colocam.video.image_files import natural_key
+from colocam.utils.files import parse_json, stored
+from colocam.video.images import natural_key
 
 LARGEST = 1 << 29
 """Bytes of a label file at most."""

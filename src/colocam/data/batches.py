@@ -9,7 +9,7 @@ from torch import Tensor
 
 from colocam.data.frame_cache import CachedClip
 from colocam.errors import ColocamError
-from colocam.utils.randomness import generator
+from colocam.utils.tensors import generator
 
 Sampler = Callable[..., Tensor]
 """``sampler(length, n, generator, window=0.6)`` → (≤ n,) int64 frame indices."""

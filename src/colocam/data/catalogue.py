@@ -18,7 +18,7 @@ from colocam.types import SPLITS, Clip, Split
 from colocam.utils.files import stored
 from colocam.utils.progress import say
 from colocam.utils.tables import Row, number, read_rows
-from colocam.video.image_files import (
+from colocam.video.images import (
     NOT_VIDEO_ENDINGS,
     ending_of,
     images_of,

@@ -22,11 +22,10 @@ import numpy.typing as npt
 from colocam.errors import ColocamError
 from colocam.types import Clip, Image, VideoFrame
 from colocam.utils.device import cores
-from colocam.utils.file_digests import MEMORY, FileDigests
+from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.files import DAMAGED_ARRAY, atomic_path, explain_os_errors, publish
-from colocam.utils.interrupt import raise_if_stopped
-from colocam.utils.progress import progress, say
-from colocam.utils.temporary import temporary_folder
+from colocam.utils.locks import temporary_folder
+from colocam.utils.progress import progress, raise_if_stopped, say
 from colocam.video.fence import decode, decode_images, estimate_frames
 from colocam.video.input import UnreadableError, VideoInput
 

@@ -14,7 +14,7 @@ from colocam.errors import ColocamError
 from colocam.types import SPLITS, Box, Clip
 from colocam.utils.files import refuse_replacing, write_text
 from colocam.utils.tables import csv_cell, number, read_rows
-from colocam.video.image_files import natural_key
+from colocam.video.images import natural_key
 
 MANIFEST_COLUMNS = ("path", "tag", "split", "video", "clip", "pictures")
 TRUTH_COLUMNS = ("clip", "frame", "present", "x1", "y1", "x2", "y2", "tag", "video", "split", "width", "height")

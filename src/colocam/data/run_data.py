@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from colocam.data.catalogue import Catalogue
 from colocam.errors import ColocamError, first_line
 from colocam.types import Clip
-from colocam.utils.json_text import parse_json
+from colocam.utils.files import parse_json
 
 _CLIPS = TypeAdapter(tuple[Clip, ...])
 _TEXTS = TypeAdapter(tuple[str, ...])

@@ -13,7 +13,7 @@ from colocam.data.augment import whole
 from colocam.data.batches import BatchIndices, read_frames
 from colocam.data.frame_cache import CachedClip
 from colocam.data.truth import Truth
-from colocam.utils.spacing import evenly
+from colocam.video.frame_choice import evenly
 
 Boxes = npt.NDArray[np.float32]
 """(k, 4) boxes of one frame; k = 0 where the object is absent."""

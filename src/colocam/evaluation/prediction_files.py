@@ -15,10 +15,9 @@ from colocam.data.truth import Truth, box_of_corners, read_truth
 from colocam.errors import ColocamError, first_line
 from colocam.types import Box, Clip, Split
 from colocam.utils.files import DAMAGED_ARRAY, stored
-from colocam.utils.opencv_log import silence_opencv
 from colocam.utils.tables import Row, number, read_rows
 from colocam.video.fence import probe
-from colocam.video.images import image_size
+from colocam.video.images import image_size, silence_opencv
 
 silence_opencv()
 

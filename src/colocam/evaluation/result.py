@@ -14,7 +14,7 @@ from colocam.errors import ColocamError
 from colocam.evaluation.metrics.dense_scores import DenseScores
 from colocam.evaluation.metrics.protocols import PROTOCOLS
 from colocam.evaluation.metrics.scores import Accuracy, CorLoc, Instances
-from colocam.utils.json_text import parse_json
+from colocam.utils.files import parse_json
 
 MAIN = "colocam"
 """The method whose gain over the first one is reported."""

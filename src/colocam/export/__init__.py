@@ -32,7 +32,7 @@ from colocam.export import (
 from colocam.export.labels import LabelledVideo, LabelSet, Options
 from colocam.export.read_tables import read_videos
 from colocam.inference.table_files import tables_of
-from colocam.utils.marked_folder import atomic_folder
+from colocam.utils.files import atomic_folder
 
 
 class Format(NamedTuple):

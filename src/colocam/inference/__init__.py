@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from colocam.utils.lazy import lazy_names
+from colocam.utils.extras import lazy_names
 
 if TYPE_CHECKING:
     from colocam.inference.localizer import Localizer

@@ -17,13 +17,11 @@ from colocam.inference.table import LocalizationTable
 from colocam.segment import segmenter_files
 from colocam.temporal.cuts import WINDOW
 from colocam.types import Image, VideoFrame
-from colocam.utils.file_digests import FileDigests
+from colocam.utils.digests import FileDigests
 from colocam.utils.files import explain_os_errors
-from colocam.utils.interrupt import graceful_stop, stop_requested
-from colocam.utils.locks import locked
+from colocam.utils.locks import locked, temporary_folder
 from colocam.utils.prefetch import ahead
-from colocam.utils.progress import Advance, progress, say
-from colocam.utils.temporary import temporary_folder
+from colocam.utils.progress import Advance, graceful_stop, progress, say, stop_requested
 from colocam.video.description import describe, picture_names, read_made, source_path
 from colocam.video.fence import FencedReader, decode, open_video
 from colocam.video.frame_choice import ALL, FrameChoice

@@ -15,11 +15,10 @@ from colocam.inference.localizer import Localizer
 from colocam.inference.network_server import NetworkServer, ServedWorker
 from colocam.inference.remote_network import RemoteNetwork
 from colocam.inference.result_files import ForeignFileError
-from colocam.utils.channel import Message
-from colocam.utils.child_process import ChildProcess
+from colocam.utils.child_processes import ChildProcess, Message
 from colocam.utils.device import cores
+from colocam.utils.locks import clear_dead
 from colocam.utils.progress import progress, say
-from colocam.utils.temporary import clear_dead
 from colocam.video.input import UnreadableError, VideoError
 
 SECONDS_TO_END = 2.0

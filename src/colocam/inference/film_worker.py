@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 import cv2
 
 from colocam.errors import ColocamError
-from colocam.utils.channel import Channel, Message
+from colocam.utils.child_processes import Channel, Message
 from colocam.utils.device import limit_cores
 
 if TYPE_CHECKING:
     from colocam.inference.film import Command
     from colocam.inference.localizer import Localizer
-    from colocam.utils.file_digests import FileDigests
+    from colocam.utils.digests import FileDigests
     from colocam.utils.progress import Advance
 
 
@@ -82,8 +82,8 @@ def main(control: int, life: int, share: int) -> None:
     from colocam.inference.network import OutputShape  # noqa: PLC0415
     from colocam.inference.pass_memory import PassMemory, PassSizes  # noqa: PLC0415
     from colocam.inference.remote_network import RemoteNetwork  # noqa: PLC0415
-    from colocam.utils.file_digests import FileDigests  # noqa: PLC0415
-    from colocam.video.decoder_process import start_decoder  # noqa: PLC0415
+    from colocam.utils.digests import FileDigests  # noqa: PLC0415
+    from colocam.video.fence import start_decoder  # noqa: PLC0415
     from colocam.video.frame_choice import FrameChoice  # noqa: PLC0415
 
     start_decoder()

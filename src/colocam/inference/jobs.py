@@ -13,9 +13,9 @@ from typing import Any
 
 from colocam.errors import ColocamError
 from colocam.inference.result_files import ForeignFileError, without_results
-from colocam.utils.file_digests import FileDigests
+from colocam.utils.digests import FileDigests
 from colocam.utils.progress import Advance, progress, say
-from colocam.video.image_files import IMAGE_ENDINGS, NOT_VIDEO_ENDINGS, images_of, natural_key
+from colocam.video.images import IMAGE_ENDINGS, NOT_VIDEO_ENDINGS, images_of, natural_key
 from colocam.video.input import VideoInput
 
 SECONDS_IN_SILENCE = 1.0

@@ -12,11 +12,11 @@ from colocam.inference.film_pool import Outcome, localize_films, most_workers, s
 from colocam.inference.jobs import Job, find_jobs, refuse_overwriting, stored_videos
 from colocam.inference.localizer import Localizer
 from colocam.inference.result_files import ForeignFileError
-from colocam.utils.child_process import ChildProcess
+from colocam.utils.child_processes import ChildProcess
 from colocam.utils.device import cores
-from colocam.utils.file_digests import MEMORY, FileDigests
+from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.progress import say
-from colocam.video.decoder_process import start_decoder
+from colocam.video.fence import start_decoder
 from colocam.video.frame_choice import ALL, FrameChoice
 from colocam.video.input import UnreadableError, VideoError
 

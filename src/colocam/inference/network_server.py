@@ -13,7 +13,7 @@ from colocam.inference.pass_filler import PassFiller
 from colocam.inference.pass_memory import PassMemory, PassSizes
 from colocam.inference.remote_network import postprocessing_of
 from colocam.inference.stages import postprocess
-from colocam.utils.channel import Message
+from colocam.utils.child_processes import Message
 
 Groups: TypeAlias = "dict[int, Future[NetworkOutput]]"
 """The groups of a pass that were computed, by their first row."""

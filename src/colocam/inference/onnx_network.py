@@ -13,8 +13,8 @@ from colocam.inference.network import SIDE_BY_SIDE, NetworkOutput
 from colocam.types import Levels
 from colocam.utils.device import threads
 from colocam.utils.files import stored
-from colocam.utils.interrupt import long_work
 from colocam.utils.onnx_session import open_session
+from colocam.utils.progress import long_work
 
 if TYPE_CHECKING:
     import onnxruntime

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from colocam.inference.network import HostOutput, OutputShape
 from colocam.temporal.cuts import WINDOW
 from colocam.types import Levels
-from colocam.utils.shared_memory import map_file, memory_file
+from colocam.utils.child_processes import map_file, memory_file
 
 PASSES = 3
 """Passes that a worker may fill before the network has taken the first."""

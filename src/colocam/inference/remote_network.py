@@ -13,8 +13,8 @@ from colocam.inference.network import HostOutput, PostProcessing
 from colocam.inference.pass_filler import GROUP
 from colocam.inference.pass_memory import OUTPUTS, PASSES, PassMemory
 from colocam.types import Levels
-from colocam.utils.channel import Message
-from colocam.utils.interrupt import wait_for
+from colocam.utils.child_processes import Message
+from colocam.utils.progress import wait_for
 
 
 class _Pass:

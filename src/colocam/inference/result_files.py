@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from colocam.errors import ColocamError
+from colocam.utils.digests import file_digest
 from colocam.utils.files import publish, utf8
-from colocam.utils.marked_folder import file_digest
 from colocam.video.description import SourceVideo, read_path, read_results, source_path, write_source
 
 ENDING = ".video.json"

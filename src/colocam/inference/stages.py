@@ -38,7 +38,7 @@ from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, colour_histogra
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import Float32Array, Float64Array, Levels, VideoFrame
 from colocam.utils.device import cores
-from colocam.utils.interrupt import long_work, wait_for
+from colocam.utils.progress import long_work, wait_for
 from colocam.video.frame_ring import black_image
 from colocam.video.resizing import resize_into
 

@@ -22,7 +22,7 @@ from colocam.models.model_file import load_model
 from colocam.types import Levels
 from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.device import choose_device
-from colocam.utils.interrupt import long_work
+from colocam.utils.progress import long_work
 
 PIXELS = {"cpu": 32 * 224**2, "cuda": 128 * 224**2}
 """Of the frames of one pass at most, for the memory that it takes."""

@@ -31,7 +31,7 @@ from colocam.inference.film import Command, Writing, localize_film, result_files
 from colocam.inference.jobs import Job, find_jobs
 from colocam.inference.localizer import Localizer
 from colocam.integrations import missing
-from colocam.utils.file_digests import MEMORY, FileDigests
+from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.progress import say
 
 try:

@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from colocam.affinity import engine
 from colocam.errors import ColocamError
-from colocam.utils.finite import require_finite
+from colocam.utils.tensors import require_finite
 
 
 class Weights(NamedTuple):

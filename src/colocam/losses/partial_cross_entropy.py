@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from colocam.errors import ColocamError
-from colocam.utils.finite import require_finite
+from colocam.utils.tensors import require_finite
 
 IGNORE = 255
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from colocam.errors import ColocamError
-from colocam.utils.finite import require_finite
+from colocam.utils.tensors import require_finite
 
 
 class ProjectionLoss(nn.Module):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from colocam.errors import ColocamError
-from colocam.utils.finite import require_finite
+from colocam.utils.tensors import require_finite
 
 
 def extended_log_barrier(f: Tensor, t: float) -> Tensor:

@@ -22,8 +22,8 @@ from colocam.errors import ColocamError
 from colocam.models.classifier import Classifier
 from colocam.models.localizer_net import LocalizerNet
 from colocam.models.timm_networks import check_depth
-from colocam.utils.checkpoint import save_tensors
 from colocam.utils.files import stored, write_json
+from colocam.utils.tensors import save_tensors
 
 __all__ = ["Card", "Model", "Plan", "check_shapes", "load_model", "save_model"]
 

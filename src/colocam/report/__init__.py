@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from colocam.drawing.overlay import draw_localization
-from colocam.utils.lazy import lazy_names
+from colocam.utils.extras import lazy_names
 
 if TYPE_CHECKING:
     from colocam.report.page import write_report

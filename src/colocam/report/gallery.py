@@ -16,7 +16,7 @@ from colocam.drawing.overlay import Image, draw_localization
 from colocam.errors import ColocamError, first_line
 from colocam.evaluation.result import method_title, ordered_methods
 from colocam.types import Box
-from colocam.utils.json_text import parse_json
+from colocam.utils.files import parse_json
 
 EDGE = 240
 """Longer side of an image in the gallery, in pixels."""

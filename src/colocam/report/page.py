@@ -24,8 +24,7 @@ from colocam.report.evaluation_tables import (
     refined_rows,
 )
 from colocam.report.gallery import doubtful, gallery
-from colocam.utils.files import write_text
-from colocam.utils.json_text import parse_json
+from colocam.utils.files import parse_json, write_text
 
 
 def environment(room: str) -> Environment:

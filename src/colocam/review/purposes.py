@@ -15,7 +15,7 @@ import numpy.typing as npt
 from colocam.errors import ArgumentError
 from colocam.review.queue import queue
 from colocam.types import Float64Array
-from colocam.utils.spacing import evenly
+from colocam.video.frame_choice import evenly
 
 Integers = npt.NDArray[np.int64]
 Order = Callable[[Float64Array, Integers, Float64Array, int, float], list[int]]

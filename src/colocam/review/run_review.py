@@ -13,10 +13,9 @@ from colocam.review import APART, SHARE, Doubtful, check, rank, write_queue
 from colocam.review.doubt import Rows
 from colocam.review.purposes import find_purpose
 from colocam.run import open_run
-from colocam.types import Localization, Split
+from colocam.types import Localization, Split, VideoFrame
 from colocam.utils.files import atomic_path
 from colocam.utils.progress import progress
-from colocam.video.reader import VideoFrame
 
 MOST_IMAGES = 12
 """Number of frames in the report."""

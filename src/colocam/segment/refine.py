@@ -22,7 +22,7 @@ from colocam.boxes.iou import iou
 from colocam.errors import ColocamError
 from colocam.segment.segmenter import LOWER_RIGHT, PADDING, POINT, UPPER_LEFT, Array, Prompts, Segmenter
 from colocam.types import Float32Array, Float64Array, Image, Levels
-from colocam.utils.parallel import parallel_map
+from colocam.utils.device import parallel_map
 
 
 class RefineSettings(NamedTuple):

@@ -35,7 +35,7 @@ from colocam.serve.library import Film, Library
 from colocam.serve.marks import Change
 from colocam.serve.store import EventStore
 from colocam.utils.files import atomic_path
-from colocam.utils.temporary import temporary_folder
+from colocam.utils.locks import temporary_folder
 
 MOST_IMPORTED = 1 << 28
 READ_AT_ONCE = 2

@@ -25,9 +25,9 @@ from colocam.review.doubt import Rows, doubts, frames_of, signs
 from colocam.temporal.cuts import CutFinder, colour_histograms
 from colocam.types import Float32Array, Float64Array, Image, Levels, VideoFrame
 from colocam.utils.files import atomic_path, publish
+from colocam.utils.locks import temporary_file
 from colocam.utils.progress import say
-from colocam.utils.temporary import temporary_file
-from colocam.video.decoding_limits import Limits
+from colocam.video.decoder_child import Limits
 from colocam.video.description import SourceVideo, describe
 from colocam.video.fence import IMAGES, open_video
 from colocam.video.frame_ring import FrameLayout

@@ -23,9 +23,8 @@ from colocam.config.card import Card
 from colocam.corrections import Correction, write_corrections
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
-from colocam.utils.file_digests import FileDigests
-from colocam.utils.files import write_json
-from colocam.utils.json_text import parse_json
+from colocam.utils.digests import FileDigests
+from colocam.utils.files import parse_json, write_json
 
 COMMAND = (sys.executable, "-c", "from colocam.cli import main; main()", "learn")
 LOADED = 2

@@ -26,11 +26,11 @@ from colocam.serve.lessons import Lessons, ModelList, QuickLearning, ServedModel
 from colocam.serve.marks import Marks, marks_of
 from colocam.serve.stills import CamMaps, OpenCam, Stills
 from colocam.serve.store import EventStore, FilmRow, Workspace
-from colocam.utils.file_digests import MEMORY, FileDigests
+from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.files import plain, utf8
 from colocam.utils.progress import say
 from colocam.video.description import read_made, read_source, write_source
-from colocam.video.image_files import images_of
+from colocam.video.images import images_of
 from colocam.video.input import VideoInput
 
 STATES = ("waiting", "reading", "read", "localising", "ready", "failed")

@@ -33,9 +33,9 @@ from colocam.serve.guard import Guard, GuardSettings, RefusalError, add_refusals
 from colocam.serve.lessons import QuickLearning
 from colocam.serve.library import Library
 from colocam.serve.store import EventStore, Workspace, open_workspace
+from colocam.utils.extras import __version__
 from colocam.utils.progress import say
-from colocam.utils.version import __version__
-from colocam.video.decoder_process import start_decoder
+from colocam.video.fence import start_decoder
 
 MOST = 200
 """Open connections. Beyond them, the one that has waited longest for a request gives its place to a new one."""

@@ -16,8 +16,7 @@ from pydantic import ValidationError
 
 from colocam.errors import ColocamError, first_line
 from colocam.serve.marks import Change, History, history_of
-from colocam.utils.files import explain_os_errors, write_json
-from colocam.utils.json_text import parse_json
+from colocam.utils.files import explain_os_errors, parse_json, write_json
 from colocam.utils.locks import locked
 from colocam.utils.progress import say
 

@@ -17,9 +17,8 @@ from timm.layers.norm_act import convert_sync_batchnorm
 from torch import Tensor, nn
 
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, first_line
-from colocam.utils.interrupt import request_stop, stop_requested
-from colocam.utils.progress import muted
-from colocam.utils.torchrun import place
+from colocam.utils.device import place
+from colocam.utils.progress import muted, request_stop, stop_requested
 
 JOINING = timedelta(minutes=10)
 """Longest time from the start of the first process to that of the last."""

@@ -28,13 +28,11 @@ from colocam.models.timm_networks import family
 from colocam.run import Run
 from colocam.training.journal import Journal
 from colocam.training.validation import Validator
-from colocam.utils.checkpoint import load_checkpoint, save_checkpoint
 from colocam.utils.files import read_array, write_array
-from colocam.utils.interrupt import raise_if_stopped
 from colocam.utils.prefetch import Tensors, prefetch
-from colocam.utils.progress import progress, say
-from colocam.utils.randomness import generator
-from colocam.utils.spacing import evenly
+from colocam.utils.progress import progress, raise_if_stopped, say
+from colocam.utils.tensors import generator, load_checkpoint, save_checkpoint
+from colocam.video.frame_choice import evenly
 
 BATCH = 64
 """Frames of one pass."""

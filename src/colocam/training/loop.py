@@ -25,10 +25,9 @@ from colocam.training.distributed import (
     world,
 )
 from colocam.training.journal import Journal, SkippedSteps, Value
-from colocam.utils.checkpoint import explain_damage, load_checkpoint, save_checkpoint
-from colocam.utils.interrupt import stop_requested
 from colocam.utils.prefetch import Tensors, prefetch
-from colocam.utils.progress import progress, say
+from colocam.utils.progress import progress, say, stop_requested
+from colocam.utils.tensors import explain_damage, load_checkpoint, save_checkpoint
 
 SECONDS_BETWEEN_SAVES = 120.0
 

@@ -37,11 +37,9 @@ from colocam.training.loop import fit
 from colocam.training.stage2 import localizer_task
 from colocam.training.validation import Validator
 from colocam.types import Float64Array, Levels
-from colocam.utils.checkpoint import explain_damage, load_checkpoint
-from colocam.utils.files import explain_os_errors, read_array, write_json
-from colocam.utils.interrupt import raise_if_stopped, stop_requested
-from colocam.utils.json_text import parse_json
-from colocam.utils.progress import progress
+from colocam.utils.files import explain_os_errors, parse_json, read_array, write_json
+from colocam.utils.progress import progress, raise_if_stopped, stop_requested
+from colocam.utils.tensors import explain_damage, load_checkpoint
 
 SIDE = 112
 """Side of the stored labels in pixels: a frame takes 12 kB."""

@@ -22,11 +22,10 @@ from colocam.training.frozen_encoder import fit_frozen, new_classifier
 from colocam.training.journal import Journal
 from colocam.training.loop import Task, Validation, fit
 from colocam.training.validation import Validator
-from colocam.utils.checkpoint import load_checkpoint
 from colocam.utils.cuda_graphs import RecordedLoss
 from colocam.utils.files import atomic_path, explain_os_errors
 from colocam.utils.prefetch import Tensors
-from colocam.utils.randomness import generator
+from colocam.utils.tensors import generator, load_checkpoint
 
 
 def train_classifier(run: Run, clips: Sequence[CachedClip], validator: Validator, journal: Journal) -> None:

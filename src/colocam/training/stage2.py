@@ -24,7 +24,7 @@ from colocam.training.seeds import sample_seeds, seed_noise, sure_labels
 from colocam.training.validation import Validator
 from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.prefetch import Tensors
-from colocam.utils.randomness import generator
+from colocam.utils.tensors import generator
 
 RESERVED = frozenset({"phase", "event", "epoch", "step", "lr", "loss", "skipped"})
 """Names that a term must not have: the journal uses them."""

@@ -26,11 +26,10 @@ from colocam.training.rounds import best_model, open_teacher, train_method
 from colocam.training.stage1 import take_over, train_classifier
 from colocam.training.stage2 import loss_terms
 from colocam.training.validation import Validator
+from colocam.utils.device import is_first
 from colocam.utils.files import explain_os_errors
-from colocam.utils.interrupt import graceful_stop
-from colocam.utils.locks import locked
-from colocam.utils.temporary import clear_dead
-from colocam.utils.torchrun import is_first
+from colocam.utils.locks import clear_dead, locked
+from colocam.utils.progress import graceful_stop
 
 
 def train(

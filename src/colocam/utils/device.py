@@ -1,16 +1,27 @@
-"""Where to compute: the cores of this process, and the device that a user names."""
+"""Where to compute: cores, threads and memory of this process, its place among several, and the device."""
 
+import ctypes
 import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from colocam.errors import ArgumentError
+from colocam.errors import ArgumentError, ColocamError
 
 if TYPE_CHECKING:
     import torch
 
+Result = TypeVar("Result")
 
 _share: int | None = None
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Options of ``mallopt`` (glibc)."""
+MIB = 2**20
+KEPT_BYTES = 64 * MIB
+OWN_MAPPING_BYTES = 32 * MIB
+"""The most that glibc allows."""
 
 
 def limit_cores(share: int) -> None:
@@ -49,3 +60,57 @@ def choose_device(name: str | None) -> "torch.device":
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ArgumentError("device", f"{name}: torch finds no such GPU; use cpu, or install a GPU build of torch")
     return device
+
+
+class Place(NamedTuple):
+    """One of several processes.
+
+    Attributes:
+        rank: index among all processes.
+        world: number of processes.
+        local: index among those of this machine.
+    """
+
+    rank: int
+    world: int
+    local: int
+
+
+def place() -> Place:
+    """The place of this process according to the environment variables of ``torchrun``."""
+    if os.environ.get("WORLD_SIZE", "1") == "1":
+        return Place(0, 1, 0)
+    try:
+        return Place(*(int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")))
+    except (KeyError, ValueError) as error:
+        raise ColocamError(
+            "WORLD_SIZE is set, but RANK, WORLD_SIZE and LOCAL_RANK are not all numbers: start with torchrun, "
+            "or unset WORLD_SIZE"
+        ) from error
+
+
+def is_first() -> bool:
+    """Whether this process writes files and reports for all."""
+    return place().rank == 0
+
+
+def parallel_map(work: Callable[..., Result], *columns: Iterable[object]) -> list[Result]:
+    """``work`` for each row of ``columns``, in order; the first error is raised."""
+    return list(_pool().map(work, *columns))
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(min(8, cores()), "parallel")  # the other stages of a pipeline need cores too
+
+
+def keep_freed_memory() -> None:
+    """Let this process keep up to 64 MiB of freed memory; does nothing with other C libraries than glibc.
+
+    By default glibc gives the memory of an image back to the kernel, and each page of the next image is a page fault:
+    0.3 ms a frame of 640×360.
+    """
+    with suppress(OSError, AttributeError, TypeError):  # no such function, or no handle of the process on Windows
+        set_option = ctypes.CDLL(None).mallopt
+        set_option(M_TRIM_THRESHOLD, KEPT_BYTES)
+        set_option(M_MMAP_THRESHOLD, OWN_MAPPING_BYTES)

@@ -1,6 +1,18 @@
-"""Packages that only some commands need, and the extra of colocam that installs each."""
+"""The package itself: its version, packages that only some commands need, names imported on first use."""
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from colocam.errors import ColocamError
+
+try:
+    __version__ = version("colocam")
+except PackageNotFoundError:  # a source tree that is not installed
+    __version__ = "0+source"
+
 
 EXTRAS: dict[str, str] = {
     **dict.fromkeys(["torch", "torchvision", "timm", "segmentation_models_pytorch", "safetensors"], "train"),
@@ -13,6 +25,10 @@ EXTRAS: dict[str, str] = {
     "transformers": "clip",
 }
 """Package as it is imported → extra."""
+
+REGISTRIES: dict[str, str] = {}
+"""Registry, e.g. ``CAMS`` → module that defines it. ``colocam/__init__.py`` fills it, since rooms that check a name lie
+below those that define it."""
 
 
 def install_extra(extra: str) -> str:
@@ -32,3 +48,29 @@ def not_installed(error: ImportError, what: str, extra: str | None = None) -> Co
     extra = extra or EXTRAS.get(package)
     how = f"pip install {package}" if extra is None else install_extra(extra)
     return ColocamError(f"{package}, which {what} needs, is not installed: {how}")
+
+
+def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Give ``__getattr__`` and ``__dir__`` of a package.
+
+    Args:
+        package: its name.
+        homes: module that defines each lazy name.
+    """
+
+    def find(name: str) -> Any:  # noqa: ANN401 - the name may stand for anything
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            return getattr(import_module(homes[name]), name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in EXTRAS:
+                raise
+            line = str(not_installed(error, f"{package}.{name}"))
+            raise ModuleNotFoundError(line, name=error.name) from None
+
+    def names() -> list[str]:
+        module = vars(sys.modules[package])
+        return sorted({*homes, *module.get("__all__", ()), *(name for name in module if name.startswith("__"))})
+
+    return find, names

@@ -1,27 +1,51 @@
-"""Write files atomically: write to a temporary file beside the target, flush, rename."""
+"""Read and write files: text, JSON and arrays, single files and whole folders, always atomically.
+
+A file is written beside its target, flushed and renamed. A folder is replaced only if every file in it is as it was
+written: a marker in it holds the digests of each, ``{"files": {"labels/a.txt": ["9f86…"]}}``.
+"""
 
 import errno
 import json
 import os
 import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import gettempdir
 from tokenize import TokenError
-from typing import Any
+from typing import Any, NoReturn
 from unicodedata import category
 
 import numpy as np
 import numpy.typing as npt
 
 from colocam.errors import ColocamError
-from colocam.utils.temporary import is_temporary, temporary_file
+from colocam.utils.digests import file_digest
+from colocam.utils.locks import is_temporary, locked, temporary_file, temporary_folder
 
 MARKED = 2**16
 _BREAKS = {"Cc", "Zl", "Zp"}  # control characters and separators of lines
 _JOINERS = "\u200c\u200d"  # Persian, Indic scripts and emoji need them; they turn nothing
+DAMAGED_ARRAY = (OSError, ValueError, EOFError, SyntaxError, ArithmeticError, TokenError)
+"""What NumPy raises for an ``.npy`` file that is missing or damaged; it parses the header as Python."""
+Digests = dict[str, list[str]]
+"""Digests that each file may have, by its name; two while it is being replaced."""
+
+
+def parse_json(text: str | bytes, each: Callable[[dict[str, Any]], Any] | None = None) -> Any:  # noqa: ANN401 - any JSON
+    """Read JSON; raise a ValueError where it is none, also for NaN, infinity and text that is nested too deeply.
+
+    ``each`` gets every object as soon as it is read, and gives what stands for it.
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse, object_hook=each)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
 @contextmanager
@@ -174,10 +198,6 @@ def write_array(target: Path, array: npt.NDArray[Any]) -> None:
         file.write(array.data)
 
 
-DAMAGED_ARRAY = (OSError, ValueError, EOFError, SyntaxError, ArithmeticError, TokenError)
-"""What NumPy raises for an ``.npy`` file that is missing or damaged; it parses the header as Python."""
-
-
 def read_array(path: Path) -> npt.NDArray[Any] | None:
     """The array of an ``.npy`` file, mapped into memory; None if there is none or it is damaged."""
     try:
@@ -197,3 +217,90 @@ def plain(text: str) -> str:
 def utf8(text: str) -> str:
     """``text`` with every character that UTF-8 cannot hold, as in some file names, replaced by its escape."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+@contextmanager
+def atomic_folder(target: Path, marker: str) -> Iterator[Path]:
+    """Yield a temporary folder; on success its files become those of ``target``, on failure it is removed.
+
+    A new folder appears only when it is complete. The files of an existing one are replaced one by one, so that it
+    may be the current folder, a mount point or a link.
+
+    Args:
+        target: the folder to make; it may exist if it is empty, or if this function made all of its files.
+        marker: name of a file in it that holds the names and digests of the others.
+
+    Raises:
+        ColocamError: ``target`` holds other files, or another command writes to it.
+    """
+    with explain_os_errors(target):
+        place = Path(os.path.realpath(target))
+        if place.exists() and not place.is_dir():
+            raise ColocamError(
+                f"cannot write {target}: there is a file where a folder is needed: choose another folder"
+            )
+        _refuse_foreign(target, marker)
+        home = place if place.is_dir() else place.parent
+        home.mkdir(parents=True, exist_ok=True)
+        with locked(home, "" if home == place else place.name), temporary_folder(home) as temporary:
+            yield temporary
+            made = {name: [file_digest(temporary / name)] for name in _files(temporary)}
+            write_json(temporary / marker, {"files": made})
+            if home == place:
+                _refuse_foreign(target, marker)
+                _replace_files(temporary, place, marker, made)
+            else:
+                temporary.rename(place)
+
+
+def _refuse_foreign(folder: Path, marker: str) -> None:
+    known = _read(folder / marker)
+    for name in _files(folder):
+        path = folder / name
+        if name == marker and known:
+            continue
+        if name not in known or path.is_symlink() or not path.is_file():
+            raise ColocamError(f"{folder} holds other files: choose another folder, or empty it")
+        if file_digest(path) not in known[name]:
+            raise ColocamError(f"{path} was changed after it was exported: choose another folder, or move it away")
+
+
+def _replace_files(new: Path, folder: Path, marker: str, made: Digests) -> None:
+    """Replace the files of an earlier export; at every moment the marker lists all files that are there."""
+    old = _read(folder / marker)
+    write_json(folder / marker, {"files": {name: made.get(name, []) + old.get(name, []) for name in made | old}})
+    for name in old:
+        if name not in made:
+            (folder / name).unlink(missing_ok=True)
+            for parent in (folder / name).parents[: name.count("/")]:
+                with suppress(OSError):  # not empty
+                    parent.rmdir()
+    for name in made:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (new / name).replace(folder / name)
+    (new / marker).replace(folder / marker)
+
+
+def _read(marker: Path) -> Digests:
+    """What a marker holds; nothing where it is damaged or leads out of its folder."""
+    try:
+        files = json.loads(marker.read_text(encoding="utf-8"))["files"]
+        return {
+            str(name): [str(one) for one in digests]
+            for name, digests in files.items()
+            if not Path(name).is_absolute() and ".." not in Path(name).parts
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _files(folder: Path) -> list[str]:
+    """Everything below a folder that is no folder itself, by its name; without temporary files and locks."""
+    found = []
+    for parent, folders, files in os.walk(folder):
+        here = Path(parent)
+        folders[:] = [name for name in folders if here != folder or not is_temporary(name)]
+        links = [name for name in folders if (here / name).is_symlink()]
+        names = [*(name for name in files if here != folder or not is_temporary(name)), *links]
+        found += [(here / name).relative_to(folder).as_posix() for name in names]
+    return sorted(found)

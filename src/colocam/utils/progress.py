@@ -1,12 +1,19 @@
-"""Progress of long work: a bar with rate and remaining time on a terminal, plain lines elsewhere."""
+"""Show the progress of long work, and stop it on Ctrl-C: a training when its step is saved, other work at once."""
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from threading import Event, Thread
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
+from threading import Event, Lock, Thread
+from types import FrameType
+from typing import Any, NoReturn, TypeVar
 from unicodedata import category
+from weakref import WeakSet
+
+from colocam.errors import InterruptedRunError
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_TO_FIRST_LINE = 2.0
@@ -18,6 +25,14 @@ _muted = False
 
 Advance = Callable[..., None]
 """``advance(steps=1, note="")``: report that ``steps`` more are done, with a short remark such as the current loss."""
+SECONDS_BETWEEN_LOOKS = 0.2
+SECONDS_TO_LEAVE = 1.0
+"""For the present pass to end by itself."""
+_requested = False
+_signalled = False
+_long_work: WeakSet[Future[Any]] = WeakSet()
+_lock = Lock()
+T = TypeVar("T")
 
 
 def say(text: str) -> None:
@@ -51,19 +66,9 @@ def _escape(character: str) -> str:
 @contextmanager
 def progress(title: str, total: int, *, unit: str = "it", done: int = 0) -> Iterator[Advance]:
     """Show the progress of ``title``; ``done`` of ``total`` (0: unknown) were finished by an earlier run."""
-    if sys.stderr.isatty() and not _muted:
-        with _bar(title, total, unit, done) as advance:
-            yield advance
-    else:
-        lines, over = _Lines(title, total, unit, done), Event()
-        watcher = Thread(target=lines.keep_printing, args=[over], name="progress", daemon=True)
-        watcher.start()
-        try:
-            yield lines.advance
-        finally:
-            over.set()
-            watcher.join()
-        lines.print()
+    show = _bar if sys.stderr.isatty() and not _muted else _lines
+    with show(title, total, unit, done) as advance:
+        yield advance
 
 
 @contextmanager
@@ -102,44 +107,121 @@ def _bar(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
         yield advance
 
 
-@dataclass
-class _Lines:
-    """One plain line every few seconds, for logs and pipes."""
+@contextmanager
+def _lines(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
+    """One plain line every few seconds, for logs and pipes, also while nothing advances, and one at the end."""
+    count, remark, began, over = done, "", time.monotonic(), Event()
 
-    title: str
-    total: int
-    unit: str
-    count: int
-    note: str = ""
-    began: float = field(default_factory=time.monotonic)
-    printed: float = field(default_factory=time.monotonic)
-    counted_from: int = field(init=False)
+    def advance(steps: int = 1, note: str = "") -> None:
+        nonlocal count, remark
+        count, remark = count + steps, note or remark
 
-    def __post_init__(self) -> None:
-        self.counted_from = self.count
+    def show() -> None:
+        elapsed = max(time.monotonic() - began, 1e-9)
+        rate = (count - done) / elapsed
+        left = f", {(total - count) / rate:.0f} s left" if rate and count < total else ""
+        share = f"{count}/{total}" if total else f"{count} {unit}"
+        say(f"{title}: {share} in {elapsed:.0f} s, {rate:.1f} {unit}/s{left}{'  ' if remark else ''}{remark}")
 
-    def advance(self, steps: int = 1, note: str = "") -> None:
-        self.count += steps
-        self.note = note or self.note
-        if time.monotonic() - self.printed >= SECONDS_BETWEEN_LINES:
-            self.print()
-
-    def keep_printing(self, over: Event) -> None:
-        """Print a line at the latest every few seconds, also while nothing advances, until ``over`` is set."""
+    def keep_showing() -> None:
         wait = SECONDS_TO_FIRST_LINE
         while not over.wait(wait):
-            since = time.monotonic() - self.printed
-            if since >= min(wait, SECONDS_BETWEEN_LINES):
-                self.print()
-                since = 0.0
-            wait = SECONDS_BETWEEN_LINES - since
+            show()
+            wait = SECONDS_BETWEEN_LINES
 
-    def print(self) -> None:
-        """Print where the work stands."""
-        self.printed = time.monotonic()
-        elapsed = max(self.printed - self.began, 1e-9)
-        rate = (self.count - self.counted_from) / elapsed
-        left = f", {(self.total - self.count) / rate:.0f} s left" if rate and self.count < self.total else ""
-        note = f"  {self.note}" if self.note else ""
-        share = f"{self.count}/{self.total}" if self.total else f"{self.count} {self.unit}"
-        say(f"{self.title}: {share} in {elapsed:.0f} s, {rate:.1f} {self.unit}/s{left}{note}")
+    watcher = Thread(target=keep_showing, name="progress", daemon=True)
+    watcher.start()
+    try:
+        yield advance
+    finally:
+        over.set()
+        watcher.join()
+    show()
+
+
+@contextmanager
+def graceful_stop() -> Iterator[None]:
+    """Within this block SIGINT and SIGTERM set a flag; a second signal stops at once. Files stay whole either way.
+
+    The flag is cleared at the end of the block.
+    """
+    global _requested, _signalled  # noqa: PLW0603 - set by a signal handler
+    try:
+        previous = {number: signal.signal(number, _on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not the main thread, where signals cannot be caught
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        _requested = _signalled = False
+
+
+def end_like_ctrl_c() -> None:
+    """Let SIGTERM end this process as Ctrl-C does, so that temporary files are removed; for the command line."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        with suppress(ValueError):  # not the main thread, where signals cannot be caught
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def stop_requested() -> bool:
+    """Whether the user asked to stop."""
+    return _requested
+
+
+def request_stop() -> None:
+    """Ask this process to stop, as its first signal does; a signal that follows is still its first."""
+    global _requested  # noqa: PLW0603
+    _requested = True
+
+
+def raise_if_stopped(what: str) -> None:
+    """Raise if the user asked to stop; for work that saves nothing."""
+    if _requested:
+        raise InterruptedRunError(f"stopped in {what}")
+
+
+def wait_for(future: "Future[T]", *stopping: Event) -> T:
+    """The result of ``future``; as soon as one of ``stopping`` is set, nobody waits for it any more.
+
+    A pass of a large network on a CPU takes minutes and cannot be interrupted, so it is left to itself.
+
+    Raises:
+        InterruptedRunError: one of ``stopping`` was set first.
+    """
+    while not any(event.is_set() for event in stopping):
+        try:
+            return future.result(SECONDS_BETWEEN_LOOKS)
+        except TimeoutError:
+            if future.done():  # the work itself raised it
+                raise
+    future.cancel()
+    raise InterruptedRunError("stopped")
+
+
+def long_work(future: "Future[T]") -> "Future[T]":
+    """Remember work in a pool that may take minutes, so that :func:`leave` does not wait for it."""
+    with _lock:
+        _long_work.add(future)
+    return future
+
+
+def leave(code: int) -> NoReturn:
+    """End the process. Python would wait for the threads of every pool; long work in them is ended instead."""
+    with _lock:
+        running = [future for future in _long_work if not future.cancel()]
+    if not wait(running, SECONDS_TO_LEAVE).not_done:
+        sys.exit(code)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _on_signal(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature is Python's
+    global _requested, _signalled  # noqa: PLW0603
+    if _signalled:
+        raise KeyboardInterrupt
+    _requested = _signalled = True
+    say("stopping after this step and saving; press Ctrl-C again to stop at once")

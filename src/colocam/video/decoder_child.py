@@ -1,20 +1,21 @@
 """The decoder process: reads one video after the other, and puts its frames into shared memory.
 
-Its messages, in the order of a film:
+Its messages, in the order of a video:
 
-- from the parent: ``open`` (or ``images``, ``estimate``), then ``frames`` with a choice; ``slots`` to fill; ``ring``,
-  new shared memory; ``close`` at any time;
+- from the parent: ``open`` (or ``images``), then ``frames`` with a choice; ``slots`` to fill; ``ring``, new shared
+  memory; ``close`` at any time;
 - from here: ``opened``; ``ring``, which asks for slots of a length; ``filled`` slots; ``said``, a line for the user;
-  and one of ``closed``, ``error`` and ``estimated``, after which the next film may come.
+  and one of ``closed`` and ``error``, after which the next video may come.
 
 It imports neither torch nor Numba, so that it starts in a third of a second.
 """
 
+import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,21 +23,76 @@ from typing import Any
 import cv2
 import numpy as np
 
-from colocam.errors import ArgumentError, ColocamError, first_line
+from colocam.errors import ArgumentError, first_line
 from colocam.types import VideoFrame
-from colocam.utils.channel import Channel, Message
-from colocam.utils.device import cores
-from colocam.utils.freed_memory import keep_freed_memory
-from colocam.utils.shared_memory import map_file
-from colocam.video.decoding_limits import Limits, limit_memory
-from colocam.video.frame_choice import FrameChoice, T
+from colocam.utils.child_processes import Channel, Message, map_file
+from colocam.utils.device import cores, keep_freed_memory
+from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import FrameLayout, FrameRing
 from colocam.video.images import image_frames
-from colocam.video.input import UnreadableError, VideoInput
-from colocam.video.reader import VideoInfo, VideoReader, estimate_frames
+from colocam.video.input import MAX_PIXELS, PATIENCE, UnreadableError, VideoInput
+from colocam.video.reader import VideoInfo, VideoReader
 
+MIB = 2**20
+BASE_BYTES = 512 * MIB
+"""For the container, the tables of a codec and one frame in RGB of usual size."""
+THREAD_BYTES = 16 * MIB
+FRAMES_HELD = 24
+"""Frames that a decoder keeps for reference and for their order, beside one per thread."""
+PIXEL_BYTES = 8
+"""Of the largest pixel formats, with the margins that decoders add."""
 FRAMES_TOGETHER = 8
 """Frames of one message, where there are slots enough: a message takes a tenth of the time of decoding a frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one video. A frame has at most :data:`colocam.video.input.MAX_PIXELS`.
+
+    Attributes:
+        frames: frames that the header states, or that are decoded. The duration in seconds is no limit: a time-lapse
+            of a frame a day is long, but costs little.
+        open_seconds: to open it and decode its first frame.
+        frame_seconds: from one decoded frame to the next.
+        memory: bytes that decoding takes; None: what frames of its size may need.
+        ahead: frames that are decoded before they are asked for. With 1, a frame comes as soon as it is decoded;
+            otherwise several come together, which takes less time for all frames of a video.
+    """
+
+    frames: int = 2**27
+    open_seconds: float = 2 * PATIENCE
+    frame_seconds: float = 60.0
+    memory: int | None = None
+    ahead: int = 2**16
+
+    def check_frames(self, name: str, frames: int) -> None:
+        """Refuse a video of too many frames, stated or counted."""
+        if frames > self.frames:
+            raise UnreadableError(
+                f"cannot read {name}: it has {frames} frames or more, the limit is {self.frames}: cut it into parts"
+            )
+
+    def bytes_for(self, pixels: int = MAX_PIXELS, threads: int = 0) -> int:
+        """Bytes that decoding frames of so many pixels may take; ``threads`` as for the reader."""
+        threads = min(threads or cores(), 16) + 1
+        return self.memory or BASE_BYTES + threads * THREAD_BYTES + PIXEL_BYTES * pixels * (FRAMES_HELD + threads)
+
+
+def limit_memory(more: int) -> None:
+    """Let this process take ``more`` bytes than it has now; allocations beyond fail. On Linux only.
+
+    Counted are the private pages that it may write to (``RLIMIT_DATA``): not the slots of frames, and not the address
+    space that allocators only reserve.
+    """
+    if sys.platform != "linux":
+        return
+    import resource  # noqa: PLC0415 - not on Windows
+
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - for each video
+        data = int(file.read().split()[5]) * resource.getpagesize()
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    soft = data + more
+    resource.setrlimit(resource.RLIMIT_DATA, (soft if hard < 0 else min(soft, hard), hard))
 
 
 class _ParentGoneError(Exception):
@@ -44,7 +100,7 @@ class _ParentGoneError(Exception):
 
 
 class _Closed(Exception):  # noqa: N818 - not an error
-    """The parent wants no more frames of this film."""
+    """The parent wants no more frames of this video."""
 
 
 def main(control: int, life: int, beat: int) -> None:
@@ -81,45 +137,33 @@ class _Decoder:
         self.filled: list[tuple[int, int, float, tuple[int, ...]]] = []  # slot, index, pts, (height, width)
         self.layout = FrameLayout()
         self.limits = Limits()
-        self.works: dict[str, Callable[..., None]] = {
-            "open": self.open,
-            "images": self.images,
-            "estimate": self.estimate,
-        }
 
     def serve(self, message: Message) -> None:
-        """Do what the first message of a film asks; stray messages of the film before are ignored."""
-        work = self.works.get(message.pop("do"))
-        if work is None:
+        """Do what the first message of a video asks; stray messages of the video before are ignored."""
+        works: dict[str, Callable[..., tuple[int, bool]]] = {"open": self.open, "images": self.images}
+        if (work := works.get(message.pop("do"))) is None:
             return
         self.slots, self.filled = [], []
         self.limits = Limits(**message.pop("limits"))
         with suppress(OSError):
             os.chdir(message.pop("folder"))  # relative names are those of the parent, whose folder may have changed
         try:
-            work(**message)
-        except _Closed:
-            self.channel.send({"do": "closed", "count": 0, "ended": False})
-        except ArgumentError as error:
-            self._fail(error.problem, argument=error.argument)
-        except UnreadableError as error:
-            self._fail(str(error), kind="unreadable")
-        except ColocamError as error:
-            self._fail(str(error))
-        except MemoryError:
-            self._fail("", kind="memory")
+            count, ended = work(**message)
         except _ParentGoneError:
             raise
+        except _Closed:
+            count, ended = 0, False
         except Exception as error:  # noqa: BLE001 - one video must not end a batch
-            self._fail(f"{type(error).__name__}: {first_line(error)}", kind="failed")
-
-    def _fail(self, text: str, kind: str = "", argument: str = "") -> None:
-        """Tell of an error, after the frames before it."""
+            self._flush()
+            kind = MemoryError if isinstance(error, MemoryError) else type(error)  # NumPy has its own
+            said = [error.argument, error.problem] if isinstance(error, ArgumentError) else [first_line(error)]
+            self.channel.send({"do": "error", "kind": kind.__name__, "said": said})
+            return
         self._flush()
-        self.channel.send({"do": "error", "text": text, "kind": kind, "argument": argument})
+        self.channel.send({"do": "closed", "count": count, "ended": ended})
 
-    def open(self, address: str, format: str | None, threads: int, *, must_be_stored: bool) -> None:  # noqa: A002
-        """Read a film."""
+    def open(self, address: str, format: str | None, threads: int, *, must_be_stored: bool) -> tuple[int, bool]:  # noqa: A002
+        """Read a video; the number of its frames, and whether it was read to its end."""
         source = VideoInput(address, format, must_be_stored)
         limit_memory(self.limits.bytes_for(threads=threads))
         cv2.setNumThreads(threads or cores())
@@ -128,7 +172,7 @@ class _Decoder:
             self.limits.check_frames(source.name, frames)
             limit_memory(self.limits.bytes_for(info.width * info.height, threads))
 
-        with VideoReader(source, threads=threads, check=check) as reader:
+        with VideoReader(source, threads=threads, check=check, watch=partial(self._watch, source.name)) as reader:
             info = {**asdict(reader.info), "fps": None if reader.info.fps is None else str(reader.info.fps)}
             pictures = [str(path) for path in reader.pictures]
             self.channel.send(
@@ -137,33 +181,24 @@ class _Decoder:
             asked = self._await("frames")
             self.layout = FrameLayout(*asked["layout"])
             choice = FrameChoice(**{**asked["choice"], "frames": tuple(asked["choice"]["frames"])})
-            for frame in reader.frames(_Watched(choice, partial(self._watch, source.name))):  # type: ignore[arg-type]
+            for frame in reader.frames(choice):
                 self._put(frame)
-            done = {"count": reader.count, "ended": reader.ended}
-        self._flush()
-        self.channel.send({"do": "closed", **done})
+            return reader.count, reader.ended
 
-    def images(self, paths: list[str]) -> None:
-        """Read image files, each of its own size."""
+    def images(self, paths: list[str]) -> tuple[int, bool]:
+        """Read image files, each of its own size; see :meth:`open`."""
         limit_memory(self.limits.bytes_for(threads=1))
         self.layout = FrameLayout()
-        for frame in self._watch(paths[0], image_frames([Path(path) for path in paths])):
+        for frame in image_frames([Path(path) for path in paths]):
+            self._watch(paths[0], frame.index)
             self._put(frame)
-        self._flush()
-        self.channel.send({"do": "closed", "count": len(paths), "ended": True})
+        return len(paths), True
 
-    def estimate(self, path: str, start: float, end: float | None) -> None:
-        """Estimate the number of frames of a film from its header."""
-        limit_memory(self.limits.bytes_for(threads=1))
-        self.channel.send({"do": "estimated", "frames": estimate_frames(Path(path), start=start, end=end)})
-
-    def _watch(self, name: str, frames: Iterable[T]) -> Iterator[T]:
-        for frame in frames:
-            self.beat[0] += 1
-            self.limits.check_frames(name, frame.index + 1)
-            while self.channel.ready():
-                self._listen()
-            yield frame
+    def _watch(self, name: str, index: int) -> None:
+        self.beat[0] += 1
+        self.limits.check_frames(name, index + 1)
+        while self.channel.ready():
+            self._listen()
 
     def _put(self, frame: VideoFrame) -> None:
         """Copy a frame into a free slot, and tell the parent."""
@@ -209,28 +244,13 @@ class _Decoder:
         return message
 
 
-class _Watched:
-    """A choice of frames that sees every frame, also those that are not chosen."""
-
-    def __init__(self, choice: FrameChoice, watch: Callable[..., Iterator[Any]]) -> None:
-        self._choice, self._watch = choice, watch
-
-    def __call__(self, frames: Iterable[T]) -> Iterator[T]:
-        return self._choice(self._watch(frames))
-
-
-class _Forwarded:
+class _Forwarded(io.TextIOBase):
     """Sends the lines for the user to the parent, which may show a progress bar."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
-    def write(self, text: str) -> None:
+    def write(self, text: str) -> int:
         if text.strip():
             self._channel.send({"do": "said", "text": text.rstrip("\n")})
-
-    def flush(self) -> None:
-        pass
-
-    def isatty(self) -> bool:
-        return False
+        return len(text)

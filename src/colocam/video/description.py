@@ -4,13 +4,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, PlainValidator, TypeAdapter
 
 from colocam.errors import ColocamError
-from colocam.utils.files import stored, utf8, write_json
-from colocam.utils.json_text import parse_json
+from colocam.utils.files import parse_json, stored, utf8, write_json
 from colocam.video.reader import DEFAULT_FPS, VideoInfo
 
 FORMAT = 1
@@ -19,6 +19,25 @@ WIDEST = 1 << 16
 MOST_FRAMES = 1 << 32
 
 _RATE = re.compile(r"\d{1,20}([./]\d{1,20})?", re.ASCII)
+
+
+def _rate(stated: object) -> Fraction:
+    """Frames per second; an exponent is refused, since its power of ten may not fit into memory."""
+    if not _RATE.fullmatch(text := str(stated)) or not (rate := Fraction(text)):
+        raise ValueError("no frame rate")
+    return rate
+
+
+def _file_name(name: str) -> str:
+    """The name of an image file, which is opened and written by it."""
+    if name != Path(name).name or name != utf8(name) or "\0" in name:
+        raise ValueError("no name of a file")
+    return name
+
+
+Side = Annotated[int, Field(gt=0, le=WIDEST)]
+Rate = Annotated[Fraction, PlainValidator(_rate)]
+FileName = Annotated[str, AfterValidator(_file_name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +56,12 @@ class SourceVideo:
     """
 
     path: Path
-    width: int
-    height: int
-    fps: Fraction
-    frames: int
-    duration: float
-    pictures: tuple[str, ...] = ()
+    width: Side
+    height: Side
+    fps: Rate
+    frames: Annotated[int, Field(gt=0, le=MOST_FRAMES)]
+    duration: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    pictures: tuple[FileName, ...] = ()
     shown_as: str = ""
 
     @property
@@ -54,6 +73,9 @@ class SourceVideo:
     def stated_path(self) -> str:
         """The path that exports state, in characters that every format can hold."""
         return self.shown_as or utf8(str(self.path))
+
+
+_SOURCE = TypeAdapter(SourceVideo)
 
 
 def describe(path: Path, info: VideoInfo, frames: int, pictures: Sequence[Path] = ()) -> SourceVideo:
@@ -107,19 +129,11 @@ def parse_source(card: Any) -> SourceVideo:  # noqa: ANN401 - whatever JSON can 
         ValueError: the fields do not describe a video.
     """
     try:
-        source = SourceVideo(
-            Path(str(card["path"])),
-            int(card["width"]),
-            int(card["height"]),
-            _rate(card["fps"]),
-            int(card["frames"]),
-            float(card["duration"]),
-            tuple(str(name) for name in card.get("pictures", ())),
-            str(card.get("shown_as", "")),
-        )
-    except (KeyError, TypeError, AttributeError, ArithmeticError) as error:
+        source = _SOURCE.validate_python(card)
+    except (ValueError, ArithmeticError) as error:
         raise ValueError("no description of a video") from error
-    if card.get("format") != FORMAT or not _is_sound(source):
+    enough = not source.pictures or len(source.pictures) >= source.frames
+    if card.get("format") != FORMAT or "\0" in str(source.path) or not enough:
         raise ValueError("no description of a video")
     return source
 
@@ -167,20 +181,3 @@ def read_source(table: Path) -> SourceVideo:
         return parse_source(card)
     except ValueError as error:
         raise ColocamError(f"{path} does not describe a video: restore it, or name the video with `videos`") from error
-
-
-def _rate(stated: object) -> Fraction:
-    """Frames per second; an exponent is refused, since its power of ten may not fit into memory."""
-    text = str(stated)
-    if not _RATE.fullmatch(text):
-        raise ValueError(f"{text[:40]} is not a frame rate")
-    return Fraction(text)
-
-
-def _is_sound(source: SourceVideo) -> bool:
-    sides = min(source.width, source.height) > 0 and max(source.width, source.height) <= WIDEST
-    counts = 0 < source.frames <= MOST_FRAMES and source.fps > 0 and 0 <= source.duration < inf
-    # Images are opened and written by these names.
-    named = all(name == Path(name).name and name == utf8(name) and "\0" not in name for name in source.pictures)
-    enough = not source.pictures or len(source.pictures) >= source.frames
-    return sides and counts and named and enough and "\0" not in str(source.path)

@@ -5,22 +5,244 @@ video gets a new one. Frames, times, errors and warnings are those of :mod:`colo
 decoder. Cameras, pipes and network streams are read in this process: they are not repeatable, and a person watches.
 """
 
+import atexit
+import os
+import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+import numpy as np
+
+from colocam.errors import ArgumentError, ColocamError
 from colocam.types import Image, VideoFrame
-from colocam.video.decoder_process import borrowed_decoder
-from colocam.video.decoding_limits import Limits
+from colocam.utils.child_processes import ChildProcess, Message, map_file, memory_file
+from colocam.utils.device import cores
+from colocam.utils.progress import say
+from colocam.video.decoder_child import Limits
 from colocam.video.description import MOST_FRAMES, SourceVideo, describe
 from colocam.video.frame_choice import ALL, FrameChoice
-from colocam.video.frame_ring import FrameLayout
-from colocam.video.input import UnreadableError, VideoInput
+from colocam.video.frame_ring import FrameLayout, FrameRing
+from colocam.video.input import DecoderLostError, UnreadableError, VideoInput
 from colocam.video.reader import VideoInfo, VideoReader
 
+MOST_VIDEOS = 500
+"""Videos after which a decoder is replaced, should a library lose memory with each."""
+KEPT_RING_BYTES = 2**28
+"""A decoder with more shared memory than this is not kept for the next video."""
+TICK = 1.0
+"""Seconds of one wait. A process that was stopped and goes on counts one of them, however long it was stopped."""
+SECONDS_TO_CLOSE = 2.0
+START_SECONDS = 60.0
+"""More for the first video of a decoder, which must start first."""
+RAISED: dict[str, type[ColocamError]] = {one.__name__: one for one in (ArgumentError, ColocamError, UnreadableError)}
+"""Errors of the reader that are raised here as they are."""
 IMAGES, LIMITS = FrameLayout(), Limits()
+
+
+class DecoderProcess:
+    """A decoder process, see :mod:`colocam.video.decoder_child`, and the video that it reads.
+
+    Attributes:
+        busy: whether it reads a video.
+        count: frames of the video, when it is read.
+        ended: whether the video was read to its end.
+        layout: what is asked for of each frame.
+    """
+
+    def __init__(self) -> None:
+        beat = memory_file(8)
+        self._process = ChildProcess("colocam.video.decoder_child", beat)
+        self._beat = np.frombuffer(map_file(beat), np.uint64)
+        self._ring: FrameRing | None = None
+        self._filled: deque[tuple[int, int, float, tuple[int, int]]] = deque()
+        self._videos, self._started = 0, False
+        self._name, self._limits = "", Limits()
+        self.busy = False
+        self.count, self.ended = 0, False
+        self.layout = FrameLayout()
+
+    def begin(self, name: str, limits: Limits, **asked: Any) -> None:  # noqa: ANN401 - fields of a message
+        """Ask for a video, whose name is for errors."""
+        self.busy, self._name, self._limits = True, name, limits
+        self.layout = FrameLayout()
+        self._videos += 1
+        self.send({**asked, "limits": asdict(limits), "folder": _working_folder()})
+
+    def begin_frames(self, choice: FrameChoice, layout: FrameLayout) -> None:
+        """Ask for the frames of a video that is open."""
+        self.layout = layout
+        self.send({"do": "frames", "choice": asdict(choice), "layout": layout})
+
+    def send(self, message: Message, *files: int) -> None:
+        """Send a message about the video."""
+        try:
+            self._process.channel.send(message, *files)
+        except OSError as error:
+            raise self._crashed() from error
+
+    def receive(self, seconds: float) -> Message:
+        """The next message about the video, except those that are dealt with here.
+
+        Args:
+            seconds: how long the decoder may work without decoding a frame.
+
+        Raises:
+            ColocamError: as the reader in the decoder raised it; or the decoder hung, crashed or took too much memory.
+        """
+        while True:
+            message = self._next(seconds)
+            match message["do"]:
+                case "said":
+                    say(message["text"])
+                case "ring":
+                    self._renew_ring(message["bytes"])
+                case "error":
+                    raise self._error(message)
+                case _:
+                    return message
+
+    def next_frame(self) -> VideoFrame | None:
+        """The next frame; None after the last."""
+        while not self._filled:
+            if self._ring is not None and (slots := self._ring.give(self._limits.ahead)):
+                self.send({"do": "slots", "slots": slots})
+            message = self.receive(self._limits.frame_seconds)
+            if message["do"] == "closed":
+                self.count, self.ended = message["count"], message["ended"]
+                return None
+            self._filled.extend(message["frames"])
+        assert self._ring is not None
+        slot, index, pts, (height, width) = self._filled.popleft()
+        memory = self._ring.take(slot, self.layout.length(height, width))
+        return self.layout.read(memory, index, pts, (height, width))
+
+    def close(self) -> None:
+        """Give up the video, if it is being read; end the process if it does not stop soon."""
+        try:
+            if self.busy:
+                self.send({"do": "close"})
+            while self.busy:
+                self._next(SECONDS_TO_CLOSE)
+        except UnreadableError:  # it hung or crashed, and was ended
+            pass
+
+    def kill(self) -> None:
+        """End the process."""
+        self.busy = False
+        self._process.kill()
+
+    @property
+    def reusable(self) -> bool:
+        """Whether it may read another video."""
+        small = self._ring is None or self._ring.slots * self._ring.slot_bytes <= KEPT_RING_BYTES
+        return not self.busy and not self._process.channel.closed and small and self._videos < MOST_VIDEOS
+
+    def _renew_ring(self, slot_bytes: int) -> None:
+        file = FrameRing.file_for(slot_bytes)
+        self._ring = FrameRing(os.dup(file), slot_bytes)
+        try:
+            self.send({"do": "ring", "bytes": slot_bytes, "slots": self._ring.give(self._limits.ahead)}, file)
+        finally:
+            os.close(file)
+
+    def _next(self, seconds: float) -> Message:
+        if not self._started:
+            seconds += START_SECONDS
+        left, beats = seconds, int(self._beat[0])
+        while not self._process.channel.ready(min(TICK, left)):
+            left -= TICK
+            if int(self._beat[0]) != beats:
+                left, beats = seconds, int(self._beat[0])
+            elif left <= 0:
+                raise self._lost(f"its decoder gave no frame for {seconds:g} s and was ended")
+        message = self._process.channel.receive()
+        if message is None:
+            raise self._crashed()
+        self._started = True
+        if message["do"] in {"closed", "error"}:
+            self.busy = False
+            self._filled.clear()
+            if self._ring is not None:
+                self._ring.take_back()
+        return message
+
+    def _crashed(self) -> DecoderLostError:
+        return self._lost(f"its decoder crashed ({self._process.how_it_ended()})")
+
+    def _lost(self, why: str) -> DecoderLostError:
+        self.kill()
+        return DecoderLostError(f"cannot read {self._name}: {why}: convert it to H.264 first, or leave it out")
+
+    def _error(self, message: Message) -> ColocamError:
+        """What the reader raised."""
+        kind, said = message["kind"], message["said"]
+        if kind in RAISED:
+            return RAISED[kind](*said)
+        if kind == "MemoryError":
+            return self._lost("its decoder took more memory than frames of its size need and was ended")
+        return self._lost(f"its decoder failed ({kind}: {said[0]})")
+
+
+def _working_folder() -> str:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:  # it was deleted; absolute names need none
+        return "/"
+
+
+_idle: list[DecoderProcess] = []
+_lock = threading.Lock()
+
+
+@contextmanager
+def borrowed_decoder() -> Iterator[DecoderProcess]:
+    """A decoder that is idle, or a new one; it is kept for the next video if it is fit for it."""
+    with _lock:
+        decoder = _idle.pop() if _idle else None
+    decoder = decoder or DecoderProcess()
+    try:
+        yield decoder
+    finally:
+        try:
+            decoder.close()
+        finally:
+            with _lock:
+                kept = decoder.reusable and len(_idle) < cores()
+                if kept:
+                    _idle.append(decoder)
+            if not kept:
+                decoder.kill()
+
+
+def start_decoder() -> None:
+    """Start a decoder, unless one is there, while other work goes on; it is ready a third of a second later."""
+    with _lock:
+        if not _idle:
+            _idle.append(DecoderProcess())
+
+
+def end_decoders() -> None:
+    """End the idle decoders; the next video starts a new one."""
+    with _lock:
+        while _idle:
+            _idle.pop().kill()
+
+
+def _forget_decoders() -> None:
+    """A forked process must not talk to the decoders of its parent."""
+    global _lock  # noqa: PLW0603 - another thread may have held it
+    _lock = threading.Lock()
+    _idle.clear()
+
+
+atexit.register(end_decoders)
+with suppress(AttributeError):  # Windows has no fork
+    os.register_at_fork(after_in_child=_forget_decoders)
 
 
 class FencedReader(VideoReader):
@@ -87,45 +309,58 @@ def decode(
     threads: int = 0,
     limits: Limits = LIMITS,
 ) -> Iterator[VideoFrame]:
-    """:func:`colocam.video.reader.decode`, with a fence if the source is stored."""
+    """Yield the frames of a video in order of presentation, see :class:`VideoReader`.
+
+    Args:
+        source: a file, a folder of images, or another source that FFmpeg reads.
+        start: first second (pts) to yield; 0 means from the first frame, whatever its time.
+        end: second (pts) to stop at (exclusive), None for the end of the file.
+        choice: which frames to yield, in place of ``start`` and ``end``.
+        threads: decoder threads, 0 for one per core.
+        limits: what decoding may cost.
+
+    Raises:
+        UnreadableError: it cannot be read, or no frame can be decoded.
+    """
     if choice is None and end is not None and end <= start:
         return
     with open_video(source, threads=threads, limits=limits) as video:
         yield from video.frames(choice or FrameChoice(start=start if start > 0 else None, end=end))
 
 
-def decode_images(paths: Sequence[Path], *, limits: Limits = LIMITS) -> Iterator[VideoFrame]:
+def decode_images(paths: Sequence[Path]) -> Iterator[VideoFrame]:
     """:func:`colocam.video.images.image_frames`, with a fence."""
     with borrowed_decoder() as decoder:
-        decoder.begin(str(paths[0]), limits, do="images", paths=[str(path) for path in paths])
+        decoder.begin(str(paths[0]), LIMITS, do="images", paths=[str(path) for path in paths])
         while (frame := decoder.next_frame()) is not None:
             yield frame
 
 
 def probe(path: Path, *, limits: Limits = LIMITS) -> VideoInfo:
-    """:func:`colocam.video.reader.probe`, with a fence."""
+    """Read size, frame rate and duration; also decodes the first frame, to check that the file can be decoded."""
     with FencedReader(path, threads=1, limits=limits) as video:
         return video.info
 
 
-def estimate_frames(path: Path, *, start: float = 0.0, end: float | None = None, limits: Limits = LIMITS) -> int:
-    """:func:`colocam.video.reader.estimate_frames`, with a fence."""
-    with borrowed_decoder() as decoder:
-        decoder.begin(str(path), limits, do="estimate", path=str(path), start=start, end=end)
-        return int(decoder.receive(limits.open_seconds)["frames"])
+def estimate_frames(path: Path, *, start: float = 0.0, end: float | None = None) -> int:
+    """Estimate from the header how many frames :func:`decode` will yield; 0 for unknown."""
+    with FencedReader(VideoInput(str(path), must_be_stored=True), threads=1) as video:
+        if end is not None and end <= start:
+            return 0
+        return video.estimate(FrameChoice(start=start if start > 0 else None, end=end))
 
 
-def probe_source(path: Path, *, limits: Limits = LIMITS) -> SourceVideo:
+def probe_source(path: Path) -> SourceVideo:
     """Describe a video by decoding it once, since the frame count of a header is often wrong."""
-    with open_video(path, limits=limits) as video:
+    with open_video(path) as video:
         for _ in video.frames(FrameChoice(frames=(MOST_FRAMES, None))):  # all are decoded, none is converted
             pass
         return describe(path, video.info, video.count, video.pictures)
 
 
-def read_image(path: Path, *, limits: Limits = LIMITS) -> Image | None:
+def read_image(path: Path) -> Image | None:
     """:func:`colocam.video.images.read_image`, with a fence."""
     try:
-        return next(decode_images([path], limits=limits)).image
+        return next(decode_images([path])).image
     except (UnreadableError, StopIteration):
         return None

@@ -8,6 +8,13 @@ from typing import Protocol, TypedDict, TypeVar
 from colocam.errors import ArgumentError
 
 
+def evenly(length: int, count: int) -> list[int]:
+    """At most ``count`` different indices of ``length``, at even distances: the middles of equal parts."""
+    if length <= count:
+        return list(range(length))
+    return [int((i + 0.5) * length / count) for i in range(count)]
+
+
 class Timed(Protocol):
     """What a choice needs to know of a frame."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.types import Image, VideoFrame
-from colocam.utils.shared_memory import map_file, memory_file
+from colocam.utils.child_processes import map_file, memory_file
 from colocam.video.resizing import resize_into
 
 Bytes = npt.NDArray[np.uint8]

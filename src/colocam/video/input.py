@@ -4,7 +4,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,8 +17,10 @@ from av.stream import Disposition
 from av.video.stream import VideoStream
 
 from colocam.errors import ArgumentError, ColocamError, first_line
-from colocam.video.playlists import other_formats, playlist_format
 
+PLAYLISTS = frozenset({"hls", "dash", "concat", "imf", "sdp", "webm_dash_manifest", "avisynth", "vapoursynth"})
+"""FFmpeg's formats of playlists and of scripts."""
+_MARKS = {b"#EXTM3U": "hls", b"<MPD": "dash", b"ffconcat": "concat", b"<CompositionPlaylist": "imf", b"v=0": "sdp"}
 STDIN = "-"
 LIVE_SCHEMES = frozenset({"rtsp", "rtsps", "rtmp", "rtmps", "rtp", "udp", "srt"})
 DEVICES = frozenset({"v4l2", "video4linux2", "dshow", "vfwcap", "avfoundation", "x11grab", "gdigrab", "kmsgrab"})
@@ -122,15 +124,15 @@ def open_input(source: Path | VideoInput, threads: int) -> Iterator[tuple[InputC
     address, kind = _address_and_format(source)
     stored = source.is_stored
     options = {"max_pixels": str(MAX_PIXELS)}
-    only = {"format_whitelist": other_formats()} if stored and kind is None else {}
-    # The timeout of reading costs the interpreter's lock at each read, which a film on a disk does not need.
+    only = {"format_whitelist": ",".join(sorted(av.formats_available - PLAYLISTS))} if stored and kind is None else {}
+    # The timeout of reading costs the interpreter's lock at each read, which a video on a disk does not need.
     timeout = PATIENCE if "://" in address else (PATIENCE, None) if stored else None
     try:
         container = av.open(
             address, format=kind, options=options, container_options=only, timeout=timeout, **ANY_ENCODING
         )
     except av.FFmpegError as error:
-        if only and (playlist := playlist_format(_beginning(address))):
+        if only and (playlist := _playlist_format(address)):
             raise UnreadableError(
                 f"cannot read {source.name}: it is a playlist, which names other files: give those, or set `format` "
                 f"to {playlist} if you trust it"
@@ -166,12 +168,12 @@ def _mode(path: Path) -> int:
         return 0
 
 
-def _beginning(address: str) -> bytes:
-    try:
-        with Path(address).open("rb") as file:
-            return file.read(4096)
-    except OSError:
-        return b""
+def _playlist_format(address: str) -> str | None:
+    """FFmpeg's name of the playlist that a file is; None if it is no known one."""
+    with suppress(OSError), Path(address).open("rb") as file:
+        beginning = file.read(4096)
+        return next((name for mark, name in _MARKS.items() if mark in beginning), None)
+    return None
 
 
 def _address_and_format(source: VideoInput) -> tuple[str, str | None]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import chain
@@ -23,18 +23,6 @@ from colocam.types import Image, VideoFrame
 from colocam.video.frame_choice import ALL, FrameChoice
 from colocam.video.images import folder_frames
 from colocam.video.input import UnreadableError, VideoInput, open_input
-
-__all__ = [
-    "DEFAULT_FPS",
-    "Image",
-    "UnreadableError",
-    "VideoFrame",
-    "VideoInfo",
-    "VideoReader",
-    "decode",
-    "estimate_frames",
-    "probe",
-]
 
 DEFAULT_FPS = Fraction(25)
 """Frame rate of files that state none, and of folders of images."""
@@ -72,8 +60,8 @@ class VideoReader:
     Args:
         source: a file, a folder of images, or another source that FFmpeg reads.
         threads: decoder threads, 0 for one per core.
-        check: called with what the header states and its number of frames (0: unknown) before a frame is decoded; it
-            may refuse the video.
+        check: called with what the header states and its number of frames (0: unknown) before a frame is decoded.
+        watch: called with the index of each decoded frame, whether it is chosen or not. Both may refuse the video.
 
     Attributes:
         info: what the header states; known when the video is open.
@@ -87,31 +75,34 @@ class VideoReader:
         UnreadableError: it cannot be read, or no frame can be decoded.
     """
 
+    info: VideoInfo
+
     def __init__(
         self,
         source: Path | VideoInput,
         *,
         threads: int = 0,
         check: Callable[[VideoInfo, int], None] | None = None,
+        watch: Callable[[int], None] | None = None,
     ) -> None:
         self.source = source if isinstance(source, VideoInput) else VideoInput(str(source))
         self.threads = threads
-        self.check = check
-        self.count = 0
+        self._check, self._watch = check, watch
+        self.count = self.total = 0
         self.ended = False
+        self.pictures: tuple[Path, ...] = ()
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            path = self.source.path
-            opened = self._pictures(path) if path is not None and self.source.is_folder else self._container(stack)
-            first = next(opened.frames, None)
+            folder = self.source.path if self.source.is_folder else None
+            frames = self._open_container(stack) if folder is None else self._open_folder(folder)
+            first = next(frames, None)
             if first is None:
                 raise UnreadableError(f"cannot read {self.source.name}: no frame can be decoded (damaged or truncated)")
             height, width = first.image().shape[:2]
-            self.info = VideoInfo(width, height, opened.fps, opened.duration)
-            self.start, self.total, self.pictures = first.pts, opened.total, opened.pictures
-            self._decoded = chain([first], opened.frames)
+            self.info, self.start = replace(self.info, width=width, height=height), first.pts
+            self._decoded = chain([first], frames)
             self._stack = stack.pop_all()
         return self
 
@@ -145,27 +136,30 @@ class VideoReader:
     def _counted(self) -> "Iterator[_Decoded]":
         for one in self._decoded:
             self.count = one.index + 1
+            if self._watch is not None:
+                self._watch(one.index)
             yield one
         self.ended = True
 
-    def _container(self, stack: ExitStack) -> "_Opened":
+    def _open_container(self, stack: ExitStack) -> "Iterator[_Decoded]":
         container, stream = stack.enter_context(open_input(self.source, self.threads))
-        fps, duration = stream.average_rate or stream.guessed_rate, _duration(container, stream)
-        if self.check is not None:
-            codec = stream.codec_context
-            self.check(VideoInfo(codec.width, codec.height, fps, duration), stream.frames)
+        codec, fps = stream.codec_context, stream.average_rate or stream.guessed_rate
+        self.info = VideoInfo(codec.width, codec.height, fps, _duration(container, stream))
+        self.total = stream.frames
+        if self._check is not None:
+            self._check(self.info, self.total)
         upright = _Upright(self.source.name, self.threads)
-        frames = (
+        return (
             _Decoded(index, _time(index, frame, fps or DEFAULT_FPS), partial(upright, frame))
             for index, frame in enumerate(_decode_packets(container, stream, self.source.name))
             if not frame.is_corrupt
         )
-        return _Opened(fps, duration, stream.frames, frames)
 
-    def _pictures(self, folder: Path) -> "_Opened":
-        paths, pictures = folder_frames(folder, DEFAULT_FPS)
-        frames = (_Decoded(one.index, one.pts, partial(np.asarray, one.image)) for one in pictures)
-        return _Opened(None, float(len(paths) / DEFAULT_FPS), len(paths), frames, paths)
+    def _open_folder(self, folder: Path) -> "Iterator[_Decoded]":
+        self.pictures, frames = folder_frames(folder, DEFAULT_FPS)
+        self.total = len(self.pictures)
+        self.info = VideoInfo(0, 0, None, float(self.total / DEFAULT_FPS))
+        return (_Decoded(one.index, one.pts, partial(np.asarray, one.image)) for one in frames)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,61 +169,6 @@ class _Decoded:
     index: int
     pts: float
     image: Callable[[], Image]
-
-
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """An open video, see :class:`VideoReader` and :class:`VideoInfo`."""
-
-    fps: Fraction | None
-    duration: float | None
-    total: int
-    frames: Iterator[_Decoded]
-    pictures: tuple[Path, ...] = ()
-
-
-def probe(path: Path) -> VideoInfo:
-    """Read size, frame rate and duration; also decodes the first frame, to check that the file can be decoded."""
-    with VideoReader(path, threads=1) as video:
-        return video.info
-
-
-def estimate_frames(path: Path, *, start: float = 0.0, end: float | None = None) -> int:
-    """Estimate from the header how many frames :func:`decode` will yield; 0 for unknown."""
-    with open_input(VideoInput(str(path), must_be_stored=True), 1) as (container, stream):
-        duration = _duration(container, stream)
-        rate = stream.average_rate or stream.guessed_rate or DEFAULT_FPS
-        most = path.stat().st_size  # a coded frame has at least one byte, whatever the header states
-        if start <= 0 and end is None and stream.frames:
-            return min(stream.frames, most)
-        last = min(end or inf, duration or inf)
-        return 0 if last == inf or rate >= TIME_BASE else min(max(0, ceil((last - start) * rate)), most)
-
-
-def decode(
-    source: Path | VideoInput,
-    *,
-    start: float = 0.0,
-    end: float | None = None,
-    choice: FrameChoice | None = None,
-    threads: int = 0,
-) -> Iterator[VideoFrame]:
-    """Yield the frames of a video in order of presentation, see :class:`VideoReader`.
-
-    Args:
-        source: a file, a folder of images, or another source that FFmpeg reads.
-        start: first second (pts) to yield; 0 means from the first frame, whatever its time.
-        end: second (pts) to stop at (exclusive), None for the end of the file.
-        choice: which frames to yield, in place of ``start`` and ``end``.
-        threads: decoder threads, 0 for one per core.
-
-    Raises:
-        UnreadableError: it cannot be read, or no frame can be decoded.
-    """
-    if choice is None and end is not None and end <= start:
-        return
-    with VideoReader(source, threads=threads) as video:
-        yield from video.frames(choice or FrameChoice(start=start if start > 0 else None, end=end))
 
 
 def _time(index: int, frame: av.VideoFrame, rate: Fraction) -> float:
@@ -249,11 +188,12 @@ def _decode_packets(container: InputContainer, stream: VideoStream, name: str) -
         for packet in _packets(container, stream):
             try:
                 frames = stream.codec_context.decode(packet)
-            except av.FFmpegError as error:
-                _raise_if_memory_is_short(error)
+            except MemoryError:  # not damage: frames must not be missing because of it
+                raise
+            except av.FFmpegError:
                 continue
             yield from frames
-    except MemoryError as error:  # not damage: frames must not be missing because of it
+    except MemoryError as error:
         raise UnreadableError(f"cannot read {name}: there is not enough memory to decode it: scale it down") from error
 
 
@@ -261,14 +201,11 @@ def _packets(container: InputContainer, stream: VideoStream) -> Iterator["av.Pac
     """Yield packets as far as the file can be read, then None, which flushes the decoder."""
     try:
         yield from container.demux(stream)
-    except av.FFmpegError as error:
-        _raise_if_memory_is_short(error)
+    except MemoryError:
+        raise
+    except av.FFmpegError:
+        pass
     yield None
-
-
-def _raise_if_memory_is_short(error: av.FFmpegError) -> None:
-    if isinstance(error, MemoryError):
-        raise error
 
 
 class _Upright:
@@ -286,9 +223,9 @@ class _Upright:
     def __call__(self, frame: av.VideoFrame) -> Image:
         try:
             image = _to_rgb(frame, self._reformatter, self._threads)
+        except MemoryError:
+            raise
         except (av.FFmpegError, ValueError) as error:
-            if isinstance(error, MemoryError):
-                raise
             raise UnreadableError(
                 f"cannot read {self._name}: FFmpeg cannot convert its pixel format {frame.format.name} to RGB: "
                 "convert it to H.264 first"

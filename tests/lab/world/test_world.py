@@ -10,7 +10,7 @@ from colocam.data.truth import read_truth
 from colocam.demo.figures import CLASSES
 from colocam.demo.world import make_world
 from colocam.errors import ColocamError
-from colocam.video.reader import decode, probe
+from colocam.video.fence import decode, probe
 
 SMALL = {"videos_per_class": (2, 1, 1), "frames": 5, "size": (64, 48), "fps": 12}
 

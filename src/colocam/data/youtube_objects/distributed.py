@@ -23,7 +23,7 @@ from colocam.data.youtube_objects.mat_file import corners_of, labelled_frames, r
 from colocam.data.youtube_objects.shots import CLASSES, Corners, Notes, Shot
 from colocam.errors import ColocamError
 from colocam.types import Split
-from colocam.video.image_files import images_of, natural_key
+from colocam.video.images import images_of, natural_key
 
 
 def is_v1(root: Path) -> bool:

@@ -16,7 +16,7 @@ from colocam.data.catalogue import SPLIT_NAMES
 from colocam.data.youtube_objects.shots import CLASSES, Notes, Shot, Version
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Split
-from colocam.video.image_files import images_of, natural_key
+from colocam.video.images import images_of, natural_key
 
 LISTED_PATH = re.compile(
     r"(?P<tag>[^/]+)/(?:data/)?(?P<video>(?:video-)?(?P<number>\d+))(?:/(?:shots/)?(?P<shot>[^/]+))?"

@@ -44,7 +44,7 @@ from colocam.training.seeds import (
 )
 from colocam.training.stage2 import COMPLETING, loss_terms
 from colocam.utils.prefetch import Tensors
-from colocam.utils.randomness import generator
+from colocam.utils.tensors import generator
 
 INSIDE_TOP = 0.5
 """Share of a box's pixels, those with the highest map, that foreground seeds are sampled from."""

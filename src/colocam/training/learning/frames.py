@@ -27,11 +27,11 @@ from colocam.data.samples import Boxes, Samples
 from colocam.errors import ColocamError
 from colocam.run import Run
 from colocam.types import Box, Clip, Float64Array
-from colocam.utils.file_digests import FileDigests
-from colocam.utils.spacing import evenly
-from colocam.utils.temporary import temporary_folder
-from colocam.video.image_files import images_of
-from colocam.video.reader import UnreadableError
+from colocam.utils.digests import FileDigests
+from colocam.utils.locks import temporary_folder
+from colocam.video.frame_choice import evenly
+from colocam.video.images import images_of
+from colocam.video.input import UnreadableError
 
 HALF_LIFE = 0.5
 """Seconds from the nearest key frame after which an interpolated or unchecked frame counts half."""

@@ -29,9 +29,9 @@ from colocam.training.learning.head import REPLAYED, class_head, head_features, 
 from colocam.training.learning.report import Learnt, Stage, read_history, stored_corrections, write_run
 from colocam.training.loop import fit
 from colocam.training.rounds import own_labels
-from colocam.utils.interrupt import graceful_stop
-from colocam.utils.randomness import generator
-from colocam.utils.temporary import temporary_folder
+from colocam.utils.locks import temporary_folder
+from colocam.utils.progress import graceful_stop
+from colocam.utils.tensors import generator
 
 OWN_FRAMES = 4096
 """Training frames that get labels from a decoder's own boxes: a lesson of 200 steps sees 3,200 of them."""

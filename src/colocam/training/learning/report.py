@@ -14,10 +14,9 @@ from colocam.run import Run
 from colocam.training.learning.card import Agreement
 from colocam.training.learning.frames import CorrectedFrames, History
 from colocam.training.stage1 import link
-from colocam.utils.checkpoint import save_checkpoint
-from colocam.utils.files import write_json
-from colocam.utils.json_text import parse_json
-from colocam.utils.marked_folder import file_digest
+from colocam.utils.digests import file_digest
+from colocam.utils.files import parse_json, write_json
+from colocam.utils.tensors import save_checkpoint
 
 FORMAT = 1
 

@@ -25,6 +25,12 @@ SMALL = 2**20
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's content, which results and exports are stored with."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 class FileDigests:
     """Digests of files and of folders of images; a memory of them on disk is optional.
 

@@ -1,12 +1,36 @@
-"""Public names come from where they live, also those that are imported on first use."""
+"""The version of the package, and its public names, also those that are imported on first use."""
 
+import importlib.metadata
+import importlib.util
+import tomllib
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
-from colocam.utils.lazy import lazy_names
+from colocam import __version__
+from colocam.utils.extras import lazy_names
 
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 PACKAGES = ["colocam", "colocam.boxes", "colocam.data", "colocam.inference", "colocam.report"]
+
+
+def test_the_version_is_that_of_the_project_also_of_a_source_tree(monkeypatch):
+    assert __version__ == tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["version"]
+
+    def missing(_name):
+        raise importlib.metadata.PackageNotFoundError
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    spec = importlib.util.find_spec("colocam.utils.extras")
+    again = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(again)
+    assert again.__version__ == "0+source"
+
+
+def test_the_command_prints_the_version(colocam):
+    outcome = colocam("--version")
+    assert (outcome.code, outcome.out) == (0, f"colocam {__version__}\n")
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from colocam.utils import file_digests
-from colocam.utils.file_digests import SMALL, FileDigests
+from colocam.utils import digests as file_digests
+from colocam.utils.digests import SMALL, FileDigests
 
 
 @pytest.fixture

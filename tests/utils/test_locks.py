@@ -11,8 +11,7 @@ import pytest
 from colocam.errors import ColocamError
 from colocam.utils import locks
 from colocam.utils.files import write_text
-from colocam.utils.locks import locked
-from colocam.utils.temporary import DAY, clear_dead, temporary_file, temporary_folder
+from colocam.utils.locks import DAY, clear_dead, locked, temporary_file, temporary_folder
 
 CODE = """
 import os, sys
@@ -20,7 +19,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from colocam.utils.files import atomic_path
 from colocam.utils.locks import locked
-from colocam.utils.temporary import temporary_folder
+from colocam.utils.locks import temporary_folder
 folder = Path(sys.argv[1])
 with ExitStack() as stack:
     stack.enter_context(locked(folder))

@@ -1,0 +1,190 @@
+"""Processes of our own that end with this one, and what passes between them.
+
+Messages are JSON, with open files beside them; arrays go through shared memory. No pickles: a process that reads
+hostile files may be made to send anything.
+"""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from mmap import mmap
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import recv_handle, send_handle
+from typing import Any, Self
+
+from colocam.errors import ColocamError
+
+Message = dict[str, Any]
+# The script of the user is not imported again, unlike with multiprocessing: it need not guard its own start.
+_START = (
+    "import sys, json, importlib; sys.path[:] = json.loads(sys.argv[1]); "
+    "importlib.import_module(sys.argv[2]).main(*map(int, sys.argv[3:]))"
+)
+SECONDS_TO_END = 2.0
+"""A process ends a little later than its end of the connection."""
+
+
+def memory_file(length: int) -> int:
+    """An open file of ``length`` zero bytes in memory; the caller closes it.
+
+    Unlike ``/dev/shm`` it has no small limit in containers. On Linux nobody can change its length, which would end a
+    process that reads it.
+    """
+    if sys.platform == "linux":
+        import fcntl  # noqa: PLC0415 - not on Windows
+
+        file = os.memfd_create("colocam", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(file, length)
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+        return file
+    with tempfile.TemporaryFile() as unnamed:
+        os.ftruncate(unnamed.fileno(), length)
+        return os.dup(unnamed.fileno())
+
+
+def map_file(file: int) -> mmap:
+    """The whole of an open file as shared memory; closes the file."""
+    try:
+        return mmap(file, 0)
+    finally:
+        os.close(file)
+
+
+class Channel:
+    """One end of a connection between two processes.
+
+    Args:
+        connection: one end of a pipe in both directions; it is closed with the channel.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._files: deque[int] = deque()
+        self._poll = select.poll()  # asked for every frame: the connection's own takes ten times as long
+        self._poll.register(connection.fileno(), select.POLLIN)
+
+    @classmethod
+    def to_parent(cls, control: int, life: int) -> Self:
+        """The end of a process that :class:`colocam.utils.child_processes.ChildProcess` started.
+
+        From now on the kernel ends this process when the parent is gone, also while compiled code runs: the parent
+        holds the other end of the pipe ``life``. Ctrl-C, which a terminal sends to the children too, is the parent's.
+        """
+        import fcntl  # noqa: PLC0415 - not on Windows
+
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGIO, signal.SIG_DFL)  # the default is to end the process
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGIO])
+        fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
+        gone = select.poll()
+        gone.register(life, select.POLLIN)
+        if gone.poll(0):  # it ended before the lines above
+            raise SystemExit(1)
+        return cls(Connection(control))
+
+    def send(self, message: Message, *files: int) -> None:
+        """Send a message, and duplicates of open files.
+
+        Raises:
+            OSError: the other process is gone.
+        """
+        self._connection.send_bytes(json.dumps([message, len(files)]).encode())
+        for file in files:
+            send_handle(self._connection, file, None)
+
+    def ready(self, seconds: float | None = 0.0) -> bool:
+        """Wait for a message, or for the end of the other process; None: for ever."""
+        return bool(self._poll.poll(None if seconds is None else 1e3 * seconds))
+
+    def receive(self) -> Message | None:
+        """The next message; None if the other process is gone."""
+        message: Message
+        try:
+            message, files = json.loads(self._connection.recv_bytes())
+            self._files.extend(recv_handle(self._connection) for _ in range(files))
+        except (EOFError, OSError):
+            return None
+        return message
+
+    def take_file(self) -> int:
+        """The next open file that came beside a message; the caller closes it."""
+        return self._files.popleft()
+
+    @property
+    def closed(self) -> bool:
+        """Whether this end is closed."""
+        return self._connection.closed
+
+    def close(self) -> None:
+        """Close this end, and the files that were not taken."""
+        self._connection.close()
+        while self._files:
+            os.close(self._files.popleft())
+
+
+class ChildProcess:
+    """A process that runs ``main(control, life, *files, *arguments)`` of a module; see :meth:`Channel.to_parent`.
+
+    It is started afresh, not forked, since threads and a GPU do not survive a fork.
+
+    Args:
+        module: name of the module.
+        files: open files that it inherits under the same numbers.
+        arguments: further numbers for ``main``.
+
+    Attributes:
+        channel: this end of the connection.
+    """
+
+    def __init__(self, module: str, *files: int, arguments: Sequence[int] = ()) -> None:
+        if not sys.executable:
+            raise ColocamError("cannot start a process: this Python does not know its own program file")
+        here, there = Pipe()
+        life, self._life = os.pipe()
+        self.channel = Channel(here)
+        inherited = (there.fileno(), life, *files)
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-P", "-c", _START, json.dumps(sys.path), module, *map(str, (*inherited, *arguments))],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=inherited,
+            )
+        except BaseException:
+            self.channel.close()
+            os.close(self._life)
+            raise
+        finally:
+            there.close()
+            os.close(life)
+
+    def how_it_ended(self) -> str:
+        """In words, after its end of the connection was closed."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(SECONDS_TO_END)
+        code = self._process.poll()
+        if code is None:
+            return "no more answers"
+        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+    def terminate(self) -> None:
+        """Ask the process to end (SIGTERM); the channel stays open for a thread that reads from it."""
+        self._process.terminate()
+
+    def kill(self) -> None:
+        """End the process at once, if it has not ended."""
+        if self.channel.closed:
+            return
+        self._process.kill()
+        self._process.wait()
+        self.channel.close()
+        os.close(self._life)
