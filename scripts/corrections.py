@@ -30,18 +30,16 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from colocam.corrections import Correction, LeftOut, write_corrections
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samples import chosen_samples, scaled_boxes
 from colocam.data.truth import Truth, read_truth
 from colocam.evaluation.run_evaluation import EvaluationSet, Labelled, measure, methods_of_run, open_evaluation_set
 from colocam.inference import Localizer
+from colocam.labels import Correction, LeftOut, write_corrections
+from colocam.labels.review import APART, PURPOSES, Rows, doubts, signs
 from colocam.models.decoder import make_decoder
 from colocam.models.model_file import Model, load_model
-from colocam.review.doubt import Rows, doubts, signs
-from colocam.review.purposes import PURPOSES
-from colocam.review.queue import APART
-from colocam.review.run_review import frames_of, rows_of
+from colocam.report.run_review import frames_of, rows_of
 from colocam.run import Run, open_run
 from colocam.training.journal import Journal
 from colocam.training.learn import PARTS, Learning, learn, learning_without

@@ -16,9 +16,8 @@ import numpy as np
 from colocam import Localizer
 from colocam.boxes.iou import iou
 from colocam.data.truth import read_truth
-from colocam.review.doubt import Rows, doubts, signs
-from colocam.review.queue import queue
-from colocam.review.run_review import rows_of
+from colocam.labels.review import Rows, doubts, queue, signs
+from colocam.report.run_review import rows_of
 from colocam.run import open_run
 
 SHARES = (0.05, 0.1, 0.2)

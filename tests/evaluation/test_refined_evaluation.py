@@ -15,7 +15,7 @@ from colocam.evaluation.refined import refined_boxes
 from colocam.evaluation.result import read_evaluation
 from colocam.evaluation.run_evaluation import evaluate, maps_of, methods_of_run, open_evaluation_set
 from colocam.inference.localize import localize_file
-from colocam.inference.table import read_table
+from colocam.labels.table import read_table
 from colocam.report import write_report
 from colocam.run import open_run
 from colocam.segment.open_segmenter import load_segmenter

@@ -11,7 +11,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from colocam.boxes import rle
-from colocam.export import Options, export
+from colocam.labels import Options, export
 
 FILE = "annotations/instances_default.json"
 

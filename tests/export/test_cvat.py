@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from colocam.export import Options, export
+from colocam.labels import Options, export
 
 CORNERS = ("xtl", "ytl", "xbr", "ybr")
 

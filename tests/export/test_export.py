@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.export import FORMATS, MARKER, Options, export
-from colocam.export.read_tables import read_videos
+from colocam.labels import FORMATS, Options, export
+from colocam.labels.exporting import MARKER
+from colocam.labels.labelled_videos import read_videos
 from colocam.video.reader import decode
 
 

@@ -11,8 +11,8 @@ from PIL import Image
 
 from colocam.boxes import rle
 from colocam.errors import ColocamError
-from colocam.export import Options, export
-from colocam.export.read_tables import read_videos
+from colocam.labels import Options, export
+from colocam.labels.labelled_videos import read_videos
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))

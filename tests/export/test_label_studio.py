@@ -10,7 +10,7 @@ from label_studio_tools.core.label_config import is_video_object_tracking, parse
 from label_studio_tools.postprocessing.video import extract_key_frames
 
 from colocam.errors import ColocamError
-from colocam.export import Options, export
+from colocam.labels import Options, export
 
 
 def shown(result):

@@ -14,9 +14,9 @@ from pycocotools import mask as coco_masks
 
 from colocam.boxes import rle
 from colocam.errors import ColocamError
-from colocam.export import Options, export
-from colocam.export.label_studio_masks import packed
-from colocam.export.polygons import polygon_of
+from colocam.labels import Options, export
+from colocam.labels.formats.label_studio import packed
+from colocam.labels.formats.shapes import polygon_of
 from colocam.segment.mask_choice import extents
 
 SIZE = (64, 48)

@@ -9,8 +9,8 @@ import pytest
 
 from colocam.boxes import rle
 from colocam.errors import ColocamError
-from colocam.export.read_tables import read_videos
-from colocam.inference.table import LocalizationTable
+from colocam.labels.labelled_videos import read_videos
+from colocam.labels.table import LocalizationTable
 from colocam.types import Box, Localization
 from colocam.utils.files import plain
 from colocam.video.description import describe, write_source

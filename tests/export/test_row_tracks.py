@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.export.read_tables import read_videos
+from colocam.labels.labelled_videos import read_videos
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
-from colocam.export import Options, export
-from colocam.export.voc import colour
+from colocam.labels import Options, export
+from colocam.labels.formats.voc import colour
 
 FEW = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -41,10 +41,10 @@ IMPORTED = (
     ),
     *("matplotlib.pyplot", "rich.console", "rich.table", "PIL.Image", "colocam.cli", "colocam.inference.localize"),
     *("colocam.training", "colocam.evaluation.run_evaluation", "colocam.evaluation.dense", "colocam.report"),
-    *("colocam.report.console", "colocam.report.dense_table", "colocam.review.run_review", "colocam.export"),
-    *("colocam.export.onnx_model", "colocam.evaluation.prediction_evaluation", "colocam.segment.onnx_segmenter"),
+    *("colocam.report.console", "colocam.report.dense_table", "colocam.report.run_review", "colocam.labels"),
+    *("colocam.inference.onnx_export", "colocam.evaluation.prediction_evaluation", "colocam.segment.onnx_segmenter"),
     *("colocam.segment.mobile_sam", "colocam.data.datasets", "colocam.inference.torch_network"),
-    *("colocam.inference.onnx_network", "colocam.corpus.label", "colocam.corrections", "colocam.training.learn"),
+    *("colocam.inference.onnx_network", "colocam.corpus.label", "colocam.training.learn"),
     *("colocam.video.decoder_child",),
 )
 

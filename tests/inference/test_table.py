@@ -12,8 +12,8 @@ import pytest
 from pycocotools import mask as coco_mask
 
 from colocam.errors import ColocamError
-from colocam.inference import table as tables
-from colocam.inference.table import COLUMNS, LocalizationTable, read_table
+from colocam.labels import table as tables
+from colocam.labels.table import COLUMNS, LocalizationTable, read_table
 from colocam.types import Box, Localization
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.review.doubt import PARTNERS, WEIGHTS, Rows, doubts, jumps, reason, signs
+from colocam.labels.review import PARTNERS, WEIGHTS, Rows, doubts, jumps, reason, signs
 
 BOX = (10, 10, 30, 30)
 NONE = (np.nan,) * 4

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
-from colocam.review import rank
-from colocam.review.doubt import Rows
-from colocam.review.purposes import PURPOSES, evenly_spread, find_purpose, shares
+from colocam.labels import rank
+from colocam.labels.review import PURPOSES, Rows, evenly_spread, find_purpose, shares
 
 
 def frames(*lengths):

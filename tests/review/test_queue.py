@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from colocam.review.queue import LESS, queue
+from colocam.labels.review import LESS, queue
 
 
 def by_hand(doubt, video, pts, most, apart):

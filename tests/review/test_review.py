@@ -10,9 +10,9 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.inference.localize import localize_file
-from colocam.review import rank, review_tables
-from colocam.review.review_rows import read_tables
-from colocam.review.run_review import frames_of, review_run, rows_of
+from colocam.labels import rank, review_tables
+from colocam.labels.review import read_tables
+from colocam.report.run_review import frames_of, review_run, rows_of
 from colocam.run import open_run
 from colocam.video.reader import decode
 

@@ -15,10 +15,10 @@ class ImportCommand(Command):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - click's signature
         """Print the help."""
-        from colocam.corrections import IMPORTS
+        from colocam.labels import readable
 
-        width = max(map(len, IMPORTS))
-        lines = [f"  {name.ljust(width)}  {format_.title}" for name, format_ in IMPORTS.items()]
+        width = max(map(len, readable()))
+        lines = [f"  {name.ljust(width)}  {format_.title}" for name, format_ in readable().items()]
         self.epilog = "\n".join(["\b", "Formats:", *lines])  # \b keeps the line breaks
         super().format_help(ctx, formatter)
 
@@ -45,8 +45,8 @@ def import_(
 
     With --tables, frames whose boxes are those of the table are 'accepted', frames whose boxes were removed are 'none'.
     """
-    from colocam.corrections import import_labels, write_corrections
     from colocam.errors import ColocamError
+    from colocam.labels import import_labels, write_corrections
 
     found = import_labels(
         source,

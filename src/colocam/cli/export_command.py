@@ -17,10 +17,10 @@ class ExportCommand(Command):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - click's signature
         """Print the help."""
-        from colocam.export import FORMATS
+        from colocam.labels import writable
 
-        width = max(map(len, FORMATS))
-        lines = [f"  {name.ljust(width)}  {format_.title}" for name, format_ in FORMATS.items()]
+        width = max(map(len, writable()))
+        lines = [f"  {name.ljust(width)}  {format_.title}" for name, format_ in writable().items()]
         self.epilog = "\n".join(["\b", "Formats:", *lines])  # \b keeps the line breaks
         super().format_help(ctx, formatter)
 
@@ -53,8 +53,8 @@ def export(
 ) -> None:
     """Write the boxes of tables as labels for a detector or an annotation tool."""
     from colocam.errors import ArgumentError
-    from colocam.export import Options
-    from colocam.export import export as run_export
+    from colocam.labels import Options
+    from colocam.labels import export as run_export
 
     if out is None and not push:
         raise ArgumentError("out", "must name a folder for the labels")
@@ -67,9 +67,9 @@ def export(
         if out is not None:
             say(f"wrote {out}")
         if push:
-            from colocam.export.read_tables import read_videos
-            from colocam.inference.table_files import tables_of
             from colocam.integrations.cvat_tasks import push as push_labels
+            from colocam.labels.labelled_videos import read_videos
+            from colocam.labels.table_files import tables_of
 
             push_labels(folder, read_videos(tables_of(tables), videos or []), push)
 
@@ -80,7 +80,7 @@ def export_model(
 ) -> None:
     """Write the trained model of a run as one ONNX file, which needs no torch."""
     try:
-        from colocam.export.onnx_model import export_onnx
+        from colocam.inference.onnx_export import export_onnx
     except ModuleNotFoundError as error:
         raise not_installed(error, "export-model", "onnx") from error
 

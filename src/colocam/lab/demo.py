@@ -12,7 +12,7 @@ from colocam.lab.world.classes import CLASSES
 from colocam.report import write_report
 from colocam.report.console import print_evaluations
 from colocam.report.dense_table import print_dense
-from colocam.review.run_review import review_run
+from colocam.report.run_review import review_run
 from colocam.training import train
 from colocam.utils.progress import say
 

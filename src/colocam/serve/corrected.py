@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes import rle
-from colocam.corrections import Correction, Kind
-from colocam.inference.table import LocalizationTable, TableRows
+from colocam.labels import Correction, Kind
+from colocam.labels.table import LocalizationTable, TableRows
 from colocam.serve.film_index import FilmIndex
 from colocam.serve.film_results import FilmResults
 from colocam.serve.library import Film

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from colocam.corrections import Correction, Imported
-from colocam.corrections.apart import import_labels_apart, read_corrections_apart
-from colocam.corrections.unpacked import unpacked
 from colocam.errors import ColocamError
-from colocam.inference.table import TableRows
-from colocam.inference.table_files import file_name
+from colocam.labels import Correction, Imported
+from colocam.labels.apart import import_labels_apart, read_corrections_apart
+from colocam.labels.label_files import unpacked
+from colocam.labels.table import TableRows
+from colocam.labels.table_files import file_name
 from colocam.serve.actions import Action, Change
 from colocam.serve.corrected import write_corrected
 from colocam.serve.film_index import FilmIndex

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
-from colocam.inference.table import LocalizationTable, TableRows, read_table
-from colocam.review import rank
-from colocam.review.doubt import Rows, doubts, frames_of, signs
+from colocam.labels import rank
+from colocam.labels.review import Rows, doubts, frames_of, signs
+from colocam.labels.table import LocalizationTable, TableRows, read_table
 from colocam.serve.film_index import open_film
 from colocam.types import Float32Array, Float64Array, Levels
 from colocam.utils.files import atomic_path

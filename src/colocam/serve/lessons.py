@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from colocam.config.card import Card
-from colocam.corrections import Correction, write_corrections
 from colocam.errors import ColocamError
+from colocam.labels import Correction, write_corrections
 from colocam.utils.files import write_json
 from colocam.utils.json_text import parse_json
 

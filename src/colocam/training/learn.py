@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from colocam.corrections.correction_table import read_corrections
-from colocam.corrections.imported import LeftOut
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, suggest
+from colocam.labels.corrections import read_corrections
+from colocam.labels.imported import LeftOut
 from colocam.models.model_file import Model, load_model
 from colocam.run import Run, open_run
 from colocam.training.journal import Journal

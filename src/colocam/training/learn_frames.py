@@ -11,8 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from colocam.corrections.correction import Correction
-from colocam.corrections.imported import LeftOut
 from colocam.data.batches import BatchIndices
 from colocam.data.cache_entry import CachedClip, EntryWriter, entry_key, load_entry
 from colocam.data.clip_digests import clip_digest
@@ -20,6 +18,8 @@ from colocam.data.clip_frames import clip_frames
 from colocam.data.frame_cache import cache_frames
 from colocam.data.samples import Boxes, Samples
 from colocam.errors import ColocamError
+from colocam.labels.corrections import Correction
+from colocam.labels.imported import LeftOut
 from colocam.run import Run
 from colocam.types import Box, Clip, Float64Array
 from colocam.utils.file_digests import FileDigests

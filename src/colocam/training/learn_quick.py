@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from colocam.config.card import Card
-from colocam.corrections.correction import Correction
-from colocam.corrections.imported import LeftOut
+from colocam.labels.corrections import Correction
+from colocam.labels.imported import LeftOut
 from colocam.models.model_file import load_model
 from colocam.run import open_run
 from colocam.training.learn_agreement import Observation, learnt_card, observe
