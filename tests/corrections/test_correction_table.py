@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from colocam.errors import ColocamError
 from colocam.labels import (
     FORMATS,
-    Format,
     Correction,
+    Format,
     FrameLabel,
     ImportedVideo,
     import_labels,

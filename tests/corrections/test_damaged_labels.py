@@ -9,7 +9,7 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.labels import import_labels, read_corrections, readable, write_corrections
-from colocam.labels.label_files import MOST_VALUES
+from colocam.labels.formats.reading import MOST_VALUES
 from label_scenes import exported, row
 
 ROWS = [row(frame, (frame, 2, frame + 20, 40) if frame % 7 else None, track=0) for frame in range(12)]

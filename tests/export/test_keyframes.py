@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.labels.formats.shapes import sparse_keyframes
+from colocam.labels.formats.writing import sparse_keyframes
 
 boxes_strategy = st.lists(st.tuples(*[st.floats(0, 500)] * 4), min_size=1, max_size=40)
 

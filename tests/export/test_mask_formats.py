@@ -16,7 +16,7 @@ from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.labels import Options, export
 from colocam.labels.formats.label_studio import packed
-from colocam.labels.formats.shapes import polygon_of
+from colocam.labels.formats.writing import polygon_of
 from colocam.segment.mask_choice import extents
 
 SIZE = (64, 48)

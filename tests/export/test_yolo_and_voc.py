@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
 from colocam.labels import Options, export
-from colocam.labels.formats.voc import colour
+from colocam.labels.formats.writing import colour
 
 FEW = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 

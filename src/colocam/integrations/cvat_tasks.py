@@ -15,7 +15,7 @@ import numpy as np
 from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.inference.localizer import Localizer
 from colocam.integrations import missing
-from colocam.labels.formats.shapes import polygon_of
+from colocam.labels.formats.writing import polygon_of
 from colocam.labels.labelled_videos import LabelledVideo, LabelSet
 from colocam.types import Localization, VideoFrame
 from colocam.utils.progress import say

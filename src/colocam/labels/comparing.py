@@ -8,7 +8,7 @@ import numpy as np
 
 from colocam.labels.corrections import Correction, Kind
 from colocam.labels.imported import Flags, ImportedVideo, Integers
-from colocam.labels.labelled_videos import LabelledVideo, shown_at
+from colocam.labels.labelled_videos import LabelledVideo
 from colocam.types import Box, Float64Array
 
 MOST_FRAMES = 1 << 20
@@ -91,7 +91,7 @@ def _given(video: ImportedVideo, known: LabelledVideo) -> dict[int, tuple[FrameB
     """Boxes by class of each frame that was labelled, and whether one of them is set at this very frame."""
     frames = known.listed
     if video.rate is not None:
-        when = shown_at(known, video.rate)[np.searchsorted(known.rows.frame, frames)]
+        when = known.shown_at(video.rate)[np.searchsorted(known.rows.frame, frames)]
         if not np.array_equal(when, frames):  # a variable rate
             last = np.append(when[1:] != when[:-1], True)  # of frames at one time the last one stays visible
             return _sampled(video, frames[last], when[last].astype(np.float64), between=True)

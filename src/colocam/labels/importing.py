@@ -12,8 +12,8 @@ from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.labels.comparing import Checked, compare, without_predictions
 from colocam.labels.corrections import KINDS, Correction
 from colocam.labels.formats import readable
+from colocam.labels.formats.reading import unpacked
 from colocam.labels.imported import LeftOut, in_pixels, match, named, without_faults
-from colocam.labels.label_files import unpacked
 from colocam.labels.labelled_videos import LabelledVideo, read_videos
 from colocam.labels.table_files import tables_of
 from colocam.utils.tables import read_rows

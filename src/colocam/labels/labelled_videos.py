@@ -1,7 +1,7 @@
 """What every label format is written from: videos with the rows of their localisation tables, grouped into tracks."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -9,14 +9,18 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from colocam.boxes import rle
 from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.table import TableRows, read_table
 from colocam.labels.table_files import names_of
+from colocam.types import Float64Array
 from colocam.utils.files import plain, stored
 from colocam.video.description import SourceVideo, read_source
 from colocam.video.fence import probe_source
 
 Integers = npt.NDArray[np.int64]
+LAST = 2.0**62
+"""Index at most, whatever times and rate a table states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,103 +38,6 @@ class Track:
     tag: str
     rows: Integers = field(repr=False)
     stretches: list[Integers] = field(repr=False)
-
-
-def follow(
-    rows: Integers, frames: Integers, tags: list[str], stated: Integers, listed: Integers, video: str
-) -> list[Track]:
-    """Group rows with boxes into tracks.
-
-    Rows that state a track belong to it. The other rows of one class are one object, unless a frame holds two of them;
-    each box is then an object of its own.
-
-    Args:
-        rows: (m,) indices of the rows that have a box, by frame.
-        frames: (m,) their frames.
-        tags: (m,) their classes.
-        stated: (m,) their track, −1 for none.
-        listed: frames that the table lists, sorted.
-        video: name of the video for errors.
-    """
-    ids = _track_ids(frames, tags, stated)
-    order = np.argsort(ids, kind="stable")
-    same = np.diff(ids[order]) == 0
-    if (twice := np.flatnonzero(same & (np.diff(frames[order]) == 0))).size:
-        first = order[twice[0]]
-        raise ColocamError(
-            f"{video}: frame {frames[first]} has two boxes of track {stated[first]}: give one of them another track"
-        )
-    step = float(np.median(np.diff(listed))) if len(listed) > 1 else 1.0
-    tracks = []
-    for id_, indices in enumerate(np.split(order, np.flatnonzero(~same) + 1), start=1):
-        own = rows[indices]
-        if len(own) == 1:
-            tracks.append(Track(id_, tags[indices[0]], own, [own]))
-            continue
-        tag = Counter(tags[index] for index in indices.tolist()).most_common(1)[0][0]
-        tracks.append(Track(id_, tag, own, stretches(own, frames[indices], listed, step)))
-    return tracks
-
-
-def stretches(rows: Integers, seen: Integers, listed: Integers, step: float) -> list[Integers]:
-    """Split the rows of a track where the object is not seen.
-
-    It is not seen in a listed frame that has no row of it. Frames that are not listed (between every fifth one, for
-    example) do not split, unless the gap exceeds twice the usual ``step``: rows were then removed from the table.
-    """
-    position = np.searchsorted(listed, seen)
-    cuts = np.flatnonzero((np.diff(position) > 1) | (np.diff(seen) > 2 * step)) + 1
-    return np.split(rows, cuts)
-
-
-def _track_ids(frames: Integers, tags: list[str], stated: Integers) -> Integers:
-    """(m,) ids of the tracks from 1, in the order in which tracks appear."""
-    crowded = _crowded(frames, tags, stated)
-    classes = {tag: index for index, tag in enumerate(dict.fromkeys(tags))}
-    count = stated.max(initial=-1) + 1
-    own = count + len(classes)
-    plain = [own + index if tag in crowded else count + classes[tag] for index, tag in enumerate(tags)]
-    keys = np.where(stated >= 0, stated, np.array(plain, np.int64))
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    ranks = np.empty(len(first), np.int64)
-    ranks[np.argsort(first)] = np.arange(1, len(first) + 1)
-    ids: Integers = ranks[inverse]
-    return ids
-
-
-def _crowded(frames: Integers, tags: list[str], stated: Integers) -> set[str]:
-    """Classes of which some frame has two boxes without a track."""
-    counts = Counter(
-        (frame, tag) for frame, tag, track in zip(frames.tolist(), tags, stated.tolist(), strict=True) if track < 0
-    )
-    return {tag for (_, tag), count in counts.items() if count > 1}
-
-
-class RowsOfFrames(Mapping[int, list[int]]):
-    """The rows of each frame, found when they are asked for: a table of a million rows stays three arrays.
-
-    Args:
-        frames: (F,) the frames, sorted.
-        rows: (m,) indices of rows, by frame.
-        frame_of: (m,) their frames.
-    """
-
-    def __init__(self, frames: Integers, rows: Integers, frame_of: Integers) -> None:
-        self._frames, self._rows, self._frame_of = frames, rows, frame_of
-
-    def __getitem__(self, frame: int) -> list[int]:
-        at = int(np.searchsorted(self._frames, frame))
-        if at == len(self._frames) or self._frames[at] != frame:
-            raise KeyError(frame)
-        first, end = np.searchsorted(self._frame_of, [frame, frame + 1])
-        rows: list[int] = self._rows[first:end].tolist()
-        return rows
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._frames.tolist())
-
-    def __len__(self) -> int:
-        return len(self._frames)
 
 
 @dataclass(frozen=True)
@@ -160,16 +67,37 @@ class LabelledVideo:
         return np.unique(self.rows.frame)
 
     @cached_property
-    def objects_of(self) -> RowsOfFrames:
+    def objects_of(self) -> dict[int, list[int]]:
         """For each listed frame, the indices of its rows with a box."""
-        return RowsOfFrames(self.listed, self.objects, self.rows.frame[self.objects])
+        rows = self.objects.tolist()
+        ends = np.searchsorted(self.rows.frame[self.objects], self.listed, side="right").tolist()
+        places = zip(self.listed.tolist(), [0, *ends[:-1]], ends, strict=True)
+        return {frame: rows[start:end] for frame, start, end in places}
 
     @cached_property
     def tracks(self) -> list[Track]:
         """Objects followed over time, with ids from 1."""
-        rows = self.objects
-        tags = [self.rows.tag[row] for row in rows.tolist()]
-        return follow(rows, self.rows.frame[rows], tags, self.rows.track[rows], self.listed, self.name)
+        frames, stated = self.rows.frame[self.objects], self.rows.track[self.objects]
+        tags = [self.rows.tag[row] for row in self.objects.tolist()]
+        ids = _track_ids(frames, tags, stated)
+        order = np.argsort(ids, kind="stable")
+        same = np.diff(ids[order]) == 0
+        if (twice := np.flatnonzero(same & (np.diff(frames[order]) == 0))).size:
+            first = order[twice[0]]
+            where = f"{self.name}: frame {frames[first]}"
+            raise ColocamError(f"{where} has two boxes of track {stated[first]}: give one of them another track")
+        # An object is not seen in a listed frame that has no row of it. Frames that are not listed (between every fifth
+        # one, for example) do not split, unless the gap exceeds twice the usual step: rows were then removed.
+        step = float(np.median(np.diff(self.listed))) if len(self.listed) > 1 else 1.0
+        seen = frames[order]
+        gaps = (np.diff(np.searchsorted(self.listed, seen)) > 1) | (np.diff(seen) > 2 * step)
+        starts = np.flatnonzero(np.append(True, ~same))[: len(order)].tolist()
+        tracks = []
+        for id_, (start, end) in enumerate(zip(starts, [*starts[1:], len(order)], strict=True), start=1):
+            tag = Counter(tags[index] for index in order[start:end].tolist()).most_common(1)[0][0]
+            rows = self.objects[order[start:end]]
+            tracks.append(Track(id_, tag, rows, np.split(rows, np.flatnonzero(gaps[start : end - 1]) + 1)))
+        return tracks
 
     @cached_property
     def _track_ids(self) -> Integers:
@@ -182,6 +110,21 @@ class LabelledVideo:
         """The track of a row with a box."""
         return self.tracks[int(self._track_ids[row]) - 1]
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of its frames."""
+        return self.source.width, self.source.height
+
+    def mask(self, row: int) -> npt.NDArray[np.bool_] | None:
+        """(H, W) mask of a row; None where it has none."""
+        text = self.rows.mask[row]
+        return rle.decode(text, self.source.height, self.source.width) if text else None
+
+    def numbers(self, row: int, *columns: str) -> dict[str, float]:
+        """The numbers of a row by column, without those that the table does not state."""
+        found = {name: float(getattr(self.rows, name)[row]) for name in columns}
+        return {name: value for name, value in found.items() if not np.isnan(value)}
+
     def image_name(self, frame: int) -> str:
         """File name of the image of a frame."""
         return self.images[frame] if self.images else f"{self.name}_{frame:06d}.jpg"
@@ -189,6 +132,32 @@ class LabelledVideo:
     def image_stem(self, frame: int) -> str:
         """File name of the image of a frame, without its ending."""
         return self.image_name(frame).rpartition(".")[0]
+
+    def shown_at(self, rate: float) -> Integers:
+        """Index, from 0, at which a player of ``rate`` frames per second first shows the frame of each row.
+
+        The player's frame k is what the video shows between k / rate and (k + 1) / rate.
+        """
+        start = self.rows.pts[0] - (self.rows.frame[0] / float(self.source.fps))
+        index: Float64Array = np.ceil((self.rows.pts - start) * rate - 0.5)
+        return index.clip(0, LAST).astype(np.int64)
+
+
+def _track_ids(frames: Integers, tags: list[str], stated: Integers) -> Integers:
+    """(m,) ids of the tracks of rows with a box, from 1, in the order in which tracks appear.
+
+    Rows that state a track (not −1) belong to it. The other rows of one class are one object, unless a frame holds two
+    of them; each box is then an object of its own.
+    """
+    rows = list(zip(frames.tolist(), tags, stated.tolist(), strict=True))
+    counts = Counter((frame, tag) for frame, tag, track in rows if track < 0)
+    crowded = {tag for (_, tag), count in counts.items() if count > 1}
+    keys = [
+        (track, "", -1) if track >= 0 else (-1, tag, at if tag in crowded else -1)
+        for at, (_, tag, track) in enumerate(rows)
+    ]
+    ids = {key: id_ for id_, key in enumerate(dict.fromkeys(keys), start=1)}
+    return np.array([ids[key] for key in keys], np.int64)
 
 
 @dataclass(frozen=True)
@@ -231,20 +200,6 @@ class Options:
     images: bool = False
     tolerance: float = 1.0
     url: str = "/data/local-files/?d="
-
-
-LAST = 2.0**62
-"""Index at most, whatever times and rate a table states."""
-
-
-def shown_at(video: LabelledVideo, rate: float) -> npt.NDArray[np.int64]:
-    """Index, from 0, at which the frame of each row is first shown at ``rate`` frames per second.
-
-    The player's frame k is what the video shows between k / rate and (k + 1) / rate.
-    """
-    start = video.rows.pts[0] - (video.rows.frame[0] / float(video.source.fps))
-    index: npt.NDArray[np.float64] = np.ceil((video.rows.pts - start) * rate - 0.5).clip(0, LAST)
-    return index.astype(np.int64)
 
 
 def read_videos(tables: list[Path], videos: list[Path]) -> list[LabelledVideo]:

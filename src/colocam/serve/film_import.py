@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from colocam.errors import ColocamError
 from colocam.labels import Correction, Imported
 from colocam.labels.apart import import_labels_apart, read_corrections_apart
-from colocam.labels.label_files import unpacked
+from colocam.labels.formats.reading import unpacked
 from colocam.labels.table import TableRows
 from colocam.labels.table_files import file_name
 from colocam.serve.actions import Action, Change

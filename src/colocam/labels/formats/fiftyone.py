@@ -14,7 +14,6 @@ from zlib import compress
 
 import numpy as np
 
-from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
 from colocam.utils.files import atomic_path, write_json
@@ -38,33 +37,33 @@ def _write_video(video: LabelledVideo, path: Path) -> None:
     """One frame at a time is in memory."""
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.write(f'{{"filename": {json.dumps(video.source.file, ensure_ascii=False)}, "frames": {{')
-        for number, (frame, rows) in enumerate(video.objects_of.items()):
-            objects = [_object(video, row) | {"frame_number": frame + 1} for row in rows]
-            value = {"frame_number": frame + 1, "objects": {"objects": objects}}
-            file.write(
-                f'{"," if number else ""}\n"{frame + 1}": {json.dumps(value, ensure_ascii=False, allow_nan=False)}'
-            )
+        separator = ""
+        for number, rows in ((frame + 1, rows) for frame, rows in video.objects_of.items()):
+            objects = [_object(video, row) | {"frame_number": number} for row in rows]
+            value = {"frame_number": number, "objects": {"objects": objects}}
+            file.write(f'{separator}\n"{number}": {json.dumps(value, ensure_ascii=False, allow_nan=False)}')
+            separator = ","
         file.write("\n}}\n")
 
 
 def _object(video: LabelledVideo, row: int) -> dict[str, Any]:
-    rows, source = video.rows, video.source
-    x1, y1, x2, y2 = (rows.box[row] / ([source.width, source.height] * 2)).tolist()
-    score = {} if np.isnan(rows.score[row]) else {"confidence": float(rows.score[row])}
+    x1, y1, x2, y2 = (video.rows.box[row] / (video.size * 2)).tolist()
     return {
         "type": "eta.core.objects.DetectedObject",
         "name": FIELD,
-        "label": rows.tag[row],
+        "label": video.rows.tag[row],
         "bounding_box": {"top_left": {"x": x1, "y": y1}, "bottom_right": {"x": x2, "y": y2}},
         "index": video.track_of(row).id,
-        **score,
-        **({"mask": _mask(video, row)} if rows.mask[row] else {}),
+        **({} if np.isnan(score := video.rows.score[row]) else {"confidence": float(score)}),
+        **_mask(video, row),
     }
 
 
-def _mask(video: LabelledVideo, row: int) -> str:
+def _mask(video: LabelledVideo, row: int) -> dict[str, str]:
+    mask = video.mask(row)
+    if mask is None:
+        return {}
     x1, y1, x2, y2 = video.rows.box[row].tolist()
-    mask = rle.decode(video.rows.mask[row], video.source.height, video.source.width)
     file = io.BytesIO()
     np.save(file, mask[floor(y1) : ceil(y2), floor(x1) : ceil(x2)])
-    return b64encode(compress(file.getvalue())).decode("ascii")
+    return {"mask": b64encode(compress(file.getvalue())).decode("ascii")}

@@ -1,4 +1,10 @@
-"""CSV and parquet: one localisation table per video, checked and with every column."""
+"""CSV and parquet: localisation tables, one per video, checked and with every column.
+
+What is read may be a localisation table or corrections that were edited, or any table with these columns: ``frame`` or
+``pts``, the class, and x1, y1, x2, y2; a row without corners says that the frame shows no object. The column ``video``
+(or ``clip``) names the video; without it the name of the file does, or there is a single table. Rows by ``pts`` need a
+table.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from colocam.errors import ColocamError
+from colocam.labels.formats.reading import corners_of, files_of
 from colocam.labels.imported import FrameLabel, ImportedVideo, LeftOut, named, tracks_of_frames
-from colocam.labels.label_files import corners_of, files_of
 from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
-from colocam.labels.table import OPTIONAL, LocalizationTable
+from colocam.labels.table import CORNERS, OPTIONAL, LocalizationTable
 from colocam.types import Box, Float64Array
 from colocam.utils.tables import Cells, read_cells
 from colocam.video.description import write_source
@@ -34,9 +40,6 @@ def _write(labels: LabelSet, folder: Path, ending: str) -> None:
         write_source(path, replace(video.source, path=Path(video.source.stated_path), shown_as=""))
 
 
-CORNERS = ("x1", "y1", "x2", "y2")
-
-
 def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
     """Read a table, or all tables of a folder."""
     videos: list[ImportedVideo] = []
@@ -46,20 +49,16 @@ def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[
             raise ColocamError(f"{file}: no column 'frame' or 'pts', so the frames of the boxes are not known")
         column = next((name for name in ("video", "clip") if name in cells.columns), None)
         own = file.stem if not known or named((file.stem,), known) else ""
-        names = [own] * len(cells.row) if column is None else cells.text(column)
         groups: dict[str, list[int]] = {}
-        for row, name in enumerate(names):
+        for row, name in enumerate([own] * len(cells.row) if column is None else cells.text(column)):
             groups.setdefault(name, []).append(row)
         frames, labels = _frames(cells), _labels(file, cells)
         for name, rows in groups.items():
             film = next(iter(named((name,), known) if name else known), None)
             at = _known_frames(frames, cells.floats("pts"), rows, film, name, left_out)
+            placed = [(frame, labels[row]) for frame, row in zip(at.tolist(), rows, strict=True) if np.isfinite(frame)]
+            boxes = [FrameLabel(frame, *label) for frame, label in placed if label is not None]
             listed = np.unique(at[np.isfinite(at)]).astype(np.int64)
-            boxes = [
-                FrameLabel(float(frame), *label)
-                for frame, row in zip(at.tolist(), rows, strict=True)
-                if np.isfinite(frame) and (label := labels[row]) is not None
-            ]
             videos.append(ImportedVideo((name,) if name else (), tracks_of_frames(boxes), listed=listed))
     return videos
 

@@ -1,10 +1,13 @@
 """Label Studio: one task per video with its boxes as predictions, and the labelling configuration that shows them.
 
 A region is a sequence of key frames, in percent of the frame's size; frames count from 1. ``enabled: false`` at a key
-frame means that the object is seen in this frame but not after it. The player counts frames by time: its frame k is
-what the video shows between (k−1)/fps and k/fps. Frames of a video with a variable rate are therefore placed by time.
+frame means that the object is seen in this frame but not after it, up to the next key frame. The player counts frames
+by time: its frame k is what the video shows between (k−1)/fps and k/fps, where fps is the task's ``fps`` or what the
+region's length says. Frames of a video with a variable rate are therefore placed by time.
 
-It cannot play a folder of images; each image becomes a task with its boxes.
+It cannot play a folder of images, and has no masks in videos; each image or frame then becomes a task. A brush's mask
+is the image's RGBA pixels, packed as runs: 32 bits for the number of bytes, 5 and four times 4 bits for the sizes of
+words and counts, then for each run a 1, the index of the count's size, the count − 1, and the byte.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,90 +22,108 @@ import numpy.typing as npt
 
 from colocam.boxes import rle
 from colocam.errors import ArgumentError, ColocamError
-from colocam.labels.formats.frame_images import LabelledImage, videos_of_images, write_images
-from colocam.labels.formats.shapes import sparse_keyframes
-from colocam.labels.formats.voc import colour
-from colocam.labels.imported import UNUSABLE, ImportedTrack, ImportedVideo, LeftOut
-from colocam.labels.label_files import (
-    corners_of,
+from colocam.labels.formats.reading import (
+    LabelledImage,
+    box_of,
     files_of,
     finite_number,
     listed_objects,
     parse_label_json,
+    size_of,
+    videos_of_images,
     whole_number,
 )
-from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options, Track, shown_at
+from colocam.labels.formats.writing import colour, sparse_keyframes, write_images
+from colocam.labels.imported import UNUSABLE, ImportedTrack, ImportedVideo, LeftOut
+from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options, Track
 from colocam.types import Box
 from colocam.utils.files import stream_json, write_text
+
+LONGEST = 2**16
+"""Most bytes of one run, whose count then takes 16 bits."""
 
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:
     """Write ``tasks.json`` and ``config.xml``."""
     folders = [video.name for video in labels.videos if video.source.pictures]
-    if folders and len(folders) < len(labels.videos):
+    if not folders:
+        controls = {"Labels": {"name": "videoLabels", "toName": "video"}}
+        shown = {"Video": {"name": "video", "value": "$video", "frameRate": "$fps"}}
+        shown |= {"VideoRectangle": {"name": "box", "toName": "video"}}
+        _write(labels, folder, controls | shown, (_task(video, options) for video in labels.videos))
+    elif len(folders) == len(labels.videos):
+        _write(labels, folder, _IMAGE_BOXES | _IMAGE, _image_tasks(labels, options, masks=False))
+    else:
         raise ColocamError(
             f"a Label Studio project holds either videos or images, and {folders[0]} is a folder of images: "
             "export the tables of videos and of folders separately"
         )
-    write_text(folder / "config.xml", _configuration(labels, images=bool(folders)))
-    images = (task for video in labels.videos for task in _image_tasks(video, options))
-    stream_json(folder / "tasks.json", images if folders else (_task(video, options) for video in labels.videos))
 
 
-def _configuration(labels: LabelSet, *, images: bool) -> str:
+def write_masks(labels: LabelSet, folder: Path, options: Options) -> None:
+    """Write ``tasks.json``, ``config.xml`` and, with images, ``images/``; a box without a mask stays a rectangle."""
+    labels.require_masks()
+    films = [video.name for video in labels.videos if not video.source.pictures]
+    if films and not options.images:
+        raise ArgumentError("images", f"must be written: Label Studio has no masks in videos, and {films[0]} is one")
+    controls = {"BrushLabels": {"name": "mask", "toName": "image"}} | _IMAGE_BOXES | _IMAGE
+    _write(labels, folder, controls, _image_tasks(labels, options, masks=True))
+    write_images(labels, options, lambda video, frame: folder / "images" / video.image_name(frame))
+
+
+_IMAGE_BOXES = {"RectangleLabels": {"name": "box", "toName": "image"}}
+_IMAGE = {"Image": {"name": "image", "value": "$image"}}
+
+
+def _write(
+    labels: LabelSet, folder: Path, controls: dict[str, dict[str, str]], tasks: Iterator[dict[str, Any]]
+) -> None:
+    """Write the tasks and the labelling configuration with these controls, which list the classes with colours."""
     view = ET.Element("View")
-    names = {"name": "box", "toName": "image"} if images else {"name": "videoLabels", "toName": "video"}
-    ET.SubElement(view, "RectangleLabels" if images else "Labels", names).extend(label_elements(labels))
-    if images:
-        ET.SubElement(view, "Image", name="image", value="$image")
-    else:
-        ET.SubElement(view, "Video", name="video", value="$video", frameRate="$fps")
-        ET.SubElement(view, "VideoRectangle", name="box", toName="video")
+    for kind, attributes in controls.items():
+        control = ET.SubElement(view, kind, attributes)
+        for index, tag in enumerate(labels.classes if kind.endswith("Labels") else (), start=1):
+            ET.SubElement(control, "Label", value=tag, background="#{:02x}{:02x}{:02x}".format(*colour(index)))
     ET.indent(view)
-    return ET.tostring(view, encoding="unicode") + "\n"
+    write_text(folder / "config.xml", ET.tostring(view, encoding="unicode") + "\n")
+    stream_json(folder / "tasks.json", tasks)
 
 
-def label_elements(labels: LabelSet) -> list[ET.Element]:
-    """The classes of a labelling configuration, each with its colour."""
-    return [
-        ET.Element("Label", value=tag, background="#{:02x}{:02x}{:02x}".format(*colour(index)))
-        for index, tag in enumerate(labels.classes, start=1)
-    ]
-
-
-def _image_tasks(video: LabelledVideo, options: Options) -> Iterator[dict[str, Any]]:
+def _image_tasks(labels: LabelSet, options: Options, *, masks: bool) -> Iterator[dict[str, Any]]:
     """One task for each listed image; without a box it has an empty prediction."""
-    for frame, rows in video.objects_of.items():
-        url = options.url + quote(f"{video.source.file}/{video.source.pictures[frame]}")
-        prediction = {"model_version": "colocam", "result": [rectangle(video, row) for row in rows]}
-        yield {"data": {"image": url}, "predictions": [prediction]}
+    for video in labels.videos:
+        for frame, rows in video.objects_of.items():
+            written = masks and options.images
+            name = video.image_name(frame) if written else video.source.pictures[frame]
+            url = options.url + quote(f"{'images' if written else video.source.file}/{name}")
+            regions = [_image_region(video, row, video.mask(row) if masks else None) for row in rows]
+            yield {"data": {"image": url}, "predictions": [{"model_version": "colocam", "result": regions}]}
 
 
-def rectangle(video: LabelledVideo, row: int) -> dict[str, Any]:
-    """The box of a row as a region of its image."""
-    value = {"rotation": 0, **_percent(video, video.rows.box[row]), "rectanglelabels": [video.rows.tag[row]]}
-    return image_region(video, row, "box", "rectanglelabels", value)
-
-
-def image_region(video: LabelledVideo, row: int, control: str, kind: str, value: dict[str, Any]) -> dict[str, Any]:
-    """A region of an image, made with the control of this name in the labelling configuration."""
+def _image_region(video: LabelledVideo, row: int, mask: npt.NDArray[np.bool_] | None) -> dict[str, Any]:
+    """A mask, or the box of a row where there is none, as a region of its image."""
+    tags = [video.rows.tag[row]]
+    if mask is None:
+        control, kind = "box", "rectanglelabels"
+        value = {"rotation": 0, **_percent(video, video.rows.box[row]), kind: tags}
+    else:
+        control, kind = "mask", "brushlabels"
+        value = {"format": "rle", "rle": packed(mask), kind: tags}
     region = {"id": f"{control}-{row}", "from_name": control, "to_name": "image", "type": kind}
     size = {"original_width": video.source.width, "original_height": video.source.height, "image_rotation": 0}
-    score = {} if np.isnan(video.rows.score[row]) else {"score": float(video.rows.score[row])}
-    return {**region, "origin": "prediction", **score, **size, "value": value}
+    return {**region, "origin": "prediction", **video.numbers(row, "score"), **size, "value": value}
 
 
 def _task(video: LabelledVideo, options: Options) -> dict[str, Any]:
-    times = shown_at(video, float(video.source.fps))
+    fps = float(video.source.fps)
+    times = video.shown_at(fps)
     regions = (_region(video, track, options.tolerance, times) for track in video.tracks)
-    prediction = {"model_version": "colocam", "result": regions}
-    url = options.url + quote(video.source.file)
-    data = {"video": url, "fps": float(video.source.fps), "name": video.name}
-    return {"data": data, "predictions": iter([prediction])}
+    data = {"video": options.url + quote(video.source.file), "fps": fps, "name": video.name}
+    return {"data": data, "predictions": iter([{"model_version": "colocam", "result": regions}])}
 
 
 def _region(video: LabelledVideo, track: Track, tolerance: float, times: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """A track; ``times`` are those of :func:`colocam.labels.labelled_videos.shown_at`."""
+    """A track; ``times`` are those of :meth:`LabelledVideo.shown_at`."""
     sequence: dict[int, dict[str, Any]] = {}
     fps = float(video.source.fps)
     for rows in track.stretches:
@@ -127,49 +148,8 @@ def _region(video: LabelledVideo, track: Track, tolerance: float, times: npt.NDA
 
 
 def _percent(video: LabelledVideo, box: npt.NDArray[np.float64]) -> dict[str, float]:
-    x1, y1, x2, y2 = (box / np.tile([video.source.width, video.source.height], 2) * 100).tolist()
+    x1, y1, x2, y2 = (box / (video.size * 2) * 100).tolist()
     return {"x": x1, "y": y1, "width": x2 - x1, "height": y2 - y1}
-
-
-LONGEST = 2**16
-"""Most bytes of one run, whose count then takes 16 bits."""
-
-
-def write_masks(labels: LabelSet, folder: Path, options: Options) -> None:
-    """Write ``tasks.json``, ``config.xml`` and, with images, ``images/``; a box without a mask stays a rectangle."""
-    labels.require_masks()
-    films = [video.name for video in labels.videos if not video.source.pictures]
-    if films and not options.images:
-        raise ArgumentError("images", f"must be written: Label Studio has no masks in videos, and {films[0]} is one")
-    write_text(folder / "config.xml", _configuration_label_studio_masks(labels))
-    frames = ((video, frame, rows) for video in labels.videos for frame, rows in video.objects_of.items())
-    stream_json(folder / "tasks.json", (_task_label_studio_masks(*one, options) for one in frames))
-    if options.images:
-        (folder / "images").mkdir()
-        write_images(labels.videos, lambda video, frame: folder / "images" / video.image_name(frame))
-
-
-def _configuration_label_studio_masks(labels: LabelSet) -> str:
-    view = ET.Element("View")
-    for kind, name in (("BrushLabels", "mask"), ("RectangleLabels", "box")):
-        ET.SubElement(view, kind, name=name, toName="image").extend(label_elements(labels))
-    ET.SubElement(view, "Image", name="image", value="$image")
-    ET.indent(view)
-    return ET.tostring(view, encoding="unicode") + "\n"
-
-
-def _task_label_studio_masks(video: LabelledVideo, frame: int, rows: list[int], options: Options) -> dict[str, Any]:
-    own = f"{video.source.file}/{video.source.pictures[frame]}" if video.source.pictures else ""
-    name = f"images/{video.image_name(frame)}" if options.images else own
-    regions = [_brush(video, row) if video.rows.mask[row] else rectangle(video, row) for row in rows]
-    prediction = {"model_version": "colocam", "result": regions}
-    return {"data": {"image": options.url + quote(name)}, "predictions": [prediction]}
-
-
-def _brush(video: LabelledVideo, row: int) -> dict[str, Any]:
-    mask = rle.decode(video.rows.mask[row], video.source.height, video.source.width)
-    value = {"format": "rle", "rle": packed(mask), "brushlabels": [video.rows.tag[row]]}
-    return image_region(video, row, "mask", "brushlabels", value)
 
 
 def packed(mask: npt.NDArray[np.bool_]) -> list[int]:
@@ -207,7 +187,10 @@ def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[
             if regions is None:
                 continue
             kinds = {str(region.get("type")).lower() for region in regions}
-            url, is_image = _address(data, kinds)
+            of_image = "rectanglelabels" in kinds or ("image" in data and "video" not in data)
+            is_image = of_image and "videorectangle" not in kinds
+            texts = {key: value for key, value in data.items() if isinstance(value, str)}
+            url = texts.get("image" if is_image else "video") or next(iter(texts.values()), "")
             if is_image:
                 images.append(_image(file, url, regions, left_out))
             else:
@@ -226,19 +209,10 @@ def _regions(file: Path, task: dict[str, Any], left_out: LeftOut) -> list[dict[s
     if not done:
         left_out["task of Label Studio that nobody annotated"] += 1
         return None
-    last = max(enumerate(done), key=lambda pair: (str(pair[1].get("updated_at") or ""), pair[0]))[1]
     if len(done) > 1:
         left_out["annotation of a task that has a later one"] += len(done) - 1
-    return listed_objects(file, last.get("result"), "result")
-
-
-def _address(data: dict[str, Any], kinds: set[str]) -> tuple[str, bool]:
-    """Address of the video or image of a task, and whether it is an image."""
-    is_image = "videorectangle" not in kinds and (
-        "rectanglelabels" in kinds or ("image" in data and "video" not in data)
-    )
-    texts = {key: value for key, value in data.items() if isinstance(value, str)}
-    return texts.get("image" if is_image else "video") or next(iter(texts.values()), ""), is_image
+    done.sort(key=lambda one: str(one.get("updated_at") or ""))
+    return listed_objects(file, done[-1].get("result"), "result")
 
 
 def place_of(url: str) -> PurePosixPath:
@@ -258,51 +232,44 @@ def names_of(url: str) -> tuple[str, ...]:
 def _video(
     file: Path, url: str, data: dict[str, Any], regions: list[dict[str, Any]], left_out: LeftOut
 ) -> ImportedVideo:
-    tracks, rates, lengths = [], [], []
+    tracks: list[ImportedTrack] = []
+    length: int | None = None
+    rate = data.get("fps") or data.get("frameRate") or data.get("framerate")
     for region in regions:
-        if str(region.get("type")).lower() != "videorectangle":
-            if str(region.get("type")) not in {"labels", "choices"}:
-                left_out[f"region of type {str(region.get('type'))[:40]!r}: only video rectangles are read"] += 1
+        kind, value = str(region.get("type")), region.get("value")
+        if kind.lower() != "videorectangle":
+            if kind not in {"labels", "choices"}:
+                left_out[f"region of type {kind[:40]!r}: only video rectangles are read"] += 1
             continue
-        value = region.get("value")
         if not isinstance(value, dict):
             raise ColocamError(f"{file}: a region has no value: export as 'JSON'")
-        keys = sorted(listed_objects(file, value.get("sequence"), "sequence"), key=lambda key: _frame(file, key))
-        length, duration = value.get("framesCount"), value.get("duration")
-        if length and duration:
-            lengths.append(whole_number(file, "framesCount", length))
-            rates.append(
-                finite_number(file, "framesCount", length) / max(finite_number(file, "duration", duration), 1e-9)
-            )
-        if track := _track(file, keys, _label(value), left_out):
-            tracks.append(track)
-    stated = data.get("fps") or data.get("frameRate") or data.get("framerate")
-    rate = finite_number(file, "fps", stated) if stated else rates[0] if rates else None
-    if rate is not None and not 0 < rate <= 100_000:
-        raise ColocamError(f"{file}: fps must be above 0, got {rate:g}")
-    if rate is None and tracks:
+        frames, duration = value.get("framesCount"), value.get("duration")
+        if frames and duration and length is None:
+            length = whole_number(file, "framesCount", frames)
+            rate = rate or (length or 0) / max(finite_number(file, "duration", duration), 1e-9)
+        if keys := listed_objects(file, value.get("sequence"), "sequence"):
+            tracks.append(_track(file, keys, _label(value), left_out))
+    fps = finite_number(file, "fps", rate) if rate else None
+    if fps is not None and not 0 < fps <= 100_000:
+        raise ColocamError(f"{file}: fps must be above 0, got {fps:g}")
+    if fps is None and tracks:
         raise ColocamError(f"{file}: no rate of frames is stated for {url!r}: add 'fps' to the task's data")
-    length = lengths[0] if lengths else None
     own = data.get("name")  # of the export
     names = (*names_of(url), *([own] if isinstance(own, str) and own else []))
-    return ImportedVideo(names, tracks, frames=length, rate=rate, relative=True)
+    return ImportedVideo(names, tracks, frames=length, rate=fps, relative=True)
 
 
-def _track(file: Path, keys: list[dict[str, Any]], tag: str, left_out: LeftOut) -> ImportedTrack | None:
-    if not keys:
-        return None
-    at = [_frame(file, key) - 1.0 for key in keys]
-    last = np.append(np.array(at[1:]) != np.array(at[:-1]), True)
-    boxes = np.array([_percent_from_label_studio(file, key, tag, left_out) for key in keys], np.float64)
-    follows = np.array([bool(key.get("enabled", True)) for key in keys])
-    return ImportedTrack(tag, np.array(at)[last], boxes[last], np.ones(int(last.sum()), bool), follows[last])
-
-
-def _frame(file: Path, key: dict[str, Any]) -> int:
-    frame = whole_number(file, "frame", key.get("frame"))
-    if not frame:
-        raise ColocamError(f"{file}: frames of Label Studio count from 1, got {str(key.get('frame'))[:40]}")
-    return frame
+def _track(file: Path, keys: list[dict[str, Any]], tag: str, left_out: LeftOut) -> ImportedTrack:
+    by_frame: dict[int, tuple[Box, bool]] = {}
+    for key in keys:
+        frame = whole_number(file, "frame", key.get("frame"))
+        if not frame:
+            raise ColocamError(f"{file}: frames of Label Studio count from 1, got {str(key.get('frame'))[:40]}")
+        by_frame[frame - 1] = _shares(file, key, tag, left_out), bool(key.get("enabled", True))
+    at = sorted(by_frame)
+    boxes = np.array([by_frame[frame][0] for frame in at], np.float64)
+    follows = np.array([by_frame[frame][1] for frame in at])
+    return ImportedTrack(tag, np.array(at, np.float64), boxes, np.ones(len(at), bool), follows)
 
 
 def _label(value: dict[str, Any]) -> str:
@@ -310,13 +277,13 @@ def _label(value: dict[str, Any]) -> str:
     return str(labels[0]) if isinstance(labels, list) and labels else ""
 
 
-def _percent_from_label_studio(file: Path, value: dict[str, Any], tag: str, left_out: LeftOut) -> Box:
+def _shares(file: Path, value: dict[str, Any], tag: str, left_out: LeftOut) -> Box:
     """A box as shares of the frame's size; one that is rotated or has no class is left out."""
     if value.get("rotation") or not tag:
         left_out[f"rotated box of class {tag!r}: only upright boxes are read" if tag else "box without a class"] += 1
         return UNUSABLE
-    x, y, width, height = (finite_number(file, name, value.get(name)) / 100 for name in ("x", "y", "width", "height"))
-    return corners_of(file, (x, y, x + width, y + height))
+    percent = box_of(file, [value.get(name) for name in ("x", "y", "width", "height")])
+    return Box(*(corner / 100 for corner in percent))
 
 
 def _image(file: Path, url: str, regions: list[dict[str, Any]], left_out: LeftOut) -> LabelledImage:
@@ -329,8 +296,7 @@ def _image(file: Path, url: str, regions: list[dict[str, Any]], left_out: LeftOu
             labels.append(("", UNUSABLE))
             continue
         tag = _label(value)
-        labels.append((tag, _percent_from_label_studio(file, value, tag, left_out)))
-        sides = [whole_number(file, name, region.get(name)) for name in ("original_width", "original_height")]
-        size = (sides[0], sides[1]) if sides[0] and sides[1] else size
+        labels.append((tag, _shares(file, value, tag, left_out)))
+        size = size_of(file, region.get("original_width"), region.get("original_height")) or size
     name = str(PurePosixPath(place_of(url).parent.name) / names_of(url)[-1]) if names_of(url) else url
     return LabelledImage(name, labels, size)

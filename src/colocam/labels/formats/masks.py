@@ -3,14 +3,11 @@
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
-from colocam.boxes import rle
 from colocam.errors import ColocamError
-from colocam.labels.formats.frame_images import write_images
-from colocam.labels.formats.voc import colour
-from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
+from colocam.labels.formats.writing import colour, write_images
+from colocam.labels.labelled_videos import LabelSet, Options
 from colocam.utils.files import write_text
 
 
@@ -22,20 +19,13 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
     palette = [channel for index in range(256) for channel in colour(index)]
     (folder / "masks").mkdir()
     for video in labels.videos:
-        for frame in video.objects_of:
-            image = Image.fromarray(_mask(labels, video, frame), "P")
+        for frame, rows in video.objects_of.items():
+            pixels = np.zeros((video.source.height, video.source.width), np.uint8)
+            for row in rows:
+                if (mask := video.mask(row)) is not None:
+                    pixels[mask] = labels.class_index[video.rows.tag[row]] + 1
+            image = Image.fromarray(pixels, "P")
             image.putpalette(palette)
             image.save(folder / "masks" / f"{video.image_stem(frame)}.png")
     write_text(folder / "labels.txt", "".join(f"{tag}\n" for tag in labels.classes))
-    if options.images:
-        (folder / "images").mkdir()
-        write_images(labels.videos, lambda video, frame: folder / "images" / video.image_name(frame))
-
-
-def _mask(labels: LabelSet, video: LabelledVideo, frame: int) -> npt.NDArray[np.uint8]:
-    height, width = video.source.height, video.source.width
-    pixels = np.zeros((height, width), np.uint8)
-    for row in video.objects_of[frame]:
-        if video.rows.mask[row]:
-            pixels[rle.decode(video.rows.mask[row], height, width)] = labels.class_index[video.rows.tag[row]] + 1
-    return pixels
+    write_images(labels, options, lambda video, frame: folder / "images" / video.image_name(frame))

@@ -1,67 +1,60 @@
-"""MOTChallenge: one folder per video; frames, tracks, classes and pixels count from 1."""
+"""MOTChallenge: one folder per video with ``gt/gt.txt``; frames, tracks, classes and pixels count from 1.
+
+CVAT and Datumaro write pixels that count from 0; their folders have no ``seqinfo.ini``, by which they are told apart.
+"""
 
 import configparser
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from colocam.errors import ColocamError
-from colocam.labels.formats.frame_images import write_images
+from colocam.labels.formats.reading import box_of, files_of, finite_number, read_label_text, size_of, whole_number
+from colocam.labels.formats.writing import write_images
 from colocam.labels.imported import UNUSABLE, FrameLabel, ImportedVideo, LeftOut, tracks_of_frames
-from colocam.labels.label_files import corners_of, files_of, finite_number, read_label_text, whole_number
 from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
+from colocam.types import Box
 from colocam.utils.files import write_text
+
+NOT_TRUTH = frozenset({"labels.txt", "det.txt"})
 
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:
     """Write ``<video>/gt/gt.txt``, ``gt/labels.txt``, ``det/det.txt``, ``seqinfo.ini``, with images also ``img1/``."""
+    tags = "".join(f"{tag}\n" for tag in labels.classes)
     for video in labels.videos:
-        sequence = folder / video.name
-        write_text(sequence / "gt" / "gt.txt", _truth(labels, video))
-        write_text(sequence / "gt" / "labels.txt", "".join(f"{tag}\n" for tag in labels.classes))
-        write_text(sequence / "det" / "det.txt", _detections(video))
-        write_text(sequence / "seqinfo.ini", _information(video))
-        if options.images:
-            (sequence / "img1").mkdir()
-    if options.images:
-        write_images(labels.videos, lambda video, frame: folder / video.name / "img1" / f"{frame + 1:06d}.jpg")
+        truth, detections = _lines(labels, video)
+        for name, text in {
+            "gt/gt.txt": truth,
+            "gt/labels.txt": tags,
+            "det/det.txt": detections,
+            "seqinfo.ini": _information(video),
+        }.items():
+            write_text(folder / video.name / name, text)
+    write_images(labels, options, lambda video, frame: folder / video.name / "img1" / f"{frame + 1:06d}.jpg")
 
 
-def _truth(labels: LabelSet, video: LabelledVideo) -> str:
-    """Lines of frame, track, left, top, width, height, 1 (counts), class, 1 (visible)."""
-    lines = []
+def _lines(labels: LabelSet, video: LabelledVideo) -> tuple[str, str]:
+    """Lines of ``gt.txt`` and of ``det.txt``.
+
+    They are frame, track, left, top, width, height, 1 (counts), class, 1 (visible); and frame, −1, left, top, width,
+    height, score, −1, −1, −1.
+    """
+    truth, detections = [], []
     for row in video.objects.tolist():
-        track = video.track_of(row)
-        category = labels.class_index[track.tag] + 1
-        lines.append(f"{video.rows.frame[row] + 1},{track.id},{_box(video, row)},1,{category},1\n")
-    return "".join(lines)
-
-
-def _detections(video: LabelledVideo) -> str:
-    """Lines of frame, −1, left, top, width, height, score, −1, −1, −1."""
-    scores = np.nan_to_num(video.rows.score, nan=1.0)
-    return "".join(
-        f"{video.rows.frame[row] + 1},-1,{_box(video, row)},{scores[row]:.6g},-1,-1,-1\n"
-        for row in video.objects.tolist()
-    )
-
-
-def _box(video: LabelledVideo, row: int) -> str:
-    x1, y1, x2, y2 = video.rows.box[row].tolist()
-    return f"{x1 + 1:.3f},{y1 + 1:.3f},{x2 - x1:.3f},{y2 - y1:.3f}"
+        frame, track = video.rows.frame[row] + 1, video.track_of(row)
+        x1, y1, x2, y2 = video.rows.box[row].tolist()
+        box = f"{x1 + 1:.3f},{y1 + 1:.3f},{x2 - x1:.3f},{y2 - y1:.3f}"
+        truth.append(f"{frame},{track.id},{box},1,{labels.class_index[track.tag] + 1},1\n")
+        detections.append(f"{frame},-1,{box},{video.numbers(row, 'score').get('score', 1.0):.6g},-1,-1,-1\n")
+    return "".join(truth), "".join(detections)
 
 
 def _information(video: LabelledVideo) -> str:
     source = video.source
-    rate = f"{float(source.fps):.6g}"
     return (
-        f"[Sequence]\nname={video.name}\nimDir=img1\nframeRate={rate}\nseqLength={source.frames}\n"
+        f"[Sequence]\nname={video.name}\nimDir=img1\nframeRate={float(source.fps):.6g}\nseqLength={source.frames}\n"
         f"imWidth={source.width}\nimHeight={source.height}\nimExt=.jpg\n"
     )
-
-
-NOT_TRUTH = frozenset({"labels.txt", "det.txt"})
 
 
 def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
@@ -76,34 +69,32 @@ def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[
 
 def _video(path: Path, file: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> ImportedVideo:
     folder = file.parent.parent if file.parent.name == "gt" else file.parent
-    facts = _facts(folder / "seqinfo.ini")
+    facts, tags = _facts(folder / "seqinfo.ini"), _tags(file.parent, known)
     first = 1 if facts else 0
-    tags = _tags(file.parent, known)
-    labels = []
-    for line in read_label_text(file).splitlines():
-        words = [word.strip() for word in line.split(",")]
-        if not any(words):
-            continue
-        if len(words) < 6:
-            raise ColocamError(f"{file}: a line needs frame, track, x, y, width, height, got {line[:60]!r}")
-        frame = whole_number(file, "frame", words[0])
-        if not frame:
-            raise ColocamError(f"{file}: frames of MOT count from 1, got {words[0][:40]!r}")
-        index = whole_number(file, "class", words[7]) if len(words) > 7 else 1
-        named = index is not None and 0 < index <= len(tags)
-        ignored = len(words) > 6 and finite_number(file, "the seventh number", words[6]) == 0
-        if ignored or not named or index is None:
-            unnamed = f"box of class {index} of MOT: labels.txt does not name it"
-            left_out["box of MOT that does not count: its seventh number is 0" if ignored else unnamed] += 1
-            labels.append(FrameLabel(frame - 1, "", UNUSABLE))
-            continue
-        x, y, width, height = (finite_number(file, "a side of a box", word) for word in words[2:6])
-        box = corners_of(file, (x - first, y - first, x - first + width, y - first + height))
-        labels.append(FrameLabel(frame - 1, tags[index - 1], box))
+    lines = ([word.strip() for word in line.split(",")] for line in read_label_text(file).splitlines())
+    labels = [_label(file, words, tags, first, left_out) for words in lines if any(words)]
     name = facts.get("name") or ("" if folder == path or folder.name in {"", "gt"} else folder.name)
-    length, width_, height_ = (whole_number(file, key, facts.get(key)) for key in ("seqlength", "imwidth", "imheight"))
-    size = (width_, height_) if width_ and height_ else None
+    length = whole_number(file, "seqlength", facts.get("seqlength"))
+    size = size_of(file, facts.get("imwidth"), facts.get("imheight"))
     return ImportedVideo((name,) if name else (), tracks_of_frames(labels), frames=length, size=size)
+
+
+def _label(file: Path, words: list[str], tags: list[str], first: int, left_out: LeftOut) -> FrameLabel:
+    """The box of a line whose pixels count from ``first``."""
+    if len(words) < 6:
+        raise ColocamError(f"{file}: a line needs frame, track, x, y, width, height, got {','.join(words)[:60]!r}")
+    frame = whole_number(file, "frame", words[0])
+    if not frame:
+        raise ColocamError(f"{file}: frames of MOT count from 1, got {words[0][:40]!r}")
+    index = (whole_number(file, "class", words[7]) if len(words) > 7 else 1) or 0
+    if len(words) > 6 and finite_number(file, "the seventh number", words[6]) == 0:
+        left_out["box of MOT that does not count: its seventh number is 0"] += 1
+    elif not 0 < index <= len(tags):
+        left_out[f"box of class {index} of MOT: labels.txt does not name it"] += 1
+    else:
+        x1, y1, x2, y2 = box_of(file, words[2:6])
+        return FrameLabel(frame - 1, tags[index - 1], Box(x1 - first, y1 - first, x2 - first, y2 - first))
+    return FrameLabel(frame - 1, "", UNUSABLE)
 
 
 def _facts(path: Path) -> dict[str, str]:

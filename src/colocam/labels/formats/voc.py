@@ -1,23 +1,27 @@
-"""Pascal VOC: one XML file per image.
+"""Pascal VOC: one XML file per image; one without an object says that the image shows none.
 
 As the VOC standard defines it, corners are whole pixels, the first pixel of the image is 1, and both corners belong to
 the box: a box over the whole of an image of 97×71 is 1, 1, 97, 71. VOC's own toolkit and supervision read
 it so. CVAT and Datumaro read the corners as edges that count from 0: they show the upper left corner one pixel too far
-to the right and down. For these two tools export to ``cvat`` or ``coco``.
+to the right and down. For these two tools export to ``cvat`` or ``coco``. They write such edges, too, with a decimal
+point: if any corner in a folder has one, or is 0, all are read so.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from colocam.errors import ColocamError
-from colocam.labels.formats.frame_images import LabelledImage, videos_of_images, write_images
+from colocam.labels.formats.reading import LabelledImage, corners_of, files_of, parse_xml, size_of, videos_of_images
+from colocam.labels.formats.writing import colour, write_images, xml_of
 from colocam.labels.imported import ImportedVideo, LeftOut
-from colocam.labels.label_files import corners_of, files_of, parse_xml, whole_number
 from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
 from colocam.types import Box
 from colocam.utils.files import write_text
+
+CORNERS = ("xmin", "ymin", "xmax", "ymax")
 
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:
@@ -28,42 +32,33 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
     for split, videos in labels.splits().items():
         with (sets / f"{split}.txt").open("w", encoding="utf-8") as listed:
             for video in videos:
-                for frame in video.objects_of:
-                    tree = ET.ElementTree(_annotation(video, frame))
+                for frame, rows in video.objects_of.items():
+                    tree = ET.ElementTree(_annotation(video, frame, rows))
                     ET.indent(tree)
                     tree.write(annotations / f"{video.image_stem(frame)}.xml", encoding="utf-8")
                     listed.write(f"{video.image_stem(frame)}\n")
     write_text(folder / "labelmap.txt", _labelmap(labels))
-    if options.images:
-        (folder / "JPEGImages").mkdir()
-        write_images(labels.videos, lambda video, frame: folder / "JPEGImages" / video.image_name(frame))
+    write_images(labels, options, lambda video, frame: folder / "JPEGImages" / video.image_name(frame))
 
 
-def _annotation(video: LabelledVideo, frame: int) -> ET.Element:
-    root = ET.Element("annotation")
-    _add(root, "folder", "JPEGImages")
-    _add(root, "filename", video.image_name(frame))
-    _add(ET.SubElement(root, "source"), "database", video.source.file)
-    size = ET.SubElement(root, "size")
-    for name, pixels in (("width", video.source.width), ("height", video.source.height), ("depth", 3)):
-        _add(size, name, pixels)
-    _add(root, "segmented", 0)
-    for row in video.objects_of[frame]:
-        one = ET.SubElement(root, "object")
-        _add(one, "name", video.rows.tag[row])
-        for name, value in (("pose", "Unspecified"), ("truncated", 0), ("difficult", 0), ("occluded", 0)):
-            _add(one, name, value)
-        box = ET.SubElement(one, "bndbox")
-        for name, corner in zip(("xmin", "ymin", "xmax", "ymax"), whole_pixels(video, row), strict=True):
-            _add(box, name, corner)
-    return root
+def _annotation(video: LabelledVideo, frame: int, rows: list[int]) -> ET.Element:
+    state = {"pose": "Unspecified", "truncated": 0, "difficult": 0, "occluded": 0}
+    content: dict[str, Any] = {
+        "folder": "JPEGImages",
+        "filename": video.image_name(frame),
+        "source": {"database": video.source.file},
+        "size": {"width": video.source.width, "height": video.source.height, "depth": 3},
+        "segmented": 0,
+        "object": [{"name": video.rows.tag[row], **state, "bndbox": _whole_pixels(video, row)} for row in rows],
+    }
+    return xml_of("annotation", content)
 
 
-def whole_pixels(video: LabelledVideo, row: int) -> tuple[int, int, int, int]:
+def _whole_pixels(video: LabelledVideo, row: int) -> dict[str, int]:
     """First and last pixel of a box on both axes, from 1."""
     x1, y1, x2, y2 = video.rows.box[row].tolist()
     (left, right), (top, bottom) = _span(x1, x2), _span(y1, y2)
-    return left, top, right, bottom
+    return dict(zip(CORNERS, (left, top, right, bottom), strict=True))
 
 
 def _span(first: float, last: float) -> tuple[int, int]:
@@ -71,10 +66,6 @@ def _span(first: float, last: float) -> tuple[int, int]:
     start, end = round(first) + 1, round(last)
     middle = int((first + last) / 2) + 1
     return (start, end) if start <= end else (middle, middle)
-
-
-def _add(parent: ET.Element, name: str, value: object) -> None:
-    ET.SubElement(parent, name).text = str(value)
 
 
 def _labelmap(labels: LabelSet) -> str:
@@ -86,18 +77,6 @@ def _labelmap(labels: LabelSet) -> str:
     return "\n".join(lines) + "\n"
 
 
-def colour(index: int) -> tuple[int, int, int]:
-    """Colour of a class in VOC's palette: the bits of its index spread over the high bits of red, green and blue."""
-    channels = [0, 0, 0]
-    for bit in range(8):
-        for channel in range(3):
-            channels[channel] |= (index >> (3 * bit + channel) & 1) << (7 - bit)
-    return channels[0], channels[1], channels[2]
-
-
-CORNERS = ("xmin", "ymin", "xmax", "ymax")
-
-
 def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
     """Read an XML file, or all XML files of a folder and its folders."""
     images, whole = [], True
@@ -105,28 +84,20 @@ def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[
         root = parse_xml(file)
         if root.tag != "annotation":
             raise ColocamError(f"{file}: not Pascal VOC (its root is <{root.tag}>): is it of another format?")
-        texts = [_text(element) for name in CORNERS for element in root.iter(name)]
+        texts = [(element.text or "").strip() for name in CORNERS for element in root.iter(name)]
         whole &= not any("." in text or text == "0" for text in texts)
-        width, height = (whole_number(file, name, root.findtext(f"size/{name}")) for name in ("width", "height"))
         labels = [_label(file, one) for one in root.iterfind("object")]
-        size = (width, height) if width and height else None
+        size = size_of(file, root.findtext("size/width"), root.findtext("size/height"))
         images.append(LabelledImage(root.findtext("filename") or file.name, labels, size))
-    if whole:
-        images = [replace(image, labels=[(tag, _from_one(box)) for tag, box in image.labels]) for image in images]
+    if whole:  # pixels that count from 1 and belong to the box
+        for at, image in enumerate(images):
+            edges = [(tag, Box(box.x1 - 1, box.y1 - 1, box.x2, box.y2)) for tag, box in image.labels]
+            images[at] = replace(image, labels=edges)
     return videos_of_images(images, known, left_out)
 
 
 def _label(file: Path, one: ET.Element) -> tuple[str, Box]:
-    tag = (one.findtext("name") or "").strip()
+    tag = one.findtext("name", "").strip()
     if not tag:
         raise ColocamError(f"{file}: an object has no name: give its class")
-    return tag, corners_of(file, [_text(one.find(f"bndbox/{name}")) for name in CORNERS])
-
-
-def _from_one(box: Box) -> Box:
-    """Edges that count from 0, of whole pixels that count from 1 and belong to the box."""
-    return Box(box.x1 - 1, box.y1 - 1, box.x2, box.y2)
-
-
-def _text(element: ET.Element | None) -> str:
-    return "" if element is None else (element.text or "").strip()
+    return tag, corners_of(file, [one.findtext(f"bndbox/{name}", "").strip() for name in CORNERS])

@@ -1,8 +1,10 @@
-"""YOLO: one text file per image, with a line for each object and numbers as shares of the image's size.
+"""YOLO: one text file per image, with a line for each object; an empty one says that the image shows no object.
 
-A line is ``class cx cy w h`` for a box, ``class x1 y1 x2 y2 …`` for the outline of a mask.
+A line is ``class cx cy w h`` for a box, with a confidence after it or not, or ``class x1 y1 x2 y2 …`` for an outline;
+numbers are shares of the image's size.
 
-``data.yaml`` names lists of images; the labels of ``images/train/a.jpg`` are in ``labels/train/a.txt``.
+``data.yaml`` names the classes and lists of images; the labels of ``images/train/a.jpg`` are in ``labels/train/a.txt``.
+Other tools name the classes in ``classes.txt`` or ``obj.names``.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,16 +13,25 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from colocam.boxes import rle
 from colocam.config.loading import parse_value
 from colocam.errors import ColocamError
-from colocam.labels.formats.frame_images import LabelledImage, videos_of_images, write_images
-from colocam.labels.formats.shapes import polygon_of
+from colocam.labels.formats.reading import (
+    LabelledImage,
+    corners_of,
+    files_of,
+    finite_number,
+    read_label_text,
+    videos_of_images,
+    whole_number,
+)
+from colocam.labels.formats.writing import polygon_of, write_images
 from colocam.labels.imported import ImportedVideo, LeftOut
-from colocam.labels.label_files import corners_of, files_of, finite_number, read_label_text, whole_number
 from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
 from colocam.types import Box
 from colocam.utils.files import write_text
+
+LISTS = frozenset({"train.txt", "val.txt", "valid.txt", "test.txt", "classes.txt", "labels.txt"})
+"""Text files that hold no labels."""
 
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:
@@ -40,59 +51,39 @@ def write_segments(labels: LabelSet, folder: Path, options: Options) -> None:
 def _write(
     labels: LabelSet, folder: Path, options: Options, shape: Callable[[LabelledVideo, int], list[float]]
 ) -> None:
-    lists: dict[str, str] = {}
-    split_of: dict[str, str] = {}
-    for split, videos in labels.splits().items():
-        if not videos:
-            continue
+    splits = {split: videos for split, videos in labels.splits().items() if videos}
+    for split, videos in splits.items():
         texts = folder / "labels" / split
         texts.mkdir(parents=True)
         with (folder / f"{split}.txt").open("w", encoding="utf-8") as listed:
             for video in videos:
-                split_of[video.name] = split
-                for frame in video.objects_of:
+                for frame, rows in video.objects_of.items():
                     listed.write(f"./images/{split}/{video.image_name(frame)}\n")
-                    text = _lines(labels, video, frame, shape)
-                    (texts / f"{video.image_stem(frame)}.txt").write_text(text, encoding="utf-8")
-        lists[split] = f"{split}.txt"
-        if options.images:
-            (folder / "images" / split).mkdir(parents=True)
-    if options.images:
-        images = folder / "images"
-        write_images(labels.videos, lambda video, frame: images / split_of[video.name] / video.image_name(frame))
-    data = {"train": lists["train"], "val": lists.get("val", lists["train"]), "names": dict(enumerate(labels.classes))}
+                    with (texts / f"{video.image_stem(frame)}.txt").open("w", encoding="utf-8") as file:
+                        for row in rows:
+                            shares = " ".join(f"{share:.8f}" for share in shape(video, row))
+                            file.write(f"{labels.class_index[video.rows.tag[row]]} {shares}\n")
+
+        def image(video: LabelledVideo, frame: int, images: Path = folder / "images" / split) -> Path:
+            return images / video.image_name(frame)
+
+        write_images(LabelSet(videos), options, image)
+    validation = "val.txt" if "val" in splits else "train.txt"
+    data = {"train": "train.txt", "val": validation, "names": dict(enumerate(labels.classes))}
     write_text(folder / "data.yaml", yaml.safe_dump(data, allow_unicode=True, sort_keys=False))
 
 
-def _lines(
-    labels: LabelSet, video: LabelledVideo, frame: int, shape: Callable[[LabelledVideo, int], list[float]]
-) -> str:
-    lines = []
-    for row in video.objects_of[frame]:
-        words = [str(labels.class_index[video.rows.tag[row]]), *(f"{share:.8f}" for share in shape(video, row))]
-        lines.append(" ".join(words) + "\n")
-    return "".join(lines)
-
-
 def _box(video: LabelledVideo, row: int) -> list[float]:
-    width, height = video.source.width, video.source.height
-    x1, y1, x2, y2 = video.rows.box[row].tolist()
-    return [(x1 + x2) / 2 / width, (y1 + y2) / 2 / height, (x2 - x1) / width, (y2 - y1) / height]
+    x1, y1, x2, y2 = (video.rows.box[row] / (video.size * 2)).tolist()
+    return [(x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1]
 
 
 def _segment(video: LabelledVideo, row: int) -> list[float]:
-    width, height = video.source.width, video.source.height
-    if video.rows.mask[row]:
-        points = polygon_of(rle.decode(video.rows.mask[row], height, width))
-    else:
-        x1, y1, x2, y2 = video.rows.box[row].tolist()
-        points = np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]])
-    shares: list[float] = (points / (width, height)).ravel().tolist()
+    mask = video.mask(row)
+    x1, y1, x2, y2 = video.rows.box[row].tolist()
+    points = np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]]) if mask is None else polygon_of(mask)
+    shares: list[float] = (points / video.size).ravel().tolist()
     return shares
-
-
-LISTS = frozenset({"train.txt", "val.txt", "valid.txt", "test.txt", "classes.txt", "labels.txt"})
-"""Text files that hold no labels."""
 
 
 def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
@@ -110,17 +101,15 @@ def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[
 
 def _names(folder: Path) -> dict[int, str]:
     """Names of the classes by index."""
-    for name in ("data.yaml", "dataset.yaml", "data.yml"):
-        for file in sorted(folder.rglob(name)):
-            content = parse_value(read_label_text(file), str(file))
-            names = content.get("names") if isinstance(content, dict) else None
-            if isinstance(names, list):
-                return {index: str(name) for index, name in enumerate(names)}
-            if isinstance(names, dict):
-                return {whole_number(file, "names", index) or 0: str(name) for index, name in names.items()}
-    for name in ("classes.txt", "obj.names"):
-        for file in sorted(folder.rglob(name)):
-            return dict(enumerate(line.strip() for line in read_label_text(file).splitlines() if line.strip()))
+    for file in (file for name in ("data.yaml", "dataset.yaml", "data.yml") for file in sorted(folder.rglob(name))):
+        content = parse_value(read_label_text(file), str(file))
+        names = content.get("names") if isinstance(content, dict) else None
+        if isinstance(names, list):
+            return {index: str(name) for index, name in enumerate(names)}
+        if isinstance(names, dict):
+            return {whole_number(file, "names", index) or 0: str(name) for index, name in names.items()}
+    for file in (file for name in ("classes.txt", "obj.names") for file in sorted(folder.rglob(name))):
+        return dict(enumerate(line.strip() for line in read_label_text(file).splitlines() if line.strip()))
     raise ColocamError(f"{folder}: no data.yaml, classes.txt or obj.names, so the classes have no names: add one")
 
 
@@ -134,6 +123,5 @@ def _label(file: Path, words: list[str], names: dict[int, str]) -> tuple[str, Bo
         return names[index], corners_of(file, (x - width / 2, y - height / 2, x + width / 2, y + height / 2))
     if len(numbers) < 6 or len(numbers) % 2:
         raise ColocamError(f"{file}: a line has a class and 4 numbers, or an outline, got {len(numbers)} numbers")
-    return names[index], corners_of(
-        file, (min(numbers[::2]), min(numbers[1::2]), max(numbers[::2]), max(numbers[1::2]))
-    )
+    xs, ys = numbers[::2], numbers[1::2]
+    return names[index], corners_of(file, (min(xs), min(ys), max(xs), max(ys)))
