@@ -68,23 +68,18 @@ def compare(
 
 def without_predictions(video: ImportedVideo, origin: str) -> list[Correction]:
     """Corrections of a video that has no localisation table: all boxes, and all frames that are listed without one."""
-    keys = np.unique(np.concatenate([np.empty(0), *(track.at for track in video.tracks)]))
-    follows = any(bool(track.follows.any()) for track in video.tracks)
-    frames = keys if video.listed is None else np.union1d(video.listed, keys)
-    if follows and video.frames is not None and video.frames <= MOST_FRAMES:
-        frames = np.arange(video.frames, dtype=np.float64)
-    given = _sampled(video, frames.astype(np.int64), frames.astype(np.float64))
-    return [
-        Correction(
-            video.names[0] if video.names else "video", frame, None, kind, tag, tuple(boxes), key or not own, origin
-        )
-        for frame, (own, key) in given.items()
-        for tag, boxes, kind in ([(tag, boxes, _BOX) for tag, boxes in own.items()] or [("", [], _NONE)])
-    ]
-
-
-_BOX: Kind = "box"
-_NONE: Kind = "none"
+    frames = np.unique(np.concatenate([np.empty(0), *(track.at for track in video.tracks)]))
+    if video.listed is not None:
+        frames = np.union1d(video.listed, frames)
+    if any(track.follows.any() for track in video.tracks) and (video.frames or np.inf) <= MOST_FRAMES:
+        frames = np.arange(video.frames or 0)
+    name = video.names[0] if video.names else "video"
+    corrections = []
+    for frame, (own, key) in _sampled(video, frames.astype(np.int64), frames.astype(np.float64)).items():
+        corrections += [Correction(name, frame, None, "box", tag, tuple(own[tag]), key, origin) for tag in own]
+        if not own:
+            corrections.append(Correction(name, frame, None, "none", "", (), origin=origin))
+    return corrections
 
 
 def _given(video: ImportedVideo, known: LabelledVideo) -> dict[int, tuple[FrameBoxes, bool]]:
@@ -132,13 +127,11 @@ def _sampled(
 
 def _predictions(known: LabelledVideo, *, of_tracks: bool = False) -> dict[int, FrameBoxes]:
     """The boxes of each listed frame by class: that of the frame, or that of the track."""
-    expected: dict[int, FrameBoxes] = {}
+    expected: dict[int, FrameBoxes] = {frame: {} for frame in known.objects_of}
     for frame, rows in known.objects_of.items():
-        boxes: FrameBoxes = {}
         for row in rows:
             tag = known.track_of(row).tag if of_tracks else known.rows.tag[row]
-            boxes.setdefault(tag, []).append(Box(*known.rows.box[row].tolist()))
-        expected[frame] = boxes
+            expected[frame].setdefault(tag, []).append(Box(*known.rows.box[row].tolist()))
     return expected
 
 

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from colocam.errors import ColocamError, suggest
+from colocam.labels.table import CORNERS
 from colocam.types import Box, Float64Array
 from colocam.utils.files import utf8, write_text
 from colocam.utils.tables import Cells, csv_cell, read_cells
@@ -50,7 +51,6 @@ class Correction:
     content: str = ""
 
 
-CORNERS = ("x1", "y1", "x2", "y2")
 COLUMNS = ("video", "frame", "pts", "kind", "class", *CORNERS, "key", "origin", "path", "content")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.labels.labelled_videos import LabelledVideo
+from colocam.labels.table import BEYOND
 from colocam.types import Box, Float64Array
 
 UNUSABLE = Box(np.nan, np.nan, np.nan, np.nan)
@@ -110,16 +111,10 @@ def tracks_of_frames(labels: Iterable[FrameLabel]) -> list[ImportedTrack]:
     for (tag, _), own in groups.items():
         own.sort(key=lambda label: label.at)
         seen = np.ones(len(own), bool)
-        at, boxes = (
-            np.array([label.at for label in own], np.float64),
-            np.array([label.box for label in own], np.float64),
-        )
+        at = np.array([label.at for label in own], np.float64)
+        boxes = np.array([label.box for label in own], np.float64)
         tracks.append(ImportedTrack(tag, at, boxes, seen, ~seen))
     return tracks
-
-
-BEYOND = 1.0
-"""Pixels by which a box may pass the edge of the frame without being left out; it is then clipped."""
 
 
 def without_faults(
@@ -139,21 +134,22 @@ def without_faults(
         frames: number of frames of the video; None: unknown.
         size: width and height of its frames; None: unknown.
     """
+    limit = np.inf if frames is None or video.rate is not None else frames
     tracks = []
     for track in video.tracks:
         if np.isnan(track.boxes).all():  # left out already
             tracks.append(track)
-            continue
-        if not track.tag or (classes is not None and track.tag not in classes):
+        elif not track.tag or (classes is not None and track.tag not in classes):
             named = f"class {track.tag!r} is unknown" if track.tag else "it has no class"
             left_out[f"box of {video.title}: {named}"] += len(track.at)
             tracks.append(replace(track, boxes=np.full_like(track.boxes, np.nan)))
-            continue
-        limit = np.inf if frames is None or video.rate is not None else frames
-        inside = track.at < limit
-        if not inside.all():
-            left_out[f"box of {video.title}: its frame is beyond the end"] += int((~inside).sum())
-        tracks.append(_usable(_part(track, inside), video.title, size, left_out))
+        else:
+            inside = track.at < limit
+            if not inside.all():
+                left_out[f"box of {video.title}: its frame is beyond the end"] += int((~inside).sum())
+            shown, follows = track.shown[inside], track.follows[inside]
+            part = ImportedTrack(track.tag, track.at[inside], track.boxes[inside], shown, follows)
+            tracks.append(_usable(part, video.title, size, left_out))
     listed = video.listed
     if listed is not None and frames is not None:
         listed = listed[listed < frames]
@@ -172,10 +168,6 @@ def _usable(track: ImportedTrack, title: str, size: tuple[int, int] | None, left
     return replace(track, boxes=np.where((outside | flat)[:, None], np.nan, boxes))
 
 
-def _part(track: ImportedTrack, kept: Flags) -> ImportedTrack:
-    return ImportedTrack(track.tag, track.at[kept], track.boxes[kept], track.shown[kept], track.follows[kept])
-
-
 SAME_LENGTH = 2
 """Frames by which a player that counts by time may miss the length of a video."""
 
@@ -187,37 +179,36 @@ def match(
 
     Labels that name no video are those of the one called ``meant``, if it is given.
     """
-    boxes = max(sum(len(track.at) for track in video.tracks), 1)
     unnamed = [other for other in known if meant in {None, other.name}]
     found = named(video.names, known) if video.names else unnamed
-    if not found:
-        left_out[f"boxes of {video.title}: no table is of this video"] += boxes
-        return None
     fitting = [other for other in found if _difference(video, other) is None]
-    if not fitting:
-        left_out[f"boxes of {video.title}: {_difference(video, found[0])}"] += boxes
-        return None
-    if len(fitting) > 1:
-        names = ", ".join(other.name for other in fitting[:3])
-        left_out[f"boxes of {video.title}: several tables fit it ({names}): import one table at a time"] += boxes
-        return None
-    return fitting[0]
-
-
-def same_name(names: Sequence[str], known: LabelledVideo) -> bool:
-    """Whether one of ``names`` is that of a known video: of its table or of its file, with or without the ending."""
-    file = PurePosixPath(known.source.file)
-    own = {known.name, known.source.file, file.name, file.stem, str(known.source.path)}
-    named = {PurePosixPath(name.replace("\\", "/")).name for name in names} | set(names)
-    return not {name.casefold() for name in own}.isdisjoint(name.casefold() for name in named)
+    if len(fitting) == 1:
+        return fitting[0]
+    names = ", ".join(other.name for other in fitting[:3])
+    why = f"several tables fit it ({names}): import one table at a time" if fitting else "no table is of this video"
+    if found and not fitting:
+        why = f"{_difference(video, found[0])}"
+    left_out[f"boxes of {video.title}: {why}"] += max(sum(len(track.at) for track in video.tracks), 1)
+    return None
 
 
 def named(names: Sequence[str], known: Sequence[LabelledVideo]) -> list[LabelledVideo]:
-    """The videos that ``names`` mean: of several of one name those that an export calls so, or with these folders."""
-    found = [other for other in known if same_name(names, other)]
-    tails = [tail for name in names if len(tail := PurePosixPath(name.replace("\\", "/")).parts) > 1]
+    """The videos that ``names`` mean: by their table or their file, with or without the ending.
+
+    Of several of one name it is those that an export calls so, or those in the folders that a name states.
+    """
+    paths = [PurePosixPath(name.replace("\\", "/")) for name in names]
+    asked = {name.casefold() for name in (*names, *(path.name for path in paths))}
+    found = [other for other in known if not asked.isdisjoint(_own_names(other))]
+    tails = [path.parts for path in paths if len(path.parts) > 1]
     by_name = [other for other in found if other.name in names]
     return by_name or [other for other in found if any(_ends_with(other, tail) for tail in tails)] or found
+
+
+def _own_names(known: LabelledVideo) -> set[str]:
+    file = PurePosixPath(known.source.file)
+    own = (known.name, known.source.file, file.name, file.stem, str(known.source.path))
+    return {name.casefold() for name in own}
 
 
 def _ends_with(known: LabelledVideo, tail: tuple[str, ...]) -> bool:
@@ -229,7 +220,7 @@ def _ends_with(known: LabelledVideo, tail: tuple[str, ...]) -> bool:
 def _difference(video: ImportedVideo, known: LabelledVideo) -> str | None:
     """How the two cannot be the same video; None if they can."""
     source = known.source
-    if video.size is not None and video.size != (source.width, source.height):
+    if video.size is not None and video.size != known.size:
         stated = "{}×{}".format(*video.size)
         return f"its frames are {stated}, those of {known.name} are {source.width}×{source.height}"
     expected, spare = source.frames, 0

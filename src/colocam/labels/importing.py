@@ -83,9 +83,8 @@ def import_labels(
             found = without_faults(video, left_out, classes=tags or None, frames=video.frames, size=video.size)
             corrections += without_predictions(found, from_)
         elif (other := match(video, known, left_out, meant)) is not None:
-            size = other.source.width, other.source.height
-            pixels = in_pixels(video, size)
-            found = without_faults(pixels, left_out, classes=tags, frames=other.source.frames, size=size)
+            pixels = in_pixels(video, other.size)
+            found = without_faults(pixels, left_out, classes=tags, frames=other.source.frames, size=other.size)
             looked_at = frames.get(other.name, ())
             if not found.tracks and found.listed is None and looked_at != "all":
                 left_out[f"{video.title}: no label of it; only frames that you looked at (checked) count as empty"] += 1

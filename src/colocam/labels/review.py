@@ -1,18 +1,39 @@
-"""Frames to check by hand: boxes ranked by doubt, without true boxes or training."""
+"""Frames to check by hand: boxes ranked by doubt, without true boxes or training.
+
+Doubt combines four signals into one number:
+
+| signal       | frame with a box                                               | frame without a box                |
+|--------------|----------------------------------------------------------------|------------------------------------|
+| `faint`      | 1 − score / usual score: low map values inside the box         | –                                  |
+| `rival`      | 1 − margin: another region explains the map as well            | –                                  |
+| `jump`       | 1 − IoU with the boxes of the frames before and after          | both of these have a box           |
+| `classifier` | 1 − presence: the classifier does not find the object          | presence: the classifier finds it  |
+
+With signals s in 0–1 and weights w, doubt = 1 − Π (1 − w·s): one strong signal is enough. A missing column (presence,
+margin) gives no signal. Nothing here is learnt from boxes; the weights were chosen by hand.
+
+Which frames are listed depends on the purpose:
+
+| purpose    | order                                                                                        |
+|------------|----------------------------------------------------------------------------------------------|
+| `errors`   | by doubt, sparsely within a doubtful part of a video (:func:`queue`)                         |
+| `learning` | at even distances over all videos, the middle of each first; doubtful frames teach less      |
+|            | (docs/method/corrections.md)                                                                 |
+"""
 
 import csv
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from math import exp
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.iou import iou
-from colocam.errors import ArgumentError, ColocamError
-from colocam.labels.table import read_table
+from colocam.errors import ArgumentError
+from colocam.labels.table import TableRows, read_table
 from colocam.labels.table_files import names_of, tables_of
 from colocam.types import Float64Array
 from colocam.utils.files import atomic_path, refuse_replacing
@@ -37,6 +58,16 @@ WORDS_WITHOUT_BOX = {
     "jump": "no box, but boxes before and after",
     "classifier": "no box, but the classifier finds the object",
 }
+SHARE = 0.05
+"""Share of the frames to list."""
+APART = 0.5
+"""Seconds within which a listed frame lowers the priority of others."""
+LESS = 0.5
+"""Share of its doubt that a frame loses right beside a listed one."""
+COLUMNS = ("video", "frame", "pts", "doubt", "reason")
+
+Order = Callable[[Float64Array, Integers, Float64Array, int, float], list[int]]
+"""(doubt (n,), video (n,), pts (n,), most, apart) of frames sorted by video and time → indices in order."""
 
 
 class Rows(NamedTuple):
@@ -59,6 +90,15 @@ class Rows(NamedTuple):
     score: Float64Array
     presence: Float64Array
     margin: Float64Array
+
+    @classmethod
+    def of(cls, tables: Sequence[TableRows]) -> Self:
+        """The rows of all tables; ``video`` is the index of the table. A row without a time gets its frame index."""
+        parts = []
+        for video, rows in enumerate(tables):
+            pts, score = np.where(np.isnan(rows.pts), rows.frame, rows.pts), np.nan_to_num(rows.score)
+            parts.append((np.full(len(pts), video), rows.frame, pts, rows.box, score, rows.presence, rows.margin))
+        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def frames_of(rows: Rows) -> tuple[Integers, Integers]:
@@ -126,12 +166,6 @@ def jumps(rows: Rows) -> Float64Array:
     return jump
 
 
-APART = 0.5
-"""Seconds within which a listed frame lowers the priority of others."""
-LESS = 0.5
-"""Share of its doubt that a frame loses right beside a listed one."""
-
-
 def queue(
     doubt: npt.NDArray[np.float64],
     video: npt.NDArray[np.int64],
@@ -178,10 +212,6 @@ def queue(
     return chosen
 
 
-Order = Callable[[Float64Array, Integers, Float64Array, int, float], list[int]]
-"""(doubt (n,), video (n,), pts (n,), most, apart) of frames sorted by video and time → indices in order."""
-
-
 def evenly_spread(doubt: Float64Array, video: Integers, pts: Float64Array, most: int, apart: float) -> list[int]:  # noqa: ARG001 - all orders are called alike
     """Order frames at even distances: one of each video, then two, and so on, whatever their doubt."""
     videos = np.split(np.arange(len(video)), np.flatnonzero(np.diff(video)) + 1)  # video is sorted
@@ -213,37 +243,6 @@ PURPOSES: dict[str, Order] = {"errors": queue, "learning": evenly_spread}
 """Orders by the name that ``colocam review --for`` takes."""
 
 
-def find_purpose(name: str) -> Order:
-    """The order of that name."""
-    if name not in PURPOSES:
-        raise ArgumentError("purpose", f"must be one of {', '.join(PURPOSES)}, got {name!r}")
-    return PURPOSES[name]
-
-
-def read_tables(tables: Sequence[Path]) -> Rows:
-    """Read the rows of all tables; ``video`` is the index of the table. A row without a time gets its frame index."""
-    parts = [_read(table, index) for index, table in enumerate(tables)]
-    return Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-
-def _read(table: Path, video: int) -> Rows:
-    rows = read_table(table, required=("score",))
-    return Rows(
-        video=np.full(len(rows.frame), video),
-        frame=rows.frame,
-        pts=np.where(np.isnan(rows.pts), rows.frame, rows.pts),
-        box=rows.box,
-        score=np.nan_to_num(rows.score),
-        presence=rows.presence,
-        margin=rows.margin,
-    )
-
-
-SHARE = 0.05
-"""Share of the frames to list."""
-COLUMNS = ("video", "frame", "pts", "doubt", "reason")
-
-
 class Doubtful(NamedTuple):
     """A frame to check: index of its video, index of the frame, seconds, doubt (0–1), and the reason in words."""
 
@@ -255,16 +254,15 @@ class Doubtful(NamedTuple):
 
 
 def rank(rows: Rows, share: float = SHARE, apart: float = APART, purpose: str = "errors") -> list[Doubtful]:
-    """Order ``share`` of the frames by purpose, see :mod:`colocam.labels.review`.
-
-    Of several objects in a frame the most doubtful one counts.
-    """
-    order, found = find_purpose(purpose), signs(rows)
+    """Order ``share`` of the frames by purpose; of several objects in a frame the most doubtful one counts."""
+    check(share, apart, purpose)
+    found = signs(rows)
     doubt = doubts(found)
     frame, start = frames_of(rows)
     # Sorted by frame, then by doubt, the last row of each frame is the most doubtful one.
     last = np.lexsort((doubt, frame))[np.append(start[1:], len(frame)) - 1]
-    chosen = order(doubt[last], rows.video[last], rows.pts[last], max(1, round(share * len(last))), apart)
+    most = max(1, round(share * len(last)))
+    chosen = PURPOSES[purpose](doubt[last], rows.video[last], rows.pts[last], most, apart)
     return [
         Doubtful(
             int(rows.video[row]),
@@ -295,24 +293,23 @@ def review_tables(
         purpose: ``errors``: frames that are probably wrong; ``learning``: frames to learn from, at even distances over
             all videos.
     """
-    find_purpose(purpose)
+    check(share, apart, purpose)
     paths, out = tables_of(tables), Path(out)
-    check(share, apart)
     if any(path.exists() and out.exists() and path.samefile(out) for path in paths):
         raise ArgumentError("out", f"must be another file than the table, got {out}")
-    rows = read_tables(paths)
-    if not len(rows.frame):
-        raise ColocamError(f"{paths[0]}: the table has no rows, so there is nothing to review")
+    rows = Rows.of([read_table(path, required=("score",)) for path in paths])
     write_queue(out, names_of(paths), rank(rows, share, apart, purpose))
     return out
 
 
-def check(share: float, apart: float) -> None:
-    """Refuse values out of range."""
+def check(share: float, apart: float, purpose: str) -> None:
+    """Refuse values out of range, and purposes that are not known."""
     if not 0 < share <= 1:
         raise ArgumentError("share", f"must be above 0 and at most 1, got {share}")
     if not apart >= 0:
         raise ArgumentError("apart", f"must be 0 seconds or more, got {apart}")
+    if purpose not in PURPOSES:
+        raise ArgumentError("purpose", f"must be one of {', '.join(PURPOSES)}, got {purpose!r}")
 
 
 def write_queue(out: Path, names: Sequence[str], frames: Sequence[Doubtful]) -> None:

@@ -220,12 +220,10 @@ class LocalizationTable:
 
     def write_rows(self, rows: TableRows) -> None:
         """Append rows that were read from a table."""
-        track = [None if index < 0 else index for index in rows.track.tolist()]
-        optional = {"track": track, "presence": _filled(rows.presence), "margin": _filled(rows.margin)}
-        optional |= {name: [text or None for text in getattr(rows, name)] for name in ("mask", "refined")}
-        corners = [_filled(corner) for corner in rows.box.T]
-        base = [rows.frame.tolist(), _filled(rows.pts), rows.tag, _filled(rows.probability), *corners]
-        for row in zip(*base, _filled(rows.score), *(optional[name] for name in self._extra), strict=True):
+        numbers = (_cells(column) for column in (rows.pts, rows.probability, *rows.box.T, rows.score))
+        pts, *others = numbers
+        optional = (_cells(getattr(rows, name)) for name in self._extra)
+        for row in zip(rows.frame.tolist(), pts, rows.tag, *others, *optional, strict=True):
             self._append(row)
 
     def add_metadata(self, metadata: dict[str, str]) -> None:
@@ -306,6 +304,9 @@ def _optional(localization: Localization, name: str) -> int | float | str | None
     return rle.encode(value) if name == "mask" else int(value) if name == "track" else float(value)
 
 
-def _filled(numbers: Float64Array) -> list[float | None]:
-    """Numbers, None for NaN."""
-    return [None if np.isnan(number) else number for number in numbers.tolist()]
+def _cells(column: npt.NDArray[Any] | list[str]) -> list[Any]:
+    """Values of a column of rows, None where the table states none: NaN, track −1, and empty text."""
+    if isinstance(column, list):
+        return [text or None for text in column]
+    stated = column >= 0 if column.dtype.kind == "i" else ~np.isnan(column)
+    return [value if known else None for value, known in zip(column.tolist(), stated.tolist(), strict=True)]

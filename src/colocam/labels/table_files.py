@@ -70,20 +70,18 @@ def names_of(tables: Sequence[Path]) -> list[str]:
     """
     parts = [(*(_part(name) for name in table.absolute().parent.parts), _part(table.stem)) for table in tables]
     depths = [1] * len(tables)
-    while deeper := _ambiguous(parts, depths):
+    while True:
+        names = ["_".join(own[-depth:]) for own, depth in zip(parts, depths, strict=True)]
+        paths: defaultdict[str, set[str]] = defaultdict(set)  # upper and lower case are the same
+        for name, own in zip(names, parts, strict=True):
+            paths[name.casefold()].add("/".join(own).casefold())
+        ambiguous = (at for at, name in enumerate(names) if len(paths[name.casefold()]) > 1)
+        if not (deeper := [at for at in ambiguous if depths[at] < len(parts[at])]):
+            break
         for at in deeper:
             depths[at] += 1
     taken: set[str] = set()
-    return [unused(["_".join(own[-depth:])], taken) for own, depth in zip(parts, depths, strict=True)]
-
-
-def _ambiguous(parts: Sequence[tuple[str, ...]], depths: Sequence[int]) -> list[int]:
-    """Places of the tables that have one name, but not one path; upper and lower case are the same."""
-    groups: defaultdict[str, list[int]] = defaultdict(list)
-    for at, (own, depth) in enumerate(zip(parts, depths, strict=True)):
-        groups["_".join(own[-depth:]).casefold()].append(at)
-    several = (group for group in groups.values() if len({"/".join(parts[at]).casefold() for at in group}) > 1)
-    return [at for group in several for at in group if depths[at] < len(parts[at])]
+    return [unused([name], taken) for name in names]
 
 
 def _part(name: str) -> str:

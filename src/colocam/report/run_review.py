@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from colocam.data.cache_entry import CachedClip
 from colocam.inference import Localizer
-from colocam.labels.review import APART, SHARE, Doubtful, Rows, check, find_purpose, rank, write_queue
+from colocam.labels.review import APART, SHARE, Doubtful, Rows, check, rank, write_queue
 from colocam.run import open_run
 from colocam.types import Localization, Split
 from colocam.utils.files import atomic_path
@@ -36,8 +36,7 @@ def review_run(
     No true box is needed. Frames are those of the run's frame cache. Returns the path of the queue: ``out``, or
     ``RUN/review.csv`` if it is None.
     """
-    check(share, apart)
-    find_purpose(purpose)
+    check(share, apart, purpose)
     run = open_run(folder, device)
     run.require(split)
     clips, localizer = run.clips(split), Localizer.load(folder, device)

@@ -103,15 +103,7 @@ def load_results(table: Path, maps: Path, source: SourceVideo) -> FilmResults:
     if maps.stat().st_size != count * MAP_SIDE**2:
         raise ColocamError(f"{maps} does not belong to {table.name}: delete both, then they are computed again")
     heat = np.memmap(maps, np.uint8, "r", shape=(count, MAP_SIDE, MAP_SIDE))
-    listed = Rows(
-        video=np.zeros(count, np.int64),
-        frame=rows.frame,
-        pts=rows.pts,
-        box=rows.box,
-        score=np.nan_to_num(rows.score),
-        presence=rows.presence,
-        margin=rows.margin,
-    )
+    listed = Rows.of([rows])
     if len(frames_of(listed)[1]) != count:
         raise ColocamError(f"{table} has more than one row for a frame: delete it, then it is computed again")
     ranked = rank(listed, QUEUE_SHARE)
