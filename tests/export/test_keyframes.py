@@ -38,13 +38,6 @@ def test_a_corner_of_the_path_becomes_a_key_frame():
     assert sparse_keyframes(frames, boxes, 0.5).tolist() == [0, 40, 100]
 
 
-def test_trembling_within_the_tolerance_costs_nothing_and_beyond_it_everything():
-    frames = np.arange(200)
-    boxes = np.where(frames % 2, 10.0, 10.8)[:, None] + np.zeros(4)
-    assert len(sparse_keyframes(frames, boxes, 1.0)) == 2
-    assert len(sparse_keyframes(frames, boxes, 0.3)) == 200
-
-
 def test_one_frame():
     assert sparse_keyframes(np.array([5]), np.zeros((1, 4)), 1.0).tolist() == [0]
 

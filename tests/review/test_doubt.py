@@ -83,12 +83,6 @@ def test_a_missing_box():
     assert not found["rival"].any()
 
 
-def test_what_a_table_does_not_say_is_no_sign():
-    unknown = signs(rows(BOX, BOX, presence=np.nan, margin=np.nan))
-    assert not unknown["classifier"].any()
-    assert not unknown["rival"].any()
-
-
 numbers = st.one_of(st.just(np.nan), st.floats(0, 1))
 boxes = st.one_of(st.just(NONE), st.tuples(*[st.floats(0, 50)] * 2).map(lambda c: (c[0], c[1], c[0] + 9, c[1] + 9)))
 
