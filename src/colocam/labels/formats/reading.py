@@ -99,34 +99,37 @@ def read_label_text(path: Path) -> str:
 
 def parse_xml(path: Path) -> ET.Element:
     """The root of an XML file, with all that is in it."""
-    roots = [around[0] for _, around in stream_xml(path)]
-    return roots[0]
+    with _explained_xml(path) as text:
+        return ET.fromstring(text)  # noqa: S314 - without entities, see below
 
 
-def stream_xml(path: Path, whole: str = "") -> Iterator[tuple[str, list[ET.Element]]]:
+def stream_xml(path: Path, whole: str) -> Iterator[tuple[str, list[ET.Element]]]:
     """Go through an XML file: "start" or "end", and the elements around that place, of which the last one is meant.
 
-    Documents that declare entities are refused: no label file needs them.
-
-    Args:
-        path: the file.
-        whole: children are there in elements of this name alone; those of all others are dropped when they end, which
-            takes less memory. By default all are kept.
+    Children are there in elements called ``whole`` alone; those of all others are dropped when they end, which takes
+    less memory.
     """
-    text = read_label_text(path)
-    if "<!ENTITY" in text or "<!DOCTYPE" in text:
-        raise ColocamError(f"{path}: declares entities, which no label file does")
-    _refuse_many(path, text.count("<") + text.count("="))
     around: list[ET.Element] = []
-    try:
-        for event, element in ET.iterparse(io.StringIO(text), ("start", "end")):  # noqa: S314 - no entities, see above
+    with _explained_xml(path) as text:
+        for event, element in ET.iterparse(io.StringIO(text), ("start", "end")):  # noqa: S314
             if event == "start":
                 around.append(element)
             yield event, around
             if event == "end":
                 around.pop()
-                if whole and around and all(one.tag != whole for one in around):
+                if around and all(one.tag != whole for one in around):
                     del around[-1][:]
+
+
+@contextmanager
+def _explained_xml(path: Path) -> Iterator[str]:
+    """The text of an XML file; documents that declare entities are refused: no label file needs them."""
+    text = read_label_text(path)
+    if "<!ENTITY" in text or "<!DOCTYPE" in text:
+        raise ColocamError(f"{path}: declares entities, which no label file does")
+    _refuse_many(path, text.count("<") + text.count("="))
+    try:
+        yield text
     except (ET.ParseError, ValueError, RecursionError) as error:
         raise ColocamError(f"{path}: not XML ({first_line(error)}): is it of another format?") from error
 

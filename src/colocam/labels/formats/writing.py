@@ -134,12 +134,13 @@ def polygon_of(mask: npt.NDArray[np.bool_]) -> Float64Array:
     return joined + WITHIN
 
 
-def xml_of(tag: str, content: object) -> ET.Element:
+def xml_of(tag: str, content: object, parent: ET.Element | None = None) -> ET.Element:
     """An element with a text, or of a dictionary: its children by name, several of one name in a list."""
-    element = ET.Element(tag)
+    element = ET.Element(tag) if parent is None else ET.SubElement(parent, tag)
     if isinstance(content, dict):
         for name, part in content.items():
-            element.extend(xml_of(name, one) for one in (part if isinstance(part, list) else [part]))
+            for one in part if isinstance(part, list) else (part,):
+                xml_of(name, one, element)
     else:
         element.text = str(content)
     return element
