@@ -47,6 +47,7 @@ def import_labels(
     ``accepted``, one without a box where the table has some is ``none``, one whose class is new is ``class``, and
     every other is ``box``. Without tables all boxes are corrections.
 
+    >>> from colocam.labels import import_labels, write_corrections
     >>> found = import_labels("task.zip", "cvat", tables=["boxes"])   # doctest: +SKIP
     >>> write_corrections("corrections.csv", found.corrections)       # doctest: +SKIP
 
