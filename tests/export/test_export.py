@@ -151,6 +151,12 @@ def test_what_is_wrong_with_the_command(colocam, film, tmp_path, write_table, ro
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("to", ["coco", "cvat", "label-studio", "mot", "fiftyone"])
+def test_one_of_several_videos_may_be_empty(tmp_path, write_table, row, to):
+    tables = [write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4))]), write_table(tmp_path / "b.csv", [row(0)])]
+    assert export(tables, to, tmp_path / "out").is_dir()
+
+
 def test_an_edited_table_is_exported_as_edited(film, tmp_path):
     text = film.read_text(encoding="utf-8").splitlines()
     text[1] = text[1].replace("cat", "lion").replace("2.5", "7.75")

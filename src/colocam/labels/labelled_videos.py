@@ -77,6 +77,8 @@ class LabelledVideo:
     @cached_property
     def tracks(self) -> list[Track]:
         """Objects followed over time, with ids from 1."""
+        if not len(self.objects):
+            return []
         frames, stated = self.rows.frame[self.objects], self.rows.track[self.objects]
         tags = [self.rows.tag[row] for row in self.objects.tolist()]
         ids = _track_ids(frames, tags, stated)
@@ -91,7 +93,7 @@ class LabelledVideo:
         step = float(np.median(np.diff(self.listed))) if len(self.listed) > 1 else 1.0
         seen = frames[order]
         gaps = (np.diff(np.searchsorted(self.listed, seen)) > 1) | (np.diff(seen) > 2 * step)
-        starts = np.flatnonzero(np.append(True, ~same))[: len(order)].tolist()
+        starts = np.flatnonzero(np.append(True, ~same)).tolist()
         tracks = []
         for id_, (start, end) in enumerate(zip(starts, [*starts[1:], len(order)], strict=True), start=1):
             tag = Counter(tags[index] for index in order[start:end].tolist()).most_common(1)[0][0]
