@@ -28,18 +28,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from colocam.corrections import Correction, LeftOut, write_corrections
 from colocam.data.frame_cache import CachedClip
 from colocam.data.truth import read_truth
 from colocam.evaluation.metrics.protocols import PROTOCOLS
 from colocam.evaluation.run_evaluation import EvaluationSet, measure, methods_of_run, open_evaluation_set
 from colocam.inference import Localizer
+from colocam.labels import Correction, LeftOut, write_corrections
+from colocam.labels.review import APART, PURPOSES, Rows, doubts, signs
 from colocam.models.decoder import make_decoder
 from colocam.models.model_file import Model, load_model
-from colocam.review.doubt import Rows, doubts, signs
-from colocam.review.purposes import PURPOSES
-from colocam.review.queue import APART
-from colocam.review.run_review import frames_of, rows_of
+from colocam.report.run_review import frames_of, rows_of
 from colocam.run import Run, open_run
 from colocam.training.journal import Journal
 from colocam.training.learning.card import QuickLearner, learnt_card, observe

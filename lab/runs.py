@@ -17,9 +17,8 @@ from colocam.data.frame_cache import clip_frames
 from colocam.data.truth import Truth, read_truth
 from colocam.evaluation.metrics import average_precision, calibration_error, steadiness
 from colocam.inference.runtimes import open_network
-from colocam.review.doubt import Rows, doubts, signs
-from colocam.review.queue import queue
-from colocam.review.run_review import rows_of
+from colocam.labels.review import Rows, doubts, queue, signs
+from colocam.report.run_review import rows_of
 from colocam.run import open_run
 from colocam.types import Clip, Localization
 

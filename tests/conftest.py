@@ -447,7 +447,7 @@ def trained(training, tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def onnx_file(trained, shared) -> Path:
     """The model of that run as an ONNX file; read only."""
-    from colocam.export.onnx_model import export_onnx  # noqa: PLC0415
+    from colocam.inference.onnx_export import export_onnx  # noqa: PLC0415
 
     return shared("exported", lambda folder: export_onnx(trained, folder / "model.onnx")) / "model.onnx"
 

@@ -20,10 +20,9 @@ import colocam as package
 from colocam.boxes import CHOOSERS
 from colocam.cams import CAMS
 from colocam.config import METHODS, Config
-from colocam.corrections import IMPORTS, import_labels, read_corrections, write_corrections
 from colocam.data import DATASETS
-from colocam.export import FORMATS, export
 from colocam.inference.localize import localize_file
+from colocam.labels import FORMATS, export, import_labels, read_corrections, write_corrections
 from colocam.losses import LOSSES
 from colocam.training.learning import lesson as learn
 from doc_pages import ROOT, lines, name_of, python_blocks
@@ -105,7 +104,7 @@ COMPILED_ONLY = {
     "METHODS[": "needs a run with the new method; tests/extension/test_methods.py trains one",
 }
 """Examples by a part of them, and why they are compiled only."""
-REGISTRIES = (CAMS, CHOOSERS, DATASETS, FORMATS, IMPORTS, LOSSES, METHODS)
+REGISTRIES = (CAMS, CHOOSERS, DATASETS, FORMATS, LOSSES, METHODS)
 
 
 def examples(page: Path) -> list[str]:

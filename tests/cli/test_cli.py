@@ -512,7 +512,7 @@ def test_errors_name_options_as_they_are_typed(colocam, tmp_path, monkeypatch):
         def run(*_args, **_options):
             raise error
 
-        monkeypatch.setattr("colocam.export.export", run)
+        monkeypatch.setattr("colocam.labels.export", run)
         return colocam("export", tmp_path / "a.csv", "--to", "coco", "-o", tmp_path / "out").error
 
     assert raising(ArgumentError("videos", "are too many")) == "error: --video are too many"

@@ -27,7 +27,7 @@ from colocam.corpus.labelling import FilmLabeller, LabelSettings
 from colocam.corpus.local_pool import LocalPool
 from colocam.corpus.worker import attempt
 from colocam.errors import ColocamError
-from colocam.export import Options, export
+from colocam.labels import Options, export
 from colocam.video.decoder_child import Limits as FenceLimits
 from colocam.video.fence import FencedReader, end_decoders
 from hostile_decoder import HOSTILE, make_hostile

@@ -10,7 +10,7 @@ from colocam.corpus.items import Item, Split
 from colocam.corpus.labelling import LabelSettings
 from colocam.corpus.part_files import part_path
 from colocam.corpus.worker import attempt
-from colocam.inference.table import join_tables
+from colocam.labels.table import join_tables
 
 
 def label(settings: LabelSettings, film):

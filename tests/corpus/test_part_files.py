@@ -10,7 +10,7 @@ import pytest
 
 from colocam.corpus.part_files import count_part, is_whole
 from colocam.errors import ColocamError
-from colocam.inference.table import LocalizationTable, read_table
+from colocam.labels.table import LocalizationTable, read_table
 from colocam.types import Box, Localization
 from colocam.utils.tables import DamagedTableError
 
@@ -78,7 +78,7 @@ import os, signal, sys, warnings
 from pathlib import Path
 import pyarrow.parquet as pq
 from colocam.corpus.part_files import durable, is_whole
-from colocam.inference.table import LocalizationTable
+from colocam.labels.table import LocalizationTable
 from colocam.types import Localization
 
 folder, step = Path(sys.argv[1]), -1

@@ -2,9 +2,9 @@
 
 import pytest
 
-from colocam.corrections import IMPORTS, apart, import_labels, read_corrections, write_corrections
-from colocam.corrections.apart import import_labels_apart, read_corrections_apart
 from colocam.errors import ColocamError
+from colocam.labels import FORMATS, apart, import_labels, read_corrections, write_corrections
+from colocam.labels.apart import import_labels_apart, read_corrections_apart
 from label_scenes import exported, row
 
 ROWS = [row(frame, (frame, 2, frame + 20, 40) if frame % 7 else None, track=0) for frame in range(12)]
@@ -17,7 +17,7 @@ def test_what_is_read_apart_is_what_is_read_here(form, monkeypatch):
         options = {"tables": tables, "classes": ["dog"]} if form == "mot" else {"tables": tables}
         here = import_labels(out, form, **options)
         assert here.corrections or here.left_out
-        monkeypatch.delitem(IMPORTS, form)  # of this process
+        monkeypatch.delitem(FORMATS, form)  # of this process
         assert import_labels_apart(out, form, **options) == here
         target = write_corrections(out.parent / "corrections.csv", here.corrections)
         assert read_corrections_apart(target) == read_corrections(target) == here.corrections
@@ -40,10 +40,10 @@ def test_memory_and_time_are_limited(tmp_path, monkeypatch):
 def test_extensions_are_known_there(tmp_path, monkeypatch):
     extension = tmp_path / "mine.py"
     extension.write_text(
-        "from colocam.corrections import *\nfrom colocam.types import Box\n"
+        "from colocam.labels import *\nfrom colocam.types import Box\n"
         "def read(path, known, left_out):\n"
         "    return [ImportedVideo(('film',), tracks_of_frames([FrameLabel(3, 'cat', Box(1, 2, 3, 4))]))]\n"
-        "IMPORTS['mine'] = LabelImport('mine', read)\n"
+        "FORMATS['mine'] = Format('mine', read=read)\n"
     )
     monkeypatch.setenv("COLOCAM_EXTENSIONS", str(extension))
     (found,) = import_labels_apart(extension, "mine", tables=[]).corrections

@@ -4,18 +4,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from colocam.corrections import (
-    IMPORTS,
+from colocam.errors import ColocamError
+from colocam.labels import (
+    FORMATS,
     Correction,
+    Format,
     FrameLabel,
     ImportedVideo,
-    LabelImport,
     import_labels,
     read_corrections,
     tracks_of_frames,
     write_corrections,
 )
-from colocam.errors import ColocamError
 from colocam.types import Box
 
 NAMES = st.sampled_from(["cat/video-01", "猫 1", "=1+1", "a,b", 'say "x"', "-3", "'@x"])
@@ -83,7 +83,7 @@ def test_a_format_of_ones_own(tmp_path, table, monkeypatch, brief):
         label = FrameLabel(int(words[0]), words[1], Box(*map(float, words[2:])))
         return [ImportedVideo((path.stem,), tracks_of_frames([label]))]
 
-    monkeypatch.setitem(IMPORTS, "mine", LabelImport("one box", read))
+    monkeypatch.setitem(FORMATS, "mine", Format("one box", read=read))
     (tmp_path / "film.mine").write_text("3 cat 1 2 30 40")
     found = import_labels(tmp_path / "film.mine", "mine", tables=[table])
     assert brief(found.corrections)[3] == ("box", (1, 2, 30, 40), True)

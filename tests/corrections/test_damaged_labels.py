@@ -7,9 +7,9 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
-from colocam.corrections import IMPORTS, import_labels, read_corrections, write_corrections
-from colocam.corrections.label_files import MOST_VALUES
 from colocam.errors import ColocamError
+from colocam.labels import import_labels, read_corrections, readable, write_corrections
+from colocam.labels.formats.reading import MOST_VALUES
 from label_scenes import exported, row
 
 ROWS = [row(frame, (frame, 2, frame + 20, 40) if frame % 7 else None, track=0) for frame in range(12)]
@@ -24,7 +24,7 @@ def imported(*arguments, **options):
         return [], str(error)
 
 
-@pytest.mark.parametrize("to", IMPORTS)
+@pytest.mark.parametrize("to", readable())
 def test_changed_bytes(to):
     rng = random.Random(to)
     with exported(ROWS, to) as (out, _):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from colocam.corrections import import_labels
 from colocam.errors import ColocamError
+from colocam.labels import import_labels
 from label_scenes import row, write_table
 
 META = """<meta><task><id>7</id><name>my task</name><size>{size}</size><mode>interpolation</mode><overlap>5</overlap>

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import supervision as sv
 
-from colocam.corrections import import_labels
 from colocam.errors import ColocamError
+from colocam.labels import import_labels
 from label_scenes import row, write_table
 
 DRAWN = (3.0, 4.0, 33.0, 44.0)

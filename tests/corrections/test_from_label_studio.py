@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from label_studio_tools.postprocessing.video import extract_key_frames
 
-from colocam.corrections import import_labels
 from colocam.errors import ColocamError
+from colocam.labels import import_labels
 from label_scenes import row, write_table
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from colocam.corrections import import_labels
+from colocam.labels import import_labels
 from colocam.utils.tables import read_cells
 from label_scenes import row, write_table
 

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from colocam.corrections import IMPORTS, import_labels, read_corrections, write_corrections
-from colocam.export import Options, export
-from colocam.review import review_tables
+from colocam.labels import Options, export, import_labels, read_corrections, readable, review_tables, write_corrections
 from label_scenes import FRAMES, exported, row, scenes, write_table
 
-PRECISION = {"cvat": 0.0051, "label-studio": 1e-6, "coco": 1e-9, "yolo": 1e-5, "voc": 1.0, "mot": 1.1e-3, "csv": 0}
+PRECISION = {"cvat": 0.0051, "label-studio": 1e-6, "coco": 1e-9, "yolo": 1e-5, "voc": 1.0, "mot": 1.1e-3}
+PRECISION |= {"csv": 0, "parquet": 0}
 KEY_FRAMES = {"cvat", "label-studio"}
 
 
@@ -30,7 +29,7 @@ def annotated(out, to):
 
 
 def test_every_format_is_tested():
-    assert PRECISION.keys() == IMPORTS.keys()
+    assert PRECISION.keys() == readable().keys()
 
 
 @pytest.mark.parametrize("to", PRECISION)

@@ -14,7 +14,7 @@ from colocam.errors import ColocamError
 from colocam.evaluation.result import read_evaluation
 from colocam.evaluation.run_evaluation import evaluate, maps_of, methods_of_run, open_evaluation_set, refined_boxes
 from colocam.inference.localize import localize_file
-from colocam.inference.table import read_table
+from colocam.labels.table import read_table
 from colocam.report import write_report
 from colocam.run import open_run
 from colocam.segment import load_segmenter

@@ -11,7 +11,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from colocam.boxes import rle
-from colocam.export import Options, export
+from colocam.labels import Options, export
 
 FILE = "annotations/instances_default.json"
 
@@ -104,9 +104,11 @@ def test_supervision_reads_it_with_its_pictures(film, tmp_path):
 
 
 def test_what_is_stated_of_a_box_is_kept(exported, row):
-    with exported([row(0, (1, 2, 3, 4), probability=0.75, presence=0.5, score=0.25, pts=1.25)], "coco") as (out, _):
+    stated = {"probability": 0.75, "presence": 0.5, "score": 0.25, "pts": 1.25, "refined": "MobileSAM"}
+    with exported([row(0, (1, 2, 3, 4), **stated)], "coco") as (out, _):
         data = json.loads((out / FILE).read_text(encoding="utf-8"))
     (one,) = data["annotations"]
     assert one["score"] == 0.25
-    assert one["attributes"] == {"occluded": False, "track_id": 1, "probability": 0.75, "presence": 0.5}
+    told = {name: stated[name] for name in ("probability", "presence", "refined")}
+    assert one["attributes"] == {"occluded": False, "track_id": 1, **told}
     assert data["images"][0]["pts"] == 1.25

@@ -7,11 +7,10 @@ after the last, or after one with ``outside="1"``, what it shows does not change
 from xml.etree import ElementTree as ET
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from colocam.export import Options, export
+from colocam.labels import Options, export
 
 CORNERS = ("xtl", "ytl", "xbr", "ybr")
 
@@ -57,19 +56,6 @@ def test_cvat_shows_what_the_table_says(exported, scenes, data, tolerance, track
             np.testing.assert_allclose(boxes[frame], box, atol=tolerance + 0.006)
 
 
-def test_steady_motion_is_two_key_frames_and_an_end(exported, row):
-    rows = [row(frame, (frame, 5, frame + 20, 30)) for frame in range(5, 20)] + [row(frame) for frame in range(20, 40)]
-    with exported(rows, "cvat") as (out, _):
-        boxes = [dict(box.attrib) for box in ET.parse(out / "clip one.xml").iterfind("track/box")]
-    assert [(box["frame"], box["keyframe"], box["outside"]) for box in boxes] == [
-        ("5", "1", "0"),
-        ("19", "1", "0"),
-        ("20", "1", "1"),
-    ]
-    assert boxes[1]["xtl"] == "19.00"
-    assert all(set(box) >= {"occluded", *CORNERS} for box in boxes)
-
-
 def test_an_object_that_goes_and_comes_back(exported, row):
     there = [*range(3, 8), *range(12, 15), 20]
     rows = [row(frame, (1, 2, 30, 40) if frame in there else None) for frame in range(40)]
@@ -78,12 +64,6 @@ def test_an_object_that_goes_and_comes_back(exported, row):
         ((_, seen),) = shown(out / "clip one.xml")
     assert boxes == [(3, "0"), (7, "0"), (8, "1"), (12, "0"), (14, "0"), (15, "1"), (20, "0"), (21, "1")]
     assert sorted(seen) == there
-
-
-def test_an_object_seen_to_the_end_has_no_frame_beyond_it(exported, row):
-    with exported([row(frame, (1, 2, 30, 40)) for frame in range(40)], "cvat") as (out, _):
-        boxes = [box.attrib for box in ET.parse(out / "clip one.xml").iter("box")]
-    assert [(box["frame"], box["outside"]) for box in boxes] == [("0", "0"), ("39", "0")]
 
 
 def test_a_file_per_video_with_its_size_and_labels(tmp_path, write_table, row):
@@ -101,15 +81,3 @@ def test_a_file_per_video_with_its_size_and_labels(tmp_path, write_table, row):
     assert [tree.findtext("meta/task/original_size/width") for tree in trees] == ["97", "1920"]
     assert [tree.find("track").attrib["label"] for tree in trees] == ['it\'s <"&">', "猫"]
     assert trees[0].findtext("meta/task/source") == "a & b.mp4"
-
-
-def test_the_tolerance_decides_how_many_key_frames(exported, row):
-    rng = np.random.default_rng(0)
-    rows = [row(f, (10 + x, 10, 50 + x, 60)) for f, x in enumerate(rng.normal(0, 2, 40).round(2))]
-    counts = []
-    for tolerance in (0, 1, 5, 50):
-        with exported(rows, "cvat", options=Options(tolerance=tolerance)) as (out, _):
-            counts.append(len(list(ET.parse(out / "clip one.xml").iter("box"))))
-    assert counts == sorted(counts, reverse=True)
-    assert counts[0] == pytest.approx(40, abs=2)
-    assert counts[-1] == 2

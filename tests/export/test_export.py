@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.export import FORMATS, MARKER, Options, export
-from colocam.export.read_tables import read_videos
+from colocam.labels import FORMATS, Options, export
+from colocam.labels.exporting import MARKER
+from colocam.labels.labelled_videos import read_videos
 from colocam.video.fence import decode
 
 
@@ -148,6 +149,12 @@ def test_what_is_wrong_with_the_command(colocam, film, tmp_path, write_table, ro
         in colocam("export", nothing, "--to", "coco", "-o", tmp_path / "out").error
     )
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("to", ["coco", "cvat", "label-studio", "mot", "fiftyone"])
+def test_one_of_several_videos_may_be_empty(tmp_path, write_table, row, to):
+    tables = [write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4))]), write_table(tmp_path / "b.csv", [row(0)])]
+    assert export(tables, to, tmp_path / "out").is_dir()
 
 
 def test_an_edited_table_is_exported_as_edited(film, tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 from colocam.boxes import rle
 from colocam.errors import ColocamError
-from colocam.export import export
+from colocam.labels import export
 
 MASK = np.zeros((48, 64), bool)
 MASK[3:9, 4:8] = True

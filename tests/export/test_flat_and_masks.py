@@ -4,15 +4,13 @@ import csv
 
 import numpy as np
 import pyarrow.parquet as pq
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
 from colocam.boxes import rle
-from colocam.errors import ColocamError
-from colocam.export import Options, export
-from colocam.export.read_tables import read_videos
+from colocam.labels import export
+from colocam.labels.labelled_videos import read_videos
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
@@ -74,10 +72,3 @@ def test_masks_are_class_numbers_in_colour(tmp_path, write_table, row):
     assert not np.array(pictures[1]).any()
     assert not np.array(pictures[2]).any()
     assert pictures[0].convert("RGB").getpixel((6, 4)) == (0, 128, 0)
-
-
-def test_tables_without_masks(tmp_path, write_table, row):
-    table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4))])
-    with pytest.raises(ColocamError, match="no table has a mask: run 'colocam localize' with --masks"):
-        export([table], "masks", tmp_path / "out", options=Options())
-    assert not (tmp_path / "out").exists()

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.export.keyframes import sparse_keyframes
+from colocam.labels.formats.writing import sparse_keyframes
 
 boxes_strategy = st.lists(st.tuples(*[st.floats(0, 500)] * 4), min_size=1, max_size=40)
 
@@ -36,13 +36,6 @@ def test_a_corner_of_the_path_becomes_a_key_frame():
     frames = np.arange(101)
     boxes = np.abs(frames - 40)[:, None] + np.zeros(4)
     assert sparse_keyframes(frames, boxes, 0.5).tolist() == [0, 40, 100]
-
-
-def test_trembling_within_the_tolerance_costs_nothing_and_beyond_it_everything():
-    frames = np.arange(200)
-    boxes = np.where(frames % 2, 10.0, 10.8)[:, None] + np.zeros(4)
-    assert len(sparse_keyframes(frames, boxes, 1.0)) == 2
-    assert len(sparse_keyframes(frames, boxes, 0.3)) == 200
 
 
 def test_one_frame():

@@ -10,7 +10,7 @@ from label_studio_tools.core.label_config import is_video_object_tracking, parse
 from label_studio_tools.postprocessing.video import extract_key_frames
 
 from colocam.errors import ColocamError
-from colocam.export import Options, export
+from colocam.labels import Options, export
 
 
 def shown(result):
@@ -49,16 +49,6 @@ def test_label_studio_shows_what_the_table_says(exported, scenes, data, toleranc
         assert set(seen) & set(video.listed.tolist()) == set(stated)
         for frame, box in stated.items():
             np.testing.assert_allclose(seen[frame] / 100 * (97, 71, 97, 71), box, atol=tolerance + 1e-6)
-
-
-def test_presence_ends_at_the_last_frame_that_shows_it(exported, row):
-    rows = [row(frame, (1, 2, 30, 40) if frame in {0, 1, 2, 7} else None) for frame in range(10)]
-    with exported(rows, "label-studio", frames=10) as (out, _):
-        (result,) = tasks_of(out)[0]["predictions"][0]["result"]
-    keys = [(key["frame"], key["enabled"]) for key in result["value"]["sequence"]]
-    assert keys == [(1, True), (3, False), (8, False)]
-    assert sorted(shown(result)) == [0, 1, 2, 7]
-    assert [key["time"] for key in result["value"]["sequence"]] == [1 / 25, 3 / 25, 8 / 25]
 
 
 def test_a_task_per_video_with_rate_and_address(tmp_path, write_table, row):

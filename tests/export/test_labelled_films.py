@@ -11,8 +11,8 @@ import pytest
 from colocam.corpus.film_list import NAME, Labelled, write_film_list
 from colocam.corpus.part_files import film_metadata, part_path
 from colocam.errors import ColocamError
-from colocam.export import FORMATS, Format, export, labelled_films
-from colocam.inference.table import LocalizationTable
+from colocam.labels import FORMATS, Format, export, labelled_films
+from colocam.labels.table import LocalizationTable
 from colocam.types import Box, Localization
 from colocam.video.description import SourceVideo, write_source
 

@@ -10,13 +10,12 @@ import supervision as sv
 from hypothesis import given
 from hypothesis import strategies as st
 from label_studio_tools.core.label_config import parse_config
-from pycocotools import mask as coco_masks
 
 from colocam.boxes import rle
 from colocam.errors import ColocamError
-from colocam.export import Options, export
-from colocam.export.label_studio_masks import packed
-from colocam.export.polygons import polygon_of
+from colocam.labels import Options, export
+from colocam.labels.formats.label_studio import packed
+from colocam.labels.formats.writing import polygon_of
 from colocam.segment.refine import extents
 
 SIZE = (64, 48)
@@ -170,22 +169,6 @@ def test_label_studio_reads_masks(masked, tmp_path):
                 assert (unpacked(result["value"]["rle"]).reshape(48, 64) == 255 * masks[frame]).all()
             else:
                 assert result["type"] == "rectanglelabels"
-
-
-def test_coco_holds_masks_and_says_who_made_them(masked, tmp_path):
-    table, masks = masked
-    out = export([table], "coco", tmp_path / "out")
-    written = json.loads((out / "annotations" / "instances_default.json").read_text(encoding="utf-8"))
-    frames = {image["id"]: image["frame_index"] for image in written["images"]}
-    for one in written["annotations"]:
-        frame = frames[one["image_id"]]
-        if frame == 5:
-            assert one["segmentation"] == []
-            assert "refined" not in one["attributes"]
-            continue
-        assert one["attributes"]["refined"] == "MobileSAM"
-        assert (coco_masks.decode(one["segmentation"]) == masks[frame]).all()
-        assert one["bbox"] == pytest.approx(coco_masks.toBbox(one["segmentation"]).tolist())
 
 
 @pytest.mark.parametrize("to", ["yolo-segments", "cvat-masks", "label-studio-masks", "masks"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from colocam.export import export
+from colocam.labels import export
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -12,9 +12,9 @@ import torch
 
 import colocam as package
 from colocam.errors import ColocamError
-from colocam.export import onnx_model
-from colocam.export.onnx_model import export_onnx
 from colocam.inference import Localizer
+from colocam.inference import onnx_export as onnx_model
+from colocam.inference.onnx_export import export_onnx
 from colocam.models import Classifier, LocalizerNet
 from colocam.models import localizer_net as object_crop
 from colocam.models.model_file import Model, load_model, save_model

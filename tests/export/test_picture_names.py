@@ -10,7 +10,7 @@ import pytest
 import supervision as sv
 
 from colocam.errors import ColocamError
-from colocam.export import Options, export
+from colocam.labels import Options, export
 from colocam.video.description import read_source
 
 IMAGES = Options(images=True)

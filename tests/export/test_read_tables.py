@@ -2,57 +2,17 @@
 
 import json
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from colocam.boxes import rle
 from colocam.errors import ColocamError
-from colocam.export.read_tables import read_videos
-from colocam.inference.table import LocalizationTable
-from colocam.types import Box, Localization
+from colocam.labels.labelled_videos import read_videos
 from colocam.utils.files import plain
-from colocam.video.description import describe, write_source
-from colocam.video.reader import VideoInfo
 
 
 def read(table):
     return read_videos([table], [])[0]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-@pytest.mark.parametrize("extra", [(), ("mask",), ("track", "presence", "mask")])
-def test_what_localize_writes_comes_back_exactly(tmp_path, suffix, extra):
-    table = tmp_path / f"clip{suffix}"
-    mask = np.zeros((48, 64), bool)
-    mask[5:9, 7:30] = True
-    tags = ["cat", 'a "quoted", tag', "猫", "=1+1"]
-    with LocalizationTable(table, extra) as listed:
-        for i in range(20):
-            box = None if i % 3 == 1 else Box(1 / 3, 2.5, 60.25, 47.125)
-            listed.write(
-                Localization(
-                    i, 0.5 + i / 29.97, tags[i % 4], 0.1 + 0.2, box, 0.0 if box is None else 1 / 3,
-                    np.zeros((1, 1), np.float32), track=i % 2, presence=0.25, mask=None if box is None else mask,
-                )
-            )  # fmt: skip
-    write_source(table, describe(tmp_path / "clip.mp4", VideoInfo(64, 48, None, None), 20))
-    video = read(table)
-    assert video.rows.frame.tolist() == list(range(20))
-    assert video.rows.pts.tolist() == [0.5 + i / 29.97 for i in range(20)]
-    assert video.rows.tag == [tags[i % 4] for i in range(20)]
-    assert video.rows.probability.tolist() == [0.1 + 0.2] * 20
-    there = [i for i in range(20) if i % 3 != 1]
-    assert video.objects.tolist() == there
-    assert video.rows.box[there].tolist() == [[1 / 3, 2.5, 60.25, 47.125]] * len(there)
-    assert np.isnan(video.rows.box[[1, 4, 7]]).all()
-    assert video.rows.score.tolist() == [0 if i % 3 == 1 else 1 / 3 for i in range(20)]
-    assert video.rows.track.tolist() == [i % 2 if "track" in extra else -1 for i in range(20)]
-    assert (np.isnan(video.rows.presence).all()) if "presence" not in extra else (video.rows.presence == 0.25).all()
-    assert video.rows.mask == [rle.encode(mask) if "mask" in extra and i % 3 != 1 else "" for i in range(20)]
-    assert video.source.frames == 20
-    assert float(video.source.fps) == 25
 
 
 def test_a_table_from_a_spreadsheet(tmp_path, write_table):
@@ -190,11 +150,6 @@ def test_videos_in_place_of_descriptions(tmp_path, write_table, row, make_video)
     assert video.source.path == film
     with pytest.raises(ColocamError, match="videos must name one video per table, got 2 for 1"):
         read_videos([table], [film, film])
-
-
-def test_tables_of_one_name(tmp_path, write_table, row):
-    tables = [write_table(tmp_path / folder / "a.csv", [row(0, (1, 2, 3, 4))]) for folder in "xyz"]
-    assert [video.name for video in read_videos(tables, [])] == ["x_a", "y_a", "z_a"]
 
 
 def test_names_stay_inside_their_folder(tmp_path, write_table, row):

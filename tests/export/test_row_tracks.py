@@ -1,10 +1,9 @@
 """Which boxes are the same object, and when it is seen."""
 
-import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.export.read_tables import read_videos
+from colocam.labels.labelled_videos import read_videos
 
 
 @pytest.fixture
@@ -75,12 +74,3 @@ def test_rows_of_frames_are_those_that_a_loop_finds(read, row):
             expected[frame].append(index)
     assert dict(video.objects_of) == expected
     assert 3 not in video.objects_of
-
-
-def test_a_crowd_of_many_boxes_takes_time_in_proportion(read, row, monkeypatch):
-    """Each box is a track: what is computed of all listed frames is computed once, not for each track."""
-    calls, median = [], np.median
-    monkeypatch.setattr(np, "median", lambda *arguments: calls.append(1) or median(*arguments))
-    video = read([row(frame, BOX) for frame in range(40) for _ in range(4)])
-    assert len(video.tracks) == 160
-    assert len(calls) == 1

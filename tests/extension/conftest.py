@@ -7,8 +7,8 @@ from typing import NamedTuple
 import pytest
 
 from colocam import evaluate, load_config, train
-from colocam.export import export
 from colocam.inference.localize import localize_file
+from colocam.labels import export
 from colocam.report import write_report
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.export import FORMATS, Format, export
 from colocam.inference.localize import localize_file
+from colocam.labels import FORMATS, Format, export
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "extend" / "format.md"
 EXTENSION = PAGE.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
@@ -75,6 +75,6 @@ def test_an_extension_that_cannot_be_loaded(colocam, tmp_path, monkeypatch, cont
 def test_an_extension_may_be_a_module(colocam, tmp_path, monkeypatch):
     (tmp_path / "my_module_of_formats.py").write_text(EXTENSION, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("colocam.export.FORMATS", dict(FORMATS))
+    monkeypatch.setitem(FORMATS, "mine", Format("replaced by the extension"))
     monkeypatch.setenv("COLOCAM_EXTENSIONS", "my_module_of_formats")
     assert "a list of boxes per video" in colocam("export", "--help").out

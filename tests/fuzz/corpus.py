@@ -171,8 +171,8 @@ def _results(folder: Path) -> None:
     from colocam import evaluate, train  # noqa: PLC0415
     from colocam.config import load_config  # noqa: PLC0415
     from colocam.evaluation.dense import evaluate_dense  # noqa: PLC0415
-    from colocam.export import export  # noqa: PLC0415
     from colocam.inference.localize import localize_file  # noqa: PLC0415
+    from colocam.labels import export  # noqa: PLC0415
 
     for name, options in {
         "plain": {"table": "csv"},
@@ -196,7 +196,7 @@ def _results(folder: Path) -> None:
 
 def _corpus(folder: Path) -> None:
     """Corrections of the videos of the run; a catalogue of some of them, one without a film, and its labels."""
-    from colocam.corrections import Correction, write_corrections  # noqa: PLC0415
+    from colocam.labels import Correction, write_corrections  # noqa: PLC0415
     from colocam.types import Box  # noqa: PLC0415
 
     corrections = []

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from colocam.export import Options, export
-from colocam.export.read_tables import read_videos
+from colocam.labels import Options, export
+from colocam.labels.labelled_videos import read_videos
 
 COLUMNS = (
     "frame",

@@ -5,7 +5,7 @@ import hashlib
 from colocam.corpus.film_keys import film_key
 from colocam.corpus.items import Done, Known
 from colocam.corpus.part_files import count_part, durable, part_path
-from colocam.inference.table import LocalizationTable
+from colocam.labels.table import LocalizationTable
 from colocam.types import Localization
 
 

@@ -8,10 +8,10 @@ import pytest
 from colocam import Localizer
 from colocam.boxes.iou import iou
 from colocam.errors import ColocamError
-from colocam.export import FORMATS
-from colocam.export.read_tables import read_videos
 from colocam.inference.localize import localize_file
 from colocam.inference.network import NetworkOutput, completed
+from colocam.labels import FORMATS
+from colocam.labels.labelled_videos import read_videos
 from colocam.models.model_file import load_model
 from colocam.video.fence import decode
 

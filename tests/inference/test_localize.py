@@ -24,8 +24,8 @@ from colocam.inference import Localizer
 from colocam.inference import jobs as jobs_module
 from colocam.inference.jobs import find_jobs, fingerprint, refuse_overwriting, stored_videos
 from colocam.inference.localize import Writing, localize_file, localize_videos
-from colocam.inference.result_files import ForeignFileError
 from colocam.inference.stages import Watch, refine_windows
+from colocam.labels.table_files import ForeignFileError
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import VideoFrame
 from colocam.utils.progress import say

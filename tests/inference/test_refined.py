@@ -7,10 +7,10 @@ import pytest
 
 from colocam.boxes import rle
 from colocam.errors import ColocamError
-from colocam.export import export
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
-from colocam.inference.table import read_table
+from colocam.labels import export
+from colocam.labels.table import read_table
 from colocam.segment import load_segmenter
 from colocam.segment.refine import extents, refine
 from colocam.video.fence import decode

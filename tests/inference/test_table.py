@@ -5,15 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from pycocotools import mask as coco_mask
 
 from colocam.errors import ColocamError
-from colocam.inference import table as tables
-from colocam.inference.table import COLUMNS, LocalizationTable, read_table
+from colocam.labels import table as tables
+from colocam.labels.table import COLUMNS, LocalizationTable, read_table
 from colocam.types import Box, Localization
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
@@ -67,21 +65,6 @@ def test_tables_give_back_exactly_what_was_written(tmp_path, suffix):
         path = path.rename(path.with_suffix(".csv"))
     assert read(path) == expected(rows(20))
     assert [file.name for file in path.parent.iterdir()] == [path.name]
-
-
-def test_columns_are_those_of_the_documentation():
-    assert COLUMNS == ("frame", "pts", "class", "probability", "x1", "y1", "x2", "y2", "score")
-
-
-def test_an_independent_csv_reader_agrees(tmp_path):
-    path = tmp_path / "boxes.csv"
-    simple = [localization(i, i / 10, box=None if i == 1 else Box(1, 2, 3, 4.5)) for i in range(3)]
-    with LocalizationTable(path) as table:
-        for one in simple:
-            table.write(one)
-    read_back = pa.csv.read_csv(path).to_pydict()
-    assert read_back["y2"] == [4.5, None, 4.5]
-    assert read_back["pts"] == [0.0, 0.1, 0.2]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

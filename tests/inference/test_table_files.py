@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
-from colocam.inference.table_files import names_of, tables_of
+from colocam.labels.table_files import names_of, tables_of
 from label_scenes import row, write_table
 
 FOLDERS = st.lists(st.sampled_from(["a", "A", "b", "a_b", "..", " "]), max_size=3).map("/".join)

@@ -11,10 +11,10 @@ from label_studio_tools.postprocessing.video import extract_key_frames
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from colocam.corrections import read_corrections
-from colocam.export.read_tables import read_videos
 from colocam.inference.localize import Writing, localize_videos
 from colocam.integrations.label_studio_backend import Backend, make_app, parse_control
+from colocam.labels import read_corrections
+from colocam.labels.labelled_videos import read_videos
 
 MODEL = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
 CONFIG = """<View>

@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 
 from colocam.config import Config, load_config, preset_names, read_config
 from colocam.config.card import parse_card
-from colocam.corrections import Correction, write_corrections
 from colocam.data.truth import read_truth
+from colocam.labels import Correction, write_corrections
 from colocam.serve.store import MARKER
 from colocam.types import Box
 from colocam.video.fence import decode

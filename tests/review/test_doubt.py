@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.review.doubt import PARTNERS, WEIGHTS, Rows, doubts, jumps, reason, signs
+from colocam.labels.review import PARTNERS, WEIGHTS, Rows, doubts, jumps, reason, signs
 
 BOX = (10, 10, 30, 30)
 NONE = (np.nan,) * 4
@@ -81,12 +81,6 @@ def test_a_missing_box():
     np.testing.assert_allclose(found["classifier"], [0, 0.9, 0, 0.9, 0.1])
     assert not found["faint"].any()
     assert not found["rival"].any()
-
-
-def test_what_a_table_does_not_say_is_no_sign():
-    unknown = signs(rows(BOX, BOX, presence=np.nan, margin=np.nan))
-    assert not unknown["classifier"].any()
-    assert not unknown["rival"].any()
 
 
 numbers = st.one_of(st.just(np.nan), st.floats(0, 1))

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
-from colocam.review import rank
-from colocam.review.doubt import Rows
-from colocam.review.purposes import PURPOSES, evenly_spread, find_purpose, shares
+from colocam.labels import rank
+from colocam.labels.review import PURPOSES, Rows, check, evenly_spread, shares
 
 
 def frames(*lengths):
@@ -64,4 +63,4 @@ def test_doubt_leads_to_errors_and_not_to_frames_to_learn_from():
 
 def test_an_unknown_purpose_is_named():
     with pytest.raises(ColocamError, match="purpose must be one of errors, learning, got 'lerning'"):
-        find_purpose("lerning")
+        check(0.1, 0.5, "lerning")

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from colocam.review.queue import LESS, queue
+from colocam.labels.review import LESS, queue
 
 
 def by_hand(doubt, video, pts, most, apart):
@@ -43,15 +43,3 @@ def test_neighbours_of_the_worst_frame_wait():
     assert set(queue(doubt, video, pts, 10, apart=0)) == set(range(40, 50))
     spread = queue(doubt, video, pts, 3, apart=0.25)
     assert spread == [40, 70, 49]  # the far end of the stretch
-
-
-def test_another_video_does_not_wait():
-    doubt, video, pts = np.array([0.9, 0.8, 0.7]), np.array([0, 0, 1]), np.array([0.0, 0.04, 0.04])
-    assert queue(doubt, video, pts, 3, apart=0.25) == [0, 2, 1]
-
-
-def test_no_more_than_asked_for_and_no_frame_twice():
-    doubt = np.random.default_rng(0).random(50)
-    order = queue(doubt, np.zeros(50, np.int64), np.arange(50) / 25, 20)
-    assert len(order) == len(set(order)) == 20
-    assert queue(doubt[:0], np.zeros(0, np.int64), np.zeros(0), 5) == []

@@ -4,15 +4,14 @@ import csv
 import json
 
 import numpy as np
-import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
 
 from colocam.errors import ColocamError
 from colocam.inference.localize import localize_file
-from colocam.review import rank, review_tables
-from colocam.review.review_rows import read_tables
-from colocam.review.run_review import frames_of, review_run, rows_of
+from colocam.labels import rank, review_tables
+from colocam.labels.review import Rows
+from colocam.labels.table import read_table
+from colocam.report.run_review import frames_of, review_run, rows_of
 from colocam.run import open_run
 from colocam.video.fence import decode
 
@@ -73,41 +72,23 @@ def test_by_doubt_alone_the_whole_stretch_comes_first(two, tmp_path):
     assert [float(one["doubt"]) for one in found] == sorted((float(one["doubt"]) for one in found), reverse=True)
 
 
-def test_parquet_and_csv_say_the_same(two, tmp_path):
-    for path in two:
-        pq.write_table(pyarrow.csv.read_csv(path), path.with_suffix(".parquet"))
-    one = review_tables(two, tmp_path / "one.csv", share=1)
-    other = review_tables([path.with_suffix(".parquet") for path in two], tmp_path / "other.csv", share=1)
-    assert one.read_bytes() == other.read_bytes()
-    assert len(read(one)) == 80
-
-
 def test_the_most_doubtful_object_speaks_for_its_frame(tmp_path):
     rows = [line for t in range(20) for line in (row(t), row(t, "50,50,80,80", 0.2 if t == 7 else 0.6))]
-    (first,) = rank(read_tables([write(tmp_path / "t.csv", rows)]), share=0.05)
+    (first,) = rank(Rows.of([read_table(write(tmp_path / "t.csv", rows))]), share=0.05)
     assert (first.frame, first.reason) == (7, "little heat inside the box")
 
 
 def test_the_bare_columns_are_enough(tmp_path):
     lines = [f"{t},cat,10,10,30,30,{0.1 if t == 3 else 0.6}" for t in range(10)]
     table = write(tmp_path / "t.csv", lines, "frame,class,x1,y1,x2,y2,score")
-    (first,) = rank(read_tables([table]), share=0.1)
+    (first,) = rank(Rows.of([read_table(table)]), share=0.1)
     assert (first.frame, first.pts) == (3, 3)
 
 
-@pytest.mark.parametrize(
-    ("header", "lines", "told"),
-    [
-        ("frame,x1,y1,x2,y2", ["0,1,1,2,2"], "no column 'score'"),
-        ("frame,x1,y1,x2,y2,score", ["0,1,1,two,2,0.5"], "row 2: x2 'two' is not a number"),
-        ("frame,x1,y1,x2,y2,score", [",1,1,2,2,0.5"], "row 2: frame '' is not a frame index"),
-        ("frame,x1,y1,x2,y2,score", [], "has no rows"),
-        ("frame,x1,y1,x2,y2,score", ["0,1,1"], "row 2: x1, y1, x2 and y2 must all be given or all be empty"),
-    ],
-)
-def test_malformed_tables(tmp_path, header, lines, told):
-    with pytest.raises(ColocamError, match=told):
-        review_tables([write(tmp_path / "t.csv", lines, header)], tmp_path / "queue.csv")
+def test_a_table_without_scores(tmp_path):
+    table = write(tmp_path / "t.csv", ["0,1,1,2,2"], "frame,x1,y1,x2,y2")
+    with pytest.raises(ColocamError, match="no column 'score'"):
+        review_tables([table], tmp_path / "queue.csv")
     assert not (tmp_path / "queue.csv").exists()
 
 
@@ -176,7 +157,7 @@ def test_rows_of_a_run_and_of_a_table_are_the_same(trained, tmp_path, make_video
     video = make_video(tmp_path / "v.mp4", square_video("owl", 6, 10)[0])
     _, table = localize_file(trained, video, tmp_path / "out")
     expected = rows_of(0, list(Localizer.load(trained)(video)))
-    for one, other in zip(read_tables([table]), expected, strict=True):
+    for one, other in zip(Rows.of([read_table(table)]), expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
     clip = open_run(trained).clips("test")[0]
     assert [frame.index for frame in frames_of(clip)] == [frame.index for frame in decode(clip.clip.path)]

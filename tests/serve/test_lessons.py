@@ -7,9 +7,9 @@ import time
 import pytest
 
 from colocam.config.card import parse_card
-from colocam.corrections import Correction, read_corrections
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
+from colocam.labels import Correction, read_corrections
 from colocam.serve.lessons import Lessons
 
 SAID = [Correction("film", 3, 0.12, "none", "cat", (), origin="page")]

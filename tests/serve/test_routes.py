@@ -11,7 +11,8 @@ import cv2
 import numpy as np
 import pytest
 
-from colocam.corrections import IMPORTS, from_cvat
+from colocam.labels import FORMATS, readable
+from colocam.labels.formats import cvat as from_cvat
 from colocam.serve.correction_routes import ARCHIVES
 from colocam.serve.guard import MOST_JSON
 
@@ -117,7 +118,7 @@ def test_every_listed_format_can_be_exported(served):
 def test_labels_that_were_corrected_elsewhere_come_back_as_one_step(served, monkeypatch):
     zipped = exported(served, "cvat")
     monkeypatch.setattr(from_cvat, "read", None)  # the process of the server does not read them itself
-    monkeypatch.setitem(IMPORTS, "cvat", None)
+    monkeypatch.delitem(FORMATS, "cvat")
     name, text = next((name, data.decode()) for name, data in zipped.items() if name.endswith(".xml"))
     changed = re.sub(r'(frame="0"[^>]*ytl=")6\.00', r"\g<1>9.00", text, count=1)
     assert changed != text
@@ -221,7 +222,7 @@ def test_every_video_has_a_name_of_its_own_whatever_it_is_called(serving, make_v
         assert [one.name for one in server.library.films()] == names
 
 
-@pytest.mark.parametrize("to", ["corrections", *IMPORTS])
+@pytest.mark.parametrize("to", ["corrections", *readable()])
 def test_labels_are_never_stored_in_another_video_of_the_same_name(namesakes, to):
     for film in (namesakes.kite, namesakes.snail):
         said = edit(kind="box", start=3, stop=4, box=[1, 2, 11, 12])

@@ -11,12 +11,12 @@ import torch
 from colocam import evaluate
 from colocam.cams.cam_cache import CamStore
 from colocam.config.card import parse_card
-from colocam.corrections import Correction, read_corrections, write_corrections
-from colocam.corrections.imported import LeftOut
 from colocam.data.batches import BatchIndices
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
+from colocam.labels import Correction, read_corrections, write_corrections
+from colocam.labels.imported import LeftOut
 from colocam.models import LocalizerNet
 from colocam.models.model_file import Model, load_model, save_model
 from colocam.run import open_run

@@ -18,10 +18,9 @@ class FormatsCommand(Command):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - click's signature
         """Print the help."""
-        from colocam.corrections import IMPORTS
-        from colocam.export import FORMATS
+        from colocam.labels import readable, writable
 
-        titles = {name: one.title for name, one in (FORMATS if self.name == "export" else IMPORTS).items()}
+        titles = {name: one.title for name, one in (writable() if self.name == "export" else readable()).items()}
         width = max(map(len, titles))
         lines = [f"  {name.ljust(width)}  {title}" for name, title in titles.items()]
         self.epilog = "\n".join(["\b", "Formats:", *lines])  # \b keeps the line breaks
@@ -56,8 +55,8 @@ def export(
 ) -> None:
     """Write the boxes of tables as labels for a detector or an annotation tool."""
     from colocam.errors import ArgumentError
-    from colocam.export import Options
-    from colocam.export import export as run_export
+    from colocam.labels import Options
+    from colocam.labels import export as run_export
 
     if out is None and not push:
         raise ArgumentError("out", "must name a folder for the labels")
@@ -70,9 +69,9 @@ def export(
         if out is not None:
             say(f"wrote {out}")
         if push:
-            from colocam.export.read_tables import read_videos
-            from colocam.inference.table_files import tables_of
             from colocam.integrations.cvat_tasks import push as push_labels
+            from colocam.labels.labelled_videos import read_videos
+            from colocam.labels.table_files import tables_of
 
             push_labels(folder, read_videos(tables_of(tables), videos or []), push)
 
@@ -83,7 +82,7 @@ def export_model(
 ) -> None:
     """Write the trained model of a run as one ONNX file, which needs no torch."""
     try:
-        from colocam.export.onnx_model import export_onnx
+        from colocam.inference.onnx_export import export_onnx
     except ModuleNotFoundError as error:
         raise not_installed(error, "export-model", "onnx") from error
 
@@ -112,8 +111,8 @@ def import_(
 
     With --tables, frames whose boxes are those of the table are 'accepted', frames whose boxes were removed are 'none'.
     """
-    from colocam.corrections import import_labels, write_corrections
     from colocam.errors import ColocamError
+    from colocam.labels import import_labels, write_corrections
 
     found = import_labels(
         source,

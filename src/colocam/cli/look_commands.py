@@ -140,12 +140,12 @@ def review(
 
     For a run folder the images are also stored, for its report.
     """
-    from colocam.review import review_tables
+    from colocam.labels import review_tables
 
     if not any((source / "config.yaml").is_file() for source in sources):
         say(f"wrote {review_tables(sources, out or Path('review.csv'), share=share, apart=apart, purpose=purpose)}")
         return
-    from colocam.review.run_review import review_run
+    from colocam.report.run_review import review_run
 
     chosen = split_of(split)
     if len(sources) > 1:

@@ -16,7 +16,7 @@ from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
 from colocam.inference.options import make_options
 from colocam.inference.runtimes import open_network
-from colocam.inference.table import LocalizationTable
+from colocam.labels.table import LocalizationTable
 from colocam.segment import load_segmenter, segmenter_files
 from colocam.temporal.smoothing import Shots
 from colocam.utils.digests import FileDigests

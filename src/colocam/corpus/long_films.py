@@ -18,7 +18,7 @@ from colocam.corpus.part_files import durable, is_whole
 from colocam.inference.localizer import ROWS_ONLINE, Localizer
 from colocam.inference.options import LOOK_AHEAD
 from colocam.inference.stages import read_passes
-from colocam.inference.table import join_tables
+from colocam.labels.table import join_tables
 from colocam.temporal.cuts import AROUND, CutFinder
 from colocam.types import VideoFrame
 from colocam.utils.files import write_json

@@ -11,7 +11,7 @@ from colocam.evaluation.run_evaluation import evaluate
 from colocam.inference.localize import localize_file
 from colocam.report import write_report
 from colocam.report.evaluation_tables import print_dense, print_evaluations
-from colocam.review.run_review import review_run
+from colocam.report.run_review import review_run
 from colocam.training import train
 from colocam.utils.progress import say
 

@@ -7,7 +7,7 @@ from colocam.utils.extras import lazy_names
 if TYPE_CHECKING:
     from colocam.inference.localizer import Localizer
     from colocam.inference.sinks import AnnotatedVideo
-    from colocam.inference.table import LocalizationTable
+    from colocam.labels.table import LocalizationTable
 
 __all__ = ["AnnotatedVideo", "LocalizationTable", "Localizer"]
 
@@ -15,7 +15,7 @@ __getattr__, __dir__ = lazy_names(  # frames in memory need no video writer
     __name__,
     {
         "AnnotatedVideo": "colocam.inference.sinks",
-        "LocalizationTable": "colocam.inference.table",
+        "LocalizationTable": "colocam.labels.table",
         "Localizer": "colocam.inference.localizer",
     },
 )

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from colocam.errors import ArgumentError
 from colocam.inference.jobs import Job, fingerprint
 from colocam.inference.localizer import Localizer
-from colocam.inference.result_files import publish_results, refuse_foreign
-from colocam.inference.table import LocalizationTable
+from colocam.labels.table import LocalizationTable
+from colocam.labels.table_files import publish_results, refuse_foreign
 from colocam.segment import segmenter_files
 from colocam.temporal.cuts import WINDOW
 from colocam.types import Image, VideoFrame

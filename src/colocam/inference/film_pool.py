@@ -14,7 +14,7 @@ from colocam.inference.jobs import Job
 from colocam.inference.localizer import Localizer
 from colocam.inference.network_server import NetworkServer, ServedWorker
 from colocam.inference.remote_network import RemoteNetwork
-from colocam.inference.result_files import ForeignFileError
+from colocam.labels.table_files import ForeignFileError
 from colocam.utils.child_processes import ChildProcess, Message
 from colocam.utils.device import cores
 from colocam.utils.locks import clear_dead

@@ -126,7 +126,7 @@ def _film(localizer: "Localizer", message: Message, command: "Command", digests:
     """Do one film; what came of it."""
     from colocam.inference.film import localize_film  # noqa: PLC0415
     from colocam.inference.jobs import Job  # noqa: PLC0415
-    from colocam.inference.result_files import ForeignFileError  # noqa: PLC0415
+    from colocam.labels.table_files import ForeignFileError  # noqa: PLC0415
     from colocam.video.input import UnreadableError, VideoError, VideoInput  # noqa: PLC0415
 
     job = Job(VideoInput(*message["source"]), Path(message["target"]))

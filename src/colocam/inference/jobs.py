@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from colocam.errors import ColocamError
-from colocam.inference.result_files import ForeignFileError, without_results
+from colocam.labels.table_files import ForeignFileError, without_results
 from colocam.utils.digests import FileDigests
 from colocam.utils.progress import Advance, progress, say
 from colocam.video.images import IMAGE_ENDINGS, NOT_VIDEO_ENDINGS, images_of, natural_key

@@ -11,7 +11,7 @@ from colocam.inference.film import Command, Writing, Written, endings, localize_
 from colocam.inference.film_pool import Outcome, localize_films, most_workers, start_workers
 from colocam.inference.jobs import Job, find_jobs, refuse_overwriting, stored_videos
 from colocam.inference.localizer import Localizer
-from colocam.inference.result_files import ForeignFileError
+from colocam.labels.table_files import ForeignFileError
 from colocam.utils.child_processes import ChildProcess
 from colocam.utils.device import cores
 from colocam.utils.digests import MEMORY, FileDigests

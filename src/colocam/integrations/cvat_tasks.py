@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from colocam.errors import ArgumentError, ColocamError, first_line
-from colocam.export.labels import LabelledVideo, LabelSet
-from colocam.export.polygons import polygon_of
 from colocam.inference.localizer import Localizer
 from colocam.integrations import missing
+from colocam.labels.formats.writing import polygon_of
+from colocam.labels.labelled_videos import LabelledVideo, LabelSet
 from colocam.types import Localization, VideoFrame
 from colocam.utils.progress import say
 

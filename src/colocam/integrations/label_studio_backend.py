@@ -22,15 +22,14 @@ from xml.etree import ElementTree as ET
 import typer
 from pydantic import BaseModel
 
-from colocam.corrections import import_labels, write_corrections
-from colocam.corrections.from_label_studio import names_of, place_of
 from colocam.errors import ColocamError, first_line
-from colocam.export import export
-from colocam.export.read_tables import read_videos
 from colocam.inference.film import Command, Writing, localize_film, result_files
 from colocam.inference.jobs import Job, find_jobs
 from colocam.inference.localizer import Localizer
 from colocam.integrations import missing
+from colocam.labels import export, import_labels, write_corrections
+from colocam.labels.formats.label_studio import names_of, place_of
+from colocam.labels.labelled_videos import read_videos
 from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.progress import say
 

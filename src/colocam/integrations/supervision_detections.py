@@ -12,9 +12,8 @@ import numpy as np
 
 from colocam.boxes import rle
 from colocam.errors import ArgumentError, suggest
-from colocam.export.labels import LabelSet
-from colocam.export.read_tables import read_videos
 from colocam.integrations import missing
+from colocam.labels.labelled_videos import LabelSet, read_videos
 from colocam.types import Localization
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from pydantic import ValidationError
 
 from colocam.boxes import rle
 from colocam.boxes.iou import iou
-from colocam.corrections import Correction, Imported, Kind
-from colocam.corrections.apart import import_labels_apart, read_corrections_apart
-from colocam.corrections.unpacked import unpacked
 from colocam.errors import ColocamError
-from colocam.inference.table import LocalizationTable, TableRows
-from colocam.inference.table_files import file_name
+from colocam.labels import Correction, Imported, Kind
+from colocam.labels.apart import import_labels_apart, read_corrections_apart
+from colocam.labels.formats.reading import unpacked
+from colocam.labels.table import LocalizationTable, TableRows
+from colocam.labels.table_files import file_name
 from colocam.serve.film_data import FilmIndex, FilmResults
 from colocam.serve.guard import NotReadyError, RefusalError
 from colocam.serve.library import Film, Library

@@ -15,9 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
-from colocam.corrections import IMPORTS, Correction, write_corrections
-from colocam.export import FORMATS, Options, export
-from colocam.inference.table_files import file_name
+from colocam.labels import Correction, Options, export, readable, writable, write_corrections
+from colocam.labels.table_files import file_name
 from colocam.serve.corrected import (
     CORRECTIONS,
     corrected_rows,
@@ -115,9 +114,9 @@ def exchange_routes(library: Library) -> APIRouter:
         first = {CORRECTIONS: "only what people said, for 'colocam learn'"}
         back = {CORRECTIONS: "what people said on another page"}
         return {
-            "export": first | {name: one.title for name, one in FORMATS.items()},
-            "import": back | {name: one.title for name, one in IMPORTS.items()},
-            "images": [name for name, one in FORMATS.items() if one.images],
+            "export": first | {name: one.title for name, one in writable().items()},
+            "import": back | {name: one.title for name, one in readable().items()},
+            "images": [name for name, one in writable().items() if one.images],
         }
 
     @routes.post("/exports", status_code=201)

@@ -19,9 +19,9 @@ from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
 from colocam.inference.options import LOOK_AHEAD
-from colocam.inference.table import LocalizationTable, TableRows, read_table
-from colocam.review import rank
-from colocam.review.doubt import Rows, doubts, frames_of, signs
+from colocam.labels import rank
+from colocam.labels.review import Rows, doubts, frames_of, signs
+from colocam.labels.table import LocalizationTable, TableRows, read_table
 from colocam.temporal.cuts import CutFinder, colour_histograms
 from colocam.types import Float32Array, Float64Array, Image, Levels, VideoFrame
 from colocam.utils.files import atomic_path, publish
@@ -256,15 +256,7 @@ def load_results(table: Path, maps: Path, source: SourceVideo) -> FilmResults:
     if maps.stat().st_size != count * MAP_SIDE**2:
         raise ColocamError(f"{maps} does not belong to {table.name}: delete both, then they are computed again")
     heat = np.memmap(maps, np.uint8, "r", shape=(count, MAP_SIDE, MAP_SIDE))
-    listed = Rows(
-        video=np.zeros(count, np.int64),
-        frame=rows.frame,
-        pts=rows.pts,
-        box=rows.box,
-        score=np.nan_to_num(rows.score),
-        presence=rows.presence,
-        margin=rows.margin,
-    )
+    listed = Rows.of([rows])
     if len(frames_of(listed)[1]) != count:
         raise ColocamError(f"{table} has more than one row for a frame: delete it, then it is computed again")
     ranked = rank(listed, QUEUE_SHARE)

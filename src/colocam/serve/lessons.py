@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from colocam.config.card import Card
-from colocam.corrections import Correction, write_corrections
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
+from colocam.labels import Correction, write_corrections
 from colocam.utils.digests import FileDigests
 from colocam.utils.files import parse_json, write_json
 

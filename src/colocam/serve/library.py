@@ -12,7 +12,7 @@ from pathlib import Path
 
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference.localizer import Localizer
-from colocam.inference.table_files import file_name, unused
+from colocam.labels.table_files import file_name, unused
 from colocam.serve.film_data import (
     FilmIndex,
     FilmResults,

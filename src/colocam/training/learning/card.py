@@ -14,12 +14,12 @@ from colocam.boxes.choosers import find_chooser
 from colocam.boxes.levels import boxes_at_levels
 from colocam.config.card import Card
 from colocam.config.schema import Frames as FrameSizes
-from colocam.corrections.correction import Correction
-from colocam.corrections.imported import LeftOut
 from colocam.data.samples import Boxes
 from colocam.evaluation.metrics import best_overlaps
 from colocam.evaluation.metrics.hits import hits_of_overlaps
 from colocam.evaluation.metrics.protocols import GRID as CHOOSER_GRID
+from colocam.labels.corrections import Correction
+from colocam.labels.imported import LeftOut
 from colocam.maps.mapper import map_batches
 from colocam.models.model_file import Model, load_model
 from colocam.run import open_run

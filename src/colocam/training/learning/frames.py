@@ -11,8 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from colocam.corrections.correction import Correction
-from colocam.corrections.imported import LeftOut
 from colocam.data.batches import BatchIndices
 from colocam.data.frame_cache import (
     CachedClip,
@@ -25,6 +23,8 @@ from colocam.data.frame_cache import (
 )
 from colocam.data.samples import Boxes, Samples
 from colocam.errors import ColocamError
+from colocam.labels.corrections import Correction
+from colocam.labels.imported import LeftOut
 from colocam.run import Run
 from colocam.types import Box, Clip, Float64Array
 from colocam.utils.digests import FileDigests

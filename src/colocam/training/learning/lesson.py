@@ -14,11 +14,11 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from colocam.corrections.correction_table import read_corrections
-from colocam.corrections.imported import LeftOut
 from colocam.data.frame_cache import CachedClip
 from colocam.data.samples import spread_samples
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, suggest
+from colocam.labels.corrections import read_corrections
+from colocam.labels.imported import LeftOut
 from colocam.models.model_file import Model, load_model
 from colocam.run import Run, open_run
 from colocam.training.journal import Journal

@@ -1,0 +1,35 @@
+"""Labels: the localisation table, label formats that are written and read, corrections of people, frames to review."""
+
+from colocam.labels.corrections import KINDS, Correction, Kind, read_corrections, write_corrections
+from colocam.labels.exporting import export
+from colocam.labels.formats import FORMATS, Format, readable, writable
+from colocam.labels.imported import FrameLabel, ImportedTrack, ImportedVideo, LeftOut, tracks_of_frames
+from colocam.labels.importing import Imported, import_labels
+from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
+from colocam.labels.review import Doubtful, rank, review_tables
+
+__all__ = [
+    "FORMATS",
+    "KINDS",
+    "Correction",
+    "Doubtful",
+    "Format",
+    "FrameLabel",
+    "Imported",
+    "ImportedTrack",
+    "ImportedVideo",
+    "Kind",
+    "LabelSet",
+    "LabelledVideo",
+    "LeftOut",
+    "Options",
+    "export",
+    "import_labels",
+    "rank",
+    "read_corrections",
+    "readable",
+    "review_tables",
+    "tracks_of_frames",
+    "writable",
+    "write_corrections",
+]

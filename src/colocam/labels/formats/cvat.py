@@ -1,0 +1,208 @@
+"""CVAT 1.1: XML whose frames count from 0, "for video" with one track per object, or "for images".
+
+CVAT keeps only boxes with ``keyframe="1"``, interpolates linearly between them, and shows a track until a key frame
+with ``outside="1"``. So few key frames are written, and one with ``outside="1"`` after each stretch of a track.
+
+CVAT has no tracks of masks: its importer makes a shape of the first mask of a track. So each mask is a track of its
+own. It is stored as run lengths of its bounding rectangle, row by row, of 0, 1, 0, ….
+
+Frame numbers are those of the video, also if the task has a first frame or a step.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.boxes import rle
+from colocam.errors import ColocamError
+from colocam.labels.formats.reading import (
+    LabelledImage,
+    corners_of,
+    files_of,
+    size_of,
+    stream_xml,
+    videos_of_images,
+    whole_number,
+)
+from colocam.labels.formats.writing import sparse_keyframes, xml_of
+from colocam.labels.imported import UNUSABLE, ImportedTrack, ImportedVideo, LeftOut
+from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options, Track
+from colocam.types import Box
+from colocam.utils.files import atomic_path
+
+CORNERS = ("xtl", "ytl", "xbr", "ybr")
+SHAPES = frozenset({"box", "polygon", "polyline", "points", "cuboid", "mask", "ellipse", "skeleton"})
+
+
+def write(labels: LabelSet, folder: Path, options: Options) -> None:
+    """Write ``<video>.xml`` for each video."""
+    for video in labels.videos:
+        tracks = (_track(video, track, options.tolerance) for track in video.tracks)
+        _write(labels, video, folder, "rectangle", tracks)
+
+
+def write_masks(labels: LabelSet, folder: Path, options: Options) -> None:  # noqa: ARG001 - every format is called alike
+    """Write ``<video>.xml`` for each video; a box without a mask stays a box."""
+    labels.require_masks()
+    for video in labels.videos:
+        _write(labels, video, folder, "any", (_mask_track(video, *one) for one in enumerate(video.objects.tolist())))
+
+
+def _write(labels: LabelSet, video: LabelledVideo, folder: Path, shape: str, tracks: Iterable[ET.Element]) -> None:
+    """Write a document whose labels are of this shape; one track at a time is in memory."""
+    task = {"name": video.name, "size": video.source.frames, "mode": "interpolation", "overlap": 0, "flipped": False}
+    tags = [{"name": tag, "type": shape, "attributes": ""} for tag in labels.classes]
+    size = {"width": video.source.width, "height": video.source.height}
+    about = {"labels": {"label": tags}, "original_size": size, "source": video.source.file}
+    first = xml_of("version", "1.1"), xml_of("meta", {"task": task | about})
+    with atomic_path(folder / f"{video.name}.xml") as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.write("<?xml version='1.0' encoding='utf-8'?>\n<annotations>\n")
+        for element in chain(first, tracks):
+            ET.indent(element, level=1)
+            file.write(f"  {ET.tostring(element, encoding='unicode')}\n")
+        file.write("</annotations>")
+
+
+def _track(video: LabelledVideo, track: Track, tolerance: float) -> ET.Element:
+    element = ET.Element("track", id=str(track.id - 1), label=track.tag, source="auto")
+    for rows in track.stretches:
+        frames, boxes = video.rows.frame[rows], video.rows.box[rows]
+        keys = sparse_keyframes(frames, boxes, tolerance)
+        element.extend(_boxes(video, frames[keys], boxes[keys]))
+    return element
+
+
+def _mask_track(video: LabelledVideo, index: int, row: int) -> ET.Element:
+    track = ET.Element("track", id=str(index), label=video.rows.tag[row], source="auto")
+    mask = video.mask(row)
+    if mask is not None and mask.any():
+        track.append(_mask(int(video.rows.frame[row]), mask))
+    else:
+        track.extend(_boxes(video, video.rows.frame[[row]], video.rows.box[[row]]))
+    return track
+
+
+def _boxes(video: LabelledVideo, frames: npt.NDArray[np.int64], boxes: npt.NDArray[np.float64]) -> list[ET.Element]:
+    """Key frames of one stretch of a track, and its end."""
+    after = int(frames[-1]) + 1
+    keys = [(*key, False) for key in zip(frames.tolist(), boxes.tolist(), strict=True)]
+    keys += [(after, boxes[-1].tolist(), True)] if after < video.source.frames else []
+    found = []
+    for frame, box, outside in keys:
+        corners = {name: f"{value:.2f}" for name, value in zip(CORNERS, box, strict=True)}
+        state = {"frame": str(frame), "keyframe": "1", "outside": str(int(outside)), "occluded": "0"}
+        found.append(ET.Element("box", {**state, **corners, "z_order": "0"}))
+    return found
+
+
+def _mask(frame: int, mask: npt.NDArray[np.bool_]) -> ET.Element:
+    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+    part = mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    place = {"left": columns[0], "top": rows[0], "width": part.shape[1], "height": part.shape[0]}
+    runs = ", ".join(map(str, rle.runs(part.ravel()).tolist()))
+    place |= {"frame": frame, "keyframe": 1, "outside": 0, "occluded": 0, "z_order": 0}
+    return ET.Element("mask", {"rle": runs, **{name: str(value) for name, value in place.items()}})
+
+
+def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
+    """Read ``annotations.xml``, or all XML files of a folder."""
+    videos: list[ImportedVideo] = []
+    for file in files_of(path, ".xml"):
+        found = _read_file(file, left_out)
+        videos += videos_of_images(found.images, known, left_out)
+        if not found.images or found.tracks:
+            videos += _videos(file, found)
+    return videos
+
+
+class _Content(NamedTuple):
+    """The tracks of a file with the ids of their tasks, its images, and what it says about the tasks."""
+
+    tracks: list[tuple[str, ImportedTrack]]
+    images: list[LabelledImage]
+    meta: ET.Element
+
+
+def _read_file(file: Path, left_out: LeftOut) -> _Content:
+    """Read a file shape by shape, so that memory holds boxes alone."""
+    content = _Content([], [], ET.Element("meta"))
+    keys: dict[int, tuple[Box, bool]] = {}
+    labels: list[tuple[str, Box]] = []
+    for event, around in stream_xml(file, whole="meta"):
+        element = around[-1]
+        if around[0].tag != "annotations":
+            raise ColocamError(
+                f"{file}: not CVAT's XML (its root is <{around[0].tag}>): export as 'CVAT for video 1.1'"
+            )
+        if event == "start" or len(around) not in {2, 3}:
+            continue
+        outer = around[1]
+        if len(around) == 2:
+            if outer.tag == "meta":
+                content.meta.extend(outer)
+            elif outer.tag == "track" and keys:
+                content.tracks.append((outer.get("task_id", ""), _imported_track(outer.get("label", ""), keys)))
+            elif outer.tag == "image":
+                size = size_of(file, outer.get("width"), outer.get("height"))
+                content.images.append(LabelledImage(outer.get("name", ""), labels, size))
+            keys, labels = {}, []
+        elif element.tag in SHAPES and outer.tag == "track":
+            _add_key(file, element, outer.get("label", ""), keys, left_out)
+        elif element.tag in SHAPES and outer.tag == "image":
+            tag = element.get("label", "")
+            labels.append((tag, _corners(file, element, tag, left_out)))
+    return content
+
+
+def _videos(file: Path, found: _Content) -> list[ImportedVideo]:
+    """One video for each task; a file of one task or job has one, that of a project several."""
+    meta = found.meta
+    tasks = meta.findall("project/tasks/task") or meta.findall("task") or meta.findall("job")
+    tracks: defaultdict[str, list[ImportedTrack]] = defaultdict(list)
+    for task_id, track in found.tracks:
+        tracks[task_id if len(tasks) > 1 else ""].append(track)
+    if not tasks:
+        return [ImportedVideo((), tracks[""])]
+    videos = []
+    for task in tasks:
+        names = filter(None, (task.findtext("source"), task.findtext("name")))
+        own = tracks[task.findtext("id", "") if len(tasks) > 1 else ""]
+        size = size_of(file, task.findtext("original_size/width"), task.findtext("original_size/height"))
+        part = task.findtext("frame_filter") or task.findtext("start_frame") not in {None, "", "0"}
+        # A task of a part of the frames does not say how many the video has.
+        length = None if part or task.tag == "job" else whole_number(file, "size", task.findtext("size"))
+        videos.append(ImportedVideo(tuple(names), own, frames=length, size=size))
+    return videos
+
+
+def _add_key(file: Path, shape: ET.Element, tag: str, keys: dict[int, tuple[Box, bool]], left_out: LeftOut) -> None:
+    """Add a shape of a track to its key frames: box, and whether the object is seen."""
+    if shape.get("keyframe", "1") != "1":
+        return
+    frame = whole_number(file, "frame", shape.get("frame"))
+    if frame is None:
+        raise ColocamError(f"{file}: a {shape.tag} of class {tag!r} has no frame: export the task again")
+    shown = shape.get("outside") != "1"
+    keys[frame] = _corners(file, shape, tag, left_out if shown else LeftOut()), shown
+
+
+def _imported_track(tag: str, keys: dict[int, tuple[Box, bool]]) -> ImportedTrack:
+    frames = sorted(keys)
+    shown = np.array([keys[frame][1] for frame in frames])
+    boxes = np.array([keys[frame][0] for frame in frames], np.float64)
+    return ImportedTrack(tag, np.array(frames, np.float64), boxes, shown, shown)
+
+
+def _corners(file: Path, shape: ET.Element, tag: str, left_out: LeftOut) -> Box:
+    """The corners of a box; other shapes and rotated boxes are left out."""
+    if shape.tag == "box" and shape.get("rotation", "0") in {"0", "0.0", "0.00"}:
+        return corners_of(file, [shape.get(name) for name in CORNERS])
+    kind = "rotated box" if shape.tag == "box" else shape.tag
+    left_out[f"{kind} of class {tag!r}: only upright boxes are read"] += 1
+    return UNUSABLE

@@ -1,0 +1,108 @@
+"""CSV and parquet: localisation tables, one per video, checked and with every column.
+
+What is read may be a localisation table or corrections that were edited, or any table with these columns: ``frame`` or
+``pts``, the class, and x1, y1, x2, y2; a row without corners says that the frame shows no object. The column ``video``
+(or ``clip``) names the video; without it the name of the file does, or there is a single table. Rows by ``pts`` need a
+table.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from colocam.errors import ColocamError
+from colocam.labels.formats.reading import corners_of, files_of
+from colocam.labels.imported import FrameLabel, ImportedVideo, LeftOut, named, tracks_of_frames
+from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
+from colocam.labels.table import CORNERS, OPTIONAL, LocalizationTable
+from colocam.types import Box, Float64Array
+from colocam.utils.tables import Cells, read_cells
+from colocam.video.description import write_source
+
+
+def write_csv(labels: LabelSet, folder: Path, options: Options) -> None:  # noqa: ARG001 - every format is called alike
+    """Write ``<video>.csv`` and ``<video>.video.json`` for each video."""
+    _write(labels, folder, "csv")
+
+
+def write_parquet(labels: LabelSet, folder: Path, options: Options) -> None:  # noqa: ARG001
+    """Write ``<video>.parquet`` and ``<video>.video.json`` for each video."""
+    _write(labels, folder, "parquet")
+
+
+def _write(labels: LabelSet, folder: Path, ending: str) -> None:
+    for video in labels.videos:
+        path = folder / f"{video.name}.{ending}"
+        with LocalizationTable(path, OPTIONAL, video.source.pictures, video.name) as table:
+            table.write_rows(video.rows)
+        write_source(path, replace(video.source, path=Path(video.source.stated_path), shown_as=""))
+
+
+def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
+    """Read a table, or all tables of a folder."""
+    videos: list[ImportedVideo] = []
+    for file in files_of(path, ".csv", ".parquet"):
+        cells = read_cells(file, required=CORNERS)
+        if not {"frame", "pts"} & cells.columns.keys():
+            raise ColocamError(f"{file}: no column 'frame' or 'pts', so the frames of the boxes are not known")
+        column = next((name for name in ("video", "clip") if name in cells.columns), None)
+        own = file.stem if not known or named((file.stem,), known) else ""
+        groups: dict[str, list[int]] = {}
+        for row, name in enumerate([own] * len(cells.row) if column is None else cells.text(column)):
+            groups.setdefault(name, []).append(row)
+        frames, labels = _frames(cells), _labels(file, cells)
+        for name, rows in groups.items():
+            film = next(iter(named((name,), known) if name else known), None)
+            at = _known_frames(frames, cells.floats("pts"), rows, film, name, left_out)
+            placed = [(frame, labels[row]) for frame, row in zip(at.tolist(), rows, strict=True) if np.isfinite(frame)]
+            boxes = [FrameLabel(frame, *label) for frame, label in placed if label is not None]
+            listed = np.unique(at[np.isfinite(at)]).astype(np.int64)
+            videos.append(ImportedVideo((name,) if name else (), tracks_of_frames(boxes), listed=listed))
+    return videos
+
+
+def _frames(cells: Cells) -> Float64Array:
+    """(n,) frame indices; NaN for an empty cell."""
+    frames = cells.floats("frame")
+    index = (frames >= 0) & (frames % 1 == 0) & (frames < 2**32)
+    cells.refuse("frame", ~(np.isnan(frames) | index), "is not a frame index from 0")
+    return frames
+
+
+def _labels(file: Path, cells: Cells) -> list[tuple[str, Box] | None]:
+    """(n,) class and box of each row; None for a row without corners."""
+    tags = cells.text("class" if "class" in cells.columns else "tag")
+    labels: list[tuple[str, Box] | None] = []
+    for row, corners in enumerate(zip(*(cells.text(corner) for corner in CORNERS), strict=True)):
+        if any(corners) and not all(corners):
+            cells.fail(row, "x1, y1, x2 and y2 must all be given or all be empty")
+        if all(corners) and not tags[row]:
+            cells.fail(row, "has a box, but no class")
+        labels.append((tags[row], corners_of(file, corners)) if all(corners) else None)
+    return labels
+
+
+def _known_frames(
+    frames: Float64Array, pts: Float64Array, rows: list[int], film: LabelledVideo | None, name: str, left_out: LeftOut
+) -> Float64Array:
+    """Frame of each of ``rows``; without an index, the listed frame that is nearest in time, NaN where none is near.
+
+    A frame is near if it is not further than half the usual step of the table.
+    """
+    own, times = frames[rows], pts[rows]
+    missing = np.isnan(own)
+    if missing.any() and film is None:
+        left_out[f"row of {name!r} by pts: no table of this video"] += int(missing.sum())
+    elif missing.any() and film is not None:
+        steps = np.diff(np.unique(film.rows.pts))
+        after = np.searchsorted(film.rows.pts, times[missing]).clip(0, len(film.rows.pts) - 1)
+        around = np.stack([(after - 1).clip(0), after])
+        away = np.abs(film.rows.pts[around] - times[missing])
+        nearest = around[away.argmin(axis=0), np.arange(len(after))]
+        near = away.min(axis=0) <= (np.median(steps) / 2 if len(steps) else np.inf)
+        own[missing] = np.where(near, film.rows.frame[nearest], np.nan)
+        if not near.all():
+            left_out[f"row of {name!r} by pts: no frame of the table has this pts"] += int((~near).sum())
+    return own

@@ -1,0 +1,127 @@
+"""YOLO: one text file per image, with a line for each object; an empty one says that the image shows no object.
+
+A line is ``class cx cy w h`` for a box, with a confidence after it or not, or ``class x1 y1 x2 y2 …`` for an outline;
+numbers are shares of the image's size.
+
+``data.yaml`` names the classes and lists of images; the labels of ``images/train/a.jpg`` are in ``labels/train/a.txt``.
+Other tools name the classes in ``classes.txt`` or ``obj.names``.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from colocam.config.loading import parse_value
+from colocam.errors import ColocamError
+from colocam.labels.formats.reading import (
+    LabelledImage,
+    corners_of,
+    files_of,
+    finite_number,
+    read_label_text,
+    videos_of_images,
+    whole_number,
+)
+from colocam.labels.formats.writing import polygon_of, write_images
+from colocam.labels.imported import ImportedVideo, LeftOut
+from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
+from colocam.types import Box
+from colocam.utils.files import write_text
+
+LISTS = frozenset({"train.txt", "val.txt", "valid.txt", "test.txt", "classes.txt", "labels.txt"})
+"""Text files that hold no labels."""
+
+
+def write(labels: LabelSet, folder: Path, options: Options) -> None:
+    """Write ``data.yaml``, ``train.txt``, ``val.txt``, ``labels/`` and, with images, ``images/``.
+
+    A single video serves for both training and validation.
+    """
+    _write(labels, folder, options, _box)
+
+
+def write_segments(labels: LabelSet, folder: Path, options: Options) -> None:
+    """The same with the outlines of masks; a box without a mask is its own outline."""
+    labels.require_masks()
+    _write(labels, folder, options, _segment)
+
+
+def _write(
+    labels: LabelSet, folder: Path, options: Options, shape: Callable[[LabelledVideo, int], list[float]]
+) -> None:
+    splits = {split: videos for split, videos in labels.splits().items() if videos}
+    for split, videos in splits.items():
+        texts = folder / "labels" / split
+        texts.mkdir(parents=True)
+        with (folder / f"{split}.txt").open("w", encoding="utf-8") as listed:
+            for video in videos:
+                for frame, rows in video.objects_of.items():
+                    listed.write(f"./images/{split}/{video.image_name(frame)}\n")
+                    with (texts / f"{video.image_stem(frame)}.txt").open("w", encoding="utf-8") as file:
+                        for row in rows:
+                            shares = " ".join(f"{share:.8f}" for share in shape(video, row))
+                            file.write(f"{labels.class_index[video.rows.tag[row]]} {shares}\n")
+
+        def image(video: LabelledVideo, frame: int, images: Path = folder / "images" / split) -> Path:
+            return images / video.image_name(frame)
+
+        write_images(LabelSet(videos), options, image)
+    validation = "val.txt" if "val" in splits else "train.txt"
+    data = {"train": "train.txt", "val": validation, "names": dict(enumerate(labels.classes))}
+    write_text(folder / "data.yaml", yaml.safe_dump(data, allow_unicode=True, sort_keys=False))
+
+
+def _box(video: LabelledVideo, row: int) -> list[float]:
+    x1, y1, x2, y2 = (video.rows.box[row] / (video.size * 2)).tolist()
+    return [(x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1]
+
+
+def _segment(video: LabelledVideo, row: int) -> list[float]:
+    mask = video.mask(row)
+    x1, y1, x2, y2 = video.rows.box[row].tolist()
+    points = np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]]) if mask is None else polygon_of(mask)
+    shares: list[float] = (points / video.size).ravel().tolist()
+    return shares
+
+
+def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
+    """Read the label files of a folder and its folders."""
+    if not path.is_dir():
+        raise ColocamError(f"{path}: YOLO labels are a folder with data.yaml or classes.txt: give the folder")
+    names = _names(path)
+    images = []
+    for file in files_of(path, ".txt"):
+        if file.name.lower() not in LISTS:
+            labels = [_label(file, line.split(), names) for line in read_label_text(file).splitlines() if line.split()]
+            images.append(LabelledImage(file.name, labels))
+    return videos_of_images(images, known, left_out, relative=True)
+
+
+def _names(folder: Path) -> dict[int, str]:
+    """Names of the classes by index."""
+    for file in (file for name in ("data.yaml", "dataset.yaml", "data.yml") for file in sorted(folder.rglob(name))):
+        content = parse_value(read_label_text(file), str(file))
+        names = content.get("names") if isinstance(content, dict) else None
+        if isinstance(names, list):
+            return {index: str(name) for index, name in enumerate(names)}
+        if isinstance(names, dict):
+            return {whole_number(file, "names", index) or 0: str(name) for index, name in names.items()}
+    for file in (file for name in ("classes.txt", "obj.names") for file in sorted(folder.rglob(name))):
+        return dict(enumerate(line.strip() for line in read_label_text(file).splitlines() if line.strip()))
+    raise ColocamError(f"{folder}: no data.yaml, classes.txt or obj.names, so the classes have no names: add one")
+
+
+def _label(file: Path, words: list[str], names: dict[int, str]) -> tuple[str, Box]:
+    index = whole_number(file, "the class", words[0])
+    if index is None or index not in names:
+        raise ColocamError(f"{file}: class {words[0][:40]!r} has no name: add it to data.yaml or classes.txt")
+    numbers = [finite_number(file, "a share of the image's size", word) for word in words[1:]]
+    if len(numbers) in {4, 5}:
+        x, y, width, height = numbers[:4]
+        return names[index], corners_of(file, (x - width / 2, y - height / 2, x + width / 2, y + height / 2))
+    if len(numbers) < 6 or len(numbers) % 2:
+        raise ColocamError(f"{file}: a line has a class and 4 numbers, or an outline, got {len(numbers)} numbers")
+    xs, ys = numbers[::2], numbers[1::2]
+    return names[index], corners_of(file, (min(xs), min(ys), max(xs), max(ys)))

@@ -1,0 +1,237 @@
+"""What every label format is written from: videos with the rows of their localisation tables, grouped into tracks."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.boxes import rle
+from colocam.errors import ArgumentError, ColocamError
+from colocam.labels.table import TableRows, read_table
+from colocam.labels.table_files import names_of
+from colocam.types import Float64Array
+from colocam.utils.files import plain, stored
+from colocam.video.description import SourceVideo, read_source
+from colocam.video.fence import probe_source
+
+Integers = npt.NDArray[np.int64]
+LAST = 2.0**62
+"""Index at most, whatever times and rate a table states."""
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One object over time.
+
+    Attributes:
+        id: from 1 within its video.
+        tag: its class, the most frequent one where rows differ.
+        rows: (k,) indices of its rows, by frame.
+        stretches: indices of the rows of each stretch without a gap.
+    """
+
+    id: int
+    tag: str
+    rows: Integers = field(repr=False)
+    stretches: list[Integers] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class LabelledVideo:
+    """A video and the rows of its table, in the order of frames.
+
+    Attributes:
+        name: unique among the videos of an export; part of file names.
+        source: path, size, rate and number of frames of the video.
+        rows: columns of the table: ``frame``, ``pts``, ``tag``, ``box``, ``score``, ….
+        images: file names of the frames in this export, where the video is a folder of images that keep their names.
+    """
+
+    name: str
+    source: SourceVideo
+    rows: TableRows = field(repr=False)
+    images: tuple[str, ...] = field(default=(), repr=False)
+
+    @cached_property
+    def objects(self) -> Integers:
+        """Indices of the rows that have a box."""
+        return np.flatnonzero(~np.isnan(self.rows.box[:, 0]))
+
+    @cached_property
+    def listed(self) -> Integers:
+        """Frames that the table lists, sorted; those without a box are empty, all others are not labelled."""
+        return np.unique(self.rows.frame)
+
+    @cached_property
+    def objects_of(self) -> dict[int, list[int]]:
+        """For each listed frame, the indices of its rows with a box."""
+        rows = self.objects.tolist()
+        ends = np.searchsorted(self.rows.frame[self.objects], self.listed, side="right").tolist()
+        places = zip(self.listed.tolist(), [0, *ends[:-1]], ends, strict=True)
+        return {frame: rows[start:end] for frame, start, end in places}
+
+    @cached_property
+    def tracks(self) -> list[Track]:
+        """Objects followed over time, with ids from 1."""
+        if not len(self.objects):
+            return []
+        frames, stated = self.rows.frame[self.objects], self.rows.track[self.objects]
+        tags = [self.rows.tag[row] for row in self.objects.tolist()]
+        ids = _track_ids(frames, tags, stated)
+        order = np.argsort(ids, kind="stable")
+        same = np.diff(ids[order]) == 0
+        if (twice := np.flatnonzero(same & (np.diff(frames[order]) == 0))).size:
+            first = order[twice[0]]
+            where = f"{self.name}: frame {frames[first]}"
+            raise ColocamError(f"{where} has two boxes of track {stated[first]}: give one of them another track")
+        # An object is not seen in a listed frame that has no row of it. Frames that are not listed (between every fifth
+        # one, for example) do not split, unless the gap exceeds twice the usual step: rows were then removed.
+        step = float(np.median(np.diff(self.listed))) if len(self.listed) > 1 else 1.0
+        seen = frames[order]
+        gaps = (np.diff(np.searchsorted(self.listed, seen)) > 1) | (np.diff(seen) > 2 * step)
+        starts = np.flatnonzero(np.append(True, ~same)).tolist()
+        tracks = []
+        for id_, (start, end) in enumerate(zip(starts, [*starts[1:], len(order)], strict=True), start=1):
+            tag = Counter(tags[index] for index in order[start:end].tolist()).most_common(1)[0][0]
+            rows = self.objects[order[start:end]]
+            tracks.append(Track(id_, tag, rows, np.split(rows, np.flatnonzero(gaps[start : end - 1]) + 1)))
+        return tracks
+
+    @cached_property
+    def _track_ids(self) -> Integers:
+        ids = np.zeros(len(self.rows.frame), np.int64)
+        for track in self.tracks:
+            ids[track.rows] = track.id
+        return ids
+
+    def track_of(self, row: int) -> Track:
+        """The track of a row with a box."""
+        return self.tracks[int(self._track_ids[row]) - 1]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of its frames."""
+        return self.source.width, self.source.height
+
+    def mask(self, row: int) -> npt.NDArray[np.bool_] | None:
+        """(H, W) mask of a row; None where it has none."""
+        text = self.rows.mask[row]
+        return rle.decode(text, self.source.height, self.source.width) if text else None
+
+    def numbers(self, row: int, *columns: str) -> dict[str, float]:
+        """The numbers of a row by column, without those that the table does not state."""
+        found = {name: float(getattr(self.rows, name)[row]) for name in columns}
+        return {name: value for name, value in found.items() if not np.isnan(value)}
+
+    def image_name(self, frame: int) -> str:
+        """File name of the image of a frame."""
+        return self.images[frame] if self.images else f"{self.name}_{frame:06d}.jpg"
+
+    def image_stem(self, frame: int) -> str:
+        """File name of the image of a frame, without its ending."""
+        return self.image_name(frame).rpartition(".")[0]
+
+    def shown_at(self, rate: float) -> Integers:
+        """Index, from 0, at which a player of ``rate`` frames per second first shows the frame of each row.
+
+        The player's frame k is what the video shows between k / rate and (k + 1) / rate.
+        """
+        start = self.rows.pts[0] - (self.rows.frame[0] / float(self.source.fps))
+        index: Float64Array = np.ceil((self.rows.pts - start) * rate - 0.5)
+        return index.clip(0, LAST).astype(np.int64)
+
+
+def _track_ids(frames: Integers, tags: list[str], stated: Integers) -> Integers:
+    """(m,) ids of the tracks of rows with a box, from 1, in the order in which tracks appear.
+
+    Rows that state a track (not −1) belong to it. The other rows of one class are one object, unless a frame holds two
+    of them; each box is then an object of its own.
+    """
+    rows = list(zip(frames.tolist(), tags, stated.tolist(), strict=True))
+    counts = Counter((frame, tag) for frame, tag, track in rows if track < 0)
+    crowded = {tag for (_, tag), count in counts.items() if count > 1}
+    keys = [
+        (track, "", -1) if track >= 0 else (-1, tag, at if tag in crowded else -1)
+        for at, (_, tag, track) in enumerate(rows)
+    ]
+    ids = {key: id_ for id_, key in enumerate(dict.fromkeys(keys), start=1)}
+    return np.array([ids[key] for key in keys], np.int64)
+
+
+@dataclass(frozen=True)
+class LabelSet:
+    """All videos of one export; they may be read anew each time, so that few of them are in memory."""
+
+    videos: Sequence[LabelledVideo]
+
+    @cached_property
+    def classes(self) -> list[str]:
+        """All classes that have a box, sorted."""
+        return sorted({video.rows.tag[row] for video in self.videos for row in video.objects.tolist()})
+
+    @cached_property
+    def class_index(self) -> dict[str, int]:
+        """Index of each class in :attr:`classes`, from 0."""
+        return {tag: index for index, tag in enumerate(self.classes)}
+
+    def require_masks(self) -> None:
+        """Refuse videos without any mask."""
+        if not any(any(video.rows.mask) for video in self.videos):
+            raise ColocamError("no table has a mask: run 'colocam localize' with --masks or --refine")
+
+    def splits(self) -> dict[str, Sequence[LabelledVideo]]:
+        """Split by video: the last fifth, at least one of several videos, is for validation."""
+        cut = len(self.videos) - (len(self.videos) // 5 or int(len(self.videos) > 1))
+        return {"train": self.videos[:cut], "val": self.videos[cut:]}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of an export.
+
+    Attributes:
+        images: also write the listed frames as image files.
+        tolerance: pixels by which a box between two key frames may be off.
+        url: prefix of the names of video files in Label Studio.
+    """
+
+    images: bool = False
+    tolerance: float = 1.0
+    url: str = "/data/local-files/?d="
+
+
+def read_videos(tables: list[Path], videos: list[Path]) -> list[LabelledVideo]:
+    """Read tables, each with its video: one of ``videos``, or what ``<table>.video.json`` describes."""
+    if videos and len(videos) != len(tables):
+        raise ArgumentError("videos", f"must name one video per table, got {len(videos)} for {len(tables)}")
+    read: list[LabelledVideo] = []
+    for index, (name, table) in enumerate(zip(names_of(tables), tables, strict=True)):
+        if not stored(table).is_file():
+            raise ColocamError(f"cannot read {table}: there is no such file")
+        source = probe_source(stored(videos[index])) if videos else read_source(table)
+        read.append(read_video(name, table, source))
+    return _with_image_names(read)
+
+
+def read_video(name: str, table: Path, source: SourceVideo) -> LabelledVideo:
+    """Read the table of one video; times that it does not state follow from the rate of the video."""
+    rows = read_table(table, source, required=("class",))
+    rows = rows._replace(pts=np.where(np.isnan(rows.pts), rows.frame / float(source.fps), rows.pts))
+    return LabelledVideo(name, source, rows)
+
+
+def _with_image_names(videos: list[LabelledVideo]) -> list[LabelledVideo]:
+    """Images of folders keep their names, with the table's name before them where there are several tables.
+
+    If two images would get one name, all are numbered, as the frames of video files are.
+    """
+    alone = len(videos) == 1
+    names = [tuple(plain(n) if alone else f"{v.name}_{plain(n)}" for n in v.source.pictures) for v in videos]
+    stems = [name.rpartition(".")[0].casefold() for own in names for name in own]
+    if len(set(stems)) < len(stems):
+        return videos
+    return [replace(video, images=own) for video, own in zip(videos, names, strict=True)]

@@ -1,0 +1,322 @@
+"""Frames to check by hand: boxes ranked by doubt, without true boxes or training.
+
+Doubt combines four signals into one number:
+
+| signal       | frame with a box                                               | frame without a box                |
+|--------------|----------------------------------------------------------------|------------------------------------|
+| `faint`      | 1 − score / usual score: low map values inside the box         | –                                  |
+| `rival`      | 1 − margin: another region explains the map as well            | –                                  |
+| `jump`       | 1 − IoU with the boxes of the frames before and after          | both of these have a box           |
+| `classifier` | 1 − presence: the classifier does not find the object          | presence: the classifier finds it  |
+
+With signals s in 0–1 and weights w, doubt = 1 − Π (1 − w·s): one strong signal is enough. A missing column (presence,
+margin) gives no signal. Nothing here is learnt from boxes; the weights were chosen by hand.
+
+Which frames are listed depends on the purpose:
+
+| purpose    | order                                                                                        |
+|------------|----------------------------------------------------------------------------------------------|
+| `errors`   | by doubt, sparsely within a doubtful part of a video (:func:`queue`)                         |
+| `learning` | at even distances over all videos, the middle of each first; doubtful frames teach less      |
+|            | (docs/method/corrections.md)                                                                 |
+"""
+
+import csv
+from collections.abc import Callable, Sequence
+from heapq import heapify, heappop, heappush
+from math import exp
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.boxes.iou import iou
+from colocam.errors import ArgumentError
+from colocam.labels.table import TableRows, read_table
+from colocam.labels.table_files import names_of, tables_of
+from colocam.types import Float64Array
+from colocam.utils.files import atomic_path, refuse_replacing
+from colocam.utils.tables import csv_cell
+from colocam.video.frame_choice import evenly
+
+Integers = npt.NDArray[np.int64]
+
+WEIGHTS = {"faint": 1.0, "rival": 0.3, "jump": 0.3, "classifier": 0.3}
+"""Weights of the signals, chosen on validation videos of the demo (docs/guide/review.md)."""
+USUAL = 0.9
+"""Quantile of all scores that counts as the usual score of a good box; it differs between models."""
+PARTNERS = 100
+"""Boxes of a neighbouring frame, the first ones of the table, that a box is compared with at most."""
+WORDS = {
+    "faint": "little heat inside the box",
+    "rival": "another region is as likely",
+    "jump": "the box jumps",
+    "classifier": "the classifier does not find the object",
+}
+WORDS_WITHOUT_BOX = {
+    "jump": "no box, but boxes before and after",
+    "classifier": "no box, but the classifier finds the object",
+}
+SHARE = 0.05
+"""Share of the frames to list."""
+APART = 0.5
+"""Seconds within which a listed frame lowers the priority of others."""
+LESS = 0.5
+"""Share of its doubt that a frame loses right beside a listed one."""
+COLUMNS = ("video", "frame", "pts", "doubt", "reason")
+
+Order = Callable[[Float64Array, Integers, Float64Array, int, float], list[int]]
+"""(doubt (n,), video (n,), pts (n,), most, apart) of frames sorted by video and time → indices in order."""
+
+
+class Rows(NamedTuple):
+    """n rows of localisation tables, sorted by video and frame; a frame has one or more rows.
+
+    Attributes:
+        video: (n,) index of the video.
+        frame: (n,) index of the frame in it.
+        pts: (n,) seconds.
+        box: (n, 4), NaN where there is none.
+        score: (n,) mean foreground probability inside the box, 0–1.
+        presence: (n,) probability that the object is present, 0–1, NaN where unknown.
+        margin: (n,) how much better the box explains the map than any other region, ≤ 1, NaN where unknown.
+    """
+
+    video: Integers
+    frame: Integers
+    pts: Float64Array
+    box: Float64Array
+    score: Float64Array
+    presence: Float64Array
+    margin: Float64Array
+
+    @classmethod
+    def of(cls, tables: Sequence[TableRows]) -> Self:
+        """The rows of all tables; ``video`` is the index of the table. A row without a time gets its frame index."""
+        parts = []
+        for video, rows in enumerate(tables):
+            pts, score = np.where(np.isnan(rows.pts), rows.frame, rows.pts), np.nan_to_num(rows.score)
+            parts.append((np.full(len(pts), video), rows.frame, pts, rows.box, score, rows.presence, rows.margin))
+        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def frames_of(rows: Rows) -> tuple[Integers, Integers]:
+    """(n,) index of the frame of each row, counted over all videos, and the first row of each frame."""
+    new = np.append(True, (np.diff(rows.video) != 0) | (np.diff(rows.frame) != 0))
+    return np.cumsum(new) - 1, np.flatnonzero(new)
+
+
+def signs(rows: Rows) -> dict[str, Float64Array]:
+    """Each signal of each row, (n,) in 0–1."""
+    there = np.isfinite(rows.box[:, 0])
+    usual = float(np.quantile(rows.score[there], USUAL)) if there.any() else 1.0
+    faint = 1 - rows.score / max(usual, 1e-9)
+    absent = np.where(there, 1 - rows.presence, rows.presence)
+    found = {
+        "faint": np.where(there, faint, 0),
+        "rival": np.where(there, 1 - rows.margin, 0),
+        "jump": jumps(rows),
+        "classifier": absent,
+    }
+    return {name: np.clip(np.nan_to_num(sign), 0, 1) for name, sign in found.items()}
+
+
+def doubts(found: dict[str, Float64Array]) -> Float64Array:
+    """(n,) 1 − Π (1 − w·s), 0–1."""
+    sure: Float64Array = np.prod([1 - weight * found[name] for name, weight in WEIGHTS.items()], axis=0)
+    return 1 - sure
+
+
+def reason(found: dict[str, float], *, box: bool) -> str:
+    """The strongest signal of a row in words, and a second one if it is at least half as strong."""
+    words = WORDS if box else WORDS_WITHOUT_BOX
+    weighted = {name: weight * found[name] for name, weight in WEIGHTS.items() if name in words}
+    most = max(weighted.values())
+    said = sorted((name for name in weighted if weighted[name] >= max(most / 2, 0.05)), key=lambda n: -weighted[n])
+    return "; ".join(words[name] for name in said[:2]) or "no single reason"
+
+
+def jumps(rows: Rows) -> Float64Array:
+    """(n,) 1 − mean IoU with the best box of the previous and of the next listed frame, where they exist.
+
+    Of a frame with more than :data:`PARTNERS` rows only the first ones count, so that time grows with the rows.
+    For a frame without a box: 1 if both have one, else 0.
+    """
+    at, start = frames_of(rows)
+    size = np.diff(np.append(start, len(rows.frame)))
+    there = np.isfinite(rows.box[:, 0])
+    overlaps = []
+    for step in (-1, 1):
+        other = at + step
+        known = (other >= 0) & (other < len(start))
+        other = np.where(known, other, at)
+        known &= rows.video[start[other]] == rows.video
+        best = np.zeros(len(at))
+        for i in range(min(int(size.max(initial=0)), PARTNERS)):
+            partner = start[other] + np.minimum(i, size[other] - 1)
+            overlap = iou(rows.box, rows.box[partner])
+            best = np.maximum(best, np.where(there, overlap, there[partner]))
+        overlaps.append(np.where(known, best, np.nan))
+    before, after = overlaps
+    mean = np.where(np.isnan(before), after, np.where(np.isnan(after), before, (before + after) / 2))
+    with_box = 1 - np.where(np.isnan(mean), 1.0, mean)
+    without = np.nan_to_num(before) * np.nan_to_num(after)
+    jump: Float64Array = np.where(there, with_box, without)
+    return jump
+
+
+def queue(
+    doubt: npt.NDArray[np.float64],
+    video: npt.NDArray[np.int64],
+    pts: npt.NDArray[np.float64],
+    most: int,
+    apart: float = APART,
+) -> list[int]:
+    """Order at most ``most`` frames by doubt, reduced near frames that are already chosen.
+
+    The factor is 1 − ``LESS`` · exp(−½ (Δt / apart)²), where Δt is the time to the nearest chosen frame of the video.
+    So a doubtful part of a video is sampled sparsely first.
+
+    Args:
+        doubt: (n,) of frames sorted by video and time.
+        video: (n,).
+        pts: (n,) seconds, rising within a video.
+        most: number of frames to return.
+        apart: seconds; 0 orders by doubt alone.
+
+    Returns:
+        Indices of the chosen frames; of equal doubts the earlier frame comes first.
+    """
+    whole = doubt.astype(np.float64).tolist()
+    left = whole.copy()
+    videos, times = video.tolist(), pts.tolist()
+    heap = [(-value, at) for at, value in enumerate(left)]
+    heapify(heap)
+    chosen: list[int] = []
+    while heap and len(chosen) < most:
+        value, at = heappop(heap)
+        if -value > left[at]:  # reduced since it was pushed
+            heappush(heap, (-left[at], at))
+            continue
+        chosen.append(at)
+        for step in (-1, 1):
+            other = at + step
+            while 0 <= other < len(left) and videos[other] == videos[at]:
+                away = abs(times[other] - times[at])
+                if away > 4 * apart:
+                    break
+                if apart:
+                    left[other] = min(left[other], whole[other] * (1 - LESS * exp(-0.5 * (away / apart) ** 2)))
+                other += step
+    return chosen
+
+
+def evenly_spread(doubt: Float64Array, video: Integers, pts: Float64Array, most: int, apart: float) -> list[int]:  # noqa: ARG001 - all orders are called alike
+    """Order frames at even distances: one of each video, then two, and so on, whatever their doubt."""
+    videos = np.split(np.arange(len(video)), np.flatnonzero(np.diff(video)) + 1)  # video is sorted
+    counts = shares(np.array([len(rows) for rows in videos]), most)
+    order: list[tuple[int, int]] = []
+    for rows, count in zip(videos, counts.tolist(), strict=True):
+        places = rows[evenly(len(rows), count)].tolist()
+        middle_first = sorted(range(count), key=lambda at: abs(2 * at + 1 - count))
+        order += [(rank, places[at]) for rank, at in enumerate(middle_first)]
+    return [row for _, row in sorted(order)]
+
+
+def shares(lengths: Integers, most: int) -> Integers:
+    """Divide ``most`` frames among videos of so many frames as equally as possible.
+
+    Where not all videos can have one more, those at even distances in the list have it.
+    """
+    counts = np.zeros_like(lengths)
+    while left := min(most, int(lengths.sum())) - int(counts.sum()):
+        unfilled = np.flatnonzero(counts < lengths)
+        if each := left // len(unfilled):
+            counts[unfilled] = np.minimum(counts[unfilled] + each, lengths[unfilled])
+        else:
+            counts[unfilled[evenly(len(unfilled), left)]] += 1
+    return counts
+
+
+PURPOSES: dict[str, Order] = {"errors": queue, "learning": evenly_spread}
+"""Orders by the name that ``colocam review --for`` takes."""
+
+
+class Doubtful(NamedTuple):
+    """A frame to check: index of its video, index of the frame, seconds, doubt (0–1), and the reason in words."""
+
+    video: int
+    frame: int
+    pts: float
+    doubt: float
+    reason: str
+
+
+def rank(rows: Rows, share: float = SHARE, apart: float = APART, purpose: str = "errors") -> list[Doubtful]:
+    """Order ``share`` of the frames by purpose; of several objects in a frame the most doubtful one counts."""
+    check(share, apart, purpose)
+    found = signs(rows)
+    doubt = doubts(found)
+    frame, start = frames_of(rows)
+    # Sorted by frame, then by doubt, the last row of each frame is the most doubtful one.
+    last = np.lexsort((doubt, frame))[np.append(start[1:], len(frame)) - 1]
+    most = max(1, round(share * len(last)))
+    chosen = PURPOSES[purpose](doubt[last], rows.video[last], rows.pts[last], most, apart)
+    return [
+        Doubtful(
+            int(rows.video[row]),
+            int(rows.frame[row]),
+            float(rows.pts[row]),
+            float(doubt[row]),
+            reason({name: float(sign[row]) for name, sign in found.items()}, box=bool(np.isfinite(rows.box[row, 0]))),
+        )
+        for row in last[chosen].tolist()
+    ]
+
+
+def review_tables(
+    tables: Sequence[str | Path],
+    out: str | Path,
+    *,
+    share: float = SHARE,
+    apart: float = APART,
+    purpose: str = "errors",
+) -> Path:
+    """Write a CSV ``video, frame, pts, doubt, reason`` of the frames to look at, most important first.
+
+    Args:
+        tables: CSV or parquet, as ``colocam localize`` writes them, one per video, or folders of them.
+        out: the CSV file; a file that holds something else is not replaced.
+        share: share of the frames to list, above 0 and at most 1.
+        apart: seconds within which a listed frame lowers the priority of others; 0: never.
+        purpose: ``errors``: frames that are probably wrong; ``learning``: frames to learn from, at even distances over
+            all videos.
+    """
+    check(share, apart, purpose)
+    paths, out = tables_of(tables), Path(out)
+    if any(path.exists() and out.exists() and path.samefile(out) for path in paths):
+        raise ArgumentError("out", f"must be another file than the table, got {out}")
+    rows = Rows.of([read_table(path, required=("score",)) for path in paths])
+    write_queue(out, names_of(paths), rank(rows, share, apart, purpose))
+    return out
+
+
+def check(share: float, apart: float, purpose: str) -> None:
+    """Refuse values out of range, and purposes that are not known."""
+    if not 0 < share <= 1:
+        raise ArgumentError("share", f"must be above 0 and at most 1, got {share}")
+    if not apart >= 0:
+        raise ArgumentError("apart", f"must be 0 seconds or more, got {apart}")
+    if purpose not in PURPOSES:
+        raise ArgumentError("purpose", f"must be one of {', '.join(PURPOSES)}, got {purpose!r}")
+
+
+def write_queue(out: Path, names: Sequence[str], frames: Sequence[Doubtful]) -> None:
+    """Write frames in the given order, with the names of their videos; only an earlier queue is replaced."""
+    refuse_replacing(out, ",".join(COLUMNS).encode(), "list of frames to review")
+    with atomic_path(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for one in frames:
+            writer.writerow((csv_cell(names[one.video]), one.frame, one.pts, f"{one.doubt:.4f}", one.reason))

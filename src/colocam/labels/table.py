@@ -1,0 +1,312 @@
+"""The localisation table: one row per frame, or per object in it, as CSV or parquet. Its only reader and writer.
+
+``colocam localize`` writes it; people may edit it; export and review read it.
+"""
+
+import csv
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.boxes import rle
+from colocam.errors import ColocamError
+from colocam.types import Float64Array, Localization
+from colocam.utils.files import atomic_path, plain, utf8
+from colocam.utils.progress import say
+from colocam.utils.tables import Cells, csv_cell, read_cells, read_parquet
+from colocam.video.description import SourceVideo
+
+CORNERS = ("x1", "y1", "x2", "y2")
+_TYPES = {
+    "frame": "int64",
+    "pts": "float64",
+    "class": "string",
+    "probability": "float64",
+    **dict.fromkeys(CORNERS, "float64"),
+    "score": "float64",
+}
+"""Column → type in parquet."""
+COLUMNS: tuple[str, ...] = tuple(_TYPES)
+"""Columns of every table; the box is in pixels of the original video and empty where there is none."""
+
+_OPTIONAL = {"track": "int64", "presence": "float64", "margin": "float64", "mask": "string", "refined": "string"}
+OPTIONAL: tuple[str, ...] = tuple(_OPTIONAL)
+"""Columns on demand: track (index of the object), presence (0–1), margin, mask (COCO's compressed run lengths), refined
+(name of the segmenter that gave mask and box)."""
+
+LARGEST = 2.0**53
+"""Indices and times in seconds are smaller; floating point counts no further."""
+BEYOND = 1.0
+"""Pixels by which a box may pass the edge of the frame; it is then clipped."""
+_ROWS_AT_ONCE = 4096
+PARQUET: dict[str, Any] = {"write_page_checksum": True}
+"""How tables are written as parquet: a flipped bit in their rows is noticed when they are read."""
+
+
+class TableRows(NamedTuple):
+    """Rows of a table in the order of frames; n rows.
+
+    Attributes:
+        frame: (n,) index of the frame in the video, from 0.
+        pts: (n,) presentation time in seconds, NaN where the table does not state it.
+        tag: (n,) class, one line of text.
+        probability: (n,) of the class, 0–1 or NaN.
+        box: (n, 4) x1, y1, x2, y2 in pixels of the original video, NaN where there is no box.
+        score: (n,) of the box, 0–1 or NaN.
+        track: (n,) index of the object, −1 where the table states none.
+        presence: (n,) probability that the object is in the frame, 0–1 or NaN.
+        margin: (n,) how much better the box explains the map than any other place, at most 1 or NaN.
+        mask: (n,) COCO's compressed run lengths, "" where there is no mask.
+        refined: (n,) name of the segmenter that gave mask and box, "" where there was none.
+    """
+
+    frame: npt.NDArray[np.int64]
+    pts: Float64Array
+    tag: list[str]
+    probability: Float64Array
+    box: Float64Array
+    score: Float64Array
+    track: npt.NDArray[np.int64]
+    presence: Float64Array
+    margin: Float64Array
+    mask: list[str]
+    refined: list[str]
+
+
+def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequence[str] = ()) -> TableRows:
+    """Read a table as ``colocam localize`` wrote it, or as a person or a spreadsheet left it.
+
+    Columns may stand in any order, and rows too; only ``frame`` and the four corners must exist.
+
+    Args:
+        path: CSV or parquet.
+        video: the video of the table; its number of frames and its size are then checked, and boxes clipped to it.
+        required: further columns that must exist.
+
+    Raises:
+        ColocamError: names the file, the row, the value and what is expected.
+    """
+    cells = read_cells(path, required=("frame", *CORNERS, *required))
+    frame = _indices(cells, "frame")
+    cells.refuse("frame", frame < 0, "is not a frame index: give a whole number from 0")
+    if video is not None:
+        beyond = f"is beyond the {video.frames} frames of {video.file}: is it the table of another video?"
+        cells.refuse("frame", frame >= video.frames, beyond)
+    box = _boxes(cells, video)
+    stated = cells.text("class")
+    cleaned = {text: plain(text) for text in set(stated)}
+    tag = [cleaned[text] for text in stated]
+    there = ~np.isnan(box[:, 0])
+    if "class" in cells.columns:
+        cells.refuse("class", there & np.array([not one for one in tag]), "is no class, but the row has a box")
+    mask, refined = _masks(cells, there, video), cells.text("refined")
+    cells.refuse("pts", np.abs(cells.floats("pts")) >= LARGEST, "is not a time in seconds")
+    order = np.argsort(frame, kind="stable")
+    numbers = {name: cells.floats(name)[order] for name in ("pts", "probability", "score", "presence", "margin")}
+    return TableRows(
+        frame=frame[order],
+        tag=[tag[row] for row in order],
+        box=box[order],
+        track=_indices(cells, "track")[order],
+        mask=[mask[row] for row in order],
+        refined=[plain(refined[row]) for row in order],
+        **numbers,
+    )
+
+
+def _indices(cells: Cells, column: str) -> npt.NDArray[np.int64]:
+    """Whole numbers from 0; −1 for an empty cell."""
+    numbers = cells.floats(column)
+    wrong = ~np.isnan(numbers) & ~((numbers >= 0) & (numbers < LARGEST) & (numbers % 1 == 0))
+    cells.refuse(column, wrong, f"is not a {column} index: give a whole number from 0")
+    return np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
+
+
+def _boxes(cells: Cells, video: SourceVideo | None) -> Float64Array:
+    """(n, 4) boxes, clipped to the frame where its size is known; one without area counts as none."""
+    box = np.stack([cells.floats(corner) for corner in CORNERS], axis=1)
+    empty = np.isnan(box)
+    if (partly := empty.any(1) & ~empty.all(1)).any():
+        cells.fail(int(partly.argmax()), "x1, y1, x2 and y2 must all be given or all be empty")
+    for index, column in enumerate(CORNERS):
+        cells.refuse(column, np.abs(box[:, index]) >= LARGEST, "is not a position in pixels")
+    if (turned := (box[:, 2] < box[:, 0]) | (box[:, 3] < box[:, 1])).any():
+        row = int(turned.argmax())
+        cells.fail(row, f"a box needs x1 < x2 and y1 < y2, got {box[row].tolist()}")
+    if video is not None:
+        size = np.array([video.width, video.height] * 2, float)
+        if (outside := np.any((box < -BEYOND) | (box > size + BEYOND), axis=1)).any():
+            row = int(outside.argmax())
+            frame = f"the frame of {video.width}×{video.height}: is it the table of another video?"
+            cells.fail(row, f"the box {box[row].tolist()} lies outside {frame}")
+        box = np.clip(box, 0, size)
+    flat = (box[:, 2] <= box[:, 0]) | (box[:, 3] <= box[:, 1])
+    if flat.any():
+        say(f"{cells.path}: {int(flat.sum())} boxes have no area and were left out")
+    return np.where(flat[:, None], np.nan, box)
+
+
+def _masks(cells: Cells, there: npt.NDArray[np.bool_], video: SourceVideo | None) -> list[str]:
+    """Masks of the rows that have a box, checked against the size of the frame where it is known."""
+    masks = [text if box else "" for text, box in zip(cells.text("mask"), there.tolist(), strict=True)]
+    for row, text in enumerate(masks):
+        if text and video is not None:
+            try:
+                rle.checked_counts(text, video.height, video.width)
+            except ColocamError as error:
+                cells.fail(row, str(error))
+    return masks
+
+
+class LocalizationTable:
+    """Write a table row by row, CSV or parquet by the ending of ``path``; a context manager.
+
+    The file appears when the context ends without an error. Numbers in the CSV have as many digits as they need to
+    be read back exactly. Memory does not grow with the number of rows.
+
+    Args:
+        path: ends in ``.csv`` or ``.parquet``.
+        extra: which of :data:`OPTIONAL` to write after :data:`COLUMNS`.
+        images: file names of the frames, where the video is a folder of images; the last column is then ``picture``.
+        video: name of the video; the first column is then ``video``.
+    """
+
+    def __init__(
+        self, path: Path, extra: Sequence[str] = (), images: Sequence[str] = (), video: str | None = None
+    ) -> None:
+        if path.suffix.lower() not in {".csv", ".parquet"}:
+            raise ColocamError(f"cannot write {path}: a localisation table ends in .csv or .parquet")
+        self._path = path
+        self._extra = tuple(extra)
+        self._images = images
+        self._video = () if video is None else (video,)
+        first = {"video": "string"} if self._video else {}
+        last = {"picture": "string"} if images else {}
+        self._types = {**first, **_TYPES, **{name: _OPTIONAL[name] for name in extra}, **last}
+        self._rows: list[tuple[Any, ...]] = []
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            temporary = stack.enter_context(atomic_path(self._path))
+            if self._path.suffix.lower() == ".csv":
+                file = stack.enter_context(temporary.open("w", encoding="utf-8", newline=""))
+                self._csv = csv.writer(file, lineterminator="\n")
+                self._csv.writerow(self._types)
+                self._flush = self._flush_csv
+            else:
+                import pyarrow as pa  # noqa: PLC0415 - an extra
+                import pyarrow.parquet as pq  # noqa: PLC0415
+
+                self._schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in self._types.items()])
+                self._parquet = stack.enter_context(pq.ParquetWriter(temporary, self._schema, **PARQUET))
+                self._flush = self._flush_parquet
+            self._stack = stack.pop_all()
+        return self
+
+    def write(self, localization: Localization) -> None:
+        """Append the row of one frame or of one object in it."""
+        box = localization.box or (None,) * 4
+        # A file name that is not UTF-8 can reach the tag; neither format can hold it as it is.
+        tag = utf8(localization.tag)
+        numbers = [None if value is None else float(value) for value in (localization.probability, *box)]
+        row = (int(localization.frame), float(localization.pts), tag, *numbers, float(localization.score))
+        self._append((*row, *(_optional(localization, name) for name in self._extra)))
+
+    def write_rows(self, rows: TableRows) -> None:
+        """Append rows that were read from a table."""
+        numbers = (_cells(column) for column in (rows.pts, rows.probability, *rows.box.T, rows.score))
+        pts, *others = numbers
+        optional = (_cells(getattr(rows, name)) for name in self._extra)
+        for row in zip(rows.frame.tolist(), pts, rows.tag, *others, *optional, strict=True):
+            self._append(row)
+
+    def add_metadata(self, metadata: dict[str, str]) -> None:
+        """Store texts by their names in a parquet table; after the rows, since they may tell of all of them."""
+        self._parquet.add_key_value_metadata(metadata)
+
+    def _append(self, row: tuple[Any, ...]) -> None:
+        image = (self._images[row[0]],) if self._images else ()
+        self._rows.append((*self._video, *row, *image))
+        if len(self._rows) >= _ROWS_AT_ONCE:
+            self._flush()
+
+    def _flush_csv(self) -> None:
+        self._csv.writerows([csv_cell(value) for value in row] for row in self._rows)
+        self._rows.clear()
+
+    def _flush_parquet(self) -> None:
+        import pyarrow as pa  # noqa: PLC0415 - an extra
+
+        columns = zip(*self._rows, strict=True)
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, self._schema.types, strict=True)]
+        self._parquet.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        self._rows.clear()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        with self._stack as stack:
+            if error is not None:
+                return stack.__exit__(kind, error, trace)
+            if self._rows:
+                self._flush()
+        return None
+
+
+def join_tables(parts: Iterable[tuple[Path, int]], target: Path, metadata: dict[str, str]) -> None:
+    """Write the rows of parquet tables one after the other, with the same bytes as if they were written at once.
+
+    Args:
+        parts: tables with the same columns, and what to add to the column ``track`` of each.
+        target: ends in ``.parquet``; it appears when it is complete.
+        metadata: see :meth:`LocalizationTable.add_metadata`.
+
+    Raises:
+        DamagedTableError: one of the tables cannot be read.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+    import pyarrow.compute as pc  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    with ExitStack() as stack:
+        temporary = stack.enter_context(atomic_path(target))
+        waiting: pa.Table | None = None
+        for path, first_track in parts:
+            rows = read_parquet(path)
+            if "track" in rows.column_names:
+                at = rows.column_names.index("track")
+                rows = rows.set_column(at, rows.field(at), pc.add(rows.column(at), first_track))
+            if waiting is None:
+                waiting = rows.slice(0, 0)
+                writer = stack.enter_context(pq.ParquetWriter(temporary, rows.schema, **PARQUET))
+            waiting = pa.concat_tables([waiting, rows])
+            while len(waiting) >= _ROWS_AT_ONCE:
+                writer.write_table(waiting.slice(0, _ROWS_AT_ONCE).combine_chunks())
+                waiting = waiting.slice(_ROWS_AT_ONCE)
+        if waiting is not None and len(waiting):
+            writer.write_table(waiting.combine_chunks())
+        if waiting is not None:
+            writer.add_key_value_metadata(metadata)
+
+
+def _optional(localization: Localization, name: str) -> int | float | str | None:
+    value = getattr(localization, name)
+    if value is None:
+        return None
+    if name == "refined":
+        return str(value)
+    return rle.encode(value) if name == "mask" else int(value) if name == "track" else float(value)
+
+
+def _cells(column: npt.NDArray[Any] | list[str]) -> list[Any]:
+    """Values of a column of rows, None where the table states none: NaN, track −1, and empty text."""
+    if isinstance(column, list):
+        return [text or None for text in column]
+    stated = column >= 0 if column.dtype.kind == "i" else ~np.isnan(column)
+    return [value if known else None for value, known in zip(column.tolist(), stated.tolist(), strict=True)]

@@ -1,0 +1,95 @@
+"""Review of a trained run: the most doubtful frames of its held-out videos, with images for the report."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.data.frame_cache import CachedClip
+from colocam.inference import Localizer
+from colocam.labels.review import APART, SHARE, Doubtful, Rows, check, rank, write_queue
+from colocam.run import open_run
+from colocam.types import Localization, Split, VideoFrame
+from colocam.utils.files import atomic_path
+from colocam.utils.progress import progress
+
+MOST_IMAGES = 12
+"""Number of frames in the report."""
+NO_BOX = (np.nan,) * 4
+
+
+def review_run(
+    folder: str | Path,
+    out: str | Path | None = None,
+    *,
+    split: Split = "test",
+    share: float = SHARE,
+    apart: float = APART,
+    purpose: str = "errors",
+    device: str | None = None,
+) -> Path:
+    """Localise in the videos of a split, write the queue and, for the report, ``RUN/review.npz``.
+
+    No true box is needed. Frames are those of the run's frame cache. Returns the path of the queue: ``out``, or
+    ``RUN/review.csv`` if it is None.
+    """
+    check(share, apart, purpose)
+    run = open_run(folder, device)
+    run.require(split)
+    clips, localizer = run.clips(split), Localizer.load(folder, device)
+    parts = []
+    with progress("review", len(clips), unit="videos") as advance:
+        for number, clip in enumerate(clips):
+            parts.append(rows_of(number, [one for _, one in localizer.stream(frames_of(clip))]))
+            advance()
+    ranked = rank(Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True))), share, apart, purpose)
+    queue = run.folder / "review.csv" if out is None else Path(out)
+    write_queue(queue, [clip.clip.name for clip in clips], ranked)
+    _save(run.folder / "review.npz", localizer, clips, ranked[:MOST_IMAGES])
+    return queue
+
+
+def frames_of(clip: CachedClip) -> Iterator[VideoFrame]:
+    """The cached frames of a clip, in the form of decoded ones."""
+    for index, pts, image in zip(clip.index.tolist(), clip.pts.tolist(), clip.frames, strict=True):
+        yield VideoFrame(index, pts, np.asarray(image))
+
+
+def rows_of(video: int, found: Sequence[Localization]) -> Rows:
+    """The localisations of one video as rows."""
+    unknown = float("nan")
+    return Rows(
+        video=np.full(len(found), video),
+        frame=np.array([one.frame for one in found], np.int64),
+        pts=np.array([one.pts for one in found]),
+        box=np.array([one.box or NO_BOX for one in found], np.float64).reshape(-1, 4),
+        score=np.array([one.score for one in found]),
+        presence=np.array([unknown if one.presence is None else one.presence for one in found]),
+        margin=np.array([unknown if one.margin is None else one.margin for one in found]),
+    )
+
+
+def _save(path: Path, localizer: Localizer, clips: Sequence[CachedClip], chosen: Sequence[Doubtful]) -> None:
+    """Write frames, maps, boxes and reasons; the videos are processed again, so that not all maps must be kept."""
+    seen = {}
+    for number in sorted({one.video for one in chosen}):
+        wanted = {one.frame for one in chosen if one.video == number}
+        for frame, found in localizer.stream(frames_of(clips[number])):
+            if found.frame in wanted:
+                seen[number, found.frame] = frame.image, found
+    meta = []
+    for one in chosen:
+        _, found = seen[one.video, one.frame]
+        clip = clips[one.video].clip
+        told = {"clip": clip.name, "tag": clip.tag, "frame": one.frame, "doubt": one.doubt, "reason": one.reason}
+        meta.append({**told, "predicted": found.tag, "probability": found.probability})
+    shown = [seen[one.video, one.frame] for one in chosen]
+    arrays: dict[str, npt.NDArray[np.generic]] = {
+        "images": np.stack([image for image, _ in shown]),
+        "heatmaps": np.stack([(255 * found.heatmap).astype(np.uint8) for _, found in shown]),
+        "boxes": np.array([found.box or NO_BOX for _, found in shown], np.float32),
+    }
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, meta=np.array(json.dumps(meta)), **arrays)
