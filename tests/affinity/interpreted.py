@@ -140,7 +140,6 @@ def test_losses_through_the_kernels(monkeypatch, loss):
         value = criterion(frames, maps, *arguments)
         return value, torch.autograd.grad(3 * value, maps)[0]
 
-    monkeypatch.setattr(engine, "_has", lambda _: False)  # plain torch: nothing to compile
     value, gradient = both()
     monkeypatch.setattr(engine, "on_kernels", lambda _: True)
     found_value, found_gradient = both()

@@ -171,11 +171,15 @@ def test_many_spatial_functions_are_taken_in_parts(monkeypatch):
     torch.testing.assert_close(bilateral_product(rgb, values, sigma_xy=2.0), whole)
 
 
-def test_without_numba_plain_torch_computes(monkeypatch):
-    rgb, values = colors(40), numbers(40, 2)
-    expected = color_product(rgb, values, sigma=40.0)
-    monkeypatch.setattr(engine, "_has", lambda _: False)
-    torch.testing.assert_close(color_product(rgb, values, sigma=40.0), expected)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_c_numpy_and_plain_torch_compute_the_same(monkeypatch, dtype):
+    rgb, values = torch.rand(3, 3, 40, generator=torch.Generator().manual_seed(0)) * 255, numbers(3, 2, 40).to(dtype)
+    psi, group = numbers(2, 40).to(dtype), torch.tensor([1, 0, 1])
+    arguments = rgb.to(dtype), values, group, 2, color_basis(40.0, 5e-3), psi
+    found = [cpu.product(*arguments), grid.product(*arguments)]
+    monkeypatch.setattr(cpu, "kernels", None)
+    for other in found:
+        torch.testing.assert_close(cpu.product(*arguments), other, rtol=1e-4 if dtype == torch.float32 else 1e-9, atol=1e-4)
 
 
 def test_gradients_of_gradients():

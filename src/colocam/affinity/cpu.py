@@ -1,4 +1,7 @@
-"""The product on the CPU with Numba: the sequences, or the parts of one sequence, are shared among all cores.
+"""The product on the CPU, in C: the sequences, or the parts of one sequence, are shared among all cores.
+
+Only colour cells with a pixel are stored. Layouts: moments (cells in use, R·C, 4), spectra (rank, rank, R, C, rank) for
+the axes r, g, b. A function in C computes a part of the pixels, or of the planes of cells with one r.
 
 A sequence has as many parts as its size asks for, not as there are cores: sums of other parts round differently, and
 the same frames must give the same boxes on every machine. :class:`ColorSequence` works on arrays without torch;
@@ -7,20 +10,21 @@ the same frames must give the same boxes on every machine. :class:`ColorSequence
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from colocam.affinity import cpu_kernels as compiled
 from colocam.affinity.basis import ColorBasis
-from colocam.affinity.cpu_kernels import Array
 from colocam.errors import ColocamError
+from colocam.native import kernels
 from colocam.utils.device import cores
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+Array = npt.NDArray[Any]
 T = TypeVar("T")
 
 PIXELS_OF_A_PART, MOST_PARTS = 2**16, 8
@@ -29,7 +33,7 @@ PIXELS_OF_A_PART, MOST_PARTS = 2**16, 8
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    # Not OpenMP's threads, whose settings belong to torch, nor Numba's, which must not be used by two threads at once.
+    # Not OpenMP's threads, whose settings belong to torch.
     return ThreadPoolExecutor(cores(), "affinity")
 
 
@@ -46,7 +50,7 @@ def _sum(parts: list[Array]) -> Array:
 
 
 class ColorSequence:
-    """The pixels of one sequence and their colour cells.
+    """The pixels of one sequence and their colour cells; without C, NumPy computes the same in several times the time.
 
     Args:
         rgb: (F, 3, P) colours in 0–255.
@@ -58,40 +62,46 @@ class ColorSequence:
     def __init__(self, rgb: Array, psi: Array, basis: ColorBasis, *, shared: bool = True) -> None:
         if rgb.ndim != 3 or psi.ndim != 2 or rgb.shape[1:] != (3, psi.shape[1]):
             raise ColocamError(f"rgb must be (F, 3, P) and psi (R, P), got {rgb.shape} and {psi.shape}")
-        self.rgb, self.psi, self.shared = rgb, psi, shared
-        cells, self.parts = basis.cells, min(max(len(rgb) * rgb.shape[2] // PIXELS_OF_A_PART, 1), MOST_PARTS)
+        self.rgb, self.psi, self.basis, self.shared = rgb, psi, basis, shared
         self.factor = basis.factor.astype(psi.dtype)
+        if kernels is None:
+            return
+        cells, self.parts = basis.cells, min(max(len(rgb) * rgb.shape[2] // PIXELS_OF_A_PART, 1), MOST_PARTS)
         numbers = basis.per_level, basis.curvature, *basis.scale, 1, 0.5, cells - 1, *basis.shifts
         self.constants = np.array(numbers, psi.dtype)
         self.cuts = np.linspace(0, rgb.shape[2], self.parts + 1).astype(int)
         self.planes = np.linspace(0, cells, self.parts + 1).astype(int)
         self.index = np.empty((len(rgb), rgb.shape[2]), np.int32)
         used = np.zeros(cells**3, np.bool_)
-        self._each(lambda t: compiled.locate(rgb, self.constants, self.cuts[t], self.cuts[t + 1], self.index, used))
-        self.rows, self.slot = np.empty(cells**2 + 1, np.int32), np.empty(cells**3, np.int32)
-        self.blue = np.empty(min(self.index.size, cells**3), np.int32)
-        self.count = compiled.number(used, self.rows, self.slot, self.blue)
+        self._each(lambda t: kernels.locate(rgb, self.constants, self.cuts[t], self.cuts[t + 1], self.index, used))
+        in_use = np.flatnonzero(used)
+        self.slot = np.zeros(cells**3, np.int32)  # number of each cell in use
+        self.slot[in_use] = np.arange(len(in_use))
+        self.blue = (in_use % cells).astype(np.int32)  # b of each number
+        self.rows = np.searchsorted(in_use, cells * np.arange(cells**2 + 1)).astype(np.int32)  # first of each (r, g)
 
     def spectrum(self, values: Array) -> Array:
         """Values (F, C, P) → (rank, rank, R, C, rank), the coordinates of ψ ⊗ v in which W is the identity."""
         self._check("values", values)
         rank, channels = self.factor.shape[2], values.shape[1]
-        width = len(self.psi) * channels
+        width, shape = len(self.psi) * channels, (rank, rank, len(self.psi), channels, rank)
+        if kernels is None:
+            return self._plain_spectrum(values).reshape(shape).astype(values.dtype)
 
         def splat(t: int) -> Array:
-            moments = np.zeros((self.count, width, 4), values.dtype)
+            moments = np.zeros((len(self.blue), width, 4), values.dtype)
             pixels = self.cuts[t], self.cuts[t + 1]
-            compiled.splat(self.rgb, values, self.psi, self.constants, *pixels, self.index, self.slot, moments)
+            kernels.splat(self.rgb, values, self.psi, self.constants, *pixels, self.index, self.slot, moments)
             return moments
 
         def analyse(t: int) -> Array:
             spectrum = np.zeros((rank, rank * width * rank), values.dtype)
             planes = self.planes[t], self.planes[t + 1]
-            compiled.analyse(moments, self.rows, self.blue, self.factor, *planes, spectrum)
+            kernels.analyse(moments, self.rows, self.blue, self.factor, *planes, spectrum)
             return spectrum
 
         moments = _sum(self._each(splat))
-        return _sum(self._each(analyse)).reshape(rank, rank, len(self.psi), channels, rank)
+        return _sum(self._each(analyse)).reshape(shape)
 
     def product(self, spectrum: Array, out: Array) -> None:
         """Write the product W·v to ``out`` (F, C, P), from the spectrum of v."""
@@ -99,19 +109,57 @@ class ColorSequence:
         rank, width = self.factor.shape[2], spectrum.shape[2] * spectrum.shape[3]
         if spectrum.shape != (rank, rank, len(self.psi), out.shape[1], rank):
             raise ColocamError(f"spectrum must have {out.shape[1]} channels and rank {rank}, got {spectrum.shape}")
-        moments = np.empty((self.count, width, 4), out.dtype)
+        if kernels is None:
+            out[:] = self._plain_product(spectrum)
+            return
+        moments = np.empty((len(self.blue), width, 4), out.dtype)
         flat = spectrum.reshape(rank, rank * width * rank)
 
         def synthesise(t: int) -> None:
             planes = self.planes[t], self.planes[t + 1]
-            compiled.synthesise(flat, self.rows, self.blue, self.factor, *planes, moments)
+            kernels.synthesise(flat, self.rows, self.blue, self.factor, *planes, moments)
 
         def slice_(t: int) -> None:
             pixels = self.cuts[t], self.cuts[t + 1]
-            compiled.slice_(self.rgb, out, self.psi, self.constants, *pixels, self.index, moments)
+            kernels.slice(self.rgb, out, self.psi, self.constants, *pixels, self.index, self.slot, moments)
 
         self._each(synthesise)
         self._each(slice_)
+
+    @cached_property
+    def _local(self) -> tuple[Array, Array]:
+        """Cell (F·P,) and φ (4, F·P) of each pixel."""
+        basis = self.basis
+        position = (self.rgb.transpose(1, 0, 2).reshape(3, -1) + 0.5) * basis.per_level + np.array(basis.shifts)[:, None]
+        cell = np.nan_to_num(np.floor(position)).clip(0, basis.cells - 1)
+        offset = position - cell - 0.5
+        bump = (1 - basis.curvature * offset**2).prod(0)
+        phi = np.stack([basis.scale[0] * bump, *(basis.scale[1] * bump * offset)])
+        return cell.astype(np.int64).T @ [basis.cells**2, basis.cells, 1], phi
+
+    @cached_property
+    def _along_axes(self) -> list[list[Array]]:
+        """U along r, g and b of each of the four moments: constant, linear along r, along g, along b."""
+        flat, slope = self.basis.factor
+        return [[slope if axis == moment - 1 else flat for axis in range(3)] for moment in range(4)]
+
+    def _plain_spectrum(self, values: Array) -> Array:
+        cell, phi = self._local
+        weighted = np.einsum("kp,fcp->kcfp", self.psi, values).reshape(-1, len(cell))
+        total, shape = np.zeros(()), (self.basis.cells,) * 3
+        for local, factors in zip(phi, self._along_axes, strict=True):
+            each = [np.bincount(cell, local * v, self.basis.cells**3).reshape(shape) for v in weighted]
+            total = total + np.einsum("xrgb,ri,gj,bk->ijxk", np.stack(each), *factors, optimize=True)
+        return total
+
+    def _plain_product(self, spectrum: Array) -> Array:
+        cell, phi = self._local
+        (frames, _, pixels), (rank, _, ranks, channels, _) = self.rgb.shape, spectrum.shape
+        flat, total = spectrum.reshape(rank, rank, ranks * channels, rank), np.zeros(())
+        for local, factors in zip(phi, self._along_axes, strict=True):
+            moments = np.einsum("ijxk,ri,gj,bk->xrgb", flat, *factors, optimize=True)
+            total = total + local * moments.reshape(ranks * channels, -1)[:, cell]
+        return np.einsum("kcfp,kp->fcp", total.reshape(ranks, channels, frames, pixels), self.psi)
 
     def _each(self, function: Callable[[int], T]) -> list[T]:
         return _each(function, self.parts, shared=self.shared)

@@ -1,4 +1,4 @@
-"""Choose how a product is computed: Triton kernels on CUDA, Numba on the CPU, plain PyTorch elsewhere."""
+"""Choose how a product is computed: Triton kernels on CUDA, C on the CPU, plain PyTorch elsewhere."""
 
 import importlib
 import importlib.util
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from colocam.affinity import grid, window
+from colocam.affinity import cpu, grid, window
 from colocam.affinity.basis import MAX_CELLS, cells_for, color_basis, space_basis, space_rank
 from colocam.affinity.reference import gaussian_sum
 from colocam.errors import ColocamError
@@ -172,9 +172,7 @@ def _backend(values: Tensor) -> ModuleType:
     """The module whose ``product`` and ``energy`` serve this device and type."""
     if on_kernels(values):
         return importlib.import_module("colocam.affinity.cuda")
-    if values.device.type == "cpu" and (_has("colocam.native.kernels") or _has("numba")):
-        return importlib.import_module("colocam.affinity.cpu")
-    return grid
+    return cpu if values.device.type == "cpu" else grid
 
 
 @lru_cache(maxsize=16)

@@ -1,13 +1,12 @@
 """Boxes of all objects of a frame: one per blob of the thresholded map."""
 
+import cv2
 import numpy as np
 
 from colocam.boxes.candidates import LEAST_AREA, Candidates
-from colocam.boxes.contours import HOLE, Bytes, box_of_contour, follow_contours, scratch
-from colocam.boxes.extract import check_threshold
+from colocam.boxes.extract import check_threshold, contour_box, find_contours
 from colocam.boxes.quantize import Maps, checked_levels
-from colocam.types import Float64Array, Levels
-from colocam.utils.jit import compiled
+from colocam.types import Levels
 
 LEAST_SHARE = 1 / 10
 """Area of a blob relative to the largest blob of its frame, below which it is ignored."""
@@ -26,38 +25,17 @@ def instance_boxes(maps: Maps, threshold: float) -> list[Candidates]:
         threshold: τ in 0–1, relative to the maximum of each map.
     """
     check_threshold(threshold)
-    levels = checked_levels(maps)
-    found = []
-    for level in levels:
-        boxes = _blobs(level, float(threshold), LEAST_AREA * level.size)
-        found.append(Candidates(boxes, _means(level, boxes), np.full(len(boxes), threshold)))
-    return found
+    return [_blobs(level, threshold) for level in checked_levels(maps)]
 
 
-@compiled
-def _blobs(level: Bytes, threshold: float, least: float) -> Float64Array:
-    """Boxes (k, 4) of the blobs of at least ``least`` pixels and of the largest, by area; equals in OpenCV's order."""
-    space = scratch(*level.shape)
-    _, count = follow_contours(level, int(threshold * level.max()), space)
-    outer = np.empty(count, np.int64)
-    blobs = 0
-    for at in range(count - 1, -1, -1):
-        if space.table[at, HOLE] == 0:
-            outer[blobs] = at
-            blobs += 1
-    outer = outer[:blobs]
-    outer = outer[np.argsort(-space.areas[outer], kind="mergesort")]
-    boxes = np.empty((blobs, 4))
-    kept = 0
-    for blob in outer:
-        if kept == 0 or space.areas[blob] >= max(2 * least, LEAST_SHARE * space.areas[outer[0]]):
-            x1, y1, x2, y2 = box_of_contour(space.table[blob], *level.shape)
-            boxes[kept] = np.array([x1, y1, x2, y2], np.float64)
-            kept += 1
-    return boxes[:kept].copy()
-
-
-def _means(level: Levels, boxes: Float64Array) -> Float64Array:
-    """(k,) mean of a map inside boxes whose corners are pixels that belong to them, 0–1."""
-    corners = boxes.astype(np.int64)
-    return np.array([level[y1 : y2 + 1, x1 : x2 + 1].mean() / 255 for x1, y1, x2, y2 in corners], np.float64)
+def _blobs(level: Levels, threshold: float) -> Candidates:
+    """The blobs of one map (H, W)."""
+    contours, areas, hierarchy = find_contours(level, int(threshold * int(level.max())), cv2.RETR_CCOMP)
+    outer = [i for i in range(len(contours)) if hierarchy[0, i, 3] < 0]
+    outer.sort(key=areas.__getitem__, reverse=True)
+    least = max(LEAST_AREA * level.size, LEAST_SHARE * areas[outer[0]]) if outer else 0.0
+    kept = [i for i in outer if areas[i] >= least] or outer[:1]
+    corners = [contour_box(contours[i], level.shape) for i in kept]
+    scores = [level[y1 : y2 + 1, x1 : x2 + 1].mean() / 255 for x1, y1, x2, y2 in corners]
+    boxes = np.array(corners, np.float64).reshape(-1, 4)
+    return Candidates(boxes, np.array(scores, np.float64), np.full(len(boxes), threshold))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.assignment import best_pairs
+from colocam.boxes.iou import best_pairs
 from colocam.boxes.extract import largest_boxes
 from colocam.boxes.instance_boxes import instance_boxes
 from colocam.boxes.iou import Numbers, iou

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.candidates import Candidates, eligible, explained
-from colocam.boxes.iou import pair_iou
+from colocam.boxes.iou import iou
 from colocam.temporal.path import NONE, BestPath, smooth_box
 from colocam.temporal.presence import Calibration, Presence
 from colocam.types import Float32Array, Float64Array, Levels, VideoFrame
@@ -182,7 +182,7 @@ def number(observations: Iterable[FrameObservation], shots: Shots | None = None)
             box = observation.refined
             if box is None:
                 box = observation.candidates.boxes[observation.choice]
-            if last is None or time - seen > GAP + 1 or pair_iou(last, box, 0.0) == 0:
+            if last is None or time - seen > GAP + 1 or iou(last, box) == 0:
                 track = next(numbers)
             observation.track, observation.box = track, box
             last, seen = box, time

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from colocam.boxes.assignment import best_pairs
-from colocam.boxes.iou import iou
+from colocam.boxes.iou import best_pairs, iou
 from colocam.temporal.path import NONE, smooth_box
 from colocam.temporal.presence import Presence
 from colocam.temporal.smoothing import GAP, REACH, FrameObservation, LookAhead, Shots, class_of_shot, vote
