@@ -18,8 +18,8 @@ from PIL import Image
 from skimage import data
 from torch import Tensor
 
-from colocam.affinity import bilateral_product, color_product, dense_bilateral_product, dense_color_product
 from colocam.losses import CoLocLoss, CRFLoss
+from colocam.losses.affinity import bilateral_product, color_product, dense_bilateral_product, dense_color_product
 
 SIZE = 224
 PHOTOGRAPHS = ("astronaut", "coffee", "chelsea", "rocket", "retina")

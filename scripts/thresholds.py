@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from colocam.boxes import level_histogram, otsu_of_histogram
-from colocam.boxes.tags_only import tags_only_threshold
+from colocam.boxes.quantize import tags_only_threshold
 from colocam.data.truth import read_truth
 from colocam.evaluation.run_evaluation import labelled, maps_of, methods_of_run
 from colocam.metrics import PUBLISHED_THRESHOLDS, best_threshold

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from colocam.boxes.levels import sweep_by_opencv
+from colocam.boxes.extract import sweep_by_opencv
 from colocam.temporal.cuts import count_by_opencv
 
 native = pytest.importorskip("colocam.native.kernels", reason="colocam was built without a C compiler")

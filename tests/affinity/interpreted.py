@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from colocam.affinity import cuda, engine, grid
-from colocam.affinity.basis import color_basis
 from colocam.losses import CoLocLoss, CRFLoss, pairwise
+from colocam.losses.affinity import cuda, engine, grid
+from colocam.losses.affinity.basis import color_basis
 from colocam.losses.pairwise import Weights
 
 FRAMES, PIXELS = 3, 50

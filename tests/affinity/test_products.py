@@ -5,7 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.affinity import (
+from colocam.errors import ColocamError
+from colocam.losses import CoLocLoss
+from colocam.losses.affinity import (
     bilateral_product,
     color_product,
     cpu,
@@ -14,9 +16,7 @@ from colocam.affinity import (
     engine,
     grid,
 )
-from colocam.affinity.basis import color_basis, space_basis
-from colocam.errors import ColocamError
-from colocam.losses import CoLocLoss
+from colocam.losses.affinity.basis import color_basis, space_basis
 
 
 def colors(*shape, seed=0):
@@ -179,7 +179,9 @@ def test_c_numpy_and_plain_torch_compute_the_same(monkeypatch, dtype):
     found = [cpu.product(*arguments), grid.product(*arguments)]
     monkeypatch.setattr(cpu, "kernels", None)
     for other in found:
-        torch.testing.assert_close(cpu.product(*arguments), other, rtol=1e-4 if dtype == torch.float32 else 1e-9, atol=1e-4)
+        torch.testing.assert_close(
+            cpu.product(*arguments), other, rtol=1e-4 if dtype == torch.float32 else 1e-9, atol=1e-4
+        )
 
 
 def test_gradients_of_gradients():

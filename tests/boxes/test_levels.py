@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from colocam.boxes import boxes_at_levels, levels
+from colocam.boxes import boxes_at_levels, extract
 from colocam.errors import ColocamError
 
 
@@ -129,7 +129,7 @@ def test_several_threads_give_the_same(monkeypatch):
     maps = noise(7 * 16, 16, 256).reshape(7, 16, 16)
     alone = boxes_at_levels(maps)
     for threads in (2, 3, 20):
-        monkeypatch.setattr(levels, "threads", lambda threads=threads: threads)
+        monkeypatch.setattr(extract, "threads", lambda threads=threads: threads)
         assert np.array_equal(boxes_at_levels(maps), alone)
 
 
@@ -140,5 +140,5 @@ def test_no_frames_and_bad_maps():
 
 
 def test_without_c_opencv_finds_the_same(monkeypatch):
-    monkeypatch.setattr(levels, "kernels", None)
+    monkeypatch.setattr(extract, "kernels", None)
     check(noise(12, 14, 6), rings(), np.full((5, 6), 3, np.uint8))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from colocam.affinity import cpu
-from colocam.affinity.basis import color_basis
-from colocam.affinity.cpu import ColorSequence
 from colocam.errors import ColocamError
+from colocam.losses.affinity import cpu
+from colocam.losses.affinity.basis import color_basis
+from colocam.losses.affinity.cpu import ColorSequence
 from colocam.maps.color_mean import SHARE, SIGMA, TOLERANCE, arrays_with_color_mean, with_color_mean
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from colocam.utils.lazy import lazy_names
 
-PACKAGES = ["colocam", "colocam.boxes", "colocam.data", "colocam.inference", "colocam.report"]
+PACKAGES = ["colocam", "colocam.losses", "colocam.data", "colocam.inference", "colocam.report"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

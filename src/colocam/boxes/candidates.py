@@ -1,12 +1,21 @@
-"""Candidate boxes of a frame: the contours of its map at several thresholds, each with a score."""
+"""Candidate boxes of a frame with scores, and the registry of choosers: which of a map's contours is the object.
 
+A chooser gives the candidate boxes of each frame, the chosen one first. The path through a shot
+(:mod:`colocam.temporal.path`) then chooses among the eligible ones by the neighbouring frames.
+
+>>> CHOOSERS["mine"] = Chooser("my rule", my_rule)                              # doctest: +SKIP
+"""
+
+from collections.abc import Callable
 from typing import NamedTuple
 
 import cv2
 import numpy as np
 
-from colocam.boxes.extract import check_threshold, contour_box, find_contours
+from colocam.boxes.extract import Box, check_threshold, contour_box, find_contours, largest_boxes
+from colocam.boxes.iou import iou
 from colocam.boxes.quantize import Maps, checked_levels
+from colocam.errors import ArgumentError, suggest
 from colocam.types import Float64Array, Levels
 
 FACTORS = (1.0, 1.4, 0.5, 0.7, 2.0)
@@ -15,6 +24,12 @@ MOST = 24
 """Candidates per frame; those with the lowest scores are dropped, never the published box."""
 LEAST_AREA = 1 / 400
 """Share of the frame's area below which a contour is ignored."""
+LEAST_SHARE = 1 / 10
+"""Area of a blob relative to the largest blob of its frame, below which it is ignored."""
+CONSENSUS_FACTORS: Float64Array = np.geomspace(0.35, 1 / 0.35, 13)
+"""f_k of :func:`consensus_boxes`; the middle one is 1."""
+SPREAD = 0.5
+"""Standard deviation of ln f in the weights."""
 
 
 class Candidates(NamedTuple):
@@ -51,7 +66,7 @@ def _candidates(level: Levels, thresholds: list[float]) -> Candidates:
     cuts: dict[int, float] = {}
     for tau in thresholds:
         cuts.setdefault(int(tau * highest), tau)
-    found: dict[tuple[int, int, int, int], float] = {}
+    found: dict[Box, float] = {}
     if int(thresholds[0] * highest) < highest:
         for cut, tau in cuts.items():
             contours, areas, _ = find_contours(level, cut)
@@ -84,14 +99,101 @@ def explained(level: Levels, threshold: float, boxes: Float64Array) -> Float64Ar
     if not len(boxes) or cut >= highest:
         return np.zeros(len(boxes))
     height, width = level.shape
-    levels_above = cv2.integral(cv2.threshold(level, cut, 0, cv2.THRESH_TOZERO)[1], sdepth=cv2.CV_64F)
-    pixels_above = cv2.integral((level > cut).view(np.uint8), sdepth=cv2.CV_64F)
     x1, y1, x2, y2 = np.clip(np.nan_to_num(np.rint(boxes)), 0, (width - 1, height - 1) * 2).astype(np.int64).T
 
-    def inside(sums: Float64Array) -> Float64Array:
-        within: Float64Array = sums[y2 + 1, x2 + 1] - sums[y1, x2 + 1] - sums[y2 + 1, x1] + sums[y1, x1]
-        return within
+    def add_up(values: Levels) -> tuple[float, Float64Array]:
+        """The sum of values (H, W) over the map, and over each box, by an integral image."""
+        sums = cv2.integral(values, sdepth=cv2.CV_64F)
+        inside = sums[y2 + 1, x2 + 1] - sums[y1, x2 + 1] - sums[y2 + 1, x1] + sums[y1, x1]
+        return float(sums[-1, -1]), inside.astype(np.float64)
 
-    total, mean = levels_above[-1, -1], levels_above[-1, -1] / pixels_above[-1, -1]
-    empty = (x2 + 1 - x1) * (y2 + 1 - y1) - inside(pixels_above)
-    return inside(levels_above) / (total + mean * empty)
+    foreground = level > cut
+    total, common = add_up(level * foreground)
+    count, covered = add_up(foreground.view(np.uint8))
+    scores: Float64Array = common / (total + total / count * ((x2 + 1 - x1) * (y2 + 1 - y1) - covered))
+    return scores
+
+
+def instance_boxes(maps: Maps, threshold: float) -> list[Candidates]:
+    """Boxes of all blobs of ``levels > ⌊τ · max(levels)⌋``, largest first, k = 0 without foreground.
+
+    Blobs are 8-connected, as contours are; a blob within a hole of another counts separately. Blobs smaller than
+    ``LEAST_AREA`` of the frame or ``LEAST_SHARE`` of the largest blob are left out, but never the largest. Areas are
+    those inside the outline, as in :func:`colocam.boxes.largest_boxes`, whose box is the first. The score is the mean
+    foreground probability inside the box.
+
+    Args:
+        maps: (B, H, W), floats in 0–1 or uint8 levels.
+        threshold: τ in 0–1, relative to the maximum of each map.
+    """
+    check_threshold(threshold)
+    return [_blobs(level, threshold) for level in checked_levels(maps)]
+
+
+def _blobs(level: Levels, threshold: float) -> Candidates:
+    """The blobs of one map (H, W)."""
+    contours, areas, hierarchy = find_contours(level, int(threshold * int(level.max())), cv2.RETR_CCOMP)
+    outer = [i for i in range(len(contours)) if hierarchy[0, i, 3] < 0]
+    outer.sort(key=areas.__getitem__, reverse=True)
+    least = max(LEAST_AREA * level.size, LEAST_SHARE * areas[outer[0]]) if outer else 0.0
+    kept = [i for i in outer if areas[i] >= least] or outer[:1]
+    corners = [contour_box(contours[i], level.shape) for i in kept]
+    scores = [level[y1 : y2 + 1, x1 : x2 + 1].mean() / 255 for x1, y1, x2, y2 in corners]
+    boxes = np.array(corners, np.float64).reshape(-1, 4)
+    return Candidates(boxes, np.array(scores, np.float64), np.full(len(boxes), threshold))
+
+
+def consensus_boxes(maps: Maps, threshold: float) -> list[Candidates]:
+    """Boxes of the largest contours of maps (B, H, W) at thresholds around τ, the one that most others agree with first.
+
+    One threshold for all maps is too low where the map fades slowly and too high where it is weak. Let R_k be the box
+    of the largest contour at τ_k = f_k τ. Each box has the score
+
+        s_j = Σ_k w_k IoU(R_j, R_k) / Σ_k w_k,      w_k = exp(−½ (ln f_k / SPREAD)²),
+
+    so that a box counts which changes little over a range of thresholds around τ (docs/method/choosers.md).
+    """
+    check_threshold(threshold)
+    levels = checked_levels(maps)
+    thresholds = np.minimum(threshold * CONSENSUS_FACTORS, 1.0)
+    found = [largest_boxes(levels, float(one)) for one in thresholds]
+    boxes = np.stack([box for box, _ in found], axis=1).astype(np.float64)  # (B, T, 4)
+    weights = np.exp(-0.5 * (np.log(CONSENSUS_FACTORS) / SPREAD) ** 2) * np.stack([there for _, there in found], axis=1)
+    overlaps = iou(boxes[:, :, None], boxes[:, None])
+    scores = (overlaps * weights[:, None]).sum(2) / np.maximum(weights.sum(1, keepdims=True), 1e-12)
+    return [_ranked(*one, thresholds) for one in zip(boxes, scores, weights > 0, strict=True)]
+
+
+def _ranked(boxes: Float64Array, scores: Float64Array, there: np.ndarray, thresholds: Float64Array) -> Candidates:
+    """The different boxes of one frame by score; of equal ones the first."""
+    order = np.flatnonzero(there)[np.argsort(-scores[there], kind="stable")]
+    _, first = np.unique(boxes[order], axis=0, return_index=True)
+    kept = order[np.sort(first)]
+    return Candidates(boxes[kept], scores[kept], thresholds[kept], len(kept))
+
+
+class Chooser(NamedTuple):
+    """A rule that finds the object's box in a map.
+
+    Attributes:
+        title: what help and reports print.
+        candidates: (maps (B, H, W) as floats in 0–1 or 8-bit levels, τ) → the candidates of each map.
+        by_shot: ``evaluate`` lets the frames of a shot choose together; false: each frame by itself, as published.
+    """
+
+    title: str
+    candidates: Callable[[Maps, float], list[Candidates]]
+    by_shot: bool = True
+
+
+CHOOSERS: dict[str, Chooser] = {
+    "largest": Chooser("largest contour at τ, as published", candidate_boxes, by_shot=False),
+    "consensus": Chooser("consensus of the thresholds around τ", consensus_boxes),
+}
+
+
+def find_chooser(name: str) -> Chooser:
+    """The chooser of that name."""
+    if name not in CHOOSERS:
+        raise ArgumentError("chooser", f"{name}{suggest(name, list(CHOOSERS))}")
+    return CHOOSERS[name]

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from colocam.boxes import boxes_at_levels
 from colocam.boxes.iou import iou
-from colocam.boxes.quantize import checked_levels
-from colocam.boxes.tags_only import relative_levels, threshold_of_levels
+from colocam.boxes.quantize import checked_levels, relative_levels, threshold_of_levels
 from colocam.errors import ArgumentError, ColocamError
 from colocam.evaluation.labelled import LabelledClips, LabelledFrame, read_labelled
 from colocam.evaluation.prediction_files import Map, PredictedBox, map_files, read_boxes, read_map, read_mask

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from colocam.boxes.choosers import CHOOSERS, find_chooser
-from colocam.boxes.tags_only import tags_only_threshold
+from colocam.boxes.candidates import CHOOSERS, find_chooser
+from colocam.boxes.quantize import tags_only_threshold
 from colocam.cams import find_cam
 from colocam.config import ColorMean
 from colocam.data.samples import Boxes, Samples, labelled_samples, scaled_boxes, spread_samples
@@ -29,7 +29,7 @@ from colocam.models.model_file import load_model
 from colocam.run import Run, open_run
 from colocam.segment.open_segmenter import load_segmenter
 from colocam.segment.segmenter import Segmenter
-from colocam.temporal.shot_boxes import boxes_of_shots
+from colocam.temporal.path import boxes_of_shots
 from colocam.types import Float64Array, Levels, Split
 from colocam.utils.files import write_json
 from colocam.utils.progress import progress

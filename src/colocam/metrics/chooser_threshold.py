@@ -9,7 +9,7 @@ from colocam.boxes.iou import Numbers
 from colocam.metrics.bootstrap import Frames
 from colocam.metrics.hits import right_boxes
 from colocam.metrics.protocols import best_threshold
-from colocam.temporal.shot_boxes import boxes_of_shots
+from colocam.temporal.path import boxes_of_shots
 from colocam.types import Levels
 
 GRID: npt.NDArray[np.float64] = np.geomspace(0.08, 0.5, 13)

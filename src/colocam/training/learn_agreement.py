@@ -11,8 +11,8 @@ from colocam.config.schema import Frames as FrameSizes
 from colocam.maps.mapper import decoder_mapper, map_batches
 from colocam.metrics import best_overlaps
 from colocam.models.model_file import Model
+from colocam.temporal.path import boxes_of_shots
 from colocam.temporal.presence import Calibration
-from colocam.temporal.shot_boxes import boxes_of_shots
 from colocam.training.learn_frames import CorrectedFrames, equal_videos
 from colocam.training.learn_presence import calibrate_presence, presence_loss
 from colocam.training.learn_thresholds import GRID, choose_thresholds, right_at

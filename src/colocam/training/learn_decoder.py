@@ -26,7 +26,7 @@ from colocam.data.batches import BatchIndices, read_frames
 from colocam.data.cache_entry import CachedClip
 from colocam.data.samplers import SAMPLERS
 from colocam.losses import StepTensors
-from colocam.losses.projection import ProjectionLoss
+from colocam.losses.terms import ProjectionLoss
 from colocam.models import LocalizerNet, foreground
 from colocam.models.classifier import at_side
 from colocam.training.learn_frames import CorrectedFrames

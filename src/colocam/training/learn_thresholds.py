@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.choosers import find_chooser
-from colocam.boxes.levels import boxes_at_levels
+from colocam.boxes.candidates import find_chooser
+from colocam.boxes.extract import boxes_at_levels
 from colocam.data.samples import Boxes
 from colocam.metrics import best_overlaps
 from colocam.metrics.chooser_threshold import GRID as CHOOSER_GRID

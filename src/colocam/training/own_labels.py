@@ -21,7 +21,7 @@ from colocam.data.cache_entry import CachedClip
 from colocam.data.samples import Samples, spread_samples
 from colocam.maps.mapper import Mapper, map_batches
 from colocam.models import Classifier
-from colocam.temporal.shot_boxes import boxes_of_shots
+from colocam.temporal.path import boxes_of_shots
 from colocam.types import Float64Array, Levels
 from colocam.utils.files import explain_os_errors, read_array, write_json
 from colocam.utils.interrupt import raise_if_stopped, stop_requested

@@ -4,7 +4,7 @@ from colocam.errors import ColocamError
 
 EXTRAS: dict[str, str] = {
     **dict.fromkeys(["torch", "torchvision", "timm", "segmentation_models_pytorch", "safetensors"], "train"),
-    **dict.fromkeys(["matplotlib", "jinja2", "markupsafe", "numba"], "train"),
+    **dict.fromkeys(["matplotlib", "jinja2", "markupsafe"], "train"),
     **dict.fromkeys(["onnx", "onnxscript", "onnx_ir"], "onnx"),
     **dict.fromkeys(["fastapi", "starlette", "uvicorn"], "serve"),
     "ray": "ray",

@@ -5,10 +5,10 @@ import importlib.metadata
 import pytest
 import torch
 
-from colocam.affinity.reference import gaussian_sum
 from colocam.lab.bench import bench_affinity as affinity
 from colocam.lab.bench import rivals
 from colocam.lab.measuring import timing
+from colocam.losses.affinity.reference import gaussian_sum
 
 CPU = torch.device("cpu")
 

@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from colocam.affinity import bilateral_product, color_product, dense_bilateral_product, dense_color_product
 from colocam.lab.bench import rivals
 from colocam.lab.measuring import timing
 from colocam.lab.measuring.record import conditions, keep
 from colocam.lab.measuring.synthetic_frames import Kind, make_frames
 from colocam.losses import CoLocLoss, CRFLoss
+from colocam.losses.affinity import bilateral_product, color_product, dense_bilateral_product, dense_color_product
 
 SIZE = 224
 # Input sets used in turn, so that the input of a call is not in the cache.

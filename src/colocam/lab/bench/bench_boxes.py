@@ -2,9 +2,8 @@
 
 | use                    | ways                                                                                       |
 |------------------------|--------------------------------------------------------------------------------------------|
-| ``localize``           | ``compiled`` contours (``boxes/contours.py``), calls of ``OpenCV``                         |
-| ``evaluate``           | one component ``tree`` per map (``boxes/levels.py``), ``compiled`` contours and ``OpenCV`` |
-|                        | for each of the 256 levels                                                                 |
+| ``localize``           | contours by ``OpenCV``                                                                     |
+| ``evaluate``           | one component ``tree`` per map in C, contours by ``OpenCV`` for each of the 256 levels     |
 
 ``end_to_end_ms`` is the time of a frame with the network: on a CPU, where both use the same cores, the sum; on a GPU,
 where the stages overlap, the larger of the two, with the boxes spread over threads.
@@ -18,19 +17,17 @@ from typing import Any
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from colocam.boxes import boxes_at_levels, candidate_boxes
-from colocam.boxes.candidates import FACTORS, LEAST_AREA, Candidates, explained
-from colocam.boxes.contours import Bytes, Longs, box_of_contour, follow_contours, next_contour, scratch
-from colocam.boxes.extract import contour_box
+from colocam.boxes.extract import sweep_by_opencv
 from colocam.config import Config, load_config
 from colocam.lab.measuring import timing
 from colocam.lab.measuring.record import conditions, headline, keep
 from colocam.lab.measuring.synthetic_frames import make_frames
 from colocam.models import LocalizerNet, make_classifier
 from colocam.types import Levels
-from colocam.utils.jit import compiled
 
 BATCH, THREADS, THRESHOLD, CLASSES = 32, 8, 0.3, 10
 ROUGH = 14
@@ -112,61 +109,15 @@ def rough_maps(size: int) -> Levels:
     return np.asarray(255 * mixed / mixed.max((1, 2), keepdims=True), np.uint8)
 
 
-def candidates_by_opencv(levels: Levels) -> list[Candidates]:
-    """``candidate_boxes`` with a call of OpenCV for each mask."""
-    found = []
-    for level in levels:
-        highest = int(level.max())
-        boxes: dict[tuple[int, int, int, int], float] = {}
-        for tau in np.minimum(THRESHOLD * np.array(FACTORS), 1).tolist():
-            contours = _opencv(level > int(tau * highest))
-            for i, contour in enumerate(sorted(contours, key=cv2.contourArea, reverse=True)):
-                if i and cv2.contourArea(contour) < LEAST_AREA * level.size:
-                    break
-                boxes.setdefault(contour_box(contour, level.shape), tau)
-        corners = np.array(list(boxes), np.float64).reshape(-1, 4)
-        found.append(Candidates(corners, explained(level, THRESHOLD, corners), np.array(list(boxes.values()))))
-    return found
-
-
-def levels_by_opencv(levels: Levels) -> Longs:
-    """``boxes_at_levels`` with a call of OpenCV for each level."""
-    boxes = np.zeros((len(levels), 256, 4), np.int64)
-    for i, level in enumerate(levels):
-        for cut in range(int(level.max())):
-            boxes[i, cut] = contour_box(max(_opencv(level > cut), key=cv2.contourArea), level.shape)
+def levels_by_opencv(levels: Levels) -> npt.NDArray[np.int16]:
+    """``boxes_at_levels`` with a contour search for each level."""
+    boxes = np.zeros((len(levels), 256, 4), np.int16)
+    sweep_by_opencv(levels, boxes)
     return boxes
-
-
-def levels_by_contours(levels: Levels) -> Longs:
-    """``boxes_at_levels`` with compiled contours at each level."""
-    boxes = np.zeros((len(levels), 256, 4), np.int64)
-    _largest_at_levels(levels, boxes)
-    return boxes
-
-
-@compiled
-def _largest_at_levels(levels: Bytes, boxes: Longs) -> None:
-    _, height, width = levels.shape
-    space = scratch(height, width)
-    for i in range(len(levels)):
-        for cut in range(levels[i].max()):
-            best, _ = follow_contours(levels[i], cut, space)
-            at = best
-            while at >= 0:
-                if space.areas[at] > space.areas[best]:
-                    best = at
-                at = next_contour(space.table, at)
-            x1, y1, x2, y2 = box_of_contour(space.table[best], height, width)
-            boxes[i, cut, 0], boxes[i, cut, 1], boxes[i, cut, 2], boxes[i, cut, 3] = x1, y1, x2, y2
-
-
-def _opencv(mask: np.ndarray[Any, np.dtype[np.bool_]]) -> Any:  # noqa: ANN401 - contours
-    return cv2.findContours(mask.view(np.uint8), cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE)[0]
 
 
 USES: dict[str, dict[str, Callable[[Levels], object]]] = {
-    "localize": {"compiled": lambda maps: candidate_boxes(maps, THRESHOLD), "OpenCV": candidates_by_opencv},
-    "evaluate": {"tree": boxes_at_levels, "compiled": levels_by_contours, "OpenCV": levels_by_opencv},
+    "localize": {"OpenCV": lambda maps: candidate_boxes(maps, THRESHOLD)},
+    "evaluate": {"tree": boxes_at_levels, "OpenCV": levels_by_opencv},
 }
 """Use → way → function of maps (B, H, W)."""

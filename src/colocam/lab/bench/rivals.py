@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from colocam.affinity.reference import gaussian_sum
 from colocam.lab.measuring import timing
+from colocam.losses.affinity.reference import gaussian_sum
 from colocam.utils.extras import install_extra
 
 # Pairs of pixels that an exact sum computes in one call; larger products are limited to a sample of the rows.

@@ -20,7 +20,7 @@ from colocam.lab.study.workplace import Lab
 from colocam.metrics import best_overlaps
 from colocam.report.gallery import gallery
 from colocam.run import open_run
-from colocam.temporal.shot_boxes import boxes_of_shots
+from colocam.temporal.path import boxes_of_shots
 
 CAM, TRAINED = Cam("layercam"), (Trained("tcam"), Trained("colocam"))
 

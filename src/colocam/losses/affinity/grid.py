@@ -7,7 +7,7 @@ cells, ``mix`` applies the kernel between cells axis by axis, ``slice_`` reads Î
 import torch
 from torch import Tensor
 
-from colocam.affinity.basis import ColorBasis
+from colocam.losses.affinity.basis import ColorBasis
 
 
 def encode(rgb: Tensor, basis: ColorBasis, group: Tensor) -> tuple[Tensor, Tensor]:

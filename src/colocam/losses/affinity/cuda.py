@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from colocam.affinity import cuda_color_kernels as kernels
-from colocam.affinity import cuda_space_kernels
-from colocam.affinity.basis import ColorBasis
 from colocam.errors import ColocamError
+from colocam.losses.affinity import cuda_color_kernels as kernels
+from colocam.losses.affinity import cuda_space_kernels
+from colocam.losses.affinity.basis import ColorBasis
 
 # Bytes of moments, and of sums over colour and space, in memory at once; more groups are computed in turn.
 _WORKSPACE = 96 << 20

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from colocam.affinity.basis import ColorBasis
 from colocam.errors import ColocamError
+from colocam.losses.affinity.basis import ColorBasis
 from colocam.native import kernels
 from colocam.utils.device import cores
 
@@ -130,7 +130,9 @@ class ColorSequence:
     def _local(self) -> tuple[Array, Array]:
         """Cell (F·P,) and φ (4, F·P) of each pixel."""
         basis = self.basis
-        position = (self.rgb.transpose(1, 0, 2).reshape(3, -1) + 0.5) * basis.per_level + np.array(basis.shifts)[:, None]
+        position = (self.rgb.transpose(1, 0, 2).reshape(3, -1) + 0.5) * basis.per_level + np.array(basis.shifts)[
+            :, None
+        ]
         cell = np.nan_to_num(np.floor(position)).clip(0, basis.cells - 1)
         offset = position - cell - 0.5
         bump = (1 - basis.curvature * offset**2).prod(0)
@@ -159,7 +161,8 @@ class ColorSequence:
         for local, factors in zip(phi, self._along_axes, strict=True):
             moments = np.einsum("ijxk,ri,gj,bk->xrgb", flat, *factors, optimize=True)
             total = total + local * moments.reshape(ranks * channels, -1)[:, cell]
-        return np.einsum("kcfp,kp->fcp", total.reshape(ranks, channels, frames, pixels), self.psi)
+        product: Array = np.einsum("kcfp,kp->fcp", total.reshape(ranks, channels, frames, pixels), self.psi)
+        return product
 
     def _each(self, function: Callable[[int], T]) -> list[T]:
         return _each(function, self.parts, shared=self.shared)
