@@ -144,7 +144,7 @@ def _blobs(level: Levels, threshold: float) -> Candidates:
 
 
 def consensus_boxes(maps: Maps, threshold: float) -> list[Candidates]:
-    """Boxes of the largest contours of maps (B, H, W) at thresholds around τ, the one that most others agree with first.
+    """Boxes of the largest contours of maps (B, H, W) at thresholds around τ, that which most others agree with first.
 
     One threshold for all maps is too low where the map fades slowly and too high where it is weak. Let R_k be the box
     of the largest contour at τ_k = f_k τ. Each box has the score

@@ -1,4 +1,4 @@
-"""The published box rule: bounding rectangle of the largest contour of the thresholded 8-bit map, at one or all levels."""
+"""The published box rule: bounding rectangle of the largest contour of the thresholded 8-bit map."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -109,8 +109,8 @@ def mask_of_box(
 def boxes_at_levels(maps: Maps) -> Boxes:
     """Boxes of the largest contour of each mask ``levels > t`` with ``levels = ⌊255·map⌋``, for t = 0 … 255.
 
-    In C (``native/levels.h``) one flood fill and one component tree per map take a tenth of the time of a contour search
-    for each level.
+    In C (``native/levels.h``) one flood fill and one component tree per map take a tenth of the time of a contour
+    search for each level.
 
     Args:
         maps: (B, H, W), floats in 0–1 or uint8 levels.

@@ -94,38 +94,21 @@ def _value_and_gradient(
     with torch.autocast(maps.device.type, enabled=False):
         s = (maps if maps.dtype == torch.float64 else maps.float()).flatten(1)
         totals, product = engine.energy(frames.flatten(2), s, group, groups, gaussian)
-        if engine.on_kernels(s):
-            value, gradient = _weigh_on_kernels(totals, product, group, weights)
-        else:
-            value, each = weigh(totals, group, weights)
-            gradient = (-4 * each.to(s.dtype))[group, None] * product
+        value, each = weigh(totals, group, weights)
+        gradient = (-4 * each.to(s.dtype))[group, None] * product
     return value.to(s.dtype), gradient.view(maps.shape)
 
 
 def weigh(totals: Tensor, group: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
     """Σ_g w_g R_g (scalar) and w (groups,) from the sums 1ᵀW1 and DᵀWD of each group, totals (groups, 2) float64."""
     mass, energy = totals[:, 0], 0.5 * totals[:, 0] - 2 * totals[:, 1]
-    counted = (group.bincount(minlength=len(totals)) >= weights.least).to(totals.dtype)
+    sizes = torch.zeros_like(mass).index_add_(0, group, torch.ones_like(group, dtype=mass.dtype))  # no host waits
+    counted = (sizes >= weights.least).to(totals.dtype)
     each = counted / counted.sum().clamp(min=1)
     if weights.divisor != "none":
         divisor = energy if weights.divisor == "energy" else mass - energy
         each = each / divisor.abs().maximum(1e-6 * mass).clamp(min=1e-300)
     return (each * energy).sum(), each
-
-
-def _weigh_on_kernels(totals: Tensor, product: Tensor, group: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
-    """:func:`weigh` and the gradient -4·w·WD in two launches, where plain PyTorch needs a dozen."""
-    from colocam.losses import pairwise_kernels as kernels  # noqa: PLC0415 - Triton is not everywhere
-
-    (frames, pixels), groups = product.shape, len(totals)
-    value, each = product.new_empty(()), product.new_empty(groups)
-    kernels.weigh[(1,)](
-        totals, group, each, value, frames, groups, least=weights.least, divisor=weights.divisor,
-        block_f=16, block_g=max(16, 1 << (groups - 1).bit_length()), num_warps=4,
-    )  # fmt: skip
-    gradient = product.contiguous()
-    kernels.scale[-(-pixels // 1024), frames](gradient, group, each, pixels, block=1024, num_warps=4)
-    return value, gradient
 
 
 class CoLocLoss(nn.Module):

@@ -69,7 +69,9 @@ def extended_log_barrier(f: Tensor, t: float) -> Tensor:
 
 
 class SizeConstraint(nn.Module):
-    """Eq. 3, neither foreground nor background may vanish: mean over frames of ½ [ψ_t(-Σ_p S⁰_p) + ψ_t(-Σ_p S¹_p)], S⁰ = 1 - S¹, areas in pixels.
+    """Eq. 3, neither foreground nor background may vanish.
+
+    Mean over frames of ½ [ψ_t(-Σ_p S⁰_p) + ψ_t(-Σ_p S¹_p)], S⁰ = 1 - S¹, areas in pixels.
 
     ψ_t is :func:`extended_log_barrier`, with t = min(start · growthᵉᵖᵒᶜʰ, maximum).
 
@@ -101,7 +103,9 @@ class SizeConstraint(nn.Module):
 
 
 class ProjectionLoss(nn.Module):
-    """BoxInst (Tian et al., 2021): mean over frames with a box of ½ Σ_axis (1 − 2 Σ p t / (Σ p² + Σ t²)); 0 if no frame has one.
+    """Projection of a map onto the sides of a box (BoxInst, Tian et al., 2021).
+
+    Mean over frames with a box of ½ Σ_axis (1 − 2 Σ p t / (Σ p² + Σ t²)); 0 if no frame has one.
 
     p is the maximum of the map along x or along y, t is the same of the box: 1 where the box is, 0 elsewhere. A tight
     box has foreground in each of its rows and columns, and none in the others; where in a row it is, stays open.

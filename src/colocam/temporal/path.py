@@ -44,7 +44,7 @@ def margin(candidates: Candidates, box: Float64Array) -> float:
 
 
 def _changes(before: Float64Array, after: Float64Array, jump: float) -> Float64Array:
-    """(..., n + 1) costs of the changes from boxes (..., 4) to the boxes (n, 4) of another frame and, last, to "none"."""
+    """(..., n + 1) costs of changes from boxes (..., 4) to the boxes (n, 4) of another frame and, last, to "none"."""
     costs = np.full((*before.shape[:-1], len(after) + 1), jump / 2)
     costs[..., :-1] = jump * (1 - iou(before[..., None, :], after))
     return costs

@@ -152,7 +152,7 @@ def class_of_shot(observation: FrameObservation, coming: Iterable[FrameObservati
 def decide(
     observations: Iterable[FrameObservation], presence: Presence, path: BestPath | None = None
 ) -> Iterator[FrameObservation]:
-    """Set ``presence`` and ``tag`` and, by the best path, ``choice``: each is known as many frames later as both lag."""
+    """Set ``presence``, ``tag`` and, by the best path, ``choice``: they are known as many frames later as both lag."""
     waiting: deque[FrameObservation] = deque()
 
     def decided(values: list[float], choices: list[int] | None) -> Iterator[FrameObservation]:
@@ -279,7 +279,10 @@ def steady_instances(
 
 
 def follow(observations: Iterable[FrameObservation], shots: Shots | None = None) -> Iterator[Followed]:
-    """Assign blobs to the tracks whose last boxes they overlap, with the largest sum of IoUs; a track ends at a cut and after ``GAP`` frames without a blob."""
+    """Assign blobs to the tracks whose last boxes they overlap, with the largest sum of IoUs.
+
+    A track ends at a cut and after :data:`GAP` frames without a blob.
+    """
     begun = 0
     last: dict[int, tuple[int, Float64Array]] = {}  # track → time and box of its last blob
     for time, observation in enumerate(observations):

@@ -5,8 +5,8 @@
 >>> rgb = torch.randint(0, 256, (50_000, 3))
 >>> degree = color_product(rgb, torch.ones(50_000, 1), sigma=15.0)   # Σ_j exp(-|c_i - c_j|² / 2σ²), (50000, 1)
 
-``engine`` has the products and chooses the implementation: ``cuda`` (Triton), ``cpu`` (C) or ``grid`` (plain PyTorch).
-``reference`` is the exact product in float64.
+``engine`` has the products and chooses the implementation: ``cuda`` (Triton) or ``cpu`` (C). ``reference`` is the exact
+product in float64.
 """
 
 from typing import TYPE_CHECKING

@@ -177,65 +177,69 @@ class ColorSequence:
 def product(
     rgb: "Tensor", values: "Tensor", group: "Tensor", groups: int, basis: ColorBasis, psi: "Tensor | None"  # noqa: ARG001
 ) -> "Tensor":  # fmt: skip
-    """As ``grid.product``, for float32 and float64."""
-    import torch  # noqa: PLC0415 - tensors bring torch; ColorSequence does not need it
+    """Σ_k ψ_k · C(ψ_k · v), C the colour product within each group of frames.
 
-    out = torch.empty_like(values, memory_format=torch.contiguous_format)
+    Args:
+        rgb: (F, 3, P).
+        values: (F, C, P) float32 or float64; of another device, they are computed on the CPU.
+        group: (F,) int64 index of each frame's group, 0 … groups-1.
+        groups: number of groups.
+        basis: of the colour kernel.
+        psi: (R, P) basis of the spatial kernel; the constant 1 where None.
 
-    def function(sequence: ColorSequence, _: int, v: Array, target: Array) -> None:
+    Returns:
+        (F, C, P).
+    """
+
+    def multiply(sequence: ColorSequence, _: int, v: Array, target: Array) -> None:
         sequence.product(sequence.spectrum(v), target)
 
-    _for_each_group(rgb, values, out, group, psi, basis, function)
-    return out
+    return _for_each_group(rgb, values, values.shape[1], group, psi, basis, multiply)
 
 
 def energy(
     rgb: "Tensor", maps: "Tensor", group: "Tensor", groups: int, basis: ColorBasis, psi: "Tensor | None"
 ) -> "tuple[Tensor, Tensor]":
-    """As ``grid.energy``, for float32 and float64."""
-    import torch  # noqa: PLC0415
+    """The sums 1ᵀW1 and DᵀWD of each group, and WD, where D = S - ½.
 
-    out = torch.empty_like(maps, memory_format=torch.contiguous_format)[:, None]
+    Maps S (F, P) -> totals (groups, 2) float64, WD (F, P).
+    """
+    import torch  # noqa: PLC0415 - tensors bring torch; ColorSequence does not need it
+
     totals = np.zeros((groups, 2))
 
-    def function(sequence: ColorSequence, index: int, v: Array, target: Array) -> None:
+    def multiply(sequence: ColorSequence, index: int, v: Array, target: Array) -> None:
         spectrum = sequence.spectrum(v)
         totals[index] = np.einsum("abkcd,abkcd->c", spectrum, spectrum, dtype=np.float64)
         sequence.product(np.ascontiguousarray(spectrum[:, :, :, 1:]), target)
 
     values = torch.stack([torch.ones_like(maps), maps - 0.5], dim=1)
-    _for_each_group(rgb, values, out, group, psi, basis, function)
-    return torch.from_numpy(totals), out[:, 0]
+    out = _for_each_group(rgb, values, 1, group, psi, basis, multiply)
+    return torch.from_numpy(totals).to(maps.device), out[:, 0]
 
 
 def _for_each_group(
-    rgb: "Tensor", values: "Tensor", out: "Tensor", group: "Tensor", psi: "Tensor | None", basis: ColorBasis,
-    function: Callable[[ColorSequence, int, Array, Array], None],
-) -> None:  # fmt: skip
-    """Call function(sequence, index, its values (f, …), its part of out) for every group of frames."""
-    members: dict[int, list[int]] = {}
-    for frame, index in enumerate(group.tolist()):
-        members.setdefault(index, []).append(frame)
-    groups = list(members.items())
+    rgb: "Tensor", values: "Tensor", channels: int, group: "Tensor", psi: "Tensor | None", basis: ColorBasis,
+    multiply: Callable[[ColorSequence, int, Array, Array], None],
+) -> "Tensor":  # fmt: skip
+    """Call multiply(sequence, index, values (f, …), result (f, channels, P)) for each group; join the results."""
+    import torch  # noqa: PLC0415
+
     # Detached: the caller's no_grad does not hold in other threads.
-    rgb, values = rgb.detach().to(values.dtype), values.detach()
+    colors, v = (x.detach().to("cpu", values.dtype).contiguous().numpy() for x in (rgb, values))
+    space = np.ones((1, v.shape[2]), v.dtype) if psi is None else psi.cpu().numpy()
+    out = np.empty((len(v), channels, v.shape[2]), v.dtype)
+    members = group.cpu().numpy()
+    groups = np.unique(members).tolist()
     in_turn = len(groups) < cores()
-    space = (values.new_ones(1, rgb.shape[2]) if psi is None else psi).numpy()
 
     def work(i: int) -> None:
-        index, frames = groups[i]
+        mine = np.flatnonzero(members == groups[i])
         # Neighbouring frames are a view, which needs no copy.
-        joined = frames == list(range(frames[0], frames[-1] + 1))
-        mine = slice(frames[0], frames[-1] + 1) if joined else frames
-        target = out[mine].numpy()
-        sequence = ColorSequence(rgb[mine].contiguous().numpy(), space, basis, shared=in_turn)
-        function(sequence, index, values[mine].contiguous().numpy(), target)
-        if not joined:
-            # Not through torch: the caller's inference mode does not hold in other threads either.
-            out.numpy()[frames] = target
+        own = slice(mine[0], mine[-1] + 1) if mine[-1] - mine[0] < len(mine) else mine
+        target = out[own]
+        multiply(ColorSequence(colors[own], space, basis, shared=in_turn), groups[i], v[own], target)
+        out[own] = target
 
-    if in_turn:
-        for i in range(len(groups)):
-            work(i)
-    else:
-        _each(work, len(groups))
+    _each(work, len(groups), shared=not in_turn)
+    return torch.from_numpy(out).to(values.device)

@@ -1,6 +1,6 @@
 """Products W·v with colour and bilateral affinities: any shape, differentiable in v.
 
-``product`` and ``energy`` choose how: Triton kernels on CUDA, C on the CPU, plain PyTorch elsewhere.
+``product`` and ``energy`` choose how: Triton kernels on CUDA; otherwise the CPU, in C.
 """
 
 import math
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from colocam.errors import ColocamError
-from colocam.losses.affinity import cpu, grid
+from colocam.losses.affinity import cpu
 from colocam.losses.affinity.basis import MAX_CELLS, cells_for, color_basis, space_basis, space_rank
 from colocam.losses.affinity.reference import gaussian_sum, reach, window_product
 from colocam.utils.finite import require_finite
@@ -114,7 +114,7 @@ def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: G
     gaussian.check()
     if values.numel() == 0:
         return torch.zeros_like(values)
-    rgb, gaussian = _fit(rgb, gaussian)
+    rgb, gaussian = _fit(rgb, gaussian, values)
     near, size = gaussian.window(), gaussian.size
     if near and size:
         return window_product(rgb, values, size, gaussian.sigma, gaussian.sigma_xy, near)
@@ -148,7 +148,7 @@ def energy(rgb: Tensor, maps: Tensor, group: Tensor, groups: int, gaussian: Gaus
         totals (groups, 2) float64, and WD (F, P).
     """
     gaussian.check()
-    rgb, gaussian = _fit(rgb, gaussian.for_signed())
+    rgb, gaussian = _fit(rgb, gaussian.for_signed(), maps)
     if maps.numel() == 0 or gaussian.window() or _too_fine(rgb, gaussian):
         values = torch.stack([torch.ones_like(maps), maps - 0.5], dim=1)
         out = product(rgb, values, group, groups, gaussian)
@@ -162,21 +162,18 @@ def energy(rgb: Tensor, maps: Tensor, group: Tensor, groups: int, gaussian: Gaus
     return totals, out
 
 
-_TRITON = find_spec("triton") is not None
-
-
 def on_kernels(values: Tensor) -> bool:
     """Whether Triton kernels compute with these values."""
-    return values.is_cuda and values.dtype == torch.float32 and values.numel() > 0 and _TRITON
+    return values.is_cuda and values.dtype == torch.float32 and values.numel() > 0 and find_spec("triton") is not None
 
 
 def _backend(values: Tensor) -> ModuleType:
-    """The module whose ``product`` and ``energy`` serve this device and type."""
-    if on_kernels(values):
-        from colocam.losses.affinity import cuda  # noqa: PLC0415 - Triton is not everywhere
+    """The module whose ``product`` and ``energy`` compute with these values."""
+    if not on_kernels(values):
+        return cpu
+    from colocam.losses.affinity import cuda  # noqa: PLC0415 - Triton is not everywhere
 
-        return cuda
-    return cpu if values.device.type == "cpu" else grid
+    return cuda
 
 
 @lru_cache(maxsize=16)
@@ -185,12 +182,13 @@ def _psi(height: int, width: int, sigma: float, tol: float, dtype: torch.dtype, 
     return psi.flatten(1).contiguous()
 
 
-def _fit(rgb: Tensor, gaussian: Gaussian) -> tuple[Tensor, Gaussian]:
+def _fit(rgb: Tensor, gaussian: Gaussian, values: Tensor) -> tuple[Tensor, Gaussian]:
     """Shift colours outside 0–255 into that range, and scale them and σ alike if needed; the affinity stays the same.
 
-    On CUDA the host would have to wait for the range of the colours; there they are clamped to half a cell outside.
+    For the kernels on CUDA the host would have to wait for the range of the colours; they clamp colours to half a cell
+    outside.
     """
-    if rgb.dtype == torch.uint8 or rgb.device.type != "cpu" or rgb.numel() == 0:
+    if rgb.dtype == torch.uint8 or on_kernels(values) or rgb.numel() == 0:
         return rgb, gaussian
     low, high = (float(end) for end in (rgb if rgb.is_floating_point() else rgb.float()).aminmax())
     if (low >= -0.5 and high <= 255.5) or not math.isfinite(high - low):
