@@ -7,16 +7,19 @@ A chooser gives the candidate boxes of each frame, the chosen one first. The pat
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from colocam.boxes.extract import Box, check_threshold, contour_box, find_contours, largest_boxes
 from colocam.boxes.iou import iou
 from colocam.boxes.quantize import Maps, checked_levels
 from colocam.errors import ArgumentError, suggest
 from colocam.types import Float64Array, Levels
+
+Longs = npt.NDArray[np.integer[Any]]
 
 FACTORS = (1.0, 1.4, 0.5, 0.7, 2.0)
 """Thresholds relative to the model's own, which comes first; of equal boxes the first is kept."""
@@ -99,18 +102,17 @@ def explained(level: Levels, threshold: float, boxes: Float64Array) -> Float64Ar
     if not len(boxes) or cut >= highest:
         return np.zeros(len(boxes))
     height, width = level.shape
-    x1, y1, x2, y2 = np.clip(np.nan_to_num(np.rint(boxes)), 0, (width - 1, height - 1) * 2).astype(np.int64).T
+    x1, y1, x2, y2 = np.fmin(np.fmax(np.rint(boxes), 0), (width - 1, height - 1) * 2).astype(np.int64).T
+    right, below = x2 + 1, y2 + 1
 
-    def add_up(values: Levels) -> tuple[float, Float64Array]:
-        """The sum of values (H, W) over the map, and over each box, by an integral image."""
-        sums = cv2.integral(values, sdepth=cv2.CV_64F)
-        inside = sums[y2 + 1, x2 + 1] - sums[y1, x2 + 1] - sums[y2 + 1, x1] + sums[y1, x1]
-        return float(sums[-1, -1]), inside.astype(np.float64)
+    def add_up(value: int, how: int) -> tuple[int, Longs]:
+        """The sum of the foreground over the map and over each box, by an integral image."""
+        sums = cv2.integral(cv2.threshold(level, cut, value, how)[1])
+        return int(sums[-1, -1]), sums[below, right] - sums[y1, right] - sums[below, x1] + sums[y1, x1]
 
-    foreground = level > cut
-    total, common = add_up(level * foreground)
-    count, covered = add_up(foreground.view(np.uint8))
-    scores: Float64Array = common / (total + total / count * ((x2 + 1 - x1) * (y2 + 1 - y1) - covered))
+    total, common = add_up(0, cv2.THRESH_TOZERO)
+    count, covered = add_up(1, cv2.THRESH_BINARY)
+    scores: Float64Array = common / (total + total / count * ((right - x1) * (below - y1) - covered))
     return scores
 
 

@@ -63,7 +63,7 @@ def find_contours(level: Levels, cut: int, mode: int = cv2.RETR_TREE) -> tuple[l
     A contour that OpenCV lists later starts further up. The area is that of the polygon through pixel centres.
     """
     contours, hierarchy = cv2.findContours((level > cut).view(np.uint8), mode, cv2.CHAIN_APPROX_SIMPLE)
-    return list(contours), [cv2.contourArea(contour) for contour in contours], hierarchy
+    return list(contours), [cv2.contourArea(one) if len(one) > 2 else 0.0 for one in contours], hierarchy
 
 
 def contour_box(contour: Contour, shape: tuple[int, ...]) -> Box:

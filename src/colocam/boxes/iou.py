@@ -23,10 +23,12 @@ def iou(a: Numbers, b: Numbers, *, inclusive: bool = False) -> Float64Array:
     Returns:
         (...) in 0–1; 0 for boxes that do not overlap, have no area, or have a corner that is not a number.
     """
-    a, b, border = np.asarray(a, np.float64), np.asarray(b, np.float64), float(inclusive)
-    sides = np.minimum(a[..., 2:], b[..., 2:]) - np.maximum(a[..., :2], b[..., :2]) + border
-    common = np.where((sides > 0).all(-1), sides[..., 0] * sides[..., 1], 0.0)
-    size_a, size_b = a[..., 2:] - a[..., :2] + border, b[..., 2:] - b[..., :2] + border
+    first, second = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    low_a, high_a, low_b, high_b = first[..., :2], first[..., 2:], second[..., :2], second[..., 2:]
+    if inclusive:
+        high_a, high_b = high_a + 1, high_b + 1
+    sides = np.maximum(np.minimum(high_a, high_b) - np.maximum(low_a, low_b), 0)
+    size_a, size_b, common = high_a - low_a, high_b - low_b, sides[..., 0] * sides[..., 1]
     union = size_a[..., 0] * size_a[..., 1] + size_b[..., 0] * size_b[..., 1] - common
     return np.divide(common, union, out=np.zeros(union.shape), where=union > 0)
 
