@@ -30,7 +30,8 @@ def iou(a: Numbers, b: Numbers, *, inclusive: bool = False) -> Float64Array:
     sides = np.maximum(np.minimum(high_a, high_b) - np.maximum(low_a, low_b), 0)
     size_a, size_b, common = high_a - low_a, high_b - low_b, sides[..., 0] * sides[..., 1]
     union = size_a[..., 0] * size_a[..., 1] + size_b[..., 0] * size_b[..., 1] - common
-    return np.divide(common, union, out=np.zeros(union.shape), where=union > 0)
+    overlap: Float64Array = np.divide(common, union, out=np.zeros(union.shape), where=union > 0)
+    return overlap
 
 
 def best_pairs(values: npt.NDArray[np.floating] | npt.NDArray[np.bool_]) -> Pairs:
