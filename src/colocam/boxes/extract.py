@@ -14,8 +14,7 @@ from colocam.native import kernels
 from colocam.types import Levels
 from colocam.utils.device import threads
 
-Contour: TypeAlias = cv2.typing.MatLike
-Hierarchy: TypeAlias = cv2.typing.MatLike
+Matrix: TypeAlias = cv2.typing.MatLike
 Box: TypeAlias = tuple[int, int, int, int]
 Boxes = npt.NDArray[np.int16]
 
@@ -57,7 +56,7 @@ def scale_boxes(
     return (np.asarray(boxes, np.float64) * (x, y, x, y)).astype(np.float32)
 
 
-def find_contours(level: Levels, cut: int, mode: int = cv2.RETR_TREE) -> tuple[list[Contour], list[float], Hierarchy]:
+def find_contours(level: Levels, cut: int, mode: int = cv2.RETR_TREE) -> tuple[list[Matrix], list[float], Matrix]:
     """All contours of the mask ``level > cut`` of a map (H, W) in OpenCV's order, their areas, and their hierarchy.
 
     A contour that OpenCV lists later starts further up. The area is that of the polygon through pixel centres.
@@ -66,7 +65,7 @@ def find_contours(level: Levels, cut: int, mode: int = cv2.RETR_TREE) -> tuple[l
     return list(contours), [cv2.contourArea(one) if len(one) > 2 else 0.0 for one in contours], hierarchy
 
 
-def contour_box(contour: Contour, shape: tuple[int, ...]) -> Box:
+def contour_box(contour: Matrix, shape: tuple[int, ...]) -> Box:
     """Bounding rectangle x, y, x+w, y+h of a contour in a map of (height, width), clipped to its last pixel."""
     x, y, w, h = cv2.boundingRect(contour)
     return x, y, min(x + w, shape[1] - 1), min(y + h, shape[0] - 1)

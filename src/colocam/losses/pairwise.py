@@ -66,37 +66,22 @@ def weighted_energy(
 
 class _WeightedEnergy(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,  # noqa: ANN401
-        maps: Tensor,
-        frames: Tensor,
-        group: Tensor,
-        groups: int,
-        gaussian: engine.Gaussian,
-        weights: Weights,
-    ) -> Tensor:
-        value, gradient = _value_and_gradient(maps, frames, group, groups, gaussian, weights)
-        ctx.save_for_backward(gradient)
+    def forward(ctx: Any, maps: Tensor, frames: Tensor, group: Tensor, *how: Any) -> Tensor:  # noqa: ANN401
+        groups, gaussian, weights = how
+        with torch.autocast(maps.device.type, enabled=False):
+            s = (maps if maps.dtype == torch.float64 else maps.float()).flatten(1)
+            totals, product = engine.energy(frames.flatten(2), s, group, groups, gaussian)
+            value, each = weigh(totals, group, weights)
+            # in at least float32, so that small weights λ do not underflow
+            ctx.save_for_backward(((-4 * each.to(s.dtype))[group, None] * product).view(maps.shape))
         ctx.dtype = maps.dtype
-        return value
+        return value.to(s.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
         (gradient,) = ctx.saved_tensors
         return (outer * gradient).to(ctx.dtype), None, None, None, None, None
-
-
-def _value_and_gradient(
-    maps: Tensor, frames: Tensor, group: Tensor, groups: int, gaussian: engine.Gaussian, weights: Weights
-) -> tuple[Tensor, Tensor]:
-    """Scalar, and ∂/∂maps (B, H, W) in at least float32, so that small weights λ do not underflow."""
-    with torch.autocast(maps.device.type, enabled=False):
-        s = (maps if maps.dtype == torch.float64 else maps.float()).flatten(1)
-        totals, product = engine.energy(frames.flatten(2), s, group, groups, gaussian)
-        value, each = weigh(totals, group, weights)
-        gradient = (-4 * each.to(s.dtype))[group, None] * product
-    return value.to(s.dtype), gradient.view(maps.shape)
 
 
 def weigh(totals: Tensor, group: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:

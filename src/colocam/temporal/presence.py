@@ -136,7 +136,8 @@ class Presence:
         frame = self._waiting.popleft()
         later = list(takewhile(lambda one: not one.cut, self._waiting))
         tag = int((later[-1] if later else frame).total.argmax()) if self.tag is None else self.tag
-        return _sigmoid(float(frame.odds[tag]) + later_odds([float(one.evidence[tag]) for one in later]))
+        odds = float(frame.odds[tag]) + later_odds([float(one.evidence[tag]) for one in later])
+        return 1 / (1 + exp(-odds))  # the evidence is bounded
 
 
 def _next(odds: Float64Array) -> Float64Array:
@@ -144,7 +145,3 @@ def _next(odds: Float64Array) -> Float64Array:
     p = 1 / (1 + np.exp(-odds))
     p = p * (1 - VANISH) + (1 - p) * APPEAR
     return np.log(p) - np.log1p(-p)
-
-
-def _sigmoid(x: float) -> float:
-    return 1 / (1 + exp(-x)) if x > 0 else exp(x) / (1 + exp(x))

@@ -11,7 +11,7 @@ Several objects: every blob of a frame is tracked, and the last stage yields one
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import count, islice, takewhile
+from itertools import islice, takewhile
 from math import inf
 from typing import NamedTuple
 
@@ -174,7 +174,6 @@ def number(observations: Iterable[FrameObservation], shots: Shots | None = None)
 
     A track ends at a cut, after :data:`GAP` frames without the object, and where two consecutive boxes do not overlap.
     """
-    numbers = count()
     track, last, seen = -1, None, 0
     for time, observation in enumerate(observations):
         if observation.cut:
@@ -186,7 +185,7 @@ def number(observations: Iterable[FrameObservation], shots: Shots | None = None)
             if box is None:
                 box = observation.candidates.boxes[observation.choice]
             if last is None or time - seen > GAP + 1 or iou(last, box) == 0:
-                track = next(numbers)
+                track += 1
             observation.track, observation.box = track, box
             last, seen = box, time
         yield observation
@@ -326,7 +325,9 @@ def smooth_each(frames: Iterable[Followed], ahead: int) -> Iterator[FrameObserva
             shown = index == 0 or len(seen) >= FLICKER * len(shot)
             within = seen[0].time <= frame.time <= seen[-1].time
             if within and (shown or not ahead):
-                given[track] = _smoothed(seen, track, frame.time, damping)
+                times = np.array([one.time for one in seen], np.float64)
+                boxes = np.stack([one.observation.candidates.boxes[one.blobs[track]] for one in seen])
+                given[track] = smooth_box(times, boxes, frame.time, TRACKS_WIDTH, damping)
             elif not ahead and shown and track in held and frame.time - seen[-1].time <= GAP:
                 given[track] = held[track]
         held.clear()
@@ -344,9 +345,3 @@ def smooth_each(frames: Iterable[Followed], ahead: int) -> Iterator[FrameObserva
             yield from decide()
     while waiting:
         yield from decide()
-
-
-def _smoothed(seen: list[Followed], track: int, at: int, damping: float) -> Float64Array:
-    times = np.array([one.time for one in seen], np.float64)
-    boxes = np.stack([one.observation.candidates.boxes[one.blobs[track]] for one in seen])
-    return smooth_box(times, boxes, at, TRACKS_WIDTH, damping)

@@ -8,9 +8,10 @@ the same frames must give the same boxes on every machine. :class:`ColorSequence
 ``product`` and ``energy`` are the functions of ``engine``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
+from operator import iadd
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -40,13 +41,6 @@ def _pool() -> ThreadPoolExecutor:
 def _each(function: Callable[[int], T], count: int, *, shared: bool = True) -> list[T]:
     """[function(0), …, function(count - 1)], computed by the threads of the pool, or by this one."""
     return list((_pool().map if shared and count > 1 else map)(function, range(count)))
-
-
-def _sum(parts: list[Array]) -> Array:
-    total = parts[0]
-    for part in parts[1:]:
-        total += part
-    return total
 
 
 class ColorSequence:
@@ -100,8 +94,8 @@ class ColorSequence:
             kernels.analyse(moments, self.rows, self.blue, self.factor, *planes, spectrum)
             return spectrum
 
-        moments = _sum(self._each(splat))
-        return _sum(self._each(analyse)).reshape(shape)
+        moments = reduce(iadd, self._each(splat))
+        return reduce(iadd, self._each(analyse)).reshape(shape)
 
     def product(self, spectrum: Array, out: Array) -> None:
         """Write the product W·v to ``out`` (F, C, P), from the spectrum of v."""
@@ -139,28 +133,28 @@ class ColorSequence:
         phi = np.stack([basis.scale[0] * bump, *(basis.scale[1] * bump * offset)])
         return cell.astype(np.int64).T @ [basis.cells**2, basis.cells, 1], phi
 
-    @cached_property
-    def _along_axes(self) -> list[list[Array]]:
-        """U along r, g and b of each of the four moments: constant, linear along r, along g, along b."""
+    def _moments(self) -> Iterator[tuple[Array, list[Array]]]:
+        """φ (F·P,) of the four moments, constant and linear along r, g and b, each with its U along r, g and b."""
         flat, slope = self.basis.factor
-        return [[slope if axis == moment - 1 else flat for axis in range(3)] for moment in range(4)]
+        for linear, phi in enumerate(self._local[1], -1):
+            yield phi, [slope if axis == linear else flat for axis in range(3)]
 
     def _plain_spectrum(self, values: Array) -> Array:
-        cell, phi = self._local
+        cell, _ = self._local
         weighted = np.einsum("kp,fcp->kcfp", self.psi, values).reshape(-1, len(cell))
         total, shape = np.zeros(()), (self.basis.cells,) * 3
-        for local, factors in zip(phi, self._along_axes, strict=True):
-            each = [np.bincount(cell, local * v, self.basis.cells**3).reshape(shape) for v in weighted]
+        for phi, factors in self._moments():
+            each = [np.bincount(cell, phi * v, self.basis.cells**3).reshape(shape) for v in weighted]
             total = total + np.einsum("xrgb,ri,gj,bk->ijxk", np.stack(each), *factors, optimize=True)
         return total
 
     def _plain_product(self, spectrum: Array) -> Array:
-        cell, phi = self._local
+        cell, _ = self._local
         (frames, _, pixels), (rank, _, ranks, channels, _) = self.rgb.shape, spectrum.shape
         flat, total = spectrum.reshape(rank, rank, ranks * channels, rank), np.zeros(())
-        for local, factors in zip(phi, self._along_axes, strict=True):
+        for phi, factors in self._moments():
             moments = np.einsum("ijxk,ri,gj,bk->xrgb", flat, *factors, optimize=True)
-            total = total + local * moments.reshape(ranks * channels, -1)[:, cell]
+            total = total + phi * moments.reshape(ranks * channels, -1)[:, cell]
         product: Array = np.einsum("kcfp,kp->fcp", total.reshape(ranks, channels, frames, pixels), self.psi)
         return product
 
