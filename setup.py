@@ -1,6 +1,6 @@
 """Build the loops in C with the package.
 
-Without a C compiler they are left out, and Numba compiles their twins in Python (src/colocam/utils/jit.py).
+Without a C compiler they are left out, and NumPy or OpenCV compute the same, more slowly (src/colocam/native).
 """
 
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 NATIVE = Path("src", "colocam", "native")
-# The order of the arithmetic is that of the Python source, so that results do not depend on who compiled them.
+# No fused operations, so that results do not depend on who compiled them.
 FLAGS = ["/O2", "/fp:precise"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-fno-math-errno"]
 
 kernels = Extension(

@@ -10,7 +10,6 @@ LIBRARIES = (
     "hypothesis.extra.numpy",
     "matplotlib.pyplot",
     "motmetrics",
-    "numba",
     "onnxruntime",
     "pyarrow.parquet",
     "scipy.ndimage",

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 import tomllib
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from colocam.utils.extras import EXTRAS, not_installed
 STORED = Path(__file__).parent / "stored" / "version-0.1.0"
 HEAVY = ["torch", "torchvision", "timm", "segmentation_models_pytorch", "safetensors", "matplotlib", "scipy", "pyarrow"]
 HEAVY += ["jinja2", "onnx", "onnxscript", "transformers", "ray", "tensorboard"]
-HEAVY += ["numba"] if find_spec("colocam.native.kernels") else []  # not needed where the loops are built in C
+HEAVY += ["numba"]
 
 CODE = """
 import json, sys

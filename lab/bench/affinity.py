@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from colocam.affinity import bilateral_product, color_product, dense_bilateral_product, dense_color_product
-from colocam.affinity.reference import gaussian_sum
 from colocam.losses import CoLocLoss, CRFLoss
+from colocam.losses.affinity import bilateral_product, color_product, dense_bilateral_product, dense_color_product
+from colocam.losses.affinity.reference import gaussian_sum
 from colocam.utils.extras import install_extra
 from lab import measuring as timing
 from lab.measuring import Kind, conditions, keep, make_frames

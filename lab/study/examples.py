@@ -14,7 +14,7 @@ from colocam.evaluation.metrics import best_overlaps
 from colocam.evaluation.run_evaluation import EvaluationSet, MethodResult, measure, methods_of_run
 from colocam.report.gallery import gallery
 from colocam.run import open_run
-from colocam.temporal.shot_boxes import boxes_of_shots
+from colocam.temporal.path import boxes_of_shots
 from colocam.types import Float64Array
 from lab.study.cells import Cam, Result, Trained, run_cell
 from lab.study.figures import Images

@@ -1,12 +1,12 @@
 """The Triton kernels on the CPU, in Triton's interpreter: run by tests/test_triton_interpreter.py."""
 
+import numpy as np
 import pytest
 import torch
 
-from colocam.affinity import cuda, engine, grid
-from colocam.affinity.basis import color_basis
-from colocam.losses import CoLocLoss, CRFLoss, pairwise
-from colocam.losses.pairwise import Weights
+from colocam.losses import CoLocLoss, CRFLoss
+from colocam.losses.affinity import cpu, cuda, engine
+from colocam.losses.affinity.basis import color_basis
 
 FRAMES, PIXELS = 3, 50
 # Few cells keep the interpreter quick.
@@ -37,7 +37,7 @@ def relative_error(found, exact):
 
 def test_strided_input_odd_channels_copies_and_groups_in_turn(monkeypatch):
     rgb, values, _ = inputs(channels=3)
-    exact = grid.product(rgb, values.double(), GROUP, 2, BASIS, None)
+    exact = cpu.product(rgb, values.double(), GROUP, 2, BASIS, None)
     strided = rgb.transpose(1, 2).contiguous().transpose(1, 2), values.transpose(1, 2).contiguous().transpose(1, 2)
     monkeypatch.setattr(cuda, "_WORKSPACE", 1)
     monkeypatch.setattr(cuda, "_PIXELS_PER_COPY", 15)
@@ -46,7 +46,7 @@ def test_strided_input_odd_channels_copies_and_groups_in_turn(monkeypatch):
 
 def test_space_float_colours_in_passes_and_blocks_smaller_than_the_basis(monkeypatch):
     rgb, values, psi = inputs(torch.float32, channels=2)
-    exact = grid.product(rgb, values.double(), GROUP, 2, BASIS, psi.double())
+    exact = cpu.product(rgb, values.double(), GROUP, 2, BASIS, psi.double())
     strided = rgb.transpose(1, 2).contiguous().transpose(1, 2), values.transpose(1, 2).contiguous().transpose(1, 2)
     block = BASIS.rank // 2
     assert block > 0
@@ -61,7 +61,7 @@ def test_memory_that_holds_anything_reaches_no_result(monkeypatch):
     """Rows of cells without a pixel are neither written nor read."""
     rgb, values, psi = inputs()
     rgb = rgb // 16 + 100
-    exact = grid.product(rgb, values.double(), GROUP, 2, BASIS, psi.double())
+    exact = cpu.product(rgb, values.double(), GROUP, 2, BASIS, psi.double())
 
     def anything(make):
         def made(*arguments, **options):
@@ -78,17 +78,19 @@ def test_memory_that_holds_anything_reaches_no_result(monkeypatch):
 def test_pixels_are_put_in_the_order_of_their_rows():
     rgb, values, psi = inputs()
     rows = cuda._Rows(rgb, values, GROUP, 2, BASIS, psi, ones=False)
-    index, _ = grid.encode(rgb.float(), BASIS, GROUP)
-    own = index // BASIS.cells
+    frames = [cpu.ColorSequence(frame[None], psi.numpy(), BASIS)._local[0] for frame in rgb.float().numpy()]
+    own = GROUP.repeat_interleave(PIXELS) * BASIS.cells**2 + torch.from_numpy(np.concatenate(frames)) // BASIS.cells
     assert torch.equal(rows.order.sort().values, torch.arange(FRAMES * PIXELS, dtype=torch.int32))
     assert torch.equal(own[rows.order.long()], own.sort().values)
     assert torch.equal(rows.counts.long(), own.bincount(minlength=len(rows.counts)))
 
 
-def test_colours_outside_end_as_in_plain_torch():
+def test_colours_outside_end_half_a_cell_outside():
     rgb, values, _ = inputs(torch.float32)
     rgb = rgb * 3 - 200
-    exact = grid.product(rgb, values.double(), GROUP, 2, BASIS, None)
+    shifts = torch.tensor(BASIS.shifts)[:, None]
+    low, high = ((end - shifts) / BASIS.per_level - 0.5 for end in (-0.5, BASIS.cells + 0.5))
+    exact = cpu.product(torch.minimum(torch.maximum(rgb, low), high), values.double(), GROUP, 2, BASIS, None)
     assert exact.isfinite().all()
     assert relative_error(cuda.product(rgb, values, GROUP, 2, BASIS, None), exact) <= ROUNDING
     rgb[0, 1, 3] = float("nan")
@@ -99,7 +101,7 @@ def test_tight_tolerance_uses_more_bits():
     rgb, values, _ = inputs()
     basis = color_basis(600.0, 1.5e-3)
     assert basis.cells == 4  # few cells keep the interpreter quick
-    exact = grid.product(rgb, values.double(), GROUP, 2, basis, None)
+    exact = cpu.product(rgb, values.double(), GROUP, 2, basis, None)
     assert relative_error(cuda.product(rgb, values, GROUP, 2, basis, None), exact) <= 1e-5
 
 
@@ -108,24 +110,10 @@ def test_energy(space):
     rgb, values, psi = inputs()
     psi = psi if space else None
     maps = values[:, 0]
-    totals, product = grid.energy(rgb, maps.double(), GROUP, 2, BASIS, psi.double() if space else None)
+    totals, product = cpu.energy(rgb, maps.double(), GROUP, 2, BASIS, psi.double() if space else None)
     found_totals, found = cuda.energy(rgb, maps, GROUP, 2, BASIS, psi)
     assert relative_error(found, product) <= ROUNDING
     assert relative_error(found_totals, totals) <= ROUNDING
-
-
-@pytest.mark.parametrize(
-    "weights", [Weights(least, divisor) for least in (1, 2) for divisor in ("none", "affinity", "energy")]
-)
-def test_weigh(weights):
-    totals = torch.tensor([[9e5, 1e5], [4e3, 1e3], [7.0, 1.0]], dtype=torch.float64)
-    group = torch.tensor([1, 0, 0, 1, 1, 1] * 3 + [0, 2])
-    product = torch.rand(len(group), 1500, generator=torch.Generator().manual_seed(0))
-    value, each = pairwise.weigh(totals, group, weights)
-    found, gradient = pairwise._weigh_on_kernels(totals, product.clone(), group, weights)
-    torch.testing.assert_close(found.double(), value, rtol=1e-6, atol=0)
-    torch.testing.assert_close(gradient.double(), (-4 * each)[group, None] * product, rtol=1e-6, atol=0)
-    assert (each[2] == 0) == (weights.least == 2)
 
 
 @pytest.mark.parametrize("loss", ["adaptive", "crf"])
@@ -140,7 +128,6 @@ def test_losses_through_the_kernels(monkeypatch, loss):
         value = criterion(frames, maps, *arguments)
         return value, torch.autograd.grad(3 * value, maps)[0]
 
-    monkeypatch.setattr(engine, "_has", lambda _: False)  # plain torch: nothing to compile
     value, gradient = both()
     monkeypatch.setattr(engine, "on_kernels", lambda _: True)
     found_value, found_gradient = both()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from colocam.affinity import bilateral_product, color_product, dense_bilateral_product, dense_color_product
 from colocam.losses import CoLocLoss, CRFLoss
+from colocam.losses.affinity import bilateral_product, color_product, dense_bilateral_product, dense_color_product
 
 _spec = importlib.util.spec_from_file_location("images", Path(__file__).with_name("images.py"))
 images = importlib.util.module_from_spec(_spec)

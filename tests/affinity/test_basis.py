@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from colocam.affinity.basis import MAX_CELLS, cells_for, color_basis, space_basis
+from colocam.losses.affinity.basis import MAX_CELLS, cells_for, color_basis, space_basis
 
 
 @pytest.mark.parametrize(("sigma", "tol"), [(15.0, 5e-3), (15.0, 1e-2), (40.0, 1e-3)])

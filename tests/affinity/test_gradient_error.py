@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.affinity import dense_bilateral_product, dense_color_product, engine
+from colocam.losses.affinity import dense_bilateral_product, dense_color_product, engine
 
 _spec = importlib.util.spec_from_file_location("images", Path(__file__).with_name("images.py"))
 images = importlib.util.module_from_spec(_spec)

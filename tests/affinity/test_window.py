@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from colocam.affinity import bilateral_product, dense_bilateral_product, engine, window
 from colocam.losses import CRFLoss
+from colocam.losses.affinity import bilateral_product, dense_bilateral_product, engine, reference
+from colocam.losses.affinity.reference import window_product
 
 
 def frames(height, width, seed=0):
@@ -27,10 +28,10 @@ def test_within_one_percent(sigma_rgb, sigma_xy):
 @pytest.mark.parametrize("sigma_rgb", [0.1, 20.0])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_window_over_the_whole_frame_is_the_exact_product(sigma_rgb, dtype, monkeypatch):
-    monkeypatch.setattr(window, "_BLOCK", 400)  # blocks of 7 pixels, and of 5 at the end
+    monkeypatch.setattr(reference, "_PAIRS_BLOCK", 400)  # blocks of 7 pixels, and of 5 at the end
     rgb, values = frames(9, 6)
     rgb[..., 1:] = rgb[..., :1] + torch.rand(2, 3, 9, 5, generator=torch.Generator().manual_seed(2)) * 2 * sigma_rgb
-    found = window.product(rgb.flatten(2), values.flatten(2).to(dtype), (9, 6), sigma_rgb, 3.0, (8, 5))
+    found = window_product(rgb.flatten(2), values.flatten(2).to(dtype), (9, 6), sigma_rgb, 3.0, (8, 5))
     assert found.dtype == dtype
     exact = dense_bilateral_product(rgb, values, sigma_rgb, 3.0)
     torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-6)
@@ -40,14 +41,14 @@ def test_symmetric():
     rgb, u = frames(12, 9)
     v = frames(12, 9, seed=1)[1]
     arguments = (12, 9), 30.0, 2.0, (4, 4)
-    wu, wv = (window.product(rgb.flatten(2), x.flatten(2), *arguments) for x in (u, v))
+    wu, wv = (window_product(rgb.flatten(2), x.flatten(2), *arguments) for x in (u, v))
     torch.testing.assert_close((u.flatten(2) * wv).sum(2), (v.flatten(2) * wu).sum(2))
 
 
 def test_reach_grows_with_the_width_and_ends_at_the_frame():
-    assert window.reach((100, 50), 2.0, 1e-2) < window.reach((100, 50), 4.0, 1e-2)
-    assert window.reach((100, 50), 4.0, 1e-2) < window.reach((100, 50), 4.0, 1e-4)
-    assert window.reach((100, 50), 1000.0, 1e-2) == (99, 49)
+    assert reference.reach((100, 50), 2.0, 1e-2) < reference.reach((100, 50), 4.0, 1e-2)
+    assert reference.reach((100, 50), 4.0, 1e-2) < reference.reach((100, 50), 4.0, 1e-4)
+    assert reference.reach((100, 50), 1000.0, 1e-2) == (99, 49)
 
 
 @pytest.mark.parametrize(("sigma_xy", "narrow"), [(1.0, True), (4.0, True), (20.0, False), (100.0, False)])

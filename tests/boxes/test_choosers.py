@@ -6,11 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.boxes import CHOOSERS, Chooser, candidate_boxes, largest_boxes
-from colocam.boxes.candidates import Candidates, eligible
-from colocam.boxes.choosers import find_chooser
-from colocam.boxes.consensus import FACTORS, SPREAD, consensus_boxes
+from colocam.boxes.candidates import CONSENSUS_FACTORS, SPREAD, Candidates, consensus_boxes, eligible, find_chooser
 from colocam.errors import ColocamError
-from colocam.temporal.shot_boxes import boxes_of_shots
+from colocam.temporal.path import boxes_of_shots
 
 
 def blobs(seed: int, count: int = 3, side: int = 48):
@@ -36,7 +34,7 @@ def overlap(a, b):
 def test_the_score_is_the_weighted_mean_overlap_with_the_boxes_of_all_thresholds(seed, threshold):
     level = blobs(seed, 1)
     (found,) = consensus_boxes(level, threshold)
-    at = [(f, *largest_boxes(level, min(threshold * f, 1.0))) for f in FACTORS]
+    at = [(f, *largest_boxes(level, min(threshold * f, 1.0))) for f in CONSENSUS_FACTORS]
     kept = [(np.exp(-0.5 * (np.log(f) / SPREAD) ** 2), box[0].tolist()) for f, box, there in at if there[0]]
     for box, score in zip(found.boxes.tolist(), found.scores.tolist(), strict=True):
         expected = sum(w * overlap(box, other) for w, other in kept) / sum(w for w, _ in kept)

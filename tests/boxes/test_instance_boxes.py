@@ -7,8 +7,7 @@ from hypothesis.extra.numpy import arrays
 from skimage.measure import label, regionprops
 
 from colocam.boxes import instance_boxes, largest_boxes
-from colocam.boxes.candidates import LEAST_AREA
-from colocam.boxes.instance_boxes import LEAST_SHARE
+from colocam.boxes.candidates import LEAST_AREA, LEAST_SHARE
 from colocam.errors import ColocamError
 
 

@@ -1,12 +1,15 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.optimize import linear_sum_assignment
 from torchvision.ops import box_iou
 
-from colocam.boxes.iou import iou, pair_iou
+from colocam.boxes.iou import best_pairs, iou
 
+SHAPES = st.tuples(st.integers(0, 6), st.integers(0, 6))
 corner = st.integers(-4, 6)
 wild = st.tuples(corner, corner, corner, corner)
 
@@ -29,7 +32,6 @@ def test_iou_of_areas_counts_unit_squares(a, b):
     first, second = pixels((*a[:2], a[2] - 1, a[3] - 1)), pixels((*b[:2], b[2] - 1, b[3] - 1))
     expected = len(first & second) / len(first | second) if first | second else 0
     assert iou(np.array(a), np.array(b)) == pytest.approx(expected)
-    assert pair_iou(np.array(a, float), np.array(b, float), 0.0) == iou(np.array(a), np.array(b))
 
 
 def test_shapes_are_broadcast_and_values_are_those_of_torchvision():
@@ -49,3 +51,19 @@ def test_no_box_overlaps_nothing():
     box = np.array([0, 0, 2, 2])
     assert iou(nowhere, box) == 0
     assert iou(box, nowhere) == 0
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.one_of(arrays(np.float64, SHAPES, elements=st.sampled_from([0.0, 0.25, 0.5, 1.0])), arrays(bool, SHAPES)))
+def test_pairs_have_the_largest_sum_also_among_equals(values):
+    rows, columns = best_pairs(values)
+    assert rows == sorted(set(rows))
+    assert len(set(columns)) == len(columns) == min(values.shape)
+    assert values[rows, columns].sum() == values[linear_sum_assignment(values, maximize=True)].sum()
+
+
+@pytest.mark.parametrize("shape", [(40, 60), (60, 40), (30, 30)])
+def test_many_rows_and_columns(shape):
+    values = np.random.default_rng(0).random(shape)
+    rows, columns = linear_sum_assignment(values, maximize=True)
+    assert best_pairs(values) == (rows.tolist(), columns.tolist())

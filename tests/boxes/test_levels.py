@@ -6,9 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from colocam.boxes import boxes_at_levels, levels
+from colocam.boxes import boxes_at_levels, extract
 from colocam.errors import ColocamError
-from colocam.utils.jit import source_of
 
 
 def box_of_mask(mask):
@@ -130,7 +129,7 @@ def test_several_threads_give_the_same(monkeypatch):
     maps = noise(7 * 16, 16, 256).reshape(7, 16, 16)
     alone = boxes_at_levels(maps)
     for threads in (2, 3, 20):
-        monkeypatch.setattr(levels, "threads", lambda threads=threads: threads)
+        monkeypatch.setattr(extract, "threads", lambda threads=threads: threads)
         assert np.array_equal(boxes_at_levels(maps), alone)
 
 
@@ -140,8 +139,6 @@ def test_no_frames_and_bad_maps():
         boxes_at_levels(np.zeros((4, 4), np.uint8))
 
 
-def test_interpreted_code_agrees_with_compiled(monkeypatch):
-    """The same source run by Python, so that a fault of the compiler cannot hide."""
-    for name in ("_sweep", "_fill_holes", "_largest_components", "_write", "_add_level", "_first_of_tied"):
-        monkeypatch.setattr(levels, name, source_of(getattr(levels, name)))
+def test_without_c_opencv_finds_the_same(monkeypatch):
+    monkeypatch.setattr(extract, "kernels", None)
     check(noise(12, 14, 6), rings(), np.full((5, 6), 3, np.uint8))

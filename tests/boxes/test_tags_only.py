@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skimage.filters import threshold_otsu
 
-from colocam.boxes.tags_only import UNDECIDED, tags_only_threshold
+from colocam.boxes.quantize import UNDECIDED, tags_only_threshold
 
 
 def two_modes(seed, maximum=255):

@@ -24,16 +24,8 @@ from torch import nn
 
 import shared_step
 from batch_norms import unsettle
-from colocam.affinity import (
-    bilateral_product,
-    color_product,
-    dense_bilateral_product,
-    dense_color_product,
-    engine,
-)
 from colocam.boxes.blobs import bounding_box, largest_blob
-from colocam.boxes.otsu import otsu_levels
-from colocam.boxes.quantize import to_8bit
+from colocam.boxes.quantize import otsu_levels, to_8bit
 from colocam.config import load_config
 from colocam.config.card import Card
 from colocam.data.samples import spread_samples
@@ -46,6 +38,13 @@ from colocam.inference.network import OutputShape
 from colocam.inference.pass_filler import GROUP, PassFiller
 from colocam.inference.torch_network import TorchNetwork
 from colocam.losses import CoLocLoss, CRFLoss, Term
+from colocam.losses.affinity import (
+    bilateral_product,
+    color_product,
+    dense_bilateral_product,
+    dense_color_product,
+    engine,
+)
 from colocam.maps.postprocess import arrays_with_color_mean, with_color_mean
 from colocam.models import Classifier, LocalizerNet, foreground, make_classifier
 from colocam.models.model_file import Model, save_model

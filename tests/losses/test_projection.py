@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from colocam.errors import ColocamError
-from colocam.losses.projection import ProjectionLoss
+from colocam.losses.terms import ProjectionLoss
 
 
 def brute_force(maps, inside):

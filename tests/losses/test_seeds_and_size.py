@@ -5,7 +5,7 @@ import torch
 
 from colocam.errors import ColocamError
 from colocam.losses import PartialCrossEntropy, SizeConstraint
-from colocam.losses.size import extended_log_barrier
+from colocam.losses.terms import extended_log_barrier
 from colocam.utils.tensors import require_finite
 
 

@@ -7,8 +7,7 @@ from colocam.boxes.candidates import Candidates
 from colocam.evaluation.metrics import steadiness
 from colocam.temporal.path import NONE
 from colocam.temporal.presence import Calibration, Presence
-from colocam.temporal.smoothing import GAP, OFFLINE, ONLINE, FrameObservation
-from colocam.temporal.tracks import each, steady_instances
+from colocam.temporal.smoothing import GAP, OFFLINE, ONLINE, FrameObservation, each, steady_instances
 from colocam.types import VideoFrame
 
 LEFT, RIGHT, LOW = (10, 10, 30, 30), (60, 10, 80, 30), (30, 60, 50, 80)

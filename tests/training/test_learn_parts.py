@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.boxes.consensus import consensus_boxes
+from colocam.boxes.candidates import consensus_boxes
 from colocam.boxes.iou import iou
 from colocam.config import Seeds
 from colocam.evaluation.metrics.protocols import GRID as CHOOSER_GRID

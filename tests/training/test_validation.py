@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from colocam.boxes import largest_boxes
 from colocam.boxes.iou import iou
-from colocam.boxes.tags_only import tags_only_threshold
+from colocam.boxes.quantize import tags_only_threshold
 from colocam.cams import extract, full_size
 from colocam.config import load_config
 from colocam.config.schema import Frames

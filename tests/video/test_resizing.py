@@ -39,7 +39,7 @@ def test_averages_are_those_of_opencv(rows, columns, levels, seed):
     resize_into(image, found)
     assert_as_opencv(found, image)
     if height % few or width % narrow:
-        native.resizing_area(image, around[1:-1].reshape(few, narrow, 3))
+        native.resize_area(image, around[1:-1].reshape(few, narrow, 3))
         assert np.array_equal(around, [7, *found.ravel(), 7])  # nothing is written beside it
 
 
@@ -81,7 +81,7 @@ def test_an_image_that_lies_apart_in_memory():
 
 
 def test_without_the_module_in_c_opencv_resizes(monkeypatch):
-    monkeypatch.setattr(resizing, "_kernels", None)
+    monkeypatch.setattr(resizing, "kernels", None)
     image = np.random.default_rng(0).integers(0, 256, (50, 70, 3), np.uint8)
     found = np.empty((32, 32, 3), np.uint8)
     resize_into(image, found)
@@ -96,4 +96,4 @@ def test_shapes_that_do_not_fit_are_refused(image, resized):
     """Otherwise C would write beyond the end of an array."""
     native = pytest.importorskip("colocam.native.kernels", reason="colocam was built without a C compiler")
     with pytest.raises(ValueError, match="shapes do not fit"):
-        native.resizing_area(np.zeros(image, np.uint8), np.zeros(resized, np.uint8))
+        native.resize_area(np.zeros(image, np.uint8), np.zeros(resized, np.uint8))

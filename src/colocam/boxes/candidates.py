@@ -1,24 +1,25 @@
-"""Candidate boxes of a frame: the contours of its map at several thresholds, each with a score."""
+"""Candidate boxes of a frame with scores, and the registry of choosers: which of a map's contours is the object.
 
-from typing import NamedTuple
+A chooser gives the candidate boxes of each frame, the chosen one first. The path through a shot
+(:mod:`colocam.temporal.path`) then chooses among the eligible ones by the neighbouring frames.
 
+>>> CHOOSERS["mine"] = Chooser("my rule", my_rule)                              # doctest: +SKIP
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import cv2
 import numpy as np
+import numpy.typing as npt
 
-from colocam.boxes.contours import (
-    Bytes,
-    Int,
-    Ints,
-    Longs,
-    Scratch,
-    box_of_contour,
-    follow_contours,
-    next_contour,
-    scratch,
-)
-from colocam.boxes.extract import check_threshold
+from colocam.boxes.extract import Box, check_threshold, contour_box, find_contours, largest_boxes
+from colocam.boxes.iou import iou
 from colocam.boxes.quantize import Maps, checked_levels
-from colocam.types import Float64Array
-from colocam.utils.jit import compiled
+from colocam.errors import ArgumentError, suggest
+from colocam.types import Float64Array, Levels
+
+Longs = npt.NDArray[np.integer[Any]]
 
 FACTORS = (1.0, 1.4, 0.5, 0.7, 2.0)
 """Thresholds relative to the model's own, which comes first; of equal boxes the first is kept."""
@@ -26,8 +27,12 @@ MOST = 24
 """Candidates per frame; those with the lowest scores are dropped, never the published box."""
 LEAST_AREA = 1 / 400
 """Share of the frame's area below which a contour is ignored."""
-ONE = 1 << 32
-"""One pixel in a sum whose lower 32 bits add up levels: two sums in one integer."""
+LEAST_SHARE = 1 / 10
+"""Area of a blob relative to the largest blob of its frame, below which it is ignored."""
+CONSENSUS_FACTORS: Float64Array = np.geomspace(0.35, 1 / 0.35, 13)
+"""f_k of :func:`consensus_boxes`; the middle one is 1."""
+SPREAD = 0.5
+"""Standard deviation of ln f in the weights."""
 
 
 class Candidates(NamedTuple):
@@ -54,13 +59,28 @@ def candidate_boxes(maps: Maps, threshold: float) -> list[Candidates]:
     Σ_{R∩F} m / (Σ_F m + mean_F m · |R∖F|), the weighted form of |R∩F| / |R∪F|.
     """
     check_threshold(threshold)
-    levels = checked_levels(maps)
-    thresholds = np.minimum(threshold * np.array(FACTORS), 1.0)
-    boxes, scores = np.zeros((len(levels), MOST, 4)), np.zeros((len(levels), MOST))
-    origins, counts = np.zeros((len(levels), MOST), np.int64), np.zeros(len(levels), np.int64)
-    _search(levels, thresholds, LEAST_AREA * levels[0].size if len(levels) else 0.0, boxes, scores, origins, counts)
-    found = zip(boxes, scores, thresholds[origins], counts.tolist(), strict=True)
-    return [Candidates(b[:count], s[:count], t[:count]) for b, s, t, count in found]
+    thresholds = np.minimum(threshold * np.array(FACTORS), 1.0).tolist()
+    return [_candidates(level, thresholds) for level in checked_levels(maps)]
+
+
+def _candidates(level: Levels, thresholds: list[float]) -> Candidates:
+    """Candidates of one map (H, W) at thresholds of which the first is the model's own."""
+    highest = int(level.max())
+    cuts: dict[int, float] = {}
+    for tau in thresholds:
+        cuts.setdefault(int(tau * highest), tau)
+    found: dict[Box, float] = {}
+    if int(thresholds[0] * highest) < highest:
+        for cut, tau in cuts.items():
+            contours, areas, _ = find_contours(level, cut)
+            order = sorted(range(len(contours)), key=areas.__getitem__, reverse=True)
+            for i in [i for i in order if areas[i] >= LEAST_AREA * level.size] or order[:1]:
+                found.setdefault(contour_box(contours[i], level.shape), tau)
+    boxes, origins = np.array(list(found), np.float64).reshape(-1, 4), np.array(list(found.values()))
+    scores = explained(level, thresholds[0], boxes)
+    best = np.sort(np.argsort(-scores[1:], kind="stable")[: MOST - 1] + 1)
+    kept = np.concatenate([[0], best])[: len(boxes)]
+    return Candidates(boxes[kept], scores[kept], origins[kept])
 
 
 def eligible(candidates: Candidates) -> Candidates:
@@ -72,181 +92,110 @@ def eligible(candidates: Candidates) -> Candidates:
     return Candidates(candidates.boxes[:count], candidates.scores[:count], candidates.thresholds[:count])
 
 
-def explained(level: Bytes, threshold: float, boxes: Float64Array) -> Float64Array:
+def explained(level: Levels, threshold: float, boxes: Float64Array) -> Float64Array:
     """Scores (n,) of boxes (n, 4), also of other frames, on a map (H, W), by the rule of :func:`candidate_boxes`.
 
     Boxes are rounded to pixels. Without foreground the scores are 0.
     """
-    values = np.zeros(len(boxes))
-    if len(boxes):
-        _explain(level, threshold, boxes, values)
-    return values
+    highest = int(level.max())
+    cut = int(threshold * highest)
+    if not len(boxes) or cut >= highest:
+        return np.zeros(len(boxes))
+    height, width = level.shape
+    x1, y1, x2, y2 = np.fmin(np.fmax(np.rint(boxes), 0), (width - 1, height - 1) * 2).astype(np.int64).T
+    right, below = x2 + 1, y2 + 1
+
+    def add_up(value: int, how: int) -> tuple[int, Longs]:
+        """The sum of the foreground over the map and over each box, by an integral image."""
+        sums = cv2.integral(cv2.threshold(level, cut, value, how)[1])
+        return int(sums[-1, -1]), sums[below, right] - sums[y1, right] - sums[below, x1] + sums[y1, x1]
+
+    total, common = add_up(0, cv2.THRESH_TOZERO)
+    count, covered = add_up(1, cv2.THRESH_BINARY)
+    scores: Float64Array = common / (total + total / count * ((right - x1) * (below - y1) - covered))
+    return scores
 
 
-@compiled
-def _search(
-    levels: Bytes,
-    thresholds: Float64Array,
-    least: float,
-    boxes: Float64Array,
-    scores: Float64Array,
-    origins: Longs,
-    counts: Longs,
-) -> None:
-    """Fill the candidates of maps (B, H, W): boxes, scores, indices of their thresholds, and their number.
+def instance_boxes(maps: Maps, threshold: float) -> list[Candidates]:
+    """Boxes of all blobs of ``levels > ⌊τ · max(levels)⌋``, largest first, k = 0 without foreground.
+
+    Blobs are 8-connected, as contours are; a blob within a hole of another counts separately. Blobs smaller than
+    ``LEAST_AREA`` of the frame or ``LEAST_SHARE`` of the largest blob are left out, but never the largest. Areas are
+    those inside the outline, as in :func:`colocam.boxes.largest_boxes`, whose box is the first. The score is the mean
+    foreground probability inside the box.
 
     Args:
-        levels: the maps.
-        thresholds: (F,) τ in 0–1, the model's own first.
-        least: area in pixels below which a contour is ignored, unless it is the largest.
-        boxes: (B, k, 4), filled here; so are the following.
-        scores: (B, k).
-        origins: (B, k).
-        counts: (B,).
+        maps: (B, H, W), floats in 0–1 or uint8 levels.
+        threshold: τ in 0–1, relative to the maximum of each map.
     """
-    batch, height, width = levels.shape
-    space = scratch(height, width)
-    large = np.empty(len(space.areas), np.int64)
-    found = np.empty((len(thresholds) * len(large), 5), np.int32)  # boxes, and the index of the threshold
-    values = np.empty(len(found))
-    for i in range(batch):
-        level, highest, count = levels[i], _highest(levels[i]), 0
-        own = int(thresholds[0] * highest)
-        for origin in range(len(thresholds) if own < highest else 0):
-            cut = int(thresholds[origin] * highest)
-            repeated = False
-            for other in range(origin):
-                repeated |= cut == int(thresholds[other] * highest)
-            if repeated:
-                continue
-            first, _ = follow_contours(level, cut, space)
-            for place in range(_largest_first(space, first, least, large)):
-                x1, y1, x2, y2 = box_of_contour(space.table[large[place]], height, width)
-                found[count, 0], found[count, 1], found[count, 2], found[count, 3] = x1, y1, x2, y2
-                found[count, 4] = origin
-                count += not _is_among(found, count)
-        _score(level, own, found[:count], values)
-        counts[i] = _keep_best(found[:count], values, boxes[i], scores[i], origins[i])
+    check_threshold(threshold)
+    return [_blobs(level, threshold) for level in checked_levels(maps)]
 
 
-@compiled
-def _largest_first(space: Scratch, first: Int, least: float, large: Longs) -> int:
-    """List the contours of at least ``least`` pixels and the largest, by area; equals in OpenCV's order."""
-    areas, count, best, at = space.areas, 0, first, first
-    while at >= 0:
-        if areas[at] > areas[best]:
-            best = at
-        if areas[at] >= 2 * least:
-            place = count
-            while place > 0 and areas[large[place - 1]] < areas[at]:
-                large[place] = large[place - 1]
-                place -= 1
-            large[place] = at
-            count += 1
-        at = next_contour(space.table, at)
-    if count == 0 and best >= 0:
-        large[0] = best
-        count = 1
-    return count
+def _blobs(level: Levels, threshold: float) -> Candidates:
+    """The blobs of one map (H, W)."""
+    contours, areas, hierarchy = find_contours(level, int(threshold * int(level.max())), cv2.RETR_CCOMP)
+    outer = [i for i in range(len(contours)) if hierarchy[0, i, 3] < 0]
+    outer.sort(key=areas.__getitem__, reverse=True)
+    least = max(LEAST_AREA * level.size, LEAST_SHARE * areas[outer[0]]) if outer else 0.0
+    kept = [i for i in outer if areas[i] >= least] or outer[:1]
+    corners = [contour_box(contours[i], level.shape) for i in kept]
+    scores = [level[y1 : y2 + 1, x1 : x2 + 1].mean() / 255 for x1, y1, x2, y2 in corners]
+    boxes = np.array(corners, np.float64).reshape(-1, 4)
+    return Candidates(boxes, np.array(scores, np.float64), np.full(len(boxes), threshold))
 
 
-@compiled
-def _is_among(found: Ints, count: int) -> bool:
-    """Whether the box after the first ``count`` is one of them."""
-    x1, y1, x2, y2 = found[count, 0], found[count, 1], found[count, 2], found[count, 3]
-    for i in range(count):
-        if found[i, 0] == x1 and found[i, 1] == y1 and found[i, 2] == x2 and found[i, 3] == y2:
-            return True
-    return False
+def consensus_boxes(maps: Maps, threshold: float) -> list[Candidates]:
+    """Boxes of the largest contours of maps (B, H, W) at thresholds around τ, that which most others agree with first.
 
+    One threshold for all maps is too low where the map fades slowly and too high where it is weak. Let R_k be the box
+    of the largest contour at τ_k = f_k τ. Each box has the score
 
-@compiled
-def _score(level: Bytes, cut: int, found: Ints, values: Float64Array) -> None:
-    """Fill ``values`` with the scores of boxes (n, 5) in a map with levels above ``cut``."""
-    total, bright = _foreground(level, cut, 0, 0, level.shape[1] - 1, level.shape[0] - 1)
-    for i in range(len(found)):
-        x1, y1, x2, y2 = found[i, 0], found[i, 1], found[i, 2], found[i, 3]
-        common, covered = _foreground(level, cut, x1, y1, x2, y2)
-        values[i] = common / (total + total / bright * ((x2 + 1 - x1) * (y2 + 1 - y1) - covered))
+        s_j = Σ_k w_k IoU(R_j, R_k) / Σ_k w_k,      w_k = exp(−½ (ln f_k / SPREAD)²),
 
-
-@compiled
-def _explain(level: Bytes, threshold: float, boxes: Float64Array, values: Float64Array) -> None:
-    """Fill ``values`` with the scores of boxes (n, 4) that overlap each other, read off one integral image.
-
-    The integral image covers the part of the map that holds all boxes.
+    so that a box counts which changes little over a range of thresholds around τ (docs/method/choosers.md).
     """
-    height, width = level.shape
-    highest = _highest(level)
-    cut = int(threshold * highest)
-    if cut >= highest:
-        return
-    x, y = _pixels(boxes[:, ::2], width), _pixels(boxes[:, 1::2], height)
-    left, top = x.min(), y.min()
-    rows, columns = y.max() + 1 - top, x.max() + 1 - left
-    counted = np.zeros(256, np.int64)  # what a pixel of each level adds: its level and, in the upper bits, one
-    for value in range(cut + 1, 256):  # Numba compiles an assignment of arrays for seconds
-        counted[value] = value + ONE
-    sums = np.zeros((rows + 1, columns + 1), np.int64)
-    for row in range(rows):
-        above, below, so_far = sums[row], sums[row + 1], np.int64(0)
-        for column in range(np.uint64(columns)):  # unsigned indices need no sign check
-            so_far += counted[level[top + row, np.uint64(left) + column]]
-            below[column + np.uint64(1)] = above[column + np.uint64(1)] + so_far
-    total, bright = _foreground(level, cut, 0, 0, width - 1, height - 1)
-    for i in range(len(boxes)):
-        x1, y1, x2, y2 = x[i, 0] - left, y[i, 0] - top, x[i, 1] + 1 - left, y[i, 1] + 1 - top
-        both = sums[y2, x2] - sums[y1, x2] - sums[y2, x1] + sums[y1, x1]
-        common, covered = both % ONE, both // ONE
-        values[i] = common / (total + total / bright * ((x2 - x1) * (y2 - y1) - covered))
+    check_threshold(threshold)
+    levels = checked_levels(maps)
+    thresholds = np.minimum(threshold * CONSENSUS_FACTORS, 1.0)
+    found = [largest_boxes(levels, float(one)) for one in thresholds]
+    boxes = np.stack([box for box, _ in found], axis=1).astype(np.float64)  # (B, T, 4)
+    weights = np.exp(-0.5 * (np.log(CONSENSUS_FACTORS) / SPREAD) ** 2) * np.stack([there for _, there in found], axis=1)
+    overlaps = iou(boxes[:, :, None], boxes[:, None])
+    scores = (overlaps * weights[:, None]).sum(2) / np.maximum(weights.sum(1, keepdims=True), 1e-12)
+    return [_ranked(*one, thresholds) for one in zip(boxes, scores, weights > 0, strict=True)]
 
 
-@compiled
-def _pixels(sides: Float64Array, length: int) -> Longs:
-    """Indices of the pixels of an axis that coordinates (n, 2) lie in."""
-    return np.minimum(np.maximum(np.rint(sides), 0), length - 1).astype(np.int64)
+def _ranked(boxes: Float64Array, scores: Float64Array, there: np.ndarray, thresholds: Float64Array) -> Candidates:
+    """The different boxes of one frame by score; of equal ones the first."""
+    order = np.flatnonzero(there)[np.argsort(-scores[there], kind="stable")]
+    _, first = np.unique(boxes[order], axis=0, return_index=True)
+    kept = order[np.sort(first)]
+    return Candidates(boxes[kept], scores[kept], thresholds[kept], len(kept))
 
 
-@compiled
-def _keep_best(found: Ints, values: Float64Array, boxes: Float64Array, scores: Float64Array, origins: Longs) -> int:
-    """Keep the first candidate and those with the highest scores, of equals the first; return their number."""
-    count = 0
-    for i in range(len(found)):
-        better = 0  # than this one
-        for j in range(1, len(found)) if i > 0 and len(found) > len(boxes) else range(0):
-            better += values[j] > values[i] or (values[j] == values[i] and j < i)
-        if better < len(boxes) - 1:
-            for side in range(4):
-                boxes[count, side] = found[i, side]
-            scores[count] = values[i]
-            origins[count] = found[i, 4]
-            count += 1
-    return count
+class Chooser(NamedTuple):
+    """A rule that finds the object's box in a map.
+
+    Attributes:
+        title: what help and reports print.
+        candidates: (maps (B, H, W) as floats in 0–1 or 8-bit levels, τ) → the candidates of each map.
+        by_shot: ``evaluate`` lets the frames of a shot choose together; false: each frame by itself, as published.
+    """
+
+    title: str
+    candidates: Callable[[Maps, float], list[Candidates]]
+    by_shot: bool = True
 
 
-@compiled
-def _highest(level: Bytes) -> Int:
-    highest = np.uint8(0)
-    for row in level:
-        for value in row:
-            highest = max(highest, value)
-    return np.int64(highest)
+CHOOSERS: dict[str, Chooser] = {
+    "largest": Chooser("largest contour at τ, as published", candidate_boxes, by_shot=False),
+    "consensus": Chooser("consensus of the thresholds around τ", consensus_boxes),
+}
 
 
-@compiled
-def _foreground(level: Bytes, cut: Int, x1: Int, y1: Int, x2: Int, y2: Int) -> tuple[Int, Int]:
-    """Sum and number of the levels above ``cut`` in a rectangle with both its corners."""
-    total, count, limit = np.int64(0), np.int64(0), np.uint8(cut)
-    for y in range(y1, y2 + 1):
-        row, in_row = level[y], np.int32(0)
-        # One 32-bit sum per loop over unsigned indices lets the compiler use vector instructions.
-        for x in range(np.uint64(x1), np.uint64(x2 + 1)):
-            if row[x] > limit:
-                in_row += row[x]
-        total += in_row
-        in_row = np.int32(0)
-        for x in range(np.uint64(x1), np.uint64(x2 + 1)):
-            if row[x] > limit:
-                in_row += 1
-        count += in_row
-    return total, count
+def find_chooser(name: str) -> Chooser:
+    """The chooser of that name."""
+    if name not in CHOOSERS:
+        raise ArgumentError("chooser", f"{name}{suggest(name, list(CHOOSERS))}")
+    return CHOOSERS[name]

@@ -11,7 +11,7 @@ from colocam.data.augment import whole
 from colocam.data.batches import BatchIndices, read_frames
 from colocam.data.samples import Boxes, Samples
 from colocam.evaluation.metrics import best_overlaps
-from colocam.temporal.shot_boxes import boxes_of_shots
+from colocam.temporal.path import boxes_of_shots
 from colocam.types import Levels
 from colocam.utils.files import atomic_path
 

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from colocam.boxes import boxes_at_levels
 from colocam.boxes.iou import iou
-from colocam.boxes.quantize import checked_levels
-from colocam.boxes.tags_only import relative_levels, threshold_of_levels
+from colocam.boxes.quantize import checked_levels, relative_levels, threshold_of_levels
 from colocam.errors import ArgumentError, ColocamError
 from colocam.evaluation.metrics import (
     Frames,

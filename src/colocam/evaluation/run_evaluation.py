@@ -12,9 +12,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from colocam.boxes.choosers import CHOOSERS, find_chooser
+from colocam.boxes.candidates import CHOOSERS, find_chooser
 from colocam.boxes.extract import scale_boxes
-from colocam.boxes.tags_only import tags_only_threshold
+from colocam.boxes.quantize import tags_only_threshold
 from colocam.cams import find_cam
 from colocam.config import ColorMean
 from colocam.data.frame_cache import clip_frames
@@ -33,7 +33,7 @@ from colocam.segment import load_segmenter
 from colocam.segment.refine import refine
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW
-from colocam.temporal.shot_boxes import boxes_of_shots
+from colocam.temporal.path import boxes_of_shots
 from colocam.types import Clip, Float64Array, Image, Levels, Split
 from colocam.utils.files import write_json
 from colocam.utils.progress import progress

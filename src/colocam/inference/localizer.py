@@ -10,9 +10,8 @@ from typing import Any, Unpack
 import cv2
 import numpy as np
 
-from colocam.boxes.choosers import find_chooser
+from colocam.boxes.candidates import find_chooser, instance_boxes
 from colocam.boxes.extract import mask_of_box, scale_boxes
-from colocam.boxes.instance_boxes import instance_boxes
 from colocam.config.card import Card
 from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.inference.network import Network, OutputShape
@@ -36,8 +35,7 @@ from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder
 from colocam.temporal.path import NONE, margin
 from colocam.temporal.presence import SHARE, Calibration, Presence
-from colocam.temporal.smoothing import FrameObservation, Shots, single, steady
-from colocam.temporal.tracks import each, steady_instances
+from colocam.temporal.smoothing import FrameObservation, Shots, each, single, steady, steady_instances
 from colocam.types import Box, Float32Array, Localization, VideoFrame, heat_of
 from colocam.utils.prefetch import ahead
 from colocam.video.frame_choice import Chosen, FrameChoice

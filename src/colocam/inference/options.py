@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
-from colocam.boxes.choosers import find_chooser
+from colocam.boxes.candidates import find_chooser
 from colocam.config import COLOR_MEANS, ColorMean
 from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.temporal.smoothing import OFFLINE, ONLINE, LookAhead

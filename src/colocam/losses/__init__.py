@@ -5,11 +5,13 @@ Maps S are foreground probabilities S¹ in 0–1, (B, H, W); the background is S
 registry ``LOSSES`` and shows how to add a loss.
 """
 
-from colocam.losses.coloc import CoLocLoss
-from colocam.losses.crf import CRFLoss
-from colocam.losses.partial_cross_entropy import PartialCrossEntropy
-from colocam.losses.size import SizeConstraint
-from colocam.losses.terms import LOSSES, Loss, StepTensors, Term
+from typing import TYPE_CHECKING
+
+from colocam.utils.extras import lazy_names
+
+if TYPE_CHECKING:
+    from colocam.losses.pairwise import CoLocLoss, CRFLoss
+    from colocam.losses.terms import LOSSES, Loss, PartialCrossEntropy, SizeConstraint, StepTensors, Term
 
 __all__ = [
     "LOSSES",
@@ -21,3 +23,7 @@ __all__ = [
     "StepTensors",
     "Term",
 ]
+
+__getattr__, __dir__ = lazy_names(  # these import torch, which the colour mean of an ONNX model's maps does not need
+    __name__, dict.fromkeys(__all__, "colocam.losses.terms")
+)

@@ -6,11 +6,11 @@ With S⁰ = 1 - S¹, D = S¹ - ½ and symmetric W, R = ½·1ᵀW1 - 2·DᵀWD an
 from typing import Any, Literal, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from colocam.affinity import engine
 from colocam.errors import ColocamError
+from colocam.losses.affinity import engine
 from colocam.utils.tensors import require_finite
 
 
@@ -66,19 +66,16 @@ def weighted_energy(
 
 class _WeightedEnergy(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,  # noqa: ANN401
-        maps: Tensor,
-        frames: Tensor,
-        group: Tensor,
-        groups: int,
-        gaussian: engine.Gaussian,
-        weights: Weights,
-    ) -> Tensor:
-        value, gradient = _value_and_gradient(maps, frames, group, groups, gaussian, weights)
-        ctx.save_for_backward(gradient)
+    def forward(ctx: Any, maps: Tensor, frames: Tensor, group: Tensor, *how: Any) -> Tensor:  # noqa: ANN401
+        groups, gaussian, weights = how
+        with torch.autocast(maps.device.type, enabled=False):
+            s = (maps if maps.dtype == torch.float64 else maps.float()).flatten(1)
+            totals, product = engine.energy(frames.flatten(2), s, group, groups, gaussian)
+            value, each = weigh(totals, group, weights)
+            # in at least float32, so that small weights λ do not underflow
+            ctx.save_for_backward(((-4 * each.to(s.dtype))[group, None] * product).view(maps.shape))
         ctx.dtype = maps.dtype
-        return value
+        return value.to(s.dtype)
 
     @staticmethod
     @once_differentiable
@@ -87,25 +84,11 @@ class _WeightedEnergy(torch.autograd.Function):
         return (outer * gradient).to(ctx.dtype), None, None, None, None, None
 
 
-def _value_and_gradient(
-    maps: Tensor, frames: Tensor, group: Tensor, groups: int, gaussian: engine.Gaussian, weights: Weights
-) -> tuple[Tensor, Tensor]:
-    """Scalar, and ∂/∂maps (B, H, W) in at least float32, so that small weights λ do not underflow."""
-    with torch.autocast(maps.device.type, enabled=False):
-        s = (maps if maps.dtype == torch.float64 else maps.float()).flatten(1)
-        totals, product = engine.energy(frames.flatten(2), s, group, groups, gaussian)
-        if engine.on_kernels(s):
-            value, gradient = _weigh_on_kernels(totals, product, group, weights)
-        else:
-            value, each = weigh(totals, group, weights)
-            gradient = (-4 * each.to(s.dtype))[group, None] * product
-    return value.to(s.dtype), gradient.view(maps.shape)
-
-
 def weigh(totals: Tensor, group: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
     """Σ_g w_g R_g (scalar) and w (groups,) from the sums 1ᵀW1 and DᵀWD of each group, totals (groups, 2) float64."""
     mass, energy = totals[:, 0], 0.5 * totals[:, 0] - 2 * totals[:, 1]
-    counted = (group.bincount(minlength=len(totals)) >= weights.least).to(totals.dtype)
+    sizes = torch.zeros_like(mass).index_add_(0, group, torch.ones_like(group, dtype=mass.dtype))  # no host waits
+    counted = (sizes >= weights.least).to(totals.dtype)
     each = counted / counted.sum().clamp(min=1)
     if weights.divisor != "none":
         divisor = energy if weights.divisor == "energy" else mass - energy
@@ -113,16 +96,89 @@ def weigh(totals: Tensor, group: Tensor, weights: Weights) -> tuple[Tensor, Tens
     return (each * energy).sum(), each
 
 
-def _weigh_on_kernels(totals: Tensor, product: Tensor, group: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
-    """:func:`weigh` and the gradient -4·w·WD in two launches, where plain PyTorch needs a dozen."""
-    from colocam.losses import pairwise_kernels as kernels  # noqa: PLC0415 - Triton is not everywhere
+class CoLocLoss(nn.Module):
+    """Eq. 4, one colour should get one label in all frames.
 
-    (frames, pixels), groups = product.shape, len(totals)
-    value, each = product.new_empty(()), product.new_empty(groups)
-    kernels.weigh[(1,)](
-        totals, group, each, value, frames, groups, least=weights.least, divisor=weights.divisor,
-        block_f=16, block_g=max(16, 1 << (groups - 1).bit_length()), num_warps=4,
-    )  # fmt: skip
-    gradient = product.contiguous()
-    kernels.scale[-(-pixels // 1024), frames](gradient, group, each, pixels, block=1024, num_warps=4)
-    return value, gradient
+    Mean over sequences of at least two frames of R_c(S) = Σ_r S_rᵀ W (1 - S_r), W_ij = exp(-|c_i - c_j|² / 2σ²).
+
+    S holds the maps of all frames of a sequence, r runs over background and foreground, S⁰ = 1 - S¹; c are colours.
+    With ``weighting="adaptive"`` (eq. 5) the R_c of each sequence is divided by a constant without gradient, so that
+    λ_c depends little on the number of frames.
+
+    >>> loss = CoLocLoss(sigma=15.0)
+    >>> frames = torch.randint(0, 256, (4, 3, 32, 32))
+    >>> maps = torch.rand(4, 32, 32, requires_grad=True)
+    >>> sequences = torch.tensor([0, 0, 1, 1])     # two sequences of two frames
+    >>> loss(frames, maps, sequences, 2).backward()
+
+    Args:
+        sigma: width of the Gaussian in colour levels.
+        weighting: ``adaptive`` divides R_c, ``constant`` does not.
+        divisor: ``affinity`` divides by Σ_r S_rᵀ W S_r, as the published code does; it never vanishes. ``energy``
+            divides by R_c itself, as the paper's text says: the loss is then 1, and its gradient grows as the maps
+            align with the colours (the divisor is kept above 1e-6 of 1ᵀW1).
+        tol: relative error of the gradient, and of the value.
+    """
+
+    def __init__(
+        self,
+        sigma: float = 15.0,
+        weighting: Literal["adaptive", "constant"] = "adaptive",
+        divisor: Literal["affinity", "energy"] = "affinity",
+        tol: float = 9e-3,
+    ) -> None:
+        super().__init__()
+        if weighting not in {"adaptive", "constant"}:
+            raise ColocamError(f"CoLocLoss: weighting must be 'adaptive' or 'constant', got {weighting!r}")
+        if divisor not in {"affinity", "energy"}:
+            raise ColocamError(f"CoLocLoss: divisor must be 'affinity' or 'energy', got {divisor!r}")
+        self.gaussian = engine.Gaussian(float(sigma), float(tol))
+        self.weights = Weights(least=2, divisor=divisor if weighting == "adaptive" else "none")
+
+    def forward(self, frames: Tensor, maps: Tensor, sequences: Tensor, count: int | None = None) -> Tensor:
+        """Scalar; 0 if no sequence has two frames.
+
+        Args:
+            frames: (B, 3, H, W) in 0–255.
+            maps: (B, H, W) foreground probability.
+            sequences: (B,) integer index of the sequence of each frame, 0 … count-1, in any order.
+            count: number of sequences; if None it is read from ``sequences``, which on CUDA makes the host wait.
+        """
+        if sequences.shape != maps.shape[:1]:
+            raise ColocamError(
+                f"CoLocLoss: sequences must have one index for each of {len(maps)} maps, "
+                f"got shape {tuple(sequences.shape)}"
+            )
+        groups = int(sequences.max()) + 1 if count is None else count
+        group = sequences.to(maps.device, torch.int64)
+        return weighted_energy("CoLocLoss", frames, maps, group, groups, self.gaussian, self.weights)
+
+
+class CRFLoss(nn.Module):
+    """Eq. 2, nearby pixels of similar colour in one frame should get the same label.
+
+    Mean over frames of R(S) = Σ_r S_rᵀ W (1 - S_r), W_ij = exp(-|c_i - c_j|² / 2σ_rgb² - |p_i - p_j|² / 2σ_xy²).
+
+    r runs over background and foreground, S⁰ = 1 - S¹; c are colours, p positions. The published weight λ = 2e-9 was
+    tuned with a permutohedral lattice that finds about 0.6 of this exact sum: 1.2e-9 gives the same balance here.
+
+    >>> loss = CRFLoss(sigma_rgb=15.0, sigma_xy=100.0)
+    >>> frames = torch.randint(0, 256, (2, 3, 32, 32))
+    >>> maps = torch.rand(2, 32, 32, requires_grad=True)
+    >>> loss(frames, maps).backward()
+
+    Args:
+        sigma_rgb: width of the Gaussian in colour levels.
+        sigma_xy: width of the Gaussian in pixels.
+        tol: relative error of the gradient, and of the value.
+    """
+
+    def __init__(self, sigma_rgb: float = 15.0, sigma_xy: float = 100.0, tol: float = 1e-2) -> None:
+        super().__init__()
+        self.sigma_rgb, self.sigma_xy, self.tol = float(sigma_rgb), float(sigma_xy), float(tol)
+
+    def forward(self, frames: Tensor, maps: Tensor) -> Tensor:
+        """Frames (B, 3, H, W) in 0–255, maps (B, H, W) foreground probability → scalar."""
+        gaussian = engine.Gaussian(self.sigma_rgb, self.tol, self.sigma_xy, (maps.shape[-2], maps.shape[-1]))
+        each_frame = torch.arange(len(maps), device=maps.device)
+        return weighted_energy("CRFLoss", frames, maps, each_frame, len(maps), gaussian, Weights())

@@ -25,8 +25,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from colocam.affinity.basis import color_basis
 from colocam.errors import ColocamError
+from colocam.losses.affinity.basis import color_basis
 from colocam.types import Float32Array
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def with_color_mean(frames: "Tensor", maps: "Tensor", sequences: "Tensor") -> "T
     """
     import torch  # noqa: PLC0415 - a tensor brings torch along, an array need not
 
-    from colocam.affinity import engine  # noqa: PLC0415
+    from colocam.losses.affinity import engine  # noqa: PLC0415
 
     _check_shapes((len(frames), *frames.shape[2:], frames.shape[1]), maps.shape, sequences.shape)
 
@@ -144,7 +144,7 @@ def arrays_with_color_mean(
         maps: (B, H, W) in 0–1, or their 8-bit levels.
         sequences: (B,) ids.
     """
-    from colocam.affinity.cpu import ColorSequence  # noqa: PLC0415 - Numba, which not every user needs
+    from colocam.losses.affinity.cpu import ColorSequence  # noqa: PLC0415 - the arrays of a light installation
 
     _check_shapes(frames.shape, maps.shape, sequences.shape)
     basis, out = color_basis(SIGMA, TOLERANCE), np.empty(maps.shape, np.float32)

@@ -1,4 +1,9 @@
-/* ---- affinity/cpu_kernels.py, for one type of numbers: REAL ------------------------------------------------------ */
+/* ---- losses/affinity/cpu.py, for one type of numbers: REAL -------------------------------------------------------- */
+
+/* ``constants`` are cells per level, q, scale of e, scale of f e, 1, 1/2, cells - 1, and the shifts of r, g and b.
+ * Moments are (cells in use, channels, 4), spectra (rank_r, rank_g, channels, rank_b). */
+
+/* Cell of a level on the axis of this number, and the offset from the centre of the cell, -1/2 to 1/2 cells. */
 
 static inline REAL TYPED(axis)(REAL level, int number, const REAL *constants, REAL *offset) {
     REAL position = (level + constants[5]) * constants[0] + constants[7 + number], cell = FLOOR(position);
@@ -7,6 +12,7 @@ static inline REAL TYPED(axis)(REAL level, int number, const REAL *constants, RE
     return cell;
 }
 
+/* Find and mark the cells of the pixels first ≤ p < last. */
 static void TYPED(locate)(const REAL *rgb, const REAL *constants, Py_ssize_t frames, Py_ssize_t pixels,
                           Py_ssize_t first, Py_ssize_t last, int32_t *index, uint8_t *used) {
     int32_t cells = (int32_t)constants[6] + 1;
@@ -34,16 +40,16 @@ static inline void TYPED(local)(const REAL *rgb, Py_ssize_t pixels, const REAL *
     phi[3] = slope * b;
 }
 
+/* Add φ ⊗ (ψ ⊗ v) of the pixels first ≤ p < last of every frame to their cells; the channel is k·C + c. */
 WIDE static void TYPED(splat)(const REAL *rgb, const REAL *values, const REAL *psi, const REAL *constants,
                               Py_ssize_t frames, Py_ssize_t channels, Py_ssize_t ranks, Py_ssize_t pixels,
-                              Py_ssize_t first, Py_ssize_t last, int32_t *index, const int32_t *slot, REAL *moments) {
+                              Py_ssize_t first, Py_ssize_t last, const int32_t *index, const int32_t *slot,
+                              REAL *moments) {
     for (Py_ssize_t f = 0; f < frames; f++, rgb += 3 * pixels, values += channels * pixels, index += pixels)
         for (Py_ssize_t p = first; p < last; p++) {
             REAL phi[4];
             TYPED(local)(rgb + p, pixels, constants, phi);
-            int32_t cell = slot[index[p]];
-            index[p] = cell;
-            REAL *m = moments + (Py_ssize_t)cell * ranks * channels * 4;
+            REAL *m = moments + (Py_ssize_t)slot[index[p]] * ranks * channels * 4;
             for (Py_ssize_t k = 0; k < ranks; k++)
                 for (Py_ssize_t c = 0; c < channels; c++, m += 4) {
                     REAL v = psi[k * pixels + p] * values[c * pixels + p];
@@ -52,17 +58,19 @@ WIDE static void TYPED(splat)(const REAL *rgb, const REAL *values, const REAL *p
         }
 }
 
+/* Transpose of splat. */
 WIDE static void TYPED(slice)(const REAL *rgb, REAL *out, const REAL *psi, const REAL *constants, Py_ssize_t frames,
                               Py_ssize_t channels, Py_ssize_t ranks, Py_ssize_t pixels, Py_ssize_t first,
-                              Py_ssize_t last, const int32_t *index, const REAL *moments) {
+                              Py_ssize_t last, const int32_t *index, const int32_t *slot, const REAL *moments) {
     for (Py_ssize_t f = 0; f < frames; f++, rgb += 3 * pixels, out += channels * pixels, index += pixels)
         for (Py_ssize_t p = first; p < last; p++) {
             REAL phi[4];
             TYPED(local)(rgb + p, pixels, constants, phi);
+            const REAL *own = moments + (Py_ssize_t)slot[index[p]] * ranks * channels * 4;
             for (Py_ssize_t c = 0; c < channels; c++) {
                 REAL total = phi[0] - phi[0]; /* a colour that is not a number gives none */
                 for (Py_ssize_t k = 0; k < ranks; k++) {
-                    const REAL *m = moments + ((Py_ssize_t)index[p] * ranks * channels + k * channels + c) * 4;
+                    const REAL *m = own + (k * channels + c) * 4;
                     total += psi[k * pixels + p] * (phi[0] * m[0] + phi[1] * m[1] + phi[2] * m[2] + phi[3] * m[3]);
                 }
                 out[c * pixels + p] = total;
@@ -108,6 +116,9 @@ static void TYPED(leave)(TYPED(Room) * room) {
     free(room->coefficients);
 }
 
+/* Spectrum of the planes first ≤ r < last, added to ``spectrum``. A linear function along one axis is multiplied by
+ * constant ones along the other two. So of each row (r, g) three sums over b are kept: of what is constant along r and g,
+ * linear along g, linear along r; of each plane two. */
 static int TYPED(analyse)(const REAL *moments, Py_ssize_t channels, const int32_t *rows, const int32_t *blue,
                           const REAL *factor, Py_ssize_t cells, Py_ssize_t rank, Py_ssize_t first, Py_ssize_t last,
                           REAL *spectrum) {
@@ -150,6 +161,7 @@ static int TYPED(analyse)(const REAL *moments, Py_ssize_t channels, const int32_
     return enough;
 }
 
+/* Transpose of analyse: set the moments of the cells in the planes first ≤ r < last. */
 static int TYPED(synthesise)(const REAL *spectrum, Py_ssize_t channels, const int32_t *rows, const int32_t *blue,
                              const REAL *factor, Py_ssize_t cells, Py_ssize_t rank, Py_ssize_t first, Py_ssize_t last,
                              REAL *moments) {

@@ -42,18 +42,6 @@ static Py_buffer *take(Arrays *arrays, PyObject *object, char kind, int axes, in
     return view;
 }
 
-static PyObject *empty(Arrays *arrays, Py_buffer **view, Py_ssize_t rows, Py_ssize_t columns, const char *type) {
-    PyObject *array = columns ? PyObject_CallMethod(numpy, "empty", "((nn)s)", rows, columns, type)
-                              : PyObject_CallMethod(numpy, "empty", "((n)s)", rows, type);
-    if (array == NULL) return NULL;
-    *view = take(arrays, array, type[0] == 'i' ? 'q' : 'd', columns ? 2 : 1, 1);
-    if (*view == NULL) {
-        Py_DecRef(array);
-        return NULL;
-    }
-    return array;
-}
-
 #define ARGUMENTS(wanted)                                                                          \
     Arrays arrays = {.count = 0};                                                                  \
     (void)self;                                                                                    \

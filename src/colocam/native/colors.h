@@ -1,4 +1,4 @@
-/* ---- affinity/cpu_kernels.py: what Python calls ------------------------------------------------------------------ */
+/* ---- losses/affinity/cpu.py: what Python calls ------------------------------------------------------------------ */
 
 #define REAL float
 #define FLOOR floorf
@@ -17,7 +17,7 @@
 
 #define IS_FLOAT(view) ((view)->itemsize == 4)
 
-static PyObject *cpu_kernels_locate(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+static PyObject *color_locate(PyObject *self, PyObject *const *args, Py_ssize_t given) {
     ARGUMENTS(6)
     READ(rgb, 0, 'F', 3)
     READ(constants, 1, 'F', 1)
@@ -39,35 +39,7 @@ static PyObject *cpu_kernels_locate(PyObject *self, PyObject *const *args, Py_ss
     DONE
 }
 
-static PyObject *cpu_kernels_number(PyObject *self, PyObject *const *args, Py_ssize_t given) {
-    ARGUMENTS(4)
-    READ(used_, 0, '?', 1)
-    FILL(rows_, 1, 'i', 1)
-    FILL(slot_, 2, 'i', 1)
-    FILL(blue_, 3, 'i', 1)
-    Py_ssize_t lines = rows_->shape[0] - 1;
-    SAME(lines > 0 && used_->shape[0] % lines == 0 && slot_->shape[0] == used_->shape[0])
-    Py_ssize_t cells = used_->shape[0] / lines;
-    const uint8_t *used = used_->buf;
-    int32_t *rows = rows_->buf, *slot = slot_->buf, *blue = blue_->buf, count = 0;
-    for (Py_ssize_t row = 0; row < lines; row++) {
-        rows[row] = count;
-        for (Py_ssize_t b = 0; b < cells; b++)
-            if (used[row * cells + b]) {
-                SAME(count < blue_->shape[0])
-                slot[row * cells + b] = count;
-                blue[count++] = (int32_t)b;
-            }
-    }
-    rows[lines] = count;
-    release(&arrays);
-    return PyLong_FromLong(count);
-fail:
-    release(&arrays);
-    return NULL;
-}
-
-static PyObject *cpu_kernels_splat(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+static PyObject *color_splat(PyObject *self, PyObject *const *args, Py_ssize_t given) {
     ARGUMENTS(9)
     READ(rgb, 0, 'F', 3)
     READ(values, 1, 'F', 3)
@@ -75,7 +47,7 @@ static PyObject *cpu_kernels_splat(PyObject *self, PyObject *const *args, Py_ssi
     READ(constants, 3, 'F', 1)
     WHOLE_NUMBER(first, 4)
     WHOLE_NUMBER(last, 5)
-    FILL(index, 6, 'i', 2)
+    READ(index, 6, 'i', 2)
     READ(slot, 7, 'i', 1)
     FILL(moments, 8, 'F', 3)
     Py_ssize_t frames = rgb->shape[0], pixels = rgb->shape[2], channels = values->shape[1], ranks = psi->shape[0];
@@ -95,8 +67,8 @@ static PyObject *cpu_kernels_splat(PyObject *self, PyObject *const *args, Py_ssi
     DONE
 }
 
-static PyObject *cpu_kernels_slice_(PyObject *self, PyObject *const *args, Py_ssize_t given) {
-    ARGUMENTS(8)
+static PyObject *color_slice(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+    ARGUMENTS(9)
     READ(rgb, 0, 'F', 3)
     FILL(out, 1, 'F', 3)
     READ(psi, 2, 'F', 2)
@@ -104,7 +76,8 @@ static PyObject *cpu_kernels_slice_(PyObject *self, PyObject *const *args, Py_ss
     WHOLE_NUMBER(first, 4)
     WHOLE_NUMBER(last, 5)
     READ(index, 6, 'i', 2)
-    READ(moments, 7, 'F', 3)
+    READ(slot, 7, 'i', 1)
+    READ(moments, 8, 'F', 3)
     Py_ssize_t frames = rgb->shape[0], pixels = rgb->shape[2], channels = out->shape[1], ranks = psi->shape[0];
     SAME(rgb->shape[1] == 3 && out->shape[0] == frames && out->shape[2] == pixels && psi->shape[1] == pixels)
     SAME(index->shape[0] == frames && index->shape[1] == pixels && 0 <= first && last <= pixels)
@@ -114,10 +87,10 @@ static PyObject *cpu_kernels_slice_(PyObject *self, PyObject *const *args, Py_ss
     Py_BEGIN_ALLOW_THREADS
     if (IS_FLOAT(rgb))
         slice_f(rgb->buf, out->buf, psi->buf, constants->buf, frames, channels, ranks, pixels, first, last, index->buf,
-                moments->buf);
+                slot->buf, moments->buf);
     else
         slice_d(rgb->buf, out->buf, psi->buf, constants->buf, frames, channels, ranks, pixels, first, last, index->buf,
-                moments->buf);
+                slot->buf, moments->buf);
     Py_END_ALLOW_THREADS
     DONE
 }
@@ -163,12 +136,12 @@ static PyObject *transform(PyObject *const *args, Py_ssize_t given, int analyses
     DONE
 }
 
-static PyObject *cpu_kernels_analyse(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+static PyObject *color_analyse(PyObject *self, PyObject *const *args, Py_ssize_t given) {
     (void)self;
     return transform(args, given, 1);
 }
 
-static PyObject *cpu_kernels_synthesise(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+static PyObject *color_synthesise(PyObject *self, PyObject *const *args, Py_ssize_t given) {
     (void)self;
     return transform(args, given, 0);
 }

@@ -1,9 +1,7 @@
-/* The loops over pixels and boxes that run on the CPU, in C: what a wheel carries instead of Numba.
+/* Loops over pixels in C, where NumPy and OpenCV need several times as long.
  *
- * Each function is the twin of a Python function of the same name, in the module that its name begins with: the Python
- * source explains it. A source tree without this module compiles the Python functions with Numba (utils/jit.py).
- * resizing_area is the twin of a function of OpenCV.
- * Arithmetic is in the order of the Python source and without fused operations, so that both give the same numbers.
+ * Python has a function beside each that computes the same (colocam/native/__init__.py): it explains the arguments, runs
+ * where this module was not built, and is what tests compare with. Sums have a fixed order and no fused operations.
  */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000
@@ -19,33 +17,27 @@
 #define WIDE
 #endif
 
-
-
 #include "arguments.h"
-#include "contours.h"
-#include "over_time.h"
-#include "candidates.h"
+#include "images.h"
 #include "levels.h"
 #include "colors.h"
-#ifdef __GNUC__ /* elsewhere OpenCV resizes */
-#include "resizing.h"
-#endif
 
-#define METHOD(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
+#define METHOD(name, function) {#name, (PyCFunction)(void (*)(void))function, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {
-    METHOD(cuts__count),          METHOD(extract__largest),    METHOD(instance_boxes__blobs), METHOD(iou_pair_iou),
-    METHOD(iou__fill),            METHOD(path__margin),        METHOD(path__changes),         METHOD(path__best_changes),
-    METHOD(path__line),           METHOD(presence_later_odds), METHOD(presence__next),        METHOD(candidates__search),
-    METHOD(candidates__explain),  METHOD(levels__sweep),       METHOD(cpu_kernels_locate),    METHOD(cpu_kernels_number),
-    METHOD(cpu_kernels_splat),    METHOD(cpu_kernels_slice_),  METHOD(cpu_kernels_analyse),
-    METHOD(cpu_kernels_synthesise),
+    METHOD(count_colours, count_colours),
 #ifdef __GNUC__
-    METHOD(resizing_area),
+    METHOD(resize_area, resize_area),
 #endif
+    METHOD(sweep_levels, sweep_levels),
+    METHOD(locate, color_locate),
+    METHOD(splat, color_splat),
+    METHOD(slice, color_slice),
+    METHOD(analyse, color_analyse),
+    METHOD(synthesise, color_synthesise),
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "kernels", "Loops over pixels and boxes in C.", -1, METHODS,
+static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "kernels", "Loops over pixels in C.", -1, METHODS,
                                     NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_kernels(void) {

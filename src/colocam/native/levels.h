@@ -1,6 +1,19 @@
-/* ---- boxes/levels.py --------------------------------------------------------------------------------------------- */
+/* ---- boxes/extract.py: the box of the largest contour at every level ---------------------------------------------- */
 
+/* Two facts make one flood fill and one component tree per map exact:
+ * 1. Contours of holes, and of components inside holes, are never the largest. So holes may be filled for all masks in
+ *    advance: a pixel is outside of every filled component of ``levels > t`` exactly if a 4-connected path of levels
+ *    <= t leads from it out of the map. A flood fill from the border finds the lowest such t (fill_holes).
+ * 2. In a mask without holes the polygon through the border pixels of an 8-connected component has the area
+ *    #(2x2 squares with 4 pixels set) + 1/2 #(2x2 squares with 3 set). Each such square lies in one component, so areas
+ *    are only added up while pixels are set from the highest level down and components are joined (add_level).
+ */
+
+/* Of a component: first and last column, first and last pixel in raster order, twice the area of its contour. START also
+ * breaks ties as OpenCV's order of contours does: of equals the one that starts last is listed first. */
 enum { FIRST_COLUMN, LAST_COLUMN, START, END, AREA2, FIELDS };
+/* Neighbours in the column to the left and to the right, and before and after the pixel in raster order; bit i of a
+ * neighbourhood stands for the i-th neighbour clockwise from the upper left. */
 #define WEST 0xC1
 #define EAST 0x1C
 #define BEFORE 0x87
@@ -9,6 +22,8 @@ enum { FIRST_COLUMN, LAST_COLUMN, START, END, AREA2, FIELDS };
 static const int NEAR_Y[8] = {-1, -1, -1, 0, 1, 1, 1, 0}, NEAR_X[8] = {-1, 0, 1, 1, 1, 0, -1, -1};
 static uint8_t GROWTH[256], JOIN[256], FIRST[256];
 
+/* For each neighbourhood of a pixel that is set now: growth of twice the area, neighbours to join, the lowest bit. A 2x2
+ * square gains 1/2 when at least two of its other three pixels are set already. */
 static void neighbourhood_tables(void) {
     for (int bits = 0; bits < 256; bits++) {
         int growth = 0, join = 0, left = bits;
@@ -47,6 +62,7 @@ typedef struct {
     int64_t largest, ties;
 } Sweep;
 
+/* Find the lowest t at which a pixel is connected with the outside through levels <= t, and the order of these t. */
 static void fill_holes(Sweep *sweep, const uint8_t *levels) {
     Py_ssize_t height = sweep->height, width = sweep->width, stride = sweep->stride;
     uint8_t *filled = sweep->filled, *waiting = sweep->present;
@@ -94,6 +110,7 @@ static int32_t root_of(int32_t *parent, int32_t at) {
     return at;
 }
 
+/* Set the pixels above ``level`` that are still to come, from order[at] downwards, and join components. */
 static Py_ssize_t add_level(Sweep *sweep, int level, Py_ssize_t at) {
     const uint8_t *filled = sweep->filled;
     uint8_t *present = sweep->present;
@@ -145,6 +162,7 @@ static Py_ssize_t add_level(Sweep *sweep, int level, Py_ssize_t at) {
     return at;
 }
 
+/* Drop entries that are no longer roots; return the root that OpenCV lists first. */
 static int32_t first_of_tied(Sweep *sweep) {
     int32_t best = -1;
     int64_t kept = 0;
@@ -182,7 +200,7 @@ static void largest_components(Sweep *sweep, int16_t *boxes) {
     }
 }
 
-static PyObject *levels__sweep(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+static PyObject *sweep_levels(PyObject *self, PyObject *const *args, Py_ssize_t given) {
     ARGUMENTS(2)
     READ(levels, 0, 'B', 3)
     FILL(boxes, 1, 'h', 3)

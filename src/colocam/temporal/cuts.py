@@ -9,11 +9,12 @@ focus uses are computed over a window. Windows depend on the frames alone, not o
 video gives the same maps everywhere; and memory does not grow with the length of a shot.
 """
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
 from colocam.errors import ColocamError
-from colocam.utils.jit import compiled
+from colocam.native import kernels
 
 Histograms = npt.NDArray[np.float32]
 """(T, 192): share of the pixels in 16 bins, for each quarter of the frame and each of R, G, B; a row adds up to 1."""
@@ -40,26 +41,18 @@ def colour_histograms(frames: npt.NDArray[np.uint8]) -> Histograms:
     changes a histogram only slightly.
     """
     counts = np.zeros((len(frames), QUARTERS, 3, 256), np.int64)
-    _count(np.ascontiguousarray(frames), counts)
+    (count_by_opencv if kernels is None else kernels.count_colours)(np.ascontiguousarray(frames), counts)
     shares = counts @ SHARES / max(3 * frames[0, ..., 0].size if len(frames) else 0, 1)
     return shares.reshape(len(frames), QUARTERS * 3 * BINS).astype(np.float32)
 
 
-@compiled
-def _count(frames: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64]) -> None:
-    """Count the values 0–255 in each quarter and channel of frames (T, H, W, 3); adds to ``counts`` (T, 4, 3, 256)."""
-    height, width = frames.shape[1:3]
-    middle = width // 2
-    for t in range(len(frames)):
-        for y in range(height):
-            row = frames[t, y]
-            for side in range(2):
-                own = counts[t, 2 * (2 * y // height) + side]
-                red, green, blue = own[0], own[1], own[2]
-                for x in range(middle if side else 0, width if side else middle):
-                    red[row[x, 0]] += 1
-                    green[row[x, 1]] += 1
-                    blue[row[x, 2]] += 1
+def count_by_opencv(frames: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64]) -> None:
+    """Count the values 0–255 in each quarter and channel of frames (T, H, W, 3); sets ``counts`` (T, 4, 3, 256)."""
+    y, x = -(-frames.shape[1] // 2), frames.shape[2] // 2
+    for frame, own in zip(frames, counts, strict=True):
+        for quarter, part in enumerate((frame[:y, :x], frame[:y, x:], frame[y:, :x], frame[y:, x:])):
+            for channel in range(3 if part.size else 0):
+                own[quarter, channel] = cv2.calcHist([part], [channel], None, [256], [0, 256]).ravel()
 
 
 def find_cuts(histograms: Histograms, ahead: int = 2) -> npt.NDArray[np.bool_]:

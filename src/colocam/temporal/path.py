@@ -14,16 +14,15 @@ alternating, each path also pays ``HOLD`` · (1 − IoU) for the change from the
 """
 
 from collections import deque
-from itertools import islice
+from itertools import groupby, islice
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.candidates import Candidates
-from colocam.boxes.iou import pair_iou
-from colocam.types import Float64Array
-from colocam.utils.jit import compiled
+from colocam.boxes.candidates import Candidates, eligible, find_chooser
+from colocam.boxes.iou import iou
+from colocam.types import Float64Array, Levels
 
 Integers = npt.NDArray[np.int64]
 
@@ -39,31 +38,18 @@ HOLD = 0.7
 
 def margin(candidates: Candidates, box: Float64Array) -> float:
     """Best score among the candidates with IoU ≥ 0.5 to ``box`` (4,), minus the best score among the others."""
-    return _margin(candidates.boxes, candidates.scores, box)
+    near = iou(box, candidates.boxes) >= 0.5
+    own, other = candidates.scores[near], candidates.scores[~near]
+    return float(own.max(initial=0.0) - other.max(initial=0.0))
 
 
-@compiled
-def _margin(boxes: Float64Array, scores: Float64Array, box: Float64Array) -> float:
-    overlaps = 1 - _changes(box, boxes, 1.0)
-    own, other = 0.0, 0.0
-    for i in range(len(boxes)):
-        if overlaps[i] >= 0.5:
-            own = max(own, scores[i])
-        else:
-            other = max(other, scores[i])
-    return own - other
-
-
-@compiled
 def _changes(before: Float64Array, after: Float64Array, jump: float) -> Float64Array:
-    """(n + 1,) costs of the changes from a box (4,) to the boxes (n, 4) of another frame and, last, to "none"."""
-    costs = np.full(len(after) + 1, jump / 2)
-    for j in range(len(after)):
-        costs[j] = jump * (1 - pair_iou(before, after[j], 0.0))
+    """(..., n + 1) costs of changes from boxes (..., 4) to the boxes (n, 4) of another frame and, last, to "none"."""
+    costs = np.full((*before.shape[:-1], len(after) + 1), jump / 2)
+    costs[..., :-1] = jump * (1 - iou(before[..., None, :], after))
     return costs
 
 
-@compiled
 def _best_changes(
     before: Float64Array, totals: Float64Array, after: Float64Array, jump: float
 ) -> tuple[Float64Array, Integers]:
@@ -78,18 +64,11 @@ def _best_changes(
     Returns:
         (n + 1,) values of the best paths without the new scores, and (n + 1,) indices of the predecessors.
     """
-    nothing, last = len(before), len(after)
-    worth, origins = np.full(last + 1, -np.inf), np.zeros(last + 1, np.int64)
-    for i in range(nothing + 1):
-        if i < nothing:
-            costs = _changes(before[i], after, jump)
-        else:
-            costs = np.full(last + 1, jump / 2)
-            costs[last] = 0.0
-        for j in range(last + 1):
-            if totals[i] - costs[j] > worth[j]:
-                worth[j], origins[j] = totals[i] - costs[j], i
-    return worth, origins
+    costs = np.full((len(before) + 1, len(after) + 1), jump / 2)
+    costs[:-1] = _changes(before, after, jump)
+    costs[-1, -1] = 0.0
+    worth = totals[:, None] - costs
+    return worth.max(0), worth.argmax(0)
 
 
 class _Open(NamedTuple):
@@ -188,29 +167,47 @@ def smooth_box(
         damping: added to the variance of the times, in frames²; 0 for plain least squares.
         counts: (n,) further weights, 0 or more and not all 0; None for equal weights.
     """
-    return _line(
-        times, boxes, float(at), width, damping, np.ones(len(times)) if counts is None else counts.astype(float)
-    )
-
-
-@compiled
-def _line(
-    times: Float64Array, boxes: Float64Array, at: float, width: float, damping: float, counts: Float64Array
-) -> Float64Array:
-    """See :func:`smooth_box`; compiled, which is ten times as fast as NumPy for so few numbers."""
-    weights = counts * np.exp((times - at) ** 2 * (-0.5 / width**2))
+    apart = times - at
+    weights = np.exp(-0.5 * (apart / width) ** 2) * (1.0 if counts is None else counts)
     weights /= weights.sum()
-    middle = (weights * (times - at)).sum()
-    spread, level, pull = damping, np.zeros(4), np.zeros(4)
-    for i in range(len(times)):
-        apart = times[i] - at - middle
-        spread += weights[i] * apart * apart
-        for axis in range(2):
-            low, high = boxes[i, axis], boxes[i, axis + 2]
-            for index, value in ((axis, (low + high) / 2), (axis + 2, np.log(max(high - low, 1.0)))):
-                level[index] += weights[i] * value
-                pull[index] += weights[i] * apart * value
+    middle = weights @ apart
+    apart -= middle
+    spread = damping + weights @ apart**2
+    corners, opposite = boxes[:, :2], boxes[:, 2:]
+    values = np.hstack([(corners + opposite) / 2, np.log(np.maximum(opposite - corners, 1.0))])
+    level = weights @ values
     if spread > 1e-9:
-        level -= pull * (middle / spread)
+        level -= (weights * apart) @ values * (middle / spread)
     half = np.exp(level[2:]) / 2
-    return np.concatenate((level[:2] - half, level[:2] + half))
+    return np.concatenate([level[:2] - half, level[:2] + half])
+
+
+def boxes_of_shots(
+    maps: Levels, threshold: float, chooser: str, clips: npt.NDArray[np.int64]
+) -> tuple[Float64Array, npt.NDArray[np.bool_]]:
+    """The box of each frame by a chooser and, if it works by the shot, by the best path through each clip.
+
+    Args:
+        maps: (N, h, w) in 8 bits, in order.
+        threshold: τ in 0–1.
+        chooser: name in ``CHOOSERS``.
+        clips: (N,) clip of each frame; frames of one clip are neighbours.
+
+    Returns:
+        boxes (N, 4) in map pixels, and (N,) whether there is one.
+    """
+    rule = find_chooser(chooser)
+    candidates = rule.candidates(maps, threshold)
+    boxes, found = np.zeros((len(maps), 4)), np.zeros(len(maps), bool)
+    for _, group in groupby(range(len(maps)), key=lambda frame: int(clips[frame])):
+        frames = list(group)
+        if rule.by_shot:
+            path = BestPath(len(frames))
+            choices = [choice for frame in frames for choice in path.push(eligible(candidates[frame]))]
+            choices += path.finish()
+        else:
+            choices = [0 if len(candidates[frame].boxes) else NONE for frame in frames]
+        for frame, choice in zip(frames, choices, strict=True):
+            if choice != NONE:
+                boxes[frame], found[frame] = candidates[frame].boxes[choice], True
+    return boxes, found

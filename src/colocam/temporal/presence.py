@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.types import Float64Array
-from colocam.utils.jit import compiled
 
 APPEAR, VANISH = 0.15, 0.05
 """Transition probabilities of the object from one frame to the next: absent → present, present → absent."""
@@ -82,11 +81,10 @@ def _logistic(x: Float64Array, positive: npt.NDArray[np.bool_]) -> tuple[float, 
     return float(values[0]), float(values[1])
 
 
-@compiled
-def later_odds(evidence: Float64Array) -> float:
-    """Log-odds that the evidence (n,) of later frames adds to the current frame (the backward pass)."""
+def later_odds(evidence: list[float]) -> float:
+    """Log-odds that the evidence of later frames adds to the current frame (the backward pass)."""
     odds = 0.0
-    for one in evidence[::-1]:
+    for one in reversed(evidence):
         e = exp(-abs(one + odds))  # the smaller of the two, which cannot overflow
         there, gone = (1.0, e) if one + odds > 0 else (e, 1.0)
         odds = log(((1 - VANISH) * there + VANISH * gone) / (APPEAR * there + (1 - APPEAR) * gone))
@@ -138,16 +136,12 @@ class Presence:
         frame = self._waiting.popleft()
         later = list(takewhile(lambda one: not one.cut, self._waiting))
         tag = int((later[-1] if later else frame).total.argmax()) if self.tag is None else self.tag
-        return _sigmoid(float(frame.odds[tag]) + later_odds(np.array([one.evidence[tag] for one in later])))
+        odds = float(frame.odds[tag]) + later_odds([float(one.evidence[tag]) for one in later])
+        return 1 / (1 + exp(-odds))  # the evidence is bounded
 
 
-@compiled
 def _next(odds: Float64Array) -> Float64Array:
     """Predicted log-odds of the next frame."""
     p = 1 / (1 + np.exp(-odds))
     p = p * (1 - VANISH) + (1 - p) * APPEAR
     return np.log(p) - np.log1p(-p)
-
-
-def _sigmoid(x: float) -> float:
-    return 1 / (1 + exp(-x)) if x > 0 else exp(x) / (1 + exp(x))

@@ -1,14 +1,17 @@
-"""Steady boxes of one object over time: a chain of stages over the observations of the frames.
+"""Steady boxes over time, of one object or of several: a chain of stages over the observations of the frames.
 
 Each stage is a generator over frames in order; one that looks ahead yields a frame some frames later.
 
-    vote (classes) ─► choose (best path through the candidates; presence; class) ─► number ─► smooth
+    one object:      vote (classes) ─► decide (best path through the candidates; presence; class) ─► number ─► smooth
+    several objects: vote (classes) ─► decide (presence; class) ─► follow (tracks) ─► smooth_each
+
+Several objects: every blob of a frame is tracked, and the last stage yields one observation per object.
 """
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from itertools import count, takewhile
+from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
 from math import inf
 from typing import NamedTuple
 
@@ -16,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.candidates import Candidates, eligible, explained
-from colocam.boxes.iou import pair_iou
+from colocam.boxes.iou import best_pairs, iou
 from colocam.temporal.path import NONE, BestPath, smooth_box
 from colocam.temporal.presence import Calibration, Presence
 from colocam.types import Float32Array, Float64Array, Levels, VideoFrame
@@ -35,8 +38,10 @@ SHARPNESS, SHARPNESS_ONLINE = 5.0, 1.25
 Between frames that are close in time, all boxes explain the map about equally well; where the object has moved, only
 boxes that still fit do. So the time between frames need not be known.
 """
-
-
+TRACKS_WIDTH, TRACKS_DAMPING = 2.0, 1.0
+"""The same for several objects; damping of the slope without look-ahead, in frames²: see :func:`smooth_box`."""
+FLICKER = 1 / 4
+"""Least share of the neighbouring frames of the shot that contain a track; the largest blob of a frame is exempt."""
 Shots = dict[int, int]
 """Frame index of each cut → number of the tracks that began before it."""
 
@@ -121,7 +126,7 @@ def steady(
     ``shots`` is filled as the cuts are passed.
     """
     voted = vote(observations, presence.calibration)
-    return smooth(number(choose(voted, ahead.path, presence), shots), ahead.smooth)
+    return smooth(number(decide(voted, presence, BestPath(ahead.path)), shots), ahead.smooth)
 
 
 def vote(observations: Iterable[FrameObservation], calibration: Calibration) -> Iterator[FrameObservation]:
@@ -144,26 +149,24 @@ def class_of_shot(observation: FrameObservation, coming: Iterable[FrameObservati
     return int(last.votes.argmax())
 
 
-def choose(observations: Iterable[FrameObservation], lag: int, presence: Presence) -> Iterator[FrameObservation]:
-    """Set ``choice`` by the best path, ``presence`` and ``tag``; each is known ``lag`` frames later."""
-    path = BestPath(lag)
+def decide(
+    observations: Iterable[FrameObservation], presence: Presence, path: BestPath | None = None
+) -> Iterator[FrameObservation]:
+    """Set ``presence``, ``tag`` and, by the best path, ``choice``: they are known as many frames later as both lag."""
     waiting: deque[FrameObservation] = deque()
 
-    def decided(choices: list[int], presences: list[float]) -> Iterator[FrameObservation]:
-        for choice, there in zip(choices, presences, strict=True):
+    def decided(values: list[float], choices: list[int] | None) -> Iterator[FrameObservation]:
+        for value, choice in zip(values, [NONE] * len(values) if choices is None else choices, strict=True):
             observation = waiting.popleft()
-            observation.choice, observation.presence, observation.tag = (
-                choice,
-                there,
-                class_of_shot(observation, waiting),
-            )
+            observation.presence, observation.choice = value, choice
+            observation.tag = class_of_shot(observation, waiting)
             yield observation
 
     for observation in observations:
         waiting.append(observation)
-        choices = path.push(observation.choices, cut=observation.cut)
-        yield from decided(choices, presence.push(observation.peaks, cut=observation.cut))
-    yield from decided(path.finish(), presence.finish())
+        choices = path.push(observation.choices, cut=observation.cut) if path else None
+        yield from decided(presence.push(observation.peaks, cut=observation.cut), choices)
+    yield from decided(presence.finish(), path.finish() if path else None)
 
 
 def number(observations: Iterable[FrameObservation], shots: Shots | None = None) -> Iterator[FrameObservation]:
@@ -171,7 +174,6 @@ def number(observations: Iterable[FrameObservation], shots: Shots | None = None)
 
     A track ends at a cut, after :data:`GAP` frames without the object, and where two consecutive boxes do not overlap.
     """
-    numbers = count()
     track, last, seen = -1, None, 0
     for time, observation in enumerate(observations):
         if observation.cut:
@@ -182,8 +184,8 @@ def number(observations: Iterable[FrameObservation], shots: Shots | None = None)
             box = observation.refined
             if box is None:
                 box = observation.candidates.boxes[observation.choice]
-            if last is None or time - seen > GAP + 1 or pair_iou(last, box, 0.0) == 0:
-                track = next(numbers)
+            if last is None or time - seen > GAP + 1 or iou(last, box) == 0:
+                track += 1
             observation.track, observation.box = track, box
             last, seen = box, time
         yield observation
@@ -233,12 +235,7 @@ def _counts(observation: FrameObservation, boxes: Float64Array, sharpness: float
     return scores**sharpness if scores.any() else None
 
 
-def _within(
-    past: list[Seen],
-    coming: list[Seen],
-    *,
-    hold: bool,
-) -> int | None:
+def _within(past: list[Seen], coming: list[Seen], *, hold: bool) -> int | None:
     """The track that a frame without a box belongs to, None for none; ``coming`` begins with that frame."""
     time, observation, _ = coming[0]
     before = next(((at, one.track) for at, one, box in reversed(past) if box is not None), None)
@@ -248,3 +245,103 @@ def _within(
         return before[1] if time - before[0] <= GAP else None
     after = next((one.track for _, one, box in coming[1:] if box is not None), None)
     return before[1] if after == before[1] else None
+
+
+@dataclass(slots=True)
+class Followed:
+    """A frame with the blobs of its tracks: track → index among the observation's candidates."""
+
+    time: int
+    observation: FrameObservation
+    blobs: dict[int, int]
+
+
+def each(observations: Iterable[FrameObservation], presence: Presence) -> Iterator[FrameObservation]:
+    """Yield one observation per blob, each frame by itself, without tracks."""
+    for observation in observations:
+        (observation.presence,) = presence.push(observation.peaks, cut=True)
+        boxes = observation.candidates.boxes
+        yield from (replace(observation, choice=index, box=box) for index, box in enumerate(boxes))
+        if not len(boxes):
+            yield observation
+
+
+def steady_instances(
+    observations: Iterable[FrameObservation], ahead: LookAhead, presence: Presence, shots: Shots | None = None
+) -> Iterator[FrameObservation]:
+    """Track and smooth all objects; with ``ONLINE`` a frame is yielded before the next one is read.
+
+    ``shots`` is filled as the cuts are passed.
+    """
+    voted = vote(observations, presence.calibration)
+    return smooth_each(follow(decide(voted, presence), shots), ahead.smooth)
+
+
+def follow(observations: Iterable[FrameObservation], shots: Shots | None = None) -> Iterator[Followed]:
+    """Assign blobs to the tracks whose last boxes they overlap, with the largest sum of IoUs.
+
+    A track ends at a cut and after :data:`GAP` frames without a blob.
+    """
+    begun = 0
+    last: dict[int, tuple[int, Float64Array]] = {}  # track → time and box of its last blob
+    for time, observation in enumerate(observations):
+        if observation.cut and shots is not None:
+            shots[observation.frame.index] = begun
+        boxes = observation.candidates.boxes
+        last = {} if observation.cut else {track: seen for track, seen in last.items() if time - seen[0] <= GAP + 1}
+        tracks = list(last)
+        known = np.array([last[track][1] for track in tracks]).reshape(-1, 4)
+        overlaps = iou(known[:, None], boxes[None])
+        pairs = zip(*best_pairs(overlaps), strict=True)
+        blobs = {tracks[row]: index for row, index in pairs if overlaps[row, index] > 0}
+        for index in sorted(set(range(len(boxes))) - set(blobs.values())):
+            blobs[begun] = index
+            begun += 1
+        last |= {track: (time, boxes[index]) for track, index in blobs.items()}
+        yield Followed(time, observation, blobs)
+
+
+def smooth_each(frames: Iterable[Followed], ahead: int) -> Iterator[FrameObservation]:
+    """Yield an observation per object with ``choice``, ``track`` and ``box``, smoothed along its track.
+
+    As with one object, short gaps are filled: with look-ahead if the track continues, without it by the last box.
+    A track in few of the neighbouring frames is a flicker: with look-ahead it is dropped, without it is not held.
+    """
+    past: deque[Followed] = deque(maxlen=REACH)
+    held: dict[int, Float64Array] = {}  # boxes yielded last, by track
+    waiting: deque[Followed] = deque()
+    damping = 0.0 if ahead else TRACKS_DAMPING
+
+    def decide() -> Iterator[FrameObservation]:
+        frame = waiting[0]
+        if frame.observation.cut:
+            past.clear()
+            held.clear()
+        shot = [*past, frame, *takewhile(lambda one: not one.observation.cut, islice(waiting, 1, None))]
+        given = {}
+        for track in sorted({track for one in shot for track in one.blobs}):
+            seen = [one for one in shot if track in one.blobs]
+            index = frame.blobs.get(track, NONE)
+            shown = index == 0 or len(seen) >= FLICKER * len(shot)
+            within = seen[0].time <= frame.time <= seen[-1].time
+            if within and (shown or not ahead):
+                times = np.array([one.time for one in seen], np.float64)
+                boxes = np.stack([one.observation.candidates.boxes[one.blobs[track]] for one in seen])
+                given[track] = smooth_box(times, boxes, frame.time, TRACKS_WIDTH, damping)
+            elif not ahead and shown and track in held and frame.time - seen[-1].time <= GAP:
+                given[track] = held[track]
+        held.clear()
+        held.update(given)
+        past.append(waiting.popleft())
+        observation = frame.observation
+        for track, box in given.items():
+            yield replace(observation, choice=frame.blobs.get(track, NONE), track=track, box=box)
+        if not given:
+            yield observation
+
+    for frame in frames:
+        waiting.append(frame)
+        if len(waiting) > ahead:
+            yield from decide()
+    while waiting:
+        yield from decide()

@@ -29,8 +29,8 @@ from colocam.maps.mapper import Mapper, decoder_mapper, map_batches
 from colocam.models import LocalizerNet
 from colocam.models.model_file import Model, load_model
 from colocam.run import Run
+from colocam.temporal.path import boxes_of_shots
 from colocam.temporal.presence import Calibration
-from colocam.temporal.shot_boxes import boxes_of_shots
 from colocam.training.distributed import first
 from colocam.training.journal import Journal
 from colocam.training.loop import fit

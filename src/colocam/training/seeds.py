@@ -5,8 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from colocam.boxes.blobs import bounding_box, largest_blob
-from colocam.boxes.otsu import otsu_levels
-from colocam.boxes.quantize import to_8bit
+from colocam.boxes.quantize import otsu_levels, to_8bit
 from colocam.config import Seeds
 
 BACKGROUND, FOREGROUND, UNKNOWN = 0, 1, 255

@@ -10,9 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from colocam.boxes import to_8bit
-from colocam.boxes.choosers import find_chooser
-from colocam.boxes.otsu import otsu_levels
-from colocam.boxes.tags_only import tags_only_threshold
+from colocam.boxes.candidates import find_chooser
+from colocam.boxes.quantize import otsu_levels, tags_only_threshold
 from colocam.cams import extract, min_max
 from colocam.config.schema import Frames as FrameSizes
 from colocam.data.samples import Boxes, Samples

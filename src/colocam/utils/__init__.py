@@ -1,1 +1,1 @@
-"""What every room may use: files, checkpoints, progress, devices, compiled functions, randomness."""
+"""What every room may use: files, checkpoints, progress, devices, randomness."""

@@ -2,12 +2,8 @@
 
 import cv2
 
+from colocam.native import kernels
 from colocam.types import Image
-
-try:
-    from colocam.native import kernels as _kernels  # type: ignore[attr-defined]
-except ImportError:  # built without a C compiler
-    _kernels = None
 
 
 def resize_into(image: Image, resized: Image) -> None:
@@ -20,7 +16,7 @@ def resize_into(image: Image, resized: Image) -> None:
     height, width, rows, columns = *image.shape[:2], *resized.shape[:2]
     smaller = rows <= height and columns <= width
     by_whole_factors = height % rows == 0 and width % columns == 0  # OpenCV adds integers, which is quick and exact
-    if smaller and not by_whole_factors and _kernels is not None:
-        _kernels.resizing_area(image, resized)
+    if smaller and not by_whole_factors and kernels is not None:
+        kernels.resize_area(image, resized)
     else:
         cv2.resize(image, (columns, rows), dst=resized, interpolation=cv2.INTER_AREA)

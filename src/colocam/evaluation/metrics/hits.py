@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from colocam.boxes.extract import boxes_at_levels
 from colocam.boxes.iou import Numbers, iou
-from colocam.boxes.levels import boxes_at_levels
 from colocam.boxes.quantize import Maps, checked_levels
 from colocam.errors import ColocamError
 

@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from colocam.boxes.assignment import best_pairs
+from colocam.boxes.candidates import instance_boxes
 from colocam.boxes.extract import largest_boxes
-from colocam.boxes.instance_boxes import instance_boxes
-from colocam.boxes.iou import Numbers, iou
+from colocam.boxes.iou import Numbers, best_pairs, iou
 from colocam.boxes.quantize import checked_levels
 from colocam.evaluation.metrics.hits import V2_OVERLAPS, check_counts
 from colocam.evaluation.metrics.scores import Instances, InstanceScores, Shares

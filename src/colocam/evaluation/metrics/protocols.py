@@ -20,7 +20,7 @@ from colocam.boxes.iou import Numbers
 from colocam.errors import ColocamError
 from colocam.evaluation.metrics.hits import right_boxes
 from colocam.evaluation.metrics.scores import Accuracy, Average, CorLoc, Frames, percent_interval, resampled_means
-from colocam.temporal.shot_boxes import boxes_of_shots
+from colocam.temporal.path import boxes_of_shots
 from colocam.types import Levels
 
 PROTOCOLS = {

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from colocam.boxes.choosers import find_chooser
-from colocam.boxes.levels import boxes_at_levels
+from colocam.boxes.candidates import find_chooser
+from colocam.boxes.extract import boxes_at_levels
 from colocam.config.card import Card
 from colocam.config.schema import Frames as FrameSizes
 from colocam.data.samples import Boxes
@@ -23,8 +23,8 @@ from colocam.labels.imported import LeftOut
 from colocam.maps.mapper import map_batches
 from colocam.models.model_file import Model, load_model
 from colocam.run import open_run
+from colocam.temporal.path import boxes_of_shots
 from colocam.temporal.presence import LIMIT, Calibration, calibrate
-from colocam.temporal.shot_boxes import boxes_of_shots
 from colocam.training.learning.frames import CorrectedFrames, corrected_frames, equal_videos
 from colocam.training.rounds import model_mapper
 from colocam.types import Float64Array, Levels

@@ -25,7 +25,7 @@ from colocam.data.augment import crop, jitter, resized_crop, sample_crops, sampl
 from colocam.data.batches import SAMPLERS, BatchIndices, read_frames
 from colocam.data.frame_cache import CachedClip
 from colocam.losses import StepTensors
-from colocam.losses.projection import ProjectionLoss
+from colocam.losses.terms import ProjectionLoss
 from colocam.models import LocalizerNet, foreground
 from colocam.models.classifier import at_side
 from colocam.training.learning.frames import CorrectedFrames

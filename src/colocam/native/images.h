@@ -1,4 +1,31 @@
-/* ---- video/resizing.py: area averages of 8-bit RGB images -------------------------------------------------------- */
+/* ---- temporal/cuts.py -------------------------------------------------------------------------------------------- */
+
+static PyObject *count_colours(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+    ARGUMENTS(2)
+    READ(frames, 0, 'B', 4)
+    FILL(counts, 1, 'q', 4)
+    SAME(frames->shape[3] == 3 && counts->shape[0] == frames->shape[0] && counts->shape[1] == 4)
+    SAME(counts->shape[2] == 3 && counts->shape[3] == 256)
+    Py_ssize_t height = frames->shape[1], width = frames->shape[2], middle = width / 2;
+    const uint8_t *at = frames->buf;
+    int64_t *of_frame = counts->buf;
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t t = 0; t < frames->shape[0]; t++, of_frame += 4 * 768)
+        for (Py_ssize_t y = 0; y < height; y++)
+            for (int side = 0; side < 2; side++) {
+                int64_t *own = of_frame + (2 * (2 * y / height) + side) * 768;
+                for (Py_ssize_t x = side ? middle : 0; x < (side ? width : middle); x++, at += 3) {
+                    own[at[0]]++;
+                    own[256 + at[1]]++;
+                    own[512 + at[2]]++;
+                }
+            }
+    Py_END_ALLOW_THREADS
+    DONE
+}
+
+/* ---- video/resizing.py: area averages of 8-bit RGB images; elsewhere OpenCV resizes ------------------------------ */
+#ifdef __GNUC__
 
 /* The sums are added in the order of OpenCV's INTER_AREA (along x, then along y, in float), so that every byte is the
  * same. Sizes that are divided by whole numbers in both directions are an exception: OpenCV adds these as integers. */
@@ -90,7 +117,7 @@ static void average(const uint8_t *image, Py_ssize_t height, Py_ssize_t width, c
     }
 }
 
-static PyObject *resizing_area(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+static PyObject *resize_area(PyObject *self, PyObject *const *args, Py_ssize_t given) {
     ARGUMENTS(2)
     READ(image, 0, 'B', 3)
     FILL(resized, 1, 'B', 3)
@@ -117,3 +144,4 @@ static PyObject *resizing_area(PyObject *self, PyObject *const *args, Py_ssize_t
     }
     DONE
 }
+#endif

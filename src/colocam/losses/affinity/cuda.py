@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from colocam.affinity import cuda_color_kernels as kernels
-from colocam.affinity import cuda_space_kernels
-from colocam.affinity.basis import ColorBasis
 from colocam.errors import ColocamError
+from colocam.losses.affinity import cuda_color_kernels as kernels
+from colocam.losses.affinity import cuda_space_kernels
+from colocam.losses.affinity.basis import ColorBasis
 
 # Bytes of moments, and of sums over colour and space, in memory at once; more groups are computed in turn.
 _WORKSPACE = 96 << 20
@@ -52,7 +52,7 @@ _BACK_G_TILE = _Tile(64, 64, 64, 4, 2)
 
 @lru_cache(maxsize=32)
 def _matrices(basis: ColorBasis, precision: str, device: torch.device) -> tuple[Tensor, ...]:
-    """The five matrices of ``grid.mix`` on the device, rounded to the precision of the tensor cores, and U itself."""
+    """The five matrices of ``_Cells.mix`` on the device, rounded to the precision of the tensor cores, and U itself."""
     kind = np.float16 if precision == "half" else np.float32
     over_b, over_g, over_r, factor = (m.astype(kind) for m in (*basis.matrices, basis.factor))
     if precision == "tf32":
@@ -95,7 +95,7 @@ class _Cells:
             self.copies = 1
 
     def mix(self, totals: Tensor | None) -> None:
-        """Apply the kernel between cells, as ``grid.mix`` does.
+        """Apply the kernel between cells, one axis after the other.
 
         Where ``totals`` (groups, 2) are given, v₀ᵀWv₀ and v₁ᵀWv₁ of the two channels are added to them, and the second
         channel alone is kept.
@@ -301,7 +301,7 @@ def _run(
 
 
 def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, basis: ColorBasis, psi: Tensor | None) -> Tensor:
-    """As ``grid.product``, for float32."""
+    """As ``cpu.product``, for float32."""
     out = torch.empty(values.shape, device=values.device)
     _run(rgb, values, out, group, groups, basis, psi, None)
     return out
@@ -310,7 +310,7 @@ def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, basis: Colo
 def energy(
     rgb: Tensor, maps: Tensor, group: Tensor, groups: int, basis: ColorBasis, psi: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """As ``grid.energy``, for float32."""
+    """As ``cpu.energy``, for float32."""
     totals = torch.zeros(groups, 2, dtype=torch.float64, device=maps.device)
     out = torch.empty(maps.shape, device=maps.device)
     _run(rgb, maps[:, None], out[:, None], group, groups, basis, psi, totals)

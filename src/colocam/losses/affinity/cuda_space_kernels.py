@@ -13,7 +13,7 @@ constant, linear along r, linear along g, as in ``ColorBasis.matrices``.
 import triton
 import triton.language as tl
 
-from colocam.affinity.cuda_color_kernels import _axis, _encode, _pack, _tf32, _unpack, _values
+from colocam.losses.affinity.cuda_color_kernels import _axis, _encode, _pack, _tf32, _unpack, _values
 
 
 @triton.jit

@@ -62,7 +62,7 @@ class ColorBasis:
 
     @cached_property
     def matrices(self) -> tuple[npt.NDArray[np.float64], ...]:
-        """The three matrices that take moments to the spectrum's middle, one axis each; see ``grid.mix``.
+        """The three matrices that take moments to the spectrum's middle, one axis each; see ``cuda``.
 
         A linear function along one axis is multiplied by constant ones along the other two. So of the four moments of
         a cell three kinds of sums over b remain (constant, linear along r, linear along g), then two sums over g.
