@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -143,11 +142,6 @@ def test_no_module_imports_the_laboratory():
 def test_studies_do_not_import_benchmarks():
     studies = (PACKAGE.parents[1] / "lab" / "study").glob("*.py")
     assert [path for path in studies if "lab.bench" in path.read_text(encoding="utf-8")] == []
-
-
-def test_no_two_files_of_one_name():
-    names = Counter(path.name for path in FILES if path.name != "__init__.py")
-    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_at_most_five_modules_at_the_top():

@@ -167,7 +167,7 @@ def test_python_examples_run(page):
 
 
 DOCSTRINGS_NOT_RUN = (
-    *("training.train", "training.learn"),  # minutes
+    *("training.train", "training.learning.lesson"),  # minutes
     "fiftyone_sample",  # FiftyOne is not among the packages of tests
 )
 GIVEN = {"my_rule": None, "image": np.zeros((48, 64, 3), np.uint8), "read_corrections": read_corrections}

@@ -16,8 +16,11 @@ EXTENSION = PAGE.read_text(encoding="utf-8").split("```python\n")[1].split("```"
 @pytest.fixture
 def registered(tmp_path, monkeypatch):
     (tmp_path / "my_data.py").write_text(EXTENSION, encoding="utf-8")
-    monkeypatch.setattr("colocam.data.datasets.DATASETS", dict(DATASETS))
     monkeypatch.setenv("COLOCAM_EXTENSIONS", str(tmp_path / "my_data.py"))
+    before = dict(DATASETS)
+    yield
+    DATASETS.clear()
+    DATASETS.update(before)
 
 
 @pytest.fixture

@@ -534,14 +534,23 @@ def test_a_signal_does_not_wait_for_a_pass(onnx_file, film, tmp_path, number, wo
     """A pass of a large network on a CPU takes minutes; this one takes longer than the test may."""
     shutil.copy(film, tmp_path / "other.mp4")
     words = [onnx_file, film, tmp_path / "other.mp4", "-o", tmp_path / "out", "--no-video", "--workers", workers]
-    command = [sys.executable, "-c", SLOW, "localize", *map(str, words)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-X", "faulthandler", "-c", SLOW, "localize", *map(str, words)]
+    log = tmp_path / "said"
+    with (
+        log.open("w") as err,
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err, text=True) as process,
+    ):
         try:
             assert process.stdout.readline() == "a pass began\n"
             process.send_signal(number)
-            _, said = process.communicate(timeout=60)
+            process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGABRT)  # it prints what its threads wait for
+            process.wait(timeout=60)
+            pytest.fail(log.read_text())
         finally:
             process.kill()
+    said = log.read_text()
     assert process.returncode == 130, said
     assert said.splitlines()[-1] == "stopped"
     assert "Traceback" not in said

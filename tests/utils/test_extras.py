@@ -12,7 +12,7 @@ from colocam import __version__
 from colocam.utils.extras import lazy_names
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
-PACKAGES = ["colocam", "colocam.boxes", "colocam.data", "colocam.inference", "colocam.report"]
+PACKAGES = ["colocam", "colocam.inference", "colocam.report"]
 
 
 def test_the_version_is_that_of_the_project_also_of_a_source_tree(monkeypatch):
