@@ -150,7 +150,8 @@ class _Driver:
         self._thread.join(max(0.0, deadline - time.monotonic()))
         if self._worker is not None:
             self._worker.close()
-        self._thread.join()
+        # A signal may find this thread inside a lock that the other waits for; it is a daemon and may stay.
+        self._thread.join(max(0.1, deadline + 1 - time.monotonic()))
 
     def _work(self) -> None:
         try:

@@ -15,7 +15,12 @@ export class Comparison {
   }
 
   // Which models there are; those of lessons come while the page is open.
-  async refresh() {
+  refresh() {
+    this.known = this.load();
+    return this.known;
+  }
+
+  async load() {
     try {
       const { models, active } = await getJson("/api/models");
       this.models = models.filter((one) => one.key !== active);
@@ -27,7 +32,8 @@ export class Comparison {
 
   title() { return this.models.find((one) => one.key === this.key)?.title || ""; }
 
-  next() {
+  async next() {
+    await this.known; // the key may be pressed before the models are known
     if (!this.models.length) { tell("There is no other model. Start the server with --beside RUN, or learn.", "note"); return; }
     this.use(this.key || this.models[0].key, MODES[(MODES.indexOf(this.mode) + 1) % MODES.length]);
   }
