@@ -18,7 +18,7 @@ from colocam.labels.table_files import ForeignFileError
 from colocam.utils.child_processes import ChildProcess, Message
 from colocam.utils.device import cores
 from colocam.utils.locks import clear_dead
-from colocam.utils.progress import progress, say
+from colocam.utils.progress import progress, say, take
 from colocam.video.input import UnreadableError, VideoError
 
 SECONDS_TO_END = 2.0
@@ -82,7 +82,7 @@ def localize_films(
         with progress(f"localizing in {len(jobs)} videos", 0, unit="frames") as advance:
             done = 0
             while done < len(jobs):
-                match news.get():
+                match take(news):
                     case int(frames):
                         advance(frames, f"{done} of {len(jobs)} videos done")
                     case BaseException() as error:

@@ -8,6 +8,8 @@ from contextlib import closing, suppress
 from queue import Empty, Queue
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
+from colocam.utils.progress import take
+
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
@@ -61,7 +63,7 @@ def ahead(
     thread = threading.Thread(target=work, name=name, daemon=True)
     thread.start()
     try:
-        while not isinstance(item := waiting.get(), _End):
+        while not isinstance(item := take(waiting), _End):
             yield item
         if item.error is not None:
             raise item.error

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
+from queue import Empty, Queue
 from threading import Event, Lock, Thread
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
@@ -199,6 +200,18 @@ def wait_for(future: "Future[T]", *stopping: Event) -> T:
                 raise
     future.cancel()
     raise InterruptedRunError("stopped")
+
+
+def take(queue: "Queue[T]") -> T:
+    """The next item of a queue, however long it takes.
+
+    Python handles a signal that comes just before its main thread blocks only when that wakes, so it wakes now and then.
+    """
+    while True:
+        try:
+            return queue.get(timeout=SECONDS_BETWEEN_LOOKS)
+        except Empty:
+            continue
 
 
 def long_work(future: "Future[T]") -> "Future[T]":
