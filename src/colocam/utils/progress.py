@@ -205,7 +205,7 @@ def wait_for(future: "Future[T]", *stopping: Event) -> T:
 def take(queue: "Queue[T]") -> T:
     """The next item of a queue, however long it takes.
 
-    Python handles a signal that comes just before its main thread blocks only when that wakes, so it wakes now and then.
+    Python handles a signal that comes just before its main thread blocks only when that wakes: so it wakes at times.
     """
     while True:
         try:
