@@ -35,7 +35,7 @@ LOW_PIP := $(LOW)/bin/python -m pip install --quiet --disable-pip-version-check 
 LOW_PYTEST := OMP_NUM_THREADS=1 $(LOW)/bin/python -m pytest -q -n 2 --dist loadscope
 # What needs no torch, and together uses every other dependency.
 LOW_TESTS := test_without_torch.py video/test_images.py video/test_input.py video/test_reader.py video/test_resizing.py \
-  video/test_writer.py config/test_card.py boxes/test_iou.py boxes/test_candidates.py boxes/test_rle.py \
+  video/test_writer.py config/test_card.py boxes/test_candidates.py boxes/test_rle.py \
   corpus/test_films.py corpus/test_part_files.py corrections/test_from_cvat.py corrections/test_from_label_studio.py \
   corrections/test_round_trips.py evaluation/test_prediction_files.py evaluation/test_tensorboard_log.py \
   export/test_cvat.py export/test_flat_and_masks.py export/test_label_studio.py export/test_labelled_films.py \
