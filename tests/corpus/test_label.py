@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from colocam.boxes import CHOOSERS
-from colocam.cli.extensions import load_extensions, named_extensions
 from colocam.corpus import label as label_module
 from colocam.corpus import labelling
 from colocam.corpus.coordinator import Limits
@@ -28,6 +27,7 @@ from colocam.corpus.local_pool import LocalPool
 from colocam.corpus.worker import attempt
 from colocam.errors import ColocamError
 from colocam.labels import Options, export
+from colocam.utils.extensions import load_extensions, named_extensions
 from colocam.video.decoder_child import Limits as FenceLimits
 from colocam.video.fence import FencedReader, end_decoders
 from hostile_decoder import HOSTILE, make_hostile

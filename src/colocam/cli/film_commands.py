@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from colocam.cli.extensions import load_extensions, named_extensions
 from colocam.cli.shared_options import Device, ResultOptions, with_result_options
 from colocam.errors import ColocamError
+from colocam.utils.extensions import load_extensions, named_extensions
 from colocam.utils.extras import install_extra
 from colocam.utils.progress import say
 
@@ -57,7 +57,7 @@ def localize(
         overwrite=overwrite,
         format=format,
         workers=workers,
-        prepare="colocam.cli.extensions:load_extensions",
+        prepare="colocam.utils.extensions:load_extensions",
         **options.of_model,
     ):
         say(f"wrote {' and '.join(str(path) for path in written if path is not None)}")

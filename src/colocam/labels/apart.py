@@ -3,11 +3,9 @@
 import dataclasses
 import gc
 import json
-import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from colocam.labels.imported import LeftOut
 from colocam.labels.importing import Imported, import_labels
 from colocam.types import Box
 from colocam.utils.child_processes import Channel, ChildProcess
+from colocam.utils.extensions import load_extensions
 from colocam.utils.locks import temporary_folder
 from colocam.video.decoder_child import limit_memory
 
@@ -66,8 +65,7 @@ def main(control: int, life: int) -> None:
     gc.disable()  # millions of labels, none of them in a circle; the process ends after this one file
     tempfile.tempdir = str(folder)  # the parent removes what is left in it
     try:
-        if os.environ.get("COLOCAM_EXTENSIONS"):
-            import_module("colocam.cli.extensions").load_extensions()
+        load_extensions()
         limit_memory(memory)
         left_out = _find(folder / "found", **asked)
         answer = {"problem": "", "left_out": left_out}

@@ -7,7 +7,7 @@ Its messages, in the order of a video:
 - from here: ``opened``; ``ring``, which asks for slots of a length; ``filled`` slots; ``said``, a line for the user;
   and one of ``closed`` and ``error``, after which the next video may come.
 
-It imports neither torch nor Numba, so that it starts in a third of a second.
+It does not import torch, so that it starts in a third of a second.
 """
 
 import io
