@@ -56,6 +56,17 @@ def test_what_a_killed_process_left_is_cleared(tmp_path, writer):
     assert hidden(tmp_path) == [".colocam-mine.tmp"]
 
 
+def test_the_lock_of_a_killed_process_goes_when_its_parent_clears_up(tmp_path, writer):
+    clear_dead(tmp_path, again=True)
+    assert len(hidden(tmp_path)) == 4
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    other = tmp_path / f".colocam-{'0' * 16}.lock"
+    other.write_text("process 1 on another-host")
+    clear_dead(tmp_path, again=True)
+    assert hidden(tmp_path) == [other.name]
+
+
 def test_a_living_process_keeps_its_files_and_its_lock(tmp_path, writer):
     before = hidden(tmp_path)
     write_text(tmp_path / "b.txt", "x")

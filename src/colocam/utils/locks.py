@@ -152,7 +152,11 @@ def clear_dead(folder: Path, *, again: bool = False) -> None:
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             match = _FILE.fullmatch(entry.name.removesuffix(_FOLDER))
-            if match and not entry.is_symlink():
+            if entry.is_symlink():
+                continue
+            if _LOCK.fullmatch(entry.name):
+                _clear(folder / entry.name, here=again and _is_of_this_host(folder / entry.name))
+            elif match:
                 clear = _clear_folder if entry.is_dir() else _clear
                 clear(folder / entry.name, here=match[1] == _boot())
 
@@ -169,6 +173,12 @@ def _clear(path: Path, *, here: bool) -> None:
                 path.unlink()
     finally:
         os.close(file)
+
+
+def _is_of_this_host(lock: Path) -> bool:
+    with suppress(OSError):
+        return lock.read_text(encoding="utf-8", errors="replace").endswith(f" on {socket.gethostname()}")
+    return False
 
 
 def _clear_folder(path: Path, *, here: bool) -> None:
