@@ -16,11 +16,10 @@ from colocam.config.card import Card
 from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.inference.network import Network, OutputShape
 from colocam.inference.options import LOOK_AHEAD, make_options
-from colocam.inference.remote_network import RemoteNetwork
-from colocam.inference.runtimes import open_network
+from colocam.inference.passes import Passes
 from colocam.inference.stages import (
+    AnyNetwork,
     MapSettings,
-    Watch,
     find_candidates,
     postprocess_frames,
     postprocess_windows,
@@ -37,8 +36,39 @@ from colocam.temporal.path import NONE, margin
 from colocam.temporal.presence import SHARE, Calibration, Presence
 from colocam.temporal.smoothing import FrameObservation, Shots, each, single, steady, steady_instances
 from colocam.types import Box, Float32Array, Localization, VideoFrame, heat_of
+from colocam.utils.extras import not_installed
 from colocam.utils.prefetch import ahead
 from colocam.video.frame_choice import Chosen, FrameChoice
+
+def open_network(model: Path, device: str | None = None) -> tuple[Passes, Card]:
+    """Open a trained model with the runtime that runs it.
+
+    Args:
+        model: a run folder, which PyTorch runs, or an ONNX file written by ``colocam export-model``, which onnxruntime
+            runs on the CPU without importing torch.
+        device: ``cpu`` or ``cuda``; None: the GPU, if there is one and the model is a run folder.
+    """
+    if model.suffix.lower() == ".onnx" and not model.is_dir():
+        from colocam.inference.onnx_network import open_onnx  # noqa: PLC0415 - one runtime is imported, not both
+
+        return _owned(*open_onnx(model, device))
+    try:
+        from colocam.inference.torch_network import open_torch  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise ColocamError(
+            f"{not_installed(error, f'the run folder {model}')}, or give an ONNX file of 'colocam export-model'"
+        ) from error
+    return _owned(*open_torch(model, device))
+
+
+def _owned(network: Network, card: Card) -> tuple[Passes, Card]:
+    return Passes(network, output_shape(card)), card
+
+
+def output_shape(card: Card) -> OutputShape:
+    """What the outputs of a model must be."""
+    return OutputShape(len(card.tags), card.size, card.map_size or card.size)
+
 
 ROWS_ONLINE = 8
 """Frames of one network pass at most with ``smooth="online"``, where results are wanted as frames arrive."""
@@ -53,7 +83,7 @@ class Localizer:
         ...     print(found.pts, found.tag, found.box)
 
     Attributes:
-        network: computes class scores and maps.
+        network: computes class scores and maps, for any number of threads.
         card: what is stored with the model.
         segmenter: gives a mask for each frame, whose extent is the box; None: boxes of the heat maps.
         source: folder or file that the model was loaded from; None: it was built in memory.
@@ -62,13 +92,14 @@ class Localizer:
 
     def __init__(
         self,
-        network: Network | RemoteNetwork,
+        network: AnyNetwork | Network,
         card: Card,
         *,
         segmenter: Segmenter | None = None,
         **options: Any,  # noqa: ANN401 - the fields of Options
     ) -> None:
-        self.network = network
+        self.shape = output_shape(card)
+        self.network = network if isinstance(network, AnyNetwork) else Passes(network, self.shape)
         self.card = card
         self.segmenter = segmenter
         self.source: Path | None = None
@@ -81,7 +112,6 @@ class Localizer:
             raise ArgumentError("refine", "gives one object a frame: leave out instances")
         if segmenter is not None and asked.smooth != "offline":
             raise ArgumentError("refine", f"chooses masks by the shot: it needs smooth offline, got {asked.smooth}")
-        self.shape = OutputShape(len(card.tags), card.size, card.map_size or card.size)
         self.color_mean = asked.color_mean or card.color_mean
         self.focus = card.focus_power(on=asked.focus)
         self.chooser = find_chooser(asked.chooser or card.chooser)
@@ -239,18 +269,17 @@ class Localizer:
         )
         ended = Event()
         either = (ended,) if stopping is None else (ended, stopping)
-        unwatched, watched = Watch(int, either), Watch(passed, either)
-        submitted = submit_passes(ahead(read, 1, "resize"), self.network, windows=smooth == "offline")
+        counted = passed if self.segmenter is None else int
+        submitted = submit_passes(ahead(read, 1, "resize"), self.network, counted, windows=smooth == "offline")
         postprocess = postprocess_windows if smooth == "offline" else postprocess_frames
         mapped = postprocess(
             ahead(submitted, max(1, WINDOW // rows), "network"),
             CutFinder(look_ahead.cuts if look_ahead else 0),
-            MapSettings(self.color_mean, self.focus, self._tag, self.shape),
-            watched if self.segmenter is None else unwatched,
+            MapSettings(self.color_mean, self.focus, self._tag, self.network, either),
         )
         observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of)
         if self.segmenter is not None:
-            observed = refine_windows(ahead(observed, 1, "boxes"), self.segmenter, watched)
+            observed = refine_windows(ahead(observed, 1, "boxes"), self.segmenter, passed, either)
         name = "boxes" if self.segmenter is None else "masks"
         with closing(ahead(observed, 1, name, on_stop=ended.set)) as batches:
             last = -1

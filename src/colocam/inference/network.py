@@ -1,4 +1,4 @@
-"""The interface between a :class:`Localizer` and the engine that runs its model."""
+"""What a network computes, what is done to its maps, and the checks of both."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = "Float32Array | Levels | Tensor"
 
-TYPES = {"maps": ("float32", "uint8"), "frames": ("uint8",)}
+TYPES = {"maps": ("float32", "uint8"), "frames": ("uint8",), "ids": ("int64",)}
 """Types of the outputs that are not float32 alone."""
+Ids = npt.NDArray[np.int64]
+"""(B, 2) which frame each row is: number of the stream, index of the frame; −1 for a row of padding."""
 SIDE_BY_SIDE = 2
 """Passes that a CPU computes at the same time, each with its share of the threads: threads that share one pass wait for
 each other after every layer."""
@@ -34,6 +36,8 @@ class NetworkOutput(NamedTuple):
         peaks: (B, K) maxima of the classes' activation maps.
         activations: (B, K, h, w) LayerCAMs of all classes.
         frames: the frames, where the maps are: arrays (B, S, S, 3), tensors (B, 3, S, S).
+        ids: (B, 2) which frames these are. They went the way of the frames, through every buffer, so that rows of
+            another video would show.
     """
 
     logits: Array
@@ -41,23 +45,27 @@ class NetworkOutput(NamedTuple):
     peaks: Array
     activations: Array
     frames: Array
+    ids: "Ids | Tensor"
 
 
 class Network(Protocol):
-    """A model that is run by some engine."""
+    """A model that is run by PyTorch or onnxruntime; :class:`colocam.inference.passes.Passes` alone calls it."""
 
     @property
     def rows(self) -> int:
-        """Frames of one pass that suit the engine and its device."""
+        """Frames of one pass that suit the runtime and its device."""
         ...
 
     @property
     def on_gpu(self) -> bool:
-        """Whether passes leave the cores to others."""
+        """Whether passes leave the cores to others, and belong to one thread."""
         ...
 
-    def submit(self, images: Levels, /) -> "Future[NetworkOutput]":
-        """Start a pass over images (B, S, S, 3), RGB; B is the same for all passes of a video."""
+    def submit(self, images: Sequence[Levels], ids: Ids, /) -> "Future[NetworkOutput]":
+        """Start a pass over B frames, (b, S, S, 3) RGB in each of ``images``; ids (B, 2), B ≥ the sum of b.
+
+        The images are read before this returns, or with a CPU before the future is done.
+        """
         ...
 
     def settle(self) -> None:
@@ -83,11 +91,12 @@ class PostProcessing(NamedTuple):
 
 
 class HostOutput(NamedTuple):
-    """Logits (B, K), post-processed maps (B, h, w) and peaks (B, K) in host memory."""
+    """Logits (B, K), post-processed maps (B, h, w), peaks (B, K) and ids (B, 2) in host memory."""
 
     logits: Float32Array
     maps: Float32Array | Levels
     peaks: Float32Array
+    ids: Ids
 
 
 def completed(output: NetworkOutput) -> "Future[NetworkOutput]":
@@ -131,6 +140,7 @@ def checked(output: NetworkOutput, rows: int, shape: OutputShape) -> NetworkOutp
         "peaks": (rows, shape.classes),
         "activations": (rows, shape.classes, None, None),
         "frames": (rows, shape.size, shape.size, 3),
+        "ids": (rows, 2),
     }
     if not isinstance(output.frames, np.ndarray):
         expected["frames"] = (rows, 3, shape.size, shape.size)
@@ -168,9 +178,18 @@ def _require_range(name: str, low: float, high: float) -> None:
 
 def postprocess_arrays(parts: Sequence[NetworkOutput], how: PostProcessing) -> HostOutput:
     """Post-process the maps of B frames whose outputs come in ``parts`` of NumPy arrays."""
-    logits, maps, peaks, activations, frames = (np.concatenate(part) for part in zip(*parts, strict=True))
+    logits, maps, peaks, activations, frames, ids = (np.concatenate(part) for part in zip(*parts, strict=True))
     own = None
     if how.windows is not None:
         classes = array_classes_of(logits, how.windows, how.tag)
         own = activations[np.arange(len(classes)), classes]
-    return HostOutput(logits, arrays_postprocess(frames, maps, how.colors, own, how.power), peaks)
+    return HostOutput(logits, arrays_postprocess(frames, maps, how.colors, own, how.power), peaks, ids)
+
+
+def joined(images: Sequence[Levels], rows: int) -> Levels:
+    """(rows, S, S, 3) images of a pass; without a copy where they are one array of so many rows."""
+    if len(images) == 1 and len(images[0]) == rows:
+        return images[0]
+    whole: Levels = np.zeros((rows, *images[0].shape[1:]), np.uint8)
+    np.concatenate(images, out=whole[: sum(map(len, images))])
+    return whole

@@ -1,5 +1,6 @@
 """A model in an ONNX file, run by onnxruntime on the CPU; torch is not imported."""
 
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 
 from colocam.config.card import Card, parse_card
 from colocam.errors import ArgumentError, ColocamError, first_line
-from colocam.inference.network import SIDE_BY_SIDE, NetworkOutput
+from colocam.inference.network import SIDE_BY_SIDE, Ids, NetworkOutput, joined
 from colocam.types import Levels
 from colocam.utils.device import threads
 from colocam.utils.files import stored
@@ -38,14 +39,14 @@ class OnnxNetwork:
         self.rows = ROWS
         self.on_gpu = False
 
-    def submit(self, images: Levels, /) -> "Future[NetworkOutput]":
+    def submit(self, images: Sequence[Levels], ids: Ids, /) -> "Future[NetworkOutput]":
         """Start a pass, beside another one."""
-        return long_work(_side_by_side().submit(self._run, images))
+        return long_work(_side_by_side().submit(self._run, joined(images, len(ids)), ids))
 
     def settle(self) -> None:
         """Do nothing: a pass ends when its future does."""
 
-    def _run(self, images: Levels) -> NetworkOutput:
+    def _run(self, images: Levels, ids: Ids) -> NetworkOutput:
         try:
             parts = self.session.run(["logits", "maps", "peaks", "activations"], {FRAMES: images})
         except Exception as error:  # its errors have no common base
@@ -53,7 +54,7 @@ class OnnxNetwork:
         if not all(isinstance(part, np.ndarray) for part in parts):
             raise ColocamError("the outputs of the ONNX file must be arrays of numbers")
         logits, maps, peaks, activations = parts
-        return NetworkOutput(logits, maps, peaks, activations, images)
+        return NetworkOutput(logits, maps, peaks, activations, images, ids)
 
 
 @cache

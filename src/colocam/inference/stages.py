@@ -3,15 +3,16 @@
 Each stage is a generator. It closes the stage before it when it ends.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+import secrets
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
 from threading import Event
-from typing import NamedTuple, TypeAlias, TypeVar, cast
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,18 +21,10 @@ from colocam.boxes.candidates import Candidates
 from colocam.boxes.extract import scale_boxes
 from colocam.boxes.quantize import to_8bit
 from colocam.config import ColorMean
-from colocam.inference.network import (
-    HostOutput,
-    Network,
-    NetworkOutput,
-    OutputShape,
-    PostProcessing,
-    checked,
-    postprocess_arrays,
-    require_numbers,
-    rows_of,
-)
-from colocam.inference.remote_network import RemoteNetwork, RemoteRows
+from colocam.errors import ColocamError
+from colocam.inference.network import HostOutput, Ids, PostProcessing, require_numbers
+from colocam.inference.passes import Passes, PassRows
+from colocam.inference.remote import RemoteNetwork
 from colocam.segment.refine import refine
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, colour_histograms, window_starts
@@ -50,8 +43,8 @@ BOX_THREADS = min(8, cores())
 
 S = TypeVar("S")
 T = TypeVar("T")
-Output: TypeAlias = NetworkOutput | RemoteRows
-"""Of a network in this process, or in another."""
+AnyNetwork: TypeAlias = Passes | RemoteNetwork
+"""A network in this process, or in another."""
 
 
 class Pass(NamedTuple):
@@ -60,35 +53,33 @@ class Pass(NamedTuple):
     Attributes:
         frames: the new frames.
         images: (rows, S, S, 3) what the network reads; a frame's row is its index in the stream modulo ``rows``.
+        ids: (rows, 2) number of the stream, and index of the frame in it.
         new: which rows hold the new frames; rows after them are padding.
         histograms: (B, D) colours of the new frames; None where shot boundaries are not needed.
     """
 
     frames: list[VideoFrame]
     images: Levels
+    ids: Ids
     new: slice
     histograms: Histograms | None
 
 
-SubmittedPasses = Generator[tuple[Pass, "Future[Output]"], None, None]
-
-
-class Watch(NamedTuple):
-    """How a stream is watched from outside.
-
-    Attributes:
-        passed: called with the number of frames that passed the slowest stage, in that stage's thread.
-        stopping: once one of them is set, the stages no longer wait for a pass.
-    """
-
-    passed: Callable[[int], object]
-    stopping: tuple[Event, ...]
+SubmittedPasses = Generator[tuple[Pass, PassRows], None, None]
 
 
 class MappedFrames(NamedTuple):
-    """Consecutive frames with their post-processed maps; ``cuts`` (B,) says which frames begin a new shot."""
+    """Consecutive frames with their post-processed maps.
+
+    Attributes:
+        frames: B frames.
+        ids: (B, 2) which the output must have.
+        cuts: (B,) which frames begin a new shot.
+        output: waits for the maps.
+    """
 
     frames: list[VideoFrame]
+    ids: Ids
     cuts: npt.NDArray[np.bool_]
     output: Callable[[], HostOutput]
 
@@ -110,6 +101,7 @@ def read_passes(
         images: whether the frames keep their images; without, these have their size alone and take no memory.
     """
     frames, index, resized = iter(frames), 0, np.zeros((0, size, size, 3), np.uint8)
+    ids, stream = np.zeros((0, 2), np.int64), secrets.randbits(62)  # as no other process will choose
     with ThreadPoolExecutor(RESIZE_THREADS, "resize") as pool:
         for first in frames:
             while index == 0 and rows > 1 and rows * first.image.nbytes > PASS_BYTES:  # whether they are kept or not
@@ -118,25 +110,24 @@ def read_passes(
             taken = [first, *islice(frames, min(batch or rows, rows - row) - 1)]
             # A pass with earlier frames may still read its images, so they are copied, not extended.
             resized = np.zeros((rows, size, size, 3), np.uint8) if row == 0 else resized.copy()
+            ids = np.full((rows, 2), -1, np.int64) if row == 0 else ids.copy()
             new = slice(row, row + len(taken))
+            ids[new] = [(stream, frame.index) for frame in taken]
             work = partial(_resize, taken, resized[new], histograms=histograms)
             described = in_parts(pool, work, list(range(len(taken))), RESIZE_THREADS)
             del first
             taken = taken if images else [_without_image(frame) for frame in taken]
-            yield Pass(taken, resized, new, np.concatenate(described) if histograms else None)
+            yield Pass(taken, resized, ids, new, np.concatenate(described) if histograms else None)
             index += len(taken)
 
 
 def submit_passes(
-    passes: Generator[Pass, None, None], network: Network | RemoteNetwork, *, windows: bool
-) -> Iterator[tuple[Pass, "Future[Output]"]]:
+    passes: Generator[Pass, None, None], network: AnyNetwork, passed: Callable[[int], object], *, windows: bool
+) -> Iterator[tuple[Pass, PassRows]]:
     """Stage 2: start the network on each pass; with ``windows`` only the outputs of new rows are used."""
     with closing(passes):
         for one in passes:
-            if isinstance(network, RemoteNetwork) and windows:
-                yield one, cast("Future[Output]", network.submit(one.images, one.new))
-            else:
-                yield one, cast("Future[Output]", network.submit(one.images))
+            yield one, network.submit(one.images, one.ids, one.new, passed, whole=not windows)
 
 
 class MapSettings(NamedTuple):
@@ -146,50 +137,48 @@ class MapSettings(NamedTuple):
         color_mean: which frames complete each other's maps by colour; ``clip`` means a window.
         focus: power of the focus on a class; 0: none.
         tag: index of that class; None: the class that the classifier finds in the window.
-        shape: of the network's outputs.
+        network: has the outputs of the passes.
+        stopping: once one of them is set, nobody waits for a pass.
     """
 
     color_mean: ColorMean
     focus: float
     tag: int | None
-    shape: OutputShape
+    network: AnyNetwork
+    stopping: tuple[Event, ...]
 
-    def start(self, parts: list[Output], windows: npt.NDArray[np.int64]) -> Callable[[], HostOutput]:
+    def start(self, parts: list[PassRows], windows: npt.NDArray[np.int64]) -> Callable[[], HostOutput]:
         """Start to post-process B frames, of which ``windows`` (B,) are the window ids."""
         colors = {"off": None, "frame": np.arange(len(windows)), "clip": windows}[self.color_mean]
-        return postprocess(parts, PostProcessing(colors, windows if self.focus else None, self.tag, self.focus))
+        how = PostProcessing(colors, windows if self.focus else None, self.tag, self.focus)
+        return self.network.postprocess(parts, how, *self.stopping)
 
 
-def postprocess_frames(
-    passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings, watch: Watch
-) -> Iterator[MappedFrames]:
+def postprocess_frames(passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings) -> Iterator[MappedFrames]:
     """Stage 3 without look-ahead: post-process the maps of each frame by itself; ``cuts`` has no look-ahead either.
 
     All rows of a pass are post-processed, so that the kernels do not depend on the number of new frames.
     """
     with closing(passes):
-        for one, future in passes:
-            output = _checked(wait_for(future, *watch.stopping), len(one.images), settings.shape)
-            watch.passed(len(one.frames))
-            wait = settings.start([output], np.arange(len(one.images)))
+        for one, rows in passes:
+            wait = settings.start([rows], np.arange(len(one.images)))
             found = np.zeros(len(one.frames), bool) if one.histograms is None else cuts.push(one.histograms)
-            yield MappedFrames(one.frames, found, partial(_new_rows, wait, one.new))
+            yield MappedFrames(one.frames, one.ids[one.new], found, partial(_new_rows, wait, one.new))
 
 
-def postprocess_windows(
-    passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings, watch: Watch
-) -> Iterator[MappedFrames]:
+def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings) -> Iterator[MappedFrames]:
     """Stage 3 with look-ahead: decide the shot boundaries and post-process the maps of one window after the other.
 
     Outputs stay where the network left them until their window is complete.
     """
     frames: list[VideoFrame] = []  # those whose window is not complete, and their outputs
-    outputs: list[Output] = []
+    outputs: list[PassRows] = []
+    ids = np.zeros((0, 2), np.int64)
     decided, starts, position = np.zeros(0, bool), np.zeros(0, bool), 0
 
     def complete(found: npt.NDArray[np.bool_], *, last: bool = False) -> Iterator[MappedFrames]:
         """The windows that are complete with the next decisions ``found``."""
-        nonlocal frames, outputs, decided, starts, position
+        nonlocal frames, outputs, ids, decided, starts, position
         begun, position = window_starts(found, position)
         decided, starts = np.concatenate([decided, found]), np.concatenate([starts, begun])
         ends = [*np.flatnonzero(starts[1:]) + 1]
@@ -197,35 +186,18 @@ def postprocess_windows(
             ends.append(len(starts))
         for length in np.diff(ends, prepend=0).tolist():
             taken, outputs = _split(outputs, length)
-            yield MappedFrames(frames[:length], decided[:length], settings.start(taken, np.zeros(length, np.int64)))
-            frames, decided, starts = frames[length:], decided[length:], starts[length:]
+            mapped = settings.start(taken, np.zeros(length, np.int64))
+            yield MappedFrames(frames[:length], ids[:length], decided[:length], mapped)
+            frames, ids, decided, starts = frames[length:], ids[length:], decided[length:], starts[length:]
 
     with closing(passes):
-        for one, future in passes:
-            output = wait_for(future, *watch.stopping)
-            watch.passed(len(one.frames))
-            outputs.append(_rows(_checked(output, len(one.images), settings.shape), one.new))
+        for one, rows in passes:
+            outputs.append(rows)
             frames += one.frames
+            ids = np.concatenate([ids, one.ids[one.new]])
             assert one.histograms is not None
             yield from complete(cuts.push(one.histograms))
         yield from complete(cuts.finish(), last=True)
-
-
-def postprocess(parts: Sequence[Output], how: PostProcessing) -> Callable[[], HostOutput]:
-    """Start to post-process the maps of B frames whose outputs come in ``parts``, on the device where they are.
-
-    Returns:
-        A function that waits for the result.
-    """
-    if isinstance(parts[0], RemoteRows):
-        return parts[0].network.postprocess(cast("Sequence[RemoteRows]", parts), how)
-    here = cast("Sequence[NetworkOutput]", parts)
-    if isinstance(here[0].maps, np.ndarray):
-        result = postprocess_arrays(here, how)
-        return lambda: result
-    from colocam.inference.torch_network import postprocess_tensors  # noqa: PLC0415 - tensors bring torch along
-
-    return postprocess_tensors(here, how)
 
 
 def find_candidates(
@@ -258,12 +230,17 @@ def find_candidates(
     with ThreadPoolExecutor(BOX_THREADS, "boxes") as pool, closing(mapped):
         for some in mapped:
             output = require_numbers(some.output())
+            if not np.array_equal(output.ids, some.ids):
+                raise ColocamError("the network returned rows of another video, a fault of colocam: please report it")
             work = partial(observe, some, output, threshold_of(output.logits))
             yield in_parts(pool, work, list(range(len(some.frames))), BOX_THREADS)
 
 
 def refine_windows(
-    observed: Generator[list[FrameObservation], None, None], segmenter: Segmenter, watch: Watch
+    observed: Generator[list[FrameObservation], None, None],
+    segmenter: Segmenter,
+    passed: Callable[[int], object],
+    stopping: tuple[Event, ...],
 ) -> Iterator[list[FrameObservation]]:
     """Stage 5, on demand: a segmenter's mask for each frame; ``observed`` has one window in each list.
 
@@ -276,8 +253,8 @@ def refine_windows(
         for window in observed:
             images, levels = [one.frame.image for one in window], np.stack([one.levels for one in window])
             before = None if window[0].cut else before
-            masks = wait_for(long_work(pool.submit(refine, segmenter, images, levels, before)), *watch.stopping)
-            watch.passed(len(window))
+            masks = wait_for(long_work(pool.submit(refine, segmenter, images, levels, before)), *stopping)
+            passed(len(window))
             for observation, refined in zip(window, masks, strict=True):
                 if refined is not None and len(observation.candidates.boxes):
                     size, own = observation.frame.image.shape[1::-1], observation.levels.shape[::-1]
@@ -319,28 +296,17 @@ def _without_image(frame: VideoFrame) -> VideoFrame:
     return replace(frame, image=black_image(*frame.image.shape[:2]), resized=None)
 
 
-def _rows(output: Output, rows: slice) -> Output:
-    return output[rows] if isinstance(output, RemoteRows) else rows_of(output, rows)
-
-
-def _checked(output: Output, rows: int, shape: OutputShape) -> Output:
-    """An output in another process is checked there."""
-    return output if isinstance(output, RemoteRows) else checked(output, rows, shape)
-
-
 def _new_rows(wait: Callable[[], HostOutput], new: slice) -> HostOutput:
-    logits, maps, peaks = wait()
-    return HostOutput(logits[new], maps[new], peaks[new])
+    return HostOutput(*(part[new] for part in wait()))
 
 
-def _split(outputs: list[Output], count: int) -> tuple[list[Output], list[Output]]:
-    """The outputs of the first ``count`` frames, and the others."""
-    first: list[Output] = []
-    for place, output in enumerate(outputs):
-        length = len(output if isinstance(output, RemoteRows) else output.logits)
-        if length >= count:
-            rest = [_rows(output, slice(count, None))] if length > count else []
-            return [*first, _rows(output, slice(count))], [*rest, *outputs[place + 1 :]]
-        first.append(output)
-        count -= length
+def _split(outputs: list[PassRows], count: int) -> tuple[list[PassRows], list[PassRows]]:
+    """The rows of the first ``count`` frames, and the others."""
+    first: list[PassRows] = []
+    for place, rows in enumerate(outputs):
+        if len(rows) >= count:
+            rest = [rows[count:]] if len(rows) > count else []
+            return [*first, rows[:count]], [*rest, *outputs[place + 1 :]]
+        first.append(rows)
+        count -= len(rows)
     return first, []

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from threading import Barrier, Lock
+from threading import Barrier, get_ident
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,7 +16,7 @@ from colocam.config.card import Card
 from colocam.errors import ColocamError, first_line
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
 from colocam.inference.fused_convolutions import fuse_relus
-from colocam.inference.network import SIDE_BY_SIDE, HostOutput, NetworkOutput, PostProcessing, completed
+from colocam.inference.network import SIDE_BY_SIDE, HostOutput, Ids, NetworkOutput, PostProcessing, completed, joined
 from colocam.maps.postprocess import classes_of, of_classes, postprocess
 from colocam.models import LocalizerNet, foreground
 from colocam.models.model_file import load_model
@@ -30,7 +31,7 @@ ROWS = {"cpu": 32, "cuda": 64}
 """Frames of one pass at most. On a CPU 16 take up to 9 % longer per frame than 32, 8 take 17 % longer. On an H200 128
 are 4 % faster than 64, but round differently in some rows, so that films could not share a pass."""
 
-Outputs = tuple[Tensor, Tensor, Tensor, Tensor]
+Outputs = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 def rows_of(device: torch.device, size: int) -> int:
@@ -43,8 +44,8 @@ class TorchNetwork:
 
     On a GPU the weights are bfloat16, a pass is a CUDA graph, and maps are 8-bit levels, a quarter of the bytes. cuDNN
     chooses kernels by its rules, not by timing them, and nothing is compiled during a video: both would make rounding
-    differ from run to run. Any number of threads may submit passes: one at a time owns the buffers of the recorded
-    pass, from the copy of its frames to the copies of its outputs.
+    differ from run to run. The recorded pass reads and writes fixed buffers, so on a GPU the first thread that submits a
+    pass owns the network, and any other is refused.
 
     Attributes:
         device: where it runs.
@@ -66,61 +67,65 @@ class TorchNetwork:
         self.on_gpu = device.type == "cuda"
         self._running: deque[torch.cuda.Event] = deque(maxlen=8)  # the end of each pass
         self._recorded: dict[int, Recorded] = {}  # by the number of rows: a live source has passes of one frame
-        self._owner = Lock()  # whoever holds it may touch the two above and the recorded buffers
+        self._owner: int | None = None
 
-    def submit(self, images: Levels, /) -> "Future[NetworkOutput]":
+    def submit(self, images: Sequence[Levels], ids: Ids, /) -> "Future[NetworkOutput]":
         """Start a pass, see :class:`colocam.inference.network.Network`; on a GPU without waiting for earlier ones."""
-        frames = self.upload(images)
-        if self.on_gpu or len(images) == 1:  # a live frame on a CPU: all threads compute it
-            return completed(self.infer(frames))
-        return long_work(_side_by_side().submit(self.infer, frames))
-
-    def upload(self, images: Levels) -> Tensor:
-        """(B, S, S, 3) in host memory → (B, 3, S, S) on the device, uint8, channels last."""
-        host = torch.from_numpy(images)
-        if self.device.type == "cuda":
-            # Pinned memory of a finished pass is reused, not allocated again.
-            pinned = torch.empty(host.shape, dtype=torch.uint8, pin_memory=True)
-            host = pinned.copy_(host).to(self.device, non_blocking=True)
-        return host.permute(0, 3, 1, 2)
+        if self.on_gpu:
+            return completed(self._replay(images, torch.from_numpy(ids)))
+        frames = torch.from_numpy(joined(images, len(ids))).permute(0, 3, 1, 2)
+        if len(ids) == 1:  # a live frame on a CPU: all threads compute it
+            return completed(self._compute(frames, torch.from_numpy(ids)))
+        return long_work(_side_by_side().submit(self._compute, frames, torch.from_numpy(ids)))
 
     @torch.no_grad()
-    def infer(self, frames: Tensor) -> NetworkOutput:
-        """Output for frames (B, 3, S, S) on the device: float32, but on a GPU maps are 8-bit levels."""
-        if not self.on_gpu:
-            return NetworkOutput(*self.eager(frames), frames)
-        rows = len(frames)
-        with self._owner:
-            if rows not in self._recorded:
-                self._recorded[rows] = Recorded(lambda tensors: self.eager(tensors["frames"]), rows, self.device)
-            # The next pass, maybe of another video, overwrites the recorded outputs; a window may need them longer.
-            logits, maps, peaks, activations = (part.clone() for part in self._recorded[rows]({"frames": frames}))
-            self._running.append(_mark_end(self.device))
-        return NetworkOutput(logits, maps, peaks, activations, frames)
+    def _compute(self, frames: Tensor, ids: Tensor) -> NetworkOutput:
+        logits, maps, peaks, activations, ids = self.eager(frames, ids)
+        return NetworkOutput(logits, maps, peaks, activations, frames, ids)
+
+    @torch.no_grad()
+    def _replay(self, images: Sequence[Levels], ids: Tensor) -> NetworkOutput:
+        """Maps are 8-bit levels."""
+        self._owner = self._owner or get_ident()
+        if self._owner != get_ident():
+            raise RuntimeError("another thread owns this network: submit passes through colocam.inference.passes")
+        rows = len(ids)
+        # Pinned memory of a finished pass is reused, not allocated again.
+        pinned = self.device.type == "cuda"
+        host = torch.empty((rows, *images[0].shape[1:]), dtype=torch.uint8, pin_memory=pinned)
+        filled = sum(map(len, images))
+        np.concatenate(images, out=host.numpy()[:filled])
+        host[filled:] = 0
+        own = torch.empty(ids.shape, dtype=ids.dtype, pin_memory=pinned).copy_(ids)
+        there = (part.to(self.device, non_blocking=True) for part in (host, own))
+        tensors = dict(zip(("frames", "ids"), there, strict=True))
+        tensors["frames"] = tensors["frames"].permute(0, 3, 1, 2)
+        if rows not in self._recorded:
+            self._recorded[rows] = Recorded(lambda seen: self.eager(seen["frames"], seen["ids"]), rows, self.device)
+        # The next pass, maybe of another video, overwrites the recorded outputs; a window may need them longer.
+        logits, maps, peaks, activations, ids = (part.clone() for part in self._recorded[rows](tensors))
+        self._running.append(_mark_end(self.device))
+        return NetworkOutput(logits, maps, peaks, activations, tensors["frames"], ids)
 
     def settle(self) -> None:
         """Wait until at most one pass is under way on a GPU; a CPU's pass ends when its future does."""
-        while True:
-            with self._owner:
-                if len(self._running) <= 1:
-                    return
-                oldest = self._running.popleft()
-            oldest.synchronize()
+        while len(self._running) > 1:
+            self._running.popleft().synchronize()
 
-    def eager(self, frames: Tensor) -> Outputs:
-        """Logits, maps, peaks and activations, see :meth:`infer`."""
+    def eager(self, frames: Tensor, ids: Tensor) -> Outputs:
+        """Logits, maps, peaks, activations and a copy of the ids, for frames (B, 3, S, S) on the device."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             seen = self.net(frames)
         maps = foreground(seen.map_logits)
         if self.device.type == "cuda":
             maps = to_8bit(maps)
-        return seen.class_logits.float(), maps, seen.peaks.float(), seen.activations.float()
+        return seen.class_logits.float(), maps, seen.peaks.float(), seen.activations.float(), ids.clone()
 
 
 @torch.no_grad()
 def postprocess_tensors(parts: Sequence[NetworkOutput], how: PostProcessing) -> Callable[[], HostOutput]:
     """Start :func:`colocam.inference.network.postprocess_arrays` for tensors; maps in 8 bits stay in 8 bits."""
-    logits, maps, peaks, activations, frames = (torch.cat(part) for part in zip(*parts, strict=True))
+    logits, maps, peaks, activations, frames, ids = (torch.cat(part) for part in zip(*parts, strict=True))
     if how.colors is not None or how.windows is not None:
         # Ids stay on the host: their number is read from them, which would make the host wait for a GPU.
         colors = None if how.colors is None else torch.from_numpy(how.colors)
@@ -131,7 +136,7 @@ def postprocess_tensors(parts: Sequence[NetworkOutput], how: PostProcessing) -> 
         levels = maps.dtype == torch.uint8
         finished = postprocess(frames, maps.float() / 255 if levels else maps, colors, own, how.power)
         maps = to_8bit(finished) if levels else finished
-    return _download(logits, maps, peaks)
+    return _download(logits, maps, peaks, ids)
 
 
 def _download(*parts: Tensor) -> Callable[[], HostOutput]:
