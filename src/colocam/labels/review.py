@@ -112,9 +112,9 @@ def jumps(rows: TableRows) -> Float64Array:
     _, start, at, size = np.unique(rows.frame, return_index=True, return_inverse=True, return_counts=True)
     there = np.isfinite(rows.box[:, 0])
     overlaps = np.full((2, len(at)), np.nan)
-    for overlap, other in zip(overlaps, (at - 1, at + 1), strict=True):
-        known = (other >= 0) & (other < len(start))
-        other = np.where(known, other, at)
+    for overlap, step in zip(overlaps, (-1, 1), strict=True):
+        known = (at + step >= 0) & (at + step < len(start))
+        other = np.where(known, at + step, at)
         best = np.zeros(len(at))
         for i in range(min(int(size.max(initial=0)), PARTNERS)):
             partner = start[other] + np.minimum(i, size[other] - 1)
