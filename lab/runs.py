@@ -22,7 +22,7 @@ from colocam.report.run_review import rows_of
 from colocam.run import open_run
 from colocam.types import Clip, Localization
 
-SMOOTH = ("none", "online", "offline")
+SMOOTH: tuple[Smooth, ...] = ("none", "online", "offline")
 NOWHERE = (np.nan,) * 4
 CHECKED = (0.05, 0.1, 0.2)
 """Shares of the frames that a person checks."""
