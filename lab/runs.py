@@ -16,6 +16,7 @@ from colocam.boxes.iou import iou
 from colocam.data.frame_cache import clip_frames
 from colocam.data.truth import Truth, read_truth
 from colocam.evaluation.metrics import average_precision, calibration_error, steadiness
+from colocam.inference.options import Smooth
 from colocam.inference.runtimes import open_network
 from colocam.labels.review import Rows, doubts, queue, signs
 from colocam.report.run_review import rows_of
