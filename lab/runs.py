@@ -16,13 +16,14 @@ from colocam.boxes.iou import iou
 from colocam.data.frame_cache import clip_frames
 from colocam.data.truth import Truth, read_truth
 from colocam.evaluation.metrics import average_precision, calibration_error, steadiness
+from colocam.inference.options import Smooth
 from colocam.inference.runtimes import open_network
 from colocam.labels.review import doubts, queue, signs
 from colocam.labels.table import TableRows
 from colocam.run import open_run
 from colocam.types import Clip, Localization
 
-SMOOTH = ("none", "online", "offline")
+SMOOTH: tuple[Smooth, ...] = ("none", "online", "offline")
 NOWHERE = (np.nan,) * 4
 CHECKED = (0.05, 0.1, 0.2)
 """Shares of the frames that a person checks."""
