@@ -28,9 +28,8 @@ from colocam.evaluation.metrics.dense_scores import (
     score_shot,
 )
 from colocam.evaluation.result import PLAIN, REFINED, DenseEvaluation, DenseRow
-from colocam.inference.localizer import Localizer
+from colocam.inference.localizer import Localizer, open_network
 from colocam.inference.options import make_options
-from colocam.inference.runtimes import open_network
 from colocam.segment import load_segmenter
 from colocam.types import Box, Clip, Float64Array, Image, Localization, Split
 from colocam.utils.files import write_json

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from colocam.utils.extras import lazy_names
 
 if TYPE_CHECKING:
+    from colocam.inference.annotated_video import AnnotatedVideo
     from colocam.inference.localizer import Localizer
-    from colocam.inference.sinks import AnnotatedVideo
     from colocam.labels.table import LocalizationTable
 
 __all__ = ["AnnotatedVideo", "LocalizationTable", "Localizer"]
@@ -14,7 +14,7 @@ __all__ = ["AnnotatedVideo", "LocalizationTable", "Localizer"]
 __getattr__, __dir__ = lazy_names(  # frames in memory need no video writer
     __name__,
     {
-        "AnnotatedVideo": "colocam.inference.sinks",
+        "AnnotatedVideo": "colocam.inference.annotated_video",
         "LocalizationTable": "colocam.labels.table",
         "Localizer": "colocam.inference.localizer",
     },

@@ -1,27 +1,26 @@
-"""From videos to annotated videos and localisation tables."""
+"""From videos to annotated videos and localisation tables: ``colocam localize``."""
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
-from itertools import chain
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from colocam.errors import ColocamError
-from colocam.inference.film import Command, Writing, Written, endings, localize_film, result_files
-from colocam.inference.film_pool import Outcome, localize_films, most_workers, start_workers
-from colocam.inference.jobs import Job, find_jobs, refuse_overwriting, stored_videos
-from colocam.inference.localizer import Localizer
+from colocam.inference.engine import LostError, Model, do_all, open_pool
+from colocam.inference.options import OptionKeywords
+from colocam.inference.results import WriteResults, Writing, Written
+from colocam.inference.videos import Job, find_jobs, refuse_overwriting, stored_videos
+from colocam.inference.worker import Worker
 from colocam.labels.table_files import ForeignFileError
-from colocam.utils.child_processes import ChildProcess
-from colocam.utils.device import cores
-from colocam.utils.digests import MEMORY, FileDigests
-from colocam.utils.progress import say
-from colocam.video.fence import start_decoder
+from colocam.utils.digests import MEMORY
+from colocam.utils.locks import clear_dead
+from colocam.utils.progress import progress, say
 from colocam.video.frame_choice import ALL, FrameChoice
 from colocam.video.input import UnreadableError, VideoError
 
-FILMS_OF_A_WORKER, BYTES_OF_A_WORKER = 4, 2**22
-"""Least number or size of films for which another process, which takes about two seconds to start, is worth it."""
+VIDEOS_OF_A_WORKER, BYTES_OF_A_WORKER = 4, 2**22
+"""Least number or size of videos for which another process, which takes about two seconds to start, is worth it."""
 
 __all__ = ["Writing", "Written", "localize_file", "localize_videos"]
 
@@ -38,7 +37,7 @@ def localize_file(
     device: str | None = None,
     refine: str | Path | None = None,
     overwrite: bool = False,
-    **options: Any,  # noqa: ANN401 - the fields of Options
+    **options: Unpack[OptionKeywords],
 ) -> Written:
     """Write ``OUT/<video>.mp4`` with heat-map, boxes and labels, and ``OUT/<video>.<table>``, a row per object.
 
@@ -60,12 +59,12 @@ def localize_file(
     Raises:
         ColocamError: the video cannot be read, or a file that is not ours stands where a result must be written.
     """
-    localizer = Localizer.load(Path(run), device, refine=refine, **options)
     jobs, writing = find_jobs([video], Path(out), format=format), Writing(table, annotate, choice)
-    refuse_overwriting(jobs[0], stored_videos(jobs), *endings(writing))
-    command = Command(Path(run), writing, recompute=True, overwrite=overwrite, device=device, refine=refine)
-    localize_film(localizer, jobs[0], command, FileDigests())
-    return result_files(jobs[0], writing)
+    refuse_overwriting(jobs[0], stored_videos(jobs), *writing.endings)
+    model = Model(Path(run), device, refine, dict(options))
+    (localizer, *_) = model.load()
+    WriteResults(jobs[0], writing, model.key(choice), overwrite=overwrite)(Worker(localizer))
+    return writing.files(jobs[0])
 
 
 def localize_videos(
@@ -79,8 +78,7 @@ def localize_videos(
     device: str | None = None,
     refine: str | Path | None = None,
     workers: int | None = 1,
-    prepare: str = "",
-    **options: Any,  # noqa: ANN401 - the fields of Options
+    **options: Unpack[OptionKeywords],
 ) -> Iterator[Written]:
     """:func:`localize_file` for several videos and for all videos in folders; yields the files of each.
 
@@ -88,8 +86,8 @@ def localize_videos(
     setting, since results do not depend on it. A file that is not ours is replaced only with ``overwrite``. A video
     that cannot be read, or whose results would replace such a file, is skipped with a warning.
 
-    With several workers the films are done at the same time, around one network, and in any order; the results are the
-    same to the last byte. A segmenter or a source that is not stored needs one process.
+    With several workers the videos are done at the same time, around one network per GPU, and in any order; the results
+    are the same. A segmenter or a source that is not stored needs one process.
 
     Args:
         run: as for :func:`localize_file`, like those that are not listed here.
@@ -100,85 +98,72 @@ def localize_videos(
         format: FFmpeg's name of the input format.
         device: ``cpu`` or ``cuda``.
         refine: a promptable segmenter.
-        workers: processes that read films and write results; 1: all in this process; None: one per core, half as many
-            more with a GPU, but no more than the films keep busy for longer than a process takes to start.
-        prepare: ``module:function`` that each worker calls first, e.g. to register a chooser.
+        workers: processes that read videos and write results; 1: all in this process; None: one per core, half as many
+            more with a GPU, but no more than the videos keep busy for longer than a process takes to start.
         options: fields of :class:`colocam.inference.options.Options`.
 
     Raises:
         ColocamError: at the end, if a video was skipped.
     """
-    writing, run, out = writing or Writing(), Path(run), Path(out)
+    writing, out = writing or Writing(), Path(out)
     found = find_jobs(videos, out, format=format)
     refused = _refused(found, writing)
     jobs = [job for job in found if job not in refused]
-    command = Command(
-        run, writing, recompute=overwrite, overwrite=overwrite, device=device, refine=refine, digests=out / MEMORY
-    )
-    busy = min(_kept_busy(jobs), len(jobs))
-    first = min(cores(), busy) if workers is None else min(workers, len(jobs))
+    model = Model(Path(run), device, refine, dict(options))
+    stored = all(job.source.is_stored for job in jobs)
+    busy = min(len(jobs), _kept_busy(jobs) if workers is None else len(jobs))
+    busy, done = (busy if stored and refine is None else 1), 0
     with ExitStack() as stack:
-
-        def start(count: int, others: int = 0) -> list[ChildProcess]:
-            added = start_workers(count, others)
-            for worker in added:
-                stack.callback(worker.kill)
-            return added
-
-        # Processes start while the model is loaded.
-        several = first > 1 and refine is None and all(job.source.is_stored for job in jobs)
-        started = start(first) if several else []
-        if not several:
-            start_decoder()
-        localizer = Localizer.load(run, device, refine=refine, **options)
-        if started and workers is None:
-            more = min(most_workers(localizer), busy) - first
-            started += start(more, first)
-        outcomes: Generator[tuple[Job, Outcome], None, None]
-        if started and (prepare or localizer.chooser.candidates.__module__.startswith("colocam.")):
-            outcomes = localize_films(localizer, jobs, command, started, prepare)
-        else:  # also where workers would not know a chooser that this process registered
-            digests = FileDigests(command.digests)
-            outcomes = ((job, _outcome(localizer, job, command, digests)) for job in jobs)
-        yield from _report(chain(refused.items(), stack.enter_context(closing(outcomes))), len(found), writing)
-
-
-def _report(outcomes: Iterable[tuple[Job, Outcome]], count: int, writing: Writing) -> Iterator[Written]:
-    """The files of each film that was done; warn of those that were left out."""
-    skipped: list[ColocamError] = []
-    for job, outcome in outcomes:
-        if isinstance(outcome, ColocamError):
-            if count == 1:
-                raise outcome
-            say(f"warning: {outcome}")
-            skipped.append(outcome)
-        elif outcome:
-            yield result_files(job, writing)
+        shown = busy > 1 and workers != 1
+        for folder in {job.target.parent for job in jobs} if shown else ():
+            stack.callback(clear_dead, folder, again=True)  # what a worker that was ended left
+        title = f"localizing in {len(jobs)} videos"
+        advance = stack.enter_context(progress(title, 0, unit="frames")) if shown else _unseen
+        pool = stack.enter_context(
+            open_pool(model, workers, busy, digests=out / MEMORY, passed=lambda frames: advance(frames))
+        )
+        key = model.key(writing.choice)
+        tasks = deque(WriteResults(job, writing, key, recompute=overwrite, overwrite=overwrite) for job in jobs)
+        skipped = [_left_out(error, len(found)) for error in refused.values()]
+        for task, outcome in do_all(pool, tasks):
+            done += 1
+            advance(0, f"{done} of {len(jobs)} videos done")
+            if isinstance(outcome.error, LostError):
+                text = f"{task.name} was left out: {outcome.error}, {outcome.attempts} times"
+                skipped.append(_left_out(VideoError(text), len(found)))
+            elif outcome.error is not None:
+                skipped.append(_left_out(outcome.error, len(found)))
+            elif outcome.result["written"]:
+                yield writing.files(task.job)
     if skipped:
         what = "cannot be read" if all(isinstance(one, UnreadableError) for one in skipped) else "were left out"
-        raise ColocamError(f"{len(skipped)} of {count} videos {what}, see the warnings; the others are done")
+        raise ColocamError(f"{len(skipped)} of {len(found)} videos {what}, see the warnings; the others are done")
+
+
+def _unseen(*_: object) -> None:
+    """Each video shows its own progress."""
+
+
+def _left_out(error: ColocamError, count: int) -> ColocamError:
+    """Warn of a video that is left out; the only one ends the command."""
+    if count == 1:
+        raise error
+    say(f"warning: {error}")
+    return error
 
 
 def _kept_busy(jobs: Sequence[Job]) -> int:
-    """Workers that films keep busy for longer than a process takes to start."""
+    """Workers that videos keep busy for longer than a process takes to start."""
     sizes = [job.source.path.stat().st_size for job in jobs if job.source.path is not None and job.source.is_stored]
-    return max(1, len(jobs) // FILMS_OF_A_WORKER, sum(sizes) // BYTES_OF_A_WORKER)
+    return max(1, len(jobs) // VIDEOS_OF_A_WORKER, sum(sizes) // BYTES_OF_A_WORKER)
 
 
 def _refused(jobs: Sequence[Job], writing: Writing) -> dict[Job, ForeignFileError]:
-    """Films whose results would be written over films of this command, and why they are left out."""
+    """Videos whose results would be written over videos of this command, and why they are left out."""
     stored, refused = stored_videos(jobs), {}
     for job in jobs:
         try:
-            refuse_overwriting(job, stored, *endings(writing))
+            refuse_overwriting(job, stored, *writing.endings)
         except ForeignFileError as error:
             refused[job] = error
     return refused
-
-
-def _outcome(localizer: Localizer, job: Job, command: Command, digests: FileDigests) -> Outcome:
-    """Whether results were written, or why the film is left out."""
-    try:
-        return localize_film(localizer, job, command, digests)
-    except (VideoError, ForeignFileError) as error:
-        return error

@@ -15,7 +15,7 @@ from colocam.boxes.extract import mask_of_box, scale_boxes
 from colocam.config.card import Card
 from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.inference.network import Network, OutputShape
-from colocam.inference.options import LOOK_AHEAD, make_options
+from colocam.inference.options import LOOK_AHEAD, OptionKeywords, make_options
 from colocam.inference.passes import Passes
 from colocam.inference.stages import (
     AnyNetwork,
@@ -39,6 +39,10 @@ from colocam.types import Box, Float32Array, Localization, VideoFrame, heat_of
 from colocam.utils.extras import not_installed
 from colocam.utils.prefetch import ahead
 from colocam.video.frame_choice import Chosen, FrameChoice
+
+ROWS_ONLINE = 8
+"""Frames of one network pass at most with ``smooth="online"``, where results are wanted as frames arrive."""
+
 
 def open_network(model: Path, device: str | None = None) -> tuple[Passes, Card]:
     """Open a trained model with the runtime that runs it.
@@ -70,10 +74,6 @@ def output_shape(card: Card) -> OutputShape:
     return OutputShape(len(card.tags), card.size, card.map_size or card.size)
 
 
-ROWS_ONLINE = 8
-"""Frames of one network pass at most with ``smooth="online"``, where results are wanted as frames arrive."""
-
-
 class Localizer:
     """Says what each frame of a video shows and where.
 
@@ -96,7 +96,7 @@ class Localizer:
         card: Card,
         *,
         segmenter: Segmenter | None = None,
-        **options: Any,  # noqa: ANN401 - the fields of Options
+        **options: Unpack[OptionKeywords],
     ) -> None:
         self.shape = output_shape(card)
         self.network = network if isinstance(network, AnyNetwork) else Passes(network, self.shape)
@@ -126,7 +126,7 @@ class Localizer:
         device: str | None = None,
         *,
         refine: str | Path | None = None,
-        **options: Any,  # noqa: ANN401 - the fields of Options
+        **options: Unpack[OptionKeywords],
     ) -> "Localizer":
         """Open the model of a run folder, or an ONNX file made from it; see :func:`open_network`.
 
@@ -152,7 +152,8 @@ class Localizer:
         token: str | None = None,
         cache_dir: str | Path | None = None,
         local_files_only: bool = False,
-        **how: Any,  # noqa: ANN401 - of load
+        refine: str | Path | None = None,
+        **options: Unpack[OptionKeywords],
     ) -> "Localizer":
         """Open a model of the Hugging Face hub, or a folder of :meth:`save_pretrained` (extra ``hub``).
 
@@ -163,12 +164,13 @@ class Localizer:
             token: access token; None: the stored one.
             cache_dir: where downloads are stored; None: the cache of the hub.
             local_files_only: use what was downloaded before.
-            how: ``refine`` and options, as in :meth:`load`.
+            refine: as in :meth:`load`.
+            options: as in :meth:`load`.
         """
         from colocam.integrations.hub_model import fetch  # noqa: PLC0415 - an extra
 
         asked = {"revision": revision, "token": token, "cache_dir": cache_dir, "local_files_only": local_files_only}
-        return cls.load(fetch(name, **asked), device, **how)
+        return cls.load(fetch(name, **asked), device, refine=refine, **options)
 
     def save_pretrained(self, folder: str | Path) -> Path:
         """Write weights, model.json and a model card into a folder, as the Hugging Face hub holds them."""
@@ -240,7 +242,7 @@ class Localizer:
         images: bool = True,
         shots: Shots | None = None,
         passed: Callable[[int], object] = int,
-        stopping: Event | None = None,
+        stopping: tuple[Event, ...] = (),
     ) -> Generator[tuple[VideoFrame, Localization], None, None]:
         """Localise in frames that are already decoded; each frame is returned with its localization.
 
@@ -255,7 +257,8 @@ class Localizer:
             shots: filled as the cuts are passed, so that ranges of a film can be joined.
             passed: called, in another thread, with the number of frames that passed the network, or the segmenter;
                 their results may wait for later frames.
-            stopping: once set, this ends with an error as soon as it can; the running pass is left to itself.
+            stopping: once one of them is set, this ends with an error as soon as it can; the running pass is left to
+                itself.
         """
         smooth, look_ahead = self.options.smooth, LOOK_AHEAD[self.options.smooth]
         rows = 1 if live else min(self.network.rows, ROWS_ONLINE) if smooth == "online" else self.network.rows
@@ -268,7 +271,7 @@ class Localizer:
             images=images or self.segmenter is not None,
         )
         ended = Event()
-        either = (ended,) if stopping is None else (ended, stopping)
+        either = (ended, *stopping)
         counted = passed if self.segmenter is None else int
         submitted = submit_passes(ahead(read, 1, "resize"), self.network, counted, windows=smooth == "offline")
         postprocess = postprocess_windows if smooth == "offline" else postprocess_frames

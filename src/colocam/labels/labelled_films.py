@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, overload
 
-from colocam.corpus.film_list import NAME, read_film_list
-from colocam.corpus.part_files import part_path, read_film
 from colocam.errors import ArgumentError, ColocamError
+from colocam.labels.label_folder import NAME, part_path, read_video_card, read_video_list
 from colocam.labels.labelled_videos import LabelledVideo, read_video
 from colocam.labels.table_files import file_name, unused
 from colocam.utils.tables import DamagedTableError
@@ -45,7 +44,7 @@ class LabelledFilms(Sequence[LabelledVideo]):
             return LabelledFilms(self._films[at])
         name, path, table = self._films[at]
         try:
-            return read_video(name, table, replace(read_film(table), path=path))
+            return read_video(name, table, replace(read_video_card(table), path=path))
         except DamagedTableError as error:
             raise ColocamError(f"{error}: delete it and run the same 'colocam label' again") from error
 
@@ -65,7 +64,7 @@ def read_labels(labels: Path, films: Path | None) -> LabelledFilms:
     if films is not None and not films.is_dir():
         raise ArgumentError("videos", f"must be the folder of the films that {labels} labels, got {films}")
     found, taken = [], set[str]()
-    for film, one in sorted(read_film_list(labels).items()):
+    for film, one in sorted(read_video_list(labels).items()):
         if not _KEY.fullmatch(one.key):
             raise ColocamError(f"{labels / NAME}: {film!r} has no part: run 'colocam label' again")
         path = PurePosixPath(film)

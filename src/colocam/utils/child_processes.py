@@ -180,6 +180,10 @@ class ChildProcess:
         """Ask the process to end (SIGTERM); the channel stays open for a thread that reads from it."""
         self._process.terminate()
 
+    def end(self) -> None:
+        """End the process at once (SIGKILL); the channel stays open for a thread that reads from it."""
+        self._process.kill()
+
     def kill(self) -> None:
         """End the process at once, if it has not ended."""
         if self.channel.closed:

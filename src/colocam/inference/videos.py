@@ -1,4 +1,4 @@
-"""The jobs of one command: which videos, how their result files are called, and which results exist already."""
+"""Which videos a command does, how their results are called, and the key that says what a result was made from."""
 
 import hashlib
 import json
@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from colocam.errors import ColocamError
+from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.table_files import ForeignFileError, without_results
 from colocam.utils.digests import FileDigests
+from colocam.utils.files import stored
 from colocam.utils.progress import Advance, progress, say
+from colocam.utils.tables import read_cells
 from colocam.video.images import IMAGE_ENDINGS, NOT_VIDEO_ENDINGS, images_of, natural_key
 from colocam.video.input import VideoInput
 
@@ -82,28 +84,6 @@ def refuse_overwriting(job: Job, videos: frozenset[str], *endings: str) -> None:
             raise ForeignFileError(f"{file} would be among the images: choose another output folder")
 
 
-def fingerprint(
-    run: Path,
-    source: VideoInput,
-    settings: dict[str, Any],
-    segmenter: Sequence[Path] = (),
-    digests: FileDigests | None = None,
-) -> str | None:
-    """Digest of the content of model, video and segmenter and of the settings; None for a source that is not stored.
-
-    It holds neither paths nor times, so that a moved folder is not processed again and a replaced film is. The names of
-    images count, since the localisation table holds them.
-    """
-    if not source.is_stored or source.path is None:
-        return None
-    digests = digests or FileDigests()
-    model = sorted(run.glob("model.*")) if run.is_dir() else [run]
-    video = digests.of_files(images_of(source.path)) if source.path.is_dir() else digests.of_file(source.path)
-    contents = [[digests.of_file(path) for path in model], video, [digests.of_file(path) for path in segmenter]]
-    text = json.dumps([contents, settings], sort_keys=True, default=str)
-    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
-
-
 def _with_own_names(jobs: list[Job]) -> list[Job]:
     """Let videos of one name keep their endings.
 
@@ -160,3 +140,117 @@ def _is_searched(folder: Path, out: Path) -> bool:
         say(f"left out {folder}: it is a file system of the kernel")
         return False
     return True
+
+
+class Video(NamedTuple):
+    """A video of a catalogue.
+
+    Attributes:
+        name: relative to the catalogue, with slashes; unique in it.
+        path: a video file, or a folder of images.
+        tag: class that the video shows; None: that of the command, or the one that the classifier finds.
+    """
+
+    name: str
+    path: Path
+    tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Part ``index`` of ``count``, from 1."""
+
+    index: int = 1
+    count: int = 1
+
+    def has(self, video: Video) -> bool:
+        """Whether a video belongs to this shard; a hash of its name decides, which all machines compute alike."""
+        digest = hashlib.blake2b(os.fsencode(video.name), digest_size=8).digest()
+        return int.from_bytes(digest, "big") % self.count == self.index - 1
+
+    def __str__(self) -> str:
+        return f"{self.index}-of-{self.count}"
+
+
+def parse_shard(text: str) -> Shard:
+    """Parse ``I/N``, 1 ≤ I ≤ N."""
+    parts = text.split("/")
+    if len(parts) == 2 and all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        shard = Shard(*map(int, parts))
+        if 1 <= shard.index <= shard.count:
+            return shard
+    raise ArgumentError("shard", f"must be I/N with 1 ≤ I ≤ N, e.g. 3/8, got {text}")
+
+
+def read_videos(catalogue: Path, out: Path) -> list[Video]:
+    """The videos of a catalogue in order.
+
+    Args:
+        catalogue: a folder, whose videos in and below it are taken as ``colocam localize`` takes them; or a CSV or
+            parquet table with the column ``path``, relative to its folder, and optionally ``tag``.
+        out: folder of the labels, which is skipped if it lies in ``catalogue``.
+    """
+    if catalogue.is_dir():
+        # Text is cut, since there may be many videos, and Path.relative_to takes ten times as long.
+        above = len(str(catalogue / "x")) - 1
+        videos = [Video(str(path)[above:].replace(os.sep, "/"), path) for path in videos_below(catalogue, out)]
+    elif not stored(catalogue).exists():
+        raise ColocamError(f"{catalogue}: there is no such folder or table")
+    elif catalogue.suffix.lower() in {".csv", ".parquet"}:
+        videos = _listed(catalogue)
+    else:
+        raise ColocamError(f"{catalogue}: give a folder of videos, or a table whose name ends in .csv or .parquet")
+    if not videos:
+        raise ColocamError(f"{catalogue}: no video in it")
+    return videos
+
+
+def _listed(table: Path) -> list[Video]:
+    cells = read_cells(table, required=("path",))
+    names, tags = cells.text("path"), cells.text("tag")
+    twice = Counter(names)
+    for row, name in enumerate(names):
+        if not name:
+            cells.fail(row, "path is empty: give the video, relative to the table")
+        if "\0" in name:
+            cells.fail(row, "path has a NUL character, which no file name can hold")
+        if twice[name] > 1:
+            cells.fail(row, f"path {name!r} is listed twice")
+    return [Video(name, table.parent / name, tag or None) for name, tag in zip(names, tags, strict=True)]
+
+
+def of_shard(videos: Sequence[Video], shard: Shard) -> list[Video]:
+    """The videos of a shard, in order."""
+    return [video for video in videos if shard.has(video)]
+
+
+FORMAT = 2
+"""Changes when the same video, model and options give other rows."""
+
+
+def model_key(run: Path, settings: dict[str, Any], segmenter: Sequence[Path] = ()) -> str:
+    """Digest of the content of model and segmenter and of the settings, without paths and times."""
+    digests = FileDigests()
+    model = sorted(run.glob("model.*")) if run.is_dir() else [run]
+    contents = [[digests.of_file(path) for path in files] for files in (model, segmenter)]
+    text = json.dumps([FORMAT, contents, settings], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def video_key(model: str, tag: str | None, content: str) -> str:
+    """Key of the results of a video with a tag and the digest of its content; ``model`` is a :func:`model_key`."""
+    text = json.dumps([model, content, tag])
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def source_digest(path: Path, digests: FileDigests) -> str:
+    """Digest of the content of a video; all of it is read, unless its digest is remembered."""
+    return digests.of_files(images_of(path)) if path.is_dir() else digests.of_file(path)
+
+
+def quick_digest(path: Path, digests: FileDigests) -> str | None:
+    """Digest of the content of a video; None where it is not remembered, and too long to read it now."""
+    try:
+        return digests.quick(path)
+    except IsADirectoryError:
+        return digests.quick_of_files(images_of(path))

@@ -1,0 +1,274 @@
+"""Label the videos of a catalogue: find what is to do, let workers do it, and list the results: ``colocam label``.
+
+What is done is known from the parts in storage alone, see :mod:`colocam.inference.parts`.
+"""
+
+import random
+import re
+import socket
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Unpack
+
+from colocam.errors import ArgumentError, ColocamError
+from colocam.inference.engine import Model, Outcome, Pool, do_all, open_pool
+from colocam.inference.options import OptionKeywords
+from colocam.inference.parts import LONG, FrameRange, WritePart
+from colocam.inference.ray_workers import RayWorkers
+from colocam.inference.videos import Shard, Video, of_shard, quick_digest, read_videos, source_digest, video_key
+from colocam.inference.worker import Result
+from colocam.labels.label_folder import Failures, Labelled, is_whole, part_name, write_video_list
+from colocam.utils.digests import FileDigests
+from colocam.utils.files import explain_os_errors, stored, utf8
+from colocam.utils.progress import Advance, progress, say
+from colocam.video.frame_choice import ALL, FrameChoice
+
+LOOKS = 8
+"""Threads that look for parts: a network file system answers many questions at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a video may cost.
+
+    Attributes:
+        seconds: without progress.
+        retries: further attempts after the first.
+    """
+
+    seconds: float = 300.0
+    retries: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How a command is executed; none of it changes results.
+
+    Attributes:
+        shard: which videos.
+        workers: number of worker processes, with Ray on each machine; None: as many as suit the machine.
+        ray: address of a Ray cluster whose machines do the work; None: this machine.
+        limits: what a video may cost.
+        retry_failed: whether to try videos again that an earlier command set aside.
+    """
+
+    shard: Shard = field(default_factory=Shard)
+    workers: int | None = None
+    ray: str | None = None
+    limits: Limits = field(default_factory=Limits)
+    retry_failed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise ArgumentError("workers", f"must be 1 or more, got {self.workers}")
+        if not self.limits.seconds > 0:
+            raise ArgumentError("limit", f"must be more than 0 seconds, got {self.limits.seconds:g}")
+        if self.limits.retries < 0:
+            raise ArgumentError("retries", f"must be 0 or more, got {self.limits.retries}")
+
+
+def label_videos(
+    run: str | Path,
+    catalogue: str | Path,
+    out: str | Path,
+    execution: Execution | None = None,
+    *,
+    choice: FrameChoice = ALL,
+    device: str | None = None,
+    refine: str | Path | None = None,
+    long: int = LONG,
+    **options: Unpack[OptionKeywords],
+) -> None:
+    """Write ``OUT/parts/ab/<key>.parquet``, a localisation table, for each video of a catalogue.
+
+    ``OUT/films.parquet`` lists the parts by video, ``OUT/failures.parquet`` the videos that could not be labelled. What
+    is there already is not done again, so that the same command, on this or another machine, continues.
+
+    Args:
+        run: run folder of a trained model, or an ONNX file made from it.
+        catalogue: see :func:`colocam.inference.videos.read_videos`.
+        out: folder of the labels; several commands may use it at the same time.
+        execution: how to do it.
+        choice: which frames of each video.
+        device: ``cpu`` or ``cuda``; None: the GPUs, if there are some.
+        refine: a promptable segmenter, see :func:`colocam.segment.load_segmenter`.
+        long: frames of a video that several workers share.
+        options: fields of :class:`colocam.inference.options.Options`. A tag is that of all videos; None: that of the
+            catalogue, or the one that the classifier finds.
+
+    Raises:
+        ColocamError: at the end, if videos were set aside; at once, if no video can be labelled.
+    """
+    execution, run, labels = execution or Execution(), Path(run).absolute(), Path(out).absolute()
+    if not stored(run).exists():
+        raise ColocamError(f"no model at {run}: give a run folder of 'colocam train', or an ONNX file made from it")
+    tag = options.pop("tag", None)
+    videos = of_shard(_tagged(read_videos(Path(catalogue).absolute(), labels), tag), execution.shard)
+    _prepare(labels)
+    model = Model(run, device, refine if refine is None else str(refine), dict(options))
+    corpus = _Corpus(model, labels, choice, videos, execution, long)
+    try:
+        if corpus.waiting:
+            corpus.label()
+    finally:
+        corpus.write_lists()
+    if corpus.set_aside:
+        raise ColocamError(
+            f"{len(corpus.set_aside)} of {len(videos)} videos could not be labelled, see {labels / 'failures.parquet'}; "
+            "the others are done (--retry-failed tries them again)"
+        )
+
+
+class _Corpus:
+    """The videos of one command: those that are labelled, those that are set aside, and those that wait."""
+
+    def __init__(
+        self,
+        model: Model,
+        labels: Path,
+        choice: FrameChoice,
+        videos: Sequence[Video],
+        execution: Execution,
+        long: int,
+    ) -> None:
+        self._model, self._labels, self._execution, self._videos = model, labels, execution, videos
+        self._key = model.key(choice)
+        self._task = WritePart(Video("", Path()), labels, self._key, choice, long=long)
+        host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())
+        self._memory = labels / "digests" / f"{host}-{execution.shard}.jsonl"
+        self._digests = FileDigests(self._memory, self._memory.parent.glob("*.jsonl"))
+        self._failures = Failures(labels)
+        self._open_ranges: Counter[str] = Counter()  # by video
+        self.done: dict[str, Labelled] = {}
+        self.set_aside: set[str] = set()
+        self.waiting: list[Video] = []
+        for video, (key, content, whole) in zip(videos, self._look_at(videos), strict=True):
+            failure = self._failures.by_video.get(utf8(video.name)) if self._failures.by_video else None
+            if whole and key:
+                self.done[video.name] = Labelled(key, content=content)
+                self._failures.remove(video.name)
+            elif failure is not None and failure.key == key and not execution.retry_failed:
+                self.set_aside.add(video.name)
+            else:
+                self.waiting.append(video)
+        say(
+            f"{len(videos)} videos: {len(self.done)} are labelled, {len(self.set_aside)} were set aside, "
+            f"{len(self.waiting)} to label"
+        )
+
+    def label(self) -> None:
+        """Label the videos that wait."""
+        # Commands that label the same videos at the same time begin at different ones.
+        first = random.SystemRandom().randrange(len(self.waiting))
+        tasks = deque(replace(self._task, video=one) for one in (*self.waiting[first:], *self.waiting[:first]))
+        with progress("labelling", 0, unit="frames") as advance, self._open_pool(advance) as pool:
+            for task, outcome in do_all(pool, tasks, self._execution.limits.retries):
+                name = task.video.name
+                if outcome.error is not None:
+                    self._fail(task, outcome, tasks)
+                elif name not in self.set_aside:
+                    self._finish(task, outcome.result, tasks)
+                advance(0, self._note)
+
+    @property
+    def _note(self) -> str:
+        return f"{len(self.done)} of {len(self._videos)} videos"
+
+    @contextmanager
+    def _open_pool(self, advance: Advance) -> Iterator[Pool]:
+        def passed(frames: int) -> None:
+            advance(frames, self._note)
+
+        @contextmanager
+        def show(*_: object, **__: object) -> Iterator[Advance]:
+            yield advance
+
+        limit, workers = self._execution.limits.seconds, self._execution.workers
+        if self._execution.ray is not None:
+            with closing(RayWorkers(self._model, self._execution.ray, workers, self._memory, passed, limit)) as pool:
+                yield pool
+            return
+        busy = len(self.waiting)
+        with open_pool(
+            self._model, workers, busy, apart=True, digests=self._memory, passed=passed, limit=limit, show=show
+        ) as here:
+            yield here
+
+    def _finish(self, task: WritePart, result: Result, tasks: "deque[WritePart]") -> None:
+        """A part is in storage, or a range of it, or the video is long and has to be divided."""
+        name = task.video.name
+        if "ranges" in result:
+            self._open_ranges[name] = len(result["ranges"])
+            tasks.extendleft(replace(task, range=FrameRange(*one)) for one in reversed(result["ranges"]))
+        elif task.range is None:
+            self.done[name] = Labelled(result["key"], result["frames"], result["rows"], result["content"])
+            self._failures.remove(name)
+        else:
+            self._open_ranges[name] -= 1
+            if not self._open_ranges[name]:
+                tasks.appendleft(replace(task, range=None))
+
+    def _fail(self, task: WritePart, outcome: Outcome, tasks: "deque[WritePart]") -> None:
+        """Set a video aside, with what is left of its ranges."""
+        if (name := task.video.name) in self.set_aside:
+            return
+        self.set_aside.add(name)
+        for other in [one for one in tasks if one.video.name == name]:
+            tasks.remove(other)
+        try:
+            key = video_key(self._key, task.video.tag, source_digest(task.video.path, self._digests))
+        except OSError:
+            key = ""
+        say(f"warning: {task.name}: {outcome.error} ({outcome.attempts} attempts)")
+        self._failures.add(name, key, str(outcome.error), outcome.attempts)
+
+    def write_lists(self) -> None:
+        """Write ``films.parquet`` and ``failures.parquet``."""
+        copies = write_video_list(self._labels, self.done, self.set_aside)
+        if copies:
+            copy, name = next(iter(copies.items()))
+            others = f", and {len(copies) - 1} more are copies" if len(copies) > 1 else ""
+            say(f"{copy} has the same content as {name}: it is listed once{others}")
+        self._failures.write_table()
+
+    def _look_at(self, videos: Sequence[Video]) -> Iterator[tuple[str | None, str, bool]]:
+        """The key of each video, the digest of its content, and whether its part is there.
+
+        The key is None where the video must be read first, and empty where it cannot be read.
+        """
+        labels = str(self._labels)
+
+        def look(video: Video) -> tuple[str | None, str, bool]:
+            try:
+                digest = quick_digest(video.path, self._digests)
+            except OSError:
+                return "", "", False
+            if digest is None:
+                return None, "", False
+            key = video_key(self._key, video.tag, digest)
+            return key, digest, is_whole(f"{labels}/{part_name(key)}")
+
+        with ThreadPoolExecutor(LOOKS, "looks") as pool:
+            batches = (videos[at : at + 256] for at in range(0, len(videos), 256))
+            for looked in pool.map(lambda some: [look(video) for video in some], batches):
+                yield from looked
+
+
+def _tagged(videos: list[Video], tag: str | None) -> list[Video]:
+    if tag is None:
+        return videos
+    if own := next((video for video in videos if video.tag is not None), None):
+        raise ArgumentError("tag", f"cannot be used: the catalogue gives {own.name} the tag {own.tag}")
+    return [video._replace(tag=tag) for video in videos]
+
+
+def _prepare(labels: Path) -> None:
+    with explain_os_errors(labels):
+        if labels.is_dir() and not (labels / "parts").is_dir() and any(labels.iterdir()):
+            raise ColocamError(f"{labels} is not empty and holds no labels: choose another folder")
+        for name in ("parts", "digests", "failures"):
+            (labels / name).mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,266 @@
+"""The parts of ``colocam label``: the task that writes a video's localisation table into a folder of labels.
+
+A part is named by a digest of the content of its video, of the model and of the options, and appears as a whole. So a
+task may be done twice, or by two machines at once: both write the same bytes to the same name.
+
+Long videos are divided at cuts into ranges, which several workers label, and joined with the same bytes. Nothing that
+:mod:`colocam.temporal` computes passes a cut. But the cuts themselves depend on frames around them, and the rounding of
+a network may depend on a frame's row in its pass. So a worker also processes some frames before and after its range,
+beginning with the first row of a pass, and leaves their rows out. Tracks of a range are counted from 0; the join adds
+the tracks of the ranges before it.
+"""
+
+import json
+import shutil
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import lcm
+from pathlib import Path
+from typing import NamedTuple
+
+from colocam.inference.localizer import ROWS_ONLINE, Localizer
+from colocam.inference.options import LOOK_AHEAD
+from colocam.inference.stages import read_passes
+from colocam.inference.videos import Video, source_digest, video_key
+from colocam.inference.worker import Result, Worker, decoded_frames, localize_into
+from colocam.labels.label_folder import count_part, durable, is_whole, part_path, video_metadata
+from colocam.labels.table import LocalizationTable, join_tables
+from colocam.temporal.cuts import AROUND, CutFinder
+from colocam.temporal.smoothing import Shots
+from colocam.types import Localization, VideoFrame
+from colocam.utils.files import write_json
+from colocam.utils.tables import DamagedTableError
+from colocam.video.description import describe, picture_names
+from colocam.video.fence import FencedReader
+from colocam.video.frame_choice import FrameChoice
+from colocam.video.frame_ring import FrameLayout
+from colocam.video.input import UnreadableError, VideoInput
+
+LONG = 30_000
+"""A video with more frames is divided into ranges of about so many."""
+
+
+class FrameRange(NamedTuple):
+    """A range of a long video, in indices of frames.
+
+    Attributes:
+        begin: first frame whose rows are kept.
+        end: frame after the last; None for the end of the video.
+        first: first frame to process.
+        stop: frame after the last to process; None for the end of the video.
+    """
+
+    begin: int
+    end: int | None
+    first: int
+    stop: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WritePart:
+    """The task: write the part of a video, or of one range of a long video, unless it is there.
+
+    Attributes:
+        video: the video.
+        labels: folder of the labels.
+        model: see :func:`colocam.inference.videos.model_key`.
+        choice: which frames.
+        range: None for the whole video.
+        long: frames of a video that is divided into ranges.
+    """
+
+    video: Video
+    labels: Path
+    model: str
+    choice: FrameChoice
+    range: FrameRange | None = None
+    long: int = LONG
+
+    @property
+    def name(self) -> str:
+        """The video."""
+        return self.video.name if self.range is None else f"{self.video.name} from frame {self.range.begin}"
+
+    def __call__(self, worker: Worker) -> Result:
+        """``key``, ``content``, ``frames`` and ``rows`` of the part; or ``ranges`` to label first, then this again."""
+        try:
+            content = source_digest(self.video.path, worker.digests)
+        except OSError as error:
+            raise UnreadableError(f"cannot read {self.video.path}: {error.strerror}") from error
+        worker.digests.save()
+        key = video_key(self.model, self.video.tag, content)
+        part, ranges = part_path(self.labels, key), Ranges(self.labels, key)
+        if self.range is not None:
+            ranges.finish(self.range, self._write(worker, ranges.table(self.range)))
+            return {"key": key}
+        if not is_whole(part):
+            plan = ranges.read() or self._plan(worker, ranges)
+            if missing := ranges.missing(plan):
+                return {"ranges": missing}
+            if plan:
+                ranges.join(plan, part)
+            else:
+                with durable(part):
+                    self._write(worker, part)
+        frames, rows = count_part(part)
+        return {"key": key, "content": content, "frames": frames, "rows": rows}
+
+    def _plan(self, worker: Worker, ranges: "Ranges") -> list[FrameRange]:
+        """Divide a long video; an empty plan for one that is labelled as a whole."""
+        if not (self.choice.every == 1 and self.choice.fps is None):  # their steps count from the first frame
+            return []
+        with self._open(worker) as reader:
+            if reader.estimate(self.choice) <= self.long:
+                return []
+            with worker.show(f"dividing {self.video.name}", 0, unit="frames") as advance:
+                frames = (frame for frame in reader.frames(self.choice) if advance(0) is None)
+                plan = find_ranges(worker.localizer(self.video.tag), frames, self.long)
+            metadata = self._metadata(reader)
+        if len(plan) < 2:
+            return []
+        ranges.write(plan, metadata)
+        return plan
+
+    def _write(self, worker: Worker, target: Path) -> int:
+        """Write the rows of the video, or of the range with tracks from 0; returns the number of these tracks."""
+        localizer, one, choice = worker.localizer(self.video.tag), self.range, self.choice
+        shots: Shots = {}
+        if one is not None:
+            choice = replace(choice, frames=(one.first, one.stop))
+        with (
+            self._open(worker) as reader,
+            LocalizationTable(target, localizer.columns, picture_names(reader.pictures)) as table,
+            worker.show(f"labelling {self.video.name}", reader.estimate(choice), unit="frames") as advance,
+        ):
+
+            def write(frame: VideoFrame, objects: Sequence[Localization]) -> None:
+                if one is not None and not (one.begin <= frame.index and (one.end is None or frame.index < one.end)):
+                    return
+                before = 0 if one is None else shots.get(one.begin, 0)
+                for found in objects:
+                    table.write(found if found.track is None else replace(found, track=found.track - before))
+
+            localize_into(localizer, reader, choice, write, shots=shots, passed=advance)
+            if one is None:
+                table.add_metadata(self._metadata(reader))
+        if one is None or one.end is None or localizer.options.smooth == "none":
+            return 0
+        if not shots.keys() >= {one.begin, one.end} - {one.first}:
+            raise RuntimeError("its cuts differ from those that an earlier attempt found")
+        return shots[one.end] - shots.get(one.begin, 0)
+
+    def _open(self, worker: Worker) -> FencedReader:
+        """The video in a decoder process, which also resizes its frames."""
+        layout = FrameLayout(worker.base.card.size, images=worker.base.segmenter is not None)
+        # One thread: what FFmpeg makes of a damaged video may depend on their number, and there are workers for all
+        # cores.
+        return FencedReader(VideoInput(str(self.video.path), must_be_stored=True), threads=1, layout=layout)
+
+    def _metadata(self, reader: FencedReader) -> dict[str, str]:
+        return video_metadata(describe(self.video.path, reader.info, decoded_frames(reader), reader.pictures))
+
+
+def find_ranges(localizer: Localizer, frames: Iterable[VideoFrame], length: int) -> list[FrameRange]:
+    """Divide a video at the first cut after each ``length`` frames; without smoothing, anywhere.
+
+    Args:
+        localizer: what will label the video.
+        frames: all chosen frames of the video.
+        length: of a range at least.
+    """
+    look_ahead = LOOK_AHEAD[localizer.options.smooth]
+    passes = read_passes(
+        frames, localizer.card.size, localizer.network.rows, None, histograms=look_ahead is not None, images=False
+    )
+    indices, cuts = array("q"), array("q")
+    finder, decided = CutFinder(look_ahead.cuts if look_ahead else 0), 0
+    for one in passes:
+        indices.extend(frame.index for frame in one.frames)
+        found = [True] * len(one.frames) if one.histograms is None else finder.push(one.histograms).tolist()
+        cuts.extend(decided + at for at, cut in enumerate(found) if cut)
+        decided += len(found)
+    cuts.extend(decided + at for at, cut in enumerate(finder.finish().tolist()) if cut)
+    starts = [0]
+    for cut in cuts:
+        if cut >= starts[-1] + length:
+            starts.append(cut)
+    step = _pass_step(localizer)
+    ranges = []
+    for begin, end in zip(starts, [*starts[1:], len(indices)], strict=True):
+        first = max(0, begin - AROUND - 1) // step * step
+        stop = end + (look_ahead.cuts if look_ahead else 0) + 1
+        ranges.append(
+            FrameRange(
+                indices[begin],
+                indices[end] if end < len(indices) else None,
+                indices[first],
+                indices[stop] if stop < len(indices) else None,
+            )
+        )
+    return ranges
+
+
+def _pass_step(localizer: Localizer) -> int:
+    """Frames after which a pass begins, whatever the size of the frames, which may halve the rows of a pass."""
+    rows, steps = localizer.network.rows, 1
+    for most in (rows, min(rows, ROWS_ONLINE)):
+        while most > 0:
+            steps, most = lcm(steps, most), most // 2  # noqa: PLW2901
+    return steps
+
+
+class Ranges:
+    """The ranges of one long video in storage: its plan, and a table with its number of tracks for each."""
+
+    def __init__(self, labels: Path, key: str) -> None:
+        self.folder = labels / "ranges" / key[:2] / key
+
+    def read(self) -> list[FrameRange]:
+        """The plan; empty if there is none."""
+        try:
+            stored = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))
+            return [FrameRange(*one) for one in stored["ranges"]]
+        except (OSError, ValueError, TypeError, KeyError):
+            return []
+
+    def write(self, ranges: list[FrameRange], metadata: dict[str, str]) -> None:
+        """Store the plan, and the metadata of the part."""
+        write_json(self.folder / "plan.json", {"ranges": ranges, "metadata": metadata})
+
+    def table(self, one: FrameRange) -> Path:
+        """Path of the rows of a range."""
+        return self.folder / f"{one.begin}.parquet"
+
+    def finish(self, one: FrameRange, tracks: int) -> None:
+        """Store that the table of a range is written, and how many tracks it has."""
+        write_json(self.folder / f"{one.begin}.json", tracks)
+
+    def missing(self, ranges: list[FrameRange]) -> list[FrameRange]:
+        """The ranges that are not labelled yet."""
+        return [one for one in ranges if self._tracks(one) is None or not is_whole(self.table(one))]
+
+    def join(self, ranges: list[FrameRange], target: Path) -> None:
+        """Write the part of the video, and remove its ranges.
+
+        Raises:
+            OSError: a range is damaged; it is deleted, so that the next attempt labels it again.
+        """
+        parts, tracks = [], 0
+        for one in ranges:
+            parts.append((self.table(one), tracks))
+            tracks += self._tracks(one) or 0
+        metadata = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))["metadata"]
+        with durable(target):
+            try:
+                join_tables(parts, target, metadata)
+            except DamagedTableError as error:
+                error.path.unlink(missing_ok=True)
+                raise OSError(f"{error}: it is labelled again") from error
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _tracks(self, one: FrameRange) -> int | None:
+        try:
+            return int((self.folder / f"{one.begin}.json").read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return None

@@ -1,0 +1,210 @@
+"""The results of ``colocam localize``: the task that writes a video's annotated copy and its localisation table."""
+
+import errno
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from colocam.errors import ArgumentError
+from colocam.inference.videos import Job, source_digest, video_key
+from colocam.inference.worker import Result, Worker, decoded_frames, localize_into
+from colocam.labels.table import LocalizationTable
+from colocam.labels.table_files import publish_results, refuse_foreign
+from colocam.temporal.cuts import WINDOW
+from colocam.types import Image, Localization, VideoFrame
+from colocam.utils.files import explain_os_errors
+from colocam.utils.locks import locked, temporary_folder
+from colocam.utils.prefetch import ahead
+from colocam.utils.progress import graceful_stop, say
+from colocam.video.description import describe, picture_names, read_made, source_path
+from colocam.video.fence import FencedReader, decode, open_video
+from colocam.video.frame_choice import ALL, FrameChoice
+from colocam.video.frame_ring import FrameLayout
+from colocam.video.input import UnreadableError, VideoError
+from colocam.video.reader import VideoInfo, VideoReader
+
+TABLES = ("csv", "parquet")
+FRAMES_WAITING = 7 * WINDOW
+"""Frames between decoder and writer at most: windows in the stages and between them."""
+MOST_WAITING = 2**29
+"""Bytes of images that may wait for their boxes; a video with larger frames is decoded again for the writer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What to read from a video and what to write.
+
+    Attributes:
+        table: format of the localisation table, ``csv`` or ``parquet``.
+        annotate: whether to write a video with the boxes drawn on it.
+        choice: which frames.
+    """
+
+    table: str = "csv"
+    annotate: bool = True
+    choice: FrameChoice = field(default_factory=lambda: ALL)
+
+    def __post_init__(self) -> None:
+        if self.table not in TABLES:
+            raise ArgumentError("table", f"must be {' or '.join(TABLES)}, got {self.table}")
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """Endings of the result files."""
+        return (*(["mp4"] if self.annotate else []), self.table, "video.json")
+
+    def files(self, job: Job) -> "Written":
+        """The result files of a video."""
+        return Written(job.file("mp4") if self.annotate else None, job.file(self.table))
+
+
+class Written(NamedTuple):
+    """The files written for one video; ``video`` is None without an annotated video."""
+
+    video: Path | None
+    table: Path
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResults:
+    """The task: write the results of a video, unless they are there.
+
+    The first Ctrl-C ends an endless source such as a camera and keeps its files.
+
+    Attributes:
+        job: the video and where its results go.
+        writing: what to read and write.
+        model: see :func:`colocam.inference.videos.model_key`.
+        recompute: whether to do again what is done.
+        overwrite: whether to replace files that were not written by it.
+    """
+
+    job: Job
+    writing: Writing
+    model: str
+    recompute: bool = True
+    overwrite: bool = False
+
+    @property
+    def name(self) -> str:
+        """The video."""
+        return self.job.source.name
+
+    def __call__(self, worker: Worker) -> Result:
+        """Whether results were written."""
+        source, written = self.job.source, self.writing.files(self.job)
+        _refuse_long_name(self.job, written)
+        made = self._fingerprint(worker)
+        files, folder = [path for path in written if path is not None], written.table.parent
+        if not self.recompute and _is_done(written, made):
+            return {"written": False}
+        with ExitStack() as outer:
+            reader = outer.enter_context(open_video(source, threads=worker.threads))
+            with explain_os_errors(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+                outer.enter_context(locked(folder, self.job.target.name, wait=True))
+                if not self.recompute and _is_done(written, made):  # by the command that held the lock
+                    return {"written": False}
+                refuse_foreign(files, overwrite=self.overwrite)
+                stage = outer.enter_context(temporary_folder(folder))
+            video = None if written.video is None else stage / written.video.name
+            self._write(worker, reader, Written(video, stage / written.table.name))
+            described = describe(source.path or Path(source.stem), reader.info, decoded_frames(reader), reader.pictures)
+            with explain_os_errors(folder):
+                publish_results(stage, files, described, made)
+        worker.digests.save()
+        return {"written": True}
+
+    def _fingerprint(self, worker: Worker) -> str | None:
+        """Digest of model, video and settings; None for a source that is not stored."""
+        if not self.job.source.is_stored or self.job.source.path is None:
+            return None
+        try:
+            key = video_key(self.model, None, source_digest(self.job.source.path, worker.digests))
+        except OSError as error:
+            name = error.filename or self.job.source.name
+            raise UnreadableError(f"cannot read {name}: {error.strerror}") from error
+        return hashlib.sha256(json.dumps([key, asdict(self.writing)], sort_keys=True).encode()).hexdigest()
+
+    def _write(self, worker: Worker, reader: VideoReader, written: Written) -> None:
+        localizer, source, choice = worker.base, reader.source, self.writing.choice
+        twice = written.video is not None and source.is_stored and _is_large(reader.info)
+        images = written.video is not None and not twice
+        if isinstance(reader, FencedReader):  # frames are resized where they are decoded
+            reader.layout = FrameLayout(localizer.card.size, images=images or localizer.segmenter is not None)
+        with ExitStack() as stack:
+            table = stack.enter_context(
+                LocalizationTable(written.table, localizer.columns, picture_names(reader.pictures))
+            )
+            drawn = None
+            if written.video is not None:
+                again = decode(source, choice=choice, threads=reader.threads) if twice else None
+                drawn = stack.enter_context(_Drawn(written.video, reader, choice, again))
+
+            def write(frame: VideoFrame, objects: Sequence[Localization]) -> None:
+                for one in objects:
+                    table.write(one)
+                if drawn is not None:
+                    drawn.write(frame, objects)
+
+            title = f"localizing {source.path.name if source.path else source.name}"
+            advance = stack.enter_context(worker.show(title, reader.estimate(choice), unit="frames"))
+            stack.enter_context(nullcontext() if source.is_stored else graceful_stop())
+            localize_into(localizer, reader, choice, write, images=images, passed=advance)
+
+
+class _Drawn(ExitStack):
+    """The annotated video; frames that come without images are decoded ``again``."""
+
+    def __init__(
+        self, path: Path, reader: VideoReader, choice: FrameChoice, again: Iterator[VideoFrame] | None
+    ) -> None:
+        super().__init__()
+        from colocam.inference.annotated_video import AnnotatedVideo  # noqa: PLC0415 - a table alone draws nothing
+
+        self._source = reader.source
+        # An annotated part of a video begins at 0; the clock of a camera does not.
+        self._shift = 0.0 if choice.from_the_start and not reader.source.live else None
+        self._video = self.enter_context(AnnotatedVideo(path, reader.info))
+        self._again = None if again is None else self.enter_context(closing(ahead(again, 1, "drawing")))
+
+    def write(self, frame: VideoFrame, objects: Sequence[Localization]) -> None:
+        shift = self._shift = frame.pts if self._shift is None else self._shift
+        image = frame.image if self._again is None else self._image_of(frame, self._again)
+        self._video.write(image, *(replace(one, pts=one.pts - shift) for one in objects))
+
+    def _image_of(self, frame: VideoFrame, decoded: Iterator[VideoFrame]) -> Image:
+        for one in decoded:
+            if one.index == frame.index:
+                return one.image
+        raise UnreadableError(f"cannot read {self._source.name}: it was changed while it was read")
+
+
+def _is_large(info: VideoInfo) -> bool:
+    """Whether frames that wait for their boxes would take too much memory."""
+    return FRAMES_WAITING * info.width * info.height * 3 > MOST_WAITING
+
+
+def _refuse_long_name(job: Job, written: Written) -> None:
+    """Refuse a video whose result files would have too long names."""
+    described = source_path(written.table)
+    folder = next(parent for parent in described.absolute().parents if parent.exists())
+    try:
+        (folder / described.name).lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise VideoError(
+                f"cannot write the results of {job.source.name}: its name is too long for their names: rename the video"
+            ) from error
+
+
+def _is_done(written: Written, made: str | None) -> bool:
+    files = [path for path in written if path is not None]
+    done = made is not None and all(path.is_file() for path in files) and read_made(written.table) == made
+    if done:
+        say(f"{written.table} exists for the same video, model and settings: kept (--overwrite recomputes it)")
+    return done

@@ -1,0 +1,131 @@
+"""What does a video: a model with its options, and the one way from the frames of a video to rows."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from threading import Event
+from typing import Any, Protocol
+
+from colocam.inference.localizer import Localizer
+from colocam.temporal.smoothing import Shots
+from colocam.types import Localization, VideoFrame
+from colocam.utils.digests import FileDigests
+from colocam.utils.prefetch import ahead
+from colocam.utils.progress import Advance, progress, stop_requested
+from colocam.video.frame_choice import ALL, FrameChoice
+from colocam.video.input import UnreadableError
+from colocam.video.reader import VideoReader
+
+Show = Callable[..., AbstractContextManager[Advance]]
+Result = dict[str, Any]
+"""What came of a task; as JSON can hold it."""
+FRAMES_AHEAD = 4
+"""Localised frames that may wait for the writer."""
+
+
+@dataclass
+class Worker:
+    """Does one task after the other.
+
+    Attributes:
+        base: the model and the options of the command.
+        digests: of files that were read before.
+        threads: decoder threads, 0 for one per core.
+        show: shows progress, as :func:`colocam.utils.progress.progress` does.
+    """
+
+    base: Localizer
+    digests: FileDigests = field(default_factory=FileDigests)
+    threads: int = 0
+    show: Show = progress
+    _tagged: dict[str, Localizer] = field(default_factory=dict)
+
+    def localizer(self, tag: str | None) -> Localizer:
+        """The model for a video with a tag; None: the tag of the command, if it has one."""
+        if tag is None:
+            return self.base
+        if tag not in self._tagged:
+            options = {**asdict(self.base.options), "tag": tag}
+            self._tagged[tag] = Localizer(self.base.network, self.base.card, segmenter=self.base.segmenter, **options)
+        return self._tagged[tag]
+
+
+class Task(Protocol):
+    """Work on one video; it can be pickled."""
+
+    @property
+    def name(self) -> str:
+        """The video, for messages."""
+        ...
+
+    def __call__(self, worker: Worker, /) -> Result:
+        """Do it.
+
+        Raises:
+            VideoError: the video cannot be read; others may be.
+            ColocamError: no video can be done, e.g. for want of space.
+        """
+        ...
+
+
+def localize_into(
+    localizer: Localizer,
+    reader: VideoReader,
+    choice: FrameChoice,
+    write: Callable[[VideoFrame, Sequence[Localization]], object],
+    *,
+    images: bool = False,
+    shots: Shots | None = None,
+    passed: Callable[[int], object] = int,
+    stopping: tuple[Event, ...] = (),
+) -> None:
+    """Localise in the chosen frames of an open video, and call ``write`` with each frame and the objects in it.
+
+    Args:
+        localizer: the model.
+        reader: the video.
+        choice: which frames.
+        write: takes frames in order; without an object, one localization without a box.
+        images: whether the frames have their images.
+        shots: see :meth:`Localizer.stream`, like the others.
+        passed: called with the number of frames that passed the network.
+        stopping: once one of them is set, this ends with an error.
+
+    Raises:
+        UnreadableError: no frame was chosen, or none could be read.
+    """
+
+    def until_stopped() -> Iterator[VideoFrame]:
+        for frame in reader.frames(choice):
+            yield frame
+            if stop_requested():
+                return
+
+    ended, empty = Event(), True
+    stream = localizer.stream(
+        until_stopped(),
+        live=reader.source.live,
+        images=images,
+        shots=shots,
+        passed=passed,
+        stopping=(ended, *stopping),
+    )
+    # The stream is closed before the reader, because its threads read from the reader.
+    with closing(ahead(stream, FRAMES_AHEAD, "localizer", on_stop=ended.set)) as found:
+        for _, told in groupby(found, key=lambda one: one[0].index):
+            (frame, *_), objects = zip(*told, strict=True)
+            write(frame, objects)
+            empty = False
+    if empty:
+        name = reader.source.name
+        if choice == ALL:
+            raise UnreadableError(f"{name} has no frame that can be decoded")
+        many = f"its {reader.count} frames" if reader.ended else "its frames"
+        raise UnreadableError(f"{name} has no frame {choice}; {many} begin at second {reader.start:g}")
+
+
+def decoded_frames(reader: VideoReader) -> int:
+    """Number of frames of a video that was read; as its header states, where only a part was."""
+    return reader.count if reader.ended else max(reader.count, reader.total)
+

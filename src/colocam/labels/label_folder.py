@@ -1,0 +1,278 @@
+"""A folder of ``colocam label``: its parts, the list of them, and the videos that could not be labelled.
+
+``parts/ab/<key>.parquet`` is the localisation table of a video, named by what it was made from, and either whole or not
+there. ``films.parquet`` says which part belongs to which video, and ``failures.parquet`` which videos were set aside.
+"""
+
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import TypeAdapter
+
+from colocam.errors import ColocamError
+from colocam.utils.files import atomic_path, parse_json, utf8, write_json
+from colocam.utils.locks import locked
+from colocam.utils.tables import DamagedTableError, read_parquet
+from colocam.video.description import SourceVideo, parse_source, source_card
+
+FILM = "colocam.film"
+"""Name under which the metadata of a part describe its video."""
+MAGIC = b"PAR1"
+LEAST = 12
+"""Bytes of the smallest parquet file: the magic at both ends, and the length of the footer."""
+
+
+def part_name(key: str) -> str:
+    """Path of the part with a key in the folder of the labels."""
+    return f"parts/{key[:2]}/{key}.parquet"
+
+
+def part_path(labels: Path, key: str) -> Path:
+    """Path of the part with a key."""
+    return labels / part_name(key)
+
+
+def is_whole(path: Path | str) -> bool:
+    """Whether a file ends as a parquet file does; its last eight bytes are read, since there are many parts.
+
+    A file that was truncated, emptied or filled with zeros does not.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        size = os.fstat(file).st_size
+        end = os.pread(file, 8, max(0, size - 8)) if size >= LEAST else b""
+    except OSError:
+        return False
+    finally:
+        os.close(file)
+    return len(end) == 8 and end[4:] == MAGIC and 0 < struct.unpack("<I", end[:4])[0] <= size - LEAST
+
+
+def count_part(path: Path) -> tuple[int, int]:
+    """Number of frames and of rows of a part.
+
+    Raises:
+        ColocamError: the part is damaged, or another program changed it.
+    """
+    try:
+        frames = read_parquet(path, ["frame"]).column("frame").cast(pa.int64()).to_numpy()
+    except (DamagedTableError, ValueError, KeyError, pa.ArrowException) as error:
+        raise ColocamError(f"cannot read {path}: delete it and run 'colocam label' again") from error
+    return len(np.unique(frames)), len(frames)
+
+
+def video_metadata(video: SourceVideo) -> dict[str, str]:
+    """What a part says of its video: all but its path, so that equal videos have equal parts."""
+    return {FILM: json.dumps({**source_card(video), "path": ""})}
+
+
+def read_video_card(path: Path) -> SourceVideo:
+    """The video of a part, without its path."""
+    try:
+        stored = (pq.read_metadata(path).metadata or {})[FILM.encode()]
+        return parse_source(parse_json(stored.decode("utf-8")))
+    except KeyError as error:
+        raise ColocamError(f"{path} does not describe its video: run 'colocam label' again") from error
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise ColocamError(f"cannot read {path}: run 'colocam label' again, which makes damaged parts anew") from error
+
+
+@contextmanager
+def durable(target: Path) -> Iterator[None]:
+    """Make a file that is written and renamed inside survive a power failure: sync its folder and the one above."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    yield
+    for folder in (target.parent, target.parent.parent):
+        _sync(folder)
+
+
+def _sync(folder: Path) -> None:
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network file systems cannot sync a folder
+            os.fsync(file)
+    finally:
+        os.close(file)
+
+
+NAME = "films.parquet"
+LISTED = pa.schema(
+    [
+        ("film", pa.string()),
+        ("part", pa.string()),
+        ("frames", pa.int64()),
+        ("rows", pa.int64()),
+        ("content", pa.string()),
+    ]
+)
+
+
+class Labelled(NamedTuple):
+    """What is known of a labelled video.
+
+    Attributes:
+        key: of its part.
+        frames: number of labelled frames, 0 where it is not known.
+        rows: number of rows of its part.
+        content: digest of the video, empty where it is not known.
+    """
+
+    key: str
+    frames: int = 0
+    rows: int = 0
+    content: str = ""
+
+
+def write_video_list(labels: Path, done: Mapping[str, Labelled], gone: Iterable[str] = ()) -> dict[str, str]:
+    """Bring ``films.parquet`` up to date; the rows of other shards stay.
+
+    A video is listed once, or a detector would be trained and validated with the same frames. It has the name that
+    the last command gave it; of several copies in one command, the first name.
+
+    Args:
+        labels: folder of the labels.
+        done: labelled videos by name.
+        gone: videos that have no part with this model and these options.
+
+    Returns:
+        Copies in ``done`` that are not listed → the name of the same video that is.
+    """
+    with locked(labels, NAME, wait=True):
+        old = read_video_list(labels)
+        counted = {one.key: (one.frames, one.rows) for one in old.values()}
+        names: dict[str, str] = {}  # by key and by content: one of them may not be known
+        new: dict[str, Labelled] = {}
+        copies: dict[str, str] = {}
+        for name, one in sorted(done.items()):
+            first = names.setdefault(one.key, name)
+            if one.content and first == name:
+                first = names.setdefault(one.content, name)
+            if first != name:
+                copies[name] = first
+                continue
+            frames, rows = (one.frames, one.rows) if one.frames else counted.get(one.key, (0, 0))
+            if not frames:
+                frames, rows = count_part(part_path(labels, one.key))
+            new[utf8(name)] = Labelled(one.key, frames, rows, one.content)
+        left = {utf8(name) for name in (*gone, *copies)}
+        kept = {
+            name: one
+            for name, one in old.items()
+            if name not in left and one.key not in names and one.content not in names
+        }
+        videos = kept | new
+        if videos != old or not (labels / NAME).exists():
+            _write_list(labels / NAME, videos)
+    return copies
+
+
+def _write_list(path: Path, videos: Mapping[str, Labelled]) -> None:
+    rows = sorted(videos.items())
+    parts = [part_name(one.key) for _, one in rows]
+    numbers = ([one.frames for _, one in rows], [one.rows for _, one in rows])
+    columns = ([name for name, _ in rows], parts, *numbers, [one.content for _, one in rows])
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, LISTED.types, strict=True)]
+    with atomic_path(path) as temporary:
+        pq.write_table(pa.Table.from_arrays(arrays, schema=LISTED), temporary, write_page_checksum=True)
+
+
+def read_video_list(labels: Path) -> dict[str, Labelled]:
+    """Films by name; none where the table is missing or damaged, since the parts tell the same."""
+    try:
+        columns = pq.read_table(labels / NAME, schema=LISTED, page_checksum_verification=True).to_pydict()
+    except (OSError, ValueError, pa.ArrowException):  # also text that is not UTF-8
+        return {}
+    contents = [content or "" for content in columns.pop("content")]  # lists of version 0.1.0 have none
+    if any(None in column for column in columns.values()):
+        return {}
+    keys = (part.rpartition("/")[2].removesuffix(".parquet") for part in columns["part"])
+    rows = map(Labelled, keys, columns["frames"], columns["rows"], contents)
+    return dict(zip(columns["film"], rows, strict=True))
+
+
+FAILURES = pa.schema(
+    [("film", pa.string()), ("reason", pa.string()), ("attempts", pa.int64()), ("when", pa.timestamp("s", "UTC"))]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a video was set aside.
+
+    Attributes:
+        film: name of the video in the catalogue.
+        key: key of its part, which tells whether video, model and options are still the same; empty if unknown.
+        reason: one line.
+        attempts: how often it was tried.
+        when: time in UTC, ISO 8601.
+    """
+
+    film: str
+    key: str
+    reason: str
+    attempts: int
+    when: str
+
+
+_FAILURE = TypeAdapter(Failure)
+
+
+class Failures:
+    """The failures in a folder of labels, read when it is opened; several commands may write there at once."""
+
+    def __init__(self, labels: Path) -> None:
+        self._labels = labels
+        self.by_video: dict[str, Failure] = {one.film: one for one in _read_failures(labels / "failures")}
+
+    def add(self, video: str, key: str, reason: str, attempts: int) -> None:
+        """Set a video aside."""
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        failure = Failure(utf8(video), key, utf8(reason), attempts, when)
+        write_json(self._path(video), asdict(failure))
+        self.by_video[failure.film] = failure
+
+    def remove(self, video: str) -> None:
+        """Forget the failure of a video that is labelled now."""
+        if self.by_video.pop(utf8(video), None) is not None:
+            self._path(video).unlink(missing_ok=True)
+
+    def write_table(self) -> None:
+        """Write ``failures.parquet`` from the failures of all commands."""
+        failures = sorted(_read_failures(self._labels / "failures"), key=lambda one: one.film)
+        columns: list[Iterable[object]] = [
+            [one.film for one in failures],
+            [one.reason for one in failures],
+            [one.attempts for one in failures],
+            [datetime.fromisoformat(one.when) for one in failures],
+        ]
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, FAILURES.types, strict=True)]
+        with atomic_path(self._labels / "failures.parquet") as temporary:
+            pq.write_table(pa.Table.from_arrays(arrays, schema=FAILURES), temporary, write_page_checksum=True)
+
+    def _path(self, video: str) -> Path:
+        return self._labels / "failures" / f"{hashlib.sha256(os.fsencode(video)).hexdigest()}.json"
+
+
+def _read_failures(folder: Path) -> list[Failure]:
+    """All failures in a folder; a damaged file counts as none, so that its video is tried again."""
+    found = []
+    for path in folder.glob("*.json"):
+        with suppress(OSError, ValueError):  # pydantic's errors are among them
+            stored = _FAILURE.validate_json(path.read_bytes(), strict=True)
+            datetime.fromisoformat(stored.when)
+            found.append(stored)
+    return found
