@@ -8,7 +8,6 @@ import typer
 
 from colocam.cli.shared_options import Device, ResultOptions, with_result_options
 from colocam.errors import ColocamError
-from colocam.utils.extensions import load_extensions, named_extensions
 from colocam.utils.extras import install_extra
 from colocam.utils.progress import say
 
@@ -57,7 +56,6 @@ def localize(
         overwrite=overwrite,
         format=format,
         workers=workers,
-        prepare="colocam.utils.extensions:load_extensions",
         **options.of_model,
     ):
         say(f"wrote {' and '.join(str(path) for path in written if path is not None)}")
@@ -84,17 +82,15 @@ def label(
     options: ResultOptions,
 ) -> None:
     """Write a localisation table for each film of a catalogue; the same command again does what is missing."""
-    from colocam.corpus.coordinator import Limits
-    from colocam.corpus.films import parse_shard
-    from colocam.corpus.label import Execution, label_films
+    from colocam.inference.label import Execution, Limits, label_videos
+    from colocam.inference.videos import parse_shard
 
-    label_films(
+    label_videos(
         run,
         catalogue,
         out,
         Execution(parse_shard(shard), workers, ray, Limits(limit, retries), retry_failed),
         choice=options.choice,
-        prepare=partial(load_extensions, named_extensions()),  # nodes of a cluster have another environment
         **options.of_model,
     )
     say(f"wrote {out / 'films.parquet'}; next: colocam export {out} --to coco -o DATA")

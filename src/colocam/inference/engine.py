@@ -221,8 +221,8 @@ def unpacked(text: str) -> Any:  # noqa: ANN401 - whatever was packed
 class Workers:
     """Worker processes around the networks of this process, see :mod:`colocam.inference.worker_process`.
 
-    Results are the same whatever their number: a video's passes have the same rows as in one process, and never depend on
-    those of another (:class:`Passes`). They take some seconds to start, while the model is loaded.
+    Results are the same whatever their number: a video's passes have the same rows as in one process, and never depend
+    on those of another (:class:`Passes`). They take some seconds to start, while the model is loaded.
 
     Args:
         count: how many.
@@ -250,9 +250,7 @@ class Workers:
         """Begin with a model on one or several devices, and with up to ``most`` workers."""
         first = localizers[0]
         self._networks = [one.network for one in localizers if isinstance(one.network, Passes)]
-        self._setup = Setup(
-            first.network.rows, first.shape, first.card, asdict(first.options), extensions, digests
-        )
+        self._setup = Setup(first.network.rows, first.shape, first.card, asdict(first.options), extensions, digests)
         self._early += [self.start_process() for _ in range(most - self.places)]
         self.places = max(most, self.places)
         for index in range(self.places):

@@ -118,8 +118,8 @@ def label_videos(
         corpus.write_lists()
     if corpus.set_aside:
         raise ColocamError(
-            f"{len(corpus.set_aside)} of {len(videos)} videos could not be labelled, see {labels / 'failures.parquet'}; "
-            "the others are done (--retry-failed tries them again)"
+            f"{len(corpus.set_aside)} of {len(videos)} videos could not be labelled, see "
+            f"{labels / 'failures.parquet'}; the others are done (--retry-failed tries them again)"
         )
 
 

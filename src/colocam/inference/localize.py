@@ -119,9 +119,7 @@ def localize_videos(
             stack.callback(clear_dead, folder, again=True)  # what a worker that was ended left
         title = f"localizing in {len(jobs)} videos"
         advance = stack.enter_context(progress(title, 0, unit="frames")) if shown else _unseen
-        pool = stack.enter_context(
-            open_pool(model, workers, busy, digests=out / MEMORY, passed=lambda frames: advance(frames))
-        )
+        pool = stack.enter_context(open_pool(model, workers, busy, digests=out / MEMORY, passed=advance))
         key = model.key(writing.choice)
         tasks = deque(WriteResults(job, writing, key, recompute=overwrite, overwrite=overwrite) for job in jobs)
         skipped = [_left_out(error, len(found)) for error in refused.values()]

@@ -108,7 +108,7 @@ def completed(output: NetworkOutput) -> "Future[NetworkOutput]":
 
 def rows_of(output: NetworkOutput, rows: slice) -> NetworkOutput:
     """Some rows of an output."""
-    return NetworkOutput(*(part[rows] for part in output))
+    return NetworkOutput(*(part[rows] for part in output))  # type: ignore[arg-type]
 
 
 class OutputShape(NamedTuple):

@@ -64,8 +64,8 @@ class Passes:
 
     On a GPU one thread owns the network with its recorded buffers, and nothing else can reach them. Passes there have
     groups of :data:`GROUP` rows, each maybe of another video. A network computes each row by itself, so all that could
-    depend on the other videos is rounding, if a kernel worked differently on other rows. This is tested once with random
-    frames; a network that fails the test gets passes of one video only. On a CPU each pass belongs to one video.
+    depend on the other videos is rounding, if a kernel worked differently on other rows. This is tested once with
+    random frames; a network that fails the test gets passes of one video only. On a CPU a pass belongs to one video.
 
     Args:
         network: run by nobody else from now on.

@@ -1,4 +1,4 @@
-"""Workers on the machines of a Ray cluster (extra ``ray``): an actor per GPU, or per machine, with the same engine in it.
+"""Workers on the machines of a Ray cluster (extra ``ray``): an actor per GPU, or per machine, with the engine in it.
 
 Tasks and results pass through Ray, videos and frames do not: each machine reads the videos and writes the parts in a
 folder that all of them see under the same path.
@@ -156,7 +156,7 @@ class RayWorkers:
             self._passed(answer.result())
 
 
-def _rooms(nodes: list[dict[str, Any]], workers: int | None) -> list[tuple[int, dict[str, float]]]:
+def _rooms(nodes: list[dict[str, Any]], workers: int | None) -> list[tuple[int, dict[str, int]]]:
     """An actor for each GPU, or for each machine without: number of its workers, and what it takes of the machine."""
     rooms = []
     for node in nodes:

@@ -106,10 +106,10 @@ class ServedWorker:
             for number in message["dropped"]:
                 del self._passes[number]
             rows, slot = message["rows"], message["slot"]
-            images, ids = (part[:rows] for part in self._memory.images(slot))
+            images, ids = self._memory.images(slot)
             self._passes[message["number"]] = self._network.submit(
-                images,
-                ids.copy(),
+                images[:rows],
+                ids[:rows].copy(),
                 slice(*message["new"]),
                 self._passed,
                 lambda: self._send({"do": "taken", "slot": slot}),
@@ -117,9 +117,7 @@ class ServedWorker:
             )
             return
         # Rows are looked up now: the worker may drop a pass before its outputs are computed.
-        parts = [
-            PassRows(self._passes[number].handle, start, stop) for number, start, stop in message["parts"]
-        ]
+        parts = [PassRows(self._passes[number].handle, start, stop) for number, start, stop in message["parts"]]
         self._outputs.submit(self._post, message, parts)
 
     def close(self) -> None:

@@ -297,7 +297,7 @@ def _without_image(frame: VideoFrame) -> VideoFrame:
 
 
 def _new_rows(wait: Callable[[], HostOutput], new: slice) -> HostOutput:
-    return HostOutput(*(part[new] for part in wait()))
+    return HostOutput(*(part[new] for part in wait()))  # type: ignore[arg-type]
 
 
 def _split(outputs: list[PassRows], count: int) -> tuple[list[PassRows], list[PassRows]]:

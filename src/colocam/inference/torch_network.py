@@ -44,8 +44,8 @@ class TorchNetwork:
 
     On a GPU the weights are bfloat16, a pass is a CUDA graph, and maps are 8-bit levels, a quarter of the bytes. cuDNN
     chooses kernels by its rules, not by timing them, and nothing is compiled during a video: both would make rounding
-    differ from run to run. The recorded pass reads and writes fixed buffers, so on a GPU the first thread that submits a
-    pass owns the network, and any other is refused.
+    differ from run to run. The recorded pass reads and writes fixed buffers, so on a GPU the first thread that submits
+    a pass owns the network, and any other is refused.
 
     Attributes:
         device: where it runs.

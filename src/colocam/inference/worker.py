@@ -128,4 +128,3 @@ def localize_into(
 def decoded_frames(reader: VideoReader) -> int:
     """Number of frames of a video that was read; as its header states, where only a part was."""
     return reader.count if reader.ended else max(reader.count, reader.total)
-

@@ -97,7 +97,7 @@ def main(control: int, life: int, share: int) -> None:
     if message is None:
         return
     setup: Setup = unpacked(message["setup"])
-    sys.stderr = line  # type: ignore[assignment]
+    sys.stderr = line
     load_extensions(setup.extensions)
     network = RemoteNetwork(line.send, setup.rows, setup.shape, channel.take_file(), stopping)
 

@@ -23,15 +23,17 @@ import typer
 from pydantic import BaseModel
 
 from colocam.errors import ColocamError, first_line
-from colocam.inference.film import Command, Writing, localize_film, result_files
-from colocam.inference.jobs import Job, find_jobs
-from colocam.inference.localizer import Localizer
+from colocam.inference.engine import Model
+from colocam.inference.results import WriteResults, Writing
+from colocam.inference.videos import Job, find_jobs
+from colocam.inference.worker import Worker
 from colocam.integrations import missing
 from colocam.labels import export, import_labels, write_corrections
 from colocam.labels.formats.label_studio import names_of, place_of
 from colocam.labels.labelled_videos import read_videos
 from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.progress import say
+from colocam.video.frame_choice import ALL
 
 try:
     import uvicorn
@@ -83,10 +85,10 @@ class Backend:
         if not films.is_dir():
             raise ColocamError(f"{films} is no folder: give the folder of the videos that Label Studio shows")
         self.films, self.work, self.version = films, work, f"colocam {model.name}"
-        self._localizer = Localizer.load(model, device, **options)
-        self._command = Command(
-            model, Writing(annotate=False), recompute=False, device=device, digests=work / "tables" / MEMORY
-        )
+        asked = Model(model, device, options=options)
+        (self._localizer, *_) = asked.load()
+        self._writing, self._key = Writing(annotate=False), asked.key(ALL)
+        self._worker = Worker(self._localizer, FileDigests(work / "tables" / MEMORY))
         self._busy = Lock()  # one film at a time; a second request for the same film finds its table
 
     def predict(self, tasks: list[dict[str, Any]], label_config: str) -> list[dict[str, Any]]:
@@ -145,8 +147,8 @@ class Backend:
 
     def _table(self, job: Job) -> Path:
         """The localisation table of a film, made if it is not there."""
-        localize_film(self._localizer, job, self._command, FileDigests(self._command.digests))
-        return result_files(job, self._command.writing).table
+        WriteResults(job, self._writing, self._key, recompute=False)(self._worker)
+        return self._writing.files(job).table
 
     def _job(self, address: str) -> Job:
         """The film of the folder that a task's address names, by its file name and as many folders as needed."""

@@ -5,8 +5,8 @@ looks up the time that the browser states for a frame in the times that were rea
 construction, whatever the container, the rate or the codec of the film.
 """
 
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 from typing import NamedTuple
@@ -19,17 +19,19 @@ from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
 from colocam.inference.options import LOOK_AHEAD
+from colocam.inference.worker import localize_into
 from colocam.labels import rank
 from colocam.labels.review import doubts, signs
 from colocam.labels.table import LocalizationTable, TableRows, read_table
 from colocam.temporal.cuts import CutFinder, colour_histograms
-from colocam.types import Float32Array, Float64Array, Image, Levels, VideoFrame
+from colocam.types import Float32Array, Float64Array, Image, Levels, Localization, VideoFrame
 from colocam.utils.files import atomic_path, publish
 from colocam.utils.locks import temporary_file
 from colocam.utils.progress import say
 from colocam.video.decoder_child import Limits
 from colocam.video.description import SourceVideo, describe
 from colocam.video.fence import IMAGES, open_video
+from colocam.video.frame_choice import ALL
 from colocam.video.frame_ring import FrameLayout
 from colocam.video.input import VideoInput
 from colocam.video.reader import DEFAULT_FPS, VideoReader
@@ -225,7 +227,7 @@ def localize_film(
         report: called with the number of frames that passed the network.
         stopping: once set, this ends with an error and waits for no pass.
     """
-    done = reported = 0
+    reported = 0
 
     def passed(frames: int) -> None:
         nonlocal reported
@@ -238,15 +240,13 @@ def localize_film(
         atomic_path(maps) as temporary,
         temporary.open("wb") as file,
         LocalizationTable(table, ("track", "presence", "margin", "mask")) as listed,
-        # The stream is closed before the reader, because its threads read from the reader.
-        closing(localizer.stream(reader.frames(), images=False, passed=passed, stopping=stopping)) as stream,
     ):
-        for _, found in stream:
-            listed.write(found)
-            file.write(small_levels(found.heatmap).tobytes())
-            done += 1
-        if not done:
-            raise ColocamError(f"{path.name} has no frame that can be decoded")
+
+        def write(_: VideoFrame, objects: Sequence[Localization]) -> None:
+            listed.write(objects[0])
+            file.write(small_levels(objects[0].heatmap).tobytes())
+
+        localize_into(localizer, reader, ALL, write, passed=passed, stopping=(stopping,) if stopping else ())
 
 
 def load_results(table: Path, maps: Path, source: SourceVideo) -> FilmResults:

@@ -25,8 +25,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from colocam.data.run_data import read_data
 from colocam.errors import ArgumentError, ColocamError
-from colocam.inference.jobs import Job, find_jobs
 from colocam.inference.localizer import Localizer
+from colocam.inference.videos import Job, find_jobs
 from colocam.serve.correction_routes import correction_routes, exchange_routes, lesson_routes
 from colocam.serve.film_routes import FOR_EVER, film_routes, layer_routes, media_routes
 from colocam.serve.guard import Guard, GuardSettings, RefusalError, add_refusals
