@@ -7,9 +7,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-
 from colocam.corpus.film_list import NAME, Labelled, write_film_list
 from colocam.corpus.part_files import film_metadata, part_path
+
 from colocam.errors import ColocamError
 from colocam.labels import FORMATS, Format, export, labelled_films
 from colocam.labels.table import LocalizationTable

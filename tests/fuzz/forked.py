@@ -27,6 +27,7 @@ def is_decoder() -> bool:
 def fork_children(keep: int) -> None:
     """From now on fork decoders and the workers of ``colocam label``; ``keep`` is a file that they leave open."""
     from colocam.corpus import local_pool  # noqa: PLC0415 - the parent has imported it
+
     from colocam.utils import child_processes as child_process  # noqa: PLC0415
 
     _here.keep = keep

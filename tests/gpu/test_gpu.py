@@ -20,6 +20,8 @@ from unittest import mock
 import cv2
 import numpy as np
 import torch
+from colocam.inference.film import Writing
+from colocam.inference.pass_filler import GROUP, PassFiller
 from torch import nn
 
 import shared_step
@@ -29,13 +31,11 @@ from colocam.boxes.quantize import otsu_levels, to_8bit
 from colocam.config import load_config
 from colocam.config.card import Card
 from colocam.data.samples import spread_samples
-from colocam.inference.film import Writing
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
 from colocam.inference.fused_convolutions import fuse_relus
 from colocam.inference.localize import localize_videos
 from colocam.inference.localizer import Localizer
 from colocam.inference.network import OutputShape
-from colocam.inference.pass_filler import GROUP, PassFiller
 from colocam.inference.torch_network import TorchNetwork
 from colocam.losses import CoLocLoss, CRFLoss, Term
 from colocam.losses.affinity import (

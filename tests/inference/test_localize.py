@@ -20,24 +20,31 @@ import pytest
 from pycocotools.coco import COCO
 
 from colocam.errors import ColocamError, InterruptedRunError
-from colocam.inference import Localizer
-from colocam.inference import jobs as jobs_module
-from colocam.inference.jobs import find_jobs, fingerprint, refuse_overwriting, stored_videos
+from colocam.inference import Localizer, engine
+from colocam.inference import videos as videos_module
 from colocam.inference.localize import Writing, localize_file, localize_videos
-from colocam.inference.stages import Watch, refine_windows
+from colocam.inference.stages import refine_windows
+from colocam.inference.videos import find_jobs, model_key, refuse_overwriting, source_digest, stored_videos, video_key
 from colocam.labels.table_files import ForeignFileError
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import VideoFrame
+from colocam.utils.digests import FileDigests
 from colocam.utils.progress import say
 from colocam.video.fence import decode, open_video, probe
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.input import VideoInput
 from colocam.video.reader import VideoReader
+from one_pass import one_pass
 
 
 @pytest.fixture
 def film(tmp_path, make_video, square_video):
     return make_video(tmp_path / "films" / "film.mp4", square_video("cat", 77, 20, (80, 60))[0])
+
+
+def fingerprint(run, source, settings):
+    """Of the results of a video that is stored."""
+    return video_key(model_key(run, settings), None, source_digest(source.path, FileDigests()))
 
 
 def rows_of(table):
@@ -76,7 +83,7 @@ def test_a_long_look_for_videos_says_so(tmp_path, capsys, monkeypatch):
         (tmp_path / str(index % 30) / f"{index}.{'mp4' if index < 9 else 'txt'}").touch()
     assert len(find_jobs([tmp_path], tmp_path / "out")) == 9
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(jobs_module, "SECONDS_IN_SILENCE", -1.0)
+    monkeypatch.setattr(videos_module, "SECONDS_IN_SILENCE", -1.0)
     assert len(find_jobs([tmp_path], tmp_path / "out")) == 9
     said = capsys.readouterr().err
     assert said.startswith(f"looking for videos in {tmp_path}: 300 files in ")
@@ -84,7 +91,7 @@ def test_a_long_look_for_videos_says_so(tmp_path, capsys, monkeypatch):
 
 
 def test_the_whole_file_system_is_refused_before_it_is_read(tmp_path, colocam, monkeypatch):
-    monkeypatch.setattr(jobs_module.os, "walk", None)
+    monkeypatch.setattr(videos_module.os, "walk", None)
     for command in ("localize", "label"):
         error = colocam(command, tmp_path, "/", "-o", tmp_path / "out").error
         assert error == "error: / is the whole file system: name the folder that holds the videos"
@@ -173,7 +180,6 @@ def test_a_fingerprint_knows_the_content_of_model_and_video_and_the_settings(tmp
     (tmp_path / "run" / "model.json").write_bytes(b"another model")
     others.append(fingerprint(tmp_path / "run", source, {"smooth": "none"}))
     assert len({made, *others}) == 4
-    assert fingerprint(tmp_path / "run", find_jobs(["-"], tmp_path)[0].source, {}) is None
 
 
 def test_moved_files_have_the_same_fingerprint_and_replaced_ones_another(tmp_path):
@@ -373,7 +379,7 @@ def test_a_terminated_command_leaves_nothing(trained, film, tmp_path, colocam, m
     def terminate(*_):
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr("colocam.inference.film.LocalizationTable.write", terminate)
+    monkeypatch.setattr("colocam.inference.results.LocalizationTable.write", terminate)
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         outcome = colocam("localize", trained, film, "-o", tmp_path / "out")
@@ -387,7 +393,7 @@ def test_a_terminated_command_leaves_nothing(trained, film, tmp_path, colocam, m
 def test_large_frames_are_decoded_again_with_the_same_result(trained, film, tmp_path, monkeypatch, every):
     choice = FrameChoice(every=every)
     localize_file(trained, film, tmp_path / "once", choice=choice)
-    monkeypatch.setattr("colocam.inference.film.MOST_WAITING", 0)
+    monkeypatch.setattr("colocam.inference.results.MOST_WAITING", 0)
     localize_file(trained, film, tmp_path / "twice", choice=choice)
     for name in ("film.csv", "film.mp4"):
         assert (tmp_path / "once" / name).read_bytes() == (tmp_path / "twice" / name).read_bytes()
@@ -485,13 +491,13 @@ def test_what_never_ends_is_kept_when_it_is_stopped(trained, tmp_path, monkeypat
 
 
 def test_an_interrupt_while_writing_leaves_neither_files_nor_threads(trained, film, tmp_path, monkeypatch):
-    Localizer.load(trained).network.submit(np.zeros((2, 32, 32, 3), np.uint8)).result()  # the networks' threads stay
+    one_pass(Localizer.load(trained).network, np.zeros((2, 32, 32, 3), np.uint8))  # the networks' threads stay
     threads = set(threading.enumerate())
 
     def interrupted(*_arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("colocam.inference.sinks.VideoWriter.write", interrupted)
+    monkeypatch.setattr("colocam.inference.annotated_video.VideoWriter.write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         localize_file(trained, film, tmp_path / "out")
     assert names_in(tmp_path / "out") == []
@@ -499,13 +505,9 @@ def test_an_interrupt_while_writing_leaves_neither_files_nor_threads(trained, fi
 
 
 def test_the_model_is_opened_once_for_all_videos(trained, film, tmp_path, monkeypatch):
-    from colocam.inference import localizer  # noqa: PLC0415
-
     shutil.copy(film, film.with_name("second.mp4"))
-    opened, load = [], localizer.Localizer.load.__func__
-    monkeypatch.setattr(
-        localizer.Localizer, "load", classmethod(lambda cls, *a, **o: opened.append(a) or load(cls, *a, **o))
-    )
+    opened, load = [], engine.open_network
+    monkeypatch.setattr(engine, "open_network", lambda *asked: opened.append(asked) or load(*asked))
     written = list(localize_videos(trained, [film.parent], tmp_path / "out", Writing(annotate=False)))
     assert [one.table.name for one in written] == ["film.csv", "second.csv"]
     assert len(opened) == 1
@@ -517,12 +519,12 @@ from colocam.cli import main
 from colocam.inference import localize
 from colocam.inference.onnx_network import OnnxNetwork
 
-def sleep(self, images):
+def sleep(self, *_):
     print("a pass began", flush=True)
     time.sleep(1000)
 
 OnnxNetwork._run = sleep
-localize.FILMS_OF_A_WORKER = 1
+localize.VIDEOS_OF_A_WORKER = 1
 sys.argv = ["colocam", *sys.argv[1:]]
 main()
 """
@@ -573,7 +575,7 @@ def test_a_segmenter_is_not_waited_for_either():
     frame = VideoFrame(0, 0.0, np.zeros((8, 8, 3), np.uint8))
     level = np.full((8, 8), 255, np.uint8)
     one = FrameObservation(frame, np.ones(1, np.float32), level, level, None, np.ones(1, np.float32), cut=True)
-    windows = refine_windows((window for window in [[one]]), Slow(), Watch(int, (stopping,)))
+    windows = refine_windows((window for window in [[one]]), Slow(), int, (stopping,))
     threading.Thread(target=lambda: began.wait(60) and stopping.set()).start()
     with pytest.raises(InterruptedRunError):
         next(windows)
@@ -590,7 +592,7 @@ def test_frames_that_passed_the_network_are_progress_before_their_rows_are_writt
 
     localizer, stopping = Localizer.load(trained, "cpu"), threading.Event()
     with open_video(VideoInput(str(film))) as reader:
-        order.extend("row" for _ in localizer.stream(reader.frames(), passed=passed, stopping=stopping))
+        order.extend("row" for _ in localizer.stream(reader.frames(), passed=passed, stopping=(stopping,)))
     assert not stopping.is_set()  # it is the caller's, who may use it for the next video
     assert sum(told) == order.count("row") > 0
     assert order[0] == "passed"

@@ -23,12 +23,14 @@ from colocam.evaluation.metrics import steadiness
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.network import completed
+from colocam.inference.passes import Passes
 from colocam.maps.postprocess import arrays_with_color_mean, postprocess
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.model_file import load_model
 from colocam.temporal.presence import APPEAR, LIMIT, VANISH
 from colocam.types import VideoFrame, heat_of
 from colocam.video.fence import FencedReader, decode, probe
+from one_pass import one_pass
 
 SIDE = 32
 
@@ -111,7 +113,7 @@ def test_a_camera_waits_for_no_further_frame(trained, video):
 
 def test_few_batches_are_read_ahead_and_threads_end(trained, video):
     localizer, read = Localizer.load(trained, batch=2, smooth="none"), []
-    localizer.network.submit(np.zeros((2, SIDE, SIDE, 3), np.uint8)).result()  # the threads of the networks stay
+    one_pass(localizer.network, np.zeros((2, SIDE, SIDE, 3), np.uint8))  # the threads of the networks stay
     before = set(threading.enumerate())
 
     def counted():
@@ -130,18 +132,25 @@ def test_few_batches_are_read_ahead_and_threads_end(trained, video):
 class Changed:
     """A network whose outputs are changed by a function of images and output."""
 
-    def __init__(self, network, change, rows=None):
-        self.network, self.change, self.rows = network, change, rows or network.rows
+    on_gpu = False
 
-    def submit(self, images):
-        return completed(self.change(images, self.network.submit(images).result()))
+    def __init__(self, passes, change, rows):
+        self.network, self.change, self.rows = passes._network, change, rows
+
+    def submit(self, images, ids):
+        (image,) = images
+        return completed(self.change(image, self.network.submit(images, ids).result()))
+
+
+def changed(passes, change, rows=None):
+    return Passes(Changed(passes, change, rows or passes.rows), passes.shape)
 
 
 def test_passes_have_a_fixed_number_of_rows_and_fewer_where_frames_are_large(trained, video, monkeypatch):
     """Of 8 rows, or of 2 where 3 frames are too large together; the last pass is padded."""
     seen = []
     localizer = Localizer.load(trained)
-    localizer.network = Changed(localizer.network, lambda images, output: seen.append(images) or output, rows=8)
+    localizer.network = changed(localizer.network, lambda images, output: seen.append(images) or output, rows=8)
     assert len(list(localizer(video))) == 20
     assert [len(images) for images in seen] == [8, 8, 8]
     assert seen[2][:4].any(axis=(1, 2, 3)).all()
@@ -155,27 +164,27 @@ def test_passes_have_a_fixed_number_of_rows_and_fewer_where_frames_are_large(tra
 def test_rows_of_a_pass_by_mode(trained, video, live, smooth, rows):
     seen = set()
     localizer = Localizer.load(trained, smooth=smooth, batch=3)
-    localizer.network = Changed(localizer.network, lambda images, output: seen.add(len(images)) or output, rows=16)
+    localizer.network = changed(localizer.network, lambda images, output: seen.add(len(images)) or output, rows=16)
     assert len(list(localizer.stream(decode(video), live=live))) == 20
     assert seen == {rows}
 
 
 def test_a_network_of_wrong_shapes_is_refused(trained, video):
     localizer = Localizer.load(trained)
-    localizer.network = Changed(localizer.network, lambda _, output: output._replace(peaks=output.peaks[:, :2]))
+    localizer.network = changed(localizer.network, lambda _, output: output._replace(peaks=output.peaks[:, :2]))
     with pytest.raises(ColocamError, match=r"the network's peaks must have the shape \(32, 3\), got \(32, 2\)"):
         list(localizer(video))
 
 
 def test_errors_of_the_network_and_of_the_source_are_raised(trained, video):
     localizer = Localizer.load(trained, batch=4)
-    localizer.network.submit(np.zeros((2, SIDE, SIDE, 3), np.uint8)).result()  # the networks' threads stay
+    one_pass(localizer.network, np.zeros((2, SIDE, SIDE, 3), np.uint8))  # the networks' threads stay
     before = set(threading.enumerate())
 
     def broken(_images, _output):
         raise RuntimeError("out of memory")
 
-    localizer.network = Changed(localizer.network, broken)
+    localizer.network = changed(localizer.network, broken)
     with pytest.raises(RuntimeError, match="out of memory"):
         list(localizer(video))
 
@@ -502,11 +511,13 @@ def test_a_model_without_calibration_does_not_pretend_to_have_presences(broken, 
 class Slow:
     """A network that does not finish its first pass before it has the second."""
 
-    def __init__(self, network):
-        self.network, self.rows = network, 4
+    on_gpu = False
+
+    def __init__(self, passes):
+        self.network, self.rows = passes._network, 4
         self.begun, self.second = 0, threading.Event()
 
-    def submit(self, images):
+    def submit(self, images, ids):
         number, self.begun = self.begun, self.begun + 1
         if number == 1:
             self.second.set()
@@ -514,7 +525,7 @@ class Slow:
 
         def finish():
             assert number or self.second.wait(60)
-            future.set_result(self.network.submit(images).result())
+            future.set_result(self.network.submit(images, ids).result())
 
         threading.Thread(target=finish).start()
         return future
@@ -523,10 +534,11 @@ class Slow:
 def test_the_network_has_a_batch_while_the_one_before_is_awaited(trained, video):
     localizer = Localizer.load(trained)
     want = [one.box for one in localizer(video)]
-    localizer.network = Slow(localizer.network)
+    slow = Slow(localizer.network)
+    localizer.network = Passes(slow, localizer.shape)
     for one, two in zip(localizer(video), want, strict=True):
         np.testing.assert_allclose(one.box, two, atol=1e-4)
-    assert localizer.network.begun == 5
+    assert slow.begun == 5
 
 
 @pytest.mark.parametrize("smooth", ["offline", "none"])
@@ -535,7 +547,7 @@ def test_maps_may_come_as_8_bit_levels(trained, video, smooth):
     localizer = Localizer.load(trained, smooth=smooth)
     floats, network = list(localizer(video)), localizer.network
 
-    localizer.network = Changed(network, lambda _, output: output._replace(maps=to_8bit(output.maps)))
+    localizer.network = changed(network, lambda _, output: output._replace(maps=to_8bit(output.maps)))
     for one, two in zip(floats, localizer(video), strict=True):
         assert (one.box, one.tag, one.track, one.margin) == (two.box, two.tag, two.track, two.margin)
         assert two.heatmap.dtype == np.float32
@@ -557,7 +569,7 @@ def completed_by_colour(trained, video, sequences):
     """Maps of the network alone, completed by the colours of frames with the same number."""
     network = Localizer.load(trained).network
     pictures = np.stack([cv2.resize(f.image, (SIDE, SIDE), interpolation=cv2.INTER_AREA) for f in decode(video)])
-    maps = network.submit(pictures).result().maps.numpy()
+    maps = one_pass(network, pictures).maps.numpy()
     return arrays_with_color_mean(pictures, maps, sequences(pictures))
 
 

@@ -15,24 +15,43 @@ from colocam.inference.network import (
     completed,
     require_numbers,
 )
-from colocam.inference.stages import postprocess
+from colocam.inference.passes import Passes, PassRows
 
 FRAMES = np.zeros((2, 8, 8, 3), np.uint8)
 FRAMES[:, :, :4, 0], FRAMES[:, :, 4:, 2] = 200, 200  # left half red, right half blue
 
 
 SHAPE = OutputShape(classes=3, size=8, map_size=8)
+IDS = np.array([[7, 0], [7, 1]])
 
 
 def output(maps=None):
     shapes = {"logits": (2, 3), "maps": (2, 8, 8), "peaks": (2, 3), "activations": (2, 3, 4, 4)}
     parts = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
-    return NetworkOutput(**parts, frames=FRAMES)._replace(**({} if maps is None else {"maps": maps}))
+    return NetworkOutput(**parts, frames=FRAMES, ids=IDS)._replace(**({} if maps is None else {"maps": maps}))
 
 
 def as_tensors(arrays):
     frames = torch.from_numpy(arrays.frames).permute(0, 3, 1, 2)
-    return NetworkOutput(*(torch.from_numpy(part) for part in arrays[:4]), frames)
+    return NetworkOutput(*(torch.from_numpy(part) for part in arrays[:4]), frames, torch.from_numpy(arrays.ids))
+
+
+def postprocess(parts, how):
+    """Post-process outputs that are computed."""
+
+    class Stored:
+        rows, on_gpu = 1, False
+
+        def submit(self, images, ids):  # noqa: ARG002 - as Network
+            return completed(parts[int(images[0][0, 0, 0, 0])])
+
+    passes = Passes(Stored(), SHAPE)
+    rows: list[PassRows] = []
+    for number, part in enumerate(parts):
+        count = len(part.logits)
+        images = np.full((count, 8, 8, 3), number, np.uint8)
+        rows.append(passes.submit(images, np.zeros((count, 2), np.int64), slice(0, count)))
+    return passes.postprocess(rows, how)()
 
 
 @pytest.mark.parametrize("tensors", [False, True])
@@ -85,9 +104,9 @@ def test_maps_are_probabilities():
 
 def test_values_from_a_gpu_are_checked_on_the_host():
     logits, maps, peaks, *_ = output()
-    assert require_numbers(HostOutput(logits, maps, peaks)).maps is maps
+    assert require_numbers(HostOutput(logits, maps, peaks, IDS)).maps is maps
     with pytest.raises(ColocamError, match="the network's peaks have NaN"):
-        require_numbers(HostOutput(logits, maps, peaks + np.float32(np.nan)))
+        require_numbers(HostOutput(logits, maps, peaks + np.float32(np.nan), IDS))
 
 
 @pytest.mark.parametrize("tensors", [False, True])
@@ -99,7 +118,8 @@ def test_maps_are_completed_by_colour(levels, tensors):
     given = output(to_8bit(maps) if levels else maps)
     given = as_tensors(given) if tensors else given
     parts = [NetworkOutput(*(part[at : at + 1] for part in given)) for at in (0, 1)]  # of two passes
-    logits, found, peaks = postprocess(parts, PostProcessing(np.zeros(2, np.int64)))()
+    logits, found, peaks, ids = postprocess(parts, PostProcessing(np.zeros(2, np.int64)))
+    assert ids.tolist() == IDS.tolist()
     assert logits.shape == peaks.shape == (2, 3)
     scale, rounding = (255, 1.5 / 255) if found.dtype == np.uint8 else (1, 1e-3)
     mean = 4 / 64  # of the red pixels of both frames
@@ -111,6 +131,6 @@ def test_maps_are_completed_by_colour(levels, tensors):
 @pytest.mark.parametrize("tensors", [False, True])
 def test_maps_stay_as_they_are_unless_asked(tensors):
     given = output(np.random.default_rng(0).random((2, 8, 8), np.float32))
-    found = postprocess([as_tensors(given) if tensors else given], PostProcessing())()
-    for one, two in zip(found, given[:3], strict=True):
+    found = postprocess([as_tensors(given) if tensors else given], PostProcessing())
+    for one, two in zip(found, (*given[:3], given.ids), strict=True):
         np.testing.assert_array_equal(one, two)

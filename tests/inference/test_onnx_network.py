@@ -32,6 +32,7 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 from colocam.cli import main
+from one_pass import ids_of, one_pass
 
 try:
     main()
@@ -111,9 +112,7 @@ def test_frames_that_share_memory_or_lie_apart(onnx_file):
     network, card = open_onnx(onnx_file)
     large = np.random.default_rng(1).integers(0, 256, (6, card.size, card.size, 4)).astype(np.uint8)
     apart = large[::2, :, ::-1, :3]
-    for one, two in zip(
-        network.submit(apart).result(), network.submit(np.ascontiguousarray(apart)).result(), strict=True
-    ):
+    for one, two in zip(one_pass(network, apart), one_pass(network, np.ascontiguousarray(apart)), strict=True):
         np.testing.assert_array_equal(one, two)
 
 
@@ -139,7 +138,7 @@ def test_passes_side_by_side_take_as_many_threads_as_they_may(onnx_file, monkeyp
 
     network.session, options = Session(), network.session.get_session_options()
     images = np.zeros((2, card.size, card.size, 3), np.uint8)
-    for future in [network.submit(images) for _ in range(passes)]:
+    for future in [network.submit([images], ids_of(images)) for _ in range(passes)]:
         assert future.result().logits.shape == (2, len(card.tags))
     assert onnx_network._side_by_side()._max_workers == passes
     assert options.intra_op_num_threads == threads

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.inference.jobs import find_jobs
 from colocam.inference.localize import localize_file, localize_videos
+from colocam.inference.videos import find_jobs
 from colocam.video.fence import FencedReader, decode
 
 MODEL = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"

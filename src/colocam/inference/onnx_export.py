@@ -110,7 +110,9 @@ def _compare(path: Path, model: Model) -> None:
     for frames in (noise[:1], noise):
         with torch.inference_mode():
             logits, _, *others = (one.numpy() for one in Graph(model.net)(torch.from_numpy(frames)))
-        pairs = zip(network.submit([frames], np.zeros((len(frames), 2), np.int64)).result()[:4], (logits, *others), strict=True)
+        pairs = zip(
+            network.submit([frames], np.zeros((len(frames), 2), np.int64)).result()[:4], (logits, *others), strict=True
+        )
         worst = max(float(np.abs(one - other).max() / max(1, np.abs(other).max())) for one, other in pairs)
         if not worst <= TOLERANCE:
             raise ColocamError(

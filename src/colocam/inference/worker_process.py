@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import cv2
 
+from colocam.errors import ColocamError
 from colocam.utils.child_processes import Channel, Message
 from colocam.utils.device import limit_cores
 
@@ -92,13 +93,11 @@ def main(control: int, life: int, share: int) -> None:
     from colocam.video.fence import start_decoder  # noqa: PLC0415
 
     start_decoder()
-    line.send({"do": "ready"})
     message = channel.receive()
     if message is None:
         return
     setup: Setup = unpacked(message["setup"])
     sys.stderr = line
-    load_extensions(setup.extensions)
     network = RemoteNetwork(line.send, setup.rows, setup.shape, channel.take_file(), stopping)
 
     def listen() -> None:
@@ -107,8 +106,13 @@ def main(control: int, life: int, share: int) -> None:
         os._exit(0)
 
     threading.Thread(target=listen, name="listen", daemon=True).start()
-    localizer = Localizer(network, setup.card, **setup.options)
-    worker = Worker(localizer, FileDigests(setup.digests), share, line.show)
+    try:
+        load_extensions(setup.extensions)
+        worker = Worker(Localizer(network, setup.card, **setup.options), FileDigests(setup.digests), share, line.show)
+    except ColocamError as error:  # as the answer to the first task
+        line.send({"do": "failed", "error": "ColocamError", "text": str(error)})
+        return
+    line.send({"do": "ready"})
     while True:
         network.reset()
         line.send(attempt(unpacked(tasks.get()), worker))

@@ -8,10 +8,10 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 import torch
+from colocam.inference.pass_filler import GROUP, PassFiller
 
 from colocam.config import load_config
 from colocam.inference.network import NetworkOutput, OutputShape, completed
-from colocam.inference.pass_filler import GROUP, PassFiller
 from lab.bench import films, inference
 
 

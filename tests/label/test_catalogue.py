@@ -1,10 +1,10 @@
 """Films of a catalogue, and their shards."""
 
 import pytest
+from colocam.corpus.films import Film, Shard, of_shard, parse_shard, read_films
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.corpus.films import Film, Shard, of_shard, parse_shard, read_films
 from colocam.errors import ColocamError
 
 

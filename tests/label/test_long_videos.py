@@ -4,12 +4,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
 from colocam.corpus.films import Film
 from colocam.corpus.items import Item, Split
 from colocam.corpus.labelling import LabelSettings
 from colocam.corpus.part_files import part_path
 from colocam.corpus.worker import attempt
+
 from colocam.labels.table import join_tables
 
 

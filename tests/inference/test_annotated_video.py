@@ -7,7 +7,7 @@ import av
 import numpy as np
 import pytest
 
-from colocam.inference.sinks import AnnotatedVideo
+from colocam.inference.annotated_video import AnnotatedVideo
 from colocam.types import Box, Localization
 from colocam.video.reader import VideoInfo
 

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-
-from colocam.boxes import CHOOSERS
 from colocam.corpus import label as label_module
 from colocam.corpus import labelling
 from colocam.corpus.coordinator import Limits
@@ -25,13 +23,15 @@ from colocam.corpus.label import Execution, label_films
 from colocam.corpus.labelling import FilmLabeller, LabelSettings
 from colocam.corpus.local_pool import LocalPool
 from colocam.corpus.worker import attempt
+from stub_labels import StubLabels
+
+from colocam.boxes import CHOOSERS
 from colocam.errors import ColocamError
 from colocam.labels import Options, export
 from colocam.utils.extensions import load_extensions, named_extensions
 from colocam.video.decoder_child import Limits as FenceLimits
 from colocam.video.fence import FencedReader, end_decoders
 from hostile_decoder import HOSTILE, make_hostile
-from stub_labels import StubLabels
 
 
 def parts_of(labels: Path) -> dict[str, bytes]:

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
 from colocam.corpus.part_files import count_part, is_whole
+
 from colocam.errors import ColocamError
 from colocam.labels.table import LocalizationTable, read_table
 from colocam.types import Box, Localization
