@@ -36,10 +36,10 @@ LOW_PYTEST := OMP_NUM_THREADS=1 $(LOW)/bin/python -m pytest -q -n 2 --dist loads
 # What needs no torch, and together uses every other dependency.
 LOW_TESTS := test_without_torch.py video/test_images.py video/test_input.py video/test_reader.py video/test_resizing.py \
   video/test_writer.py config/test_card.py boxes/test_candidates.py boxes/test_rle.py \
-  corpus/test_films.py corpus/test_part_files.py corrections/test_from_cvat.py corrections/test_from_label_studio.py \
+  label/test_catalogue.py label/test_part_files.py corrections/test_from_cvat.py corrections/test_from_label_studio.py \
   corrections/test_round_trips.py evaluation/test_prediction_files.py evaluation/test_tensorboard_log.py \
   export/test_cvat.py export/test_flat_and_masks.py export/test_label_studio.py export/test_labelled_films.py \
-  inference/test_film_pool.py inference/test_sinks.py inference/test_stored_model.py inference/test_table.py \
+  inference/test_engine.py inference/test_annotated_video.py inference/test_stored_model.py inference/test_table.py \
   integrations/test_cvat_tasks.py integrations/test_label_studio_backend.py serve/test_routes.py utils/test_onnx_session.py \
   utils/test_progress.py utils/test_tables.py
 

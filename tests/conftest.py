@@ -65,7 +65,7 @@ LONGEST = (
     "lab/study/test_runner.py",
     "affinity/test_accuracy.py",
     "extension/",
-    "corpus/",
+    "label/",
     "video/test_fence.py",
     "lab/test_demo.py",
     "inference/",

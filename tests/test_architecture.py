@@ -20,7 +20,6 @@ SERVES_A_USER = {
     "maps",
     "temporal",
     "inference",
-    "corpus",
     "export",
     "corrections",
     "review",

@@ -7,11 +7,10 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from colocam.corpus.film_list import NAME, Labelled, write_film_list
-from colocam.corpus.part_files import film_metadata, part_path
 
 from colocam.errors import ColocamError
 from colocam.labels import FORMATS, Format, export, labelled_films
+from colocam.labels.label_folder import NAME, Labelled, part_path, video_metadata, write_video_list
 from colocam.labels.table import LocalizationTable
 from colocam.types import Box, Localization
 from colocam.video.description import SourceVideo, write_source
@@ -27,7 +26,7 @@ def write_film(table, index, size):
         table.write(Localization(frame, frame / 25, tag, 0.5, box, 0.25, None, track=frame))
 
 
-def make_labels(folder, names, metadata=film_metadata):
+def make_labels(folder, names, metadata=video_metadata):
     done = {}
     for index, name in enumerate(names):
         size, key = SIZES[index % 3], hashlib.sha256(name.encode()).hexdigest()
@@ -37,7 +36,7 @@ def make_labels(folder, names, metadata=film_metadata):
             write_film(table, index, size)
             table.add_metadata(metadata(SourceVideo(Path(name), *size, Fraction(25), 3, 0.12)))
         done[name] = Labelled(key, 3, 3)
-    write_film_list(folder, done)
+    write_video_list(folder, done)
     return folder
 
 
@@ -120,6 +119,6 @@ def test_damaged_labels(tmp_path, colocam):
     other = make_labels(tmp_path / "other", ["a.mp4"], metadata=lambda _: {"colocam.film": json.dumps({"format": 1})})
     assert "run 'colocam label' again" in colocam("export", other, "--to", "coco", "-o", out).error
     old = make_labels(tmp_path / "old", ["a.mp4"], metadata=lambda _: {})
-    with pytest.raises(ColocamError, match="does not describe its film: run 'colocam label' again"):
+    with pytest.raises(ColocamError, match="does not describe its video: run 'colocam label' again"):
         export([old], "coco", out)
     assert not out.exists()

@@ -2,7 +2,6 @@
 
 import faulthandler
 import importlib
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -16,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 DECODER = "colocam.video.decoder_child"
+WORKER = "colocam.inference.worker_process"
 _here = SimpleNamespace(decoder=False, keep=-1)
 
 
@@ -26,41 +26,38 @@ def is_decoder() -> bool:
 
 def fork_children(keep: int) -> None:
     """From now on fork decoders and the workers of ``colocam label``; ``keep`` is a file that they leave open."""
-    from colocam.corpus import local_pool  # noqa: PLC0415 - the parent has imported it
 
     from colocam.utils import child_processes as child_process  # noqa: PLC0415
 
     _here.keep = keep
     replaced = {**vars(subprocess), "Popen": _start}
     child_process.subprocess = SimpleNamespace(**replaced)  # type: ignore[attr-defined]
-    forking = multiprocessing.get_context("fork")
-    local_pool.get_context = lambda _: forking  # type: ignore[attr-defined, assignment]
 
 
 def _start(words: Sequence[str], *, pass_fds: Sequence[int], **options: Any) -> Any:
-    if words[5] == DECODER:
-        return _Forked(list(map(int, words[6:])), pass_fds)
+    if words[5] in {DECODER, WORKER}:
+        return _Forked(words[5], list(map(int, words[6:])), pass_fds)
     return subprocess.Popen(words, pass_fds=pass_fds, **options)
 
 
 class _Forked:
-    """A forked decoder, with those methods of ``Popen`` that are used."""
+    """A forked decoder or worker, with those methods of ``Popen`` that are used."""
 
-    def __init__(self, arguments: Sequence[int], files: Sequence[int]) -> None:
+    def __init__(self, module: str, arguments: Sequence[int], files: Sequence[int]) -> None:
         self.code: int | None = None
         self.process = os.fork()
         if self.process:
             return
         status = 1
         try:
-            _here.decoder = True
+            _here.decoder = module == DECODER
             faulthandler.disable()
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             _close_all_but({0, 1, 2, _here.keep, *files})
             nothing = os.open(os.devnull, os.O_RDWR)
             os.dup2(nothing, 0)
             os.dup2(nothing, 1)
-            importlib.import_module(DECODER).main(*arguments)
+            importlib.import_module(module).main(*arguments)
             status = 0
         except BaseException:  # noqa: BLE001 - as the interpreter does
             traceback.print_exc(file=sys.__stderr__)

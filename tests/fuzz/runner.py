@@ -46,7 +46,7 @@ IMPORTED = (
     *("colocam.segment.sam", "colocam.data.datasets", "colocam.inference.torch_network"),
     *(
         "colocam.inference.onnx_network",
-        "colocam.corpus.label",
+        "colocam.inference.label",
         "colocam.labels",
         "colocam.training.learning.lesson",
     ),

@@ -17,6 +17,7 @@ from colocam.inference import Localizer, onnx_network
 from colocam.inference.localize import localize_file
 from colocam.inference.onnx_network import CARD, open_onnx
 from colocam.video.fence import decode
+from one_pass import ids_of, one_pass
 
 WITHOUT_TORCH = """
 import sys
@@ -32,7 +33,6 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 from colocam.cli import main
-from one_pass import ids_of, one_pass
 
 try:
     main()

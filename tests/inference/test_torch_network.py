@@ -8,9 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from colocam.inference.network_server import NetworkServer, ServedWorker
+from colocam.inference.network_server import ServedWorker
 from colocam.inference.pass_filler import GROUP
-from colocam.inference.pass_memory import PassMemory, PassSizes
 from colocam.inference.remote_network import RemoteNetwork
 from torch import nn
 
@@ -21,6 +20,7 @@ from colocam.inference.fold import fold_batch_norms, fold_two_maps
 from colocam.inference.network import OutputShape, PostProcessing
 from colocam.inference.torch_network import TorchNetwork, rows_of
 from colocam.models import Classifier, LocalizerNet, foreground
+from one_pass import ids_of, one_pass
 
 CPU = torch.device("cpu")
 SIDE = 64
@@ -119,7 +119,7 @@ def test_a_network_that_reads_the_class_at_another_size_is_folded_and_says_the_s
     images = np.random.default_rng(0).integers(0, 256, (3, SIDE, SIDE, 3)).astype(np.uint8)
     network = TorchNetwork(copy.deepcopy(net), CPU, size=SIDE)
     assert norms(network.net) == 0
-    logits, maps, peaks, activations, _ = network.submit(images).result()
+    logits, maps, peaks, activations, *_ = one_pass(network, images)
     with torch.no_grad():
         seen = net(torch.from_numpy(images).permute(0, 3, 1, 2))
     np.testing.assert_allclose(logits, seen.class_logits.numpy(), atol=1e-4)
@@ -131,9 +131,10 @@ def test_a_network_that_reads_the_class_at_another_size_is_folded_and_says_the_s
 @pytest.mark.parametrize("count", [1, 5])
 def test_answers_are_those_of_the_trained_network(small, count):
     pictures = np.random.default_rng(0).integers(0, 256, (count, SIDE, SIDE, 3)).astype(np.uint8)
-    logits, maps, peaks, activations, frames = (
-        TorchNetwork(copy.deepcopy(small), CPU, size=SIDE).submit(pictures).result()
+    logits, maps, peaks, activations, frames, ids = one_pass(
+        TorchNetwork(copy.deepcopy(small), CPU, size=SIDE), pictures
     )
+    np.testing.assert_array_equal(ids, ids_of(pictures))
     with torch.no_grad():
         seen = small(torch.from_numpy(pictures).permute(0, 3, 1, 2))
     np.testing.assert_allclose(logits, seen.class_logits.numpy(), atol=1e-4)
@@ -152,7 +153,7 @@ def test_a_pass_of_larger_frames_has_no_more_pixels():
 
 def test_pictures_are_not_copied_on_a_cpu(small):
     pictures = np.zeros((2, SIDE, SIDE, 3), np.uint8)
-    frames = TorchNetwork(copy.deepcopy(small), CPU, size=SIDE).upload(pictures)
+    frames = one_pass(TorchNetwork(copy.deepcopy(small), CPU, size=SIDE), pictures).frames
     assert frames.shape == (2, 3, SIDE, SIDE)
     assert frames.data_ptr() == pictures.ctypes.data
     assert frames.is_contiguous(memory_format=torch.channels_last)
@@ -172,9 +173,9 @@ def test_one_map_stands_for_two(small):
 def test_batches_under_way_do_not_mix(small):
     run = TorchNetwork(copy.deepcopy(small), CPU, size=SIDE)
     batches = [np.full((2 + n, SIDE, SIDE, 3), 40 * n, np.uint8) for n in range(5)]
-    futures = [run.submit(batch) for batch in batches]
+    futures = [run.submit([batch], ids_of(batch)) for batch in batches]
     for batch, future in reversed(list(zip(batches, futures, strict=True))):
-        for one, two in zip(future.result(), run.infer(run.upload(batch)), strict=True):
+        for one, two in zip(future.result(), one_pass(run, batch), strict=True):
             torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
 
 
@@ -185,7 +186,7 @@ def test_nobody_elses_threads_change(small):
     torch.set_num_threads(3)
     try:
         run = TorchNetwork(copy.deepcopy(small), CPU, size=SIDE)
-        run.submit(np.zeros((2, SIDE, SIDE, 3), np.uint8)).result()
+        one_pass(run, np.zeros((2, SIDE, SIDE, 3), np.uint8))
         assert torch.get_num_threads() == 3
         with ThreadPoolExecutor(1) as new:
             assert new.submit(torch.get_num_threads).result() == 3
@@ -198,9 +199,8 @@ def test_nobody_elses_threads_change(small):
 
 def test_an_error_in_a_batch_is_raised_where_its_answers_are_asked_for(small):
     run = TorchNetwork(copy.deepcopy(small), CPU, size=SIDE)
-    future = run.submit(np.zeros((2, SIDE, SIDE, 5), np.uint8))
     with pytest.raises(RuntimeError):
-        future.result()
+        one_pass(run, np.zeros((2, SIDE, SIDE, 5), np.uint8))
 
 
 def test_what_autocast_would_cast_is_held_in_bfloat16_and_nothing_else(small):
@@ -224,13 +224,17 @@ class OneBuffer:
 
     def __init__(self, compute, rows, device):  # noqa: ARG002 - as Recorded
         self.compute = compute
-        self.frames = torch.zeros(rows, 3, SIDE, SIDE, dtype=torch.uint8)
-        self.outputs = [part.clone() for part in compute({"frames": self.frames})]
+        self.inputs = {
+            "frames": torch.zeros(rows, 3, SIDE, SIDE, dtype=torch.uint8),
+            "ids": torch.zeros(rows, 2, dtype=torch.int64),
+        }
+        self.outputs = [part.clone() for part in compute(self.inputs)]
 
     def __call__(self, tensors):
-        self.frames.copy_(tensors["frames"])
+        for name, buffer in self.inputs.items():
+            buffer.copy_(tensors[name])
         time.sleep(random.random() / 100)
-        for output, part in zip(self.outputs, self.compute({"frames": self.frames}), strict=True):
+        for output, part in zip(self.outputs, self.compute(self.inputs), strict=True):
             output.copy_(part)
         time.sleep(random.random() / 100)
         return self.outputs
@@ -263,48 +267,39 @@ def alone(small, images):
     """Logits and maps of images by a network that nobody else uses."""
     with torch.no_grad():
         logits, maps, *_ = TorchNetwork(copy.deepcopy(small), CPU, size=SIDE).eager(
-            torch.from_numpy(images).permute(0, 3, 1, 2)
+            torch.from_numpy(images).permute(0, 3, 1, 2), torch.from_numpy(ids_of(images))
         )
     return logits.numpy(), maps.numpy()
 
 
 @pytest.mark.parametrize("rows", [GROUP, 2 * GROUP])
 def test_a_video_gets_its_own_rows_whoever_shares_the_recorded_pass(small, recorded, rows):
-    """Passes of one group go from each driver's thread straight to the network, larger ones through the filler."""
-    server = NetworkServer(recorded, OutputShape(3, SIDE, SIDE))
+    shape = OutputShape(3, SIDE, SIDE)
+    passes = Passes(recorded, shape)
 
     def drive(video):
-        memory = PassSizes(recorded.rows, server.shape)
         remote = None
-        served = ServedWorker(server, lambda message: remote.receive(message))  # noqa: PLW0108 - made below
-        remote = RemoteNetwork(served.receive, PassMemory(served.take_file(), memory), rows)
+        served = ServedWorker(passes, lambda message: remote.receive(message), int)  # noqa: PLW0108 - made below
+        remote = RemoteNetwork(served.receive, passes.rows, shape, served.file)
         rng = np.random.default_rng(video)
         found = []
-        for _ in range(4):
-            images = patches(rng, rows)
-            future = remote.submit(images)
-            output = remote.postprocess([future.result()], PostProcessing())()
+        for turn in range(4):
+            images, ids = patches(rng, rows), np.stack([np.full(rows, video), turn * rows + np.arange(rows)], 1)
+            output = remote.postprocess([remote.submit(images, ids, slice(0, rows))], PostProcessing())()
+            np.testing.assert_array_equal(output.ids, ids)
             found.append((images, output.logits, output.maps))
         served.close()
         return found
 
     with ThreadPoolExecutor(8) as pool:
         videos = list(pool.map(drive, range(8)))
-    server.close()
     for images, logits, maps in (one for video in videos for one in video):
         expected = alone(small, images)
         np.testing.assert_allclose(logits, expected[0], rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(maps, expected[1], rtol=0, atol=1e-4)
 
 
-def test_threads_that_share_a_network_get_their_own_rows(small, recorded):
-    def ask(seed):
-        images = patches(np.random.default_rng(seed), 1 + seed % 3)
-        output = recorded.submit(images).result()
-        recorded.settle()
-        return images, output.logits.numpy()
-
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(ask, range(40)))
-    for images, logits in found:
-        np.testing.assert_allclose(logits, alone(small, images)[0], rtol=1e-3, atol=1e-4)
+def test_another_thread_than_the_owner_is_refused(recorded):
+    one_pass(recorded, np.zeros((2, SIDE, SIDE, 3), np.uint8))
+    with ThreadPoolExecutor(1) as other, pytest.raises(RuntimeError, match="another thread owns this network"):
+        other.submit(one_pass, recorded, np.zeros((2, SIDE, SIDE, 3), np.uint8)).result()

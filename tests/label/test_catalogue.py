@@ -1,11 +1,11 @@
 """Films of a catalogue, and their shards."""
 
 import pytest
-from colocam.corpus.films import Film, Shard, of_shard, parse_shard, read_films
 from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
+from colocam.inference.videos import Shard, Video, of_shard, parse_shard, read_videos
 
 
 def names(films):
@@ -16,7 +16,7 @@ def test_a_folder_without_its_labels(tmp_path):
     for name in ("b/2.mp4", "b/10.mp4", "a.mp4", "labels/parts/ab/x.parquet", ".hidden.mp4", "images/1.jpg"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    films = read_films(tmp_path, tmp_path / "labels")
+    films = read_videos(tmp_path, tmp_path / "labels")
     assert names(films) == ["a.mp4", "b/2.mp4", "b/10.mp4", "images"]
     assert films[1].path == tmp_path / "b" / "2.mp4"
 
@@ -24,8 +24,8 @@ def test_a_folder_without_its_labels(tmp_path):
 def test_a_table_with_tags(tmp_path):
     table = tmp_path / "films.csv"
     table.write_text("path,tag\na/1.mp4,cat\n../2.mp4,\n", encoding="utf-8")
-    films = read_films(table, tmp_path / "labels")
-    assert films == [Film("a/1.mp4", tmp_path / "a/1.mp4", "cat"), Film("../2.mp4", tmp_path / "../2.mp4")]
+    films = read_videos(table, tmp_path / "labels")
+    assert films == [Video("a/1.mp4", tmp_path / "a/1.mp4", "cat"), Video("../2.mp4", tmp_path / "../2.mp4")]
 
 
 @pytest.mark.parametrize(
@@ -42,18 +42,18 @@ def test_tables_that_are_refused(tmp_path, text, message):
     table = tmp_path / "films.csv"
     table.write_text(text, encoding="utf-8")
     with pytest.raises(ColocamError, match=message):
-        read_films(table, tmp_path / "labels")
+        read_videos(table, tmp_path / "labels")
 
 
 @given(st.sets(st.text(min_size=1), max_size=30), st.integers(1, 5))
 def test_each_film_is_in_one_shard(given_names, count):
-    films = [Film(name, None) for name in sorted(given_names)]
+    films = [Video(name, None) for name in sorted(given_names)]
     shards = [of_shard(films, Shard(index, count)) for index in range(1, count + 1)]
     assert sorted(name for shard in shards for name in names(shard)) == sorted(given_names)
 
 
 def test_shards_are_about_equal():
-    films = [Film(f"films/{index}.mp4", None) for index in range(1000)]
+    films = [Video(f"films/{index}.mp4", None) for index in range(1000)]
     assert all(80 < len(of_shard(films, Shard(index, 10))) < 120 for index in range(1, 11))
 
 

@@ -9,28 +9,26 @@ import sys
 import threading
 from contextlib import contextmanager
 from functools import partial
-from multiprocessing import active_children
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from colocam.corpus import label as label_module
-from colocam.corpus import labelling
-from colocam.corpus.coordinator import Limits
-from colocam.corpus.films import Shard, read_films
-from colocam.corpus.items import Done, Item, Ready
-from colocam.corpus.label import Execution, label_films
-from colocam.corpus.labelling import FilmLabeller, LabelSettings
-from colocam.corpus.local_pool import LocalPool
-from colocam.corpus.worker import attempt
-from stub_labels import StubLabels
 
+from child_processes import children
 from colocam.boxes import CHOOSERS
 from colocam.errors import ColocamError
+from colocam.inference import label as label_module
+from colocam.inference import parts
+from colocam.inference.engine import Here, Model
+from colocam.inference.label import Execution, Limits, label_videos
+from colocam.inference.localize import Writing, localize_videos
+from colocam.inference.videos import Shard, Video
+from colocam.inference.worker import Worker
 from colocam.labels import Options, export
-from colocam.utils.extensions import load_extensions, named_extensions
+from colocam.utils.digests import FileDigests
 from colocam.video.decoder_child import Limits as FenceLimits
 from colocam.video.fence import FencedReader, end_decoders
+from colocam.video.frame_choice import ALL
 from hostile_decoder import HOSTILE, make_hostile
 
 
@@ -46,41 +44,31 @@ def listed(labels: Path, name: str = "films") -> list[dict[str, object]]:
 
 @pytest.fixture
 def here(monkeypatch):
-    """Workers run in this process; the names of the films that they labelled."""
+    """Tasks are done in this process; the names of the videos that were labelled."""
     names: list[str] = []
-    labellers: dict[str, FilmLabeller] = {}
+    loaded: dict[str, Worker] = {}
 
-    class Pool:
-        def __init__(self, settings):
-            self.settings, self.told = settings, []
+    class Noted(Here):
+        def submit(self, task):
+            names.append(task.name)
+            return super().submit(task)
 
-        def start(self, worker):
-            key = f"{self.settings.labels} {self.settings.key()}"
-            self.labeller = labellers.get(key) or labellers.setdefault(key, self.settings(0))
-            self.told.append((worker, Ready()))
+    @contextmanager
+    def opened(asked, *_, digests, **__):
+        if (key := asked.key(ALL)) not in loaded:
+            loaded[key] = Worker(asked.load()[0])
+        loaded[key].digests = FileDigests(digests)
+        yield Noted(loaded[key])
 
-        def submit(self, worker, item: Item):
-            result = attempt(self.labeller, item, lambda message: self.told.append((worker, message)))
-            names.append(item.name)
-            self.told.append((worker, result))
-
-        def wait(self, _):
-            told, self.told = self.told, []
-            return told
-
-        def close(self):
-            pass
-
-    monkeypatch.setattr(label_module, "LocalPool", Pool)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as in workers
+    monkeypatch.setattr(label_module, "open_pool", opened)
     return names
 
 
 def test_shards_together_are_the_whole(model, make_films, tmp_path, here):
     films = make_films(tmp_path / "films", 7)
-    label_films(model, films, tmp_path / "whole")
+    label_videos(model, films, tmp_path / "whole")
     for index in (1, 2, 3):
-        label_films(model, films, tmp_path / "shards", Execution(Shard(index, 3)))
+        label_videos(model, films, tmp_path / "shards", Execution(Shard(index, 3)))
     assert len(here) == 14
     whole = parts_of(tmp_path / "whole")
     assert len(whole) == 7
@@ -100,18 +88,18 @@ def test_shards_together_are_the_whole(model, make_films, tmp_path, here):
 
 def test_a_finished_command_does_nothing_and_damaged_parts_are_made_again(model, make_films, tmp_path, here):
     films, labels = make_films(tmp_path / "films", 4), tmp_path / "labels"
-    label_films(model, films, labels)
+    label_videos(model, films, labels)
     before = parts_of(labels)
     here.clear()
-    label_films(model, films, labels)
+    label_videos(model, films, labels)
     assert here == []
     for path, damage in zip(sorted(before), (b"", before[sorted(before)[1]][:-1], bytes(500)), strict=False):
         (labels / path).write_bytes(damage)
-    label_films(model, films, labels)
+    label_videos(model, films, labels)
     assert len(here) == 3
     assert parts_of(labels) == before
     (labels / "films.parquet").unlink()
-    label_films(model, films, labels)
+    label_videos(model, films, labels)
     assert {(row["frames"], row["rows"]) for row in listed(labels)} == {(3, 3)}
 
 
@@ -119,17 +107,17 @@ def test_other_options_and_tags_have_their_own_parts(model, make_films, tmp_path
     films, labels = make_films(tmp_path / "films", 1), tmp_path / "labels"
     table = tmp_path / "films.csv"
     table.write_text("path,tag\nfilms/0/000.mp4,owl\n", encoding="utf-8")
-    label_films(model, films, labels)
-    label_films(model, films, labels, smooth="none")
-    label_films(model, table, labels)
-    label_films(model, films, labels, tag="owl")  # the same part as with the table
+    label_videos(model, films, labels)
+    label_videos(model, films, labels, smooth="none")
+    label_videos(model, table, labels)
+    label_videos(model, films, labels, tag="owl")  # the same part as with the table
     tags = pq.read_table(labels / listed(labels)[-1]["part"]).column("class").to_pylist()
     assert set(tags) == {"owl"}
-    label_films(model, films, labels, batch=2)  # the same as the first: no result depends on it
+    label_videos(model, films, labels, batch=2)  # the same as the first: no result depends on it
     assert len(parts_of(labels)) == 3
     assert here == ["0/000.mp4", "0/000.mp4", "films/0/000.mp4"]
     with pytest.raises(ColocamError, match=r"tag cannot be used: the catalogue gives films/0/000.mp4 the tag owl"):
-        label_films(model, table, labels, tag="cat")
+        label_videos(model, table, labels, tag="cat")
 
 
 @pytest.mark.usefixtures("here")
@@ -141,9 +129,9 @@ def test_a_video_is_listed_once_whatever_named_it(model, make_films, tmp_path, c
     def names() -> list[object]:
         return [row["film"] for row in listed(labels)]
 
-    label_films(model, films, labels)
+    label_videos(model, films, labels)
     assert names() == ["0/000.mp4", "0/001.mp4"]
-    label_films(model, table, labels)
+    label_videos(model, table, labels)
     assert names() == ["films/0/000.mp4", "films/0/001.mp4"]
     assert set(pq.read_table(labels / listed(labels)[0]["part"]).column("class").to_pylist()) == {"owl"}
     for videos in (films, tmp_path):
@@ -152,7 +140,7 @@ def test_a_video_is_listed_once_whatever_named_it(model, make_films, tmp_path, c
     (films / "0" / "000.mp4").rename(films / "renamed.mp4")
     (films / "a copy.mp4").write_bytes((films / "0" / "001.mp4").read_bytes())
     capfd.readouterr()
-    label_films(model, films, labels)
+    label_videos(model, films, labels)
     assert names() == ["0/001.mp4", "renamed.mp4"]
     assert "a copy.mp4 has the same content as 0/001.mp4: it is listed once" in capfd.readouterr().err
 
@@ -160,12 +148,12 @@ def test_a_video_is_listed_once_whatever_named_it(model, make_films, tmp_path, c
 def test_a_list_of_version_0_1_0_is_taken_over(model, make_films, tmp_path, here):
     """It has no column content."""
     films, labels = make_films(tmp_path / "films", 2), tmp_path / "labels"
-    label_films(model, films, labels)
+    label_videos(model, films, labels)
     old = pq.read_table(labels / "films.parquet").select(["film", "part", "frames", "rows"])
     pq.write_table(old, labels / "films.parquet")
     (tmp_path / "films.csv").write_text("path\nfilms/0/000.mp4\n", encoding="utf-8")
     here.clear()
-    label_films(model, tmp_path / "films.csv", labels)
+    label_videos(model, tmp_path / "films.csv", labels)
     assert here == []
     assert [(row["film"], row["frames"]) for row in listed(labels)] == [("0/001.mp4", 3), ("films/0/000.mp4", 3)]
 
@@ -173,24 +161,24 @@ def test_a_list_of_version_0_1_0_is_taken_over(model, make_films, tmp_path, here
 def test_failures_are_set_aside_until_their_film_changes(model, make_films, tmp_path, here):
     films, labels = make_films(tmp_path / "films", 2), tmp_path / "labels"
     (films / "bad.mp4").write_bytes(b"no film")
-    message = r"1 of 3 films could not be labelled, see .*failures.parquet"
+    message = r"1 of 3 videos could not be labelled, see .*failures.parquet"
     with pytest.raises(ColocamError, match=message):
-        label_films(model, films, labels)
+        label_videos(model, films, labels)
     (failure,) = listed(labels, "failures")
     assert (failure["film"], failure["attempts"]) == ("bad.mp4", 1)
     assert "bad.mp4: not a whole video file" in failure["reason"]
     assert [row["film"] for row in listed(labels)] == ["0/000.mp4", "0/001.mp4"]
     here.clear()
     with pytest.raises(ColocamError, match=message):
-        label_films(model, films, labels)
+        label_videos(model, films, labels)
     assert here == []
     (stored,) = (labels / "failures").iterdir()
     (labels / "failures" / "other.json").write_text(stored.read_text().replace('"bad.mp4"', '["bad.mp4"]'))
     with pytest.raises(ColocamError, match=message):
-        label_films(model, films, labels, Execution(retry_failed=True))
+        label_videos(model, films, labels, Execution(retry_failed=True))
     assert here == ["bad.mp4"]
     (films / "bad.mp4").write_bytes((films / "0" / "000.mp4").read_bytes())
-    label_films(model, films, labels)
+    label_videos(model, films, labels)
     assert listed(labels, "failures") == []
     assert [row["film"] for row in listed(labels)] == ["0/000.mp4", "0/001.mp4"]  # a copy is listed once
 
@@ -201,8 +189,8 @@ def test_pipes_and_devices_are_set_aside(model, make_films, tmp_path):
     make_films(tmp_path, 1)
     os.mkfifo(tmp_path / "pipe.mp4")
     (tmp_path / "films.csv").write_text("path\n0/000.mp4\npipe.mp4\n/dev/zero\n", encoding="utf-8")
-    with pytest.raises(ColocamError, match="2 of 3 films could not be labelled"):
-        label_films(model, tmp_path / "films.csv", tmp_path / "labels")
+    with pytest.raises(ColocamError, match="2 of 3 videos could not be labelled"):
+        label_videos(model, tmp_path / "films.csv", tmp_path / "labels")
     reasons = {row["film"]: row["reason"] for row in listed(tmp_path / "labels", "failures")}
     assert reasons.keys() == {"pipe.mp4", "/dev/zero"}
     assert all("it is no regular file" in reason for reason in reasons.values())
@@ -223,10 +211,10 @@ def test_a_film_whose_decoder_fails_is_tried_again_and_set_aside(
     make_hostile(tmp_path / "patch", HOSTILE[what])
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "patch"))
     quick = FenceLimits(frame_seconds=0.5 if "hangs" in what else 30.0)
-    monkeypatch.setattr(labelling, "FencedReader", partial(FencedReader, limits=quick))
+    monkeypatch.setattr(parts, "FencedReader", partial(FencedReader, limits=quick))
     end_decoders()
-    with pytest.raises(ColocamError, match="1 of 2 films could not be labelled"):
-        label_films(model, tmp_path / "films", labels, Execution(limits=Limits(retries=1)))
+    with pytest.raises(ColocamError, match="1 of 2 videos could not be labelled"):
+        label_videos(model, tmp_path / "films", labels, Execution(limits=Limits(retries=1)))
     end_decoders()
     (failure,) = listed(labels, "failures")
     assert (failure["film"], failure["attempts"]) == ("hostile.mp4", 2)
@@ -245,9 +233,9 @@ def test_a_full_disk_stops_the_command_and_leaves_nothing(model, make_films, tmp
     with monkeypatch.context() as patch:
         patch.setattr("colocam.utils.files.os.fsync", full)
         with pytest.raises(ColocamError, match="the disk is full"):
-            label_films(model, films, labels)
+            label_videos(model, films, labels)
         assert parts_of(labels) == {}
-    label_films(model, films, labels)
+    label_videos(model, films, labels)
     assert len(parts_of(labels)) == 2
 
 
@@ -287,16 +275,18 @@ def test_workers_load_the_extensions_of_the_command(model, make_films, tmp_path,
     assert "wrote labels/films.parquet; next: colocam export labels --to coco -o DATA" in done.err
 
 
-def test_an_actor_elsewhere_loads_the_extensions_of_the_command(model, tmp_path, monkeypatch):
+def test_an_actor_elsewhere_loads_the_extensions_of_the_command(model, make_films, tmp_path, monkeypatch):
     """A node of a cluster has neither the environment nor the current folder of the command."""
     (tmp_path / "my_choosers.py").write_text(CHOOSER, encoding="utf-8")
+    make_films(tmp_path / "films", 1)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLOCAM_EXTENSIONS", "my_choosers.py")
-    asked = {"prepare": partial(load_extensions, named_extensions()), "options": {"chooser": "corner"}}
-    sent = pickle.dumps(LabelSettings(model, tmp_path / "labels", tmp_path / "memory", **asked))
+    asked, video = Model(model, options={"chooser": "corner"}), Video("0", tmp_path / "films" / "0" / "000.mp4")
+    task = parts.WritePart(video, tmp_path / "labels", "key", ALL)
     script = (
-        "import pickle, sys; from colocam.corpus.ray_pool import Actor; "
-        "actor = Actor(pickle.load(sys.stdin.buffer), 0); print(actor.load()); actor._labeller._localizer(None)"
+        "import pickle, sys; from colocam.inference.ray_workers import Actor; "
+        "asked, task, memory = pickle.load(sys.stdin.buffer); actor = Actor(asked, 1, memory, 60.0); "
+        "print(actor.do(task)['do'], actor.frames()); actor.close()"
     )
     (tmp_path / "elsewhere").mkdir()
     environment = {name: value for name, value in os.environ.items() if name != "COLOCAM_EXTENSIONS"}
@@ -304,64 +294,43 @@ def test_an_actor_elsewhere_loads_the_extensions_of_the_command(model, tmp_path,
         [sys.executable, "-c", script],
         cwd=tmp_path / "elsewhere",
         env=environment,
-        input=sent,
+        input=pickle.dumps((asked, task, tmp_path / "memory")),
         capture_output=True,
         check=False,
     )
-    assert (told.stdout, told.returncode) == (b"Ready()\n", 0), told.stderr.decode()
+    assert (told.stdout, told.returncode) == (b"done 3\n", 0), told.stderr.decode()
 
 
-@contextmanager
-def kills(labels: Path, between: int):
-    """After every ``between`` new parts, kill a worker; the times are collected."""
-    done, ended = [], threading.Event()
+def test_parts_are_equal_to_the_tables_of_localize_whatever_dies(model, make_films, tmp_path):
+    """Worker processes are killed while videos are labelled; rows are those of ``localize`` in one process."""
+    films, labels = make_films(tmp_path / "films", 24), tmp_path / "labels"
+    writing = Writing("parquet", annotate=False)
+    tables = {
+        one.table.stem: pq.read_table(one.table) for one in localize_videos(model, [films], tmp_path / "t", writing)
+    }
+    killed, ended = [], threading.Event()
 
     def kill():
         while not ended.wait(0.02):
-            parts = len(list((labels / "parts").glob("*/*.parquet")))
-            if parts >= between * (len(done) + 1) and (workers := active_children()):
-                os.kill(workers[len(done) % len(workers)].pid, signal.SIGKILL)
-                done.append(parts)
+            made = len(list((labels / "parts").glob("*/*.parquet")))
+            if made >= 6 * (len(killed) + 1) and (found := children("worker_process")):
+                os.kill(found[0], signal.SIGKILL)
+                killed.append(made)
 
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        yield done
+        label_videos(model, films, labels, Execution(workers=2, limits=Limits(60.0, 5)))
     finally:
         ended.set()
         killer.join()
-
-
-def test_workers_killed_while_200_films_are_labelled(tmp_path, monkeypatch):
-    """Without a model; an undisturbed labeller gives the same bytes."""
-    films, labels, plain = tmp_path / "films", tmp_path / "labels", tmp_path / "plain"
-    films.mkdir()
-    for index in range(200):
-        (films / f"{index}.mp4").write_bytes(index.to_bytes(2, "big") * 3)
-    monkeypatch.setattr(label_module, "LabelSettings", StubLabels)
-    with kills(labels, 50) as killed:
-        label_films(films, films, labels, Execution(workers=2, limits=Limits(60.0, 5)))
-    assert len(killed) >= 3
-    rows = listed(labels)
-    assert len(rows) == 200
+    assert len(killed) >= 2
     assert listed(labels, "failures") == []
-    labeller = StubLabels(films, plain, plain / "memory.jsonl")(0)
-    for film in read_films(films, plain):
-        assert isinstance(labeller(Item(film), [].append), Done)
-    assert {row["part"]: (labels / row["part"]).read_bytes() for row in rows} == parts_of(plain)
-
-
-@pytest.mark.usefixtures("here")
-def test_workers_with_a_model_are_killed(model, make_films, tmp_path, monkeypatch):
-    films, labels, plain = make_films(tmp_path / "films", 8), tmp_path / "labels", tmp_path / "plain"
-    label_films(model, films, plain)
-    monkeypatch.setattr(label_module, "LocalPool", LocalPool)
-    with kills(labels, 5) as killed:
-        label_films(model, films, labels, Execution(workers=1, limits=Limits(60.0, 5)))
-    assert killed
     rows = listed(labels)
-    assert len(rows) == 8
-    assert {row["part"]: (labels / row["part"]).read_bytes() for row in rows} == parts_of(plain)
+    assert len(rows) == 24
+    for row in rows:
+        part = pq.read_table(labels / row["part"])
+        assert part.equals(tables[Path(row["film"]).stem])
 
 
 @pytest.mark.usefixtures("here")
@@ -371,7 +340,7 @@ def test_two_commands_at_once(model, make_films, tmp_path):
 
     def run():
         try:
-            label_films(model, films, labels)
+            label_videos(model, films, labels)
         except BaseException as error:  # noqa: BLE001
             errors.append(error)
 
@@ -383,5 +352,5 @@ def test_two_commands_at_once(model, make_films, tmp_path):
     assert errors == []
     assert len(parts_of(labels)) == 6
     assert len(listed(labels)) == 6
-    label_films(model, films, tmp_path / "alone")
+    label_videos(model, films, tmp_path / "alone")
     assert parts_of(tmp_path / "alone") == parts_of(labels)

@@ -1,28 +1,41 @@
 """Long films that are divided at cuts and joined have the bytes of films that were labelled at once."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from colocam.corpus.films import Film
-from colocam.corpus.items import Item, Split
-from colocam.corpus.labelling import LabelSettings
-from colocam.corpus.part_files import part_path
-from colocam.corpus.worker import attempt
 
+from colocam.inference.engine import LostError, Model, attempt, result_of
+from colocam.inference.parts import FrameRange, WritePart
+from colocam.inference.videos import Video
+from colocam.inference.worker import Worker
+from colocam.labels.label_folder import part_path
 from colocam.labels.table import join_tables
+from colocam.video.frame_choice import ALL
 
 
-def label(settings: LabelSettings, film):
-    """The bytes of the part of a film, and the number of ranges it was divided into; the last range comes first."""
-    labeller, item = settings(0), Item(Film("film", film))
-    result, ranges = labeller(item, [].append), 0
-    while isinstance(result, Split):
-        ranges += len(result.ranges)
-        for one in reversed(result.ranges):
-            labeller(Item(item.film, one), [].append)
-        result = labeller(item, [].append)
-    return part_path(settings.labels, result.key).read_bytes(), ranges
+def prepared(model, labels, video, long, **options):
+    """A worker, and the task that labels a video."""
+    asked = Model(model, options=options)
+    return Worker(asked.load()[0]), WritePart(Video("film", video), labels, asked.key(ALL), ALL, long=long)
+
+
+def ranges_of(result):
+    return [FrameRange(*one) for one in result.get("ranges", [])]
+
+
+def label(worker, task):
+    """The bytes of the part of a video, and the number of ranges it was divided into; the last range comes first."""
+    result, count = task(worker), 0
+    while ranges := ranges_of(result):
+        count += len(ranges)
+        for one in reversed(ranges):
+            replace(task, range=one)(worker)
+        result = task(worker)
+    return part_path(task.labels, result["key"]).read_bytes(), count
 
 
 @pytest.mark.parametrize(
@@ -36,11 +49,8 @@ def label(settings: LabelSettings, film):
     ids=["offline", "instances", "online", "none"],
 )
 def test_ranges_give_the_same_bytes(model, film_of_shots, tmp_path, options, ranges):
-    def settings(name, long):
-        return LabelSettings(model, tmp_path / name, tmp_path / "memory", options=options, long=long)
-
-    whole, none = label(settings("whole", 10_000), film_of_shots)
-    joined, found = label(settings("joined", 30), film_of_shots)
+    whole, none = label(*prepared(model, tmp_path / "whole", film_of_shots, 10_000, **options))
+    joined, found = label(*prepared(model, tmp_path / "joined", film_of_shots, 30, **options))
     assert none == 0
     assert found >= ranges
     assert joined == whole
@@ -48,22 +58,19 @@ def test_ranges_give_the_same_bytes(model, film_of_shots, tmp_path, options, ran
 
 
 def test_a_range_that_is_damaged_is_labelled_again(model, film_of_shots, tmp_path):
-    settings = LabelSettings(model, tmp_path / "labels", tmp_path / "memory", options={"smooth": "none"}, long=60)
-    labeller, item = settings(0), Item(Film("film", film_of_shots))
-    first = labeller(item, [].append)
-    for one in first.ranges:
-        labeller(Item(item.film, one), [].append)
+    worker, task = prepared(model, tmp_path / "labels", film_of_shots, 60, smooth="none")
+    for one in ranges_of(task(worker)):
+        replace(task, range=one)(worker)
     damaged = max((tmp_path / "labels" / "ranges").rglob("*.parquet"))
     damaged.write_bytes(damaged.read_bytes()[:-5])
-    again = labeller(item, [].append)
-    assert [f"{one.begin}.parquet" for one in again.ranges] == [damaged.name]
-    labeller(Item(item.film, *again.ranges), [].append)
+    again = ranges_of(task(worker))
+    assert [f"{one.begin}.parquet" for one in again] == [damaged.name]
+    replace(task, range=again[0])(worker)
     content = damaged.read_bytes()
     damaged.write_bytes(content[:60] + bytes([content[60] ^ 1]) + content[61:])
-    told = attempt(labeller, item, [].append)  # only its checksum tells
-    assert told.again
-    assert f"{damaged}: " in told.reason
-    assert labeller(item, [].append) == again
+    with pytest.raises(LostError, match=re.escape(f"{damaged}: ")):  # only its checksum tells
+        result_of(attempt(task, worker))
+    assert ranges_of(task(worker)) == again
 
 
 def test_joined_tables_have_the_row_groups_of_one(tmp_path):

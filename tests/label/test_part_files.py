@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from colocam.corpus.part_files import count_part, is_whole
 
 from colocam.errors import ColocamError
+from colocam.labels.label_folder import count_part, is_whole
 from colocam.labels.table import LocalizationTable, read_table
 from colocam.types import Box, Localization
 from colocam.utils.tables import DamagedTableError
@@ -77,7 +77,7 @@ KILLED_AT_EACH_STEP = """
 import os, signal, sys, warnings
 from pathlib import Path
 import pyarrow.parquet as pq
-from colocam.corpus.part_files import durable, is_whole
+from colocam.labels.label_folder import durable, is_whole
 from colocam.labels.table import LocalizationTable
 from colocam.types import Localization
 

@@ -40,6 +40,10 @@ class Actor:
             return {"do": "failed", "error": "ColocamError", "text": self._problem}
         return attempt(_Elsewhere(task, self._pool.submit), None)  # type: ignore[arg-type]
 
+    def close(self) -> None:
+        """End the workers."""
+        self._stack.close()
+
     def frames(self) -> int:
         """Frames that passed the network since the last call."""
         with self._lock:
