@@ -12,6 +12,7 @@ It does not import torch, so that it starts in a third of a second.
 
 import io
 import os
+import resource
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -86,8 +87,6 @@ def limit_memory(more: int) -> None:
     """
     if sys.platform != "linux":
         return
-    import resource  # noqa: PLC0415 - not on Windows
-
     with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - for each video
         data = int(file.read().split()[5]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
@@ -116,8 +115,6 @@ def main(control: int, life: int, beat: int) -> None:
 
 def _be_modest() -> None:
     """Write no core dump of a crash, and be the first that the kernel ends when memory is short."""
-    import resource  # noqa: PLC0415 - not on Windows
-
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 

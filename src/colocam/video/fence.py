@@ -10,7 +10,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
@@ -242,8 +242,7 @@ def _forget_decoders() -> None:
 
 
 atexit.register(end_decoders)
-with suppress(AttributeError):  # Windows has no fork
-    os.register_at_fork(after_in_child=_forget_decoders)
+os.register_at_fork(after_in_child=_forget_decoders)
 
 
 class FencedReader(VideoReader):
