@@ -243,7 +243,7 @@ def _given(video: ImportedVideo, known: LabelledVideo | None) -> dict[int, tuple
         frames = np.union1d(frames, known.listed)
     if known is not None:
         frames = frames[(frames >= 0) & (frames < known.source.frames)]
-    elif 0 < (video.frames or 0) <= MOST_FRAMES and any(track.follows.any() for track in video.tracks):
+    elif video.frames and video.frames <= MOST_FRAMES and any(track.follows.any() for track in video.tracks):
         frames = np.arange(video.frames)
     return _sampled(video, frames, frames.astype(np.float64))
 
