@@ -21,7 +21,6 @@ SERVES_A_USER = {
     "temporal",
     "inference",
     "corpus",
-    "drawing",
     "export",
     "corrections",
     "review",
