@@ -133,7 +133,7 @@ def _like(array: npt.NDArray[Any], example: Array) -> Array:
 def inside_square(images: Sequence[Image], side: int) -> npt.NDArray[np.int64]:
     """(B, 2) width and height of frames (H, W, 3) in the upper left corner of squares, which the longer side fills."""
     sizes = np.array([image.shape[1::-1] for image in images])
-    inside: npt.NDArray[np.int64] = np.maximum(np.rint(sizes * (side / sizes.max(1, keepdims=True))), 1).astype(np.int64)
+    inside: npt.NDArray[np.int64] = np.rint(sizes * (side / sizes.max(1, keepdims=True))).astype(np.int64).clip(1)
     return inside
 
 
