@@ -97,19 +97,19 @@ def hits_of_overlaps(
     return hits
 
 
-def right_boxes(
-    boxes: npt.NDArray[np.float64], found: npt.NDArray[np.bool_], true: Sequence[Numbers], least: float = 0.5
-) -> npt.NDArray[np.bool_]:
-    """Whether the one box of each frame is right, (B,), by the IoU of :func:`best_overlaps`.
+def frame_overlaps(boxes: Numbers, found: npt.NDArray[np.bool_], true: Sequence[Numbers]) -> npt.NDArray[np.float64]:
+    """IoU of the one box of each frame by :func:`best_overlaps`, (N,): 0 without a box, NaN without the object.
 
     Args:
-        boxes: (B, 4).
-        found: (B,) whether the frame has a box.
-        true: for each frame its true boxes (k, 4), k ≥ 1.
-        least: IoU from which a box is right.
+        boxes: (N, 4).
+        found: (N,) whether the frame has a box.
+        true: for each frame its true boxes (k, 4), k = 0 where the object is absent.
     """
-    right: npt.NDArray[np.bool_] = found & (best_overlaps(boxes[:, None], true)[:, 0] >= least)
-    return right
+    present = np.array([len(there) > 0 for there in true], bool)
+    overlaps = np.full(len(true), np.nan)
+    right = best_overlaps(boxes[present][:, None], [there for there in true if len(there)])[:, 0]
+    overlaps[present] = np.where(found[present], right, 0.0)
+    return overlaps
 
 
 def best_overlaps(predicted: Numbers, true: Sequence[Numbers]) -> npt.NDArray[np.float64]:
