@@ -12,9 +12,11 @@ from colocam.evaluation.result import (
     PLAIN,
     REFINED,
     method_title,
+    plain,
     read_dense,
     read_evaluation,
     read_metrics,
+    read_object,
     refined_title,
 )
 from colocam.report.curves import training_curves
@@ -30,7 +32,7 @@ from colocam.report.evaluation_tables import (
     threshold_text,
 )
 from colocam.report.gallery import gallery
-from colocam.utils.files import parse_json, write_text
+from colocam.utils.files import write_text
 from colocam.video.drawing import HEAT_COLOURS, PREDICTED, TRUE
 
 
@@ -64,6 +66,7 @@ def render(run: Path) -> str:
         raise ColocamError(f"{run} is not a run folder: it has no readable config.yaml") from error
     evaluation = read_evaluation(run / "evaluation.json")
     metrics, cases, review = run / "metrics.jsonl", run / "cases.npz", run / "review.npz"
+    facts = run / "environment.json"
     templates = environment("report")
     templates.filters |= {
         "number": number,
@@ -80,7 +83,7 @@ def render(run: Path) -> str:
         evaluation=evaluation,
         protocols=by_protocol(evaluation) if evaluation else {},
         meanings=PROTOCOLS,
-        summary=dict(_flatten(evaluation.data.to_json())) if evaluation else {},
+        summary=dict(_flatten(plain(evaluation.data))) if evaluation else {},
         phases=training_curves(read_metrics(metrics)) if metrics.exists() else [],
         groups=gallery(cases) if cases.exists() else [],
         dense=list(_dense_parts(run)),
@@ -88,7 +91,7 @@ def render(run: Path) -> str:
         dense_cells=dense_cells,
         review=gallery(review, "run 'colocam review' again") if review.exists() else [],
         instances=instance_rows([evaluation.instances]) if evaluation and evaluation.instances else [],
-        environment=dict(_flatten(_read_json(run / "environment.json"))),
+        environment=dict(_flatten(read_object(facts, "delete it"))) if facts.exists() else {},
         configuration=configuration,
         heat=", ".join(f"#{colour.tobytes().hex()}" for colour in HEAT_COLOURS[::15]),
         red=f"rgb{PREDICTED}",
@@ -103,19 +106,6 @@ def _dense_parts(run: Path) -> Iterator[dict[str, Any]]:
         if result is not None:
             groups = gallery(cases) if cases.exists() else []
             yield {"id": name, "title": dense_title(result), "result": result, "groups": groups}
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    """A JSON object; empty where the file is missing."""
-    if not path.exists():
-        return {}
-    try:
-        value = parse_json(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ColocamError(f"{path} is not valid JSON ({error}): delete it") from error
-    if not isinstance(value, dict):
-        raise ColocamError(f"{path} holds no JSON object: delete it")
-    return value
 
 
 def _points(value: float | None) -> str:
