@@ -53,12 +53,6 @@ def test_columns_without_a_name_are_left_out(tmp_path):
     assert cells.floats("b").tolist() == [2, 4]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf_16_is_named(tmp_path, encoding):
-    with pytest.raises(ColocamError, match=r"t\.csv: saved as UTF-16: save it as 'CSV UTF-8'"):
-        read_cells(save(tmp_path / "t.csv", "a,b\n1,2\n", encoding))
-
-
 def test_other_encodings_have_a_remedy(tmp_path):
     with pytest.raises(ColocamError, match=r"not a CSV table in UTF-8 .*: save it as 'CSV UTF-8'"):
         read_cells(save(tmp_path / "t.csv", "a\ncafé\n", "cp1252"))
