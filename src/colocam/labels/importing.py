@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from colocam.errors import ArgumentError, ColocamError, suggest
+from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.comparing import Checked, compare, without_predictions
 from colocam.labels.corrections import KINDS, Correction
 from colocam.labels.formats import readable
@@ -16,6 +16,7 @@ from colocam.labels.formats.reading import unpacked
 from colocam.labels.imported import LeftOut, in_pixels, match, named, without_faults
 from colocam.labels.labelled_videos import LabelledVideo, read_videos
 from colocam.labels.table_files import tables_of
+from colocam.utils.extensions import unknown
 from colocam.utils.tables import read_rows
 
 
@@ -66,7 +67,7 @@ def import_labels(
     path = Path(source)
     formats = readable()
     if from_ not in formats or (read := formats[from_].read) is None:
-        raise ArgumentError("from_", f"must be a label format, got {from_!r}{suggest(from_, list(formats))}")
+        raise ArgumentError("from_", f"must be a label format, got {from_!r}{unknown(from_, list(formats))}")
     if not tolerance >= 0:
         raise ArgumentError("tolerance", f"must be 0 or more pixels, got {tolerance}")
     known = read_videos(tables_of(tables), [])
