@@ -39,6 +39,8 @@ OPTIONAL: tuple[str, ...] = tuple(_OPTIONAL)
 """Columns on demand: track (index of the object), presence (0–1), margin, mask (COCO's compressed run lengths), refined
 (name of the segmenter that gave mask and box)."""
 
+_NUMBERS = ("pts", "probability", "score", "presence", "margin")
+
 LARGEST = 2.0**53
 """Indices and times in seconds are smaller; floating point counts no further."""
 BEYOND = 1.0
@@ -77,6 +79,20 @@ class TableRows(NamedTuple):
     mask: list[str]
     refined: list[str]
 
+    @classmethod
+    def of(cls, found: Sequence[Localization]) -> Self:
+        """The rows that :class:`LocalizationTable` would write of localisations, in the order of frames."""
+        numbers = {name: [getattr(one, name) for one in found] for name in _NUMBERS}
+        return cls(
+            frame=np.array([one.frame for one in found], np.int64),
+            tag=[one.tag for one in found],
+            box=np.array([one.box or (None,) * 4 for one in found], np.float64).reshape(-1, 4),
+            track=np.array([-1 if one.track is None else one.track for one in found], np.int64),
+            mask=["" if one.mask is None else rle.encode(one.mask) for one in found],
+            refined=[one.refined or "" for one in found],
+            **{name: np.array(values, np.float64) for name, values in numbers.items()},
+        )
+
 
 def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequence[str] = ()) -> TableRows:
     """Read a table as ``colocam localize`` wrote it, or as a person or a spreadsheet left it.
@@ -107,7 +123,7 @@ def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequen
     mask, refined = _masks(cells, there, video), cells.text("refined")
     cells.refuse("pts", np.abs(cells.floats("pts")) >= LARGEST, "is not a time in seconds")
     order = np.argsort(frame, kind="stable")
-    numbers = {name: cells.floats(name)[order] for name in ("pts", "probability", "score", "presence", "margin")}
+    numbers = {name: cells.floats(name)[order] for name in _NUMBERS}
     return TableRows(
         frame=frame[order],
         tag=[tag[row] for row in order],
