@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from colocam.boxes.candidates import CHOOSERS, find_chooser
+from colocam.boxes.candidates import CHOOSERS
 from colocam.boxes.extract import scale_boxes
 from colocam.boxes.quantize import tags_only_threshold
 from colocam.cams import find_cam
@@ -26,6 +26,7 @@ from colocam.evaluation.metrics import CorLoc, Frames, accuracy, box_hits, corlo
 from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, right_boxes
 from colocam.evaluation.metrics.protocols import chooser_threshold
 from colocam.evaluation.result import EvaluatedData, Evaluation
+from colocam.inference.options import make_options
 from colocam.maps.mapper import Mapper, cam_mapper, decoder_mapper, map_batches
 from colocam.models.model_file import load_model
 from colocam.run import Run, open_run
@@ -150,8 +151,7 @@ def evaluate(
     wanted = list(cams) if cams is not None else [opened.config.cam]
     for name in wanted:
         find_cam(name)
-    if chooser is not None:
-        find_chooser(chooser)
+    make_options(color_mean=color_mean, chooser=chooser)  # refuses what they cannot be
     evaluation_set = open_evaluation_set(opened, Path(boxes), split)
     evaluated = evaluation_set.evaluated
     found = {}

@@ -12,11 +12,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from colocam.drawing.overlay import Image, draw_localization
 from colocam.errors import ColocamError, first_line
 from colocam.evaluation.result import method_title, ordered_methods
-from colocam.types import Box
+from colocam.types import Box, Image
 from colocam.utils.files import parse_json
+from colocam.video.drawing import draw_localization
 
 EDGE = 240
 """Longer side of an image in the gallery, in pixels."""

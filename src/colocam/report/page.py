@@ -6,7 +6,6 @@ from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from colocam.drawing.overlay import HEAT_COLOURS, PREDICTED, TRUE
 from colocam.errors import ColocamError
 from colocam.evaluation.result import PLAIN, REFINED, read_dense, read_evaluation, read_metrics
 from colocam.report.curves import training_curves
@@ -25,6 +24,7 @@ from colocam.report.evaluation_tables import (
 )
 from colocam.report.gallery import doubtful, gallery
 from colocam.utils.files import parse_json, write_text
+from colocam.video.drawing import HEAT_COLOURS, PREDICTED, TRUE
 
 
 def environment(room: str) -> Environment:

@@ -132,7 +132,7 @@ class _Content(NamedTuple):
 def _read_file(file: Path, left_out: LeftOut) -> _Content:
     """Read a file shape by shape, so that memory holds boxes alone."""
     content = _Content([], [], ET.Element("meta"))
-    keys: dict[int, tuple[Box, bool]] = {}
+    keys: dict[int, tuple[Box, bool, bool]] = {}
     labels: list[tuple[str, Box]] = []
     for event, around in stream_xml(file, whole="meta"):
         element = around[-1]
@@ -147,7 +147,7 @@ def _read_file(file: Path, left_out: LeftOut) -> _Content:
             if outer.tag == "meta":
                 content.meta.extend(outer)
             elif outer.tag == "track" and keys:
-                content.tracks.append((outer.get("task_id", ""), _imported_track(outer.get("label", ""), keys)))
+                content.tracks.append((outer.get("task_id", ""), ImportedTrack.of_keys(outer.get("label", ""), keys)))
             elif outer.tag == "image":
                 size = size_of(file, outer.get("width"), outer.get("height"))
                 content.images.append(LabelledImage(outer.get("name", ""), labels, size))
@@ -181,22 +181,17 @@ def _videos(file: Path, found: _Content) -> list[ImportedVideo]:
     return videos
 
 
-def _add_key(file: Path, shape: ET.Element, tag: str, keys: dict[int, tuple[Box, bool]], left_out: LeftOut) -> None:
-    """Add a shape of a track to its key frames: box, and whether the object is seen."""
+def _add_key(
+    file: Path, shape: ET.Element, tag: str, keys: dict[int, tuple[Box, bool, bool]], left_out: LeftOut
+) -> None:
+    """Add a shape of a track to its key frames; an object is seen until a key frame that hides it."""
     if shape.get("keyframe", "1") != "1":
         return
     frame = whole_number(file, "frame", shape.get("frame"))
     if frame is None:
         raise ColocamError(f"{file}: a {shape.tag} of class {tag!r} has no frame: export the task again")
     shown = shape.get("outside") != "1"
-    keys[frame] = _corners(file, shape, tag, left_out if shown else LeftOut()), shown
-
-
-def _imported_track(tag: str, keys: dict[int, tuple[Box, bool]]) -> ImportedTrack:
-    frames = sorted(keys)
-    shown = np.array([keys[frame][1] for frame in frames])
-    boxes = np.array([keys[frame][0] for frame in frames], np.float64)
-    return ImportedTrack(tag, np.array(frames, np.float64), boxes, shown, shown)
+    keys[frame] = _corners(file, shape, tag, left_out if shown else LeftOut()), shown, shown
 
 
 def _corners(file: Path, shape: ET.Element, tag: str, left_out: LeftOut) -> Box:

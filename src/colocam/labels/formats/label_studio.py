@@ -260,16 +260,13 @@ def _video(
 
 
 def _track(file: Path, keys: list[dict[str, Any]], tag: str, left_out: LeftOut) -> ImportedTrack:
-    by_frame: dict[int, tuple[Box, bool]] = {}
+    by_frame: dict[int, tuple[Box, bool, bool]] = {}
     for key in keys:
         frame = whole_number(file, "frame", key.get("frame"))
         if not frame:
             raise ColocamError(f"{file}: frames of Label Studio count from 1, got {str(key.get('frame'))[:40]}")
-        by_frame[frame - 1] = _shares(file, key, tag, left_out), bool(key.get("enabled", True))
-    at = sorted(by_frame)
-    boxes = np.array([by_frame[frame][0] for frame in at], np.float64)
-    follows = np.array([by_frame[frame][1] for frame in at])
-    return ImportedTrack(tag, np.array(at, np.float64), boxes, np.ones(len(at), bool), follows)
+        by_frame[frame - 1] = _shares(file, key, tag, left_out), True, bool(key.get("enabled", True))
+    return ImportedTrack.of_keys(tag, by_frame)
 
 
 def _label(value: dict[str, Any]) -> str:
