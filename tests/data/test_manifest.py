@@ -9,7 +9,7 @@ import pytest
 
 from colocam.data.catalogue import read_catalogue
 from colocam.errors import ColocamError
-from colocam.utils.tables import number, read_rows
+from colocam.utils.tables import read_rows
 
 
 def table(path: Path, rows: list[dict]) -> Path:
@@ -224,11 +224,3 @@ def test_missing_table_and_column(tmp_path):
         read_rows(tmp_path / "gone.csv")
     with pytest.raises(ColocamError, match="no column 'b'; its columns are a"):
         read_rows(table(tmp_path / "m.csv", [{"a": 1}]), required=("a", "b"))
-
-
-def test_numbers_in_cells():
-    assert number({"x": "1e3"}, "x", "here") == 1000
-    assert number({"x": ""}, "x", "here") is None
-    assert number({}, "x", "here") is None
-    with pytest.raises(ColocamError, match="here: x is '-inf'"):
-        number({"x": "-inf"}, "x", "here")

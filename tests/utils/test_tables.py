@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.utils.tables import csv_cell, number, read_cells, read_rows
+from colocam.utils.tables import csv_cell, read_cells, read_rows
 
 
 def save(path, text, encoding="utf-8"):
@@ -28,7 +28,9 @@ def test_separators_and_marks(tmp_path, separator, encoding):
 
 def test_decimal_commas_where_semicolons_separate(tmp_path):
     rows = read_rows(save(tmp_path / "t.csv", "x;y;note\n1,5;-2,25e1;1,2,3\n"))
-    assert (number(rows[0], "x", ""), number(rows[0], "y", ""), rows[0]["note"]) == (1.5, -22.5, "1,2,3")
+    assert (rows[0].number("x"), rows[0].number("y"), rows[0].number("z")) == (1.5, -22.5, None)
+    with pytest.raises(ColocamError, match="row 2: note is '1,2,3', which is not a number"):
+        rows[0].number("note")
     with pytest.raises(ColocamError, match=r"row 2: x '1\.234,5' is not a number"):
         read_cells(save(tmp_path / "t.csv", "x;y\n1.234,5;1\n")).floats("x")
     with pytest.raises(ColocamError, match="row 2: x '1,5' is not a number"):  # 1500 or 1.5? nobody knows

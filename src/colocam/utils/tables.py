@@ -8,7 +8,7 @@ spreadsheet would run has an apostrophe before it, see :func:`csv_cell`.
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -109,6 +109,13 @@ class Row(dict[str, str]):
 
     where: str = ""
 
+    def number(self, column: str) -> float | None:
+        """The number in a cell; None for an empty one."""
+        value = _float(text := self.get(column, ""))
+        if np.isinf(value) or (text and np.isnan(value)):
+            raise ColocamError(f"{self.where}: {column} is {text!r}, which is not a number")
+        return value if text else None
+
 
 def read_cells(path: Path, *, required: Iterable[str] = ()) -> Cells:
     """Read a ``.parquet`` file, or any other as CSV.
@@ -135,17 +142,6 @@ def read_rows(path: Path, *, required: Iterable[str] = ()) -> list[Row]:
     for row, number in zip(rows, cells.row.tolist(), strict=True):
         row.where = f"{path}, row {number}"
     return rows
-
-
-def number(row: Mapping[str, str], column: str, where: str) -> float | None:
-    """The number in a cell, None for an empty one; ``where`` names file and row in the error."""
-    text = row.get(column, "")
-    if not text:
-        return None
-    value = _float(text)
-    if not abs(value) < np.inf:
-        raise ColocamError(f"{where}: {column} is {text!r}, which is not a number")
-    return value
 
 
 def _numbers(cells: npt.NDArray[Any]) -> Float64Array:
