@@ -168,12 +168,6 @@ def stop_requested() -> bool:
     return _requested
 
 
-def request_stop() -> None:
-    """Ask this process to stop, as its first signal does; a signal that follows is still its first."""
-    global _requested  # noqa: PLW0603
-    _requested = True
-
-
 def raise_if_stopped(what: str) -> None:
     """Raise if the user asked to stop; for work that saves nothing."""
     if _requested:
