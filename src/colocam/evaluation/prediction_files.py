@@ -14,7 +14,7 @@ from colocam.data.truth import Truth, box_of_corners, read_truth
 from colocam.errors import ColocamError, first_line
 from colocam.types import Box, Clip, Split
 from colocam.utils.files import DAMAGED_ARRAY, stored
-from colocam.utils.tables import Row, number, read_rows
+from colocam.utils.tables import Row, read_rows
 from colocam.video.fence import probe
 from colocam.video.images import image_size, silence_opencv
 
@@ -46,11 +46,11 @@ def read_boxes(table: Path) -> dict[tuple[str, int], list[PredictedBox]]:
     found: dict[tuple[str, int], list[tuple[float, PredictedBox]]] = {}
     for row in read_rows(table, required=("clip", "frame", *CORNERS)):
         where = row.where
-        frame = number(row, "frame", where)
+        frame = row.number("frame")
         if frame is None or frame < 0 or frame != int(frame) or not row["clip"]:
             raise ColocamError(f"{where}: clip must be named and frame must be an index from 0, got {row['frame']!r}")
-        key, score = (row["clip"], int(frame)), number(row, "score", where)
-        corners = [number(row, name, where) for name in CORNERS]
+        key, score = (row["clip"], int(frame)), row.number("score")
+        corners = [row.number(name) for name in CORNERS]
         box = None if all(corner is None for corner in corners) else box_of_corners(corners, where)
         if key in found and score is None:
             raise ColocamError(f"{where}: the frame has several boxes, so each needs a score")
@@ -189,7 +189,7 @@ def read_labelled(boxes: Path, manifest: Path | None, split: Split) -> LabelledC
 
 def _stated_size(row: Row) -> Size | None:
     """Size of the frame in the cells width and height; None where they are empty or 0."""
-    width, height = (number(row, name, row.where) for name in ("width", "height"))
+    width, height = (row.number(name) for name in ("width", "height"))
     if not width or not height:
         return None
     if min(width, height) < 1:
