@@ -48,19 +48,22 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - called by typer
 
 @app.callback()
 def options(
+    context: typer.Context,
     *,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Take the options that stand before a command, and load the extensions that it may need."""
+    lists_names = context.invoked_subcommand in {"export", "import", "index"}
+    if lists_names or "--help" not in sys.argv:  # no other help waits for torch because an extension imports it
+        load_extensions()
 
 
 def main() -> None:
     """Run the command line; an error that the user can correct is printed as one line."""
     end_like_ctrl_c()
     try:
-        load_extensions()
         app()
     except InterruptedRunError as stop:
         if is_first():

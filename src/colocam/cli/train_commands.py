@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from colocam.cli.command import Command
 from colocam.cli.shared_options import ConfigFile, Device, Frames, Overrides, Preset
 from colocam.utils.device import is_first
+from colocam.utils.extensions import unknown
 from colocam.utils.progress import say
 
 if TYPE_CHECKING:
@@ -31,11 +32,13 @@ class DatasetGroup(TyperGroup):
 
         return list(DATASETS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002
-        """The command of a data set, None where there is none of this name."""
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
+        """The command of a data set."""
         from colocam.data.datasets import DATASETS
 
-        return _command(cmd_name, DATASETS[cmd_name]) if cmd_name in DATASETS else None
+        if cmd_name not in DATASETS:
+            ctx.fail(f"no data set '{cmd_name}'{unknown(cmd_name, list(DATASETS))}")
+        return _command(cmd_name, DATASETS[cmd_name])
 
 
 index_app = typer.Typer(

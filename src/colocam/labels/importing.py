@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from colocam.errors import ArgumentError, ColocamError, suggest
+from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.corrections import KINDS, Correction, Kind
 from colocam.labels.formats import readable
 from colocam.labels.formats.reading import unpacked
@@ -18,6 +18,7 @@ from colocam.labels.labelled_videos import LabelledVideo, read_videos
 from colocam.labels.table import BEYOND
 from colocam.labels.table_files import tables_of
 from colocam.types import Box, Float64Array
+from colocam.utils.extensions import unknown
 from colocam.utils.tables import read_rows
 
 MOST_FRAMES = 1 << 20
@@ -77,7 +78,7 @@ def import_labels(
     """
     path, formats = Path(source), readable()
     if from_ not in formats or (read := formats[from_].read) is None:
-        raise ArgumentError("from_", f"must be a label format, got {from_!r}{suggest(from_, list(formats))}")
+        raise ArgumentError("from_", f"must be a label format, got {from_!r}{unknown(from_, list(formats))}")
     if not tolerance >= 0:
         raise ArgumentError("tolerance", f"must be 0 or more pixels, got {tolerance}")
     known, left_out = read_videos(tables_of(tables), []), LeftOut()
