@@ -118,7 +118,8 @@ def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: G
         return _dense(rgb, values, group, gaussian)
     backend, basis = _backend(values), color_basis(gaussian.sigma, gaussian.tol)
     parts = (backend.product(rgb, values, group, groups, basis, psi) for psi in gaussian.space(values))
-    return reduce(torch.add, parts)
+    total: Tensor = reduce(torch.add, parts)
+    return total
 
 
 def energy(rgb: Tensor, maps: Tensor, group: Tensor, groups: int, gaussian: Gaussian) -> tuple[Tensor, Tensor]:
@@ -196,8 +197,8 @@ def _too_fine(rgb: Tensor, gaussian: Gaussian) -> bool:
 def _dense(rgb: Tensor, values: Tensor, group: Tensor, gaussian: Gaussian) -> Tensor:
     """The exact product, for small frames and for Gaussians narrower than any cell; with space, a frame is a group."""
     if gaussian.size is not None:
-        frames, channels = rgb.unflatten(2, gaussian.size), values.unflatten(2, gaussian.size)
-        return dense_bilateral_product(frames, channels, gaussian.sigma, gaussian.sigma_xy).to(values.dtype)
+        frames, v = (x.reshape(*x.shape[:2], *gaussian.size) for x in (rgb, values))
+        return dense_bilateral_product(frames, v, gaussian.sigma, gaussian.sigma_xy).to(values.dtype)
     out = torch.empty_like(values)
     for index in group.unique():  # type: ignore[no-untyped-call]
         mine = group == index
