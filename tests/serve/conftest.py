@@ -69,7 +69,6 @@ def serving(
     folder,
     films=(),
     *,
-    most_uploaded=1 << 20,
     model=MovingBox,
     load=None,
     beside=(),
@@ -86,7 +85,7 @@ def serving(
         for film in films:
             library.add(*film if isinstance(film, tuple) else (film,))
         library.start()
-        app = make_app(library, frozenset({HOST}), most_uploaded=most_uploaded)
+        app = make_app(library, frozenset({HOST}))
         client = TestClient(app, base_url=f"http://{HOST}", raise_server_exceptions=False)
         client.headers["x-colocam-token"] = workspace.token
         client.cookies.set("colocam-8620", workspace.token)

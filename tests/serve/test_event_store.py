@@ -28,28 +28,6 @@ def store(tmp_path):
     store.close()
 
 
-def test_a_change_that_is_sent_twice_is_stored_once(store):
-    first = store.append("film", "client-1", 0, edit(3))
-    assert store.append("film", "client-1", 0, edit(3)) == first
-    assert store.history("film")[0] == 1
-
-
-def test_a_change_for_an_older_version_is_a_conflict_that_tells_what_was_stored(store):
-    store.append("film", "client-1", 0, edit(3))
-    with pytest.raises(RefusalError) as conflict:
-        store.append("film", "client-2", 0, edit(4))
-    assert [one["change"] for one in conflict.value.more["conflict"]] == [edit(3).as_json()]
-    assert store.append("film", "client-2", 1, edit(4)).version == 2
-    assert store.append("other film", "client-3", 0, edit(4)).version == 1
-
-
-def test_a_version_that_does_not_exist_is_refused_and_named(store):
-    store.append("film", "client-1", 0, edit(3))
-    with pytest.raises(RefusalError, match=r"version 7 .* has 1"):
-        store.append("film", "client-2", 7, edit(3))
-    assert store.history("film")[0] == 1
-
-
 def test_a_change_name_belongs_to_one_video(store):
     store.append("film", "client-1", 0, edit(3))
     with pytest.raises(ColocamError, match=r"client-1 .* another video"):
@@ -86,15 +64,6 @@ def test_a_stored_change_that_cannot_be_read_leaves_the_others(store, tmp_path, 
     store.append("film", "client-4", 3, Change(kind="undo"))
     store.append("film", "client-5", 4, Change(kind="undo"))  # of the one that cannot be read
     assert [action.start for action in store.history("film")[1].actions] == [3]
-
-
-def test_nothing_is_undone_before_the_prediction(store):
-    with pytest.raises(RefusalError, match="nothing to undo"):
-        store.append("film", "client-1", 0, Change(kind="undo"))
-    store.append("film", "client-1", 0, edit(3))
-    with pytest.raises(RefusalError, match="nothing to redo"):
-        store.append("film", "client-2", 1, Change(kind="redo"))
-    assert store.history("film")[0] == 1
 
 
 def test_events_cannot_be_changed_or_deleted(store, tmp_path):

@@ -5,12 +5,12 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 
 import pytest
 
 from colocam.errors import ColocamError
 from colocam.serve.server import _listen, hosts_of, is_loopback, videos_of_run
+from endless_pass import endless
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.1.2.3"])
@@ -72,25 +72,9 @@ def test_a_run_that_does_not_exist_is_named(colocam, tmp_path):
     assert not (tmp_path / "page").exists()
 
 
-SLOW = """
-import sys, time
-from colocam.cli import main
-from colocam.inference.onnx_network import OnnxNetwork
-
-def sleep(self, images):
-    print("a pass began", flush=True)
-    time.sleep(1000)
-
-OnnxNetwork._run = sleep
-sys.argv = ["colocam", *sys.argv[1:]]
-main()
-"""
-
-
 def test_ctrl_c_does_not_wait_for_a_pass(onnx_file, tmp_path, make_video):
     video = make_video(tmp_path / "video.mp4", 5)
-    words = [onnx_file, video, "--out", tmp_path / "page", "--no-open"]
-    command = [sys.executable, "-c", SLOW, "serve", *map(str, words)]
+    command = endless("serve", onnx_file, video, "--out", tmp_path / "page", "--no-open")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             while process.stdout.readline() != "a pass began\n":

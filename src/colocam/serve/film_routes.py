@@ -24,6 +24,7 @@ ENDINGS = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".
 FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 """Ids are digests of content, so a frame never changes."""
 MAPS_AT_ONCE = 256
+MOST_UPLOADED = 8 << 30
 NOT_DONE = "the model is not done with this video yet"
 
 routes = APIRouter(prefix="/api")
@@ -132,7 +133,7 @@ async def upload(request: Request, library: Served) -> dict[str, Any]:
     ending = Path(name).suffix.lower()
     target = library.workspace.uploads / (secrets.token_hex(16) + (ending if ending in ENDINGS else ""))
     try:
-        await receive(request, target, request.app.state.most_uploaded)
+        await receive(request, target, MOST_UPLOADED)
         film = await run_in_threadpool(library.add, target, Path(name).stem)
     except BaseException:
         target.unlink(missing_ok=True)

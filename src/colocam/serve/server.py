@@ -43,7 +43,6 @@ systems."""
 HEADER_SECONDS = 10.0
 """From the start of a connection, or its last answer, to the end of the next request's headers."""
 KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
-MOST_UPLOADED = 8 << 30
 READ_AT_ONCE = 2
 """Files of labels; each may take a gigabyte while it is read."""
 PORT = 8620
@@ -100,13 +99,12 @@ def web_server(app: ASGIApp) -> uvicorn.Server:
     return uvicorn.Server(how)
 
 
-def make_app(library: Library, hosts: frozenset[str], *, most_uploaded: int = MOST_UPLOADED) -> FastAPI:
+def make_app(library: Library, hosts: frozenset[str]) -> FastAPI:
     """The application of a library.
 
     Args:
         library: its videos.
         hosts: values of ``Host`` that are answered, see :func:`hosts_of`.
-        most_uploaded: bytes of an uploaded video at most.
     """
     # The pages of FastAPI's documentation load scripts from elsewhere.
     app = FastAPI(
@@ -135,8 +133,7 @@ def make_app(library: Library, hosts: frozenset[str], *, most_uploaded: int = MO
             raise RefusalError(404, "there is no such file")
         return Response(page[name], media_type=KINDS[name.rpartition(".")[2]], headers=film_routes.FOR_EVER)
 
-    app.state.library, app.state.most_uploaded = library, most_uploaded
-    app.state.reading = asyncio.Semaphore(READ_AT_ONCE)
+    app.state.library, app.state.reading = library, asyncio.Semaphore(READ_AT_ONCE)
     app.include_router(film_routes.routes)
     app.include_router(correction_routes.routes)
     app.add_middleware(Guard, hosts=hosts, token=library.workspace.token)

@@ -154,7 +154,7 @@ class EventStore:
     """
 
     def __init__(self, path: Path) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._name = path.name
         self._unreadable: set[tuple[str, int]] = set()
         try:
@@ -210,8 +210,9 @@ class EventStore:
 
     def events(self, film: str, after: int = 0) -> list[Event]:
         """The events of a film with versions above ``after``, in order."""
+        query = "SELECT version, client, made, change FROM events WHERE film = ? AND version > ? ORDER BY version"
         with self._locked():
-            return self._events(film, after)
+            return [self._event(film, row) for row in self._database.execute(query, (film, after)).fetchall()]
 
     def history(self, film: str) -> tuple[int, History]:
         """The version of a film, and its edits."""
@@ -247,20 +248,16 @@ class EventStore:
             sentence = f"the change is for version {version} of the video, which has {last}: reload the page"
             raise RefusalError(404, sentence)
         if last != version:
-            since = [{"made": one.made, "change": one.change.as_json()} for one in self._events(film, version)]
+            since = [{"made": one.made, "change": one.change.as_json()} for one in self.events(film, version)]
             raise RefusalError(409, "the video was changed on another page since this page last saw it", conflict=since)
         if change.kind != "edit":
-            history = history_of(event.change for event in self._events(film, 0))
+            _, history = self.history(film)
             if not (history.done if change.kind == "undo" else history.undone):
                 raise RefusalError(409, f"there is nothing to {change.kind}")
         made = datetime.now(UTC).isoformat(timespec="milliseconds")
         text = change.model_dump_json(exclude_none=True)
         self._database.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (film, version + 1, client, made, text))
         return Event(version + 1, client, made, change)
-
-    def _events(self, film: str, after: int) -> list[Event]:
-        query = "SELECT version, client, made, change FROM events WHERE film = ? AND version > ? ORDER BY version"
-        return [self._event(film, row) for row in self._database.execute(query, (film, after)).fetchall()]
 
     def _event(self, film: str, row: tuple[int, str, str, str]) -> Event:
         """An event; a change that cannot be read is an edit of nothing, so that undo still counts right."""
