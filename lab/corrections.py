@@ -34,14 +34,15 @@ from colocam.evaluation.metrics.protocols import PROTOCOLS
 from colocam.evaluation.run_evaluation import EvaluationSet, measure, methods_of_run, open_evaluation_set
 from colocam.inference import Localizer
 from colocam.labels import Correction, LeftOut, write_corrections
-from colocam.labels.review import APART, PURPOSES, Rows, doubts, signs
+from colocam.labels.review import APART, PURPOSES, doubts, signs
+from colocam.labels.table import TableRows
 from colocam.models.decoder import make_decoder
 from colocam.models.model_file import Model, load_model
-from colocam.report.run_review import frames_of, rows_of
+from colocam.report.run_review import frames_of
 from colocam.run import Run, open_run
 from colocam.training.journal import Journal
 from colocam.training.learning.card import QuickLearner, learnt_card, observe
-from colocam.training.learning.decoder import DecoderLearning, learning_task
+from colocam.training.learning.decoder import learning_task
 from colocam.training.learning.frames import CorrectedFrames, corrected_frames
 from colocam.training.learning.lesson import PARTS, Learning, learn, learning_without
 from colocam.training.learning.report import Learnt, write_run
@@ -85,6 +86,14 @@ def learning(cell: Cell, steps: int) -> Learning:
     return learning_without(*(set(PARTS) - set(kept)), steps=steps)
 
 
+class Frames(NamedTuple):
+    """(n,) indices of videos, indices of frames in them, and their times in seconds."""
+
+    video: np.ndarray[Any, np.dtype[np.int64]]
+    frame: np.ndarray[Any, np.dtype[np.int64]]
+    pts: np.ndarray[Any, np.dtype[np.float64]]
+
+
 class Bench:
     """One run, its frames to correct and its frames to evaluate on."""
 
@@ -103,25 +112,23 @@ class Bench:
         return open_evaluation_set(self.run, self.boxes, self.test)
 
     @cached_property
-    def frames(self) -> Rows:
+    def frames(self) -> Frames:
         """All frames that can be corrected: those with a true box."""
         parts = []
         for number, clip in enumerate(self.clips):
             rows = [at for at, frame in enumerate(clip.index.tolist()) if self.truth.boxes(clip.clip.name, frame)]
-            empty = np.full(len(rows), np.nan)
-            index, pts = clip.index[rows].astype(np.int64), clip.pts[rows]
-            parts.append(Rows(np.full(len(rows), number), index, pts, np.tile(empty[:, None], 4), empty, empty, empty))
-        return Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+            parts.append((np.full(len(rows), number), clip.index[rows].astype(np.int64), clip.pts[rows]))
+        return Frames(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     @cached_property
     def doubt(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         """Doubt of the model about each of :attr:`frames`."""
-        localizer, found = Localizer.load(self.run.folder, str(self.run.device)), []
+        localizer, tables = Localizer.load(self.run.folder, str(self.run.device)), []
         for number in np.unique(self.frames.video).tolist():
-            rows = rows_of(number, [one for _, one in localizer.stream(frames_of(self.clips[number]))])
-            wanted = np.isin(rows.frame, self.frames.frame[self.frames.video == number])
-            found.append(Rows._make(column[wanted] for column in rows))
-        return doubts(signs(Rows(*(np.concatenate(columns) for columns in zip(*found, strict=True)))))
+            wanted = set(self.frames.frame[self.frames.video == number].tolist())
+            found = [one for _, one in localizer.stream(frames_of(self.clips[number]))]
+            tables.append(TableRows.of([one for one in found if one.frame in wanted]))
+        return doubts(signs(tables))
 
     def corrections(self, cell: Cell) -> list[Correction]:
         """True boxes of the frames that the cell chooses, as corrections; ties and random order follow the seed."""
@@ -183,8 +190,7 @@ def few_shot(run: Run, corrections: list[Correction], path: Path, folder: Path, 
     net = model.net
     net.decoder = make_decoder(net.classifier.encoder, config.stage2(method).decoder)
     net.to(run.device)
-    how = DecoderLearning(steps, replay=False, core=0.0, complete=False)
-    task = learning_task(config, method, net, frames, [], how, run.device)
+    task = learning_task(config, method, net, frames, [], steps, replay=False, complete=False, core=0.0)
     fit(task, folder / "few-shot", Journal(folder / "few-shot.jsonl"))
     seen = observe(Model(net.eval(), model.card), frames, config.frames, run.device)
     card = learnt_card(model.card, seen, frames, threshold=True, per_class=False, presence=False)

@@ -16,13 +16,14 @@ from colocam.boxes.iou import iou
 from colocam.data.frame_cache import clip_frames
 from colocam.data.truth import Truth, read_truth
 from colocam.evaluation.metrics import average_precision, calibration_error, steadiness
+from colocam.inference.options import Smooth
 from colocam.inference.runtimes import open_network
-from colocam.labels.review import Rows, doubts, queue, signs
-from colocam.report.run_review import rows_of
+from colocam.labels.review import doubts, queue, signs
+from colocam.labels.table import TableRows
 from colocam.run import open_run
 from colocam.types import Clip, Localization
 
-SMOOTH = ("none", "online", "offline")
+SMOOTH: tuple[Smooth, ...] = ("none", "online", "offline")
 NOWHERE = (np.nan,) * 4
 CHECKED = (0.05, 0.1, 0.2)
 """Shares of the frames that a person checks."""
@@ -126,17 +127,18 @@ def measure_review(run: Path, boxes: Path, split: Split = "test") -> None:
     distances, random frames (mean of 200 orders), and the best possible order.
     """
     (clips, _), truth, localizer = _clips(run, split), read_truth(boxes), Localizer.load(run, "cpu")
-    parts, wrong = [], []
-    for number, clip in enumerate(clips):
+    tables, wrong = [], []
+    for clip in clips:
         found = list(localizer(clip.path))
-        parts.append(rows_of(number, found))
+        tables.append(TableRows.of(found))
         for one in found:
             there = bool(truth.boxes(clip.name, one.frame))
             wrong.append(not _right(one, clip, truth) if there else one.box is not None)
-    rows = Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    error, doubt, frames = np.array(wrong), doubts(signs(rows)), len(wrong)
+    video = np.repeat(np.arange(len(tables)), [len(rows.frame) for rows in tables])
+    pts = np.concatenate([rows.pts for rows in tables])
+    error, doubt, frames = np.array(wrong), doubts(signs(tables)), len(wrong)
     # Number of the unbroken stretch of wrong frames from 1, 0 for right frames.
-    before = np.append(False, error[:-1] & (np.diff(rows.video) == 0))
+    before = np.append(False, error[:-1] & (np.diff(video) == 0))
     stretch = np.where(error, np.cumsum(error & ~before), 0)
 
     def shares(order: Ints) -> tuple[float, float]:
@@ -155,7 +157,7 @@ def measure_review(run: Path, boxes: Path, split: Split = "test") -> None:
     largest = np.argsort(-sizes[stretch], kind="stable")
     ideal = np.array([at for at in largest if error[at] and (at == 0 or stretch[at] != stretch[at - 1])], int)
     orders: dict[str, list[Ints]] = {
-        "queue": [np.array(queue(doubt, rows.video, rows.pts, counts[-1]))],
+        "queue": [np.array(queue(doubt, video, pts, counts[-1]))],
         "by doubt alone": [np.argsort(-doubt, kind="stable")],
         "random": [generator.permutation(frames) for _ in range(200)],
     }

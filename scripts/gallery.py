@@ -10,9 +10,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from colocam.drawing.overlay import draw_localization
 from colocam.evaluation.result import method_title, ordered_methods
 from colocam.types import Box
+from colocam.video.drawing import draw_localization
 
 SIDE = 192
 GAP = 6

@@ -1,20 +1,41 @@
+"""Doubt, its reasons, and the orders in which frames are listed."""
+
+from math import exp
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
-from colocam.labels.review import PARTNERS, WEIGHTS, Rows, doubts, jumps, reason, signs
+from colocam.errors import ColocamError
+from colocam.labels import rank
+from colocam.labels.review import (
+    LESS,
+    PARTNERS,
+    PURPOSES,
+    WEIGHTS,
+    check,
+    doubts,
+    evenly_spread,
+    jumps,
+    queue,
+    reason,
+    shares,
+    signs,
+)
+from colocam.labels.table import TableRows
 
 BOX = (10, 10, 30, 30)
 NONE = (np.nan,) * 4
 
 
-def rows(*boxes, video=None, frame=None, score=0.6, presence=1.0, margin=0.9):
+def rows(*boxes, frame=None, score=0.6, presence=1.0, margin=1.0):
     count = len(boxes)
-    each = [np.broadcast_to(np.asarray(value, float), count) for value in (score, presence, margin)]
-    frames = np.arange(count) if frame is None else np.array(frame)
-    videos = np.zeros(count, int) if video is None else np.array(video)
-    return Rows(videos, frames, frames / 25, np.array(boxes, float).reshape(-1, 4), *each)
+    score, presence, margin = (np.broadcast_to(np.asarray(value, float), count) for value in (score, presence, margin))
+    frames, texts = np.arange(count) if frame is None else np.array(frame), [""] * count
+    box, track = np.array(boxes, float).reshape(-1, 4), np.zeros(count, int)
+    return TableRows(frames, frames / 25, texts, score, box, score, track, presence, margin, texts, texts)
 
 
 def moved(dx):
@@ -22,21 +43,18 @@ def moved(dx):
 
 
 def test_quiet_frames_raise_no_doubt():
-    found = signs(rows(*[BOX] * 5, margin=1.0))
+    found = signs([rows(*[BOX] * 5)])
     assert all(not sign.any() for sign in found.values())
     assert not doubts(found).any()
 
 
 @pytest.mark.parametrize(
-    ("sign", "changed"),
-    [("faint", {"score": 0.2}), ("rival", {"margin": 0.1}), ("classifier", {"presence": 0.2})],
+    ("sign", "column", "value"), [("faint", "score", 0.2), ("rival", "margin", 0.1), ("classifier", "presence", 0.2)]
 )
-def test_each_sign_alone_raises_the_doubt_of_its_frame(sign, changed):
-    ((name, value),) = changed.items()
-    usual = {"score": 0.6, "presence": 1.0, "margin": 1.0}
-    odd = np.full(20, usual[name])
+def test_each_sign_alone_raises_the_doubt_of_its_frame(sign, column, value):
+    odd = np.full(20, 0.6 if column == "score" else 1.0)
     odd[7] = value
-    found = signs(rows(*[BOX] * 20, **{**usual, name: odd}))
+    found = signs([rows(*[BOX] * 20, **{column: odd})])
     assert {name for name, values in found.items() if values.any()} == {sign}
     doubt = doubts(found)
     assert doubt.argmax() == 7
@@ -47,27 +65,23 @@ def test_a_score_is_faint_by_what_the_model_usually_gives():
     """A pale model whose good boxes score 0.3 is not in doubt everywhere."""
     pale = np.full(20, 0.3)
     pale[3] = 0.1
-    bright = 2 * pale
-    np.testing.assert_allclose(
-        signs(rows(*[BOX] * 20, score=pale))["faint"], signs(rows(*[BOX] * 20, score=bright))["faint"]
-    )
-    assert signs(rows(*[BOX] * 20, score=pale))["faint"][3] == pytest.approx(2 / 3)
+    faint, bright = (signs([rows(*[BOX] * 20, score=score)])["faint"] for score in (pale, 2 * pale))
+    np.testing.assert_allclose(faint, bright)
+    assert faint[3] == pytest.approx(2 / 3)
 
 
-def test_a_box_that_leaps_away_and_back():
-    found = jumps(rows(BOX, BOX, moved(100), BOX, BOX))
-    np.testing.assert_allclose(found, [0, 0.5, 1, 0.5, 0])
-
-
-def test_jumps_are_those_of_the_listed_frames_of_the_same_video():
-    table = rows(BOX, BOX, moved(100), moved(100), video=[0, 0, 1, 1], frame=[0, 5, 0, 5])
-    assert not jumps(table).any()
+def test_a_box_that_jumps_away_and_back():
+    np.testing.assert_allclose(jumps(rows(BOX, BOX, moved(100), BOX, BOX)), [0, 0.5, 1, 0.5, 0])
     assert jumps(rows(BOX)).tolist() == [0]
 
 
+def test_jumps_are_those_of_the_listed_frames_of_the_same_video():
+    tables = [rows(BOX, BOX, frame=[0, 5]), rows(moved(100), moved(100), frame=[0, 5])]
+    assert not signs(tables)["jump"].any()
+
+
 def test_of_several_objects_each_is_compared_with_its_like():
-    table = rows(BOX, moved(100), moved(100), BOX, BOX, moved(103), frame=[0, 0, 1, 1, 2, 2])
-    found = jumps(table)
+    found = jumps(rows(BOX, moved(100), moved(100), BOX, BOX, moved(103), frame=[0, 0, 1, 1, 2, 2]))
     assert found[[0, 1, 3, 4]].max() == 0
     assert 0 < found[2] < found[5] < 0.3
     lost = jumps(rows(BOX, moved(100), BOX, BOX, frame=[0, 0, 1, 2]))
@@ -75,8 +89,7 @@ def test_of_several_objects_each_is_compared_with_its_like():
 
 
 def test_a_missing_box():
-    table = rows(BOX, NONE, BOX, NONE, NONE, score=[0.6, 0, 0.6, 0, 0], presence=[1, 0.9, 1, 0.9, 0.1], margin=np.nan)
-    found = signs(table)
+    found = signs([rows(BOX, NONE, BOX, NONE, NONE, presence=[1, 0.9, 1, 0.9, 0.1], margin=np.nan)])
     assert found["jump"][[1, 3, 4]].tolist() == [1, 0, 0]
     np.testing.assert_allclose(found["classifier"], [0, 0.9, 0, 0.9, 0.1])
     assert not found["faint"].any()
@@ -88,11 +101,10 @@ boxes = st.one_of(st.just(NONE), st.tuples(*[st.floats(0, 50)] * 2).map(lambda c
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.tuples(boxes, st.floats(0, 1), numbers, st.floats(-1, 1), st.booleans()), min_size=1, max_size=9))
+@given(st.lists(st.tuples(boxes, numbers, numbers, st.floats(-1, 1), st.booleans()), min_size=1, max_size=9))
 def test_signs_and_doubts_are_always_in_0_to_1(listed):
     found, score, presence, margin, new = zip(*listed, strict=True)
-    table = rows(*found, score=score, presence=presence, margin=margin, frame=np.cumsum(new))
-    every = signs(table)
+    every = signs([rows(*found, score=score, presence=presence, margin=margin, frame=np.cumsum(new))])
     for values in (*every.values(), doubts(every)):
         assert values.shape == (len(listed),)
         assert ((values >= 0) & (values <= 1)).all()
@@ -114,3 +126,86 @@ def test_a_frame_of_many_boxes_is_compared_by_its_first_ones():
     far = [moved(100)] * PARTNERS
     assert jumps(rows(BOX, *far[1:], BOX, frame=[0, *[1] * PARTNERS]))[0] == 0
     assert jumps(rows(BOX, *far, BOX, frame=[0, *[1] * (PARTNERS + 1)]))[0] == 1
+
+
+def by_hand(doubt, video, pts, most, apart):
+    """:func:`queue`, looking at all frames for every choice."""
+    chosen = []
+
+    def urgency(i):
+        away = [abs(pts[i] - pts[c]) for c in chosen if video[c] == video[i]]
+        near = [a for a in away if apart and a <= 4 * apart]
+        return doubt[i] * (1 - LESS * exp(-0.5 * (min(near) / apart) ** 2) if near else 1)
+
+    for _ in range(min(most, len(doubt))):
+        chosen.append(max(set(range(len(doubt))) - set(chosen), key=lambda i: (urgency(i), -i)))
+    return chosen
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    hnp.arrays(np.float64, st.integers(1, 14), elements=st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.9, 1.0])),
+    st.integers(0, 14),
+    st.sampled_from([0.0, 0.05, 0.1, 1.0]),
+)
+def test_the_queue_against_the_same_by_hand(doubt, cut, apart):
+    count = len(doubt)
+    video = (np.arange(count) >= cut).astype(np.int64)
+    pts = np.arange(count) / 10
+    assert queue(doubt, video, pts, count, apart) == by_hand(doubt, video, pts, count, apart)
+
+
+def test_neighbours_of_the_worst_frame_wait():
+    doubt = np.full(100, 0.1)
+    doubt[40:50] = 0.9
+    doubt[70] = 0.8
+    pts, video = np.arange(100) / 25, np.zeros(100, np.int64)
+    assert set(queue(doubt, video, pts, 10, apart=0)) == set(range(40, 50))
+    assert queue(doubt, video, pts, 3, apart=0.25) == [40, 70, 49]  # the far end of the stretch
+
+
+def frames(*lengths):
+    return np.repeat(np.arange(len(lengths)), lengths), np.concatenate([np.arange(length) / 10 for length in lengths])
+
+
+lengths_of_videos = st.lists(st.integers(1, 30), min_size=1, max_size=6)
+
+
+@settings(max_examples=20)
+@given(lengths_of_videos, st.integers(1, 60), st.integers(0, 99))
+def test_every_order_lists_as_many_distinct_frames_as_asked(lengths, most, seed):
+    video, pts = frames(*lengths)
+    doubt = np.random.default_rng(seed).random(len(video))
+    for order in PURPOSES.values():
+        chosen = order(doubt, video, pts, most, 0.5)
+        assert len(set(chosen)) == len(chosen) == min(most, len(video))
+
+
+@given(lengths_of_videos, st.integers(0, 60))
+def test_frames_are_divided_as_equally_as_the_videos_are_long(lengths, most):
+    counts = shares(np.array(lengths), most)
+    assert counts.sum() == min(most, sum(lengths))
+    assert (counts <= lengths).all()
+    filled = counts == lengths
+    assert counts[~filled].max(initial=0) - counts[~filled].min(initial=60) <= 1
+    assert counts[filled].max(initial=0) <= counts[~filled].min(initial=60) + 1
+
+
+def test_even_frames_are_the_middle_then_spread():
+    assert shares(np.full(6, 9), 2).tolist() == [0, 1, 0, 0, 1, 0]
+    assert shares(np.full(6, 9), 8).tolist() == [1, 2, 1, 1, 2, 1]
+    video, pts = frames(9, 9)
+    assert evenly_spread(np.zeros(18), video, pts, 2, 0.5) == [4, 13]
+    six = evenly_spread(np.zeros(18), video, pts, 6, 0.5)
+    assert six[:2] == [4, 13]
+    assert sorted(six) == [1, 4, 7, 10, 13, 16]
+
+
+def test_doubt_leads_to_errors_and_not_to_frames_to_learn_from():
+    score = np.full(10, 0.9)
+    score[8] = 0.1
+    table = rows(*[BOX] * 10, score=score)
+    assert [one.frame for one in rank([table], share=0.1)] == [8]
+    assert [one.frame for one in rank([table], share=0.1, purpose="learning")] == [5]
+    with pytest.raises(ColocamError, match="purpose must be one of errors, learning, got 'lerning'"):
+        check(0.1, 0.5, "lerning")

@@ -15,7 +15,7 @@ from colocam.boxes.extract import mask_of_box, scale_boxes
 from colocam.config.card import Card
 from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.inference.network import Network, OutputShape
-from colocam.inference.options import LOOK_AHEAD, make_options
+from colocam.inference.options import LOOK_AHEAD, OptionKeywords, make_options
 from colocam.inference.remote_network import RemoteNetwork
 from colocam.inference.runtimes import open_network
 from colocam.inference.stages import (
@@ -66,7 +66,7 @@ class Localizer:
         card: Card,
         *,
         segmenter: Segmenter | None = None,
-        **options: Any,  # noqa: ANN401 - the fields of Options
+        **options: Unpack[OptionKeywords],
     ) -> None:
         self.network = network
         self.card = card
@@ -96,7 +96,7 @@ class Localizer:
         device: str | None = None,
         *,
         refine: str | Path | None = None,
-        **options: Any,  # noqa: ANN401 - the fields of Options
+        **options: Unpack[OptionKeywords],
     ) -> "Localizer":
         """Open the model of a run folder, or an ONNX file made from it; see :func:`open_network`.
 
@@ -122,7 +122,8 @@ class Localizer:
         token: str | None = None,
         cache_dir: str | Path | None = None,
         local_files_only: bool = False,
-        **how: Any,  # noqa: ANN401 - of load
+        refine: str | Path | None = None,
+        **options: Unpack[OptionKeywords],
     ) -> "Localizer":
         """Open a model of the Hugging Face hub, or a folder of :meth:`save_pretrained` (extra ``hub``).
 
@@ -133,12 +134,13 @@ class Localizer:
             token: access token; None: the stored one.
             cache_dir: where downloads are stored; None: the cache of the hub.
             local_files_only: use what was downloaded before.
-            how: ``refine`` and options, as in :meth:`load`.
+            refine: as in :meth:`load`.
+            options: as in :meth:`load`.
         """
         from colocam.integrations.hub_model import fetch  # noqa: PLC0415 - an extra
 
         asked = {"revision": revision, "token": token, "cache_dir": cache_dir, "local_files_only": local_files_only}
-        return cls.load(fetch(name, **asked), device, **how)
+        return cls.load(fetch(name, **asked), device, refine=refine, **options)
 
     def save_pretrained(self, folder: str | Path) -> Path:
         """Write weights, model.json and a model card into a folder, as the Hugging Face hub holds them."""

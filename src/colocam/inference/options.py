@@ -1,7 +1,7 @@
 """Options of a :class:`Localizer`."""
 
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Literal, TypedDict, Unpack, get_args
 
 from colocam.boxes.candidates import find_chooser
 from colocam.config import COLOR_MEANS, ColorMean
@@ -59,7 +59,22 @@ class Options:
             raise ArgumentError("color_mean", f"{self.color_mean}{suggest(self.color_mean, COLOR_MEANS)}")
 
 
-def make_options(**options: Any) -> Options:  # noqa: ANN401 - the fields of Options
+class OptionKeywords(TypedDict, total=False):
+    """The fields of :class:`Options` as keywords, for type checkers and completion."""
+
+    batch: int | None
+    masks: bool
+    smooth: Smooth
+    tag: str | None
+    presence: float | None
+    threshold: float | None
+    instances: bool
+    color_mean: ColorMean | None
+    focus: bool | None
+    chooser: str | None
+
+
+def make_options(**options: Unpack[OptionKeywords]) -> Options:
     """Options from keywords; an unknown keyword is refused with the nearest name."""
     names = [field.name for field in fields(Options)]
     for name in options:

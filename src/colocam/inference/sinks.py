@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from colocam.drawing.overlay import draw_objects
 from colocam.types import Localization
+from colocam.video.drawing import draw_objects
 from colocam.video.reader import VideoInfo
 from colocam.video.writer import VideoWriter
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from math import exp
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -70,56 +70,22 @@ Order = Callable[[Float64Array, Integers, Float64Array, int, float], list[int]]
 """(doubt (n,), video (n,), pts (n,), most, apart) of frames sorted by video and time → indices in order."""
 
 
-class Rows(NamedTuple):
-    """n rows of localisation tables, sorted by video and frame; a frame has one or more rows.
-
-    Attributes:
-        video: (n,) index of the video.
-        frame: (n,) index of the frame in it.
-        pts: (n,) seconds.
-        box: (n, 4), NaN where there is none.
-        score: (n,) mean foreground probability inside the box, 0–1.
-        presence: (n,) probability that the object is present, 0–1, NaN where unknown.
-        margin: (n,) how much better the box explains the map than any other region, ≤ 1, NaN where unknown.
-    """
-
-    video: Integers
-    frame: Integers
-    pts: Float64Array
-    box: Float64Array
-    score: Float64Array
-    presence: Float64Array
-    margin: Float64Array
-
-    @classmethod
-    def of(cls, tables: Sequence[TableRows]) -> Self:
-        """The rows of all tables; ``video`` is the index of the table. A row without a time gets its frame index."""
-        parts = []
-        for video, rows in enumerate(tables):
-            pts, score = np.where(np.isnan(rows.pts), rows.frame, rows.pts), np.nan_to_num(rows.score)
-            parts.append((np.full(len(pts), video), rows.frame, pts, rows.box, score, rows.presence, rows.margin))
-        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-
-def frames_of(rows: Rows) -> tuple[Integers, Integers]:
-    """(n,) index of the frame of each row, counted over all videos, and the first row of each frame."""
-    new = np.append(True, (np.diff(rows.video) != 0) | (np.diff(rows.frame) != 0))
-    return np.cumsum(new) - 1, np.flatnonzero(new)
-
-
-def signs(rows: Rows) -> dict[str, Float64Array]:
-    """Each signal of each row, (n,) in 0–1."""
-    there = np.isfinite(rows.box[:, 0])
-    usual = float(np.quantile(rows.score[there], USUAL)) if there.any() else 1.0
-    faint = 1 - rows.score / max(usual, 1e-9)
-    absent = np.where(there, 1 - rows.presence, rows.presence)
+def signs(tables: Sequence[TableRows]) -> dict[str, Float64Array]:
+    """Each signal of each row of all tables, (n,) in 0–1."""
+    box, score, presence, margin = (_joined(tables, name) for name in ("box", "score", "presence", "margin"))
+    there, score = np.isfinite(box[:, 0]), np.nan_to_num(score)
+    usual = float(np.quantile(score[there], USUAL)) if there.any() else 1.0
     found = {
-        "faint": np.where(there, faint, 0),
-        "rival": np.where(there, 1 - rows.margin, 0),
-        "jump": jumps(rows),
-        "classifier": absent,
+        "faint": np.where(there, 1 - score / max(usual, 1e-9), 0),
+        "rival": np.where(there, 1 - margin, 0),
+        "jump": np.concatenate([jumps(rows) for rows in tables]),
+        "classifier": np.where(there, 1 - presence, presence),
     }
     return {name: np.clip(np.nan_to_num(sign), 0, 1) for name, sign in found.items()}
+
+
+def _joined(tables: Sequence[TableRows], column: str) -> npt.NDArray[Any]:
+    return np.concatenate([getattr(rows, column) for rows in tables])
 
 
 def doubts(found: dict[str, Float64Array]) -> Float64Array:
@@ -137,42 +103,30 @@ def reason(found: dict[str, float], *, box: bool) -> str:
     return "; ".join(words[name] for name in said[:2]) or "no single reason"
 
 
-def jumps(rows: Rows) -> Float64Array:
+def jumps(rows: TableRows) -> Float64Array:
     """(n,) 1 − mean IoU with the best box of the previous and of the next listed frame, where they exist.
 
     Of a frame with more than :data:`PARTNERS` rows only the first ones count, so that time grows with the rows.
     For a frame without a box: 1 if both have one, else 0.
     """
-    at, start = frames_of(rows)
-    size = np.diff(np.append(start, len(rows.frame)))
+    _, start, at, size = np.unique(rows.frame, return_index=True, return_inverse=True, return_counts=True)
     there = np.isfinite(rows.box[:, 0])
-    overlaps = []
-    for step in (-1, 1):
-        other = at + step
-        known = (other >= 0) & (other < len(start))
-        other = np.where(known, other, at)
-        known &= rows.video[start[other]] == rows.video
+    overlaps = np.full((2, len(at)), np.nan)
+    for overlap, step in zip(overlaps, (-1, 1), strict=True):
+        known = (at + step >= 0) & (at + step < len(start))
+        other = np.where(known, at + step, at)
         best = np.zeros(len(at))
         for i in range(min(int(size.max(initial=0)), PARTNERS)):
             partner = start[other] + np.minimum(i, size[other] - 1)
-            overlap = iou(rows.box, rows.box[partner])
-            best = np.maximum(best, np.where(there, overlap, there[partner]))
-        overlaps.append(np.where(known, best, np.nan))
-    before, after = overlaps
-    mean = np.where(np.isnan(before), after, np.where(np.isnan(after), before, (before + after) / 2))
-    with_box = 1 - np.where(np.isnan(mean), 1.0, mean)
-    without = np.nan_to_num(before) * np.nan_to_num(after)
-    jump: Float64Array = np.where(there, with_box, without)
+            best = np.maximum(best, np.where(there, iou(rows.box, rows.box[partner]), there[partner]))
+        overlap[known] = best[known]
+    neighbours = np.isfinite(overlaps).sum(axis=0)
+    with_box = np.where(neighbours > 0, 1 - np.nansum(overlaps, axis=0) / np.maximum(neighbours, 1), 0)
+    jump: Float64Array = np.where(there, with_box, np.nan_to_num(overlaps).prod(axis=0))
     return jump
 
 
-def queue(
-    doubt: npt.NDArray[np.float64],
-    video: npt.NDArray[np.int64],
-    pts: npt.NDArray[np.float64],
-    most: int,
-    apart: float = APART,
-) -> list[int]:
+def queue(doubt: Float64Array, video: Integers, pts: Float64Array, most: int, apart: float = APART) -> list[int]:
     """Order at most ``most`` frames by doubt, reduced near frames that are already chosen.
 
     The factor is 1 − ``LESS`` · exp(−½ (Δt / apart)²), where Δt is the time to the nearest chosen frame of the video.
@@ -253,23 +207,30 @@ class Doubtful(NamedTuple):
     reason: str
 
 
-def rank(rows: Rows, share: float = SHARE, apart: float = APART, purpose: str = "errors") -> list[Doubtful]:
-    """Order ``share`` of the frames by purpose; of several objects in a frame the most doubtful one counts."""
+def rank(
+    tables: Sequence[TableRows], share: float = SHARE, apart: float = APART, purpose: str = "errors"
+) -> list[Doubtful]:
+    """Order ``share`` of the frames by purpose; of several objects in a frame the most doubtful one counts.
+
+    A row without a time gets its frame index.
+    """
     check(share, apart, purpose)
-    found = signs(rows)
-    doubt = doubts(found)
-    frame, start = frames_of(rows)
+    found = signs(tables)
+    doubt, frame, pts = doubts(found), _joined(tables, "frame"), _joined(tables, "pts")
+    pts = np.where(np.isnan(pts), frame, pts)
+    video = np.repeat(np.arange(len(tables)), [len(rows.frame) for rows in tables])
     # Sorted by frame, then by doubt, the last row of each frame is the most doubtful one.
-    last = np.lexsort((doubt, frame))[np.append(start[1:], len(frame)) - 1]
-    most = max(1, round(share * len(last)))
-    chosen = PURPOSES[purpose](doubt[last], rows.video[last], rows.pts[last], most, apart)
+    order = np.lexsort((doubt, frame, video))
+    last = order[np.append((np.diff(video) != 0) | (np.diff(frame) != 0), True)]
+    chosen = PURPOSES[purpose](doubt[last], video[last], pts[last], max(1, round(share * len(last))), apart)
+    there = np.isfinite(_joined(tables, "box")[:, 0])
     return [
         Doubtful(
-            int(rows.video[row]),
-            int(rows.frame[row]),
-            float(rows.pts[row]),
+            int(video[row]),
+            int(frame[row]),
+            float(pts[row]),
             float(doubt[row]),
-            reason({name: float(sign[row]) for name, sign in found.items()}, box=bool(np.isfinite(rows.box[row, 0]))),
+            reason({name: float(sign[row]) for name, sign in found.items()}, box=bool(there[row])),
         )
         for row in last[chosen].tolist()
     ]
@@ -293,12 +254,11 @@ def review_tables(
         purpose: ``errors``: frames that are probably wrong; ``learning``: frames to learn from, at even distances over
             all videos.
     """
-    check(share, apart, purpose)
     paths, out = tables_of(tables), Path(out)
     if any(path.exists() and out.exists() and path.samefile(out) for path in paths):
         raise ArgumentError("out", f"must be another file than the table, got {out}")
-    rows = Rows.of([read_table(path, required=("score",)) for path in paths])
-    write_queue(out, names_of(paths), rank(rows, share, apart, purpose))
+    ranked = rank([read_table(path, required=("score",)) for path in paths], share, apart, purpose)
+    write_queue(out, names_of(paths), ranked)
     return out
 
 

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from colocam.drawing.overlay import draw_localization
 from colocam.utils.extras import lazy_names
+from colocam.video.drawing import draw_localization
 
 if TYPE_CHECKING:
     from colocam.report.page import write_report

@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from colocam.data.frame_cache import CachedClip
 from colocam.inference import Localizer
-from colocam.labels.review import APART, SHARE, Doubtful, Rows, check, rank, write_queue
+from colocam.labels.review import APART, SHARE, Doubtful, check, rank, write_queue
+from colocam.labels.table import TableRows
 from colocam.run import open_run
-from colocam.types import Localization, Split, VideoFrame
+from colocam.types import Split, VideoFrame
 from colocam.utils.files import atomic_path
 from colocam.utils.progress import progress
 
@@ -39,12 +40,12 @@ def review_run(
     run = open_run(folder, device)
     run.require(split)
     clips, localizer = run.clips(split), Localizer.load(folder, device)
-    parts = []
+    tables = []
     with progress("review", len(clips), unit="videos") as advance:
-        for number, clip in enumerate(clips):
-            parts.append(rows_of(number, [one for _, one in localizer.stream(frames_of(clip))]))
+        for clip in clips:
+            tables.append(TableRows.of([one for _, one in localizer.stream(frames_of(clip))]))
             advance()
-    ranked = rank(Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True))), share, apart, purpose)
+    ranked = rank(tables, share, apart, purpose)
     queue = run.folder / "review.csv" if out is None else Path(out)
     write_queue(queue, [clip.clip.name for clip in clips], ranked)
     _save(run.folder / "review.npz", localizer, clips, ranked[:MOST_IMAGES])
@@ -55,20 +56,6 @@ def frames_of(clip: CachedClip) -> Iterator[VideoFrame]:
     """The cached frames of a clip, in the form of decoded ones."""
     for index, pts, image in zip(clip.index.tolist(), clip.pts.tolist(), clip.frames, strict=True):
         yield VideoFrame(index, pts, np.asarray(image))
-
-
-def rows_of(video: int, found: Sequence[Localization]) -> Rows:
-    """The localisations of one video as rows."""
-    unknown = float("nan")
-    return Rows(
-        video=np.full(len(found), video),
-        frame=np.array([one.frame for one in found], np.int64),
-        pts=np.array([one.pts for one in found]),
-        box=np.array([one.box or NO_BOX for one in found], np.float64).reshape(-1, 4),
-        score=np.array([one.score for one in found]),
-        presence=np.array([unknown if one.presence is None else one.presence for one in found]),
-        margin=np.array([unknown if one.margin is None else one.margin for one in found]),
-    )
 
 
 def _save(path: Path, localizer: Localizer, clips: Sequence[CachedClip], chosen: Sequence[Doubtful]) -> None:

@@ -20,7 +20,7 @@ from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
 from colocam.inference.options import LOOK_AHEAD
 from colocam.labels import rank
-from colocam.labels.review import Rows, doubts, frames_of, signs
+from colocam.labels.review import doubts, signs
 from colocam.labels.table import LocalizationTable, TableRows, read_table
 from colocam.temporal.cuts import CutFinder, colour_histograms
 from colocam.types import Float32Array, Float64Array, Image, Levels
@@ -242,11 +242,10 @@ def load_results(table: Path, maps: Path, source: SourceVideo) -> FilmResults:
     if maps.stat().st_size != count * MAP_SIDE**2:
         raise ColocamError(f"{maps} does not belong to {table.name}: delete both, then they are computed again")
     heat = np.memmap(maps, np.uint8, "r", shape=(count, MAP_SIDE, MAP_SIDE))
-    listed = Rows.of([rows])
-    if len(frames_of(listed)[1]) != count:
+    if len(np.unique(rows.frame)) != count:
         raise ColocamError(f"{table} has more than one row for a frame: delete it, then it is computed again")
-    ranked = rank(listed, QUEUE_SHARE)
-    return FilmResults(rows, doubts(signs(listed)), [(one.frame, one.reason) for one in ranked], heat)
+    ranked = rank([rows], QUEUE_SHARE)
+    return FilmResults(rows, doubts(signs([rows])), [(one.frame, one.reason) for one in ranked], heat)
 
 
 def outlines(results: FilmResults, source: SourceVideo, rows: slice) -> list[list[list[int]]]:

@@ -1,21 +1,27 @@
+import unicodedata
 from dataclasses import replace
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.ft2font import FT2Font
 
-from colocam.drawing.overlay import (
-    HEAT_COLOURS,
+from colocam.types import Box, Localization
+from colocam.video import drawing
+from colocam.video.drawing import (
     PREDICTED,
     TRUE,
     blend_heatmap,
     draw_localization,
     draw_objects,
+    drawable,
     label_of,
+    shorten,
+    text_width,
 )
-from colocam.types import Box, Localization
 
 GREY = 128
 
@@ -84,12 +90,6 @@ def test_heatmap_is_the_colour_map_with_growing_opacity():
         expected = (1 - 0.75 * value) * GREY + 0.75 * value * colour
         assert np.abs(image[2, column] - expected).max() <= 3
     assert (image[:, 0] == GREY).all(), "no heat, no change"
-
-
-def test_heatmap_is_perceptual():
-    luminance = HEAT_COLOURS @ np.array([0.2126, 0.7152, 0.0722])
-    assert (np.diff(luminance) >= -0.8).all()
-    assert luminance[-1] - luminance[0] > 200
 
 
 def test_heatmap_of_any_size_lands_at_its_place():
@@ -216,3 +216,84 @@ def test_the_mask_of_a_segmenter_is_tinted_and_outlined_instead_of_the_heat_map(
     assert (inside[..., 2] > inside[..., 0]).all()
     assert (drawn[55:, 60:] == 100).all()
     assert (draw_objects(image, replace(found, refined=None))[55:, 60:] != 100).any()
+
+
+def glyphs(font):
+    return {chr(code) for code in FT2Font(str(font)).get_charmap()}
+
+
+@pytest.mark.parametrize("text", ["cat", "кошка", "γάτα", "Katze äöüß", "قطة", "חתול", "naïve café"])
+def test_scripts_of_dejavu_are_drawn_as_they_are(text):
+    line, font = drawable(text)
+    assert line == text
+    assert font.name.startswith("DejaVuSans")
+
+
+@pytest.mark.parametrize("text", ["猫", "ねこ", "고양이", "\U0001f408", "\ue000", "\udcff"])
+def test_without_a_font_the_code_point_is_spelt(text, monkeypatch):
+    monkeypatch.setattr(
+        drawing, "_font_with", lambda wanted: None if not wanted <= glyphs(drawing.REGULAR) else drawing.REGULAR
+    )
+    line, font = drawable(f"a {text}")
+    assert line.startswith("a \\")
+    assert set(line) <= glyphs(font)
+    expected = "".join(f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}" for c in text)
+    assert line == f"a {expected}"
+    assert drawable("Ａ 猫")[0] == "A \\u732b", "compatibility characters lose their dress"
+
+
+def test_a_system_font_is_used_where_it_has_the_glyph(monkeypatch, tmp_path):
+    missing = "猫"
+    fonts = {
+        drawing.BOLD: frozenset("ab "),
+        drawing.REGULAR: frozenset("ab "),
+        tmp_path / "cjk.ttf": frozenset("ab 猫"),
+    }
+    monkeypatch.setattr(drawing, "draws", lambda font, one: one in fonts.get(font, ""))
+    monkeypatch.setattr(drawing, "system_fonts", lambda: (tmp_path / "other.ttf", tmp_path / "cjk.ttf"))
+    drawing._font_with.cache_clear()
+    try:
+        assert drawable(f"a {missing}") == (f"a {missing}", tmp_path / "cjk.ttf")
+        assert drawable("ab") == ("ab", drawing.BOLD)
+    finally:
+        drawing._font_with.cache_clear()
+
+
+def test_what_a_font_draws_is_what_freetype_reads():
+    """Fonts of matplotlib: with segments, with offsets into the glyph table, and with code points above 16 bits."""
+    folder = Path(mpl.get_data_path(), "fonts", "ttf")
+    some = [chr(code) for code in (*range(33, 0x30000, 97), *range(0x300, 0x370), 0xD812, 0xE000)]
+    plain = [one for one in some if not one.isspace() and unicodedata.category(one) != "Cf"]
+    for font in (drawing.REGULAR, folder / "STIXGeneral.ttf"):
+        assert {one for one in plain if drawing.draws(font, one)} == glyphs(font) & set(plain)
+
+
+def test_damaged_fonts_draw_nothing_or_what_they_have(tmp_path):
+    data = drawing.BOLD.read_bytes()
+    for cut in (0, 3, 11, 40, 300, 5000, 60_000):
+        (tmp_path / f"{cut}.ttf").write_bytes(data[:cut])
+        assert not drawing.draws(tmp_path / f"{cut}.ttf", "猫")
+
+
+def test_line_breaks_and_reordering_marks_do_not_reach_the_picture():
+    assert drawable("a\nb\tc\u2028d")[0] == "a b c d"
+    assert drawable("evil\u202egpj.cat")[0] == "evilgpj.cat"
+    assert drawable("می\u200cخواهم")[0] == "می\u200cخواهم"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF), max_size=40), st.integers(0, 300))
+def test_shortened_text_fits(text, width):
+    short = shorten(text, 12, width)
+    assert text_width(short, 12) <= width or short == ""
+    line, _ = drawable(text)
+    if short != line:
+        assert text_width(line, 12) > width
+        assert short == "" or (short.endswith("…") and line.startswith(short[:-1]))
+
+
+def test_shortening_keeps_as_much_as_fits():
+    text = "a rather long name of a class"
+    short = shorten(text, 12, 100)
+    longer = text[: len(short)] + "…"
+    assert text_width(short, 12) <= 100 < text_width(longer, 12)

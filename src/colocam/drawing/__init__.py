@@ -1,1 +1,0 @@
-"""Heat-maps, boxes and labels drawn on frames."""
