@@ -8,7 +8,7 @@
 
 from typing import TYPE_CHECKING
 
-from colocam.utils.extras import REGISTRIES, lazy_names
+from colocam.utils.extras import lazy_names
 
 if TYPE_CHECKING:
     from colocam.config import Config, load_config
@@ -55,5 +55,3 @@ __getattr__, __dir__ = lazy_names(  # torch is imported on first use
         "train": "colocam.training",
     },
 )
-
-REGISTRIES.update(CAMS="colocam.cams", CHOOSERS="colocam.boxes", LOSSES="colocam.losses", METHODS="colocam.config")

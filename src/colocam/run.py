@@ -18,7 +18,7 @@ from colocam.data.run_data import RunData, data_difference, read_data, stored_da
 from colocam.errors import ColocamError
 from colocam.losses import Term
 from colocam.models import Classifier, make_classifier
-from colocam.models.model_file import Plan, check_shapes
+from colocam.models.model_file import build_checked
 from colocam.types import Split
 from colocam.utils.device import choose_device
 from colocam.utils.digests import MEMORY, FileDigests
@@ -70,11 +70,8 @@ class Run:
             return make_classifier(self.config, untrained(self.config), len(self.catalogue.tags))
 
         shapes = {key: tuple(tensor.shape) for key, tensor in tensors.items()}
-        backbone, settings = self.config.backbone, self.config.classifier
-        network = f"{len(self.catalogue.tags)} {backbone.model_dump_json()} {settings.size} {settings.fit}"
-        plan = Plan(backbone, network, build)
-        check_shapes(plan, shapes, str(self.folder / "config.yaml"), f"classifier/{state['weights']}")
-        classifier = build()
+        described, weights = str(self.folder / "config.yaml"), f"classifier/{state['weights']}"
+        classifier = build_checked(build, self.config.backbone, shapes, described, weights)
         classifier.load_state_dict(tensors)
         return classifier.to(self.device).eval()
 

@@ -1,6 +1,5 @@
 """One training step, whole or divided among processes: what each process computes, to be compared with the whole."""
 
-import time
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -12,7 +11,7 @@ from torch import nn
 
 from colocam.config import Optimisation, load_config
 from colocam.data.batches import BatchIndices
-from colocam.errors import ColocamError
+from colocam.errors import ColocamError, InterruptedRunError
 from colocam.losses import LOSSES, StepTensors
 from colocam.losses.terms import frame_count
 from colocam.training import distributed as processes
@@ -28,7 +27,6 @@ from colocam.training.distributed import (
     world,
 )
 from colocam.training.loop import Task, make_sgd, sgd_step
-from colocam.utils.progress import graceful_stop, raise_if_stopped, request_stop
 
 SEQUENCES = torch.tensor([0, 0, 0, 1, 2, 2, 3, 3, 3, 3, 4, 4])
 INDICES = BatchIndices(torch.arange(12), torch.arange(12), SEQUENCES)
@@ -110,10 +108,8 @@ def refused(call):
     return None
 
 
-def work_until_stopped():
-    while True:
-        time.sleep(0.01)
-        raise_if_stopped("decoding")
+def stop():
+    raise InterruptedRunError("stopped in decoding")
 
 
 def fail():
@@ -129,10 +125,7 @@ def save_parts(folder):
         found["first"] = first(partial(rank))
         found["same"] = refused(partial(require_same, "seeds", 1)), refused(partial(require_same, "seeds", rank()))
         found["alone"] = refused(partial(alone, fail))
-        with mock.patch.object(processes, "SECONDS_BETWEEN_SIGNS", 0.05), graceful_stop():
-            if rank() == 2:
-                request_stop()  # as Ctrl-C does in this process alone
-            found["stopped"] = refused(partial(alone, work_until_stopped))
+        found["stopped"] = refused(partial(alone, stop))
         torch.save(found, Path(folder) / f"{rank()}.pt")
 
 

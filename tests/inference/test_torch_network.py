@@ -8,9 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from colocam.inference.network_server import ServedWorker
-from colocam.inference.pass_filler import GROUP
-from colocam.inference.remote_network import RemoteNetwork
 from torch import nn
 
 from batch_norms import unsettle
@@ -18,6 +15,8 @@ from colocam.config import load_config
 from colocam.inference import torch_network
 from colocam.inference.fold import fold_batch_norms, fold_two_maps
 from colocam.inference.network import OutputShape, PostProcessing
+from colocam.inference.passes import GROUP, Passes
+from colocam.inference.remote import RemoteNetwork, ServedWorker
 from colocam.inference.torch_network import TorchNetwork, rows_of
 from colocam.models import Classifier, LocalizerNet, foreground
 from one_pass import ids_of, one_pass

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import timm
 import torch
 from safetensors.torch import load_file, save_file
 
@@ -15,7 +14,7 @@ from colocam.config import Backbone
 from colocam.config.card import Card
 from colocam.errors import ColocamError
 from colocam.models import Classifier, LocalizerNet
-from colocam.models.model_file import Model, Plan, check_shapes, load_model, save_model
+from colocam.models.model_file import Model, load_model, save_model
 
 BACKBONE = Backbone(name="resnet10t", pretrained=False, args={"channels": [8, 8, 8, 8]})
 
@@ -102,21 +101,3 @@ def test_a_stranger_cannot_name_a_checkpoint(folder, tmp_path):
     change(folder, backbone={"args": {"channels": [8, 8, 8, 8], "checkpoint_path": str(tmp_path / "evil.pth")}})
     with pytest.raises(ColocamError, match=r"^backbone\.args must not hold 'checkpoint_path'"):
         load_model(folder)
-
-
-@pytest.mark.filterwarnings("ignore:Overwriting")
-def test_a_network_that_is_registered_anew_is_checked_anew():
-    def register(width):
-        def two_lives_resnet(pretrained=False, **others):
-            return timm.create_model("resnet10t", pretrained=pretrained, channels=[width] * 4, **others)
-
-        timm.models.register_model(two_lives_resnet)
-
-    backbone = Backbone(name="two_lives_resnet", pretrained=False, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5))
-    plan = Plan(backbone, "two classes", lambda: Classifier(backbone, 2))
-    register(8)
-    shapes = {name: tuple(tensor.shape) for name, tensor in Classifier(backbone, 2).state_dict().items()}
-    check_shapes(plan, shapes, "a card", "weights")
-    register(16)
-    with pytest.raises(ColocamError, match=r"^a card does not fit weights: 'encoder\..*' is \(16, "):
-        check_shapes(plan, shapes, "a card", "weights")

@@ -9,18 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.boxes.iou import iou
-from colocam.segment.refine import RefineSettings, best_path, extents, mask_scores, soft_iou, targets
+from colocam.segment.refine import AGREEMENT, FADE, JUMP, QUALITY, best_path, extents, mask_scores, soft_iou, targets
 
 
 def random_masks(seed, shape):
     return np.random.default_rng(seed).random(shape) > 0.6
 
 
-@given(low=st.floats(0, 0.4), high=st.floats(0.5, 1))
-def test_targets_rise_between_two_probabilities(low, high):
+def test_targets_rise_between_two_probabilities():
     levels = np.arange(256, dtype=np.uint8).reshape(2, 8, 16)
-    expected = np.clip((levels / 255 - low) / (high - low), 0, 1)
-    np.testing.assert_allclose(targets(levels, (low, high)) / 255, expected, atol=1.01 / 255)
+    expected = np.clip((levels / 255 - FADE[0]) / (FADE[1] - FADE[0]), 0, 1)
+    np.testing.assert_allclose(targets(levels) / 255, expected, atol=1.01 / 255)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy])
@@ -42,10 +41,10 @@ def test_scores_prefer_masks_that_fit_are_trusted_and_agree_with_others():
     one, half, away = [0, 0, 10, 10], [0, 0, 10, 5], [50, 50, 60, 60]
     boxes = np.array([[one, one, half, away]], float)
     overlaps, quality = np.array([[0.5, 0.5, 0.5, 0.0]]), np.array([[0.5, 1.5, 0.5, 1.0]])
-    settings = RefineSettings(quality=2.0, agreement=2.0)
-    agreement = [2.5 / 4, 2.5 / 4, 2 / 4, 1 / 4]
-    expected = [(0.125 + 2 * agreement[0]) / 3, (0.5 + 2 * agreement[1]) / 3, (0.125 + 2 * agreement[2]) / 3, 0.0]
-    assert mask_scores(overlaps, quality, boxes, settings)[0] == pytest.approx(expected)
+    agreement = np.array([2.5 / 4, 2.5 / 4, 2 / 4, 1 / 4])
+    fit = [0.5 * 0.5**QUALITY, 0.5, 0.5 * 0.5**QUALITY, 0]
+    expected = np.where(overlaps[0] > 0, (fit + AGREEMENT * agreement) / (1 + AGREEMENT), 0)
+    assert mask_scores(overlaps, quality, boxes)[0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy])
@@ -60,29 +59,29 @@ def test_extents_enclose_every_pixel(kind):
         assert found[index].tolist() == expected
 
 
-def value(path, scores, boxes, jump, before):
+def value(path, scores, boxes, before):
     total = sum(scores[at, choice] for at, choice in enumerate(path))
     chain = [boxes[at, choice] for at, choice in enumerate(path)]
     chain = chain if before is None else [before, *chain]
-    return total - jump * sum(1 - float(iou(a, b)) for a, b in pairwise(chain))
+    return total - JUMP * sum(1 - float(iou(a, b)) for a, b in pairwise(chain))
 
 
 @given(
     seed=st.integers(0, 10_000),
     length=st.integers(1, 4),
     count=st.integers(1, 4),
-    jump=st.sampled_from([0.0, 0.3, 2.0]),
+    scale=st.sampled_from([0.1, 1, 100]),
     continued=st.booleans(),
 )
-def test_best_path_is_the_best_of_all_paths(seed, length, count, jump, continued):
+def test_best_path_is_the_best_of_all_paths(seed, length, count, scale, continued):
     random = np.random.default_rng(seed)
-    scores = random.random((length, count))
+    scores = scale * random.random((length, count))
     corners = random.random((length * count + 1, 2, 2)) * 10
     boxes = np.sort(corners, axis=1).reshape(-1, 4)
     before, boxes = boxes[-1] if continued else None, boxes[:-1].reshape(length, count, 4)
-    found = best_path(scores, boxes, jump, before)
-    best = max(value(path, scores, boxes, jump, before) for path in product(range(count), repeat=length))
-    assert value(found, scores, boxes, jump, before) == pytest.approx(best)
+    found = best_path(scores, boxes, before)
+    best = max(value(path, scores, boxes, before) for path in product(range(count), repeat=length))
+    assert value(found, scores, boxes, before) == pytest.approx(best)
 
 
 def test_a_shot_outvotes_one_frame():
@@ -91,9 +90,6 @@ def test_a_shot_outvotes_one_frame():
     boxes = np.tile(np.stack([whole, part]), (5, 1, 1))
     scores = np.tile([0.7, 0.5], (5, 1))
     scores[2] = 0.6, 0.75
-    assert best_path(scores, boxes, jump=0.5).tolist() == [0] * 5
-    assert best_path(scores, boxes, jump=0.0).tolist() == [0, 0, 1, 0, 0]
-
-
-def test_no_frames_have_no_path():
-    assert best_path(np.zeros((0, 3)), np.zeros((0, 3, 4)), 0.5).tolist() == []
+    assert best_path(scores, boxes).tolist() == [0] * 5
+    scores[2] = 0.0, 0.75  # more than two jumps cost
+    assert best_path(scores, boxes).tolist() == [0, 0, 1, 0, 0]

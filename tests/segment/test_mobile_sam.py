@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from colocam.errors import ColocamError
 from colocam.segment import load_segmenter
-from colocam.segment.sam import MobileSam, MobileSamNet, open_mobile_sam, renamed
+from colocam.segment.sam import MobileSam, MobileSamNet, in_bfloat16, open_mobile_sam, renamed
 from colocam.segment.segmenter import MEAN, STD, Prompts
 
 SIDE = 128
@@ -129,6 +129,21 @@ def test_a_frame_gives_the_same_bytes_in_any_batch():
         alone = segmenter.masks(segmenter.embed(images[one]), Prompts(asked.points[one], asked.labels[one]))
         assert torch.equal(alone.logits[0], together.logits[at])
         assert torch.equal(alone.quality[0], together.quality[at])
+
+
+def test_weights_that_are_stored_in_bfloat16_change_nothing_under_autocast():
+    """As on a GPU, where every pass would otherwise round them again."""
+    images = torch.from_numpy(np.random.default_rng(5).integers(0, 256, (1, 3, SIDE, SIDE), np.uint8))
+    asked = [torch.from_numpy(part) for part in prompts(1)]
+    found = []
+    for stored in (False, True):
+        net = randomise(MobileSamNet())
+        if stored:
+            in_bfloat16(net)
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            found.append(net.masks(net.embed(images).float(), *asked))
+    for plain, rounded in zip(*found, strict=True):
+        assert torch.equal(plain, rounded)
 
 
 def checkpoint_name(name):

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from colocam.boxes.iou import iou
-from colocam.segment.refine import RefineSettings, extents, mask_candidates, refine
-from colocam.segment.segmenter import Masks
+from colocam.segment import refine as module
+from colocam.segment.refine import extents, mask_candidates, refine
+from colocam.segment.segmenter import BATCH, Masks
 
 
 def scene(size, shares):
@@ -19,21 +20,32 @@ def scene(size, shares):
 
 
 def scenes(count=4):
-    lefts = [0.1 + 0.05 * at for at in range(count)]
+    lefts = [0.1 + 0.03 * at for at in range(count)]
     sizes = [(120, 70) if at % 2 else (60, 90) for at in range(count)]
     found = [scene(size, (left, 0.2, left + 0.5, 0.8)) for size, left in zip(sizes, lefts, strict=True)]
     images, levels, boxes = zip(*found, strict=True)
     return list(images), np.stack(levels), np.stack(boxes)
 
 
-def test_the_mask_that_fills_the_map_is_chosen_in_frames_of_any_size(box_segmenter):
+def test_the_mask_that_fills_the_map_is_chosen_in_frames_of_any_size(box_segmenter, monkeypatch):
+    monkeypatch.setattr(module, "QUALITY", 2.0)
+    monkeypatch.setattr(module, "JUMP", 0.1)  # frames of one shot have one size, these have not
     images, levels, boxes = scenes()
-    found = refine(box_segmenter, images, levels, settings=RefineSettings(quality=2.0, jump=0.1))
+    found = refine(box_segmenter, images, levels)
     for one, image, box in zip(found, images, boxes, strict=True):
         assert one.mask.shape == image.shape[:2]
         assert one.box.tolist() == extents(one.mask).tolist()
         assert float(iou(one.box, box)) > 0.85  # a cell of the masks is up to 4 pixels wide
         assert one.overlap > 0.85
+
+
+def test_a_frame_has_the_same_masks_whatever_frames_are_prepared_with_it(box_segmenter):
+    images, levels, _ = scenes(BATCH + 3)
+    together = mask_candidates(box_segmenter, images, levels)
+    for at in (0, BATCH - 1, BATCH, BATCH + 2):
+        alone = mask_candidates(box_segmenter, images[at : at + 1], levels[at : at + 1])
+        for one, several in zip(alone, together, strict=True):
+            assert (one[0] == several[at]).all()
 
 
 def test_candidates_have_boxes_in_pixels_of_their_frames(box_segmenter):
@@ -46,21 +58,8 @@ def test_candidates_have_boxes_in_pixels_of_their_frames(box_segmenter):
     assert (found.overlaps[:, 2] == 0).all()
 
 
-def test_settings_decide_how_much_of_a_faint_region_counts(box_segmenter):
-    """A faint part beside a bright one belongs to the object, or not."""
-    image, level, _ = scene((64, 64), (0.2, 0.2, 0.5, 0.6))
-    faint = level.copy()
-    faint[level.any(1)] = np.where(np.arange(56) < 50, np.maximum(faint[level.any(1)], 90), 0)
-    wide, narrow = (
-        refine(box_segmenter, [image], faint[None], settings=RefineSettings(fade=fade, quality=2.0))[0].box
-        for fade in ((0.0, 0.3), (0.4, 0.6))
-    )
-    assert wide[2] > 50
-    assert narrow[2] < 36
-
-
 @pytest.mark.parametrize("weight", [0.0, 0.2])
-def test_the_expected_quality_decides_between_masks_that_fit_equally(box_segmenter, weight):
+def test_the_expected_quality_decides_between_masks_that_fit_equally(box_segmenter, weight, monkeypatch):
     """The left and the right half of a map; the segmenter trusts the second more, and an empty mask most of all."""
 
     class Halves(type(box_segmenter)):
@@ -74,7 +73,8 @@ def test_the_expected_quality_decides_between_masks_that_fit_equally(box_segment
             return found
 
     image, level, _ = scene((64, 64), (0.25, 0.25, 0.75, 0.75))
-    (found,) = refine(Halves(), [image], level[None], settings=RefineSettings(quality=weight))
+    monkeypatch.setattr(module, "QUALITY", weight)
+    (found,) = refine(Halves(), [image], level[None])
     assert found.box[0] == (32 if weight else 16)
 
 

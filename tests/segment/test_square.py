@@ -1,11 +1,21 @@
-"""Frames, maps and masks in the square of a segmenter."""
+"""Frames, maps, prompts and masks in the square of a segmenter."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.segment.refine import PADDING_COLOR, extents, maps_in_squares, mask_in_frame, squares
+from colocam.boxes import largest_boxes
+from colocam.segment.refine import (
+    PADDING_COLOR,
+    THRESHOLDS,
+    extents,
+    inside_square,
+    map_prompts,
+    maps_in_squares,
+    mask_in_frame,
+    squares,
+)
 
 
 def plain(width, height, value=200):
@@ -13,17 +23,14 @@ def plain(width, height, value=200):
 
 
 def test_the_longest_side_fills_the_square_and_the_rest_is_padding():
-    square = squares([plain(200, 100), plain(30, 60), plain(1, 4000)], 64)
-    assert square.inside.tolist() == [[64, 32], [32, 64], [1, 64]]
-    for image, (width, height) in zip(square.images, square.inside, strict=True):
+    images = [plain(200, 100), plain(30, 60), plain(1, 4000)]
+    inside = inside_square(images, 64)
+    assert inside.tolist() == [[64, 32], [32, 64], [1, 64]]
+    for image, (width, height) in zip(squares(images, inside, 64), inside, strict=True):
         assert (image[:height, :width] == 200).all()
         outside = np.ones((64, 64), bool)
         outside[:height, :width] = False
         assert (image[outside] == PADDING_COLOR).all()
-
-
-def test_no_frames():
-    assert squares([], 64).images.shape == (0, 64, 64, 3)
 
 
 @given(
@@ -35,13 +42,12 @@ def test_no_frames():
 def test_a_map_and_a_mask_of_the_same_place_agree(size, left, top, extent):
     """A rectangle drawn in the map lies at the same share of the frame in the square, and back in the frame."""
     width, height = size
-    square = squares([plain(width, height)], 64)
+    (inside,) = inside_square([plain(width, height)], 64).astype(float)
     share = np.array([left, top, left + extent, top + extent])
     x1, y1, x2, y2 = np.rint(share * 112).astype(int)
     level = np.zeros((1, 112, 112), np.uint8)
     level[0, y1:y2, x1:x2] = 255
-    placed = maps_in_squares(level, square, 64)[0]
-    inside = square.inside[0].astype(float)
+    placed = maps_in_squares(level, inside[None], 64)[0]
     found = extents(placed > 127) / np.tile(inside, 2)
     assert found == pytest.approx(np.array([x1, y1, x2, y2]) / 112, abs=0.6 / inside.min())
     mask = mask_in_frame(placed.astype(np.float32) - 127.5, size, tuple(inside))
@@ -51,7 +57,25 @@ def test_a_map_and_a_mask_of_the_same_place_agree(size, left, top, extent):
 
 
 def test_the_padding_of_a_square_holds_no_map():
-    square = squares([plain(100, 50)], 64)
-    placed = maps_in_squares(np.full((1, 20, 20), 255, np.uint8), square, 32)[0]
+    placed = maps_in_squares(np.full((1, 20, 20), 255, np.uint8), np.array([[32.0, 16.0]]), 32)[0]
     assert (placed[:15] > 0).all()
     assert (placed[17:] == 0).all()
+
+
+def bump(x, y, size=64, width=6.0):
+    rows, columns = np.mgrid[:size, :size]
+    return (255 * np.exp(-((columns - x) ** 2 + (rows - y) ** 2) / (2 * width**2))).astype(np.uint8)
+
+
+def test_prompts_are_boxes_of_all_thresholds_and_the_peak_in_pixels_of_the_square():
+    levels = np.stack([bump(20, 40), bump(50, 10) // 2])
+    levels[1, 60, 5] = 255  # a single pixel is no peak
+    prompts = map_prompts(levels, np.array([[256, 128], [128, 256]]))
+    assert prompts.points.shape == (2, len(THRESHOLDS) + 1, 2, 2)
+    assert prompts.labels[0].tolist() == [[2, 3]] * len(THRESHOLDS) + [[1, -1]]
+    scales = np.array([[256 / 64, 128 / 64], [128 / 64, 256 / 64]])
+    for index, threshold in enumerate(THRESHOLDS):
+        boxes = largest_boxes(levels, threshold)[0]
+        np.testing.assert_allclose(prompts.points[:, index].reshape(2, 4), boxes * np.tile(scales, 2))
+    np.testing.assert_allclose(prompts.points[:, -1, 0], (np.array([[20, 40], [50, 10]]) + 0.5) * scales - 0.5)
+    assert prompts.points.dtype == np.float32

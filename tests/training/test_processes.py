@@ -173,7 +173,7 @@ def test_too_many_processes_for_a_batch_are_refused(train, tmp_path):
 def test_torchrun_starts_the_command(processes):
     codes, said = processes(1, "forked_processes:torchrun", "--nproc-per-node", "2", "-m", "colocam", "--version")
     assert codes == [0]
-    assert said.splitlines() == [f"colocam {__version__}"] * 2
+    assert said.count(f"colocam {__version__}") == 2
 
 
 def test_places_of_processes(monkeypatch):

@@ -99,7 +99,7 @@ def test_saving_now_and_then_changes_nothing(tmp_path, collection, frame_cache, 
     assert_same(tmp_path / "run", trained)
 
 
-@pytest.mark.parametrize("share", [0.15, 0.6])
+@pytest.mark.parametrize("share", [0.25, 0.6])
 def test_sigint_is_answered_with_one_line_and_the_same_command_goes_on(watched, whole, tmp_path, share):
     reference, command, events = whole
     run = tmp_path / "run"

@@ -10,9 +10,10 @@ import torch
 from colocam import evaluate, load_config, train
 from colocam.cams.cam_cache import CamStore
 from colocam.data.batches import BatchIndices
-from colocam.errors import InterruptedRunError
+from colocam.errors import ColocamError, InterruptedRunError
+from colocam.run import open_run
 from colocam.training import rounds as module
-from colocam.training.rounds import CORE, FOREGROUND, SIDE, UNKNOWN, box_labels
+from colocam.training.rounds import CORE, FOREGROUND, SIDE, UNKNOWN, best_model, box_labels
 from colocam.training.seeds import sure_labels
 
 
@@ -115,3 +116,16 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(
     labels = [np.load(run / "colocam" / "round-1" / "labels.npy") for run in (trained, out)]
     np.testing.assert_array_equal(*labels)
     assert set(np.unique(labels[0])) <= {0, UNKNOWN, FOREGROUND}
+
+
+def test_a_threshold_that_is_missing_is_named(trained, tmp_path):
+    run = open_run(trained, "cpu")
+    method = run.config.methods[0]
+    for file in (trained / method).glob("best*"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    best_model(run, run.classifier(), method, tmp_path)
+    state = json.loads((tmp_path / "best.json").read_text())
+    del state["threshold"]
+    (tmp_path / "best.json").write_text(json.dumps(state))
+    with pytest.raises(ColocamError, match=r"best\.json is damaged .*delete"):
+        best_model(run, run.classifier(), method, tmp_path)

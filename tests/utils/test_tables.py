@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.utils.tables import csv_cell, number, read_cells, read_rows
+from colocam.utils.tables import csv_cell, read_cells, read_rows
 
 
 def save(path, text, encoding="utf-8"):
@@ -28,7 +28,9 @@ def test_separators_and_marks(tmp_path, separator, encoding):
 
 def test_decimal_commas_where_semicolons_separate(tmp_path):
     rows = read_rows(save(tmp_path / "t.csv", "x;y;note\n1,5;-2,25e1;1,2,3\n"))
-    assert (number(rows[0], "x", ""), number(rows[0], "y", ""), rows[0]["note"]) == (1.5, -22.5, "1,2,3")
+    assert (rows[0].number("x"), rows[0].number("y"), rows[0].number("z")) == (1.5, -22.5, None)
+    with pytest.raises(ColocamError, match="row 2: note is '1,2,3', which is not a number"):
+        rows[0].number("note")
     with pytest.raises(ColocamError, match=r"row 2: x '1\.234,5' is not a number"):
         read_cells(save(tmp_path / "t.csv", "x;y\n1.234,5;1\n")).floats("x")
     with pytest.raises(ColocamError, match="row 2: x '1,5' is not a number"):  # 1500 or 1.5? nobody knows
@@ -51,26 +53,18 @@ def test_columns_without_a_name_are_left_out(tmp_path):
     assert cells.floats("b").tolist() == [2, 4]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf_16_is_named(tmp_path, encoding):
-    with pytest.raises(ColocamError, match=r"t\.csv: saved as UTF-16: save it as 'CSV UTF-8'"):
-        read_cells(save(tmp_path / "t.csv", "a,b\n1,2\n", encoding))
-
-
 def test_other_encodings_have_a_remedy(tmp_path):
     with pytest.raises(ColocamError, match=r"not a CSV table in UTF-8 .*: save it as 'CSV UTF-8'"):
         read_cells(save(tmp_path / "t.csv", "a\ncafé\n", "cp1252"))
 
 
 def test_long_cells_and_many_rows(tmp_path):
-    """A mask may be longer than the limit of the csv module, which stays as it was for the rest of the process."""
-    before = csv.field_size_limit()
-    long = "0" * (before + 1)
+    """A mask may be longer than the limit of the csv module."""
+    long = "0" * (2**17 + 1)
     path = save(tmp_path / "t.csv", "a,b\n" + f"{long},1\n" + "x,2\n" * 70_000)
     cells = read_cells(path)
     assert cells.text("a")[0] == long
     assert cells.floats("b").sum() == 1 + 2 * 70_000
-    assert csv.field_size_limit() == before
 
 
 def test_parquet_of_any_type(tmp_path):

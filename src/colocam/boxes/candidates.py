@@ -16,8 +16,9 @@ import numpy.typing as npt
 from colocam.boxes.extract import Box, check_threshold, contour_box, find_contours, largest_boxes
 from colocam.boxes.iou import iou
 from colocam.boxes.quantize import Maps, checked_levels
-from colocam.errors import ArgumentError, suggest
+from colocam.errors import ArgumentError
 from colocam.types import Float64Array, Levels
+from colocam.utils.extensions import REGISTRIES, unknown
 
 Longs = npt.NDArray[np.integer[Any]]
 
@@ -192,10 +193,11 @@ CHOOSERS: dict[str, Chooser] = {
     "largest": Chooser("largest contour at τ, as published", candidate_boxes, by_shot=False),
     "consensus": Chooser("consensus of the thresholds around τ", consensus_boxes),
 }
+REGISTRIES["colocam.boxes.CHOOSERS"] = CHOOSERS
 
 
 def find_chooser(name: str) -> Chooser:
     """The chooser of that name."""
     if name not in CHOOSERS:
-        raise ArgumentError("chooser", f"{name}{suggest(name, list(CHOOSERS))}")
+        raise ArgumentError("chooser", f"{name}{unknown(name, list(CHOOSERS))}")
     return CHOOSERS[name]

@@ -22,9 +22,10 @@ import torch
 from torch import Tensor, nn
 
 from colocam.config import Config
-from colocam.errors import ColocamError, suggest
+from colocam.errors import ColocamError
 from colocam.models import Classifier
 from colocam.models.cam_formulas import cam, full_size, gradcam, gradcam_pp, layercam, min_max
+from colocam.utils.extensions import REGISTRIES, unknown
 from colocam.utils.tensors import content_hash
 
 __all__ = ["CAMS", "Cam", "CamInputs", "CamSource", "ExternalCam", "classifier_cams", "extract", "find_cam", "open_cam"]
@@ -140,12 +141,13 @@ CAMS: dict[str, Cam | ExternalCam] = {
     "clip-es": ExternalCam("CLIP-ES", _open_clip_es),
 }
 """Name in the configuration → CAM, oldest first. Add your own before you load a configuration that names it."""
+REGISTRIES["colocam.cams.CAMS"] = CAMS
 
 
 def find_cam(name: str) -> Cam | ExternalCam:
     """The CAM registered as ``name``; otherwise an error with the nearest name."""
     if name not in CAMS:
-        raise ColocamError(f"no CAM method '{name}'{suggest(name, list(CAMS))}")
+        raise ColocamError(f"no CAM method '{name}'{unknown(name, list(CAMS))}")
     return CAMS[name]
 
 

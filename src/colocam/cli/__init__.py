@@ -11,10 +11,10 @@ import typer
 
 from colocam.cli.command import Command, LongCommand
 from colocam.cli.exchange_commands import FormatsCommand, export, export_model, import_, learn
-from colocam.cli.film_commands import label, localize, serve
 from colocam.cli.look_commands import evaluate, report, review, score, tensorboard
 from colocam.cli.measure_commands import bench, study
 from colocam.cli.train_commands import config_app, demo, index_app, train
+from colocam.cli.video_commands import label, localize, serve
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.utils.device import is_first
 from colocam.utils.extensions import VARIABLE, load_extensions
@@ -48,19 +48,22 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - called by typer
 
 @app.callback()
 def options(
+    context: typer.Context,
     *,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Take the options that stand before a command, and load the extensions that it may need."""
+    lists_names = context.invoked_subcommand in {"export", "import", "index"}
+    if lists_names or "--help" not in sys.argv:  # no other help waits for torch because an extension imports it
+        load_extensions()
 
 
 def main() -> None:
     """Run the command line; an error that the user can correct is printed as one line."""
     end_like_ctrl_c()
     try:
-        load_extensions()
         app()
     except InterruptedRunError as stop:
         if is_first():

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from colocam.cli.command import Command
 from colocam.cli.shared_options import Device
@@ -29,29 +29,23 @@ class FormatsCommand(Command):
 
 def export(
     tables: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Tables of 'colocam localize', edited or not, or folders of them; or one folder of 'colocam label'."
-        ),
+        list[Path], Argument(help="Tables of 'colocam localize' or folders of them; or one folder of 'colocam label'.")
     ],
-    to: Annotated[str, typer.Option(metavar="FORMAT", help="Label format, see below.")],
+    to: Annotated[str, Option(metavar="FORMAT", help="Label format, see below.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for the labels; an earlier export is replaced.")
+        Path | None, Option("--out", "-o", help="Folder for the labels; replaces an earlier export.")
     ] = None,
     videos: Annotated[
-        list[Path] | None,
-        typer.Option("--video", help="Video of each table, in order; or folder of the labelled films."),
+        list[Path] | None, Option("--video", help="Video of each table, in order; or folder of the labelled videos.")
     ] = None,
-    tolerance: Annotated[float, typer.Option(help="Pixels by which a box may be off between key frames.")] = 1.0,
-    url: Annotated[str, typer.Option(help="Prefix of video names in Label Studio.")] = "/data/local-files/?d=",
+    tolerance: Annotated[float, Option(help="Pixels by which a box may be off between key frames.")] = 1.0,
+    url: Annotated[str, Option(help="Prefix of video names in Label Studio.")] = "/data/local-files/?d=",
     push: Annotated[
         list[int] | None,
-        typer.Option(
-            metavar="TASK", help="Upload to this task of CVAT; one per table (see CVAT_HOST, CVAT_ACCESS_TOKEN)."
-        ),
+        Option(metavar="TASK", help="Task of CVAT to upload to, per table (see CVAT_HOST, CVAT_ACCESS_TOKEN)."),
     ] = None,
     *,
-    images: Annotated[bool, typer.Option("--images", help="Also write the frames as image files.")] = False,
+    images: Annotated[bool, Option("--images", help="Also write the frames as image files.")] = False,
 ) -> None:
     """Write the boxes of tables as labels for a detector or an annotation tool."""
     from colocam.errors import ArgumentError
@@ -77,8 +71,8 @@ def export(
 
 
 def export_model(
-    run: Annotated[Path, typer.Argument(help="Run folder with a trained model.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="File to write; it ends in .onnx.")],
+    run: Annotated[Path, Argument(help="Run folder with a trained model.")],
+    out: Annotated[Path, Option("--out", "-o", help="File to write; it ends in .onnx.")],
 ) -> None:
     """Write the trained model of a run as one ONNX file, which needs no torch."""
     try:
@@ -90,22 +84,17 @@ def export_model(
 
 
 def import_(
-    source: Annotated[Path, typer.Argument(help="Labels: a file, a folder or a ZIP archive.")],
-    from_: Annotated[str, typer.Option("--from", metavar="FORMAT", help="Label format, see below.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="CSV file of corrections; it must not exist.")],
+    source: Annotated[Path, Argument(help="Labels: a file, a folder or a ZIP archive.")],
+    from_: Annotated[str, Option("--from", metavar="FORMAT", help="Label format, see below.")],
+    out: Annotated[Path, Option("--out", "-o", help="CSV file of corrections; it must not exist.")],
     tables: Annotated[
-        list[Path] | None,
-        typer.Option("--tables", help="Localisation table of a labelled video, or a folder of them; repeat for more."),
+        list[Path] | None, Option("--tables", help="Table of a labelled video, or a folder of tables; repeatable.")
     ] = None,
     run: Annotated[
-        Path | None, typer.Option(help="Run folder whose tags are the known classes. Default: classes of the tables.")
+        Path | None, Option(help="Run folder whose tags are the known classes. Default: classes of the tables.")
     ] = None,
-    tolerance: Annotated[
-        float, typer.Option(help="Pixels by which a box between key frames may differ from the prediction.")
-    ] = 1.0,
-    checked: Annotated[
-        str | None, typer.Option(help="Frames that you looked at: a CSV of 'colocam review', or all.")
-    ] = None,
+    tolerance: Annotated[float, Option(help="Pixels by which a predicted box may differ between key frames.")] = 1.0,
+    checked: Annotated[str | None, Option(help="Frames that you looked at: a CSV of 'colocam review', or all.")] = None,
 ) -> None:
     """Read labels that were corrected in another tool, and write them as corrections.
 
@@ -114,14 +103,8 @@ def import_(
     from colocam.errors import ColocamError
     from colocam.labels import import_labels, write_corrections
 
-    found = import_labels(
-        source,
-        from_,
-        tables=tables or [],
-        classes=_tags(run) if run is not None else (),
-        tolerance=tolerance,
-        checked=checked,
-    )
+    classes = () if run is None else _tags(run)
+    found = import_labels(source, from_, tables=tables or [], classes=classes, tolerance=tolerance, checked=checked)
     for line in found.left_out.lines():
         say(line)
     if not found.corrections:
@@ -141,17 +124,17 @@ def _tags(run: Path) -> tuple[str, ...]:
 
 
 def learn(
-    run: Annotated[Path, typer.Argument(help="Run folder of a trained model.")],
-    corrections: Annotated[list[Path], typer.Argument(help="Corrections: CSV files of 'colocam import'.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Run folder to write; it must not exist.")],
+    run: Annotated[Path, Argument(help="Run folder of a trained model.")],
+    corrections: Annotated[list[Path], Argument(help="Corrections: CSV files of 'colocam import'.")],
+    out: Annotated[Path, Option("--out", "-o", help="Run folder to write; it must not exist.")],
     without: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="PART",
-            help="Leave a part out: threshold, per_class, presence, head, seeds, projection, replay; repeat for more.",
+            help="Leave out: threshold, per_class, presence, head, seeds, projection, replay; repeatable.",
         ),
     ] = None,
-    steps: Annotated[int, typer.Option(help="Training steps of the decoder; 0: it stays as it is.", min=0)] = 200,
+    steps: Annotated[int, Option(help="Training steps of the decoder; 0: it stays as it is.", min=0)] = 200,
     device: Device = None,
 ) -> None:
     """Learn from corrections, starting from a trained model.

@@ -3,52 +3,28 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from colocam.cli.shared_options import Boxes, Device, color_mean_of, split_of
+from colocam.cli.shared_options import Boxes, Device, ModelOptions, split_of, with_options
 from colocam.errors import ColocamError
 from colocam.utils.progress import say
 
-TrueBoxes = Annotated[Path, typer.Option(help="CSV or parquet of true boxes: clip, frame, present, x1, y1, x2, y2.")]
-EvaluatedSplit = Annotated[str, typer.Option(help="Which videos to evaluate on: train, val or test.")]
 
-
+@with_options("smooth", "color_mean", "focus", "chooser", "refine", "device")
 def evaluate(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders; for several, the mean ± std is printed.")],
+    runs: Annotated[list[Path], Argument(help="Run folders; for several, the mean ± std is printed.")],
     boxes: Boxes = None,
     dense: Annotated[
-        Path | None,
-        typer.Option(
-            help="Localise in whole shots as 'localize' does and compare: table of frames with boxes, or index folder."
-        ),
+        Path | None, Option(help="Whole shots with true boxes: a table of frames with boxes, or an index folder.")
     ] = None,
     split: Annotated[
-        str | None,
-        typer.Option(
-            help="Which videos to evaluate on: train, val or test. Default: test, with --dense all but train."
-        ),
+        str | None, Option(help="Which videos: train, val or test. Default: test, with --dense all but train.")
     ] = None,
-    smooth: Annotated[
-        str, typer.Option(help="With --dense, smooth boxes over time: offline, online or none.")
-    ] = "offline",
     cams: Annotated[
-        str | None,
-        typer.Option(help="CAM methods, e.g. cam,layercam, or all. Default: the one that gave the seeds."),
+        str | None, Option(help="CAM methods, e.g. cam,layercam, or all. Default: the one that gave the seeds.")
     ] = None,
-    color_mean: Annotated[
-        str | None, typer.Option(help="Colour mean for all methods: off, frame or clip. Default: as trained.")
-    ] = None,
-    focus: Annotated[
-        bool | None, typer.Option("--focus/--no-focus", help="Focus decoder maps on the tag. Default: as trained.")
-    ] = None,
-    chooser: Annotated[
-        str | None, typer.Option(help="Rule that chooses the box among a map's contours. Default: as trained.")
-    ] = None,
-    refine: Annotated[
-        str | None,
-        typer.Option(metavar="SEGMENTER", help="Also evaluate boxes refined by a segmenter, see 'localize --refine'."),
-    ] = None,
-    device: Device = None,
+    *,
+    options: ModelOptions,
 ) -> None:
     """Evaluate runs on frames with true boxes.
 
@@ -63,42 +39,37 @@ def evaluate(
     if boxes is None and dense is None:
         raise ColocamError("evaluate needs true boxes: give --boxes TABLE, or --dense MANIFEST for whole shots")
     chosen = None if split is None else split_of(split)
-    mode = None if color_mean is None else color_mean_of(color_mean)
-    options: dict[str, Any] = {"color_mean": mode, "focus": focus, "chooser": chooser, "device": device}
+    asked: dict[str, Any] = {name: getattr(options, name) for name in ("color_mean", "focus", "chooser", "device")}
     if boxes is not None:
         from colocam.cams import classifier_cams
         from colocam.evaluation.run_evaluation import evaluate as evaluate_run
         from colocam.report.evaluation_tables import print_evaluations
 
-        named = None
-        if cams is not None:
-            named = classifier_cams() if cams == "all" else [name.strip() for name in cams.split(",")]
-        asked = {"split": chosen or "test", "cams": named, "refine": refine, **options}
-        print_evaluations([evaluate_run(run, boxes, **asked) for run in runs])
+        named = None if cams is None else [name.strip() for name in cams.split(",")]
+        named = classifier_cams() if cams == "all" else named
+        asked_here = {"split": chosen or "test", "cams": named, "refine": options.refine, **asked}
+        print_evaluations([evaluate_run(run, boxes, **asked_here) for run in runs])
     if dense is not None:
         from colocam.evaluation.dense import evaluate_dense
         from colocam.report.evaluation_tables import print_dense
 
-        for segmenter in (None,) if refine is None else (None, refine):
-            asked = {"split": chosen, "smooth": smooth, "refine": segmenter, **options}
-            print_dense([evaluate_dense(run, dense, **asked) for run in runs])
+        for segmenter in dict.fromkeys((None, options.refine)):
+            asked_here = {"split": chosen, "smooth": options.smooth, "refine": segmenter, **asked}
+            print_dense([evaluate_dense(run, dense, **asked_here) for run in runs])
 
 
 def score(
     predictions: Annotated[
-        Path, typer.Argument(help="Table of boxes (clip, frame, x1, y1, x2, y2), or folder of maps <clip>/<frame>.png.")
+        Path, Argument(help="Table of boxes (clip, frame, x1, y1, x2, y2), or folder of maps <clip>/<frame>.png.")
     ],
-    boxes: TrueBoxes,
-    split: EvaluatedSplit = "test",
+    boxes: Annotated[Path, Option(help="CSV or parquet of true boxes: clip, frame, present, x1, y1, x2, y2.")],
+    split: Annotated[str, Option(help="Which videos to evaluate on: train, val or test.")] = "test",
     manifest: Annotated[
-        Path | None,
-        typer.Option(help="Manifest with the tags of the clips; not needed if the table of true boxes has them."),
+        Path | None, Option(help="Manifest with the tags of the clips, unless the table of true boxes has them.")
     ] = None,
-    size: Annotated[
-        int | None, typer.Option(help="Compare boxes in a frame of SIZE × SIZE pixels (published: 224).", min=1)
-    ] = None,
-    masks: Annotated[Path | None, typer.Option(help="Folder of true masks, for the PxAP of maps.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Also write the result to this JSON file.")] = None,
+    size: Annotated[int | None, Option(help="Compare boxes in SIZE × SIZE pixels (published: 224).", min=1)] = None,
+    masks: Annotated[Path | None, Option(help="Folder of true masks, for the PxAP of maps.")] = None,
+    json: Annotated[Path | None, Option(help="Also write the result to this JSON file.")] = None,
 ) -> None:
     """Evaluate predicted boxes or maps of any program.
 
@@ -118,21 +89,16 @@ def score(
 
 def review(
     sources: Annotated[
-        list[Path], typer.Argument(help="Tables of 'colocam localize', or folders of them; or one run folder.")
+        list[Path], Argument(help="Tables of 'colocam localize', or folders of them; or one run folder.")
     ],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="CSV file. Default: review.csv, for a run RUN/review.csv.")
-    ] = None,
-    share: Annotated[float, typer.Option(help="Share of the frames to list.")] = 0.05,
+    out: Annotated[Path | None, Option("--out", "-o", help="CSV file. Default: review.csv or RUN/review.csv.")] = None,
+    share: Annotated[float, Option(help="Share of the frames to list.")] = 0.05,
     apart: Annotated[
-        float, typer.Option(help="Seconds within which a listed frame lowers the priority of others; 0: never.")
+        float, Option(help="Seconds within which a listed frame lowers the priority of others; 0: never.")
     ] = 0.5,
-    split: Annotated[str, typer.Option(help="Which videos of a run: train, val or test.")] = "test",
+    split: Annotated[str, Option(help="Which videos of a run: train, val or test.")] = "test",
     purpose: Annotated[
-        str,
-        typer.Option(
-            "--for", help="errors: probably wrong frames; learning: frames to correct, spread over all videos."
-        ),
+        str, Option("--for", help="errors: probably wrong frames; learning: frames to correct, of all videos.")
     ] = "errors",
     device: Device = None,
 ) -> None:
@@ -154,7 +120,7 @@ def review(
     say(f"wrote {queue}; next: colocam report {sources[0]}")
 
 
-def report(run: Annotated[Path, typer.Argument(help="Run folder.")]) -> None:
+def report(run: Annotated[Path, Argument(help="Run folder.")]) -> None:
     """Write RUN/report/index.html: results, examples and training curves."""
     from colocam.report import write_report
 
@@ -162,9 +128,9 @@ def report(run: Annotated[Path, typer.Argument(help="Run folder.")]) -> None:
 
 
 def tensorboard(
-    run: Annotated[Path, typer.Argument(help="Run folder, finished or not.")],
+    run: Annotated[Path, Argument(help="Run folder, finished or not.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for the event files. Default: RUN/tensorboard.")
+        Path | None, Option("--out", "-o", help="Folder for the event files. Default: RUN/tensorboard.")
     ] = None,
 ) -> None:
     """Write the training curves of RUN/metrics.jsonl as event files of TensorBoard."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from colocam.cli.shared_options import Boxes, ConfigFile, Device, Overrides, Preset
 from colocam.errors import ColocamError, suggest
@@ -29,8 +29,8 @@ def _from_laboratory(module: str) -> ModuleType:
 
 
 def bench(
-    name: Annotated[str, typer.Argument(help=f"Benchmark: {', '.join(BENCHMARKS)}.")],
-    json: Annotated[Path | None, typer.Option(help="Also write the result to this JSON file.")] = None,
+    name: Annotated[str, Argument(help=f"Benchmark: {', '.join(BENCHMARKS)}.")],
+    json: Annotated[Path | None, Option(help="Also write the result to this JSON file.")] = None,
     device: Device = None,
 ) -> None:
     """Measure the speed of a part beside its alternatives."""
@@ -46,28 +46,26 @@ def bench(
 
 
 def study(
-    name: Annotated[str | None, typer.Argument(help="Name of the study; --list shows them.")] = None,
+    name: Annotated[str | None, Argument(help="Name of the study; --list shows them.")] = None,
     data: Annotated[
-        str, typer.Option(help="demo, a folder with manifest.csv and truth.csv ('colocam index'), or a manifest.")
+        str, Option(help="demo, a folder with manifest.csv and truth.csv ('colocam index'), or a manifest.")
     ] = "demo",
     boxes: Boxes = None,
-    seeds: Annotated[int | None, typer.Option(help="Number of seeds. Default: 3, with --smoke 1.")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for the studies on these data. Default: studies/DATA.")
-    ] = None,
+    seeds: Annotated[int | None, Option(help="Number of seeds. Default: 3, with --smoke 1.")] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Folder of the studies. Default: studies/DATA.")] = None,
     preset: Preset = "cpu",
     config: ConfigFile = None,
     overrides: Overrides = None,
     device: Device = None,
     *,
     val_boxes: Annotated[
-        bool, typer.Option("--val-boxes", help="Choose epochs with the boxes of validation videos, as published.")
+        bool, Option("--val-boxes", help="Choose epochs with the boxes of validation videos, as published.")
     ] = False,
-    smoke: Annotated[bool, typer.Option("--smoke", help="Tiny sizes, to test that everything runs.")] = False,
+    smoke: Annotated[bool, Option("--smoke", help="Tiny sizes, to test that everything runs.")] = False,
     values: Annotated[
-        list[float] | None, typer.Option(help="Run only this value of what the study varies, e.g. λ_c; repeatable.")
+        list[float] | None, Option(help="Run only this value of what the study varies, e.g. λ_c; repeatable.")
     ] = None,
-    list_all: Annotated[bool, typer.Option("--list", help="List the studies and exit.")] = False,
+    list_all: Annotated[bool, Option("--list", help="List the studies and exit.")] = False,
 ) -> None:
     """Repeat a table or a figure of the paper, with the published numbers beside the results."""
     studies = _from_laboratory("study")

@@ -6,20 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
+from typer import Argument, Option
 from typer.core import TyperGroup
 
 from colocam.cli.command import Command
 from colocam.cli.shared_options import ConfigFile, Device, Frames, Overrides, Preset
 from colocam.utils.device import is_first
+from colocam.utils.extensions import unknown
 from colocam.utils.progress import say
 
 if TYPE_CHECKING:
     from colocam.data.datasets import Dataset
 
 
-OUT = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Folder for manifest.csv and truth.csv; has a default name.")
-]
+OUT = Annotated[Path | None, Option("--out", "-o", help="Folder for manifest.csv and truth.csv; has a default name.")]
 config_app = typer.Typer(no_args_is_help=True, help="What the configuration of a training may hold.")
 
 
@@ -32,11 +32,13 @@ class DatasetGroup(TyperGroup):
 
         return list(DATASETS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002
-        """The command of a data set, None where there is none of this name."""
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
+        """The command of a data set."""
         from colocam.data.datasets import DATASETS
 
-        return _command(cmd_name, DATASETS[cmd_name]) if cmd_name in DATASETS else None
+        if cmd_name not in DATASETS:
+            ctx.fail(f"no data set '{cmd_name}'{unknown(cmd_name, list(DATASETS))}")
+        return _command(cmd_name, DATASETS[cmd_name])
 
 
 index_app = typer.Typer(
@@ -72,8 +74,8 @@ def _parameter(one: Parameter) -> Parameter:
     names = [text for text in texts if text.startswith("--")]
     help_ = " ".join(text for text in texts if text not in names) or None
     if positional:
-        return one.replace(annotation=Annotated[kind, typer.Argument(help=help_)])
-    option = typer.Option(f"--{one.name.replace('_', '-')}", *names, help=help_)
+        return one.replace(annotation=Annotated[kind, Argument(help=help_)])
+    option = Option(f"--{one.name.replace('_', '-')}", *names, help=help_)
     return one.replace(kind=Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option])
 
 
@@ -91,13 +93,13 @@ def schema() -> None:
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the videos and the run.")] = Path("demo"),
-    seed: Annotated[int, typer.Option(help="Seed of the training; it does not change the videos.")] = 0,
+    out: Annotated[Path, Option(help="Folder for the videos and the run.")] = Path("demo"),
+    seed: Annotated[int, Option(help="Seed of the training; it does not change the videos.")] = 0,
     world_seed: Annotated[
-        int, typer.Option(help="Seed of the videos. The default settings were not tuned on the videos of seed 1.")
+        int, Option(help="Seed of the videos. The default settings were not tuned on the videos of seed 1.")
     ] = 1,
     *,
-    videos_only: Annotated[bool, typer.Option("--videos-only", help="Generate the tagged videos and stop.")] = False,
+    videos_only: Annotated[bool, Option("--videos-only", help="Generate the tagged videos and stop.")] = False,
     overrides: Overrides = None,
 ) -> None:
     """Generate tagged videos, train on their tags, evaluate, and write a report: a test of the whole method."""
@@ -107,26 +109,21 @@ def demo(
 
 
 def train(
-    videos: Annotated[Path, typer.Argument(help="Folder VIDEOS/<tag>/…, or a CSV or parquet manifest.")],
-    out: Annotated[Path, typer.Option(help="Run folder. The same command continues an interrupted run.")],
+    videos: Annotated[Path, Argument(help="Folder VIDEOS/<tag>/…, or a CSV or parquet manifest.")],
+    out: Annotated[Path, Option(help="Run folder. The same command continues an interrupted run.")],
     preset: Preset = "cpu",
     config: ConfigFile = None,
     overrides: Overrides = None,
     boxes: Annotated[
-        Path | None,
-        typer.Option(
-            help="CSV or parquet of true boxes, optional: those of validation videos choose epochs and threshold."
-        ),
+        Path | None, Option(help="Table of true boxes: those of validation videos choose epochs and threshold.")
     ] = None,
     teacher: Annotated[
-        Path | None,
-        typer.Option(help="Run folder of a trained model that teaches a smaller network, e.g. of the preset lite0."),
+        Path | None, Option(help="Run folder of a model that teaches a smaller network, e.g. of the preset lite0.")
     ] = None,
     frames: Frames = None,
     device: Device = None,
     test_boxes: Annotated[
-        Path | None,
-        typer.Option(help="CSV file of true boxes: after training, evaluate on the test videos and write the report."),
+        Path | None, Option(help="Table of true boxes: after training, evaluate on the test videos, write a report.")
     ] = None,
 ) -> None:
     """Train a model on videos with one tag each. Ctrl-C stops it; the same command continues."""

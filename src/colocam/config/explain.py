@@ -1,12 +1,11 @@
 """What is wrong with a configuration, in one line with the nearest valid name."""
 
 from collections.abc import Collection, Sequence
-from importlib import import_module
 
 from pydantic import BaseModel, ValidationError
 
 from colocam.errors import suggest
-from colocam.utils.extras import REGISTRIES
+from colocam.utils.extensions import REGISTRIES, unknown
 
 MOST = 200
 """Characters of a refused value that are shown."""
@@ -47,15 +46,11 @@ def _valid_keys(section: type[BaseModel], parents: Sequence[str]) -> list[str]:
     return list(section.model_fields)
 
 
-def require_registered(key: str, name: str, registry: str, without: Collection[str] = ()) -> str:
-    """``name`` if the registry has it and it is not in ``without``; otherwise a ValueError with the nearest name.
-
-    A configuration names CAMs, choosers and losses, but this package does not depend on theirs, some of which need
-    torch: a registry is imported when a name of it is checked.
-    """
-    home = REGISTRIES[registry]
-    known = [other for other in getattr(import_module(home), registry) if other not in without]
+def require_registered(
+    key: str, name: str, registry: str, shipped: Collection[str] = (), without: Collection[str] = ()
+) -> str:
+    """``name`` if it is one of ``shipped`` or in ``registry``, but not in ``without``; otherwise a ValueError."""
+    known = [other for other in dict.fromkeys((*shipped, *REGISTRIES.get(registry, ()))) if other not in without]
     if name not in known:
-        remedy = suggest(name, known) if known else ": register it first"
-        raise ValueError(f"'{key}' names '{name}', which is not in {home}.{registry}{remedy}")
+        raise ValueError(f"'{key}' names '{name}', which is not in {registry}{unknown(name, known)}")
     return name

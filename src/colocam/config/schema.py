@@ -51,6 +51,11 @@ METHODS: dict[str, Method] = {
 }
 """Name in the configuration → method. CoLo-CAM without its colour term is ``localizer.losses.coloc=0``."""
 
+CAMS = ("cam", "gradcam", "gradcam++", "smooth-gradcam++", "xgradcam", "layercam", "clip-es")
+CHOOSERS = ("largest", "consensus")
+TERMS = ("seeds", "crf", "size", "coloc")
+"""What is shipped, so that a configuration is checked without importing it: some of it needs torch."""
+
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -239,11 +244,10 @@ class Losses(Section):
     @field_validator("extra")
     @classmethod
     def _registered(cls, extra: dict[str, float]) -> dict[str, float]:
-        own = {"seeds", "crf", "size", "coloc"}
         for name in extra:
-            if name in own:
+            if name in TERMS:
                 raise ValueError(f"losses.extra must not hold '{name}', which has a weight of its own: leave it out")
-            require_registered("losses.extra", name, "LOSSES", own)
+            require_registered("losses.extra", name, "colocam.losses.LOSSES", without=TERMS)
         return extra
 
 
@@ -308,7 +312,7 @@ class LocalizerStage(Optimisation):
     @field_validator("chooser")
     @classmethod
     def _chooser_registered(cls, chooser: str) -> str:
-        return require_registered("localizer.chooser", chooser, "CHOOSERS")
+        return require_registered("localizer.chooser", chooser, "colocam.boxes.CHOOSERS", CHOOSERS)
 
 
 class ClipModel(Section):
@@ -341,7 +345,7 @@ class Config(Section):
     @field_validator("cam")
     @classmethod
     def _cam_registered(cls, cam: str) -> str:
-        return require_registered("cam", cam, "CAMS")
+        return require_registered("cam", cam, "colocam.cams.CAMS", CAMS)
 
     @model_validator(mode="after")
     def _size_divides(self) -> "Config":
@@ -360,7 +364,7 @@ class Config(Section):
             if not re.fullmatch(r"\w[\w.+-]*", name) or name in {"classifier", "frames", "report"}:
                 raise ValueError(f"methods: '{name}' cannot be a folder in the run folder: choose another name")
             try:
-                self.stage2(require_registered("methods", name, "METHODS"))
+                self.stage2(require_registered("methods", name, "colocam.config.METHODS", METHODS))
             except ValidationError as error:
                 fault = explain(error, LocalizerStage)
                 raise ValueError(f"the settings of METHODS['{name}'] do not fit 'localizer': {fault}") from error

@@ -4,10 +4,10 @@ A collection is a folder per tag, or a table with one row per video, clip or ima
 """
 
 import os
-from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -17,7 +17,7 @@ from colocam.errors import ArgumentError, ColocamError
 from colocam.types import SPLITS, Clip, Split
 from colocam.utils.files import stored
 from colocam.utils.progress import say
-from colocam.utils.tables import Row, number, read_rows
+from colocam.utils.tables import Row, read_rows
 from colocam.video.images import (
     NOT_VIDEO_ENDINGS,
     ending_of,
@@ -239,7 +239,7 @@ class Listing:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.images = images_of(folder)
-        self._keys = [natural_key(image.name) for image in self.images]
+        self._places = {image.name: index for index, image in enumerate(self.images)}
 
     def chosen(self, spans: str, where: str) -> tuple[Path, ...]:
         """The images that ``spans`` names, all of them for an empty text; ``where`` begins an error."""
@@ -269,11 +269,9 @@ class Listing:
         return ";".join(first if first == last else f"{first}..{last}" for first, last in ends)
 
     def _index(self, name: str, where: str) -> int:
-        key = natural_key(name)
-        index = bisect_left(self._keys, key)
-        if index == bisect_right(self._keys, key):
+        if name not in self._places:
             raise ColocamError(f"{where}: there is no image {name!r} in the folder {self.folder}")
-        return index
+        return self._places[name]
 
 
 def read_manifest(table: Path) -> tuple[list[Clip], bool]:
@@ -297,7 +295,7 @@ def read_manifest(table: Path) -> tuple[list[Clip], bool]:
 
 def _clips_of_paths(table: Path, rows: list[Row]) -> list[Clip]:
     uses = Counter(row["path"] for row in rows)
-    listings: dict[Path, Listing] = {}
+    listing = cache(Listing)
     clips: list[Clip] = []
     for row in rows:
         where = row.where
@@ -306,10 +304,10 @@ def _clips_of_paths(table: Path, rows: list[Row]) -> list[Clip]:
         path = table.parent / row["path"]
         if not stored(path).exists():
             raise ColocamError(f"{where}: there is no file {path}")
-        start, end = number(row, "start", where), number(row, "end", where)
+        start, end = row.number("start"), row.number("end")
         if (start or 0) < 0 or (end is not None and end <= (start or 0)):
             raise ColocamError(f"{where}: a clip needs 0 ≤ start < end, got {start} and {end}")
-        frames = _images(path, row.get("pictures", ""), listings, where)
+        frames = _images(path, row.get("pictures", ""), listing, where)
         if frames and (start or end):
             raise ColocamError(f"{where}: a folder of images has no times: leave start and end empty")
         stem = str(PurePath(row["path"]).with_suffix("") if not frames else row["path"])
@@ -321,15 +319,13 @@ def _clips_of_paths(table: Path, rows: list[Row]) -> list[Clip]:
     return clips
 
 
-def _images(path: Path, spans: str, listings: dict[Path, Listing], where: str) -> tuple[Path, ...]:
+def _images(path: Path, spans: str, listing: Callable[[Path], Listing], where: str) -> tuple[Path, ...]:
     """The images of a row: all of its folder, or those that its cell ``pictures`` names; none for a video file."""
     if not path.is_dir():
         if spans:
             raise ColocamError(f"{where}: {path} is not a folder: leave pictures empty")
         return ()
-    if path not in listings:
-        listings[path] = Listing(path)
-    if not (frames := listings[path].chosen(spans, where)):
+    if not (frames := listing(path).chosen(spans, where)):
         raise ColocamError(f"{where}: there is no image in the folder {path}")
     return frames
 

@@ -19,8 +19,9 @@ from rich.table import Table
 
 from colocam.data.index import Index, count, index_of_table, write_index
 from colocam.data.youtube_objects import read_archive
-from colocam.errors import ArgumentError, suggest
+from colocam.errors import ArgumentError
 from colocam.types import SPLITS
+from colocam.utils.extensions import unknown
 from colocam.utils.progress import say
 
 
@@ -57,7 +58,7 @@ def index_dataset(name: str, root: Path, out: Path | None = None, **options: Any
         The paths of ``manifest.csv`` and ``truth.csv``.
     """
     if name not in DATASETS:
-        raise ArgumentError("name", f"must be a data set, got {name!r}{suggest(name, list(DATASETS))}")
+        raise ArgumentError("name", f"must be a data set, got {name!r}{unknown(name, list(DATASETS))}")
     index = DATASETS[name].read(root, **options)
     _print_counts(index)
     for note in index.notes:

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Annotated
 
 from colocam.data.catalogue import Listing, read_manifest
-from colocam.data.truth import Truth, box_of_corners
+from colocam.data.truth import CORNERS, Truth, box_of_corners
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Box, Clip
 from colocam.utils.files import refuse_replacing, write_text
-from colocam.utils.tables import csv_cell, number, read_rows
+from colocam.utils.tables import csv_cell, read_rows
 from colocam.video.images import natural_key
 
 MANIFEST_COLUMNS = ("path", "tag", "split", "video", "clip", "pictures")
-TRUTH_COLUMNS = ("clip", "frame", "present", "x1", "y1", "x2", "y2", "tag", "video", "split", "width", "height")
+TRUTH_COLUMNS = ("clip", "frame", "present", *CORNERS, "tag", "video", "split", "width", "height")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +70,18 @@ def index_of_table(
     Empty corners mean that the frame has no label, not that the object is absent. Boxes of training frames are left
     out.
     """
-    rows = read_rows(table, required=("video", "shot", "frame", "split", "width", "height", "x1", "y1", "x2", "y2"))
+    rows = read_rows(table, required=("video", "shot", "frame", "split", "width", "height", *CORNERS))
     clips, _ = read_manifest(table)
     found = {image: (clip, index) for clip in clips if clip.split != "train" for index, image in enumerate(clip.frames)}
     frames: dict[str, dict[int, list[Box]]] = {}
     sizes: dict[tuple[str, int], tuple[int, int]] = {}
     for row in rows:
-        corners = [number(row, name, row.where) for name in ("x1", "y1", "x2", "y2")]
+        corners = [row.number(name) for name in CORNERS]
         known = found.get(table.parent / row["frame"])
         if known is None or all(corner is None for corner in corners):
             continue
         clip, index = known
-        width, height = number(row, "width", row.where), number(row, "height", row.where)
+        width, height = row.number("width"), row.number("height")
         if not width or not height:
             raise ColocamError(f"{row.where}: a frame with a box needs its width and height in pixels")
         frames.setdefault(clip.name, {}).setdefault(index, []).append(box_of_corners(corners, row.where))

@@ -5,7 +5,6 @@ the clips are found if the run was moved together with them, and if it was moved
 """
 
 import os
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,13 +63,13 @@ def _require_known_tags(catalogue: Catalogue) -> None:
 def stored_data(run: Path, data: RunData) -> dict[str, Any]:
     """What ``data.json`` in the folder ``run`` holds."""
     clips = data.catalogue.clips
-    root = _common_folder([clip.path.absolute() for clip in clips])
-    frames = data.frames.absolute()
+    root = Path(os.path.commonpath([clip.path.absolute().parent for clip in clips]))
+    from_run = os.path.relpath(os.path.realpath(root), os.path.realpath(run))
     return {
         "tags": list(data.catalogue.tags),
         "boxes": data.boxes,
-        "frames": str(_below(frames, run.absolute())),
-        "folders": [] if root is None else [*_from_run(root, run), str(root)],
+        "frames": str(_below(data.frames.absolute(), run.absolute())),
+        "folders": [from_run, str(root)],
         "clips": _CLIPS.dump_python(tuple(_relative(clip, root) for clip in clips), mode="json"),
     }
 
@@ -117,26 +116,12 @@ def _frames_folder(run: Path, stored: str) -> Path:
     return folder if folder.is_dir() else run / "frames"
 
 
-def _common_folder(paths: list[Path]) -> Path | None:
-    """The folder that holds all paths; None on Windows where they are on several drives."""
-    with suppress(ValueError):
-        return Path(os.path.commonpath([path.parent for path in paths]))
-    return None
-
-
-def _relative(clip: Clip, root: Path | None) -> Clip:
+def _relative(clip: Clip, root: Path) -> Clip:
     """The clip with its path relative to ``root``, and its images relative to its path."""
     path = clip.path.absolute()
     images = tuple(_below(image.absolute(), path) for image in clip.frames)
-    return replace(clip, path=path if root is None else _below(path, root), frames=images)
+    return replace(clip, path=_below(path, root), frames=images)
 
 
 def _below(path: Path, folder: Path) -> Path:
     return path.relative_to(folder) if path.is_relative_to(folder) else path
-
-
-def _from_run(root: Path, run: Path) -> list[str]:
-    """``root`` as seen from the run folder, links resolved; nothing on Windows if it is on another drive."""
-    with suppress(ValueError):
-        return [os.path.relpath(os.path.realpath(root), os.path.realpath(run))]
-    return []

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from colocam.errors import ColocamError
 from colocam.types import Box
-from colocam.utils.tables import number, read_rows
+from colocam.utils.tables import read_rows
+
+CORNERS = "x1", "y1", "x2", "y2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +36,16 @@ def read_truth(path: Path) -> Truth:
     One row per box; a frame without the object has one row with ``present`` 0 and no box.
     """
     frames: dict[str, dict[int, list[Box]]] = {}
-    for row in read_rows(path, required=("clip", "frame", "present", "x1", "y1", "x2", "y2")):
+    for row in read_rows(path, required=("clip", "frame", "present", *CORNERS)):
         where = row.where
-        frame = number(row, "frame", where)
+        frame = row.number("frame")
         if frame is None or frame < 0 or frame != int(frame) or not row["clip"]:
             raise ColocamError(f"{where}: a row needs a clip and a frame index from 0, got {row['frame']!r}")
         boxes = frames.setdefault(row["clip"], {}).setdefault(int(frame), [])
-        present = number(row, "present", where)
+        present = row.number("present")
         if present not in {0, 1}:
             raise ColocamError(f"{where}: present must be 0 or 1, got {row['present']!r}")
-        corners = [number(row, name, where) for name in ("x1", "y1", "x2", "y2")]
+        corners = [row.number(name) for name in CORNERS]
         if present:
             boxes.append(box_of_corners(corners, where))
         elif any(corner is not None for corner in corners):

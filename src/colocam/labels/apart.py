@@ -1,19 +1,18 @@
 """Read labels of a stranger in a process of their own, with limits of memory and time: a server goes on answering."""
 
-import dataclasses
 import gc
-import json
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from colocam.errors import ColocamError
 from colocam.labels.corrections import Correction, read_corrections
 from colocam.labels.imported import LeftOut
 from colocam.labels.importing import Imported, import_labels
-from colocam.types import Box
 from colocam.utils.child_processes import Channel, ChildProcess
 from colocam.utils.extensions import load_extensions
 from colocam.utils.locks import temporary_folder
@@ -22,18 +21,19 @@ from colocam.video.decoder_child import limit_memory
 MEMORY = 1 << 30
 """Bytes that reading may take (Linux)."""
 SECONDS = 120.0
+_CORRECTION = TypeAdapter(Correction)
 
 
 def import_labels_apart(source: Path, from_: str, *, tables: Sequence[Path], **options: Any) -> Imported:  # noqa: ANN401
     """As :func:`colocam.labels.import_labels`, whose other ``options`` must be what JSON can hold."""
     asked = {"source": str(source), "from_": from_, "tables": list(map(str, tables)), **options}
-    corrections, left_out = _apart(source, {"do": "labels", **asked})
+    corrections, left_out = _apart(source, {"labels": asked})
     return Imported(corrections, LeftOut(left_out))
 
 
 def read_corrections_apart(*paths: Path) -> list[Correction]:
     """As :func:`colocam.labels.read_corrections`."""
-    return _apart(paths[0], {"do": "corrections", "paths": list(map(str, paths))})[0]
+    return _apart(paths[0], {"corrections": list(map(str, paths))})[0]
 
 
 def _apart(source: Path, message: dict[str, Any]) -> tuple[list[Correction], dict[str, int]]:
@@ -41,7 +41,7 @@ def _apart(source: Path, message: dict[str, Any]) -> tuple[list[Correction], dic
         child = ChildProcess("colocam.labels.apart")
         try:
             with suppress(OSError):  # it ended at once: see below
-                child.channel.send({**message, "folder": str(folder), "memory": MEMORY})
+                child.channel.send({**message, "named": str(source), "folder": str(folder), "memory": MEMORY})
             if not child.channel.ready(SECONDS):
                 raise ColocamError(f"{source}: not read within {SECONDS:g} s: split the file")
             answer = child.channel.receive()
@@ -51,8 +51,8 @@ def _apart(source: Path, message: dict[str, Any]) -> tuple[list[Correction], dic
             child.kill()
         if answer["problem"]:
             raise ColocamError(answer["problem"])
-        with (folder / "found").open(encoding="utf-8") as file:
-            return [_correction(*json.loads(line)) for line in file], answer["left_out"]
+        with (folder / "found").open("rb") as file:
+            return [_CORRECTION.validate_json(line) for line in file], answer["left_out"]
 
 
 def main(control: int, life: int) -> None:
@@ -61,33 +61,22 @@ def main(control: int, life: int) -> None:
     asked = channel.receive()
     if asked is None:
         return
-    folder, memory = Path(asked.pop("folder")), asked.pop("memory")
+    folder, memory = Path(asked["folder"]), asked["memory"]
     gc.disable()  # millions of labels, none of them in a circle; the process ends after this one file
     tempfile.tempdir = str(folder)  # the parent removes what is left in it
     try:
         load_extensions()
         limit_memory(memory)
-        left_out = _find(folder / "found", **asked)
+        if "labels" in asked:
+            corrections, left_out = import_labels(**asked["labels"])
+        else:
+            corrections, left_out = read_corrections(*asked["corrections"]), LeftOut()
+        with (folder / "found").open("wb") as file:
+            # One line each: the parent gives way to its other threads between two lines.
+            file.writelines(_CORRECTION.dump_json(one) + b"\n" for one in corrections)
         answer = {"problem": "", "left_out": left_out}
     except ColocamError as error:
         answer = {"problem": str(error)}
     except MemoryError:
-        named = asked.get("source") or asked["paths"][0]
-        answer = {"problem": f"{named}: takes more than {memory >> 20} MiB of memory: split the file"}
+        answer = {"problem": f"{asked['named']}: takes more than {memory >> 20} MiB of memory: split the file"}
     channel.send(answer)
-
-
-def _find(target: Path, do: str, **options: Any) -> dict[str, int]:  # noqa: ANN401 - of the two functions
-    """Write one line per correction; return what was left out."""
-    found = import_labels(**options) if do == "labels" else Imported(read_corrections(*options["paths"]), LeftOut())
-    fields = [one.name for one in dataclasses.fields(Correction)]
-    with target.open("w", encoding="utf-8") as file:
-        # One line each: the parent gives way to its other threads between two lines.
-        file.writelines(json.dumps([getattr(one, name) for name in fields]) + "\n" for one in found.corrections)
-    return dict(found.left_out)
-
-
-def _correction(*values: Any) -> Correction:  # noqa: ANN401 - the fields of a correction
-    made = Correction(*values)
-    boxes: Iterable[Iterable[float]] = made.boxes
-    return dataclasses.replace(made, boxes=tuple(Box(*box) for box in boxes))

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from colocam.errors import ArgumentError, ColocamError, suggest
+from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.formats import writable
 from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options, read_videos
 from colocam.labels.table_files import tables_of
+from colocam.utils.extensions import unknown
 from colocam.utils.files import atomic_folder
 
 MARKER = ".colocam-export.json"
@@ -35,7 +36,7 @@ def export(
     out, options = Path(out), options or Options()
     formats = writable()
     if to not in formats or (write := formats[to].write) is None:
-        raise ArgumentError("to", f"must be a label format, got {to!r}{suggest(to, list(formats))}")
+        raise ArgumentError("to", f"must be a label format, got {to!r}{unknown(to, list(formats))}")
     if options.images and not formats[to].images:
         able = ", ".join(name for name, format_ in formats.items() if format_.images)
         raise ArgumentError("images", f"cannot be written for {to!r}: only for {able}")

@@ -1,17 +1,19 @@
-"""What a label file says, before it is compared with predictions: videos with tracks of boxes."""
+"""What a label file says, before it is compared with predictions: videos with tracks of boxes.
+
+These types hold what :class:`colocam.labels.labelled_videos.LabelledVideo` cannot: key frames between which boxes move,
+frames that a player counts by time, boxes as shares of a frame whose size is not known, and videos of an unknown name.
+"""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from math import ceil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from colocam.labels.labelled_videos import LabelledVideo
-from colocam.labels.table import BEYOND
 from colocam.types import Box, Float64Array
 
 UNUSABLE = Box(np.nan, np.nan, np.nan, np.nan)
@@ -46,6 +48,12 @@ class ImportedTrack:
     boxes: Float64Array = field(repr=False)
     shown: Flags = field(repr=False)
     follows: Flags = field(repr=False)
+
+    @classmethod
+    def of_keys(cls, tag: str, keys: Mapping[int, tuple[Box, bool, bool]]) -> Self:
+        """The track of these key frames: index → box, ``shown``, ``follows``."""
+        boxes, shown, follows = zip(*(keys[at] for at in sorted(keys)), strict=True)
+        return cls(tag, np.array(sorted(keys), float), np.array(boxes, float), np.array(shown), np.array(follows))
 
     def sample(self, when: Float64Array) -> tuple[Float64Array, Flags, Flags]:
         """Boxes (n, 4) at times (n,), whether the object is seen then (n,), and whether it is a key frame (n,)."""
@@ -117,81 +125,6 @@ def tracks_of_frames(labels: Iterable[FrameLabel]) -> list[ImportedTrack]:
     return tracks
 
 
-def without_faults(
-    video: ImportedVideo,
-    left_out: LeftOut,
-    *,
-    classes: Collection[str] | None,
-    frames: int | None,
-    size: tuple[int, int] | None,
-) -> ImportedVideo:
-    """The labels that are possible; the others are counted in ``left_out``.
-
-    Args:
-        video: labels in pixels.
-        left_out: gets what was left out.
-        classes: known classes; None: all are.
-        frames: number of frames of the video; None: unknown.
-        size: width and height of its frames; None: unknown.
-    """
-    limit = np.inf if frames is None or video.rate is not None else frames
-    tracks = []
-    for track in video.tracks:
-        if np.isnan(track.boxes).all():  # left out already
-            tracks.append(track)
-        elif not track.tag or (classes is not None and track.tag not in classes):
-            named = f"class {track.tag!r} is unknown" if track.tag else "it has no class"
-            left_out[f"box of {video.title}: {named}"] += len(track.at)
-            tracks.append(replace(track, boxes=np.full_like(track.boxes, np.nan)))
-        else:
-            inside = track.at < limit
-            if not inside.all():
-                left_out[f"box of {video.title}: its frame is beyond the end"] += int((~inside).sum())
-            shown, follows = track.shown[inside], track.follows[inside]
-            part = ImportedTrack(track.tag, track.at[inside], track.boxes[inside], shown, follows)
-            tracks.append(_usable(part, video.title, size, left_out))
-    listed = video.listed
-    if listed is not None and frames is not None:
-        listed = listed[listed < frames]
-    return replace(video, tracks=[track for track in tracks if len(track.at)], listed=listed)
-
-
-def _usable(track: ImportedTrack, title: str, size: tuple[int, int] | None, left_out: LeftOut) -> ImportedTrack:
-    """The track with boxes clipped to the frame, and NaN for those that are not in it or have no area."""
-    edge = np.full(4, np.inf) if size is None else np.array(size * 2, np.float64)
-    boxes = track.boxes.clip(0, edge)
-    outside = ((track.boxes < -BEYOND) | (track.boxes > edge + BEYOND)).any(axis=1) & track.shown
-    flat = ((boxes[:, 2] <= boxes[:, 0]) | (boxes[:, 3] <= boxes[:, 1])) & track.shown & ~outside
-    for wrong, problem in ((outside, "lies outside the frame"), (flat, "has no area")):
-        if wrong.any():
-            left_out[f"box of {title}: it {problem}"] += int(wrong.sum())
-    return replace(track, boxes=np.where((outside | flat)[:, None], np.nan, boxes))
-
-
-SAME_LENGTH = 2
-"""Frames by which a player that counts by time may miss the length of a video."""
-
-
-def match(
-    video: ImportedVideo, known: Sequence[LabelledVideo], left_out: LeftOut, meant: str | None = None
-) -> LabelledVideo | None:
-    """The known video that ``video`` labels; None, with the reason in ``left_out``, where there is none.
-
-    Labels that name no video are those of the one called ``meant``, if it is given.
-    """
-    unnamed = [other for other in known if meant in {None, other.name}]
-    found = named(video.names, known) if video.names else unnamed
-    fitting = [other for other in found if _difference(video, other) is None]
-    if len(fitting) == 1:
-        return fitting[0]
-    names = ", ".join(other.name for other in fitting[:3])
-    why = f"several tables fit it ({names}): import one table at a time" if fitting else "no table is of this video"
-    if found and not fitting:
-        why = f"{_difference(video, found[0])}"
-    left_out[f"boxes of {video.title}: {why}"] += max(sum(len(track.at) for track in video.tracks), 1)
-    return None
-
-
 def named(names: Sequence[str], known: Sequence[LabelledVideo]) -> list[LabelledVideo]:
     """The videos that ``names`` mean: by their table or their file, with or without the ending.
 
@@ -215,25 +148,3 @@ def _ends_with(known: LabelledVideo, tail: tuple[str, ...]) -> bool:
     """Whether the path of a video ends with these folders and this name, with or without the ending of the file."""
     paths = [known.source.path, PurePosixPath(known.source.stated_path)]
     return any(tail == one.parts[-len(tail) :] for path in paths for one in (path, path.with_suffix("")))
-
-
-def _difference(video: ImportedVideo, known: LabelledVideo) -> str | None:
-    """How the two cannot be the same video; None if they can."""
-    source = known.source
-    if video.size is not None and video.size != known.size:
-        stated = "{}×{}".format(*video.size)
-        return f"its frames are {stated}, those of {known.name} are {source.width}×{source.height}"
-    expected, spare = source.frames, 0
-    if video.rate is not None:
-        expected, spare = ceil(source.duration * video.rate - 0.5), SAME_LENGTH
-    if video.frames is not None and abs(video.frames - expected) > spare:
-        return f"it has {video.frames} frames, {known.name} has {expected}"
-    return None
-
-
-def in_pixels(video: ImportedVideo, size: tuple[int, int]) -> ImportedVideo:
-    """The same video with boxes in pixels of a frame of (width, height)."""
-    if not video.relative:
-        return video
-    scaled = [replace(track, boxes=track.boxes * np.array(size * 2, np.float64)) for track in video.tracks]
-    return replace(video, tracks=scaled, size=size, relative=False)

@@ -1,22 +1,35 @@
-"""Read labels that were corrected in another tool, as corrections."""
+"""Read labels that were corrected in another tool, as corrections: what was changed, removed or left as it is."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from colocam.errors import ArgumentError, ColocamError, suggest
-from colocam.labels.comparing import Checked, compare, without_predictions
-from colocam.labels.corrections import KINDS, Correction
+from colocam.errors import ArgumentError, ColocamError
+from colocam.labels.corrections import KINDS, Correction, Kind
 from colocam.labels.formats import readable
 from colocam.labels.formats.reading import unpacked
-from colocam.labels.imported import LeftOut, in_pixels, match, named, without_faults
+from colocam.labels.imported import Flags, ImportedTrack, ImportedVideo, Integers, LeftOut, named
 from colocam.labels.labelled_videos import LabelledVideo, read_videos
+from colocam.labels.table import BEYOND
 from colocam.labels.table_files import tables_of
+from colocam.types import Box, Float64Array
+from colocam.utils.extensions import unknown
 from colocam.utils.tables import read_rows
+
+MOST_FRAMES = 1 << 20
+"""Frames of a video without a table between whose key frames boxes are interpolated, at most."""
+SAME_LENGTH = 2
+"""Frames by which a player that counts by time may miss the length of a video."""
+
+FrameBoxes = dict[str, list[Box]]
+"""The boxes of a frame by class."""
+Checked = Collection[int] | Literal["all"]
+"""Frames that a person looked at, whether they were changed or not."""
 
 
 class Imported(NamedTuple):
@@ -63,34 +76,30 @@ def import_labels(
             without any label, only these frames count as frames without an object.
         meant: name of the table that labels belong to which name no video; by default that of the only table.
     """
-    path = Path(source)
-    formats = readable()
+    path, formats = Path(source), readable()
     if from_ not in formats or (read := formats[from_].read) is None:
-        raise ArgumentError("from_", f"must be a label format, got {from_!r}{suggest(from_, list(formats))}")
+        raise ArgumentError("from_", f"must be a label format, got {from_!r}{unknown(from_, list(formats))}")
     if not tolerance >= 0:
         raise ArgumentError("tolerance", f"must be 0 or more pixels, got {tolerance}")
-    known = read_videos(tables_of(tables), [])
+    known, left_out = read_videos(tables_of(tables), []), LeftOut()
     tags = set(classes) or {tag for video in known for tag in video.rows.tag}
-    how, left_out = formats[from_], LeftOut()
     frames = _checked(checked, known)
     with unpacked(path) as place:
         videos = read(place, known, left_out)
-    allowed = how.precision + (tolerance if how.key_frames else 0)
+    allowed = formats[from_].precision + (tolerance if formats[from_].key_frames else 0)
     corrections: list[Correction] = []
     for video in videos:
-        if not known:
-            if video.relative:
-                raise ColocamError(f"{path}: boxes are shares of the frame's size, which is not known: name `tables`")
-            found = without_faults(video, left_out, classes=tags or None, frames=video.frames, size=video.size)
-            corrections += without_predictions(found, from_)
-        elif (other := match(video, known, left_out, meant)) is not None:
-            pixels = in_pixels(video, other.size)
-            found = without_faults(pixels, left_out, classes=tags, frames=other.source.frames, size=other.size)
-            looked_at = frames.get(other.name, ())
-            if not found.tracks and found.listed is None and looked_at != "all":
-                left_out[f"{video.title}: no label of it; only frames that you looked at (checked) count as empty"] += 1
-                found = replace(found, listed=np.array(sorted(looked_at), np.int64))
-            corrections += compare(found, other, allowed, looked_at, from_)
+        other = _match(video, known, left_out, meant) if known else None
+        if known and other is None:
+            continue
+        if other is None and video.relative:
+            raise ColocamError(f"{path}: boxes are shares of the frame's size, which is not known: name `tables`")
+        looked_at = () if other is None else frames.get(other.name, ())
+        found = _usable(video, other, tags, left_out)
+        if other is not None and not found.tracks and found.listed is None and looked_at != "all":
+            left_out[f"{video.title}: no label of it; only frames that you looked at (checked) count as empty"] += 1
+            found = replace(found, listed=np.array(sorted(looked_at), np.int64))
+        corrections += _compared(found, other, allowed, looked_at, from_)
     return Imported(corrections, left_out)
 
 
@@ -100,11 +109,197 @@ def _checked(checked: str | Path | None, known: Sequence[LabelledVideo]) -> dict
         return {}
     if str(checked) == "all":
         return {video.name: "all" for video in known}
-    frames: dict[str, set[int]] = {}
+    frames: defaultdict[str, set[int]] = defaultdict(set)
     for row in read_rows(Path(checked), required=("video", "frame")):
-        videos = named((row["video"],), known)
         if not row["frame"].isdecimal():
             raise ColocamError(f"{row.where}: frame {row['frame']!r} is not a frame index from 0")
-        for video in videos:
-            frames.setdefault(video.name, set()).add(int(row["frame"]))
+        for video in named((row["video"],), known):
+            frames[video.name].add(int(row["frame"]))
     return dict(frames)
+
+
+def _match(
+    video: ImportedVideo, known: Sequence[LabelledVideo], left_out: LeftOut, meant: str | None
+) -> LabelledVideo | None:
+    """The known video that ``video`` labels; None, with the reason in ``left_out``, where there is none.
+
+    Labels that name no video are those of the one called ``meant``, if it is given.
+    """
+    found = named(video.names, known) if video.names else [other for other in known if meant in {None, other.name}]
+    differences = [_difference(video, other) for other in found]
+    fitting = [other for other, difference in zip(found, differences, strict=True) if not difference]
+    if len(fitting) == 1:
+        return fitting[0]
+    why = differences[0] if found else "no table is of this video"
+    if fitting:
+        names = ", ".join(other.name for other in fitting[:3])
+        why = f"several tables fit it ({names}): import one table at a time"
+    left_out[f"boxes of {video.title}: {why}"] += max(sum(len(track.at) for track in video.tracks), 1)
+    return None
+
+
+def _difference(video: ImportedVideo, known: LabelledVideo) -> str:
+    """How the two cannot be the same video; empty if they can."""
+    source = known.source
+    if video.size is not None and video.size != known.size:
+        stated = "{}×{}".format(*video.size)
+        return f"its frames are {stated}, those of {known.name} are {source.width}×{source.height}"
+    expected, spare = source.frames, 0
+    if video.rate is not None:
+        expected, spare = ceil(source.duration * video.rate - 0.5), SAME_LENGTH
+    if video.frames is not None and abs(video.frames - expected) > spare:
+        return f"it has {video.frames} frames, {known.name} has {expected}"
+    return ""
+
+
+def _usable(
+    video: ImportedVideo, known: LabelledVideo | None, classes: Collection[str], left_out: LeftOut
+) -> ImportedVideo:
+    """The labels in pixels; those that cannot be right are counted in ``left_out`` and become NaN.
+
+    Without a table, the length and size that the file states count, and all classes if ``classes`` is empty.
+    """
+    frames, size = (video.frames, video.size) if known is None else (known.source.frames, known.size)
+    last = np.inf if frames is None or video.rate is not None else frames
+    edge = np.full(4, np.inf) if size is None else np.array(size * 2, np.float64)
+    tracks = []
+    for track in video.tracks:
+        unknown = not track.tag or (track.tag not in classes and (known is not None or bool(classes)))
+        boxes = track.boxes * edge if video.relative else track.boxes
+        inside = boxes.clip(0, edge)
+        problems = {
+            f"class {track.tag!r} is unknown" if track.tag else "it has no class": np.full(len(boxes), unknown),
+            "its frame is beyond the end": track.at >= last,
+            "it lies outside the frame": ((boxes < -BEYOND) | (boxes > edge + BEYOND)).any(axis=1) & track.shown,
+            "it has no area": (inside[:, 2:] <= inside[:, :2]).any(axis=1) & track.shown,
+        }
+        right = ~np.isnan(boxes[:, 0])
+        for problem, wrong in problems.items():
+            if count := int((wrong & right).sum()):
+                left_out[f"box of {video.title}: {problem}"] += count
+            right &= ~wrong
+        inside[~right] = np.nan
+        kept = track.at < last
+        if kept.any():
+            flags = track.shown[kept], track.follows[kept]
+            tracks.append(ImportedTrack(track.tag, track.at[kept], inside[kept], *flags))
+    listed = video.listed
+    if listed is not None and frames is not None:
+        listed = listed[listed < frames]
+    return replace(video, tracks=tracks, listed=listed)
+
+
+def _compared(
+    video: ImportedVideo, known: LabelledVideo | None, tolerance: float, checked: Checked, origin: str
+) -> list[Correction]:
+    """Corrections of a video; without predictions, all boxes and all frames that are listed without one.
+
+    A frame whose boxes have moved by at most ``tolerance`` is accepted. It is a key frame only if it is in ``checked``,
+    since nobody may have looked at it. A frame whose boxes were all removed is a key frame: it was changed by a person.
+
+    Args:
+        video: what the label file says, in pixels.
+        known: the localisation table; None: there is none.
+        tolerance: pixels by which a corner may differ from the prediction.
+        checked: frames that were looked at.
+        origin: name of the format.
+    """
+    name, path = video.names[0] if video.names else "video", ""
+    times, tags = dict[int, float](), dict[int, str]()
+    if known is not None:
+        name, path = known.name, str(known.source.path)
+        listed = known.rows.frame.tolist()
+        times = dict(zip(listed, known.rows.pts.tolist(), strict=True))
+        tags = dict(zip(listed, known.rows.tag, strict=True))
+    corrections = []
+    for frame, (given, key) in _given(video, known).items():
+        kinds: dict[str, Kind] = dict.fromkeys(given, "box") or {"": "none"}
+        if known is not None and frame in known.objects_of:
+            kinds = _kinds(given, _predicted(known, frame), tolerance)
+            if "accepted" not in kinds.values():  # where a track has one class, an export gives it to all of its frames
+                in_track = _kinds(given, _predicted(known, frame, of_tracks=True), tolerance)
+                kinds = in_track if "accepted" in in_track.values() else kinds
+        for tag, kind in kinds.items():
+            looked_at = checked == "all" or frame in checked
+            sure = looked_at if kind == "accepted" else key or not given
+            boxes = tuple(given.get(tag, ()))
+            place = name, frame, times.get(frame)
+            corrections.append(Correction(*place, kind, tag or tags.get(frame, ""), boxes, sure, origin, path))
+    return corrections
+
+
+def _given(video: ImportedVideo, known: LabelledVideo | None) -> dict[int, tuple[FrameBoxes, bool]]:
+    """Boxes by class of each frame that was labelled, and whether one of them is set at this very frame."""
+    if known is not None and video.rate is not None:
+        frames = known.listed
+        when = known.shown_at(video.rate)[np.searchsorted(known.rows.frame, frames)]
+        if not np.array_equal(when, frames):  # a variable rate
+            last = np.append(when[1:] != when[:-1], True)  # of frames at one time the last one stays visible
+            return _sampled(video, frames[last], when[last].astype(np.float64), between=True)
+    keys = [track.at if known is None else track.at[track.shown] for track in video.tracks]
+    frames = np.unique(np.concatenate([np.empty(0), *keys])).astype(np.int64)
+    if video.listed is not None:
+        frames = np.union1d(frames, video.listed)
+    elif known is not None:
+        frames = np.union1d(frames, known.listed)
+    if known is not None:
+        frames = frames[(frames >= 0) & (frames < known.source.frames)]
+    elif video.frames and video.frames <= MOST_FRAMES and any(track.follows.any() for track in video.tracks):
+        frames = np.arange(video.frames)
+    return _sampled(video, frames, frames.astype(np.float64))
+
+
+def _sampled(
+    video: ImportedVideo, frames: Integers, when: Float64Array, *, between: bool = False
+) -> dict[int, tuple[FrameBoxes, bool]]:
+    """Boxes by class at ``when`` (n,), the times of ``frames`` (n,).
+
+    With ``between``, a key frame between two times belongs to the frame that is shown then. A frame with a label that
+    was left out is left out, too.
+    """
+    boxes: defaultdict[int, FrameBoxes] = defaultdict(dict)
+    any_key: Flags = np.zeros(len(frames), bool)
+    unusable: Flags = np.zeros(len(frames), bool)
+    for track in video.tracks:
+        own = when.copy()
+        if between:
+            position = np.searchsorted(when, track.at, side="right") - 1
+            inside = position >= 0
+            own[position[inside]] = track.at[inside]
+        found, seen, key = track.sample(own)
+        any_key |= key
+        unusable |= seen & np.isnan(found[:, 0])
+        for row in np.flatnonzero(seen).tolist():
+            boxes[int(frames[row])].setdefault(track.tag, []).append(Box(*found[row].tolist()))
+    rows = zip(frames.tolist(), any_key.tolist(), unusable.tolist(), strict=True)
+    return {frame: (boxes.get(frame, {}), key) for frame, key, left_out in rows if not left_out}
+
+
+def _predicted(known: LabelledVideo, frame: int, *, of_tracks: bool = False) -> FrameBoxes:
+    """The boxes of a listed frame by class: that of the frame, or that of the track."""
+    boxes: FrameBoxes = {}
+    for row in known.objects_of[frame]:
+        tag = known.track_of(row).tag if of_tracks else known.rows.tag[row]
+        boxes.setdefault(tag, []).append(Box(*known.rows.box[row].tolist()))
+    return boxes
+
+
+def _kinds(given: FrameBoxes, expected: FrameBoxes, tolerance: float) -> dict[str, Kind]:
+    """What was done to each class of a frame; the class is "" where the frame has no box."""
+    if not given:
+        return {"": "none" if expected else "accepted"}
+    same = given.keys() == expected.keys()
+    if same and all(_equal(boxes, expected[tag], tolerance) for tag, boxes in given.items()):
+        return dict.fromkeys(given, "accepted")
+    return {tag: "class" if expected and tag not in expected else "box" for tag in given}
+
+
+def _equal(given: list[Box], expected: list[Box], tolerance: float) -> bool:
+    """Whether each box is within ``tolerance`` of another expected one."""
+    left = list(expected)
+    for box in given:
+        near = next((o for o in left if all(abs(a - b) <= tolerance for a, b in zip(box, o, strict=True))), None)
+        if near is None:
+            return False
+        left.remove(near)
+    return not left

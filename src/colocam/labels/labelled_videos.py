@@ -42,7 +42,9 @@ class Track:
 
 @dataclass(frozen=True)
 class LabelledVideo:
-    """A video and the rows of its table, in the order of frames.
+    """A video and the rows of its table: what exports write and imports are compared with.
+
+    Beside the rows (:class:`TableRows`) it holds what the video is, its unique name, and the tracks of its rows.
 
     Attributes:
         name: unique among the videos of an export; part of file names.
@@ -76,41 +78,45 @@ class LabelledVideo:
 
     @cached_property
     def tracks(self) -> list[Track]:
-        """Objects followed over time, with ids from 1."""
-        if not len(self.objects):
-            return []
-        frames, stated = self.rows.frame[self.objects], self.rows.track[self.objects]
-        tags = [self.rows.tag[row] for row in self.objects.tolist()]
-        ids = _track_ids(frames, tags, stated)
-        order = np.argsort(ids, kind="stable")
-        same = np.diff(ids[order]) == 0
-        if (twice := np.flatnonzero(same & (np.diff(frames[order]) == 0))).size:
-            first = order[twice[0]]
-            where = f"{self.name}: frame {frames[first]}"
-            raise ColocamError(f"{where} has two boxes of track {stated[first]}: give one of them another track")
+        """Objects followed over time, with ids from 1 in the order in which they appear.
+
+        Rows that state a track belong to it. The other rows of one class are one object, unless a frame holds two of
+        them; each box is then an object of its own.
+        """
+        rows, objects = self.rows, self.objects.tolist()
+        unstated = Counter((int(rows.frame[row]), rows.tag[row]) for row in objects if rows.track[row] < 0)
+        crowded = {tag for (_, tag), count in unstated.items() if count > 1}
+        groups: dict[tuple[int, str, int], list[int]] = {}
+        for row in objects:
+            stated, tag = int(rows.track[row]), rows.tag[row]
+            key = (stated, "", -1) if stated >= 0 else (-1, tag, row if tag in crowded else -1)
+            groups.setdefault(key, []).append(row)
+        return [self._track(id_, np.array(own)) for id_, own in enumerate(groups.values(), start=1)]
+
+    def _track(self, id_: int, rows: Integers) -> Track:
+        seen = self.rows.frame[rows]
+        if (twice := np.flatnonzero(np.diff(seen) == 0)).size:
+            track, frame = self.rows.track[rows[0]], seen[twice[0]]
+            where = f"{self.name}: frame {frame} has two boxes of track {track}"
+            raise ColocamError(f"{where}: give one of them another track")
         # An object is not seen in a listed frame that has no row of it. Frames that are not listed (between every fifth
         # one, for example) do not split, unless the gap exceeds twice the usual step: rows were then removed.
-        step = float(np.median(np.diff(self.listed))) if len(self.listed) > 1 else 1.0
-        seen = frames[order]
-        gaps = (np.diff(np.searchsorted(self.listed, seen)) > 1) | (np.diff(seen) > 2 * step)
-        starts = np.flatnonzero(np.append(True, ~same)).tolist()
-        tracks = []
-        for id_, (start, end) in enumerate(zip(starts, [*starts[1:], len(order)], strict=True), start=1):
-            tag = Counter(tags[index] for index in order[start:end].tolist()).most_common(1)[0][0]
-            rows = self.objects[order[start:end]]
-            tracks.append(Track(id_, tag, rows, np.split(rows, np.flatnonzero(gaps[start : end - 1]) + 1)))
-        return tracks
+        gaps = (np.diff(np.searchsorted(self.listed, seen)) > 1) | (np.diff(seen) > 2 * self._step)
+        tag = Counter(self.rows.tag[row] for row in rows.tolist()).most_common(1)[0][0]
+        return Track(id_, tag, rows, np.split(rows, np.flatnonzero(gaps) + 1))
 
     @cached_property
-    def _track_ids(self) -> Integers:
-        ids = np.zeros(len(self.rows.frame), np.int64)
-        for track in self.tracks:
-            ids[track.rows] = track.id
-        return ids
+    def _step(self) -> float:
+        """The usual distance of listed frames."""
+        return float(np.median(np.diff(self.listed))) if len(self.listed) > 1 else 1.0
+
+    @cached_property
+    def _track_of_row(self) -> dict[int, Track]:
+        return {row: track for track in self.tracks for row in track.rows.tolist()}
 
     def track_of(self, row: int) -> Track:
         """The track of a row with a box."""
-        return self.tracks[int(self._track_ids[row]) - 1]
+        return self._track_of_row[row]
 
     @property
     def size(self) -> tuple[int, int]:
@@ -143,23 +149,6 @@ class LabelledVideo:
         start = self.rows.pts[0] - (self.rows.frame[0] / float(self.source.fps))
         index: Float64Array = np.ceil((self.rows.pts - start) * rate - 0.5)
         return index.clip(0, LAST).astype(np.int64)
-
-
-def _track_ids(frames: Integers, tags: list[str], stated: Integers) -> Integers:
-    """(m,) ids of the tracks of rows with a box, from 1, in the order in which tracks appear.
-
-    Rows that state a track (not −1) belong to it. The other rows of one class are one object, unless a frame holds two
-    of them; each box is then an object of its own.
-    """
-    rows = list(zip(frames.tolist(), tags, stated.tolist(), strict=True))
-    counts = Counter((frame, tag) for frame, tag, track in rows if track < 0)
-    crowded = {tag for (_, tag), count in counts.items() if count > 1}
-    keys = [
-        (track, "", -1) if track >= 0 else (-1, tag, at if tag in crowded else -1)
-        for at, (_, tag, track) in enumerate(rows)
-    ]
-    ids = {key: id_ for id_, key in enumerate(dict.fromkeys(keys), start=1)}
-    return np.array([ids[key] for key in keys], np.int64)
 
 
 @dataclass(frozen=True)

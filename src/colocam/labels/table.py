@@ -4,7 +4,7 @@
 """
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -39,6 +39,7 @@ OPTIONAL: tuple[str, ...] = tuple(_OPTIONAL)
 """Columns on demand: track (index of the object), presence (0–1), margin, mask (COCO's compressed run lengths), refined
 (name of the segmenter that gave mask and box)."""
 
+_PYTHON: dict[str, Callable[[Any], Any]] = {"int64": int, "float64": float, "string": str}
 _NUMBERS = ("pts", "probability", "score", "presence", "margin")
 
 LARGEST = 2.0**53
@@ -197,13 +198,10 @@ class LocalizationTable:
     ) -> None:
         if path.suffix.lower() not in {".csv", ".parquet"}:
             raise ColocamError(f"cannot write {path}: a localisation table ends in .csv or .parquet")
-        self._path = path
-        self._extra = tuple(extra)
-        self._images = images
-        self._video = () if video is None else (video,)
-        first = {"video": "string"} if self._video else {}
-        last = {"picture": "string"} if images else {}
-        self._types = {**first, **_TYPES, **{name: _OPTIONAL[name] for name in extra}, **last}
+        self._path, self._images, self._video = path, images, () if video is None else (video,)
+        self._columns = {**_TYPES, **{name: _OPTIONAL[name] for name in extra}}
+        first, last = {"video": "string"} if self._video else {}, {"picture": "string"} if images else {}
+        self._types = {**first, **self._columns, **last}
         self._rows: list[tuple[Any, ...]] = []
         self._stack = ExitStack()
 
@@ -222,24 +220,31 @@ class LocalizationTable:
                 self._schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in self._types.items()])
                 self._parquet = stack.enter_context(pq.ParquetWriter(temporary, self._schema, **PARQUET))
                 self._flush = self._flush_parquet
+            stack.push(lambda kind, *_: self._flush() if kind is None and self._rows else None)
             self._stack = stack.pop_all()
         return self
 
     def write(self, localization: Localization) -> None:
         """Append the row of one frame or of one object in it."""
-        box = localization.box or (None,) * 4
         # A file name that is not UTF-8 can reach the tag; neither format can hold it as it is.
-        tag = utf8(localization.tag)
-        numbers = [None if value is None else float(value) for value in (localization.probability, *box)]
-        row = (int(localization.frame), float(localization.pts), tag, *numbers, float(localization.score))
-        self._append((*row, *(_optional(localization, name) for name in self._extra)))
+        own: dict[str, Any] = {"class": utf8(localization.tag)}
+        own |= zip(CORNERS, localization.box or (None,) * 4, strict=True)
+        if "mask" in self._columns and localization.mask is not None:
+            own["mask"] = rle.encode(localization.mask)
+        values = (
+            (own[name] if name in own else getattr(localization, name), _PYTHON[kind])
+            for name, kind in self._columns.items()
+        )
+        self._append(tuple(None if value is None else python(value) for value, python in values))
 
     def write_rows(self, rows: TableRows) -> None:
         """Append rows that were read from a table."""
-        numbers = (_cells(column) for column in (rows.pts, rows.probability, *rows.box.T, rows.score))
-        pts, *others = numbers
-        optional = (_cells(getattr(rows, name)) for name in self._extra)
-        for row in zip(rows.frame.tolist(), pts, rows.tag, *others, *optional, strict=True):
+        boxes = dict(zip(CORNERS, rows.box.T, strict=True))
+        columns = [
+            rows.tag if name == "class" else _cells(boxes[name] if name in boxes else getattr(rows, name))
+            for name in self._columns
+        ]
+        for row in zip(*columns, strict=True):
             self._append(row)
 
     def add_metadata(self, metadata: dict[str, str]) -> None:
@@ -267,12 +272,7 @@ class LocalizationTable:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        with self._stack as stack:
-            if error is not None:
-                return stack.__exit__(kind, error, trace)
-            if self._rows:
-                self._flush()
-        return None
+        return self._stack.__exit__(kind, error, trace)
 
 
 def join_tables(parts: Iterable[tuple[Path, int]], target: Path, metadata: dict[str, str]) -> None:
@@ -309,15 +309,6 @@ def join_tables(parts: Iterable[tuple[Path, int]], target: Path, metadata: dict[
             writer.write_table(waiting.combine_chunks())
         if waiting is not None:
             writer.add_key_value_metadata(metadata)
-
-
-def _optional(localization: Localization, name: str) -> int | float | str | None:
-    value = getattr(localization, name)
-    if value is None:
-        return None
-    if name == "refined":
-        return str(value)
-    return rle.encode(value) if name == "mask" else int(value) if name == "track" else float(value)
 
 
 def _cells(column: npt.NDArray[Any] | list[str]) -> list[Any]:

@@ -25,6 +25,7 @@ from torch.nn import functional
 
 from colocam.errors import ColocamError
 from colocam.losses.pairwise import CoLocLoss, CRFLoss
+from colocam.utils.extensions import REGISTRIES
 from colocam.utils.tensors import require_finite
 
 if TYPE_CHECKING:
@@ -234,3 +235,4 @@ LOSSES: dict[str, Loss] = {
     "coloc": Loss("Colour co-localisation", _coloc, joint_sequences),
 }
 """The terms of the paper by name: eq. 1, 2, 3 and 4. Add your own before training to select it by name."""
+REGISTRIES["colocam.losses.LOSSES"] = LOSSES

@@ -5,12 +5,11 @@ be too large or too small for it, in float32.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import TypeVar
 
-import timm
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
@@ -25,12 +24,12 @@ from colocam.models.timm_networks import check_depth
 from colocam.utils.files import stored, write_json
 from colocam.utils.tensors import save_tensors
 
-__all__ = ["Card", "Model", "Plan", "check_shapes", "load_model", "save_model"]
+__all__ = ["Card", "Model", "build_checked", "load_model", "save_model"]
+
+Network = TypeVar("Network", bound=nn.Module)
 
 MOST_COMPUTED = 1 << 26
 """Numbers in tables that a network computes when it is built, e.g. relative positions."""
-_SHAPING = {"backbone", "class_size", "normalise", "decoder", "map_size", "crop_head"}
-"""Keys of a card that :func:`_network` reads, beside the number of tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +63,9 @@ def load_model(folder: Path) -> Model:
         text = ""
     card = parse_card(text, str(path))
     try:
-        network = f"{len(card.tags)} {card.model_dump_json(include=_SHAPING)}"
-        plan = Plan(card.backbone, network, lambda: _network(card))
-        check_shapes(plan, _stored_shapes(stored(weights)), str(path), weights.name)
+        shapes = _stored_shapes(stored(weights))
+        net = build_checked(lambda: _network(card), card.backbone, shapes, str(path), weights.name)
         tensors = load_file(weights)
-        net = _network(card)
         net.load_state_dict(tensors)
     except (OSError, SafetensorError, RuntimeError) as error:
         raise ColocamError(f"{weights} is missing or damaged: train again or restore the file") from error
@@ -90,55 +87,38 @@ def _stored_shapes(weights: Path) -> dict[str, tuple[int, ...]]:
         return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - not a dict
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A network that is to be built; plans of equal settings are of equal networks.
-
-    Attributes:
-        backbone: of the network.
-        settings: text that holds everything that the network depends on.
-        build: makes the network.
-    """
-
-    backbone: Backbone = field(compare=False)
-    settings: str
-    build: Callable[[], nn.Module] = field(compare=False)
-
-
-def check_shapes(plan: Plan, stored: Mapping[str, tuple[int, ...]], described: str, weights: str) -> None:
-    """Refuse a network with other shapes than the stored weights, before memory is allocated for it.
+def build_checked(
+    build: Callable[[], Network],
+    backbone: Backbone,
+    stored: Mapping[str, tuple[int, ...]],
+    described: str,
+    weights: str,
+) -> Network:
+    """Build a network; one with other shapes than the stored weights is refused before memory is allocated for it.
 
     Args:
-        plan: the network.
+        build: makes the network.
+        backbone: of the network.
         stored: shapes of the stored weights.
         described: file that describes the network, for errors.
         weights: file of the weights, for errors.
     """
-    name = plan.backbone.name
-    check_depth(plan.backbone.args, len(stored))
-    planned, tables = _shapes(plan, timm.models.model_entrypoint(name) if timm.is_model(name) else None)
+    check_depth(backbone.args, len(stored))
+    with torch.device("meta"):
+        net = build()
+    planned = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
     wrong = next((name for name in planned | dict(stored) if planned.get(name) != stored.get(name)), None)
     if wrong is not None:
         raise ColocamError(
             f"{described} does not fit {weights}: '{wrong}' is {planned.get(wrong, 'missing')} in the first, "
             f"{stored.get(wrong, 'missing')} in the second: train again or restore both files"
         )
+    tables = sum(buffer.numel() for buffer in net.buffers())  # those that are computed are not stored
     if tables > MOST_COMPUTED + sum(map(prod, stored.values())):
         raise ColocamError(
             f"{described}: the network computes tables of {tables} numbers, more than weights: train again"
         )
-
-
-@lru_cache(maxsize=16)  # a training asks for the same classifier six times
-def _shapes(
-    plan: Plan,
-    entry: Callable[..., object] | None,  # noqa: ARG001 - part of the key: a name of timm may be registered anew
-) -> tuple[dict[str, tuple[int, ...]], int]:
-    """Shapes of the weights of a network that is built without memory for them, and the numbers in its buffers."""
-    with torch.device("meta"):
-        net = plan.build()
-    planned = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
-    return planned, sum(buffer.numel() for buffer in net.buffers())  # those that are computed are not stored
+    return build()
 
 
 def _stored(weight: Tensor) -> Tensor:

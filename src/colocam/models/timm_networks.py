@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from colocam.config import Backbone
 from colocam.errors import ColocamError, first_line, suggest
+from colocam.utils.extensions import HOW
 from colocam.utils.files import stored
 
 NAMES = frozenset({
@@ -102,7 +103,7 @@ def family(name: str) -> str:
     if not timm.is_model(name):
         near = get_close_matches(name, timm.list_models(), n=3, cutoff=0.4)
         remedy = f"did you mean {', '.join(near)}?" if near else "timm.list_models() lists all"
-        raise ColocamError(f"timm has no network '{name}' (backbone.name): {remedy}")
+        raise ColocamError(f"timm has no network '{name}' (backbone.name): {remedy} {HOW}")
     return str(timm.models.model_entrypoint(name).__module__).rpartition(".")[2]
 
 

@@ -14,6 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from colocam.evaluation.result import is_number, method_title
 from colocam.types import Float64Array
+from colocam.utils.extensions import title_of
 
 _COLOURS = {"--curve-train": "#000001", "--curve-val": "#000002", "--line": "#000003", "--soft": "#000004"}
 """Colours of the page and what stands for them in a drawing."""
@@ -112,7 +113,7 @@ def _curves(records: Sequence[Mapping[str, Any]], quantity: str) -> list[Curve]:
 
 
 def _panel(quantity: str, curves: Sequence[Curve]) -> Panel:
-    title = _TITLES.get(quantity, quantity)
+    title = title_of("colocam.losses.LOSSES", quantity) or _TITLES.get(quantity, quantity)
     last = tuple((curve.event, _short(curve.y[-1])) for curve in curves)
     summary = "; ".join(
         f"{'training' if curve.event == 'train' else 'validation'} from {_short(curve.y[0])} "

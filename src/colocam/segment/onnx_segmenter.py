@@ -80,10 +80,11 @@ class OnnxSegmenter:
     ) -> tuple[Float32Array, Float32Array]:
         """Logits (P, k, h, w) and qualities (P, k) for the prompts of one image."""
         at_once = 1 if isinstance(self._asked["point_coords"].shape[0], int) else len(points)
+        stated = self._asked["mask_input"].shape[-2:] if "mask_input" in self._asked else ()
+        sides = [side if isinstance(side, int) else CELLS for side in stated]
         parts = []
         for start in range(0, len(points), at_once):
             own = slice(start, start + at_once)
-            sides = [side if isinstance(side, int) else CELLS for side in self._mask_shape()]
             values: dict[str, npt.NDArray[Any]] = {
                 "point_coords": points[own],
                 "point_labels": labels[own],
@@ -98,9 +99,6 @@ class OnnxSegmenter:
         logits, quality = (np.concatenate(part).astype(np.float32) for part in zip(*parts, strict=True))
         first = int(quality.shape[1] == 4)  # of four masks the first is meant for several points
         return logits[:, first:], quality[:, first:]
-
-    def _mask_shape(self) -> list[Any]:
-        return list(self._asked["mask_input"].shape[-2:]) if "mask_input" in self._asked else [CELLS, CELLS]
 
 
 def open_onnx_segmenter(*paths: Path) -> OnnxSegmenter:

@@ -3,14 +3,15 @@
     frames ─ squares ─► segmenter's input;  heat maps ─ map_prompts ─► boxes at several thresholds, and the peak
 
 The mask of a frame is the one that agrees with the heat map and with its neighbours in the shot. The soft IoU of a mask
-m with the map s is Σ m·t / (Σ m + Σ t − Σ m·t), where t rises from 0 to 1 while s rises from a to b.
+m with the map s is Σ m·t / (Σ m + Σ t − Σ m·t), where t rises from 0 to 1 while s rises from a to b (:data:`FADE`).
 :func:`mask_scores` makes a score of it, of what the segmenter expects, and of the masks' agreement. Over the frames of
 a shot the path x_1 … x_T takes one mask of each frame and maximises
 
-    Σ_t score(x_t) − jump Σ_t (1 − IoU(x_t, x_{t+1})), with the IoU of the masks' boxes.
+    Σ_t score(x_t) − JUMP Σ_t (1 − IoU(x_t, x_{t+1})), with the IoU of the masks' boxes.
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import cv2
@@ -20,71 +21,40 @@ import numpy.typing as npt
 from colocam.boxes.extract import largest_boxes
 from colocam.boxes.iou import iou
 from colocam.errors import ColocamError
-from colocam.segment.segmenter import LOWER_RIGHT, PADDING, POINT, UPPER_LEFT, Array, Prompts, Segmenter
+from colocam.segment.segmenter import BATCH, LOWER_RIGHT, PADDING, POINT, UPPER_LEFT, Array, Prompts, Segmenter
 from colocam.types import Float32Array, Float64Array, Image, Levels
 from colocam.utils.device import parallel_map
 
-
-class RefineSettings(NamedTuple):
-    """Settings of :func:`refine`; they suit the maps of a kind of model.
-
-    Attributes:
-        thresholds: τ of the boxes that are prompts, relative to the maximum of the map.
-        fade: foreground probabilities below which a pixel does not count in the comparison with masks, and from which
-            it counts fully.
-        quality: exponent of the segmenter's own expectation of a mask's quality, a factor of the soft IoU.
-        agreement: weight of the agreement with the other masks of the frame.
-        jump: cost of a change to a box without overlap from one frame to the next, in units of the score.
-    """
-
-    thresholds: tuple[float, ...] = (0.085, 0.16, 0.26, 0.35, 0.5)
-    fade: tuple[float, float] = (0.0, 0.5)
-    quality: float = 4.0
-    agreement: float = 2.0
-    jump: float = 0.3
-
-
-SETTINGS = RefineSettings()
-
-
+THRESHOLDS = (0.085, 0.16, 0.26, 0.35, 0.5)
+"""τ of the boxes that are prompts, relative to the maximum of the map."""
+FADE = (0.0, 0.5)
+"""Foreground probabilities up to which a pixel counts nothing beside masks, and from which it counts fully."""
+QUALITY = 4.0
+"""Exponent of the segmenter's own expectation of a mask's quality, a factor of the soft IoU."""
+AGREEMENT = 2.0
+"""Weight of the agreement with the other masks of the frame."""
+JUMP = 0.3
+"""Cost of a change to a box without overlap from one frame to the next, in units of the score."""
 PADDING_COLOR = (124, 116, 104)
 """ImageNet's mean colour: 0 after normalisation, as SAM pads."""
-
-
 BLUR = 1 / 32
 """Standard deviation of the blur before the peak is read, as a share of the map's width."""
-
-
-class Square(NamedTuple):
-    """B frames in squares, each in the upper left corner of its own.
-
-    Attributes:
-        images: (B, side, side, 3) RGB.
-        sizes: (B, 2) width and height of the frames.
-        inside: (B, 2) width and height of the frames in their squares.
-    """
-
-    images: Levels
-    sizes: npt.NDArray[np.int64]
-    inside: npt.NDArray[np.int64]
 
 
 class MaskCandidates(NamedTuple):
     """The n masks that a segmenter gives for each of B frames.
 
     Attributes:
-        logits: (B, n, h, w) over the squares, where the segmenter left them.
+        logits: B times (n, h, w) over the squares, where the segmenter left them.
         overlaps: (B, n) soft IoU with the heat map.
         quality: (B, n) the IoU with the true mask that the segmenter expects.
         boxes: (B, n, 4) extents of the masks in pixels of their frames.
-        square: the frames.
     """
 
-    logits: Array
+    logits: list[Array]
     overlaps: Float64Array
     quality: Float64Array
     boxes: Float64Array
-    square: Square
 
 
 class Refined(NamedTuple):
@@ -96,55 +66,59 @@ class Refined(NamedTuple):
 
 
 def refine(
-    segmenter: Segmenter,
-    images: Sequence[Image],
-    levels: Levels,
-    before: Float64Array | None = None,
-    settings: RefineSettings = SETTINGS,
+    segmenter: Segmenter, images: Sequence[Image], levels: Levels, before: Float64Array | None = None
 ) -> list[Refined | None]:
-    """The best mask of each of T frames of a shot; None where the map or the mask is empty.
+    """The best mask of each of T ≥ 1 frames of a shot; None where the map or the mask is empty.
 
     Args:
         segmenter: gives the masks.
-        images: frames (H, W, 3).
+        images: frames (H, W, 3), each of its own size.
         levels: (T, h, w) heat maps in 8 bits, each stretched over its frame.
         before: (4,) box of the frame before these in the same shot, in pixels of its frame.
-        settings: how prompts are made and masks are chosen.
     """
-    found = mask_candidates(segmenter, images, levels, settings)
-    scores = mask_scores(found.overlaps, found.quality, found.boxes, settings)
-    path = best_path(scores, found.boxes, settings.jump, before)
-    rows = np.arange(len(path))
-    chosen = to_host(found.logits[rows, path]).astype(np.float32, copy=False)
-    inside = found.square.inside * (chosen.shape[-1] / segmenter.side)
-    masks = parallel_map(mask_in_frame, chosen, found.square.sizes.tolist(), inside.tolist())
-    boxes, overlaps = parallel_map(extents, masks), found.overlaps[rows, path].tolist()
-    results = zip(masks, boxes, overlaps, strict=True)
+    found = mask_candidates(segmenter, images, levels)
+    path = best_path(mask_scores(found.overlaps, found.quality, found.boxes), found.boxes, before)
+    chosen = np.stack([to_host(logits[at]) for logits, at in zip(found.logits, path, strict=True)])
+    inside = inside_square(images, segmenter.side) * (chosen.shape[-1] / segmenter.side)
+    sizes = [image.shape[1::-1] for image in images]
+    masks = parallel_map(mask_in_frame, chosen.astype(np.float32, copy=False), sizes, inside.tolist())
+    overlaps = found.overlaps[np.arange(len(path)), path].tolist()
+    results = zip(masks, parallel_map(extents, masks), overlaps, strict=True)
     return [Refined(mask, box, overlap) if overlap and box.any() else None for mask, box, overlap in results]
 
 
-def mask_candidates(
-    segmenter: Segmenter, images: Sequence[Image], levels: Levels, settings: RefineSettings = SETTINGS
-) -> MaskCandidates:
-    """All masks of B frames (H, W, 3) with heat maps (B, h, w) in 8 bits, each stretched over its frame."""
-    square = squares(images, segmenter.side)
-    found = segmenter.masks(segmenter.embed(square.images), map_prompts(levels, square, settings.thresholds))
+def mask_candidates(segmenter: Segmenter, images: Sequence[Image], levels: Levels) -> MaskCandidates:
+    """All masks of B ≥ 1 frames (H, W, 3) with heat maps (B, h, w) in 8 bits, each stretched over its frame."""
+    batches = [slice(start, start + BATCH) for start in range(0, len(images), BATCH)]
+
+    def prepare(own: slice) -> tuple[Levels, Prompts]:
+        inside = inside_square(images[own], segmenter.side)
+        return squares(images[own], inside, segmenter.side), map_prompts(levels[own], inside)
+
+    with ThreadPoolExecutor(1, "squares") as pool:  # prepares the next frames while the segmenter computes
+        prepared = pool.map(prepare, batches)
+        parts = [_masks(segmenter, images[own], levels[own], *next(prepared)) for own in batches]
+    logits, *numbers = zip(*parts, strict=True)
+    return MaskCandidates([one for some in logits for one in some], *map(np.concatenate, numbers))
+
+
+def _masks(
+    segmenter: Segmenter, images: Sequence[Image], levels: Levels, filled: Levels, prompts: Prompts
+) -> tuple[Array, Float64Array, Float64Array, Float64Array]:
+    """Logits (B, n, h, w), overlaps, quality and boxes of frames in squares."""
+    found = segmenter.masks(segmenter.embed(filled), prompts)
     cells = found.logits.shape[-1]
     logits = found.logits.reshape(len(images), -1, cells, cells)
-    target = maps_in_squares(targets(levels, settings.fade), square, cells)
-    inside = square.inside * cells / segmenter.side
-    masks = (logits > 0) * _like(_within(inside, cells), logits)[:, None]
-    boxes = extents(masks) * np.tile(square.sizes / inside, 2)[:, None]
+    inside = inside_square(images, segmenter.side) * cells / segmenter.side
+    target = maps_in_squares(targets(levels), inside, cells)
+    centres = np.arange(cells) + 0.5
+    within = (centres < inside[:, :1])[:, None] & (centres < inside[:, 1:])[:, :, None]  # the rest is padding
+    masks = (logits > 0) * _like(within, logits)[:, None]
+    sizes = np.array([image.shape[1::-1] for image in images])
     quality = to_host(found.quality).reshape(len(images), -1).astype(np.float64)
     if not np.isfinite(quality).all():
         raise ColocamError(f"the segmenter {segmenter.name} gives values that are not finite: its weights are damaged")
-    return MaskCandidates(logits, soft_iou(masks, _like(target, logits)), quality, boxes, square)
-
-
-def _within(inside: Float64Array, cells: int) -> npt.NDArray[np.bool_]:
-    """(B, cells, cells) cells whose centre lies in the frame."""
-    centres = np.arange(cells) + 0.5
-    return (centres < inside[:, :1])[:, None] & (centres < inside[:, 1:])[:, :, None]
+    return logits, soft_iou(masks, _like(target, logits)), quality, extents(masks) * np.tile(sizes / inside, 2)[:, None]
 
 
 def _like(array: npt.NDArray[Any], example: Array) -> Array:
@@ -156,13 +130,18 @@ def _like(array: npt.NDArray[Any], example: Array) -> Array:
     return torch.from_numpy(array).to(example.device)
 
 
-def squares(images: Sequence[Image], side: int) -> Square:
-    """Fit frames (H, W, 3), each of its own size, into squares."""
-    sizes = np.array([image.shape[1::-1] for image in images]).reshape(-1, 2)
-    inside = np.maximum(np.rint(sizes * (side / sizes.max(1, keepdims=True, initial=1))), 1).astype(np.int64)
+def inside_square(images: Sequence[Image], side: int) -> npt.NDArray[np.int64]:
+    """(B, 2) width and height of frames (H, W, 3) in the upper left corner of squares, which the longer side fills."""
+    sizes = np.array([image.shape[1::-1] for image in images])
+    inside: npt.NDArray[np.int64] = np.rint(sizes * (side / sizes.max(1, keepdims=True))).astype(np.int64).clip(1)
+    return inside
+
+
+def squares(images: Sequence[Image], inside: npt.NDArray[np.int64], side: int) -> Levels:
+    """Frames (H, W, 3), each of its own size, in squares (B, side, side, 3), which they fill up to ``inside``."""
     filled = np.empty((len(images), side, side, 3), np.uint8)
     parallel_map(_fit, images, filled, inside.tolist())
-    return Square(filled, sizes, inside)
+    return filled
 
 
 def _fit(image: Image, square: Levels, inside: tuple[int, int]) -> None:
@@ -172,11 +151,10 @@ def _fit(image: Image, square: Levels, inside: tuple[int, int]) -> None:
     square[height:] = square[:height, width:] = PADDING_COLOR
 
 
-def maps_in_squares(levels: Levels, square: Square, cells: int) -> Levels:
-    """Maps (B, h, w), each stretched over its frame, on a grid of (cells, cells) over the square; 0 in the padding."""
+def maps_in_squares(levels: Levels, inside: Float64Array, cells: int) -> Levels:
+    """Maps (B, h, w) on a grid of (cells, cells), stretched over its first ``inside`` (B, 2) cells; 0 elsewhere."""
     placed = np.zeros((len(levels), cells, cells), np.uint8)
-    scales = square.inside * (cells / square.images.shape[1]) / levels.shape[:0:-1]
-    parallel_map(_warp, levels, placed, scales.tolist())
+    parallel_map(_warp, levels, placed, (inside / levels.shape[:0:-1]).tolist())
     return placed
 
 
@@ -205,37 +183,32 @@ def _warp(
     cv2.warpAffine(source, back, out.shape[1::-1], out, flags, border)
 
 
-def map_prompts(levels: Levels, square: Square, thresholds: Sequence[float]) -> Prompts:
-    """Prompts for maps (B, h, w) in 8 bits: a box for each of ``thresholds``, then the peak of the blurred map.
+def map_prompts(levels: Levels, inside: npt.NDArray[np.int64]) -> Prompts:
+    """Prompts for maps (B, h, w) in 8 bits: a box for each of :data:`THRESHOLDS`, then the peak of the blurred map.
 
     Args:
         levels: maps, each stretched over its frame.
-        square: the frames, in whose squares the points are given.
-        thresholds: τ, relative to the maximum of each map.
+        inside: (B, 2) width and height of the frames in their squares, where the points are given.
     """
     height, width = levels.shape[1:]
-    scales = (square.inside / (width, height))[:, None, None]  # (B, 1, 1, 2)
-    boxes = np.stack([largest_boxes(levels, threshold)[0] for threshold in thresholds], axis=1)
+    scales = (inside / (width, height))[:, None, None]  # (B, 1, 1, 2)
+    boxes = np.stack([largest_boxes(levels, threshold)[0] for threshold in THRESHOLDS], axis=1)
     corners = boxes.reshape(len(levels), -1, 2, 2) * scales
-    peaks = ((peaks_of(levels) + 0.5)[:, None, None] * scales) - 0.5
+    peaks = (np.array(parallel_map(_peak, levels), np.float32)[:, None, None] + 0.5) * scales - 0.5
     points = np.concatenate([corners, np.concatenate([peaks, np.zeros_like(peaks)], axis=2)], axis=1)
-    labels = np.array([(UPPER_LEFT, LOWER_RIGHT)] * len(thresholds) + [(POINT, PADDING)])
+    labels = np.array([(UPPER_LEFT, LOWER_RIGHT)] * len(THRESHOLDS) + [(POINT, PADDING)])
     return Prompts(points.astype(np.float32), np.tile(labels, (len(levels), 1, 1)))
 
 
-def peaks_of(levels: Levels) -> Float32Array:
-    """(B, 2) x, y of the highest pixel of each blurred map."""
-    return np.array(parallel_map(_peak, levels), np.float32).reshape(-1, 2)
-
-
 def _peak(level: Levels) -> Sequence[int]:
+    """The x, y of the highest pixel of a blurred map (h, w)."""
     blurred = cv2.GaussianBlur(level.astype(np.float32), (0, 0), BLUR * level.shape[1])
     return cv2.minMaxLoc(blurred)[3]
 
 
-def targets(levels: Levels, fade: tuple[float, float]) -> Levels:
-    """Targets clip((s − a) / (b − a), 0, 1) in 8 bits, for maps s in 8 bits and (a, b) = ``fade``."""
-    low, high = fade
+def targets(levels: Levels) -> Levels:
+    """Targets clip((s − a) / (b − a), 0, 1) in 8 bits, for maps s in 8 bits and (a, b) = :data:`FADE`."""
+    low, high = FADE
     table = np.clip((np.arange(256) - 255 * low) / (high - low), 0, 255).astype(np.uint8)
     faded: Levels = table[levels]
     return faded
@@ -252,23 +225,20 @@ def soft_iou(masks: Array, target: Array) -> Float64Array:
     return np.divide(common, union, out=np.zeros_like(common), where=union > 0)
 
 
-def mask_scores(
-    overlaps: Float64Array, quality: Float64Array, boxes: Float64Array, settings: RefineSettings
-) -> Float64Array:
+def mask_scores(overlaps: Float64Array, quality: Float64Array, boxes: Float64Array) -> Float64Array:
     """Scores (B, n) of masks in 0–1, (s qᵃ + λ m) / (1 + λ); 0 for masks that share nothing with the heat map.
 
     The mean m of the IoU of a mask's box with the boxes of all masks of the frame is their agreement: prompts of
-    different kinds that find the same object give the same mask.
+    different kinds that find the same object give the same mask. a is :data:`QUALITY`, λ :data:`AGREEMENT`.
 
     Args:
         overlaps: s (B, n), the soft IoU with the heat map.
         quality: q (B, n) the IoU with the true mask that the segmenter expects.
         boxes: (B, n, 4) extents of the masks.
-        settings: a and λ.
     """
     agreement = iou(boxes[:, :, None], boxes[:, None]).mean(2)
-    fit = overlaps * quality.clip(0, 1) ** settings.quality
-    return np.where(overlaps > 0, (fit + settings.agreement * agreement) / (1 + settings.agreement), 0)
+    fit = overlaps * quality.clip(0, 1) ** QUALITY
+    return np.where(overlaps > 0, (fit + AGREEMENT * agreement) / (1 + AGREEMENT), 0)
 
 
 def extents(masks: Array) -> Float64Array:
@@ -283,32 +253,24 @@ def extents(masks: Array) -> Float64Array:
     return np.stack([x1, y1, x2, y2], axis=-1).astype(np.float64)
 
 
-def best_path(
-    scores: Float64Array, boxes: Float64Array, jump: float, before: Float64Array | None = None
-) -> npt.NDArray[np.int64]:
-    """The best mask of each frame, (T,) indices.
+def best_path(scores: Float64Array, boxes: Float64Array, before: Float64Array | None = None) -> npt.NDArray[np.int64]:
+    """The best mask of each of T ≥ 1 frames, (T,) indices.
 
     Args:
         scores: (T, n) of the masks.
         boxes: (T, n, 4) of the masks.
-        jump: cost of a change to a box without overlap.
         before: (4,) box of the frame before these; None at the beginning of a shot.
     """
-    length, count = scores.shape
-    origins = np.zeros((length, count), np.int64)
-    totals = np.zeros(count)
-    for at in range(length):
-        last = boxes[at - 1] if at else before
-        if last is not None:
-            worth = totals[:, None] - jump * (1 - iou(np.broadcast_to(last, (count, 4))[:, None], boxes[at]))
-            origins[at], totals = worth.argmax(0), worth.max(0)
-        totals = totals + scores[at]
-    path = np.zeros(length, np.int64)
-    if length:
-        path[-1] = totals.argmax()
-    for at in range(length - 1, 0, -1):
-        path[at - 1] = origins[at, path[at]]
-    return path
+    totals = scores[0] if before is None else scores[0] - JUMP * (1 - iou(before, boxes[0]))
+    origins = []
+    for last, these, own in zip(boxes, boxes[1:], scores[1:], strict=False):
+        worth = totals[:, None] - JUMP * (1 - iou(last[:, None], these))
+        origins.append(worth.argmax(0))
+        totals = worth.max(0) + own
+    path = [totals.argmax()]
+    for origin in reversed(origins):
+        path.append(origin[path[-1]])
+    return np.array(path[::-1])
 
 
 def to_host(array: "Array | np.generic") -> npt.NDArray[Any]:

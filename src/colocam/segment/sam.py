@@ -7,6 +7,7 @@ names are those of the published checkpoints (Apache-2.0).
 import math
 import re
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from colocam.errors import ColocamError, first_line
-from colocam.segment.segmenter import MEAN, STD, Masks, Prompts
+from colocam.segment.segmenter import BATCH, MEAN, STD, Masks, Prompts
 from colocam.types import Levels
 
 WIDTH = 256
@@ -29,7 +30,7 @@ MASK_TOKENS = 4
 """The first gives a single mask, the others three masks for an ambiguous prompt."""
 SIDE = 1024
 """Width and height of the input that the published weights were trained with."""
-ROWS = {"cpu": 1, "cuda": 8}
+ROWS = {"cpu": 1, "cuda": BATCH}
 """Frames of one pass."""
 
 
@@ -44,7 +45,9 @@ class PositionEncoding(nn.Module):
 
     def forward(self, positions: Tensor) -> Tensor:
         """(…, 2) x, y in 0–1 → (…, C)."""
-        phases = 2 * math.pi * ((2 * positions - 1) @ self.positional_encoding_gaussian_matrix)
+        # a product and a sum, since autocast would round the phases of a matrix product to 8 bits
+        turns = ((2 * positions[..., None] - 1) * self.positional_encoding_gaussian_matrix).sum(-2)
+        phases = 2 * math.pi * turns
         return torch.cat([phases.sin(), phases.cos()], dim=-1)
 
     def grid(self, height: int, width: int) -> Tensor:
@@ -195,17 +198,14 @@ class MaskDecoder(nn.Module):
         return logits, self.iou_prediction_head(tokens[:, 0])[:, 1:]
 
 
-_RENAMED = (
-    (
-        re.compile(r"^image_encoder\.layers\.(\d)\.downsample\."),
-        lambda m: f"encoder.stages.{int(m[1]) + 1}.downsample.",
-    ),
-    (re.compile(r"^image_encoder\.layers\."), "encoder.stages."),
-    (re.compile(r"^image_encoder\.patch_embed\.seq\.0\."), "encoder.patch_embed.conv1."),
-    (re.compile(r"^image_encoder\.patch_embed\.seq\.2\."), "encoder.patch_embed.conv2."),
-    (re.compile(r"^image_encoder\.neck\."), "neck."),
-    (re.compile(r"(?<=^encoder\.)(.*)\.c\.weight$"), r"\1.conv.weight"),
-)
+_RENAMED: dict[str, str | Callable[[re.Match[str]], str]] = {
+    r"^image_encoder\.layers\.(\d)\.downsample\.": lambda m: f"encoder.stages.{int(m[1]) + 1}.downsample.",
+    r"^image_encoder\.layers\.": "encoder.stages.",
+    r"^image_encoder\.patch_embed\.seq\.0\.": "encoder.patch_embed.conv1.",
+    r"^image_encoder\.patch_embed\.seq\.2\.": "encoder.patch_embed.conv2.",
+    r"^image_encoder\.neck\.": "neck.",
+    r"(?<=^encoder\.)(.*)\.c\.weight$": r"\1.conv.weight",
+}
 _UNUSED = re.compile(r"^image_encoder\.(head|norm_head)\.|^prompt_encoder\.mask_downscaling\.")
 
 
@@ -252,7 +252,8 @@ class MobileSam:
     """MobileSAM on a device, see :class:`colocam.segment.segmenter.Segmenter`.
 
     Every pass has the same number of rows, so that the kernels, and with them the rounding, do not depend on the number
-    of frames. On a GPU the network computes in bfloat16 where autocast allows it.
+    of frames. On a GPU the network computes in bfloat16 where autocast allows it; weights are stored so, since autocast
+    would convert them in every pass.
     """
 
     name = "MobileSAM"
@@ -263,6 +264,8 @@ class MobileSam:
         self.side = side
         self.rows = ROWS[device.type]
         self.net = _folded(net.eval()).to(device).to(memory_format=torch.channels_last)
+        if device.type == "cuda":
+            in_bfloat16(self.net)
 
     @torch.inference_mode()
     def embed(self, images: Levels, /) -> Tensor:
@@ -309,8 +312,8 @@ def open_mobile_sam(path: Path, device: torch.device) -> MobileSam:
 
 def renamed(name: str) -> str:
     """The name of a tensor of the checkpoint in :class:`MobileSamNet`."""
-    for pattern, new in _RENAMED:
-        name = pattern.sub(new, name)
+    for pattern, new in _RENAMED.items():
+        name = re.sub(pattern, new, name)
     return name
 
 
@@ -320,3 +323,10 @@ def _folded(net: MobileSamNet) -> MobileSamNet:
         if hasattr(module, "fuse"):
             net.encoder.set_submodule(name, module.fuse())
     return net
+
+
+def in_bfloat16(net: nn.Module) -> None:
+    """Store the weights that autocast rounds to bfloat16 in that precision; the results are the same."""
+    for module in net.modules():
+        if isinstance(module, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
+            module.to(torch.bfloat16)

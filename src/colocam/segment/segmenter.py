@@ -16,6 +16,8 @@ BACKGROUND, POINT, UPPER_LEFT, LOWER_RIGHT, PADDING = 0, 1, 2, 3, -1
 """SAM's labels of points: outside the object, inside it, the corners of a box, and no point at all."""
 MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 """Of RGB in 0–255; SAM takes images that are normalised by them."""
+BATCH = 8
+"""Frames that are prepared together, and of one pass on a GPU."""
 
 
 class Prompts(NamedTuple):

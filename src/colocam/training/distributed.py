@@ -3,9 +3,7 @@
 With one process, every function here returns at once what it was given. Files must be on a disk that all processes see.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -18,15 +16,13 @@ from torch import Tensor, nn
 
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, first_line
 from colocam.utils.device import place
-from colocam.utils.progress import muted, request_stop, stop_requested
+from colocam.utils.progress import muted
 
-JOINING = timedelta(minutes=10)
-"""Longest time from the start of the first process to that of the last."""
 ANSWER = timedelta(seconds=50)
-"""Processes that do not answer for this long are lost. One that was killed is noticed at once."""
-SECONDS_BETWEEN_SIGNS = 2.0
-"""A process that works alone tells the others this often that it still does."""
-WORKING, DONE, STOPPED, FAILED = range(4)
+"""Processes that do not answer within a step for this long are lost. One that was killed is noticed at once."""
+ALONE = timedelta(days=7)
+"""Longest time that the others wait while the first process works alone."""
+DONE, STOPPED, FAILED = range(3)
 
 T = TypeVar("T")
 
@@ -64,7 +60,7 @@ def joined(device: str | None) -> Iterator[str | None]:
     with muted() if here.rank else nullcontext():
         try:
             if not dist.is_initialized():
-                dist.init_process_group("gloo", timeout=JOINING)
+                dist.init_process_group("gloo", timeout=ALONE)
             _group = _new_group(own)
         except (RuntimeError, ValueError) as error:
             raise ColocamError(
@@ -125,8 +121,6 @@ def reduce_(tensor: Tensor, how: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM) ->
 
 def any_of(*flags: bool) -> list[bool]:
     """For each flag, whether it is set in any process. All processes must call this together."""
-    if _group is None:
-        return list(flags)
     return [bool(flag) for flag in reduce_(torch.tensor(flags, dtype=torch.uint8), dist.ReduceOp.MAX).tolist()]
 
 
@@ -145,34 +139,18 @@ def require_same(what: str, value: object) -> None:
 
 
 def alone(work: Callable[[], object]) -> None:
-    """Run ``work`` in the first process; the others wait until it ends, however long that takes.
-
-    Ctrl-C in any process stops the work as it does in the first. ``work`` must not communicate.
-    """
+    """Run ``work``, which must not communicate, in the first process; the others wait until it ends, however long."""
     if _group is None:
         work()
-        return
-    if rank():
-        while not (state := _sign(WORKING)):
-            pass
-        if state == STOPPED:
+    elif rank():
+        with _explained():
+            dist.broadcast(ended := torch.zeros(1, dtype=torch.uint8), 0)
+        if ended == STOPPED:
             raise InterruptedRunError("stopped")
-        if state == FAILED:
+        if ended == FAILED:
             raise ColocamError("the first process of this training failed: see its message")
-        return
-    end, ended = FAILED, threading.Event()
-
-    def give_signs() -> None:
-        try:
-            while not ended.wait(SECONDS_BETWEEN_SIGNS):
-                _sign(WORKING)
-            _sign(end)
-        except ColocamError:
-            request_stop()
-            raise
-
-    with ThreadPoolExecutor(1, "signs") as thread:
-        signs = thread.submit(give_signs)
+    else:
+        end = FAILED
         try:
             work()
             end = DONE
@@ -180,8 +158,8 @@ def alone(work: Callable[[], object]) -> None:
             end = STOPPED
             raise
         finally:
-            ended.set()
-            signs.result()  # raises an error if another process is lost
+            with _explained():
+                dist.broadcast(torch.tensor([end], dtype=torch.uint8), 0)
 
 
 def first(work: Callable[[], T]) -> T:
@@ -189,14 +167,6 @@ def first(work: Callable[[], T]) -> T:
     results: list[T] = []
     alone(lambda: results.append(work()))
     return results[0] if results else work()
-
-
-def _sign(state: int) -> int:
-    """Tell the others the state of the work, and learn it; a wish to stop goes both ways."""
-    state, stop = reduce_(torch.tensor([state, stop_requested()]), dist.ReduceOp.MAX).tolist()
-    if stop:
-        request_stop()
-    return int(state)
 
 
 def shares(counts: Sequence[Callable[[], Tensor]]) -> Sequence[Tensor | float]:
@@ -213,8 +183,6 @@ def shares(counts: Sequence[Callable[[], Tensor]]) -> Sequence[Tensor | float]:
 
 def sum_scalars(parts: dict[str, Tensor]) -> dict[str, Tensor]:
     """Each scalar, summed over all processes."""
-    if world() == 1:
-        return parts
     return dict(zip(parts, reduce_(torch.stack(list(parts.values()))).unbind(), strict=True))
 
 
@@ -265,37 +233,33 @@ class CpuBatchNorm(nn.Module):
         norm: gives its weights, its statistics, and what follows it in timm's networks: a dropout and an activation.
     """
 
-    running_mean: Tensor | None
-    running_var: Tensor | None
-    num_batches_tracked: Tensor | None
+    running_mean: Tensor
+    running_var: Tensor
+    num_batches_tracked: Tensor
 
     def __init__(self, norm: nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d) -> None:
         super().__init__()
-        self.weight, self.bias, self.momentum, self.eps = norm.weight, norm.bias, norm.momentum, norm.eps
-        for name in ("running_mean", "running_var", "num_batches_tracked"):
-            self.register_buffer(name, getattr(norm, name))
+        self.weight, self.bias, self.momentum, self.eps = norm.weight, norm.bias, norm.momentum or 0.0, norm.eps
+        for name, buffer in norm.named_buffers(recurse=False):
+            self.register_buffer(name, buffer)
         for name, child in norm.named_children():
             self.add_module(name, child)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, C, …) → (B, C, …); B may differ between processes."""
-        mean, variance = self.running_mean, self.running_var
         if self.training:
             shape, others = [1, -1, *[1] * (x.dim() - 2)], [0, *range(2, x.dim())]
             count = reduce_(x.new_tensor(x.numel() / x.shape[1]))
-            batch_mean: Tensor = _AllSum.apply(x.sum(others)) / count
-            centred = x - batch_mean.view(shape)
-            batch_variance: Tensor = _AllSum.apply(centred.square().sum(others)) / count
-            if mean is not None and variance is not None and self.num_batches_tracked is not None:
+            mean: Tensor = _AllSum.apply(x.sum(others)) / count
+            centred = x - mean.view(shape)
+            variance: Tensor = _AllSum.apply(centred.square().sum(others)) / count
+            with torch.no_grad():
                 self.num_batches_tracked.add_(1)
-                momentum = 1 / int(self.num_batches_tracked) if self.momentum is None else self.momentum
-                with torch.no_grad():
-                    mean.lerp_(batch_mean, momentum)
-                    variance.lerp_(batch_variance * (count / (count - 1)), momentum)
-            y = centred * torch.rsqrt(batch_variance + self.eps).view(shape)
-            y = y if self.weight is None else y * self.weight.view(shape)
-            y = y if self.bias is None else y + self.bias.view(shape)
+                self.running_mean.lerp_(mean, self.momentum)
+                self.running_var.lerp_(variance * (count / (count - 1)), self.momentum)
+            y = centred * torch.rsqrt(variance + self.eps).view(shape)
+            y = y * self.weight.view(shape) + self.bias.view(shape)
         else:
-            y = F.batch_norm(x, mean, variance, self.weight, self.bias, training=mean is None, eps=self.eps)
+            y = F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         followed: Tensor = nn.Sequential(*self.children())(y)
         return followed

@@ -26,7 +26,7 @@ from colocam.data.samples import Samples, spread_samples
 from colocam.errors import ColocamError
 from colocam.losses import Term
 from colocam.maps.mapper import Mapper, decoder_mapper, map_batches
-from colocam.models import LocalizerNet
+from colocam.models import Classifier, LocalizerNet
 from colocam.models.model_file import Model, load_model
 from colocam.run import Run
 from colocam.temporal.path import boxes_of_shots
@@ -56,6 +56,7 @@ SECONDS_BETWEEN_SAVES = 30.0
 
 def train_method(
     run: Run,
+    classifier: Classifier,
     method: str,
     clips: Sequence[CachedClip],
     cams: CamStore,
@@ -69,7 +70,8 @@ def train_method(
     teacher takes the place of the first round.
 
     Args:
-        run: with a trained classifier.
+        run: the run.
+        classifier: its trained classifier.
         method: name in ``METHODS``.
         clips: training clips.
         cams: of all their frames.
@@ -84,16 +86,15 @@ def train_method(
         last = index == settings.rounds
         folder = run.folder / method if last else run.folder / method / f"round-{index}"
         phase = method if last else f"{method}, round {index}"
-        task = localizer_task(
-            run.config, method, run.classifier(), clips, cams, validator, terms, labels=labels, phase=phase
-        )
+        task = localizer_task(run.config, method, classifier, clips, cams, validator, terms, labels=labels, phase=phase)
         fit(task, folder, journal)
         if not last:
-            labels = first(partial(_labels_of_round, run, method, clips, folder))
+            labels = first(partial(_labels_of_round, run, classifier, method, clips, folder))
 
 
 def best_model(
     run: Run,
+    classifier: Classifier,
     method: str,
     folder: Path,
     *,
@@ -105,7 +106,7 @@ def best_model(
     saved, settings, frames = load_checkpoint(folder, "best"), run.config.stage2(method), run.config.frames
     assert saved is not None
     decoder, state = saved
-    net = LocalizerNet(run.classifier(), settings.decoder, map_size=frames.map_size, crop_head=crop_head)
+    net = LocalizerNet(classifier, settings.decoder, map_size=frames.map_size, crop_head=crop_head)
     with explain_damage(folder, "best"):
         net.decoder.load_state_dict(decoder)
         threshold = state["threshold"]
@@ -115,7 +116,7 @@ def best_model(
         size=frames.crop,
         threshold=threshold,
         threshold_from=threshold_from,
-        backbone=net.classifier.encoder.backbone,
+        backbone=classifier.encoder.backbone,
         decoder=settings.decoder,
         presence=presence,
         color_mean=settings.color_mean,
@@ -123,7 +124,7 @@ def best_model(
         chooser=settings.chooser,
         class_size=run.config.classifier.size,
         map_size=frames.map_size,
-        normalise=net.classifier.normalise,
+        normalise=classifier.normalise,
         crop_head=crop_head,
     )
     return Model(net, card)
@@ -135,8 +136,10 @@ def model_mapper(model: Model) -> Mapper:
     return decoder_mapper(model.net, card.color_mean, focus=card.focus_power(), chooser=card.chooser)
 
 
-def _labels_of_round(run: Run, method: str, clips: Sequence[CachedClip], folder: Path) -> CamStore:
-    return own_labels(best_model(run, method, folder), clips, folder, run.device)
+def _labels_of_round(
+    run: Run, classifier: Classifier, method: str, clips: Sequence[CachedClip], folder: Path
+) -> CamStore:
+    return own_labels(best_model(run, classifier, method, folder), clips, folder, run.device)
 
 
 def open_teacher(folder: Path, tags: Sequence[str]) -> Model:

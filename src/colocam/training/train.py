@@ -14,7 +14,7 @@ from colocam.data.samples import labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.losses import Term
-from colocam.models import LocalizerNet, make_classifier
+from colocam.models import Classifier, LocalizerNet, make_classifier
 from colocam.models.localizer_net import check_frames
 from colocam.models.model_file import save_model
 from colocam.run import Run, create_run, untrained
@@ -148,10 +148,11 @@ def _train(run: Run, truth: Truth | None, terms: Sequence[Term]) -> None:
     train_classifier(run, training, validator, journal)
     (source,) = first(lambda: run.sources(run.config.cam))
     cams = first(lambda: open_cams(source, training, tags, size, stage1 / "cams.npy", run.device))
-    presence = validator.presence(run.classifier())
+    classifier, chosen_from = run.classifier(), "tags-only" if truth is None else "validation"
+    presence = validator.presence(classifier)
     for method in run.config.methods:
-        train_method(run, method, training, cams, validator, journal, terms)
-        alone(partial(_save_model, run, method, training, "tags-only" if truth is None else "validation", presence))
+        train_method(run, classifier, method, training, cams, validator, journal, terms)
+        alone(partial(_save_model, run, classifier, method, training, chosen_from, presence))
 
 
 def _validator(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Validator:
@@ -172,12 +173,16 @@ def _validator(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Va
 
 
 def _save_model(
-    run: Run, method: str, clips: Sequence[CachedClip], chosen_from: str, presence: Calibration | None
+    run: Run,
+    classifier: Classifier,
+    method: str,
+    clips: Sequence[CachedClip],
+    chosen_from: str,
+    presence: Calibration | None,
 ) -> None:
     """Save the classifier and the best decoder as one model, with the threshold that was chosen for it."""
-    folder, crop_head = run.folder / method, run.config.stage2(method).crop_head
-    model = best_model(run, method, folder, threshold_from=chosen_from, presence=presence, crop_head=crop_head)
-    if crop_head:
+    folder, head = run.folder / method, run.config.stage2(method).crop_head
+    model = best_model(run, classifier, method, folder, threshold_from=chosen_from, presence=presence, crop_head=head)
+    if head:
         fit_crop_head(run, model.net.to(run.device).eval(), clips, folder)
-    model.net.cpu()
     save_model(run.model_folder(method), model)

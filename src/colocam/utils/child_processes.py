@@ -4,6 +4,7 @@ Messages are JSON, with open files beside them; arrays go through shared memory.
 hostile files may be made to send anything.
 """
 
+import fcntl
 import json
 import os
 import select
@@ -39,8 +40,6 @@ def memory_file(length: int) -> int:
     process that reads it.
     """
     if sys.platform == "linux":
-        import fcntl  # noqa: PLC0415 - not on Windows
-
         file = os.memfd_create("colocam", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(file, length)
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
@@ -78,8 +77,6 @@ class Channel:
         From now on the kernel ends this process when the parent is gone, also while compiled code runs: the parent
         holds the other end of the pipe ``life``. Ctrl-C, which a terminal sends to the children too, is the parent's.
         """
-        import fcntl  # noqa: PLC0415 - not on Windows
-
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGIO, signal.SIG_DFL)  # the default is to end the process
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGIO])

@@ -110,7 +110,7 @@ def keep_freed_memory() -> None:
     By default glibc gives the memory of an image back to the kernel, and each page of the next image is a page fault:
     0.3 ms a frame of 640×360.
     """
-    with suppress(OSError, AttributeError, TypeError):  # no such function, or no handle of the process on Windows
+    with suppress(OSError, AttributeError, TypeError):  # no such function
         set_option = ctypes.CDLL(None).mallopt
         set_option(M_TRIM_THRESHOLD, KEPT_BYTES)
         set_option(M_MMAP_THRESHOLD, OWN_MAPPING_BYTES)

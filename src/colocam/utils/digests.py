@@ -102,8 +102,7 @@ class FileDigests:
         if stated in self._known:
             return self._known[stated]
         digest = read()
-        # On Windows, ctime is the time of creation.
-        settled = os.name != "nt" and started - changed > SETTLED and _stated(kind, paths)[0] == stated
+        settled = started - changed > SETTLED and _stated(kind, paths)[0] == stated
         if settled and size >= SMALL:
             self._known[stated] = self._unsaved[stated] = digest
         return digest

@@ -1,16 +1,27 @@
-"""Load extensions: Python files or modules that register CAMs, losses, label formats or data sets."""
+"""Extensions: modules of others that register CAMs, losses, methods, choosers, label formats, data sets or backbones.
+
+The command line and its workers load those that :data:`VARIABLE` lists, and those of installed packages, which announce
+them by an entry point of the group :data:`GROUP`. In a program, import the module, or call :func:`load_extensions`.
+"""
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
-from colocam.errors import ColocamError, first_line
+from colocam.errors import ColocamError, first_line, suggest
 from colocam.utils.files import stored
 
 VARIABLE = "COLOCAM_EXTENSIONS"
+GROUP = "colocam.extensions"
+REGISTRIES: dict[str, Mapping[str, Any]] = {}
+"""Name, e.g. ``colocam.cams.CAMS`` → registry. A room adds its own when it is imported: rooms below it, which check
+names and print titles, do not import it, and an extension cannot register anything without importing it."""
 
 
 def named_extensions() -> list[str]:
@@ -20,18 +31,39 @@ def named_extensions() -> list[str]:
 
 
 def load_extensions(names: Sequence[str] | None = None) -> None:
-    """Import extensions; by default those of :func:`named_extensions`."""
+    """Import the extensions of installed packages, then those named; by default those of :func:`named_extensions`."""
+    for point in entry_points(group=GROUP):
+        _load(point.value, f"entry point {GROUP}", point.load)
     for name in named_extensions() if names is None else names:
-        try:
-            _load_file(stored(Path(name))) if name.endswith(".py") else import_module(name)
-        except Exception as error:
-            raise ColocamError(f"cannot load the extension {name} ({VARIABLE}): {first_line(error)}") from error
+        _load(name, VARIABLE, partial(_load_file, Path(name)) if name.endswith(".py") else partial(import_module, name))
+
+
+def _load(name: str, named_by: str, load: Callable[[], object]) -> None:
+    try:
+        load()
+    except Exception as error:
+        raise ColocamError(f"cannot load the extension {name} ({named_by}): {first_line(error)}") from error
 
 
 def _load_file(path: Path) -> None:
+    path = stored(path)
     spec = spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
+
+
+HOW = f"(names of extensions need {VARIABLE}, see docs/guide/extend)"
+
+
+def unknown(name: str, known: Sequence[str]) -> str:
+    """What to say after a name that no registry has: the nearest name, and how extensions are loaded."""
+    return f"{suggest(name, known) if known else ': register it first'} {HOW}"
+
+
+def title_of(registry: str, name: str) -> str | None:
+    """The title of an entry of ``registry``; None where it has none, or where nothing has imported its room."""
+    entry = REGISTRIES.get(registry, {}).get(name)
+    return None if entry is None else str(entry.title)

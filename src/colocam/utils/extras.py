@@ -26,10 +26,6 @@ EXTRAS: dict[str, str] = {
 }
 """Package as it is imported → extra."""
 
-REGISTRIES: dict[str, str] = {}
-"""Registry, e.g. ``CAMS`` → module that defines it. ``colocam/__init__.py`` fills it, since rooms that check a name lie
-below those that define it."""
-
 
 def install_extra(extra: str) -> str:
     """How to add an extra: pip finds the extras of an installed colocam without an index, of a clone by its folder."""

@@ -1,8 +1,8 @@
 """Locks between processes, and temporary files beside their targets; also for hosts that share a folder.
 
 The kernel holds the lock (``flock``) and releases it when the process ends, however it ends: no lock is ever stale, and
-process ids, which two containers may share, do not matter. NFS forwards these locks to its server. Windows has no
-``flock``: there, as on file systems without locks, a warning asks to run one command at a time.
+process ids, which two containers may share, do not matter. NFS forwards these locks to its server. On file systems
+without locks a warning asks to run one command at a time.
 
 Temporary files have random names and are created exclusively. The process that writes one holds a lock on it: a file
 without its lock belongs to a process that was killed, and so does a folder without its file. What was made on another
@@ -10,6 +10,7 @@ host or before the last boot is also kept for a day after its last change, since
 host only.
 """
 
+import fcntl
 import hashlib
 import os
 import re
@@ -18,20 +19,13 @@ import shutil
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
 from colocam.errors import ColocamError
 from colocam.utils.progress import say
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
-NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
-"""Flag that refuses to open a link; 0 on Windows, which has none."""
 DAY = 86_400.0
 _FILE = re.compile(r"\.colocam-([0-9a-f]{8})-[0-9a-f]{16}\.tmp(\..*)?", re.DOTALL)
 _LOCK = re.compile(r"\.colocam-[0-9a-f]{16}\.lock")
@@ -41,8 +35,6 @@ _cleared: set[Path] = set()
 
 def try_lock(file: int) -> bool | None:
     """Lock an open file without waiting: False if another holds the lock, None where there are no locks."""
-    if fcntl is None:
-        return None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
@@ -86,27 +78,20 @@ def locked(folder: Path, name: str = "", *, wait: bool = False) -> Iterator[None
 
 def _acquire(path: Path, what: Path, *, wait: bool) -> int:
     while True:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW, 0o666)
-        try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        with ExitStack() as stack:
+            stack.callback(os.close, file)
             if (free := try_lock(file)) is False:
-                _meet(file, what, wait=wait)
+                holder = os.read(file, 100).decode("utf-8", "replace") or "another command"
+                if not wait:
+                    raise ColocamError(f"{what} is in use by {holder}: wait until it ends, or choose another folder")
+                say(f"{what} is being written by {holder}: waiting until it ends")
+                fcntl.flock(file, fcntl.LOCK_EX)
             elif free is None:
                 say(f"warning: {path.parent} is on a file system without locks: run only one command there at a time")
             if is_at(file, path):
+                stack.pop_all()
                 return file
-        except BaseException:
-            os.close(file)
-            raise
-        os.close(file)
-
-
-def _meet(file: int, what: Path, *, wait: bool) -> None:
-    """Wait for the lock that another command holds, or raise."""
-    holder = os.read(file, 100).decode("utf-8", "replace") or "another command"
-    if not wait:
-        raise ColocamError(f"{what} is in use by {holder}: wait until it ends, or choose another folder")
-    say(f"{what} is being written by {holder}: waiting until it ends")
-    fcntl.flock(file, fcntl.LOCK_EX)
 
 
 @contextmanager
@@ -114,16 +99,12 @@ def temporary_file(target: Path) -> Iterator[Path]:
     """Create an empty file beside ``target``, with the same ending; it is removed at the end, unless it was renamed."""
     clear_dead(target.parent)
     path, file = _create(target.parent, target.suffix)
-    held = os.name != "nt"  # Windows can neither rename nor remove an open file, and locks none
-    if not held:
-        os.close(file)
     try:
         yield path
     finally:
         with suppress(OSError):
             path.unlink()
-        if held:
-            os.close(file)
+        os.close(file)
 
 
 @contextmanager
@@ -151,23 +132,26 @@ def clear_dead(folder: Path, *, again: bool = False) -> None:
     _cleared.add(folder)
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            match = _FILE.fullmatch(entry.name.removesuffix(_FOLDER))
+            path, name = folder / entry.name, entry.name.removesuffix(_FOLDER)
             if entry.is_symlink():
                 continue
             if _LOCK.fullmatch(entry.name):
-                _clear(folder / entry.name, here=again and _is_of_this_host(folder / entry.name))
-            elif match:
-                clear = _clear_folder if entry.is_dir() else _clear
-                clear(folder / entry.name, here=match[1] == _boot())
+                _clear(path, here=again and _is_of_this_host(path))
+            elif (match := _FILE.fullmatch(name)) and entry.name == name:
+                _clear(path, here=match[1] == _boot())
+            elif match and not (folder / name).exists() and (match[1] == _boot() or _is_old(entry.stat())):
+                # A process that was ended while it removed both leaves a folder without its file.
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _clear(path: Path, *, here: bool) -> None:
+    """Remove a file that no process holds, and its folder."""
     try:
-        file = os.open(path, os.O_RDWR | NO_FOLLOW)
+        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
         return
     try:
-        if (here or time.time() - os.fstat(file).st_mtime > DAY) and try_lock(file) is True:
+        if (here or _is_old(os.fstat(file))) and try_lock(file) is True:
             shutil.rmtree(path.with_name(path.name + _FOLDER), ignore_errors=True)
             with suppress(OSError):
                 path.unlink()
@@ -175,19 +159,14 @@ def _clear(path: Path, *, here: bool) -> None:
         os.close(file)
 
 
+def _is_old(status: os.stat_result) -> bool:
+    return time.time() - status.st_mtime > DAY
+
+
 def _is_of_this_host(lock: Path) -> bool:
     with suppress(OSError):
         return lock.read_text(encoding="utf-8", errors="replace").endswith(f" on {socket.gethostname()}")
     return False
-
-
-def _clear_folder(path: Path, *, here: bool) -> None:
-    """Remove a folder whose file is gone: a process that was ended while it removed both leaves it."""
-    with suppress(OSError):
-        if not path.with_name(path.name.removesuffix(_FOLDER)).exists() and (
-            here or time.time() - path.stat().st_mtime > DAY
-        ):
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def _create(folder: Path, suffix: str) -> tuple[Path, int]:

@@ -57,11 +57,7 @@ def printable(text: str) -> str:
     """``text`` in one line; control characters, which a terminal would obey, are replaced by their escapes."""
     if text.isprintable():
         return text
-    return "".join(_escape(one) if category(one) in HIDDEN else one for one in text)
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+    return "".join(one.encode("unicode_escape").decode() if category(one) in HIDDEN else one for one in text)
 
 
 @contextmanager
@@ -170,12 +166,6 @@ def end_like_ctrl_c() -> None:
 def stop_requested() -> bool:
     """Whether the user asked to stop."""
     return _requested
-
-
-def request_stop() -> None:
-    """Ask this process to stop, as its first signal does; a signal that follows is still its first."""
-    global _requested  # noqa: PLW0603
-    _requested = True
 
 
 def raise_if_stopped(what: str) -> None:

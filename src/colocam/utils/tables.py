@@ -8,8 +8,7 @@ spreadsheet would run has an apostrophe before it, see :func:`csv_cell`.
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
@@ -35,6 +34,8 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 ROWS_AT_ONCE = 1 << 13
 MOST_COLUMNS = 1 << 14
 """As many as a spreadsheet has."""
+# Masks may be longer than the usual limit, which is one for all threads of the process.
+csv.field_size_limit(2**31 - 1)
 
 
 def csv_cell(value: object) -> object:
@@ -109,6 +110,13 @@ class Row(dict[str, str]):
 
     where: str = ""
 
+    def number(self, column: str) -> float | None:
+        """The number in a cell; None for an empty one."""
+        value = _float(text := self.get(column, ""))
+        if np.isinf(value) or (text and np.isnan(value)):
+            raise ColocamError(f"{self.where}: {column} is {text!r}, which is not a number")
+        return value if text else None
+
 
 def read_cells(path: Path, *, required: Iterable[str] = ()) -> Cells:
     """Read a ``.parquet`` file, or any other as CSV.
@@ -135,17 +143,6 @@ def read_rows(path: Path, *, required: Iterable[str] = ()) -> list[Row]:
     for row, number in zip(rows, cells.row.tolist(), strict=True):
         row.where = f"{path}, row {number}"
     return rows
-
-
-def number(row: Mapping[str, str], column: str, where: str) -> float | None:
-    """The number in a cell, None for an empty one; ``where`` names file and row in the error."""
-    text = row.get(column, "")
-    if not text:
-        return None
-    value = _float(text)
-    if not abs(value) < np.inf:
-        raise ColocamError(f"{where}: {column} is {text!r}, which is not a number")
-    return value
 
 
 def _numbers(cells: npt.NDArray[Any]) -> Float64Array:
@@ -181,7 +178,7 @@ def _read_csv(path: Path) -> Cells:
     row: list[int] = []
     chunks: list[list[npt.NDArray[Any]]] = []
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file, _long_cells():
+        with path.open(encoding="utf-8-sig", newline="") as file:
             header = file.readline()
             file.seek(0)
             separator = next((mark for mark in ",;\t" if mark in header), ",")
@@ -211,16 +208,6 @@ def _lines(
         if decimal_comma:
             cells = [DECIMAL_COMMA.sub(r"\1.\2", cell) if DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
         yield index, cells[:width] + [""] * (width - len(cells))
-
-
-@contextmanager
-def _long_cells() -> Iterator[None]:
-    """Allow cells of any length, as masks may have; the limit is one of the whole process, so it is put back."""
-    limit = csv.field_size_limit(2**31 - 1)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(limit)
 
 
 def read_parquet(path: Path, columns: list[str] | None = None) -> "pa.Table":

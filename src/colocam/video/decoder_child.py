@@ -2,8 +2,8 @@
 
 Its messages, in the order of a video:
 
-- from the parent: ``open`` (or ``images``), then ``frames`` with a choice; ``slots`` to fill; ``ring``, new shared
-  memory; ``close`` at any time;
+- from the parent: ``open`` (or ``images``), then ``frames`` with a choice; ``ring``, new shared memory; ``free``, how
+  many slots were read; ``close`` at any time;
 - from here: ``opened``; ``ring``, which asks for slots of a length; ``filled`` slots; ``said``, a line for the user;
   and one of ``closed`` and ``error``, after which the next video may come.
 
@@ -12,6 +12,7 @@ It does not import torch, so that it starts in a third of a second.
 
 import io
 import os
+import resource
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,7 +29,7 @@ from colocam.types import VideoFrame
 from colocam.utils.child_processes import Channel, Message, map_file
 from colocam.utils.device import cores, keep_freed_memory
 from colocam.video.frame_choice import FrameChoice
-from colocam.video.frame_ring import FrameLayout, FrameRing
+from colocam.video.frame_ring import NO_RING, FrameLayout, open_ring
 from colocam.video.images import image_frames
 from colocam.video.input import MAX_PIXELS, PATIENCE, UnreadableError, VideoInput
 from colocam.video.reader import VideoInfo, VideoReader
@@ -86,17 +87,11 @@ def limit_memory(more: int) -> None:
     """
     if sys.platform != "linux":
         return
-    import resource  # noqa: PLC0415 - not on Windows
-
     with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - for each video
         data = int(file.read().split()[5]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     soft = data + more
     resource.setrlimit(resource.RLIMIT_DATA, (soft if hard < 0 else min(soft, hard), hard))
-
-
-class _ParentGoneError(Exception):
-    """Nobody wants the frames."""
 
 
 class _Closed(Exception):  # noqa: N818 - not an error
@@ -113,15 +108,13 @@ def main(control: int, life: int, beat: int) -> None:
     with suppress(OSError), Path(os.devnull).open("wb") as nothing:
         os.dup2(nothing.fileno(), 2)  # libjpeg and libpng print what they think of an image
     decoder = _Decoder(channel, np.frombuffer(map_file(beat), np.uint64))
-    with suppress(_ParentGoneError, BrokenPipeError):
+    with suppress(BrokenPipeError):
         while (message := channel.receive()) is not None:
             decoder.serve(message)
 
 
 def _be_modest() -> None:
     """Write no core dump of a crash, and be the first that the kernel ends when memory is short."""
-    import resource  # noqa: PLC0415 - not on Windows
-
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
@@ -132,9 +125,9 @@ class _Decoder:
     def __init__(self, channel: Channel, beat: "np.ndarray[Any, np.dtype[np.uint64]]") -> None:
         self.channel = channel
         self.beat = beat
-        self.ring: FrameRing | None = None
-        self.slots: list[int] = []
-        self.filled: list[tuple[int, int, float, tuple[int, ...]]] = []  # slot, index, pts, (height, width)
+        self.ring = NO_RING
+        self.free = self.written = 0  # slots
+        self.filled: list[tuple[int, float, tuple[int, ...]]] = []  # index, pts, (height, width)
         self.layout = FrameLayout()
         self.limits = Limits()
 
@@ -143,14 +136,12 @@ class _Decoder:
         works: dict[str, Callable[..., tuple[int, bool]]] = {"open": self.open, "images": self.images}
         if (work := works.get(message.pop("do"))) is None:
             return
-        self.slots, self.filled = [], []
-        self.limits = Limits(**message.pop("limits"))
+        self.limits, self.filled = Limits(**message.pop("limits")), []
+        self._empty_ring()
         with suppress(OSError):
             os.chdir(message.pop("folder"))  # relative names are those of the parent, whose folder may have changed
         try:
             count, ended = work(**message)
-        except _ParentGoneError:
-            raise
         except _Closed:
             count, ended = 0, False
         except Exception as error:  # noqa: BLE001 - one video must not end a batch
@@ -204,19 +195,23 @@ class _Decoder:
         """Copy a frame into a free slot, and tell the parent."""
         size = frame.image.shape[:2]
         length = self.layout.length(*size)
-        if self.ring is None or length > self.ring.slot_bytes:
+        if length > self.ring.shape[1]:
             self._flush()
             self.channel.send({"do": "ring", "bytes": length})
             self._await("ring")
-        while not self.slots:
+        while not self.free:
             self._flush()
             self._listen()
-        assert self.ring is not None
-        slot = self.slots.pop()
-        self.layout.write(frame.image, self.ring.memory(slot, length))
-        self.filled.append((slot, frame.index, frame.pts, size))
-        if not self.slots or len(self.filled) >= FRAMES_TOGETHER:
+        self.layout.write(frame.image, self.ring[self.written % len(self.ring), :length])
+        self.written += 1
+        self.free -= 1
+        self.filled.append((frame.index, frame.pts, size))
+        if not self.free or len(self.filled) >= FRAMES_TOGETHER:
             self._flush()
+
+    def _empty_ring(self) -> None:
+        """Begin with slot 0, as the parent does."""
+        self.written, self.free = 0, min(len(self.ring), self.limits.ahead)
 
     def _flush(self) -> None:
         """Tell the parent of the frames that it does not know of."""
@@ -233,14 +228,14 @@ class _Decoder:
         """Wait for a message and do what it asks."""
         message = self.channel.receive()
         if message is None:
-            raise _ParentGoneError
+            raise SystemExit  # nobody wants the frames
         if message["do"] == "close":
             raise _Closed
         if message["do"] == "ring":
-            self.ring = FrameRing(self.channel.take_file(), message["bytes"])
-            self.slots = message["slots"]
-        if message["do"] == "slots":
-            self.slots += message["slots"]
+            self.ring = open_ring(self.channel.take_file(), message["bytes"])
+            self._empty_ring()
+        if message["do"] == "free":
+            self.free += message["slots"]
         return message
 
 

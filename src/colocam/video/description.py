@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -108,18 +108,14 @@ def write_source(
     """
     target = source_path(table)
     more = {"made": made, "results": results}
-    stated = {name: value for name, value in more.items() if value is not None}
-    write_json(target, {**source_card(source), **stated})
+    write_json(target, source_card(source) | {name: value for name, value in more.items() if value is not None})
     return target
 
 
 def source_card(source: SourceVideo) -> dict[str, Any]:
     """The fields of a description."""
-    numbers = {"width": source.width, "height": source.height, "fps": str(source.fps), "frames": source.frames}
-    pictures = {"pictures": list(source.pictures)} if source.pictures else {}
-    shown = {"shown_as": source.shown_as} if source.shown_as else {}
-    path = {"path": utf8(str(source.path)), **shown}
-    return {"format": FORMAT, **path, **numbers, "duration": source.duration, **pictures}
+    card = {"format": FORMAT, **asdict(source), "path": utf8(str(source.path)), "fps": str(source.fps)}
+    return {name: value for name, value in card.items() if value not in ("", ())}
 
 
 def parse_source(card: Any) -> SourceVideo:  # noqa: ANN401 - whatever JSON can hold

@@ -10,7 +10,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
@@ -26,14 +26,12 @@ from colocam.utils.progress import say
 from colocam.video.decoder_child import Limits
 from colocam.video.description import MOST_FRAMES, SourceVideo, describe
 from colocam.video.frame_choice import ALL, FrameChoice
-from colocam.video.frame_ring import FrameLayout, FrameRing
+from colocam.video.frame_ring import NO_RING, RING_BYTES, FrameLayout, open_ring, ring_file
 from colocam.video.input import DecoderLostError, UnreadableError, VideoInput
 from colocam.video.reader import VideoInfo, VideoReader
 
 MOST_VIDEOS = 500
 """Videos after which a decoder is replaced, should a library lose memory with each."""
-KEPT_RING_BYTES = 2**28
-"""A decoder with more shared memory than this is not kept for the next video."""
 TICK = 1.0
 """Seconds of one wait. A process that was stopped and goes on counts one of them, however long it was stopped."""
 SECONDS_TO_CLOSE = 2.0
@@ -58,8 +56,9 @@ class DecoderProcess:
         beat = memory_file(8)
         self._process = ChildProcess("colocam.video.decoder_child", beat)
         self._beat = np.frombuffer(map_file(beat), np.uint64)
-        self._ring: FrameRing | None = None
-        self._filled: deque[tuple[int, int, float, tuple[int, int]]] = deque()
+        self._ring = NO_RING
+        self._taken = self._spent = 0  # slots that were read, and those of them that the decoder does not know of
+        self._filled: deque[tuple[int, float, tuple[int, int]]] = deque()
         self._videos, self._started = 0, False
         self._name, self._limits = "", Limits()
         self.busy = False
@@ -70,6 +69,7 @@ class DecoderProcess:
         """Ask for a video, whose name is for errors."""
         self.busy, self._name, self._limits = True, name, limits
         self.layout = FrameLayout()
+        self._taken = self._spent = 0
         self._videos += 1
         self.send({**asked, "limits": asdict(limits), "folder": _working_folder()})
 
@@ -109,16 +109,18 @@ class DecoderProcess:
     def next_frame(self) -> VideoFrame | None:
         """The next frame; None after the last."""
         while not self._filled:
-            if self._ring is not None and (slots := self._ring.give(self._limits.ahead)):
-                self.send({"do": "slots", "slots": slots})
+            if self._spent:
+                self.send({"do": "free", "slots": self._spent})
+                self._spent = 0
             message = self.receive(self._limits.frame_seconds)
             if message["do"] == "closed":
                 self.count, self.ended = message["count"], message["ended"]
                 return None
             self._filled.extend(message["frames"])
-        assert self._ring is not None
-        slot, index, pts, (height, width) = self._filled.popleft()
-        memory = self._ring.take(slot, self.layout.length(height, width))
+        index, pts, (height, width) = self._filled.popleft()
+        memory = self._ring[self._taken % len(self._ring), : self.layout.length(height, width)].copy()
+        self._taken += 1
+        self._spent += 1
         return self.layout.read(memory, index, pts, (height, width))
 
     def close(self) -> None:
@@ -139,14 +141,15 @@ class DecoderProcess:
     @property
     def reusable(self) -> bool:
         """Whether it may read another video."""
-        small = self._ring is None or self._ring.slots * self._ring.slot_bytes <= KEPT_RING_BYTES
-        return not self.busy and not self._process.channel.closed and small and self._videos < MOST_VIDEOS
+        fit = self._ring.size <= RING_BYTES and self._videos < MOST_VIDEOS
+        return fit and not self.busy and not self._process.channel.closed
 
     def _renew_ring(self, slot_bytes: int) -> None:
-        file = FrameRing.file_for(slot_bytes)
-        self._ring = FrameRing(os.dup(file), slot_bytes)
+        file = ring_file(slot_bytes)
+        self._ring = open_ring(os.dup(file), slot_bytes)
+        self._taken = self._spent = 0
         try:
-            self.send({"do": "ring", "bytes": slot_bytes, "slots": self._ring.give(self._limits.ahead)}, file)
+            self.send({"do": "ring", "bytes": slot_bytes}, file)
         finally:
             os.close(file)
 
@@ -167,8 +170,6 @@ class DecoderProcess:
         if message["do"] in {"closed", "error"}:
             self.busy = False
             self._filled.clear()
-            if self._ring is not None:
-                self._ring.take_back()
         return message
 
     def _crashed(self) -> DecoderLostError:
@@ -241,8 +242,7 @@ def _forget_decoders() -> None:
 
 
 atexit.register(end_decoders)
-with suppress(AttributeError):  # Windows has no fork
-    os.register_at_fork(after_in_child=_forget_decoders)
+os.register_at_fork(after_in_child=_forget_decoders)
 
 
 class FencedReader(VideoReader):

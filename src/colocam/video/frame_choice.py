@@ -1,11 +1,12 @@
 """Which frames of a video to process: a range in seconds or frames, every N-th frame, or a frame rate."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil, floor, inf, isfinite
-from typing import Protocol, TypedDict, TypeVar
+from typing import TypedDict
 
 from colocam.errors import ArgumentError
+from colocam.types import Image
 
 
 def evenly(length: int, count: int) -> list[int]:
@@ -15,21 +16,21 @@ def evenly(length: int, count: int) -> list[int]:
     return [int((i + 0.5) * length / count) for i in range(count)]
 
 
-class Timed(Protocol):
-    """What a choice needs to know of a frame."""
+@dataclass(frozen=True, slots=True)
+class DecodedFrame:
+    """A frame that is not converted to RGB yet.
 
-    @property
-    def index(self) -> int:
-        """Index of the frame in its video, from 0."""
-        ...
+    Attributes:
+        index: index in its video, from 0.
+        pts: presentation time in seconds.
+        image: converts it.
+    """
 
-    @property
-    def pts(self) -> float:
-        """Presentation time in seconds."""
-        ...
+    index: int
+    pts: float
+    image: Callable[[], Image]
 
 
-T = TypeVar("T", bound=Timed)
 MAX_FPS = 1_000_000
 DIGITS = 18
 """Longest index of a frame; Python refuses to convert thousands of digits."""
@@ -87,7 +88,7 @@ class FrameChoice:
         """Whether the first frame of the video is the first chosen, whatever its time."""
         return self.start is None and not self.frames[0]
 
-    def __call__(self, frames: Iterable[T]) -> Iterator[T]:
+    def __call__(self, frames: Iterable[DecodedFrame]) -> Iterator[DecodedFrame]:
         """Yield the chosen ones of all frames of a video, in order; with ``fps`` each when the next one comes."""
         inside = self._inside(frames)
         return every_nth(inside, self.every) if self.fps is None else nearest(inside, self.fps)
@@ -111,7 +112,7 @@ class FrameChoice:
     def _range(self) -> str:
         return ":".join("" if one is None else str(one) for one in self.frames)
 
-    def _inside(self, frames: Iterable[T]) -> Iterator[T]:
+    def _inside(self, frames: Iterable[DecodedFrame]) -> Iterator[DecodedFrame]:
         first, stop = self.frames
         for frame in frames:
             if (self.end is not None and frame.pts >= self.end) or (stop is not None and frame.index >= stop):
@@ -136,7 +137,7 @@ def parse_frames(text: str) -> tuple[int | None, int | None]:
     return first, stop
 
 
-def every_nth(frames: Iterable[T], step: int) -> Iterator[T]:
+def every_nth(frames: Iterable[DecodedFrame], step: int) -> Iterator[DecodedFrame]:
     """The first frame, and of each further ``step`` indices the first frame that exists."""
     first, last = 0, -1
     for frame in frames:
@@ -148,17 +149,17 @@ def every_nth(frames: Iterable[T], step: int) -> Iterator[T]:
             yield frame
 
 
-def nearest(frames: Iterable[T], fps: float) -> Iterator[T]:
+def nearest(frames: Iterable[DecodedFrame], fps: float) -> Iterator[DecodedFrame]:
     """The frames nearest to t₀ + k / fps, where t₀ is the time of the first; of two equally near frames the earlier.
 
     No frame is yielded twice. A frame is nearest to the times between the midpoint to the frame before it (exclusive)
     and the midpoint to the frame after it. Where the times of a video jump back, t₀ is set again.
     """
-    held: T | None = None
+    held: DecodedFrame | None = None
     origin = middle = 0.0
     passed = -1  # index k of the last time that has a frame
 
-    def last_of_a_run() -> list[T]:
+    def last_of_a_run() -> list[DecodedFrame]:
         """The held frame, if it is nearest to a time; the interval after it counts as long as the one before it."""
         return [] if held is None or floor((2 * held.pts - middle - origin) * fps) <= passed else [held]
 

@@ -20,7 +20,7 @@ from av.video.reformatter import VideoReformatter
 from av.video.stream import VideoStream
 
 from colocam.types import Image, VideoFrame
-from colocam.video.frame_choice import ALL, FrameChoice
+from colocam.video.frame_choice import ALL, DecodedFrame, FrameChoice
 from colocam.video.images import folder_frames
 from colocam.video.input import UnreadableError, VideoInput, open_input
 
@@ -133,7 +133,7 @@ class VideoReader:
     ) -> None:
         self._stack.close()
 
-    def _counted(self) -> "Iterator[_Decoded]":
+    def _counted(self) -> Iterator[DecodedFrame]:
         for one in self._decoded:
             self.count = one.index + 1
             if self._watch is not None:
@@ -141,7 +141,7 @@ class VideoReader:
             yield one
         self.ended = True
 
-    def _open_container(self, stack: ExitStack) -> "Iterator[_Decoded]":
+    def _open_container(self, stack: ExitStack) -> Iterator[DecodedFrame]:
         container, stream = stack.enter_context(open_input(self.source, self.threads))
         codec, fps = stream.codec_context, stream.average_rate or stream.guessed_rate
         self.info = VideoInfo(codec.width, codec.height, fps, _duration(container, stream))
@@ -150,25 +150,16 @@ class VideoReader:
             self._check(self.info, self.total)
         upright = _Upright(self.source.name, self.threads)
         return (
-            _Decoded(index, _time(index, frame, fps or DEFAULT_FPS), partial(upright, frame))
+            DecodedFrame(index, _time(index, frame, fps or DEFAULT_FPS), partial(upright, frame))
             for index, frame in enumerate(_decode_packets(container, stream, self.source.name))
             if not frame.is_corrupt
         )
 
-    def _open_folder(self, folder: Path) -> "Iterator[_Decoded]":
+    def _open_folder(self, folder: Path) -> Iterator[DecodedFrame]:
         self.pictures, frames = folder_frames(folder, DEFAULT_FPS)
         self.total = len(self.pictures)
         self.info = VideoInfo(0, 0, None, float(self.total / DEFAULT_FPS))
-        return (_Decoded(one.index, one.pts, partial(np.asarray, one.image)) for one in frames)
-
-
-@dataclass(frozen=True, slots=True)
-class _Decoded:
-    """A frame that is not converted to RGB yet."""
-
-    index: int
-    pts: float
-    image: Callable[[], Image]
+        return (DecodedFrame(one.index, one.pts, partial(np.asarray, one.image)) for one in frames)
 
 
 def _time(index: int, frame: av.VideoFrame, rate: Fraction) -> float:

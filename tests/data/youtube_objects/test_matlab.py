@@ -93,21 +93,14 @@ def test_a_missing_variable(tmp_path):
         read_variable(path, "x")
 
 
-@pytest.mark.parametrize("content", [b"", b"not a mat file at all" * 20, b"\0" * 200])
+@pytest.mark.parametrize("content", [b"", b"not a mat file at all" * 20, b"\0" * 200, None])
 def test_broken_files(tmp_path, content):
     path = tmp_path / "x.mat"
-    path.write_bytes(content)
+    savemat(path, {"x": np.arange(100.0)})
+    path.write_bytes(path.read_bytes()[:-300] if content is None else content)
     with pytest.raises(ColocamError, match=r"x\.mat: (not a MATLAB file, or a broken one|no variable)") as raised:
         read_variable(path, "x")
     assert "\n" not in str(raised.value)
-
-
-def test_half_a_file(tmp_path):
-    path = tmp_path / "x.mat"
-    savemat(path, {"x": np.arange(100.0)})
-    path.write_bytes(path.read_bytes()[:-300])
-    with pytest.raises(ColocamError, match="not a MATLAB file, or a broken one"):
-        read_variable(path, "x")
 
 
 def test_matlab_7_3(tmp_path):
@@ -117,6 +110,19 @@ def test_matlab_7_3(tmp_path):
         path.write_bytes(content)
         with pytest.raises(ColocamError, match=r"saved by MATLAB 7\.3 \(HDF5\).*'-v7'"):
             read_variable(path, "x")
+
+
+def plain(value):
+    """Lists, dictionaries and texts in place of arrays."""
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, str) or value.dtype.kind == "U":
+        return str(np.squeeze(value))
+    if value.dtype.names:
+        return [{name: plain(record[name]) for name in value.dtype.names} for record in value.flat]
+    return [plain(one) for one in value.flat] if value.dtype == object else (value.dtype.str, value.tolist())
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -135,10 +141,7 @@ def test_values_are_those_of_scipy(tmp_path, archives, compressed):
     savemat(path, written, do_compression=compressed)
     for name, expected in loadmat(path).items():
         if not name.startswith("__"):
-            found = read_variable(path, name)
-            assert found.shape == expected.shape
-            assert str(found.tolist()) == str(expected.tolist())
-            assert found.dtype.names == expected.dtype.names
+            assert str(plain(read_variable(path, name))) == str(plain(expected))
 
 
 @pytest.mark.parametrize("kind", [0, 20, 0x8009, 0xFFFF])

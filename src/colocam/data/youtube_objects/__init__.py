@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 import numpy as np
 
@@ -12,18 +12,18 @@ from colocam.data.index import Index
 from colocam.data.truth import Truth
 from colocam.data.youtube_objects.distributed import is_v1, is_v2, read_v1, read_v2
 from colocam.data.youtube_objects.lists import find_lists, read_lists, val_videos
-from colocam.data.youtube_objects.shots import CLASSES, Corners, Notes, Shot, Version
+from colocam.data.youtube_objects.shots import CLASSES, Corners, Notes, Shot
 from colocam.errors import ArgumentError, ColocamError
 from colocam.types import Box, Clip
 from colocam.video.images import image_size
 
 __all__ = ["CLASSES", "PUBLISHED", "read_archive"]
 
-VAL_VIDEOS: dict[Version, int] = {"1.0": 5, "2.2": 3}
+VAL_VIDEOS: dict[str, int] = {"1.0": 5, "2.2": 3}
 """Validation videos of each class in the literature."""
-FIRST_PIXEL: dict[Version, int] = {"1.0": 0, "2.2": 1}
+FIRST_PIXEL: dict[str, int] = {"1.0": 0, "2.2": 1}
 _COUNTED = "train shots", "train videos", "val frames", "val boxes", "val videos", "test frames", "test boxes"
-PUBLISHED: dict[Version, dict[str, int]] = {
+PUBLISHED: dict[str, dict[str, int]] = {
     "1.0": dict(zip((*_COUNTED, "test videos"), (2768, 78, 325, 347, 50, 346, 396, 27), strict=True)),
     "2.2": dict(zip((*_COUNTED, "test videos"), (1289, 76, 1177, 1177, 30, 1781, 2667, 49), strict=True)),
 }
@@ -49,45 +49,42 @@ def read_archive(
     Raises:
         ColocamError: the layout is not recognised, or a file of it is missing or broken.
     """
-    chosen = next((name for name in get_args(Version) if name == version), None)
-    if chosen is None:
-        raise ArgumentError("version", f"must be one of {', '.join(get_args(Version))}, got {version}")
+    if version not in PUBLISHED:
+        raise ArgumentError("version", f"must be one of {', '.join(PUBLISHED)}, got {version}")
     if not root.is_dir():
         raise ColocamError(f"{root}: there is no such folder")
     if lists is not None and not lists.is_dir():
         raise ColocamError(f"{lists}: there is no such folder of split lists")
     there = {"1.0": is_v1(root), "2.2": is_v2(root)}
-    notes = Notes()
-    validation = "from the list"
-    if there[chosen]:
+    notes, sampled = Notes(), there[version] and lists is None
+    if there[version]:
         layout = "as distributed"
-        shots = read_v1(root, notes) if chosen == "1.0" else read_v2(root, notes)
+        shots = read_v1(root, notes) if version == "1.0" else read_v2(root, notes)
         if not shots:
             raise ColocamError(f"{root}: no frame in any folder of a class ({', '.join(CLASSES)})")
         if lists is None:
-            validation = f"sampled with seed {seed}"
-            shots = sample_validation(shots, VAL_VIDEOS[chosen], seed, notes)
+            shots = sample_validation(shots, VAL_VIDEOS[version], seed, notes)
         else:
             shots = listed_validation(shots, val_videos(lists), notes)
     else:
-        found = lists or find_lists(root, chosen)
+        found = lists or find_lists(root, version)
         if found is None:
-            raise ColocamError(_unknown_layout(root, chosen, other=any(there.values())))
+            raise ColocamError(f"{root}: {_unknown_layout(version, other=any(there.values()))}")
         layout = f"with the split lists of {found}"
         shots = read_lists(root, found, notes)
     for tag in sorted(set(CLASSES) - {shot.tag for shot in shots}):
         notes.add("classes missing", tag)
-    clips, truth, sizes = _clips(shots, FIRST_PIXEL[chosen], notes)
-    if validation != "from the list":
-        notes.say("train shots, val frames and val boxes depend on the sampled videos; the published ones need a list")
+    clips, truth, sizes = _clips(shots, FIRST_PIXEL[version], notes)
+    validation = f"sampled with seed {seed}" if sampled else "from the list"
+    hint = "train shots, val frames and val boxes depend on the sampled videos; the published ones need a list"
     return Index(
         clips,
         truth,
         sizes,
         name=f"youtube-objects-{version}",
         summary=f"YouTube-Objects v{version}, {layout}; validation videos {validation}",
-        notes=tuple(notes.lines()),
-        published=PUBLISHED[chosen],
+        notes=(*notes.lines(), *([hint] if sampled else [])),
+        published=PUBLISHED[version],
     )
 
 
@@ -123,17 +120,11 @@ def _labelled(shot: Shot, first: int, notes: Notes) -> tuple[dict[Path, list[Box
     return boxes, sizes
 
 
-def _unknown_layout(root: Path, version: Version, *, other: bool) -> str:
-    expected = {
-        "1.0": "<class>/data and <class>/sets",
-        "2.2": "<class>, Ranges and GroundTruth",
-    }[version]
+def _unknown_layout(version: str, *, other: bool) -> str:
+    expected = "<class>/data and <class>/sets" if version == "1.0" else "<class>, Ranges and GroundTruth"
     if other:
-        return f"{root}: not version {version} ({expected}) but the other one: change `version`"
-    return (
-        f"{root}: neither version {version} as distributed ({expected}) nor frames with split lists, which `lists` "
-        "names"
-    )
+        return f"not version {version} ({expected}) but the other one: change `version`"
+    return f"neither version {version} as distributed ({expected}) nor frames with split lists, which `lists` names"
 
 
 def correct_boxes(
@@ -143,7 +134,7 @@ def correct_boxes(
     notes: Notes,
     *,
     first: int,
-    drawn_on: tuple[int, int] | None = None,
+    drawn_on: tuple[float, float] | None = None,
 ) -> list[Box]:
     """Return the usable boxes of one frame.
 

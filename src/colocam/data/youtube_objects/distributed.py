@@ -137,7 +137,7 @@ def _folder(root: Path, name: str) -> Path:
 
 def _ranges(path: Path) -> npt.NDArray[np.int64]:
     """(shots, 3) start, end, video; the file may have shots as columns (as distributed) or as rows."""
-    values = read_variable(path, "ranges")
+    values = np.asarray(read_variable(path, "ranges"))
     where = f"{path}, variable ranges"
     if values.dtype.kind not in "iuf" or values.ndim != 2 or 3 not in values.shape:
         raise ColocamError(f"{where}: expected start, end and video of shots, not {values.dtype} of {values.shape}")

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from colocam.data.catalogue import SPLIT_NAMES
-from colocam.data.youtube_objects.shots import CLASSES, Notes, Shot, Version
+from colocam.data.youtube_objects.shots import CLASSES, Notes, Shot
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Split
 from colocam.video.images import images_of, natural_key
@@ -23,7 +23,7 @@ LISTED_PATH = re.compile(
 )
 
 
-def find_lists(root: Path, version: Version) -> Path | None:
+def find_lists(root: Path, version: str) -> Path | None:
     """The folder of lists below ``root``, None if there is none; of several the one whose path names the version."""
     shallow = [root, *_folders(root), *(deeper for folder in _folders(root) for deeper in _folders(folder))]
     found = [folder for folder in shallow if {"train", "test"} <= _split_folders(folder).keys()]
@@ -41,7 +41,7 @@ def val_videos(lists: Path) -> set[tuple[str, int]]:
     folder = lists if (lists / "image_ids.txt").is_file() else _split_folders(lists).get("val")
     if folder is None:
         raise ColocamError(f"{lists}: no validation list; expected {lists / 'val' / 'image_ids.txt'}")
-    names = (_names(path, folder / "image_ids.txt") for (path,) in _lines(folder / "image_ids.txt", 1))
+    names = (_names(path, folder / "image_ids.txt") for path, _ in _lines(folder / "image_ids.txt", 0))
     return {(name["tag"], int(name["number"])) for name in names}
 
 
@@ -58,33 +58,27 @@ def read_lists(root: Path, lists: Path, notes: Notes) -> list[Shot]:
 
 def _read_split(root: Path, folder: Path, split: Split, notes: Notes) -> Iterator[Shot]:
     corners: dict[Path, list[list[float]]] = defaultdict(list)
-    for path, *box in _lines(folder / "localization.txt", 5):
-        corners[root / path].append(_numbers(box, folder / "localization.txt"))
-    sizes = {root / path: _numbers(size, folder / "image_sizes.txt") for path, *size in _listed_sizes(folder)}
-    labels = _lines(folder / "class_labels.txt", 2)
-    tags = {path: _tag(number, folder / "class_labels.txt") for path, number in labels}
+    for path, box in _lines(folder / "localization.txt", 4):
+        corners[root / path].append(box)
+    listed_sizes = _lines(folder / "image_sizes.txt", 2) if (folder / "image_sizes.txt").is_file() else ()
+    sizes = {root / path: (width, height) for path, (width, height) in listed_sizes}
+    labels = folder / "class_labels.txt"
+    tags = {path: _tag(number, labels) for path, (number,) in _lines(labels, 1)}
     for shot, images in _images(root, folder, split, notes).items():
         name = _names(shot, folder / "image_ids.txt")
         listed = {tags[path] for path in (shot, *(f"{shot}/{p.name}" for p in images)) if path in tags}
         if listed != {name["tag"]}:
             found = f"as {', '.join(sorted(listed))}" if listed else "nowhere"
-            raise ColocamError(f"{folder / 'class_labels.txt'}: {shot} is labelled {found}, not as {name['tag']}")
+            raise ColocamError(f"{labels}: {shot} is labelled {found}, not as {name['tag']}")
         video = f"{name['tag']}/{name['video']}"
-        yield Shot(
-            f"{video}/{name['shot']}",
-            name["tag"],
-            video,
-            split,
-            images,
-            labels={p: np.array(corners[p]) for p in images if p in corners},
-            drawn_on={p: (int(sizes[p][0]), int(sizes[p][1])) for p in images if p in sizes},
-        )
+        boxes = {path: np.array(corners[path]) for path in images if path in corners}
+        yield Shot(f"{video}/{name['shot']}", name["tag"], video, split, images, boxes, sizes)
 
 
 def _images(root: Path, folder: Path, split: Split, notes: Notes) -> dict[str, tuple[Path, ...]]:
     """Listed images in natural order, by shot."""
     images: dict[str, set[Path]] = defaultdict(set)
-    for (path,) in _lines(folder / "image_ids.txt", 1):
+    for path, _ in _lines(folder / "image_ids.txt", 0):
         if (root / path).is_dir():
             images[path].update(images_of(root / path))
             if not images[path]:
@@ -103,34 +97,27 @@ def _names(path: str, listed_in: Path) -> dict[str, str]:
     return found.groupdict(default="")
 
 
-def _lines(path: Path, columns: int) -> Iterator[list[str]]:
-    """Cells of each line; only the first may contain a comma."""
+def _lines(path: Path, numbers: int) -> Iterator[tuple[str, list[float]]]:
+    """Path and numbers of each line; only the path may contain a comma."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ColocamError(f"cannot read the split list {path} ({error})") from error
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            cells = [cell.strip() for cell in line.rsplit(",", columns - 1)]
-            if len(cells) != columns:
-                raise ColocamError(f"{path}, line {number}: {columns} cells are needed, not {line!r}")
-            yield [cells[0].strip("/"), *cells[1:]]
+    for index, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        name, *cells = (cell.strip() for cell in line.rsplit(",", numbers))
+        if len(cells) != numbers:
+            raise ColocamError(f"{path}, line {index}: {numbers + 1} cells are needed, not {line!r}")
+        try:
+            yield name.strip("/"), [float(cell) for cell in cells]
+        except ValueError as error:
+            raise ColocamError(f"{path}, line {index}: {','.join(cells)!r} are not all numbers") from error
 
 
-def _listed_sizes(folder: Path) -> Iterator[list[str]]:
-    return _lines(folder / "image_sizes.txt", 3) if (folder / "image_sizes.txt").is_file() else iter(())
-
-
-def _numbers(cells: list[str], path: Path) -> list[float]:
-    try:
-        return [float(cell) for cell in cells]
-    except ValueError as error:
-        raise ColocamError(f"{path}: {','.join(cells)!r} are not all numbers") from error
-
-
-def _tag(number: str, path: Path) -> str:
-    if not (number.isdecimal() and int(number) < len(CLASSES)):
-        raise ColocamError(f"{path}: the class {number!r} is no number from 0 to {len(CLASSES) - 1}")
+def _tag(number: float, path: Path) -> str:
+    if number not in range(len(CLASSES)):
+        raise ColocamError(f"{path}: the class '{number:g}' is no number from 0 to {len(CLASSES) - 1}")
     return CLASSES[int(number)]
 
 

@@ -20,8 +20,6 @@ import numpy.typing as npt
 from colocam.data.youtube_objects.shots import Corners
 from colocam.errors import ColocamError, first_line
 
-Values = npt.NDArray[Any]
-
 LARGEST = 1 << 28
 """Bytes of a decompressed variable at most."""
 DEEPEST = 20
@@ -29,32 +27,31 @@ DEEPEST = 20
 MATRIX, COMPRESSED = 14, 15
 CELL, STRUCT, CHAR = 1, 2, 4
 # Types of stored numbers and of matrices; those of integers and floats.
-STORED = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
+STORED = {1: "<i1", 2: "<u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4", 9: "<f8", 12: "<i8", 13: "<u8"}
 CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"}
-TEXTS = {1: "latin-1", 2: "latin-1", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
+TEXTS = {1: "latin-1", 2: "latin-1", 4: "utf-16-le", 16: "utf-8", 17: "utf-16-le", 18: "utf-32-le"}
 
 
-def read_mat(data: bytes) -> dict[str, Values]:
-    """The variables of a file by name; cells are object arrays, structs object records, texts arrays of one string.
+def read_mat(data: bytes) -> dict[str, Any]:
+    """The variables of a file by name: arrays, texts, lists for cells, lists of dictionaries for struct arrays.
 
     Raises:
         ValueError: it is no such file, or a broken one.
     """
-    if len(data) < 128 or data[126:128] not in {b"IM", b"MI"}:
+    if data[126:128] != b"IM":
         raise ValueError("it has no header of level 5")
-    order = "<" if data[126:128] == b"IM" else ">"
-    found: dict[str, Values] = {}
-    for kind, content in _elements(data[128:], order):
-        inner = _elements(_decompressed(content), order) if kind == COMPRESSED else [(kind, content)]
-        found.update(_matrix(one, order, 0) for what, one in inner if what == MATRIX)
+    found: dict[str, Any] = {}
+    for kind, content in _elements(data[128:]):
+        inner = _elements(_decompressed(content)) if kind == COMPRESSED else [(kind, content)]
+        found.update(_matrix(one, 0) for what, one in inner if what == MATRIX)
     return found
 
 
-def _elements(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
+def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
     """(type, content) of the elements that follow each other in ``data``."""
     start = 0
     while start + 8 <= len(data):
-        kind, length = struct.unpack_from(f"{order}II", data, start)
+        kind, length = struct.unpack_from("<II", data, start)
         if kind >> 16:  # length, type and up to 4 bytes of content in 8 bytes
             kind, length, begin = kind & 0xFFFF, kind >> 16, start + 4
             end = begin + min(length, 4)
@@ -78,65 +75,54 @@ def _decompressed(data: bytes) -> bytes:
     return content
 
 
-def _matrix(data: bytes, order: str, depth: int) -> tuple[str, Values]:
-    """Name and values of a matrix."""
+def _matrix(data: bytes, depth: int) -> tuple[str, Any]:
+    """Name and value of a matrix."""
     if not data:
         return "", np.zeros((0, 0))
-    parts = _elements(data, order)
-    flags, dimensions, name = _numbers(parts, order), _numbers(parts, order), _numbers(parts, order)
+    parts = _elements(data)
+    flags, dimensions, name = _numbers(parts), _numbers(parts), _numbers(parts)
     shape, kind = tuple(map(int, dimensions)), int(flags[0]) & 0xFF if len(flags) else 0
-    if depth > DEEPEST or min(shape, default=0) < 0 or prod(shape) > LARGEST:
+    if depth > DEEPEST or len(shape) < 2 or min(shape) < 0 or prod(shape) > LARGEST:
         raise ValueError(f"a matrix of shape {shape} at depth {depth}")
-    called = bytes(name.astype(np.uint8)).decode("latin-1")
-    if kind == CELL:
-        return called, _cells(parts, order, depth, prod(shape)).reshape(shape, order="F")
-    if kind == STRUCT:
-        return called, _records(parts, order, depth, prod(shape)).reshape(shape, order="F")
+    called = _text(name)
+    if kind in {CELL, STRUCT}:
+        fields = _field_names(parts) if kind == STRUCT else [""]
+        values = [_matrix(content, depth + 1)[1] for _, content in parts]
+        if len(values) != prod(shape) * len(fields):
+            raise ValueError(f"{len(values)} cells, not {prod(shape) * len(fields)}")
+        if kind == CELL:
+            return called, values
+        rows = (values[start : start + len(fields)] for start in range(0, len(values), len(fields)))
+        return called, [dict(zip(fields, row, strict=True)) for row in rows]
     stored, content = next(parts, (0, b""))
     if kind == CHAR and stored in TEXTS:
-        encoding = TEXTS[stored] + ("" if "8" in TEXTS[stored] or stored < 3 else "-le" if order == "<" else "-be")
-        return called, np.array([content.decode(encoding, "replace")] if content else [], np.str_)
+        return called, content.decode(TEXTS[stored], "replace")
     if kind not in CLASSES or stored not in STORED:
         raise ValueError(f"a matrix of class {kind} with data of type {stored}, which is not read")
-    values = np.frombuffer(content, f"{order}{STORED[stored]}")
-    return called, values.astype(CLASSES[kind]).reshape(shape, order="F")
+    return called, np.frombuffer(content, STORED[stored]).astype(CLASSES[kind]).reshape(shape, order="F")
 
 
-def _numbers(parts: Iterator[tuple[int, bytes]], order: str) -> Values:
+def _numbers(parts: Iterator[tuple[int, bytes]]) -> npt.NDArray[Any]:
     kind, content = next(parts, (0, b""))
     if kind not in STORED:
         raise ValueError(f"flags, dimensions or name of type {kind}")
-    return np.frombuffer(content, f"{order}{STORED[kind]}")
+    return np.frombuffer(content, STORED[kind])
 
 
-def _cells(parts: Iterator[tuple[int, bytes]], order: str, depth: int, count: int) -> Values:
-    cells = [_matrix(content, order, depth + 1)[1] for _, content in parts]
-    if len(cells) != count:
-        raise ValueError(f"{len(cells)} cells, not {count}")
-    values = np.empty(count, object)
-    for index, cell in enumerate(cells):
-        values[index] = cell
-    return values
+def _text(codes: npt.NDArray[Any]) -> str:
+    return bytes(codes.astype(np.uint8)).decode("latin-1")
 
 
-def _records(parts: Iterator[tuple[int, bytes]], order: str, depth: int, count: int) -> Values:
-    width, text = _numbers(parts, order), _numbers(parts, order)
+def _field_names(parts: Iterator[tuple[int, bytes]]) -> list[str]:
+    width, text = _numbers(parts), _text(_numbers(parts))
     longest = int(width[0]) if len(width) else 0
-    joined = bytes(text.astype(np.uint8))
-    if longest < 1 or len(joined) % longest:
+    if longest < 1 or not text or len(text) % longest:
         raise ValueError("the names of a struct's fields are broken")
-    names = [joined[i : i + longest].split(b"\0")[0].decode("latin-1") for i in range(0, len(joined), longest)]
-    if not names or len(set(names)) < len(names) or "" in names:
-        raise ValueError("the names of a struct's fields are broken")
-    cells = _cells(parts, order, depth, count * len(names)).reshape(count, len(names))
-    values = np.empty(count, [(name, object) for name in names])
-    for index, name in enumerate(names):
-        values[name] = cells[:, index]
-    return values
+    return [text[start : start + longest].partition("\0")[0] for start in range(0, len(text), longest)]
 
 
-def read_variable(path: Path, name: str) -> Values:
-    """Read one variable of a file."""
+def read_variable(path: Path, name: str) -> Any:  # noqa: ANN401 - see read_mat
+    """Read one variable of a file, see :func:`read_mat`."""
     if not path.is_file():
         raise ColocamError(f"cannot read {path}: there is no such file")
     data = path.read_bytes()
@@ -152,30 +138,29 @@ def read_variable(path: Path, name: str) -> Values:
     return content[name]
 
 
-def corners_of(value: Values, where: str) -> Corners:
+def corners_of(value: Any, where: str) -> Corners:  # noqa: ANN401
     """Boxes (k, 4) of a matrix with four columns, of one vector of four, or of a cell of such; k may be 0."""
-    if value.dtype == object:
-        return np.concatenate([np.zeros((0, 4)), *(corners_of(np.asarray(cell), where) for cell in value.flat)])
-    if value.size == 0:
+    if isinstance(value, list):
+        return np.concatenate([np.zeros((0, 4)), *(corners_of(cell, where) for cell in value)])
+    if isinstance(value, np.ndarray) and value.size == 0:
         return np.zeros((0, 4))
-    if value.dtype.kind not in "iuf" or (value.size != 4 and value.shape[-1] != 4):
-        raise ColocamError(f"{where}: boxes must be rows of x0, y0, x1, y1, not {value.dtype} of shape {value.shape}")
+    if not isinstance(value, np.ndarray) or (value.size != 4 and value.shape[-1] != 4):
+        found = f"shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+        raise ColocamError(f"{where}: boxes must be rows of x0, y0, x1, y1, not {found}")
     return value.reshape(-1, 4).astype(np.float64)
 
 
-def labelled_frames(value: Values, where: str) -> Iterator[tuple[int, Corners]]:
+def labelled_frames(value: Any, where: str) -> Iterator[tuple[int, Corners]]:  # noqa: ANN401
     """Yield frame number and boxes of each entry of a ground-truth variable.
 
     It is a struct array with the fields ``im``, a name that ends in the frame's number (``car00001139``), and
     ``boxes``, a matrix with rows x0, y0, x1, y1.
     """
-    if not value.size:
-        return
-    if not {"im", "boxes"} <= set(value.dtype.names or ()):
-        raise ColocamError(f"{where}: expected a struct array with the fields im and boxes, not {value.dtype}")
-    for record in value.flat:
-        name = str(np.squeeze(record["im"])).strip()
+    for record in value:
+        if not isinstance(record, dict) or not {"im", "boxes"} <= record.keys():
+            raise ColocamError(f"{where}: expected a struct array with the fields im and boxes")
+        name = str(record["im"]).strip()
         number = re.search(r"(\d+)(?:\.[A-Za-z]+)?$", name)
         if number is None:
             raise ColocamError(f"{where}: im {name!r} must end in the frame's number, such as car00001139")
-        yield int(number[1]), corners_of(np.asarray(record["boxes"]), where)
+        yield int(number[1]), corners_of(record["boxes"], where)

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,6 @@ from colocam.types import Split
 CLASSES = ("aeroplane", "bird", "boat", "car", "cat", "cow", "dog", "horse", "motorbike", "train")
 """The tags; the index of a class is its number in the lists of the literature."""
 
-Version = Literal["1.0", "2.2"]
 Corners = npt.NDArray[np.float64]
 """(k, 4) x0, y0, x1, y1 as the archive has them."""
 
@@ -39,25 +37,19 @@ class Shot:
     split: Split
     frames: tuple[Path, ...] = field(repr=False)
     labels: Mapping[Path, Corners] = field(repr=False)
-    drawn_on: Mapping[Path, tuple[int, int]] = field(repr=False, default_factory=dict)
+    drawn_on: Mapping[Path, tuple[float, float]] = field(repr=False, default_factory=dict)
 
 
 class Notes:
     """Irregularities of an archive: one line for each kind, with a count and the first example."""
 
     def __init__(self) -> None:
-        self._examples: dict[str, list[str]] = defaultdict(list)
-        self._said: list[str] = []
+        self._examples: dict[str, list[object]] = defaultdict(list)
 
     def add(self, kind: str, example: object) -> None:
         """Note an ``example`` of ``kind`` (a plural, such as "empty shot folders left out")."""
-        self._examples[kind].append(str(example))
-
-    def say(self, line: str) -> None:
-        """Add a line as it is."""
-        self._said.append(line)
+        self._examples[kind].append(example)
 
     def lines(self) -> list[str]:
         """All kinds in the order in which they were found."""
-        counted = [f"{len(found)} {kind} (first: {found[0]})" for kind, found in self._examples.items()]
-        return counted + self._said
+        return [f"{len(found)} {kind} (first: {found[0]})" for kind, found in self._examples.items()]

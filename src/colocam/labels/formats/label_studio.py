@@ -115,11 +115,15 @@ def _image_region(video: LabelledVideo, row: int, mask: npt.NDArray[np.bool_] | 
 
 
 def _task(video: LabelledVideo, options: Options) -> dict[str, Any]:
-    fps = float(video.source.fps)
-    times = video.shown_at(fps)
-    regions = (_region(video, track, options.tolerance, times) for track in video.tracks)
-    data = {"video": options.url + quote(video.source.file), "fps": fps, "name": video.name}
-    return {"data": data, "predictions": iter([{"model_version": "colocam", "result": regions}])}
+    data = {"video": options.url + quote(video.source.file), "fps": float(video.source.fps), "name": video.name}
+    predictions = iter([{"model_version": "colocam", "result": regions_of(video, options.tolerance)}])
+    return {"data": data, "predictions": predictions}
+
+
+def regions_of(video: LabelledVideo, tolerance: float) -> Iterator[dict[str, Any]]:
+    """A region for each track, whose boxes between key frames may be off by ``tolerance`` pixels."""
+    times = video.shown_at(float(video.source.fps))
+    return (_region(video, track, tolerance, times) for track in video.tracks)
 
 
 def _region(video: LabelledVideo, track: Track, tolerance: float, times: npt.NDArray[np.int64]) -> dict[str, Any]:
@@ -260,16 +264,13 @@ def _video(
 
 
 def _track(file: Path, keys: list[dict[str, Any]], tag: str, left_out: LeftOut) -> ImportedTrack:
-    by_frame: dict[int, tuple[Box, bool]] = {}
+    by_frame: dict[int, tuple[Box, bool, bool]] = {}
     for key in keys:
         frame = whole_number(file, "frame", key.get("frame"))
         if not frame:
             raise ColocamError(f"{file}: frames of Label Studio count from 1, got {str(key.get('frame'))[:40]}")
-        by_frame[frame - 1] = _shares(file, key, tag, left_out), bool(key.get("enabled", True))
-    at = sorted(by_frame)
-    boxes = np.array([by_frame[frame][0] for frame in at], np.float64)
-    follows = np.array([by_frame[frame][1] for frame in at])
-    return ImportedTrack(tag, np.array(at, np.float64), boxes, np.ones(len(at), bool), follows)
+        by_frame[frame - 1] = _shares(file, key, tag, left_out), True, bool(key.get("enabled", True))
+    return ImportedTrack.of_keys(tag, by_frame)
 
 
 def _label(value: dict[str, Any]) -> str:

@@ -1,0 +1,135 @@
+"""The commands that run a model over videos: localize, label, serve."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from colocam.cli.shared_options import Model, ModelOptions, with_options
+from colocam.errors import ColocamError
+from colocam.utils.extras import install_extra
+from colocam.utils.progress import say
+
+if TYPE_CHECKING:
+    from colocam.serve.lessons import QuickLearning
+
+
+@with_options()
+def localize(
+    run: Model,
+    videos: Annotated[
+        list[str],
+        Argument(
+            help="Video files, folders of images, or folders of both; - for the standard input; rtsp://…; /dev/video0."
+        ),
+    ],
+    out: Annotated[Path, Option("--out", "-o", help="Folder for the annotated videos and the localisation tables.")],
+    table: Annotated[str, Option(help="Format of the localisation table: csv or parquet.")] = "csv",
+    *,
+    no_video: Annotated[bool, Option("--no-video", help="Write only the localisation tables.")] = False,
+    overwrite: Annotated[
+        bool, Option("--overwrite", help="Recompute existing results, and replace files that colocam did not write.")
+    ] = False,
+    format: Annotated[  # noqa: A002 - FFmpeg's word
+        str | None, Option("--format", help="FFmpeg's name of the input format, e.g. v4l2 for a camera.")
+    ] = None,
+    workers: Annotated[
+        int | None, Option(help="Processes that read videos and write results; default: as suits the videos.")
+    ] = None,
+    options: ModelOptions,
+) -> None:
+    """Write an annotated mp4 and a localisation table, one row per frame, for each video."""
+    from colocam.inference.localize import Writing, localize_videos
+
+    for written in localize_videos(
+        run,
+        videos,
+        out,
+        Writing(table, not no_video, options.choice),
+        overwrite=overwrite,
+        format=format,
+        workers=workers,
+        **options.of_model,
+    ):
+        say(f"wrote {' and '.join(str(path) for path in written if path is not None)}")
+
+
+@with_options()
+def label(
+    run: Model,
+    catalogue: Annotated[
+        Path, Argument(help="Folder of videos, or a CSV or parquet table with 'path' and optionally 'tag'.")
+    ],
+    out: Annotated[Path, Option("--out", "-o", help="Folder of the labels, which several commands may share.")],
+    *,
+    shard: Annotated[str, Option(help="Label part I of N of the videos, written I/N, e.g. 3/8.")] = "1/1",
+    workers: Annotated[int | None, Option(help="Worker processes; default: what the machine has.")] = None,
+    ray: Annotated[str | None, Option(help="Address of a Ray cluster that labels the videos, e.g. auto.")] = None,
+    limit: Annotated[float, Option(help="Seconds without progress after which a video is given up.")] = 300.0,
+    retries: Annotated[int, Option(help="Further attempts for a video whose worker died or was given up.")] = 3,
+    retry_failed: Annotated[
+        bool, Option("--retry-failed", help="Try videos again that an earlier command set aside.")
+    ] = False,
+    options: ModelOptions,
+) -> None:
+    """Write a localisation table for each video of a catalogue; the same command again does what is missing."""
+    from colocam.inference.label import Execution, Limits, label_videos
+    from colocam.inference.videos import parse_shard
+
+    label_videos(
+        run,
+        catalogue,
+        out,
+        Execution(parse_shard(shard), workers, ray, Limits(limit, retries), retry_failed),
+        choice=options.choice,
+        **options.of_model,
+    )
+    say(f"wrote {out / 'films.parquet'}; next: colocam export {out} --to coco -o DATA")
+
+
+@with_options("device")
+def serve(
+    run: Model,
+    videos: Annotated[list[str] | None, Argument(help="Video files, folders of images, or folders of both.")] = None,
+    out: Annotated[
+        Path | None, Option("--out", "-o", help="Folder for corrections, tables and proxies. Default: <RUN>-page.")
+    ] = None,
+    port: Annotated[
+        int | None, Option(min=1, max=65535, help="Port. Default: that of the last start, or a free one.")
+    ] = None,
+    host: Annotated[str, Option(help="Address to listen at; the page needs the token in the printed address.")] = (
+        "127.0.0.1"
+    ),
+    beside: Annotated[
+        list[Path] | None, Option(metavar="RUN", help="Another model to compare with on the same videos; repeatable.")
+    ] = None,
+    *,
+    no_open: Annotated[bool, Option("--no-open", help="Do not open the page in the browser.")] = False,
+    options: ModelOptions,
+) -> None:
+    """See what a model finds in videos, correct it and export it, in the browser."""
+    try:
+        from colocam.serve.server import serve as start
+    except ModuleNotFoundError as error:
+        if error.name not in {"fastapi", "starlette", "uvicorn"}:
+            raise
+        raise ColocamError(f"the page needs more packages: {install_extra('serve')}") from error
+
+    start(
+        run,
+        videos or [],
+        out or Path(f"{run.resolve().stem}-page"),
+        host=host,
+        port=port,
+        device=options.device,
+        open_page=not no_open,
+        beside=beside or [],
+        quick=partial(_quick_lesson, device=options.device),
+    )
+
+
+def _quick_lesson(run: Path, device: str | None) -> "QuickLearning":
+    from colocam.training.learning.card import QuickLearner
+
+    return QuickLearner(run, device)
