@@ -42,7 +42,7 @@ from colocam.report.run_review import frames_of
 from colocam.run import Run, open_run
 from colocam.training.journal import Journal
 from colocam.training.learning.card import QuickLearner, learnt_card, observe
-from colocam.training.learning.decoder import DecoderLearning, learning_task
+from colocam.training.learning.decoder import learning_task
 from colocam.training.learning.frames import CorrectedFrames, corrected_frames
 from colocam.training.learning.lesson import PARTS, Learning, learn, learning_without
 from colocam.training.learning.report import Learnt, write_run
@@ -190,8 +190,7 @@ def few_shot(run: Run, corrections: list[Correction], path: Path, folder: Path, 
     net = model.net
     net.decoder = make_decoder(net.classifier.encoder, config.stage2(method).decoder)
     net.to(run.device)
-    how = DecoderLearning(steps, replay=False, core=0.0, complete=False)
-    task = learning_task(config, method, net, frames, [], how, run.device)
+    task = learning_task(config, method, net, frames, [], steps, replay=False, complete=False, core=0.0)
     fit(task, folder / "few-shot", Journal(folder / "few-shot.jsonl"))
     seen = observe(Model(net.eval(), model.card), frames, config.frames, run.device)
     card = learnt_card(model.card, seen, frames, threshold=True, per_class=False, presence=False)

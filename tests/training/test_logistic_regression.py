@@ -5,7 +5,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from colocam.training.frozen_encoder import GRADIENT, fit_logistic
@@ -47,38 +46,6 @@ def test_the_gradient_is_zero_and_every_other_head_is_worse(penalty):
         for _ in range(20):
             other = w + size * rng.normal(size=w.shape), b + size * rng.normal(size=b.shape)
             assert objective(*other, x, y, weights, penalty)[0] > best
-
-
-def test_another_solver_finds_the_same_head():
-    x, y, weights = problem(seed=2)
-    w, b = solve(x, y, weights, 1e-3)
-
-    def flat(values):
-        loss, by_w, by_b = objective(values[: w.size].reshape(w.shape), values[w.size :], x, y, weights, 1e-3)
-        return loss, np.concatenate([by_w.ravel(), by_b])
-
-    options = {"maxiter": 100_000, "gtol": 1e-10}
-    found = minimize(flat, np.zeros(w.size + b.size), jac=True, method="BFGS", options=options).x
-    np.testing.assert_allclose(w, found[: w.size].reshape(w.shape), atol=2e-3)
-    other = x @ found[: w.size].reshape(w.shape).T + found[w.size :]
-    np.testing.assert_allclose(softmax(x @ w.T + b, axis=1), softmax(other, axis=1), atol=1e-4)
-
-
-def test_a_weight_of_two_is_a_sample_twice():
-    x, y, _ = problem()
-    weights = np.where(np.arange(len(y)) % 4 == 0, 2.0, 1.0)
-    twice = np.flatnonzero(weights == 2)
-    w, b = solve(x, y, weights, 1e-2)
-    again = solve(np.concatenate([x, x[twice]]), np.concatenate([y, y[twice]]), np.ones(len(y) + len(twice)), 1e-2)
-    np.testing.assert_allclose(w, again[0], atol=1e-4)
-    np.testing.assert_allclose(b, again[1], atol=1e-3)
-
-
-def test_a_shift_of_all_features_changes_the_bias_alone():
-    x, y, weights = problem()
-    (w, b), (shifted_w, shifted_b) = solve(x, y, weights, 1e-2), solve(x + 100, y, weights, 1e-2)
-    np.testing.assert_allclose(w, shifted_w, atol=1e-6)
-    np.testing.assert_allclose(b, shifted_b + 100 * w.sum(1), atol=1e-4)
 
 
 def test_progress_is_reported_down_to_the_solution():

@@ -94,19 +94,10 @@ def test_a_restored_momentum_goes_on_as_if_nothing_happened(stop, momentum):
         assert torch.equal(a, b)
 
 
-def test_it_is_torchs_nesterov_sgd():
-    module, optimiser = module_and_optimiser()
-    walk(module, optimiser, range(5))
-    torch.manual_seed(0)
-    plain = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
-    velocity = [torch.zeros_like(p) for p in plain.parameters()]
-    for step in range(5):
-        inputs, targets = data(step)
-        gradients = torch.autograd.grad((plain(inputs) - targets).square().mean(), list(plain.parameters()))
-        with torch.no_grad():
-            for i, (p, gradient) in enumerate(zip(plain.parameters(), gradients, strict=True)):
-                decayed = gradient + 0.01 * p
-                velocity[i] = 0.9 * velocity[i] + decayed
-                p.sub_(0.1 / (1 + step) * (1.0 if i < 2 else 10.0) * (decayed + 0.9 * velocity[i]))
-    for a, b in zip(module.parameters(), plain.parameters(), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+def test_it_is_torchs_nesterov_sgd_with_a_rate_for_each_group():
+    _, optimiser = module_and_optimiser()
+    set_learning_rate(optimiser, 0.02)
+    assert isinstance(optimiser, torch.optim.SGD)
+    assert [group["lr"] for group in optimiser.param_groups] == pytest.approx([0.02, 0.2])
+    for group in optimiser.param_groups:
+        assert (group["momentum"], group["weight_decay"], group["nesterov"]) == (0.9, 0.01, True)

@@ -59,16 +59,6 @@ def same(found, expected):
     return all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
 
 
-def test_batches_of_all_sizes_share_one_recording(graphs):
-    run = Recorded(compute, 5, GPU)
-    for seed, count in enumerate([3, 5, 1, 4, 5, 2]):
-        given_rows = rows(count, seed)
-        assert same(run(given_rows), compute(given_rows))
-    (graph,) = graphs
-    assert graph.replays == 6
-    assert all(len(buffer) == 5 for buffer in graph.inputs.values())
-
-
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=8), room=st.integers(1, 9))
 def test_any_order_of_batch_sizes(sizes, room):
     with pytest.MonkeyPatch.context() as patch:

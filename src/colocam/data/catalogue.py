@@ -5,8 +5,9 @@ A collection is a folder per tag, or a table with one row per video, clip or ima
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -294,7 +295,7 @@ def read_manifest(table: Path) -> tuple[list[Clip], bool]:
 
 def _clips_of_paths(table: Path, rows: list[Row]) -> list[Clip]:
     uses = Counter(row["path"] for row in rows)
-    listings: dict[Path, Listing] = {}
+    listing = cache(Listing)
     clips: list[Clip] = []
     for row in rows:
         where = row.where
@@ -306,7 +307,7 @@ def _clips_of_paths(table: Path, rows: list[Row]) -> list[Clip]:
         start, end = row.number("start"), row.number("end")
         if (start or 0) < 0 or (end is not None and end <= (start or 0)):
             raise ColocamError(f"{where}: a clip needs 0 ≤ start < end, got {start} and {end}")
-        frames = _images(path, row.get("pictures", ""), listings, where)
+        frames = _images(path, row.get("pictures", ""), listing, where)
         if frames and (start or end):
             raise ColocamError(f"{where}: a folder of images has no times: leave start and end empty")
         stem = str(PurePath(row["path"]).with_suffix("") if not frames else row["path"])
@@ -318,15 +319,13 @@ def _clips_of_paths(table: Path, rows: list[Row]) -> list[Clip]:
     return clips
 
 
-def _images(path: Path, spans: str, listings: dict[Path, Listing], where: str) -> tuple[Path, ...]:
+def _images(path: Path, spans: str, listing: Callable[[Path], Listing], where: str) -> tuple[Path, ...]:
     """The images of a row: all of its folder, or those that its cell ``pictures`` names; none for a video file."""
     if not path.is_dir():
         if spans:
             raise ColocamError(f"{where}: {path} is not a folder: leave pictures empty")
         return ()
-    if path not in listings:
-        listings[path] = Listing(path)
-    if not (frames := listings[path].chosen(spans, where)):
+    if not (frames := listing(path).chosen(spans, where)):
         raise ColocamError(f"{where}: there is no image in the folder {path}")
     return frames
 

@@ -13,7 +13,6 @@ from PIL import Image
 from colocam.boxes.quantize import to_8bit
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
-from colocam.types import Float64Array
 from colocam.utils.files import atomic_path
 from colocam.video.fence import probe_source
 
@@ -38,17 +37,17 @@ def localized_sample(localizer: Localizer, video: str | Path, heatmaps: str | Pa
         raise ColocamError(f"{error.name} is not installed: pip install fiftyone") from error
     path = Path(video).absolute()
     source = probe_source(path)
-    size = np.array([source.width, source.height] * 2, np.float64)
+    scale = np.array([source.width, source.height])
     sample = fiftyone.Sample(filepath=str(path))
     for index, group in groupby(localizer(path), lambda found: found.frame):
         found = list(group)
-        detections = [
-            fiftyone.Detection(
-                label=one.tag, bounding_box=_corner_and_size(one.box / size), confidence=one.score, index=one.track
-            )
-            for one in found
-            if one.box is not None
-        ]
+        detections = []
+        for one in found:
+            if one.box is not None:
+                first, last = np.reshape(one.box, (2, 2)) / scale
+                place = [*first.tolist(), *(last - first).tolist()]  # x, y, width, height
+                stated = {"label": one.tag, "confidence": one.score, "index": one.track}
+                detections.append(fiftyone.Detection(bounding_box=place, **stated))
         frame = fiftyone.Frame(objects=fiftyone.Detections(detections=detections))
         if heatmaps is not None:
             target = Path(heatmaps).absolute() / f"{path.stem}_{index:06d}.png"
@@ -57,9 +56,3 @@ def localized_sample(localizer: Localizer, video: str | Path, heatmaps: str | Pa
             frame["heatmap"] = fiftyone.Heatmap(map_path=str(target), range=[0, 255])
         sample.frames[index + 1] = frame  # FiftyOne counts frames from 1
     return sample
-
-
-def _corner_and_size(box: Float64Array) -> list[float]:
-    """x, y, width, height of a box (4,) x1, y1, x2, y2."""
-    x1, y1, x2, y2 = box.tolist()
-    return [x1, y1, x2 - x1, y2 - y1]

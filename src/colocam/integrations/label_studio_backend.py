@@ -27,8 +27,8 @@ from colocam.inference.film import Command, Writing, localize_film, result_files
 from colocam.inference.jobs import Job, find_jobs
 from colocam.inference.localizer import Localizer
 from colocam.integrations import missing
-from colocam.labels import export, import_labels, write_corrections
-from colocam.labels.formats.label_studio import names_of, place_of
+from colocam.labels import Correction, Options, import_labels, read_corrections, write_corrections
+from colocam.labels.formats.label_studio import names_of, place_of, regions_of
 from colocam.labels.labelled_videos import read_videos
 from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.progress import say
@@ -118,12 +118,10 @@ class Backend:
             say(line)
         return {"corrections": None if path is None else path.name, "summary": found.summary()}
 
-    def _store(self, task: int, corrections: list[Any]) -> Path:
+    def _store(self, task: int, corrections: list[Correction]) -> Path:
         folder = self.work / "corrections"
         earlier = sorted(folder.glob(f"task-{task:06d}-*.csv"))
-        with TemporaryDirectory(prefix="colocam-") as made:
-            same = write_corrections(Path(made) / "new.csv", corrections).read_bytes()
-        if earlier and earlier[-1].read_bytes() == same:
+        if earlier and read_corrections(earlier[-1]) == corrections:
             return earlier[-1]
         return write_corrections(folder / f"task-{task:06d}-{len(earlier) + 1:04d}.csv", corrections)
 
@@ -133,13 +131,11 @@ class Backend:
             table = self._table(job)
         (video,) = read_videos([table], [])
         _check_rate(control, data, float(video.source.fps), job.source.name)
-        regions: list[dict[str, Any]] = []
-        if len(video.objects):
-            with TemporaryDirectory(prefix="colocam-") as folder:
-                out = export([table], "label-studio", Path(folder) / "labels")
-                (task,) = json.loads((out / "tasks.json").read_text(encoding="utf-8"))
-            regions = [one for one in task["predictions"][0]["result"] if one["value"]["labels"][0] in control.labels]
-        regions = [{**one, "from_name": control.name, "to_name": control.video} for one in regions]
+        regions = [
+            {**one, "from_name": control.name, "to_name": control.video}
+            for one in regions_of(video, Options().tolerance)
+            if one["value"]["labels"][0] in control.labels
+        ]
         scores = [one["score"] for one in regions if "score" in one]
         return {"result": regions, "score": sum(scores) / max(len(scores), 1), "model_version": self.version}
 

@@ -6,11 +6,10 @@ the classes, ``data["class_name"]`` the class.
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from colocam.boxes import rle
 from colocam.errors import ArgumentError, suggest
 from colocam.integrations import missing
 from colocam.labels.labelled_videos import LabelSet, read_videos
@@ -29,18 +28,8 @@ def frame_detections(found: Iterable[Localization], tags: Sequence[str] | None =
         found: localizations of one frame: several with ``instances=True``, otherwise one.
         tags: the classes that ``class_id`` counts, e.g. ``localizer.tags``; None: those of this frame, sorted.
     """
-    seen = [(one, one.box) for one in found if one.box is not None]
-    names = [one.tag for one, _ in seen]
-    masks = [one.mask for one, _ in seen if one.mask is not None]
-    tracks = [one.track for one, _ in seen if one.track is not None]
-    return _detections(
-        np.array([box for _, box in seen]),
-        [one.score for one, _ in seen],
-        names,
-        sorted(set(names)) if tags is None else tags,
-        np.stack(masks) if masks and len(masks) == len(seen) else None,
-        tracks if len(tracks) == len(seen) else None,
-    )
+    seen = [(one.box, one.score, one.tag, one.mask, one.track) for one in found if one.box is not None]
+    return _detections(seen, sorted({tag for _, _, tag, _, _ in seen}) if tags is None else tags)
 
 
 def table_detections(
@@ -59,42 +48,30 @@ def table_detections(
         tags: the classes that ``class_id`` counts; None: those of the table, sorted.
     """
     (labelled,) = read_videos([Path(table)], [] if video is None else [Path(video)])
-    rows, size = labelled.rows, (labelled.source.height, labelled.source.width)
+    rows = labelled.rows
     classes = LabelSet([labelled]).classes if tags is None else tags
+    scores = np.nan_to_num(rows.score, nan=1.0).tolist()
     for frame, own in labelled.objects_of.items():
-        masks = [rle.decode(rows.mask[row], *size) for row in own if rows.mask[row]]
-        yield (
-            frame,
-            _detections(
-                rows.box[own],
-                np.nan_to_num(rows.score[own], nan=1.0).tolist(),
-                [rows.tag[row] for row in own],
-                classes,
-                np.stack(masks) if masks and len(masks) == len(own) else None,
-                [labelled.track_of(row).id for row in own],
-            ),
-        )
+        objects = [
+            (rows.box[row], scores[row], rows.tag[row], labelled.mask(row), labelled.track_of(row).id) for row in own
+        ]
+        yield frame, _detections(objects, classes)
 
 
-def _detections(
-    boxes: np.ndarray,
-    scores: list[float],
-    names: list[str],
-    tags: Sequence[str],
-    masks: np.ndarray | None,
-    tracks: list[int] | None,
-) -> "Detections":
+def _detections(objects: Sequence[tuple[Any, ...]], tags: Sequence[str]) -> "Detections":
+    """Objects as box, score, class, mask or None, track or None."""
     try:
         from supervision import Detections  # noqa: PLC0415 - takes a second
     except ModuleNotFoundError as error:
         raise missing(error, "supervision") from error
+    boxes, scores, names, masks, tracks = zip(*objects, strict=True) if objects else ((),) * 5
     if unknown := [name for name in names if name not in tags]:
         raise ArgumentError("tags", f"must hold every class, got none for {unknown[0]}{suggest(unknown[0], tags)}")
     return Detections(
-        xyxy=boxes.reshape(-1, 4).astype(np.float32),
-        mask=masks,
+        xyxy=np.array(boxes, np.float32).reshape(-1, 4),
+        mask=np.stack(masks) if objects and all(mask is not None for mask in masks) else None,
         confidence=np.array(scores, np.float32),
         class_id=np.array([tags.index(name) for name in names], np.int64),
-        tracker_id=None if tracks is None else np.array(tracks, np.int64),
+        tracker_id=None if None in tracks else np.array(tracks, np.int64),
         data={"class_name": np.array(names, dtype=str)},
     )

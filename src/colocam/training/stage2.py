@@ -32,14 +32,26 @@ COMPLETING = ("crf", "size", "coloc")
 """Terms that complete sparse seeds (eq. 2, 3 and 4); dense labels are learnt without them (docs/method/rounds.md)."""
 
 
-def loss_terms(settings: Losses, added: Sequence[Term] = ()) -> list[Term]:
-    """The terms of eq. 5, those of ``losses.extra``, then ``added``; terms of weight 0 are left out."""
-    weights = {"seeds": 1.0, "crf": settings.crf, "size": settings.size, "coloc": settings.coloc, **settings.extra}
-    named = [(name, weight, LOSSES[name]) for name, weight in weights.items() if weight]
-    terms = [Term(name, weight, loss.make(settings), loss.mean_over) for name, weight, loss in named]
+def loss_terms(
+    settings: Losses, added: Sequence[Term] = (), *, device: torch.device | None = None, dense: bool = False
+) -> list[Term]:
+    """The terms of eq. 5, those of ``losses.extra``, then ``added``; terms of weight 0 are left out.
+
+    Args:
+        settings: their weights and parameters.
+        added: further terms.
+        device: where to move their modules; None: nowhere.
+        dense: for dense labels, without the terms that complete sparse seeds.
+    """
+    own = {"seeds": 1.0, "crf": settings.crf, "size": settings.size, "coloc": settings.coloc, **settings.extra}
     for term in added:
-        if term.name in RESERVED | weights.keys() or [other.name for other in added].count(term.name) > 1:
+        if term.name in RESERVED | own.keys() or [other.name for other in added].count(term.name) > 1:
             raise ColocamError(f"terms: the name '{term.name}' is taken: choose another name for the term")
+    used = {name: weight for name, weight in own.items() if weight and not (dense and name in COMPLETING)}
+    terms = [Term(name, weight, LOSSES[name].make(settings), LOSSES[name].mean_over) for name, weight in used.items()]
+    for term in (*terms, *added):
+        if isinstance(term.module, nn.Module):
+            term.module.to(device)
     return [*terms, *added]
 
 
@@ -77,12 +89,8 @@ def localizer_task(
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     kept = kept_clips([clip.clip.tag for clip in clips], settings.leave_out, settings.leave_out_draw)
     labels_given, maps = labels is not None, cams if labels is None else labels
-    completing = dict.fromkeys(COMPLETING, 0.0) if labels_given else {}
-    summands = loss_terms(settings.losses.model_copy(update=completing), added)
+    summands = loss_terms(settings.losses, added, device=device, dense=labels_given)
     changed = settings.jitter > 0 and labels_given
-    for term in summands:
-        if isinstance(term.module, nn.Module):
-            term.module.to(device)
 
     def plan(epoch: int) -> list[BatchIndices]:
         planned = plan_sequences(

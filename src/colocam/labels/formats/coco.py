@@ -50,65 +50,57 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
     write_images(labels, options, lambda video, frame: folder / "images" / video.image_name(frame))
 
 
+def _size(video: LabelledVideo) -> dict[str, int]:
+    return {"width": video.source.width, "height": video.source.height}
+
+
 def _video(video: LabelledVideo) -> dict[str, Any]:
-    source = video.source
-    size = {"width": source.width, "height": source.height}
-    return {"name": video.name, "file_name": source.file, **size, "fps": float(source.fps), "frames": source.frames}
+    rate = {"fps": float(video.source.fps), "frames": video.source.frames}
+    return {"name": video.name, "file_name": video.source.file, **_size(video), **rate}
 
 
 def _images(labels: LabelSet) -> Iterator[dict[str, Any]]:
     ids = count(1)
     for video_id, video in enumerate(labels.videos, start=1):
-        size = {"width": video.source.width, "height": video.source.height}
-        times = dict(zip(video.rows.frame.tolist(), video.rows.pts.tolist(), strict=True))
-        for frame, pts in times.items():
-            own = {"file_name": video.image_name(frame), **size, "frame_index": frame, "frame_id": frame, "pts": pts}
-            yield own | {"id": next(ids), "video_id": video_id}
+        for frame, pts in dict(zip(video.rows.frame.tolist(), video.rows.pts.tolist(), strict=True)).items():
+            place = {"frame_index": frame, "frame_id": frame, "pts": pts, "id": next(ids), "video_id": video_id}
+            yield {"file_name": video.image_name(frame), **_size(video), **place}
 
 
 def _tracks(labels: LabelSet) -> Iterator[dict[str, Any]]:
-    for video_id, (video, before) in enumerate(_with_tracks_before(labels), start=1):
+    ids = count(1)
+    for video_id, video in enumerate(labels.videos, start=1):
         for track in video.tracks:
             category = labels.class_index[track.tag] + 1
-            yield {"id": before + track.id, "category_id": category, "video_id": video_id}
+            yield {"id": next(ids), "category_id": category, "video_id": video_id}
 
 
 def _annotations(labels: LabelSet) -> Iterator[dict[str, Any]]:
-    ids, image_ids = count(1), count(1)
-    for video_id, (video, before) in enumerate(_with_tracks_before(labels), start=1):
+    ids, image_ids, tracks_before = count(1), count(1), 0
+    for video_id, video in enumerate(labels.videos, start=1):
         for rows in video.objects_of.values():
             image_id = next(image_ids)
             for row in rows:
-                track = before + video.track_of(row).id
+                track = tracks_before + video.track_of(row).id
                 category = labels.class_index[video.rows.tag[row]] + 1
-                own = {"id": next(ids), "image_id": image_id, "video_id": video_id}
-                own |= {"category_id": category, "track_id": track}
-                yield own | _shape(video, row) | _attributes(video, row, track)
+                place = {"id": next(ids), "image_id": image_id, "video_id": video_id}
+                yield {**place, "category_id": category, "track_id": track, **_object(video, row, track)}
+        tracks_before += len(video.tracks)
 
 
-def _with_tracks_before(labels: LabelSet) -> Iterator[tuple[LabelledVideo, int]]:
-    """Each video with the number of tracks of the videos before it."""
-    before = 0
-    for video in labels.videos:
-        yield video, before
-        before += len(video.tracks)
-
-
-def _shape(video: LabelledVideo, row: int) -> dict[str, Any]:
+def _object(video: LabelledVideo, row: int, track: int) -> dict[str, Any]:
+    """Box, mask, the score that evaluations read, and attributes that annotation tools keep, such as the track."""
     x1, y1, x2, y2 = video.rows.box[row].tolist()
-    shape: dict[str, Any] = {"bbox": [x1, y1, x2 - x1, y2 - y1], "iscrowd": 0}
-    counts = video.rows.mask[row]
-    if not counts:
-        return shape | {"area": (x2 - x1) * (y2 - y1), "segmentation": []}
-    size = [video.source.height, video.source.width]
-    return shape | {"area": float(rle.area(counts, *size)), "segmentation": {"size": size, "counts": counts}}
-
-
-def _attributes(video: LabelledVideo, row: int, track: int) -> dict[str, Any]:
-    """Attributes that annotation tools keep, such as the track, and the score that evaluations read."""
-    refined = {"refined": video.rows.refined[row]} if video.rows.refined[row] else {}
-    attributes = {"occluded": False, "track_id": track, **video.numbers(row, "probability", "presence"), **refined}
-    return {**video.numbers(row, "score"), "attributes": attributes}
+    counts, refined, size = video.rows.mask[row], video.rows.refined[row], [video.source.height, video.source.width]
+    attributes = {"occluded": False, "track_id": track, **video.numbers(row, "probability", "presence")}
+    return {
+        "bbox": [x1, y1, x2 - x1, y2 - y1],
+        "iscrowd": 0,
+        "area": float(rle.area(counts, *size)) if counts else (x2 - x1) * (y2 - y1),
+        "segmentation": {"size": size, "counts": counts} if counts else [],
+        **video.numbers(row, "score"),
+        "attributes": attributes | ({"refined": refined} if refined else {}),
+    }
 
 
 def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
@@ -135,29 +127,28 @@ def _labelled_images(file: Path, content: dict[str, Any], left_out: LeftOut) -> 
     names = {str(one.get("id")): str(one.get("name") or one.get("file_name", "")) for one in videos}
     labels: defaultdict[str, list[tuple[str, Box]]] = defaultdict(list)
     for one in annotations:
-        tag = tags.get(str(one.get("category_id")), "")
-        usable = tag and not one.get("iscrowd")
-        if not usable:
-            left_out[f"region of class {tag!r} that holds several objects" if tag else "box without a class"] += 1
-        labels[str(one.get("image_id"))].append((tag, _box(file, one.get("bbox")) if usable else UNUSABLE))
-    if lost := labels.keys() - {str(one.get("id")) for one in images}:
-        left_out["box of an image that the file does not list"] += sum(len(labels[name]) for name in lost)
+        tag, bbox, box = tags.get(str(one.get("category_id")), ""), one.get("bbox"), UNUSABLE
+        if not tag:
+            left_out["box without a class"] += 1
+        elif one.get("iscrowd"):
+            left_out[f"region of class {tag!r} that holds several objects"] += 1
+        elif not isinstance(bbox, list) or len(bbox) != 4:
+            raise ColocamError(f"{file}: bbox must be [x, y, width, height], got {str(bbox)[:60]}")
+        else:
+            box = box_of(file, bbox)
+        labels[str(one.get("image_id"))].append((tag, box))
     found = []
     for one in images:
         frame = one.get("frame_index", one.get("frame_id"))
         found.append(
             LabelledImage(
                 name=str(one.get("file_name", "")),
-                labels=labels[str(one.get("id"))],
+                labels=labels.get(str(one.get("id")), []),
                 size=size_of(file, one.get("width"), one.get("height")),
                 video=names.get(str(one.get("video_id"))) if frame is not None else None,
                 frame=whole_number(file, "frame_index", frame),
             )
         )
+    if lost := labels.keys() - {str(one.get("id")) for one in images}:
+        left_out["box of an image that the file does not list"] += sum(len(labels[name]) for name in lost)
     return found
-
-
-def _box(file: Path, bbox: object) -> Box:
-    if not isinstance(bbox, list) or len(bbox) != 4:
-        raise ColocamError(f"{file}: bbox must be [x, y, width, height], got {str(bbox)[:60]}")
-    return box_of(file, bbox)

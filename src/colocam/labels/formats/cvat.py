@@ -10,10 +10,9 @@ Frame numbers are those of the video, also if the task has a first frame or a st
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -43,8 +42,7 @@ SHAPES = frozenset({"box", "polygon", "polyline", "points", "cuboid", "mask", "e
 def write(labels: LabelSet, folder: Path, options: Options) -> None:
     """Write ``<video>.xml`` for each video."""
     for video in labels.videos:
-        tracks = (_track(video, track, options.tolerance) for track in video.tracks)
-        _write(labels, video, folder, "rectangle", tracks)
+        _write(labels, video, folder, "rectangle", (_track(video, one, options.tolerance) for one in video.tracks))
 
 
 def write_masks(labels: LabelSet, folder: Path, options: Options) -> None:  # noqa: ARG001 - every format is called alike
@@ -81,10 +79,15 @@ def _track(video: LabelledVideo, track: Track, tolerance: float) -> ET.Element:
 def _mask_track(video: LabelledVideo, index: int, row: int) -> ET.Element:
     track = ET.Element("track", id=str(index), label=video.rows.tag[row], source="auto")
     mask = video.mask(row)
-    if mask is not None and mask.any():
-        track.append(_mask(int(video.rows.frame[row]), mask))
-    else:
+    if mask is None or not mask.any():
         track.extend(_boxes(video, video.rows.frame[[row]], video.rows.box[[row]]))
+        return track
+    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
+    part = mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    place = {"left": columns[0], "top": rows[0], "width": part.shape[1], "height": part.shape[0]}
+    place |= {"frame": video.rows.frame[row], "keyframe": 1, "outside": 0, "occluded": 0, "z_order": 0}
+    runs = ", ".join(map(str, rle.runs(part.ravel()).tolist()))
+    ET.SubElement(track, "mask", {"rle": runs, **{name: str(value) for name, value in place.items()}})
     return track
 
 
@@ -101,78 +104,41 @@ def _boxes(video: LabelledVideo, frames: npt.NDArray[np.int64], boxes: npt.NDArr
     return found
 
 
-def _mask(frame: int, mask: npt.NDArray[np.bool_]) -> ET.Element:
-    rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
-    part = mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    place = {"left": columns[0], "top": rows[0], "width": part.shape[1], "height": part.shape[0]}
-    runs = ", ".join(map(str, rle.runs(part.ravel()).tolist()))
-    place |= {"frame": frame, "keyframe": 1, "outside": 0, "occluded": 0, "z_order": 0}
-    return ET.Element("mask", {"rle": runs, **{name: str(value) for name, value in place.items()}})
-
-
 def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
-    """Read ``annotations.xml``, or all XML files of a folder."""
+    """Read ``annotations.xml``, or all XML files of a folder; one track at a time is in memory as XML."""
     videos: list[ImportedVideo] = []
     for file in files_of(path, ".xml"):
-        found = _read_file(file, left_out)
-        videos += videos_of_images(found.images, known, left_out)
-        if not found.images or found.tracks:
-            videos += _videos(file, found)
+        tracks: defaultdict[str, list[ImportedTrack]] = defaultdict(list)
+        images, meta = list[LabelledImage](), ET.Element("meta")
+        elements = stream_xml(file)
+        if (root := next(elements).tag) != "annotations":
+            raise ColocamError(f"{file}: not CVAT's XML (its root is <{root}>): export as 'CVAT for video 1.1'")
+        for element in elements:
+            if element.tag == "meta":
+                meta.extend(element)
+            elif element.tag == "track" and (keys := _keys(file, element, left_out)):
+                tracks[element.get("task_id", "")].append(ImportedTrack.of_keys(element.get("label", ""), keys))
+            elif element.tag == "image":
+                shapes = [(one.get("label", ""), one) for one in element if one.tag in SHAPES]
+                labels = [(tag, _corners(file, shape, tag, left_out)) for tag, shape in shapes]
+                size = size_of(file, element.get("width"), element.get("height"))
+                images.append(LabelledImage(element.get("name", ""), labels, size))
+        videos += videos_of_images(images, known, left_out)
+        if not images or tracks:
+            videos += _videos(file, meta, tracks)
     return videos
 
 
-class _Content(NamedTuple):
-    """The tracks of a file with the ids of their tasks, its images, and what it says about the tasks."""
-
-    tracks: list[tuple[str, ImportedTrack]]
-    images: list[LabelledImage]
-    meta: ET.Element
-
-
-def _read_file(file: Path, left_out: LeftOut) -> _Content:
-    """Read a file shape by shape, so that memory holds boxes alone."""
-    content = _Content([], [], ET.Element("meta"))
-    keys: dict[int, tuple[Box, bool, bool]] = {}
-    labels: list[tuple[str, Box]] = []
-    for event, around in stream_xml(file, whole="meta"):
-        element = around[-1]
-        if around[0].tag != "annotations":
-            raise ColocamError(
-                f"{file}: not CVAT's XML (its root is <{around[0].tag}>): export as 'CVAT for video 1.1'"
-            )
-        if event == "start" or len(around) not in {2, 3}:
-            continue
-        outer = around[1]
-        if len(around) == 2:
-            if outer.tag == "meta":
-                content.meta.extend(outer)
-            elif outer.tag == "track" and keys:
-                content.tracks.append((outer.get("task_id", ""), ImportedTrack.of_keys(outer.get("label", ""), keys)))
-            elif outer.tag == "image":
-                size = size_of(file, outer.get("width"), outer.get("height"))
-                content.images.append(LabelledImage(outer.get("name", ""), labels, size))
-            keys, labels = {}, []
-        elif element.tag in SHAPES and outer.tag == "track":
-            _add_key(file, element, outer.get("label", ""), keys, left_out)
-        elif element.tag in SHAPES and outer.tag == "image":
-            tag = element.get("label", "")
-            labels.append((tag, _corners(file, element, tag, left_out)))
-    return content
-
-
-def _videos(file: Path, found: _Content) -> list[ImportedVideo]:
-    """One video for each task; a file of one task or job has one, that of a project several."""
-    meta = found.meta
+def _videos(file: Path, meta: ET.Element, tracks: Mapping[str, list[ImportedTrack]]) -> list[ImportedVideo]:
+    """One video for each task; a file of one task or job has one, that of a project several with ``task_id``."""
     tasks = meta.findall("project/tasks/task") or meta.findall("task") or meta.findall("job")
-    tracks: defaultdict[str, list[ImportedTrack]] = defaultdict(list)
-    for task_id, track in found.tracks:
-        tracks[task_id if len(tasks) > 1 else ""].append(track)
+    whole = [track for own in tracks.values() for track in own]
     if not tasks:
-        return [ImportedVideo((), tracks[""])]
+        return [ImportedVideo((), whole)]
     videos = []
     for task in tasks:
         names = filter(None, (task.findtext("source"), task.findtext("name")))
-        own = tracks[task.findtext("id", "") if len(tasks) > 1 else ""]
+        own = tracks.get(task.findtext("id", ""), []) if len(tasks) > 1 else whole
         size = size_of(file, task.findtext("original_size/width"), task.findtext("original_size/height"))
         part = task.findtext("frame_filter") or task.findtext("start_frame") not in {None, "", "0"}
         # A task of a part of the frames does not say how many the video has.
@@ -181,17 +147,18 @@ def _videos(file: Path, found: _Content) -> list[ImportedVideo]:
     return videos
 
 
-def _add_key(
-    file: Path, shape: ET.Element, tag: str, keys: dict[int, tuple[Box, bool, bool]], left_out: LeftOut
-) -> None:
-    """Add a shape of a track to its key frames; an object is seen until a key frame that hides it."""
-    if shape.get("keyframe", "1") != "1":
-        return
-    frame = whole_number(file, "frame", shape.get("frame"))
-    if frame is None:
-        raise ColocamError(f"{file}: a {shape.tag} of class {tag!r} has no frame: export the task again")
-    shown = shape.get("outside") != "1"
-    keys[frame] = _corners(file, shape, tag, left_out if shown else LeftOut()), shown, shown
+def _keys(file: Path, track: ET.Element, left_out: LeftOut) -> dict[int, tuple[Box, bool, bool]]:
+    """The key frames of a track; the object is seen until one that hides it."""
+    tag, keys = track.get("label", ""), dict[int, tuple[Box, bool, bool]]()
+    for shape in track:
+        if shape.tag not in SHAPES or shape.get("keyframe", "1") != "1":
+            continue
+        frame = whole_number(file, "frame", shape.get("frame"))
+        if frame is None:
+            raise ColocamError(f"{file}: a {shape.tag} of class {tag!r} has no frame: export the task again")
+        shown = shape.get("outside") != "1"
+        keys[frame] = _corners(file, shape, tag, left_out if shown else LeftOut()), shown, shown
+    return keys
 
 
 def _corners(file: Path, shape: ET.Element, tag: str, left_out: LeftOut) -> Box:

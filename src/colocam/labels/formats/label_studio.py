@@ -115,11 +115,15 @@ def _image_region(video: LabelledVideo, row: int, mask: npt.NDArray[np.bool_] | 
 
 
 def _task(video: LabelledVideo, options: Options) -> dict[str, Any]:
-    fps = float(video.source.fps)
-    times = video.shown_at(fps)
-    regions = (_region(video, track, options.tolerance, times) for track in video.tracks)
-    data = {"video": options.url + quote(video.source.file), "fps": fps, "name": video.name}
-    return {"data": data, "predictions": iter([{"model_version": "colocam", "result": regions}])}
+    data = {"video": options.url + quote(video.source.file), "fps": float(video.source.fps), "name": video.name}
+    predictions = iter([{"model_version": "colocam", "result": regions_of(video, options.tolerance)}])
+    return {"data": data, "predictions": predictions}
+
+
+def regions_of(video: LabelledVideo, tolerance: float) -> Iterator[dict[str, Any]]:
+    """A region for each track, whose boxes between key frames may be off by ``tolerance`` pixels."""
+    times = video.shown_at(float(video.source.fps))
+    return (_region(video, track, tolerance, times) for track in video.tracks)
 
 
 def _region(video: LabelledVideo, track: Track, tolerance: float, times: npt.NDArray[np.int64]) -> dict[str, Any]:

@@ -102,22 +102,18 @@ def parse_xml(path: Path) -> ET.Element:
         return ET.fromstring(text)  # noqa: S314 - without entities, see below
 
 
-def stream_xml(path: Path, whole: str) -> Iterator[tuple[str, list[ET.Element]]]:
-    """Go through an XML file: "start" or "end", and the elements around that place, of which the last one is meant.
-
-    Children are there in elements called ``whole`` alone; those of all others are dropped when they end, which takes
-    less memory.
-    """
+def stream_xml(path: Path) -> Iterator[ET.Element]:
+    """The root of an XML file without its children, then each of them; one child at a time is in memory."""
     around: list[ET.Element] = []
     with _explained_xml(path) as text:
         for event, element in ET.iterparse(io.StringIO(text), ("start", "end")):  # noqa: S314
             if event == "start":
                 around.append(element)
-            yield event, around
-            if event == "end":
+            else:
                 around.pop()
-                if around and all(one.tag != whole for one in around):
-                    del around[-1][:]
+            if len(around) == 1:
+                yield element
+                around[0].clear()
 
 
 @contextmanager

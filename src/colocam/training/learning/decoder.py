@@ -11,13 +11,12 @@ the frames are training frames with labels from the boxes that the taught decode
 from collections import defaultdict
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from colocam.cams.cam_cache import CamStore
 from colocam.config import Config, LocalizerStage, Seeds
@@ -42,7 +41,7 @@ from colocam.training.seeds import (
     seed_noise,
     sure_labels,
 )
-from colocam.training.stage2 import COMPLETING, loss_terms
+from colocam.training.stage2 import loss_terms
 from colocam.utils.prefetch import Tensors
 from colocam.utils.tensors import generator
 
@@ -64,71 +63,55 @@ VIEW_COLORS = 0.4
 """Largest change of its brightness, contrast and saturation, as a share."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecoderLearning:
-    """What the decoder is fine-tuned with.
-
-    Attributes:
-        steps: training steps.
-        seeds: use corrected boxes as labels of pixels.
-        projection: weight of the projection term; 0 leaves it out.
-        replay: with sparse seeds, also use ordinary sequences, and clip-mates of corrected frames.
-        core: of dense labels, share of the map's maximum in a box from which a pixel is foreground; 0: the whole box.
-        complete: sparse seeds, the terms that complete them (eq. 2, 3 and 4) and clip-mates; false: dense labels
-            without these terms; None: as the last round of training.
-    """
-
-    steps: int = 200
-    seeds: bool = True
-    projection: float = 1.0
-    replay: bool = True
-    core: float = CORE
-    complete: bool | None = None
-
-
 def learning_task(
     config: Config,
     method: str,
     net: LocalizerNet,
     corrected: CorrectedFrames,
     training: Sequence[CachedClip],
-    how: DecoderLearning,
-    device: torch.device,
+    steps: int,
+    *,
+    seeds: bool = True,
+    projection: bool = True,
+    replay: bool = True,
     own_labels: CamStore | None = None,
+    complete: bool | None = None,
+    core: float = CORE,
 ) -> Task:
-    """The task that fine-tunes ``net.decoder``; one epoch of ``how.steps`` steps.
+    """The task that fine-tunes ``net.decoder``; one epoch of ``steps`` steps.
 
     Args:
         config: of the run.
         method: name in ``METHODS``.
-        net: the trained network; its decoder as it is now is what replayed frames are held to.
+        net: the trained network on its device; its decoder as it is now is what replayed frames are held to.
         corrected: frames to learn from.
         training: clips to replay.
-        how: what to use.
-        device: the network's device.
+        steps: training steps.
+        seeds: use corrected boxes as labels of pixels.
+        projection: use the projection term.
+        replay: with sparse seeds, also use ordinary sequences, and clip-mates of corrected frames.
         own_labels: of all frames of ``training``, after several rounds: they are replayed with these labels.
+        complete: sparse seeds, the terms that complete them (eq. 2, 3 and 4) and clip-mates; false: dense labels
+            without these terms; None: as the last round of training.
+        core: of dense labels, share of the map's maximum in a box from which a pixel is foreground; 0: the whole box.
     """
-    settings = config.stage2(method)
+    settings, device = config.stage2(method), next(net.parameters()).device
     optimisation = settings.model_copy(update={"epochs": 1, "lr": RATE * settings.lr, "schedule": "cosine"})
     resize, size, side = config.frames.resize, config.frames.crop, config.frames.map_side
     clips, first_replay = [*corrected.samples.clips, *training], len(corrected.samples.clips)
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
-    before, projection = deepcopy(net.decoder).eval().requires_grad_(requires_grad=False), ProjectionLoss()
+    before, projected = deepcopy(net.decoder).eval().requires_grad_(requires_grad=False), ProjectionLoss()
     # The last of several rounds learns dense labels without the terms that complete seeds, which would undo it here.
-    complete = settings.rounds == 1 if how.complete is None else how.complete
-    replay = how.replay and complete
-    completing = {} if complete else dict.fromkeys(COMPLETING, 0.0)
-    summands = loss_terms(settings.losses.model_copy(update=completing))
-    summands = [term for term in summands if how.seeds or term.name != "seeds"]
-    for term in summands:
-        if isinstance(term.module, nn.Module):
-            term.module.to(device)
+    complete = settings.rounds == 1 if complete is None else complete
+    replay = replay and complete
+    summands = loss_terms(settings.losses, device=device, dense=not complete)
+    summands = [term for term in summands if seeds or term.name != "seeds"]
     taught = {clip.clip for clip in corrected.samples.clips}
     replayable = [at for at, clip in enumerate(clips) if at >= first_replay and clip.clip not in taught]
     share = OWN if own_labels is not None else REPLAYED if replay else 0.0
     mates = replay and any(term.name == "coloc" for term in summands)  # which carries corrections to them
     lengths = [len(clip) for clip in clips]
-    planned = _plan(corrected, lengths, replayable, share, settings, how.steps, config.seed, mates=mates)
+    planned = _plan(corrected, lengths, replayable, share, settings, steps, config.seed, mates=mates)
 
     def load(indices: BatchIndices, step: int) -> Tensors:
         rng = generator(config.seed, "learn", step)
@@ -157,12 +140,12 @@ def learning_task(
             noise = seed_noise(old.shape, generator(config.seed, "learn seeds", step, device=device))
             labels = box_seeds(old, inside, settings.seeds, *noise)
         else:
-            labels = dense_labels(old, inside, how.core)
+            labels = dense_labels(old, inside, core)
         labels = torch.where(known, labels, sure_labels(at_side(own, side)[:, 0]))
         tensors = StepTensors(images, maps, logits, labels, loaded["sequences"], indices.count, epoch)
         losses = {term.name: term.weight * term.module(tensors) for term in summands}
-        if how.projection:
-            losses["projection"] = how.projection * projection(maps, inside & known)
+        if projection:
+            losses["projection"] = projected(maps, inside & known)
         if replay:
             losses["replay"] = _replay_loss(logits, old, loaded["replayed"])
         return losses

@@ -23,7 +23,7 @@ from colocam.models.model_file import Model, load_model
 from colocam.run import Run, open_run
 from colocam.training.journal import Journal
 from colocam.training.learning.card import Agreement, Observation, agreement, learnt_card, observe
-from colocam.training.learning.decoder import DecoderLearning, learning_task
+from colocam.training.learning.decoder import learning_task
 from colocam.training.learning.frames import CorrectedFrames, corrected_frames
 from colocam.training.learning.head import REPLAYED, class_head, head_features, refit_head
 from colocam.training.learning.report import Learnt, Stage, read_history, stored_corrections, write_run
@@ -63,13 +63,6 @@ class Learning:
     projection: bool = True
     replay: bool = True
     steps: int = 200
-
-    @property
-    def decoder(self) -> DecoderLearning | None:
-        """What the decoder is fine-tuned with; None: it stays as it is."""
-        if not (self.seeds or self.projection) or self.steps < 1:
-            return None
-        return DecoderLearning(self.steps, seeds=self.seeds, projection=float(self.projection), replay=self.replay)
 
 
 PARTS = tuple(field.name for field in fields(Learning) if field.name != "steps")
@@ -212,12 +205,12 @@ def _learn(lesson: Lesson, how: Learning) -> Model:
         best = lesson.keep("per_class", best, with_card(lesson, best, per_class=True))
     if how.presence:
         best = lesson.keep("presence", best, with_card(lesson, best, threshold=False, presence=True), presence=True)
-    if how.decoder is not None and lesson.taught.present.any():
-        best = _learn_decoder(lesson, best, how, how.decoder)
+    if (how.seeds or how.projection) and how.steps > 0 and lesson.taught.present.any():
+        best = _learn_decoder(lesson, best, how)
     return best.model
 
 
-def _learn_decoder(lesson: Lesson, before: Candidate, how: Learning, settings: DecoderLearning) -> Candidate:
+def _learn_decoder(lesson: Lesson, before: Candidate, how: Learning) -> Candidate:
     """The candidate with the decoder that corrections lead to, or ``before``, if none agrees as well."""
     # The new maps may have another scale, so decoders are compared with thresholds of their own, too.
     kinds = ([False, True] if how.per_class else [False]) if how.threshold else []
@@ -227,12 +220,12 @@ def _learn_decoder(lesson: Lesson, before: Candidate, how: Learning, settings: D
         trained += [with_card(lesson, one, per_class=kind) for one in trained for kind in kinds]
         return max(trained, key=lambda one: lesson.agreement(one).iou)
 
-    new = with_decoder(lesson, before.model, settings)
+    new = with_decoder(lesson, before.model, how)
     best = lesson.keep("decoder", before, best_of(new, half_way(before.model, new)))
     config = lesson.run.config
     if how.replay and config.stage2(config.methods[0]).rounds > 1:
         # Few held-out boxes cannot tell good decoders apart, so this one only must not be worse than before the lesson.
-        again = best_of(with_own_labels(lesson, best.model, settings))
+        again = best_of(with_decoder(lesson, best.model, how, own=True))
         best = again if lesson.keep("own_labels", before, again) is again else best
     return best
 
@@ -257,22 +250,20 @@ def with_head(lesson: Lesson, model: Model) -> Model:
     return Model(net, model.card)
 
 
-def with_decoder(lesson: Lesson, model: Model, how: DecoderLearning) -> Model:
-    """The model with a decoder that was fine-tuned on corrected frames; the lesson's folder gets its checkpoint."""
-    run, net, method = lesson.run, deepcopy(model.net).to(lesson.run.device), lesson.run.config.methods[0]
-    task = learning_task(run.config, method, net, lesson.taught, run.clips("train"), how, run.device)
-    fit(task, lesson.folder / method, lesson.journal)
-    return Model(net.eval(), model.card)
+def with_decoder(lesson: Lesson, model: Model, how: Learning, *, own: bool = False) -> Model:
+    """The model with a decoder that was fine-tuned on corrected frames; the lesson's folder gets its checkpoint.
 
-
-def with_own_labels(lesson: Lesson, model: Model, how: DecoderLearning) -> Model:
-    """The model trained further, on corrected frames and on training frames with boxes that it finds in them."""
+    With ``own``, it also learns from training frames with boxes that it finds in them, and leaves no checkpoint.
+    """
     run, net, method = lesson.run, deepcopy(model.net).to(lesson.run.device), lesson.run.config.methods[0]
-    clips = some_frames(run.clips("train"), run.config.seed)
+    clips, labels = run.clips("train"), None
     with temporary_folder(lesson.folder) as scratch:
-        labels = own_labels(Model(net, model.card), clips, scratch, run.device)
-        task = learning_task(run.config, method, net, lesson.taught, clips, how, run.device, labels)
-        fit(task, scratch, lesson.journal)
+        if own:
+            clips = some_frames(clips, run.config.seed)
+            labels = own_labels(Model(net, model.card), clips, scratch, run.device)
+        parts = {"seeds": how.seeds, "projection": how.projection, "replay": how.replay}
+        task = learning_task(run.config, method, net, lesson.taught, clips, how.steps, own_labels=labels, **parts)
+        fit(task, scratch if own else lesson.folder / method, lesson.journal)
     return Model(net.eval(), model.card)
 
 
