@@ -9,6 +9,7 @@ import os
 import pty
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -16,7 +17,6 @@ from subprocess import DEVNULL, Popen
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-import cv2
 import numpy as np
 import torch
 from torch import Tensor
@@ -101,7 +101,6 @@ def _measure(
     row |= {"size": localizer.card.size, "rows": localizer.network.rows, "limits_per_s": {}}
     long, short, drawn = base / "long", base / "short", max(1, count // 4)
     for stage, rate in _limits(localizer, device, long / "0000.mp4", images, base):
-        row["limits_per_s"][stage] = rate
         tell(row["limits_per_s"], stage, f"limit: {stage}", rate)
     tell(row, "latency_ms", "one live frame, decoded, to its box", _latency(localizer, images, device), "ms")
     del localizer
@@ -182,20 +181,19 @@ def _limits(
 ) -> Iterator[tuple[str, float]]:
     """Frames per second of each stage by itself."""
     network, card, cpu, repeats = localizer.network, localizer.card, torch.device("cpu"), REPEATS[device.type]
-    small = np.stack([cv2.resize(one, (card.size, card.size), interpolation=cv2.INTER_AREA) for one in images])
-    rows = np.ascontiguousarray(small[np.arange(network.rows) % len(small)])
+    rows = np.empty((network.rows, card.size, card.size, 3), np.uint8)
+    for at, row in enumerate(rows):
+        resize_into(images[at % len(images)], row)
 
     def on_cores(frames: int, work: Callable[[int], object]) -> float:
         return cores() * 1e3 * frames / median_ms(work, cpu, 3)
 
     def decode(_: int) -> None:
         with VideoReader(video, threads=1) as reader:
-            for _ in reader.frames():
-                pass
+            deque(reader.frames(), maxlen=0)
 
     yield "decode", on_cores(LONG, decode)
-    target = np.empty_like(small[0])
-    yield "resize", on_cores(1, lambda at: resize_into(images[at % len(images)], target))
+    yield "resize", on_cores(1, lambda at: resize_into(images[at % len(images)], rows[at % len(rows)]))
     passes = 4
 
     def infer(_: int) -> None:
@@ -213,12 +211,12 @@ def _limits(
     choose = localizer.chooser.candidates
     yield "boxes", on_cores(1, lambda at: choose(levels[at % len(levels)][None], localizer.threshold))
 
-    def table(_: int) -> None:
+    def table(_number: int) -> None:
         with LocalizationTable(base / "limit.csv", localizer.columns) as written:
             for _, one in found:
                 written.write(one)
 
-    def mp4(_: int) -> None:
+    def mp4(_number: int) -> None:
         with AnnotatedVideo(base / "limit.mp4", VideoInfo(WIDTH, HEIGHT, None, None)) as written:
             for frame, one in found:
                 written.write(frame.image, one)

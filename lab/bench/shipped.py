@@ -100,7 +100,7 @@ def _fit(net: LocalizerNet, size: int, device: torch.device) -> None:
     with torch.no_grad():
         encoder.train()(frames[:BATCH])
         last = encoder.eval()(frames[:BATCH])[-1]
-        weights = F.adaptive_avg_pool2d(maps[:BATCH, None], list(last.shape[2:]))
+        weights = F.adaptive_avg_pool2d(maps[:BATCH, None], (last.shape[2], last.shape[3]))
         inside, outside = (_mean(last, part) for part in (weights, 1 - weights))
         for own in (head, net.crop_head):
             if own is not None:
