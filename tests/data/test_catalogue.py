@@ -128,8 +128,10 @@ def test_other_files_are_ignored_and_unknown_suffixes_are_candidates(tmp_path):
     touch(tmp_path, "readme.md", ".git/config", "cat/.DS_Store", "cat/v0.srt", "cat/v0.json", "cat/poster.JPG")
     touch(tmp_path, "cat/notes.TXT", "cat/video", "cat/odd.xyz", "cat/moving.gif")
     (tmp_path / "cat/dangling.mp4").symlink_to(tmp_path / "nowhere.mp4")
+    (tmp_path / "cat/LICENSE").write_text("ü" * 600)
+    (tmp_path / "cat/stream").write_bytes(b"text\xff\xfe")
     names = {clip.name for clip in read_catalogue(tmp_path).clips if clip.tag == "cat"}
-    assert names == {"cat/v0", "cat/v1", "cat/video", "cat/odd", "cat/moving"}
+    assert names == {"cat/stream", "cat/v0", "cat/v1", "cat/video", "cat/odd", "cat/moving"}
 
 
 def test_only_files_are_videos(tmp_path, capsys):
