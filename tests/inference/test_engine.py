@@ -20,14 +20,15 @@ from hypothesis import strategies as st
 from child_processes import children
 from colocam.errors import ColocamError
 from colocam.inference import engine, localize
-from colocam.inference.engine import Here, LostError, Model, Workers, do_all, most_workers
+from colocam.inference.engine import Here, Model, do_all, most_workers
 from colocam.inference.localize import localize_videos
 from colocam.inference.localizer import Localizer, open_network
 from colocam.inference.network import NetworkOutput, OutputShape, PostProcessing, completed
 from colocam.inference.passes import GROUP, Passes
 from colocam.inference.results import WriteResults, Writing
 from colocam.inference.videos import find_jobs
-from colocam.inference.worker import Worker
+from colocam.inference.worker import LostError, Worker
+from colocam.inference.workers import Workers
 from colocam.video.frame_choice import ALL
 from colocam.video.input import UnreadableError
 from one_pass import ids_of
@@ -329,7 +330,7 @@ def test_a_full_disk_stops_the_command(pool, tmp_path):
 
 def test_workers_that_never_start_stop_the_command(monkeypatch, tmp_path):
     network, card = open_network(STORED / "model.onnx")
-    monkeypatch.setattr(engine, "MOST_STARTS", 3)
+    monkeypatch.setattr("colocam.inference.workers.MOST_STARTS", 3)
     (tmp_path / "ending.py").write_text("import os; os._exit(3)")
     with closing(Workers(1)) as pool:
         pool.open([Localizer(network, card)], [str(tmp_path / "ending.py")], None, 1)

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from colocam.inference.engine import LostError, Model, attempt, result_of
+from colocam.inference.engine import Model
 from colocam.inference.parts import FrameRange, WritePart
 from colocam.inference.videos import Video
-from colocam.inference.worker import Worker
+from colocam.inference.worker import LostError, Worker, attempt, result_of
 from colocam.labels.label_folder import part_path
 from colocam.labels.table import join_tables
 from colocam.video.frame_choice import ALL

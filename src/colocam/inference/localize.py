@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Unpack
 
 from colocam.errors import ColocamError
-from colocam.inference.engine import LostError, Model, do_all, open_pool
+from colocam.inference.engine import Model, do_all, open_pool
 from colocam.inference.options import OptionKeywords
 from colocam.inference.results import WriteResults, Writing, Written
 from colocam.inference.videos import Job, find_jobs, refuse_overwriting, stored_videos
-from colocam.inference.worker import Worker
+from colocam.inference.worker import LostError, Worker
 from colocam.labels.table_files import ForeignFileError
 from colocam.utils.digests import MEMORY
 from colocam.utils.locks import clear_dead

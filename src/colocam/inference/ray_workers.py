@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from colocam.errors import ColocamError, first_line
-from colocam.inference.engine import LostError, Model, attempt, open_pool, result_of
-from colocam.inference.worker import Result, Task, Worker
+from colocam.inference.engine import Model, open_pool
+from colocam.inference.worker import LostError, Result, Task, Worker, attempt, result_of
 from colocam.utils.child_processes import Message
 from colocam.utils.extras import not_installed
 

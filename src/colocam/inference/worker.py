@@ -1,20 +1,30 @@
-"""What does a video: a model with its options, and the one way from the frames of a video to rows."""
+"""What does a video, in whichever process: a model with its options, the way from frames to rows, and its errors."""
 
+import base64
+import errno
+import pickle
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
+from pathlib import Path
 from threading import Event
 from typing import Any, Protocol
 
+from colocam.config.card import Card
+from colocam.errors import ColocamError, InterruptedRunError, first_line
 from colocam.inference.localizer import Localizer
+from colocam.inference.network import OutputShape
+from colocam.labels.table_files import ForeignFileError
 from colocam.temporal.smoothing import Shots
 from colocam.types import Localization, VideoFrame
+from colocam.utils.child_processes import Message
 from colocam.utils.digests import FileDigests
 from colocam.utils.prefetch import ahead
 from colocam.utils.progress import Advance, progress, stop_requested
 from colocam.video.frame_choice import ALL, FrameChoice
-from colocam.video.input import UnreadableError
+from colocam.video.input import DecoderLostError, UnreadableError, VideoError
 from colocam.video.reader import VideoReader
 
 Show = Callable[..., AbstractContextManager[Advance]]
@@ -22,6 +32,8 @@ Result = dict[str, Any]
 """What came of a task; as JSON can hold it."""
 FRAMES_AHEAD = 4
 """Localised frames that may wait for the writer."""
+STORAGE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+"""Errors of the storage, which no video is to blame for."""
 
 
 @dataclass
@@ -128,3 +140,71 @@ def localize_into(
 def decoded_frames(reader: VideoReader) -> int:
     """Number of frames of a video that was read; as its header states, where only a part was."""
     return reader.count if reader.ended else max(reader.count, reader.total)
+
+
+class LostError(VideoError):
+    """A video could not be done this time: its worker died, made no progress, or met a fault; another may do it."""
+
+
+ERRORS: dict[str, type[ColocamError]] = {
+    one.__name__: one
+    for one in (ForeignFileError, DecoderLostError, UnreadableError, LostError, VideoError, InterruptedRunError)
+}
+"""Errors that a worker may name; any other concerns all videos."""
+
+
+def attempt(task: Task, worker: Worker) -> Message:
+    """Do a task, and say how it went in a message for :func:`result_of`."""
+    try:
+        return {"do": "done", "result": task(worker)}
+    except ColocamError as error:
+        return {"do": "failed", "error": type(error).__name__, "text": str(error)}
+    except OSError as error:
+        if error.errno in STORAGE:
+            text = f"cannot write: {error.strerror}: free some space and run the same command again"
+            return {"do": "failed", "error": "ColocamError", "text": text}
+        return {"do": "failed", "error": LostError.__name__, "text": str(error)}
+    except Exception as error:  # noqa: BLE001 - one video must not end the others
+        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+        where = f"{Path(frame.f_code.co_filename).name}, line {line}"
+        text = f"{type(error).__name__}: {first_line(error)} ({where})"
+        return {"do": "failed", "error": LostError.__name__, "text": text}
+
+
+def result_of(answer: Message) -> Result:
+    """The result of a task, or its error."""
+    if answer["do"] == "done":
+        result: Result = answer["result"]
+        return result
+    raise ERRORS.get(answer["error"], ColocamError)(answer["text"])
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a worker process needs to know.
+
+    Attributes:
+        rows: frames of a pass.
+        shape: of the network's outputs.
+        card: of the model.
+        options: fields of :class:`colocam.inference.options.Options`.
+        extensions: to load.
+        digests: file that remembers digests of videos; None: none does.
+    """
+
+    rows: int
+    shape: OutputShape
+    card: Card
+    options: dict[str, Any]
+    extensions: Sequence[str]
+    digests: Path | None
+
+
+def packed(trusted: object) -> str:
+    """Text for :func:`unpacked`."""
+    return base64.b64encode(pickle.dumps(trusted)).decode("ascii")
+
+
+def unpacked(text: str) -> Any:  # noqa: ANN401 - whatever was packed
+    """What a parent process packed."""
+    return pickle.loads(base64.b64decode(text))  # noqa: S301 - from the parent alone

@@ -21,7 +21,7 @@ from colocam.utils.child_processes import Channel, Message
 from colocam.utils.device import limit_cores
 
 if TYPE_CHECKING:
-    from colocam.inference.engine import Setup
+    from colocam.inference.worker import Setup
     from colocam.utils.progress import Advance
 
 BETWEEN_SIGNS = 0.2
@@ -84,10 +84,9 @@ def main(control: int, life: int, share: int) -> None:
     cv2.setNumThreads(share)
     # What takes seconds to import is imported while the parent loads the model.
     from colocam.inference import parts, results  # noqa: F401, PLC0415
-    from colocam.inference.engine import attempt, unpacked  # noqa: PLC0415
     from colocam.inference.localizer import Localizer  # noqa: PLC0415
     from colocam.inference.remote import RemoteNetwork  # noqa: PLC0415
-    from colocam.inference.worker import Worker  # noqa: PLC0415
+    from colocam.inference.worker import Worker, attempt, unpacked  # noqa: PLC0415
     from colocam.utils.digests import FileDigests  # noqa: PLC0415
     from colocam.utils.extensions import load_extensions  # noqa: PLC0415
     from colocam.video.fence import start_decoder  # noqa: PLC0415
