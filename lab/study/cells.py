@@ -109,7 +109,7 @@ class Trained:
         found = evaluate(folder, lab.data.truth, cams=(), device=lab.device)
         result = {
             "corloc": plain(found.methods[self.method]),
-            "data": found.data.to_json(),
+            "data": plain(found.data),
             "classification": found.classification and found.classification.accuracy,
             "coloc": _mean_term(folder / "metrics.jsonl", "coloc"),
         }

@@ -9,12 +9,10 @@ import numpy.typing as npt
 
 from colocam.boxes.iou import iou
 from colocam.data.samples import Boxes
-from colocam.evaluation.cases import choose_cases, save_cases
-from colocam.evaluation.metrics import best_overlaps
-from colocam.evaluation.run_evaluation import EvaluationSet, MethodResult, measure, methods_of_run
+from colocam.evaluation.cases import choose_cases
+from colocam.evaluation.run_evaluation import measure, methods_of_run, save_cases
 from colocam.report.gallery import gallery
 from colocam.run import open_run
-from colocam.temporal.path import boxes_of_shots
 from colocam.types import Float64Array
 from lab.study.cells import Cam, Result, Trained, run_cell
 from lab.study.figures import Images
@@ -117,44 +115,20 @@ class Examples:
         for method, run in runs.items():
             mappers[method] = methods_of_run(open_run(run, lab.device), [])[method]
         found = {name: measure(evaluation_set, mapper) for name, mapper in mappers.items()}
-        maps = {name: method.maps for name, method in found.items()}
-        thresholds = {name: method.threshold for name, method in found.items()}
         samples, true = evaluation_set.evaluated.samples, evaluation_set.evaluated.boxes
-        boxes, ious = _boxes(evaluation_set, found["colocam"])
-        _, cam_ious = _boxes(evaluation_set, found[CAM.name])
+        boxes, ious = found["colocam"].boxes(evaluation_set.evaluated)
+        _, cam_ious = found[CAM.name].boxes(evaluation_set.evaluated)
         clips = samples.indices.clips.numpy()
         failures = find_failures(boxes, ious, cam_ious, true, clips)
         chosen = [case for case in choose_cases(ious, samples.classes.numpy(), clips) if case[1] != "empty"]
         chosen += examples(failures, clips)
-        save_cases(
-            folder / "cases.npz",
-            samples,
-            true,
-            maps,
-            thresholds,
-            {name: method.chooser for name, method in found.items()},
-            evaluation_set.predicted,
-            evaluation_set.evaluated.tags,
-            chosen=chosen,
-        )
+        save_cases(folder / "cases.npz", evaluation_set, found, chosen)
         return {
             "frames": len(samples),
             "frames with several": sum(len(frame) > 1 for frame in true),
             "empty frames": sum(len(frame) == 0 for frame in true),
             "failures": {name: len(frames) for name, frames in failures.items()},
         }
-
-
-def _boxes(evaluation_set: EvaluationSet, method: MethodResult) -> tuple[Float64Array, Float64Array]:
-    """(N, 4) boxes, NaN where there is none, and (N,) IoU, NaN without the object."""
-    true: list[Boxes] = evaluation_set.evaluated.boxes
-    present = evaluation_set.evaluated.present
-    clips = evaluation_set.evaluated.samples.indices.clips.numpy()
-    boxes, found = boxes_of_shots(method.maps, method.threshold, method.chooser, clips)
-    ious = np.full(len(boxes), np.nan)
-    overlaps = best_overlaps(boxes[present][:, None], [frame for frame in true if len(frame)])[:, 0]
-    ious[present] = np.where(found[present], overlaps, 0.0)
-    return np.where(found[:, None], boxes, np.nan).astype(np.float64), ious
 
 
 def read_visual(lab: Lab, results: Results) -> Findings:  # noqa: ARG001 - the same on all data

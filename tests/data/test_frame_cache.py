@@ -18,8 +18,6 @@ from colocam.data.frame_cache import cache_frames, clip_frames, resize_square
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.types import Clip
 from colocam.video.fence import decode
-from colocam.video.images import read_image
-from colocam.video.input import UnreadableError
 
 
 def clip_of(path, tag="cat", split="train", **more):
@@ -153,12 +151,6 @@ def test_one_file_under_two_tags(tmp_path, make_video, decoded):
     assert decoded == ["a.mp4"]
 
 
-@pytest.mark.parametrize("frames", [1, 2])
-def test_very_short_videos(tmp_path, make_video, frames):
-    (cached,) = cache_frames([clip_of(make_video(tmp_path / "a.mp4", frames))], tmp_path / "cache", size=16)
-    assert len(cached) == frames
-
-
 def test_hostile_files_are_skipped_named_and_counted(tmp_path, make_video, clips, capsys):
     whole = make_video(tmp_path / "whole.mp4", 30).read_bytes()
     (tmp_path / "empty.mp4").touch()
@@ -193,15 +185,6 @@ def test_a_header_that_states_years_does_not_fill_the_disk(tmp_path, make_video)
     film = make_video(tmp_path / "long.mkv", 2, times=[0.0, 1e7])
     (entry,) = cache_frames([clip_of(film)], tmp_path / "cache", size=256)
     assert entry.pts.tolist() == [0.0, 1e7]
-
-
-def test_good_frames_of_a_cut_file_are_kept(tmp_path, make_video):
-    noise = list(np.random.default_rng(0).integers(0, 256, (40, 48, 64, 3), np.uint8))
-    path = make_video(tmp_path / "a.mp4", noise, container={"movflags": "+faststart"})
-    os.truncate(path, path.stat().st_size // 2)
-    (cached,) = cache_frames([clip_of(path)], tmp_path / "cache", size=16)
-    assert 10 < len(cached) < 30
-    assert cached.index.tolist() == list(range(len(cached)))
 
 
 def test_a_tag_without_a_readable_training_video_is_an_error(tmp_path, clips):
@@ -245,15 +228,6 @@ def test_shots_in_one_folder_of_pictures(tmp_path):
     assert [entry.frames[:, 0, 0, 0].tolist() for entry in cached] == [[10, 11, 12], [13, 14, 15]]
 
 
-def test_a_folder_without_one_good_picture(tmp_path):
-    frames = pictures(tmp_path / "p", [(16, 16)] * 2)
-    for path in frames:
-        path.write_text("no")
-    with pytest.raises(UnreadableError, match="none of its 2 images"):
-        list(clip_frames(Clip("p", "cat", "train", tmp_path / "p", "p", frames=frames)))
-    assert read_image(tmp_path / "gone.png") is None
-
-
 @pytest.mark.parametrize(("width", "height"), [(8, 8), (4, 32), (32, 4), (64, 48), (1, 1), (8, 100), (3, 7)])
 def test_resizing_keeps_the_mean_and_the_shape(width, height):
     image = np.random.default_rng(0).integers(0, 256, (height, width, 3), np.uint8)
@@ -287,14 +261,6 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_nothing_half_made(tmp_path, make_v
     assert sorted(decoded) == ["c.mp4", "d.mp4"]
     fresh = cache_frames(clips, tmp_path / "fresh", size=16)
     assert all(np.array_equal(a.frames, b.frames) for a, b in zip(resumed, fresh, strict=True))
-
-
-def test_a_stopped_job_ends_at_the_next_frame(tmp_path, clips):
-    job = cache_module._Job(tmp_path, size=16, max_frames=None, workers=1)
-    job.stop.set()
-    assert cache_module._decode_file(job, {"key": clips[0]}) == {}
-    assert list(tmp_path.glob("key*")) == []
-    assert left_over(tmp_path) == []
 
 
 @pytest.mark.parametrize("workers", [1, 3, None])

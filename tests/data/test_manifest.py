@@ -83,21 +83,6 @@ def test_a_folder_of_pictures(tmp_path):
     assert clip.frames == (tmp_path / "frames.v1/2.jpg", tmp_path / "frames.v1/10.jpg")
 
 
-def test_a_table_from_a_spreadsheet(tmp_path):
-    rows_of(tmp_path)
-    lines = [
-        "Path , TAG,note",
-        ' cat/a.mp4,cat,"says ""hello"", loudly"',
-        "cat/b.mp4,cat",
-        "",
-        "dog/a.mp4,dog,",
-        "dog/b.mp4,dog,ü",
-    ]
-    (tmp_path / "m.csv").write_bytes("\r\n".join(lines).encode("utf-8-sig"))
-    assert len(read_catalogue(tmp_path / "m.csv").clips) == 4
-    assert read_rows(tmp_path / "m.csv")[0]["note"] == 'says "hello", loudly'
-
-
 def test_names_with_spaces_quotes_and_other_letters(tmp_path):
     rows = rows_of(tmp_path)
     name = 'it\'s, "猫" кошка.mp4'
@@ -134,11 +119,6 @@ def test_contradictions(tmp_path, change, message):
         read_catalogue(table(tmp_path / "m.csv", rows))
     assert "m.csv" in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_one_tag_only(tmp_path):
-    with pytest.raises(ColocamError, match="the only tag is 'cat'"):
-        read_catalogue(table(tmp_path / "m.csv", rows_of(tmp_path)[:2]))
 
 
 def test_a_tag_that_no_model_file_takes(tmp_path):

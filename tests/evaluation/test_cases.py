@@ -1,13 +1,15 @@
 """Examples are chosen by rule, and their file says what the samples, maps and boxes say."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from colocam.data.frame_cache import ROW, CachedClip
 from colocam.data.samples import spread_samples
-from colocam.evaluation.cases import EMPTY_CASES, choose_cases, save_cases
+from colocam.evaluation.cases import EMPTY_CASES, choose_cases
+from colocam.evaluation.run_evaluation import Labelled, MethodResult, save_cases
 from colocam.types import Clip
 
 NAN = float("nan")
@@ -70,9 +72,9 @@ def saved(tmp_path):
     predicted = [(TAGS[i // 4], 0.5 + i / 20) for i in range(6)]
     maps = {"layercam": poor, "colocam": good}
     path = tmp_path / "run" / "cases.npz"
-    save_cases(
-        path, samples, true, maps, {"layercam": 0.5, "colocam": 0.3}, dict.fromkeys(maps, "largest"), predicted, TAGS
-    )
+    evaluation_set = SimpleNamespace(evaluated=Labelled(samples, true, TAGS), predicted=predicted)
+    results = {name: MethodResult(maps[name], {"layercam": 0.5}.get(name, 0.3), "largest", {}) for name in maps}
+    save_cases(path, evaluation_set, results)
     with np.load(path, allow_pickle=False) as file:
         return dict(file), pictures, maps
 

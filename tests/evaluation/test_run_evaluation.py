@@ -400,4 +400,4 @@ def test_the_colour_mean_on_the_command_line(colocam, run, collection):
     assert colocam("evaluate", run, "--boxes", collection.truth, "--color-mean", "clip").code == 0
     refused = colocam("evaluate", run, "--boxes", collection.truth, "--color-mean", "video")
     assert refused.code == 1
-    assert "--color-mean must be one of off, frame, clip, got video" in refused.err
+    assert "--color-mean video: valid are off, frame, clip" in refused.err

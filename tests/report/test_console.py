@@ -7,8 +7,8 @@ import pytest
 
 from colocam.cams import classifier_cams
 from colocam.evaluation.metrics import Accuracy, CorLoc, Instances, InstanceScores
-from colocam.evaluation.result import EvaluatedData, Evaluation, PredictionEvaluation
-from colocam.report.evaluation_tables import print_evaluations, print_predictions
+from colocam.evaluation.result import EvaluatedData, Evaluation, PredictionEvaluation, method_title, ordered_methods
+from colocam.report.evaluation_tables import class_rows, print_evaluations, print_predictions, threshold_text
 
 
 def evaluation(shift=0.0, tags=("cat", "dog"), validation=True):
@@ -160,3 +160,28 @@ def test_frames_with_several_objects(capsys, monkeypatch, shown):
     )
     print_predictions(found)
     assert row(capsys.readouterr().out, "all boxes")[-1] == "44.0"
+
+
+def test_order_of_methods():
+    """As they come, since the source of the seeds is the first and the gain is counted from it; CoLo-CAM last."""
+    names = ["clip-es", "colocam", "cam", "mine", "fcam"]
+    assert ordered_methods(names) == ["clip-es", "cam", "mine", "fcam", "colocam"]
+
+
+def test_every_cam_has_a_title_of_its_own():
+    titles = [method_title(method) for method in classifier_cams()]
+    assert titles == ["CAM", "GradCAM", "GradCAM++", "Smooth-GradCAM++", "XGradCAM", "LayerCAM"]
+    assert method_title("mine") == "mine"
+
+
+def test_the_gain_of_a_class_is_that_of_the_last_method_over_the_first():
+    cells = [CorLoc(3.0, classes={"cat": 50.0, "dog": None}), CorLoc(4.0), CorLoc(4.0, classes={"cat": 61.5})]
+    assert class_rows(cells) == [("cat", [50.0, None, 61.5], 11.5), ("dog", [None, None, None], None)]
+    assert class_rows(cells[:1])[0] == ("cat", [50.0], None)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "text"), [(0.4321, "0.43"), ({"a": 0.2, "b": 0.61}, "0.20–0.61"), ({}, "–"), (None, "–")]
+)
+def test_thresholds_as_text(threshold, text):
+    assert threshold_text(threshold) == text

@@ -59,16 +59,6 @@ def same(found, expected):
     return all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
 
 
-def test_batches_of_all_sizes_share_one_recording(graphs):
-    run = Recorded(compute, 5, GPU)
-    for seed, count in enumerate([3, 5, 1, 4, 5, 2]):
-        given_rows = rows(count, seed)
-        assert same(run(given_rows), compute(given_rows))
-    (graph,) = graphs
-    assert graph.replays == 6
-    assert all(len(buffer) == 5 for buffer in graph.inputs.values())
-
-
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=8), room=st.integers(1, 9))
 def test_any_order_of_batch_sizes(sizes, room):
     with pytest.MonkeyPatch.context() as patch:
@@ -83,15 +73,6 @@ def test_any_order_of_batch_sizes(sizes, room):
             assert same(run(rows(count, seed)), compute(rows(count, seed)))
     assert len(made) == any(size <= room for size in sizes)
     assert sum(graph.replays for graph in made) == sum(size <= room for size in sizes)
-
-
-def test_larger_batches_are_computed_directly(graphs):
-    run = Recorded(compute, 2, GPU)
-    assert same(run(rows(3)), compute(rows(3)))
-    assert not graphs
-    assert same(run(rows(2)), compute(rows(2)))
-    assert same(run(rows(4)), compute(rows(4)))
-    assert graphs[0].replays == 1
 
 
 def test_other_shapes_are_recorded_again_and_never_broadcast(graphs):
@@ -109,15 +90,6 @@ def test_nothing_is_recorded_on_a_cpu(graphs):
     for count in (5, 3):
         assert same(run(rows(count)), compute(rows(count)))
     assert not graphs
-
-
-def test_what_cannot_be_recorded_is_tried_once(monkeypatch):
-    tried = []
-    monkeypatch.setattr(cuda_graphs, "record", lambda *_: tried.append(1))
-    run = Recorded(compute, 5, GPU)
-    for count in (4, 5, 2):
-        assert same(run(rows(count)), compute(rows(count)))
-    assert tried == [1]
 
 
 @pytest.mark.parametrize("device", [CPU, GPU], ids=["direct", "recorded"])

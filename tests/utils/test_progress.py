@@ -56,24 +56,19 @@ def test_a_log_gets_a_line_now_and_then_and_one_at_the_end(capsys, clock, monkey
     assert err.splitlines()[-1] == "work: 40/40 in 40 s, 1.0 frames/s  loss 25"
 
 
-def test_quick_work_is_one_line(capsys, clock):
-    with progress("work", 3) as advance:
-        clock.now += 0.5
-        advance(3)
-    assert capsys.readouterr().err == "work: 3/3 in 0 s, 6.0 it/s\n"
-
-
-def test_a_resumed_run_counts_on_but_its_rate_is_its_own(capsys, clock):
-    with progress("work", 100, done=80) as advance:
-        clock.now += 10
-        advance(10)
-    assert capsys.readouterr().err.splitlines()[-1] == "work: 90/100 in 10 s, 1.0 it/s, 10 s left"
-
-
-def test_nothing_done_has_no_rate_and_no_end(capsys, clock):
-    with progress("work", 5):
-        clock.now += 1
-    assert capsys.readouterr().err == "work: 0/5 in 1 s, 0.0 it/s\n"
+@pytest.mark.parametrize(
+    ("total", "done", "steps", "seconds", "line"),
+    [
+        (3, 0, 3, 0.5, "work: 3/3 in 0 s, 6.0 it/s"),
+        (100, 80, 10, 10.0, "work: 90/100 in 10 s, 1.0 it/s, 10 s left"),  # resumed: the rate is that of this run
+        (5, 0, 0, 1.0, "work: 0/5 in 1 s, 0.0 it/s"),
+    ],
+)
+def test_quick_work_is_one_line(capsys, clock, total, done, steps, seconds, line):
+    with progress("work", total, done=done) as advance:
+        clock.now += seconds
+        advance(steps)
+    assert capsys.readouterr().err == f"{line}\n"
 
 
 def test_an_error_is_not_reported_as_done(capsys):

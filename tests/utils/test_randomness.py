@@ -1,7 +1,5 @@
 """Random numbers depend on their arguments and on nothing else."""
 
-import itertools
-
 import torch
 
 from colocam.utils.tensors import generator
@@ -21,7 +19,7 @@ def test_the_same_arguments_draw_the_same_whatever_happened_before():
 
 def test_every_argument_matters():
     counters = ((0, 0), (0, 1), (1, 0), (1, 1), (0, 2**33))
-    streams = [draw(s, p, *c) for s in (0, 1, 2**40) for p in ("seeds", "frames") for c in counters]
+    streams = [draw(s, p, *c) for s in (0, 1, 2**40, 2**63 - 1) for p in ("seeds", "frames") for c in counters]
     assert len({tuple(s) for s in streams}) == len(streams)
 
 
@@ -30,9 +28,3 @@ def test_neighbouring_steps_are_not_alike():
     pairs = torch.corrcoef(means)
     assert pairs.fill_diagonal_(0).abs().max() < 0.4  # 19,900 pairs of 200 numbers: 6 standard deviations are 0.42
     assert abs(float(means.mean()) - 0.5) < 0.01
-
-
-def test_any_seed_is_possible():
-    for seed, counter in itertools.product((0, 2**31, 2**63 - 1), (0, 2**40)):
-        assert isinstance(draw(seed, "x", counter)[0], int)
-    assert generator(0, "x").device.type == "cpu"

@@ -53,26 +53,18 @@ def test_columns_without_a_name_are_left_out(tmp_path):
     assert cells.floats("b").tolist() == [2, 4]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf_16_is_named(tmp_path, encoding):
-    with pytest.raises(ColocamError, match=r"t\.csv: saved as UTF-16: save it as 'CSV UTF-8'"):
-        read_cells(save(tmp_path / "t.csv", "a,b\n1,2\n", encoding))
-
-
 def test_other_encodings_have_a_remedy(tmp_path):
     with pytest.raises(ColocamError, match=r"not a CSV table in UTF-8 .*: save it as 'CSV UTF-8'"):
         read_cells(save(tmp_path / "t.csv", "a\ncafé\n", "cp1252"))
 
 
 def test_long_cells_and_many_rows(tmp_path):
-    """A mask may be longer than the limit of the csv module, which stays as it was for the rest of the process."""
-    before = csv.field_size_limit()
-    long = "0" * (before + 1)
+    """A mask may be longer than the limit of the csv module."""
+    long = "0" * (2**17 + 1)
     path = save(tmp_path / "t.csv", "a,b\n" + f"{long},1\n" + "x,2\n" * 70_000)
     cells = read_cells(path)
     assert cells.text("a")[0] == long
     assert cells.floats("b").sum() == 1 + 2 * 70_000
-    assert csv.field_size_limit() == before
 
 
 def test_parquet_of_any_type(tmp_path):

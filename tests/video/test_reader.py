@@ -37,11 +37,6 @@ def test_probe_says_what_the_file_holds(tmp_path, make_video):
     assert probe(path) == VideoInfo(80, 60, Fraction(30000, 1001), pytest.approx(30 * 1001 / 30000))
 
 
-def test_ntsc_times_are_exact(tmp_path, make_video):
-    frames = list(decode(make_video(tmp_path / "a.mp4", 50, fps=Fraction(30000, 1001))))
-    assert [frame.pts for frame in frames] == [float(Fraction(1001 * number, 30000)) for number in range(50)]
-
-
 def test_same_pictures_as_another_reader(tmp_path, make_video):
     pictures = np.random.default_rng(0).integers(0, 256, (6, 6, 8, 3), np.uint8).repeat(8, axis=1).repeat(8, axis=2)
     path = make_video(tmp_path / "a.mp4", pictures)
@@ -53,21 +48,16 @@ def test_same_pictures_as_another_reader(tmp_path, make_video):
     assert not capture.read()[0]
 
 
+@pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("rotation", [0, 90, 180, 270])
-def test_rotation_metadata_is_applied(tmp_path, make_video, quadrants, rotation):
-    path = make_video(tmp_path / "a.mp4", [quadrants()] * 3, rotation=rotation)
-    image = next(decode(path)).image
-    assert mean_error(image, np.rot90(quadrants(), rotation // 90)) < 4
-    # OpenCV turns pictures upright by itself; with plain FFmpeg frames the two would differ.
-    assert mean_error(image, cv2.VideoCapture(str(path)).read()[1][..., ::-1]) < 1
+def test_rotation_and_mirroring_are_applied(tmp_path, make_video, quadrants, rotation, mirrored):
+    path = make_video(tmp_path / "a.mp4", [quadrants()] * 3, rotation=rotation, mirrored=mirrored)
+    image, turned = next(decode(path)).image, np.rot90(quadrants(), rotation // 90)
+    assert mean_error(image, turned[:, ::-1] if mirrored else turned) < 4
+    if not mirrored:  # OpenCV turns pictures upright by itself; with plain FFmpeg frames the two would differ
+        assert mean_error(image, cv2.VideoCapture(str(path)).read()[1][..., ::-1]) < 1
     info = probe(path)
     assert (info.height, info.width) == image.shape[:2]
-
-
-@pytest.mark.parametrize("rotation", [0, 90, 180, 270])
-def test_mirrored_video(tmp_path, make_video, quadrants, rotation):
-    path = make_video(tmp_path / "a.mp4", [quadrants()] * 3, rotation=rotation, mirrored=True)
-    assert mean_error(next(decode(path)).image, np.rot90(quadrants(), rotation // 90)[:, ::-1]) < 4
 
 
 def test_orientation_in_exif(tmp_path, quadrants):
@@ -153,25 +143,12 @@ def test_odd_sizes(tmp_path, make_video, number_of, size):
     assert frames[0].image.shape == (size[1], size[0], 3)
 
 
-def test_one_frame(tmp_path, make_video):
-    path = make_video(tmp_path / "a.mp4", 1)
-    assert [frame.index for frame in decode(path)] == [0]
-    assert probe(path).width == 64
-
-
-def test_variable_frame_rate(tmp_path, make_video, number_of):
-    times = [0.0, 0.04, 0.05, 0.3, 1.234, 1.235, 9.0]
-    frames = list(decode(make_video(tmp_path / "a.mp4", 7, times=times)))
-    assert [frame.pts for frame in frames] == times
-    assert [number_of(frame.image) for frame in frames] == list(range(7))
-
-
 @pytest.mark.parametrize("suffix", ["mkv", "mp4", "ts"])
-def test_a_video_that_does_not_start_at_zero(tmp_path, make_video, suffix):
-    times = [5.0 + 0.04 * number for number in range(5)]
-    frames = list(decode(make_video(tmp_path / f"a.{suffix}", 5, times=times)))
+def test_a_variable_frame_rate_that_does_not_start_at_zero(tmp_path, make_video, number_of, suffix):
+    times = [5.0 + 0.04 * number for number in (0, 1, 1.25, 8, 30, 31, 200)]
+    frames = list(decode(make_video(tmp_path / f"a.{suffix}", 7, times=times)))
     assert [frame.pts for frame in frames] == pytest.approx(times)
-    assert [frame.index for frame in frames] == list(range(5))
+    assert [number_of(frame.image) for frame in frames] == [frame.index for frame in frames] == list(range(7))
 
 
 @pytest.mark.parametrize("audio", [None, "first", "last"])
@@ -278,23 +255,10 @@ def noise(count):
     return list(np.random.default_rng(0).integers(0, 256, (count, 48, 64, 3), np.uint8))
 
 
-def test_cut_in_the_middle_with_the_index_in_front(tmp_path, make_video):
-    whole = make_video(tmp_path / "whole.mp4", noise(40), container={"movflags": "+faststart"})
-    data = whole.read_bytes()
-    assert 0 < data.index(b"moov") < data.index(b"mdat")
-    cut = tmp_path / "cut.mp4"
-    cut.write_bytes(data[: len(data) // 2])
-    good, every = list(decode(cut)), list(decode(whole))
-    assert 10 < len(good) < 30
-    for frame in good:
-        assert frame.pts == every[frame.index].pts
-        assert np.array_equal(frame.image, every[frame.index].image)
-    assert probe(cut).width == 64
-
-
 @pytest.mark.parametrize(
     ("name", "codec", "pix_fmt"),
     [
+        ("a.mp4", "libx264", "yuv420p"),
         ("a.ts", "libx264", "yuv420p"),
         ("a.mkv", "libx264", "yuv420p"),
         ("a.h264", "libx264", "yuv420p"),
@@ -305,13 +269,15 @@ def test_cut_in_the_middle_with_the_index_in_front(tmp_path, make_video):
     ],
 )
 def test_cut_files_yield_their_good_frames_only(tmp_path, make_video, name, codec, pix_fmt):
-    path = make_video(tmp_path / name, noise(40), codec=codec, pix_fmt=pix_fmt)
+    front = {"movflags": "+faststart"} if name == "a.mp4" else {}  # with its index at the end it would be lost
+    path = make_video(tmp_path / name, noise(40), codec=codec, pix_fmt=pix_fmt, container=front)
     every = list(decode(path))
     os.truncate(path, int(path.stat().st_size * 0.6))
     good = list(decode(path))
     assert 10 < len(good) < 30
     # The very last picture may be half there where the format has no way to tell.
     assert all(np.array_equal(frame.image, every[frame.index].image) for frame in good[:-1])
+    assert all(frame.pts == every[frame.index].pts for frame in good)
 
 
 def test_a_chunk_of_impossible_length(tmp_path, make_video):
@@ -330,14 +296,6 @@ def test_cut_before_the_first_frame(tmp_path, make_video):
         list(decode(tmp_path / "a.mp4"))
     with pytest.raises(UnreadableError, match="no frame can be decoded"):
         probe(tmp_path / "a.mp4")
-
-
-def test_cut_with_the_index_at_the_end(tmp_path, make_video):
-    data = make_video(tmp_path / "a.mp4", noise(40)).read_bytes()
-    assert data.index(b"mdat") < data.index(b"moov")
-    (tmp_path / "a.mp4").write_bytes(data[: len(data) // 2])
-    with pytest.raises(UnreadableError, match=r"a\.mp4"):
-        list(decode(tmp_path / "a.mp4"))
 
 
 def test_damage_in_the_middle_costs_only_the_damaged_frames(tmp_path, make_video):

@@ -56,28 +56,16 @@ def test_averages_are_those_of_the_overlaps(rows, columns, seed):
 
 
 @pytest.mark.parametrize(
-    ("height", "width"), [(360, 640), (1080, 1920), (225, 224), (224, 1000), (448, 672), (100, 640), (100, 100)]
+    ("height", "width"),
+    # of the last one, 1.5 × 2 pixels become one, so that a sixth of the exact averages end with .5
+    [(360, 640), (1080, 1920), (225, 224), (224, 1000), (448, 672), (100, 640), (100, 100), (336, 448)],
 )
-def test_sizes_of_films(height, width):
-    image = np.random.default_rng(0).integers(0, 256, (height, width, 3), np.uint8)
+def test_sizes_of_videos_also_of_images_that_lie_apart_in_memory(height, width):
+    wide = np.random.default_rng(0).integers(0, 256, (height, 2 * width, 3), np.uint8)
     found = np.empty((224, 224, 3), np.uint8)
-    resize_into(image, found)
-    assert_as_opencv(found, image)
-
-
-def test_half_a_level_is_rounded_as_opencv_does():
-    """1.5 × 2 pixels become one, so that a sixth of the exact averages end with .5."""
-    image = np.random.default_rng(1).integers(0, 256, (300, 200, 3), np.uint8)
-    found = np.empty((200, 100, 3), np.uint8)
-    resize_into(image, found)
-    assert_as_opencv(found, image)
-
-
-def test_an_image_that_lies_apart_in_memory():
-    wide = np.random.default_rng(0).integers(0, 256, (60, 90, 3), np.uint8)
-    found = np.empty((32, 32, 3), np.uint8)
-    resize_into(wide[::-1, ::2], found)
-    assert_as_opencv(found, np.ascontiguousarray(wide[::-1, ::2]))
+    for image in (wide[:, :width], wide[::-1, ::2]):
+        resize_into(image, found)
+        assert_as_opencv(found, np.ascontiguousarray(image))
 
 
 def test_without_the_module_in_c_opencv_resizes(monkeypatch):

@@ -5,8 +5,9 @@ A collection is a folder per tag, or a table with one row per video, clip or ima
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -18,11 +19,10 @@ from colocam.utils.files import stored
 from colocam.utils.progress import say
 from colocam.utils.tables import Row, read_rows
 from colocam.video.images import (
-    NOT_VIDEO_ENDINGS,
-    ending_of,
     images_of,
     is_file,
     is_folder,
+    may_be_video,
     natural_key,
     visible_entries,
 )
@@ -197,7 +197,7 @@ def _check_split(folder: Path, tags: set[str], splits: dict[str, Split]) -> None
 
 def _files(folder: Path) -> list[str]:
     """Names of the files in a folder that may be videos."""
-    return [e.name for e in visible_entries(folder) if is_file(e) and ending_of(e) not in NOT_VIDEO_ENDINGS]
+    return [e.name for e in visible_entries(folder) if is_file(e) and may_be_video(e.path)]
 
 
 def _read_tag(folder: Path, split: Split, prefix: str) -> list[Clip]:
@@ -223,7 +223,7 @@ def _as_clip(entry: os.DirEntry[str], tag: str, split: Split, prefix: str) -> Cl
         name = f"{prefix}/{entry.name}"
         images = images_of(path)
         return Clip(name, tag, split, path, video=name, frames=images) if images else None
-    if ending_of(entry) in NOT_VIDEO_ENDINGS:
+    if not may_be_video(entry.path):
         return None
     if not is_file(entry):
         say(f"warning: skipped {path}: it is a broken link, a pipe or a device, not a file")
@@ -294,7 +294,7 @@ def read_manifest(table: Path) -> tuple[list[Clip], bool]:
 
 def _clips_of_paths(table: Path, rows: list[Row]) -> list[Clip]:
     uses = Counter(row["path"] for row in rows)
-    listings: dict[Path, Listing] = {}
+    listing = cache(Listing)
     clips: list[Clip] = []
     for row in rows:
         where = row.where
@@ -306,7 +306,7 @@ def _clips_of_paths(table: Path, rows: list[Row]) -> list[Clip]:
         start, end = row.number("start"), row.number("end")
         if (start or 0) < 0 or (end is not None and end <= (start or 0)):
             raise ColocamError(f"{where}: a clip needs 0 ≤ start < end, got {start} and {end}")
-        frames = _images(path, row.get("pictures", ""), listings, where)
+        frames = _images(path, row.get("pictures", ""), listing, where)
         if frames and (start or end):
             raise ColocamError(f"{where}: a folder of images has no times: leave start and end empty")
         stem = str(PurePath(row["path"]).with_suffix("") if not frames else row["path"])
@@ -318,15 +318,13 @@ def _clips_of_paths(table: Path, rows: list[Row]) -> list[Clip]:
     return clips
 
 
-def _images(path: Path, spans: str, listings: dict[Path, Listing], where: str) -> tuple[Path, ...]:
+def _images(path: Path, spans: str, listing: Callable[[Path], Listing], where: str) -> tuple[Path, ...]:
     """The images of a row: all of its folder, or those that its cell ``pictures`` names; none for a video file."""
     if not path.is_dir():
         if spans:
             raise ColocamError(f"{where}: {path} is not a folder: leave pictures empty")
         return ()
-    if path not in listings:
-        listings[path] = Listing(path)
-    if not (frames := listings[path].chosen(spans, where)):
+    if not (frames := listing(path).chosen(spans, where)):
         raise ColocamError(f"{where}: there is no image in the folder {path}")
     return frames
 

@@ -10,9 +10,10 @@ import json
 import shutil
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 
 import cv2
@@ -105,33 +106,33 @@ def cache_frames(
         folder.mkdir(parents=True, exist_ok=True)
     keys = [entry_key(clip, size, max_frames) for clip in clips]
     cached = [load_entry(clip, folder, key, size) for clip, key in zip(clips, keys, strict=True)]
-    first = {key: clip for clip, key in reversed(list(zip(clips, keys, strict=True)))}
-    missing = dict.fromkeys(key for key, entry in zip(keys, cached, strict=True) if entry is None)
-    files = _by_file({key: first[key] for key in missing})
-    warnings: dict[str, str] = {}
-    if files:
-        _refuse_changed([clip for group in files for clip in group.values()], folder)
+    first = dict(zip(reversed(keys), reversed(clips), strict=True))  # of the clips with the same content
+    missing = {key: first[key] for key, entry in zip(keys, cached, strict=True) if entry is None}
+    if missing:
+        _refuse_changed(missing.values(), folder)
+        files = _by_file(missing)
         job = _Job(folder, size, max_frames, max(1, min(workers or cores(), len(files))))
-        _check_disk(job, files)
+        _check_disk(job, missing.values())
         warnings = _decode_all(job, files, done=sum(entry is not None for entry in cached))
-        cached = [
-            entry or load_entry(clip, folder, key, size) for clip, key, entry in zip(clips, keys, cached, strict=True)
-        ]
-    for clip, key, entry in zip(clips, keys, cached, strict=True):
-        if key in warnings and clip is first[key]:
-            say(f"warning: {warnings[key]}")
-        elif key in warnings and entry is None:
-            say(f"warning: skipped {clip.name}: its content is that of {first[key].name}")
+        cached = [load_entry(clip, folder, key, size) for clip, key in zip(clips, keys, strict=True)]
+        for clip, key, entry in zip(clips, keys, cached, strict=True):
+            if key in warnings and clip is first[key]:
+                say(f"warning: {warnings[key]}")
+            elif entry is None:
+                say(f"warning: skipped {clip.name}: its content is that of {first[key].name}")
     readable = [entry for entry in cached if entry is not None]
     _check_tags(clips, readable)
     return readable
 
 
-def _refuse_changed(clips: Sequence[Clip], folder: Path) -> None:
+def _refuse_changed(clips: Iterable[Clip], folder: Path) -> None:
     """Refuse files that are not those of the run, before anything is decoded under their digests."""
     digests = FileDigests(folder / MEMORY)
     for clip in clips:
-        refuse_changed(clip, digests)
+        if clip.digest and clip_digest(clip, digests) not in {"", clip.digest}:
+            raise ColocamError(
+                f"{clip.path} was changed since the run was begun: restore it, or train again in another folder"
+            )
     digests.save()
 
 
@@ -151,9 +152,8 @@ class _Job:
     stop: threading.Event = field(default_factory=threading.Event)
 
 
-def _check_disk(job: _Job, files: Files) -> None:
+def _check_disk(job: _Job, clips: Iterable[Clip]) -> None:
     """Refuse to start if the frames do not fit on the disk."""
-    clips = [clip for group in files for clip in group.values()]
     with ThreadPoolExecutor(job.workers) as executor:
         counts = list(executor.map(_estimate, clips))
     frames = sum(counts if job.max_frames is None else (min(count, job.max_frames) for count in counts))
@@ -200,7 +200,7 @@ def _decode_file(job: _Job, clips: dict[str, Clip]) -> dict[str, str]:
             key: EntryWriter(job.folder, key, scratch, size=job.size, max_frames=job.max_frames) for key in clips
         }
         try:
-            for frame in _frames(list(clips.values()), threads=max(1, cores() // job.workers)):
+            for frame in clip_frames(_whole([*clips.values()]), threads=max(1, cores() // job.workers)):
                 if job.stop.is_set():
                     return {}
                 for key, clip in clips.items():
@@ -219,13 +219,10 @@ def _decode_file(job: _Job, clips: dict[str, Clip]) -> dict[str, str]:
         return warnings
 
 
-def _frames(clips: list[Clip], *, threads: int) -> Iterator[VideoFrame]:
-    """Frames of one clip, or of the part of a file that holds several clips."""
-    if len(clips) == 1:
-        return clip_frames(clips[0], threads=threads)
-    ends = [clip.end for clip in clips if clip.end is not None]
-    last = max(ends) if len(ends) == len(clips) else None
-    return decode(stored(clips[0]), start=min(clip.start for clip in clips), end=last, threads=threads)
+def _whole(clips: Sequence[Clip]) -> Clip:
+    """The part of a file that holds all clips cut from it."""
+    ends = [inf if clip.end is None else clip.end for clip in clips]
+    return replace(clips[0], start=min(clip.start for clip in clips), end=None if inf in ends else max(ends))
 
 
 def _check_tags(clips: Sequence[Clip], readable: Sequence[CachedClip]) -> None:
@@ -243,12 +240,8 @@ def clip_frames(clip: Clip, *, threads: int = 0) -> Iterator[VideoFrame]:
     """Yield the clip's frames in order; ``threads`` as in :func:`decode`."""
     if clip.frames:
         return decode_images(clip.frames)
-    return decode(stored(clip), start=clip.start, end=clip.end, threads=threads)
-
-
-def stored(clip: Clip) -> VideoInput:
-    """The file of a clip, which must not be a pipe: it is read more than once."""
-    return VideoInput(str(clip.path), must_be_stored=True)
+    source = VideoInput(str(clip.path), must_be_stored=True)  # no pipe: it is read more than once
+    return decode(source, start=clip.start, end=clip.end, threads=threads)
 
 
 def resize_square(image: Image, size: int) -> Image:
@@ -267,11 +260,8 @@ def entry_key(clip: Clip, size: int, max_frames: int | None) -> str:
     The content of the files is known by ``clip.digest``, so that a moved collection finds its frames again. Where that
     is not known, as in runs of version 0.1.0, it is assumed to change with the path, size or modification time.
     """
-    if clip.digest:
-        known = [clip.digest, clip.start, clip.end, size, max_frames]
-        return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
-    stamps = [_stamp(path) for path in clip.frames or (clip.path,)]
-    made_from = [str(clip.path.absolute()), clip.start, clip.end, size, max_frames, stamps]
+    stamps = [] if clip.digest else [[_stamp(path) for path in clip.frames or (clip.path,)]]
+    made_from = [clip.digest or str(clip.path.absolute()), clip.start, clip.end, size, max_frames, *stamps]
     return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:32]
 
 
@@ -351,14 +341,6 @@ def with_digests(clips: Sequence[Clip], digests: FileDigests) -> tuple[Clip, ...
             pool.shutdown(cancel_futures=True)
             raise
     return tuple(digested)
-
-
-def refuse_changed(clip: Clip, digests: FileDigests) -> None:
-    """Raise an error if the files of a clip are there with another content than ``clip.digest`` says."""
-    if clip.digest and clip_digest(clip, digests) not in {"", clip.digest}:
-        raise ColocamError(
-            f"{clip.path} was changed since the run was begun: restore it, or train again in another folder"
-        )
 
 
 def clip_digest(clip: Clip, digests: FileDigests) -> str:

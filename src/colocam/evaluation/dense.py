@@ -1,9 +1,10 @@
 """Evaluate a run as users run it: from the files of whole shots to smoothed boxes, with and without the tag."""
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import closing
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,11 +17,10 @@ from colocam.data.frame_cache import clip_frames, resize_square
 from colocam.data.index import index_of_table
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
-from colocam.evaluation.cases import write_cases
+from colocam.evaluation.cases import case_meta, write_cases
 from colocam.evaluation.metrics.dense_scores import (
     ShotMeasurements,
-    best_ious,
-    count_switches,
+    best_iou,
     mean_or_none,
     mean_scores,
     neighbour_changes,
@@ -32,7 +32,7 @@ from colocam.inference.localizer import Localizer
 from colocam.inference.options import make_options
 from colocam.inference.runtimes import open_network
 from colocam.segment import load_segmenter
-from colocam.types import Box, Clip, Float64Array, Image, Localization, Split
+from colocam.types import Box, Clip, Image, Localization, Split
 from colocam.utils.files import write_json
 from colocam.utils.progress import progress, say
 from colocam.utils.tables import read_rows
@@ -51,47 +51,14 @@ class Example(NamedTuple):
     overlap: float
 
 
-class DenseCase(NamedTuple):
-    """One frame of a shot, with its true boxes and what was found without and with the tag."""
+class Shot(NamedTuple):
+    """One shot as it was measured, and its worst frame, without and with the tag; None where none can be shown."""
 
     clip: Clip
-    true: list[Box]
-    without_tag: Example
-    with_tag: Example
-
-
-def save_dense_cases(path: Path, cases: Sequence[DenseCase]) -> None:
-    """Write frames, maps and boxes, all resized to the square of the model's maps; without a case, no file."""
-    if not cases:
-        path.unlink(missing_ok=True)
-        return
-    side = cases[0].without_tag.found.heatmap.shape[0]
-    first = [case.without_tag for case in cases]
-    meta = [
-        {
-            "clip": case.clip.name,
-            "frame": case.without_tag.found.frame,
-            "tag": case.clip.tag,
-            "predicted": case.without_tag.found.tag,
-            "probability": case.without_tag.found.probability,
-            "group": "dense",
-        }
-        for case in cases
-    ]
-    methods = {}
-    for way, examples in {"without the tag": first, "with the tag": [case.with_tag for case in cases]}.items():
-        heatmaps = np.stack([one.found.heatmap for one in examples])
-        levels = (255 * np.clip(np.nan_to_num(heatmaps), 0, 1)).astype(np.uint8)
-        boxes = np.concatenate([_scaled([one.found.box or (np.nan,) * 4], one.image, side) for one in examples])
-        methods[way] = levels, boxes, np.array([one.overlap for one in examples])
-    images = np.stack([resize_square(one.image, side) for one in first])
-    write_cases(path, images, [_scaled(case.true, case.without_tag.image, side) for case in cases], meta, methods)
-
-
-def _scaled(boxes: Sequence[Sequence[float]], image: Image, side: int) -> npt.NDArray[np.float32]:
-    """(k, 4) boxes of an image in pixels of a square of ``side`` pixels."""
-    height, width = image.shape[:2]
-    return scale_boxes(np.array(boxes, np.float64), (width, height), (side, side))
+    true: dict[int, list[Box]]
+    without_tag: ShotMeasurements
+    with_tag: ShotMeasurements
+    worst: tuple[Example, Example] | None
 
 
 def evaluate_dense(
@@ -158,7 +125,14 @@ def evaluate_dense(
         manifest=str(manifest),
         smooth=asked.smooth,
         shots=rows,
-        over_shots=_over_shots(rows),
+        over_shots=DenseRow(
+            name="mean of shots",
+            frames=sum(row.frames for row in rows),
+            boxed_frames=sum(row.boxed_frames for row in rows),
+            without_tag=mean_scores([row.without_tag for row in rows]),
+            with_tag=mean_scores([row.with_tag for row in rows]),
+            true_jitter=mean_or_none([row.true_jitter for row in rows]),
+        ),
         over_frames=_row("all frames", measured),
         unknown=unknown,
         refined=None if segmenter is None else segmenter.name,
@@ -166,7 +140,7 @@ def evaluate_dense(
     name = PLAIN if segmenter is None else REFINED
     write_json(run / f"{name}.json", result.to_json())
     worst_first = sorted(measured, key=lambda shot: float(shot.without_tag.overlaps.mean()))
-    save_dense_cases(run / f"{name}.npz", [shot.worst for shot in worst_first if shot.worst is not None][:WORST])
+    _save_worst(run / f"{name}.npz", [shot for shot in worst_first if shot.worst is not None][:WORST])
     return result
 
 
@@ -191,91 +165,92 @@ def read_shots(manifest: Path, split: Split | None = None) -> tuple[list[Clip], 
     return boxed, truth
 
 
-class _Shot(NamedTuple):
-    """The measurements of one shot; ``worst`` is None where no frame of the film has a true box."""
-
-    clip: Clip
-    without_tag: ShotMeasurements
-    with_tag: ShotMeasurements
-    true_changes: Float64Array
-    worst: DenseCase | None
-
-
-def _measure(free: Localizer, tagged: Localizer, clip: Clip, truth: Truth) -> _Shot:
-    true = {frame: boxes for frame, boxes in truth.frames[clip.name].items() if boxes}
-    found, seconds, worst = _localize(free, clip, true)
-    shown = {worst.found.frame: true[worst.found.frame]} if worst else {}
-    told, seconds_told, same = _localize(tagged, clip, shown)
-    return _Shot(
+def _measure(free: Localizer, tagged: Localizer, clip: Clip, truth: Truth) -> Shot:
+    true = {frame: boxes for frame, boxes in sorted(truth.frames[clip.name].items()) if boxes}
+    without_tag, worst = _localize(free, clip, true)
+    with_tag, same = _localize(tagged, clip, true, None if worst is None else worst.found.frame)
+    return Shot(
         clip,
-        _compare(found, true, seconds, clip.tag),
-        _compare(told, true, seconds_told, None),
-        neighbour_changes(true),
-        DenseCase(clip, true[worst.found.frame], worst, same) if worst and same else None,
+        true,
+        without_tag,
+        with_tag._replace(class_right=np.zeros(0, bool)),
+        (worst, same) if worst and same else None,
     )
 
 
 def _localize(
-    localizer: Localizer, clip: Clip, shown: dict[int, list[Box]]
-) -> tuple[dict[int, tuple[str, Box | None]], float, Example | None]:
-    """Class and box of each frame by its index, the seconds that it took, and the worst frame of those in ``shown``."""
-    found: dict[int, tuple[str, Box | None]] = {}
-    worst: Example | None = None
+    localizer: Localizer, clip: Clip, true: dict[int, list[Box]], shown: int | None = None
+) -> tuple[ShotMeasurements, Example | None]:
+    """What is found in a shot against its true boxes, and the frame ``shown``, or the one with the worst box."""
+    tags: list[str] = []
+    boxes: dict[int, list[Box]] = {}
+    overlaps, right = dict.fromkeys(true, 0.0), dict.fromkeys(true, False)
+    example: Example | None = None
     began = time.perf_counter()
     with closing(localizer.stream(clip_frames(clip))) as stream:
         for frame, one in stream:
-            found[one.frame] = one.tag, one.box
-            if one.frame in shown:
-                overlap = float(best_ious({0: one.box}, {0: shown[one.frame]})[0])
-                if worst is None or overlap < worst.overlap:
-                    worst = Example(frame.image, one, overlap)
-    return found, time.perf_counter() - began, worst
-
-
-def _compare(
-    found: dict[int, tuple[str, Box | None]], true: dict[int, list[Box]], seconds: float, tag: str | None
-) -> ShotMeasurements:
-    """Compare with the true boxes and, where the tag was not given, with the true class ``tag``."""
-    boxes = {frame: box for frame, (_, box) in found.items()}
-    named = [frame in found and found[frame][0] == tag for frame in sorted(true)]
-    return ShotMeasurements(
-        overlaps=best_ious(boxes, true),
-        changes=neighbour_changes({frame: [box] for frame, box in boxes.items() if box}),
-        class_right=None if tag is None else np.array(named, bool),
-        switches=count_switches([found[frame][0] for frame in sorted(found)]),
-        frames=len(found),
-        seconds=seconds,
+            tags.append(one.tag)
+            boxes[one.frame] = [one.box] if one.box else []
+            if one.frame not in true:
+                continue
+            overlap = overlaps[one.frame] = best_iou(one.box, true[one.frame])
+            right[one.frame] = one.tag == clip.tag
+            if one.frame == shown or (shown is None and (example is None or overlap < example.overlap)):
+                example = Example(frame.image, one, overlap)
+    seconds = time.perf_counter() - began
+    measured = ShotMeasurements(
+        overlaps=np.array([*overlaps.values()]),
+        changes=neighbour_changes(boxes),
+        class_right=np.array([*right.values()]),
+        switches=np.array([a != b for a, b in pairwise(tags)], bool),
+        frames=np.array([len(tags)]),
+        seconds=np.array([seconds]),
     )
+    return measured, example
 
 
-def _row(name: str, shots: Sequence[_Shot], tag: str | None = None) -> DenseRow:
+def _row(name: str, shots: Sequence[Shot], tag: str | None = None) -> DenseRow:
     """One shot, or the frames of several shots together."""
-    free, told = (pool([shot.without_tag for shot in shots]), pool([shot.with_tag for shot in shots]))
-    changes = np.concatenate([shot.true_changes for shot in shots])
+    free, told = pool([shot.without_tag for shot in shots]), pool([shot.with_tag for shot in shots])
     return DenseRow(
         name=name,
-        frames=free.frames,
+        frames=int(free.frames.sum()),
         boxed_frames=len(free.overlaps),
         without_tag=score_shot(free),
         with_tag=score_shot(told),
-        true_jitter=mean_or_none(changes.tolist()),
+        true_jitter=mean_or_none(np.concatenate([neighbour_changes(shot.true) for shot in shots])),
         tag=tag,
     )
 
 
-def _over_shots(rows: Sequence[DenseRow]) -> DenseRow:
-    """The mean over shots, each with the same weight."""
-    return DenseRow(
-        name="mean of shots",
-        frames=sum(row.frames for row in rows),
-        boxed_frames=sum(row.boxed_frames for row in rows),
-        without_tag=mean_scores([row.without_tag for row in rows]),
-        with_tag=mean_scores([row.with_tag for row in rows]),
-        true_jitter=mean_or_none([row.true_jitter for row in rows]),
-    )
+def _save_worst(path: Path, shots: Sequence[Shot]) -> None:
+    """Write frames, maps and boxes, all resized to the square of the model's maps; without a shot, no file."""
+    cases = [(shot, *shot.worst) for shot in shots if shot.worst is not None]
+    if not cases:
+        path.unlink(missing_ok=True)
+        return
+    side = cases[0][1].found.heatmap.shape[0]
+    meta = [
+        case_meta(shot.clip, free.found.frame, free.found.tag, free.found.probability, "dense")
+        for shot, free, _ in cases
+    ]
+    ways = {"without the tag": [free for _, free, _ in cases], "with the tag": [told for *_, told in cases]}
+    methods = {}
+    for way, examples in ways.items():
+        heatmaps = np.stack([one.found.heatmap for one in examples])
+        levels = (255 * np.clip(np.nan_to_num(heatmaps), 0, 1)).astype(np.uint8)
+        boxes = np.concatenate([_scaled([one.found.box or (np.nan,) * 4], one.image, side) for one in examples])
+        methods[way] = levels, boxes, np.array([one.overlap for one in examples])
+    images = np.stack([resize_square(free.image, side) for _, free, _ in cases])
+    truth = [_scaled(shot.true[free.found.frame], free.image, side) for shot, free, _ in cases]
+    write_cases(path, images, truth, meta, methods)
+
+
+def _scaled(boxes: Sequence[Sequence[float]], image: Image, side: int) -> npt.NDArray[np.float32]:
+    """(k, 4) boxes of an image in pixels of a square of ``side`` pixels."""
+    return scale_boxes(np.array(boxes, np.float64), image.shape[1::-1], (side, side))
 
 
 def _warm_up(localizer: Localizer, clip: Clip) -> None:
     with closing(localizer.stream(islice(clip_frames(clip), WARM_UP))) as stream:
-        for _ in stream:
-            pass
+        deque(stream, maxlen=0)

@@ -76,12 +76,12 @@ def evaluate_predictions(
         raise ColocamError(
             f"{source} has no box for a '{split}' frame: check the clip names, the split and the manifest"
         )
-    wanted = {(frame.clip, frame.frame) for frame in frames}
+    wanted = {frame.key for frame in frames}
     data = EvaluatedData(
         split=split,
         frames=len(frames),
-        videos=len({labelled.clips[frame.clip].video for frame in frames}),
-        clips=len({frame.clip for frame in frames}),
+        videos=len({frame.clip.video for frame in frames}),
+        clips=len({frame.clip.name for frame in frames}),
         boxes=sum(len(frame.boxes) for frame in frames),
         classes=len(labelled.tags),
     )
@@ -112,25 +112,22 @@ def _boxes(
     data: EvaluatedData,
     size: int | None,
 ) -> PredictionEvaluation:
-    predicted, true = [], []
-    for frame in frames:
-        found = [one.box for one in table.get((frame.clip, frame.frame), ()) if one.box is not None]
+    predicted, true, overlaps, tags = [], [], np.zeros(len(frames)), []
+    for i, frame in enumerate(frames):
+        found = table.get(frame.key, ())
         scale = np.ones(4) if size is None else _scale(labelled, frame, size, size)
-        predicted.append(np.array(found, np.float64).reshape(-1, 4) * scale)
-        true.append(frame.boxes if size is None else _truncated(frame, scale))
-    first = [_first(table, frame) for frame in frames]
-    overlaps = np.array(
-        [
-            iou(boxes[:1], there, inclusive=True).max() if one is not None and one.box is not None else 0.0
-            for one, boxes, there in zip(first, predicted, true, strict=True)
-        ]
-    )
+        boxes = np.array([one.box for one in found if one.box is not None], np.float64).reshape(-1, 4) * scale
+        there = frame.boxes if size is None else _truncated(frame, scale)
+        if found and found[0].box is not None:
+            overlaps[i] = iou(boxes[:1], there, inclusive=True).max()
+        tags.append(found[0].tag if found else "")
+        predicted.append(boxes)
+        true.append(there)
     hits = overlaps[None, :, None] >= np.array(V2_OVERLAPS)[:, None, None] - ROUNDING
     about = _about(labelled, frames)
     top1 = None
     if any(found[0].tag for found in table.values()):
-        tags = ["" if one is None else one.tag for one in first]
-        top1 = np.array([tag == labelled.clips[frame.clip].tag for tag, frame in zip(tags, frames, strict=True)])
+        top1 = np.array([tag == frame.clip.tag for tag, frame in zip(tags, frames, strict=True)])
     # One box per frame leaves no threshold to choose: all protocols are equal.
     scores = corloc(hits[V2_OVERLAPS.index(0.5)], about, [0.0], tags_only=0.0, top1=top1)["tags-only"]
     return PredictionEvaluation(
@@ -159,7 +156,7 @@ def _maps(
     data: EvaluatedData,
     masks: Files | None,
 ) -> PredictionEvaluation:
-    held_out = [frame for frame in labelled.frames("val") if (frame.clip, frame.frame) in files]
+    held_out = [frame for frame in labelled.frames("val") if frame.key in files]
     # Without maps of validation videos, those of the evaluated videos choose the threshold; that needs no box either.
     unlabelled = _files_of(labelled, files, "val") or _files_of(labelled, files, data.split)
     tags_only = _tags_only_threshold(unlabelled)
@@ -191,16 +188,15 @@ def _overlaps(
     pixels: npt.NDArray[np.int64] | None = None
     with progress("maps", len(frames), unit="frames") as advance:
         for i, frame in enumerate(frames):
-            key = frame.clip, frame.frame
-            values = read_map(files[key]) if key in files else None
+            values = read_map(files[frame.key]) if frame.key in files else None
             if values is not None:
                 levels = checked_levels(values[None])
                 height, width = values.shape
                 true = _truncated(frame, _scale(labelled, frame, width, height))
                 overlaps[i] = best_overlaps(boxes_at_levels(levels), [true])[0]
                 maxima[i] = levels.max()
-            if masks is not None and key in masks:
-                counts = _pixels(values, read_mask(masks[key]))
+            if masks is not None and frame.key in masks:
+                counts = _pixels(values, read_mask(masks[frame.key]))
                 pixels = counts if pixels is None else pixels + counts
             advance()
     if masks is not None and pixels is None:
@@ -226,7 +222,7 @@ def _tags_only_threshold(paths: Sequence[Path]) -> float:
 
 def _scale(labelled: LabelledClips, frame: LabelledFrame, width: int, height: int) -> Float64Array:
     """(4,) factors from pixels of the frame to those of an image of (width, height)."""
-    whole = labelled.size(frame.clip, frame.frame)
+    whole = labelled.size(frame)
     return np.array([width / whole[0], height / whole[1]] * 2)
 
 
@@ -236,16 +232,9 @@ def _truncated(frame: LabelledFrame, scale: Float64Array) -> Float64Array:
 
 
 def _about(labelled: LabelledClips, frames: Sequence[LabelledFrame]) -> Frames:
-    clips = [labelled.clips[frame.clip] for frame in frames]
-    tags = np.array([labelled.tags.index(clip.tag) for clip in clips], np.int64)
-    return Frames(labelled.tags, tags, np.array([clip.video for clip in clips]))
+    tags = np.array([labelled.tags.index(frame.clip.tag) for frame in frames], np.int64)
+    return Frames(labelled.tags, tags, np.array([frame.clip.video for frame in frames]))
 
 
 def _files_of(labelled: LabelledClips, files: Files, split: str) -> list[Path]:
-    clips = {clip.name for clip in labelled.clips.values() if clip.split == split}
-    return [path for (clip, _), path in files.items() if clip in clips]
-
-
-def _first(table: Predicted, frame: LabelledFrame) -> PredictedBox | None:
-    found = table.get((frame.clip, frame.frame))
-    return None if found is None else found[0]
+    return [path for (clip, _), path in files.items() if clip in labelled.clips and labelled.clips[clip].split == split]

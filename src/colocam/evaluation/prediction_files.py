@@ -1,10 +1,9 @@
 """Predictions and true boxes as files: tables of boxes, and folders of maps ``<clip>/<frame>.npy`` or ``.png``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import cv2
 import numpy as np
@@ -32,8 +31,7 @@ Size = tuple[int, int]
 """Width and height in pixels."""
 
 
-@dataclass(frozen=True, slots=True)
-class PredictedBox:
+class PredictedBox(NamedTuple):
     """A predicted box of a frame, None for no box, and the predicted tag, "" where the table has none."""
 
     box: Box | None
@@ -119,23 +117,20 @@ def read_mask(path: Path) -> npt.NDArray[np.int64]:
     return np.where(values == 0, 0, np.where((values == 1) | (values == 255), 1, 2))
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledFrame:
-    """A frame with the object.
+class LabelledFrame(NamedTuple):
+    """A frame with the object: its clip, its index in it, and (k, 4) boxes, k ≥ 1, in pixels of the frame."""
 
-    Attributes:
-        clip: name of the clip.
-        frame: index of the frame in it.
-        boxes: (k, 4) float64, k ≥ 1, in pixels of the frame.
-    """
-
-    clip: str
+    clip: Clip
     frame: int
     boxes: npt.NDArray[np.float64]
 
+    @property
+    def key(self) -> tuple[str, int]:
+        """Name of the clip and index, by which predictions are found."""
+        return self.clip.name, self.frame
 
-@dataclass(frozen=True)
-class LabelledClips:
+
+class LabelledClips(NamedTuple):
     """The clips of a table of true boxes.
 
     Attributes:
@@ -143,35 +138,34 @@ class LabelledClips:
         clips: tag, video, split and files of each clip.
         tags: the classes, sorted.
         source: the table, for errors.
+        sizes: width and height of frames, as far as the table states them.
     """
 
     truth: Truth
     clips: Mapping[str, Clip]
     tags: tuple[str, ...]
     source: Path
-    _sizes: dict[tuple[str, int], Size]
+    sizes: Mapping[tuple[str, int], Size]
 
     def frames(self, split: Split) -> list[LabelledFrame]:
         """Frames of a split with at least one box, in the order of the table."""
         return [
-            LabelledFrame(clip, frame, np.array(boxes, np.float64))
+            LabelledFrame(self.clips[clip], frame, np.array(boxes, np.float64))
             for clip, frames in self.truth.frames.items()
             if clip in self.clips and self.clips[clip].split == split
             for frame, boxes in frames.items()
             if boxes
         ]
 
-    def size(self, clip: str, frame: int) -> Size:
+    def size(self, frame: LabelledFrame) -> Size:
         """Size of a frame: from the columns of the table, else from the images or the video of the clip."""
-        if (clip, frame) not in self._sizes:
-            found = _size_of(self.clips[clip], frame)
-            if found is None:
-                raise ColocamError(
-                    f"{self.source}: the size of frame {frame} of {clip!r} is not known: add the columns width and "
-                    "height, or give a manifest of the videos"
-                )
-            self._sizes[clip, frame] = found
-        return self._sizes[clip, frame]
+        found = self.sizes.get(frame.key) or _size_of(frame.clip, frame.frame)
+        if found is None:
+            raise ColocamError(
+                f"{self.source}: the size of frame {frame.frame} of {frame.clip.name!r} is not known: add the columns "
+                "width and height, or give a manifest of the videos"
+            )
+        return found
 
 
 def read_labelled(boxes: Path, manifest: Path | None, split: Split) -> LabelledClips:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, ClassVar, TypeGuard, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -20,8 +20,6 @@ MAIN = "colocam"
 """The method whose gain over the first one is reported."""
 REMEDY = "evaluate the run again"
 T = TypeVar("T")
-FORMAT = 2
-"""Number of the JSON layout that is written."""
 PLAIN, REFINED = "dense", "dense-refined"
 """Names of the files in a run folder: boxes learnt from tags alone, and boxes of a segmenter."""
 
@@ -67,6 +65,18 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
+class Stored:
+    """A result that is stored as JSON."""
+
+    __slots__ = ()
+    FORMAT: ClassVar[int] = 2
+    """Number of the layout that is written."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as plain JSON; unknown values are left out."""
+        return {"format": self.FORMAT, **plain(self)}
+
+
 @dataclass(frozen=True, slots=True)
 class EvaluatedData:
     """What was evaluated.
@@ -95,14 +105,9 @@ class EvaluatedData:
     validation_frames: int | None = None
     threshold_maps: int | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The known values as plain JSON."""
-        found: dict[str, Any] = plain(self)
-        return found
-
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(Stored):
     """Result of :func:`colocam.evaluate`: all methods of a run.
 
     Attributes:
@@ -119,17 +124,11 @@ class Evaluation:
     instances: Instances | None = None
     refined: Mapping[str, Mapping[str, CorLoc]] | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The result as plain JSON; unknown values are left out."""
-        return {"format": FORMAT, **plain(self)}
-
     @classmethod
-    def from_json(cls, value: object, source: str | Path = "the evaluation") -> "Evaluation":
+    def from_json(cls, value: Mapping[str, Any], source: str | Path = "the evaluation") -> "Evaluation":
         """Read the JSON of any format; ``source`` is named in errors."""
-        if not isinstance(value, Mapping):
-            raise ColocamError(f"{source} holds no JSON object: {REMEDY}")
-        if (number := value.get("format", 1)) not in (1, FORMAT):  # a list, which may stand there, is in no set
-            raise ColocamError(f"{source} has format {number}, but this colocam reads up to {FORMAT}: update colocam")
+        if (number := value.get("format", 1)) not in (1, cls.FORMAT):  # a list, which may stand there, is in no set
+            raise ColocamError(f"{source} has format {number}; this colocam reads up to {cls.FORMAT}: update colocam")
         try:
             current = _from_format_1(value) if number == 1 else value
         except (AttributeError, TypeError) as error:  # other shapes than format 1 has
@@ -138,7 +137,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class PredictionEvaluation:
+class PredictionEvaluation(Stored):
     """Result of :func:`colocam.evaluate_predictions`: boxes or maps of any method.
 
     Attributes:
@@ -159,26 +158,26 @@ class PredictionEvaluation:
     instances: Instances | None = None
     pxap: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The result as plain JSON; unknown values are left out."""
-        return {"format": FORMAT, **plain(self)}
-
 
 def read_evaluation(path: Path) -> Evaluation | None:
     """The evaluation stored in a run folder; None where there is none."""
-    return Evaluation.from_json(_json(path), path) if path.exists() else None
+    return Evaluation.from_json(read_object(path), path) if path.exists() else None
 
 
 def read_dense(path: Path) -> "DenseEvaluation | None":
     """The dense evaluation stored in a run folder; None where there is none."""
-    return _checked(DenseEvaluation, _json(path), path) if path.exists() else None
+    return _checked(DenseEvaluation, read_object(path), path) if path.exists() else None
 
 
-def _json(path: Path) -> object:
+def read_object(path: Path, remedy: str = REMEDY) -> dict[str, Any]:
+    """The JSON object in a file of a run folder."""
     try:
-        return parse_json(path.read_text(encoding="utf-8"))
+        value = parse_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ColocamError(f"{path} is not valid JSON ({error}): {REMEDY}") from error
+        raise ColocamError(f"{path} is not valid JSON ({error}): {remedy}") from error
+    if not isinstance(value, dict):
+        raise ColocamError(f"{path} holds no JSON object: {remedy}")
+    return value
 
 
 def _checked(kind: type[T], value: object, source: str | Path) -> T:
@@ -251,7 +250,7 @@ class DenseRow:
 
 
 @dataclass(frozen=True, slots=True)
-class DenseEvaluation:
+class DenseEvaluation(Stored):
     """Result of :func:`colocam.evaluation.dense.evaluate_dense`.
 
     Attributes:
@@ -271,12 +270,9 @@ class DenseEvaluation:
     over_frames: DenseRow
     unknown: Mapping[str, tuple[str, ...]]
     refined: str | None = None
+    FORMAT: ClassVar[int] = 1
 
     @property
     def rows(self) -> tuple[DenseRow, ...]:
         """The shots, then their mean, then the mean over all frames."""
         return (*self.shots, self.over_shots, self.over_frames)
-
-    def to_json(self) -> dict[str, Any]:
-        """The result as plain JSON; unknown values are left out."""
-        return {"format": 1, **plain(self)}

@@ -1,8 +1,7 @@
 """Evaluate a run on frames with true boxes: all methods under all protocols, and refined by a segmenter."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -17,14 +16,16 @@ from colocam.boxes.extract import scale_boxes
 from colocam.boxes.quantize import tags_only_threshold
 from colocam.cams import find_cam
 from colocam.config import ColorMean
+from colocam.data.augment import whole
+from colocam.data.batches import BatchIndices, read_frames
 from colocam.data.frame_cache import clip_frames
 from colocam.data.samples import Boxes, Samples, labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
-from colocam.evaluation.cases import save_cases
+from colocam.evaluation.cases import case_meta, choose_cases, write_cases
 from colocam.evaluation.metrics import CorLoc, Frames, accuracy, box_hits, corloc, instances_of_maps, top_k
-from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, right_boxes
-from colocam.evaluation.metrics.protocols import chooser_threshold
+from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, frame_overlaps
+from colocam.evaluation.metrics.protocols import chooser_threshold, hits_of_choice
 from colocam.evaluation.result import EvaluatedData, Evaluation
 from colocam.inference.options import make_options
 from colocam.maps.mapper import Mapper, cam_mapper, decoder_mapper, map_batches
@@ -101,20 +102,13 @@ class Labelled:
 
     def hits(self, maps: Levels, thresholds: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
         """(frames with the object, T) whether the box of each map is right at each threshold."""
-        return box_hits(maps[self.present], self._true, thresholds)
-
-    def right(self, boxes: Float64Array, found: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """(frames with the object,) whether the boxes (N, 4) in map pixels are right; (N,) ``found``: there is one."""
-        return right_boxes(boxes[self.present], found[self.present], self._true)
-
-    def chooser_threshold(self, maps: Levels, chooser: str) -> float:
-        """τ at which a chooser of boxes is right most often; all frames have the object."""
-        clips = self.samples.indices.clips.numpy()
-        return chooser_threshold(maps, self.boxes, self.frames, chooser, clips)[0]
+        return box_hits(maps[self.present], [boxes for boxes in self.boxes if len(boxes)], thresholds)
 
     @property
-    def _true(self) -> list[Boxes]:
-        return [boxes for boxes in self.boxes if len(boxes)]
+    def clips(self) -> npt.NDArray[np.int64]:
+        """(N,) index of the clip of each frame."""
+        found: npt.NDArray[np.int64] = self.samples.indices.clips.numpy()
+        return found
 
 
 def evaluate(
@@ -175,17 +169,8 @@ def evaluate(
         },
     )
     write_json(opened.folder / "evaluation.json", result.to_json())
-    if maps:
-        save_cases(
-            opened.folder / "cases.npz",
-            evaluated.samples,
-            evaluated.boxes,
-            maps,
-            thresholds,
-            {name: method.chooser for name, method in found.items()},
-            evaluation_set.predicted,
-            evaluated.tags,
-        )
+    if found:
+        save_cases(opened.folder / "cases.npz", evaluation_set, found)
     return result
 
 
@@ -235,6 +220,11 @@ class MethodResult(NamedTuple):
     chooser: str
     corloc: dict[str, CorLoc]
 
+    def boxes(self, evaluated: Labelled) -> tuple[Float64Array, Float64Array]:
+        """(N, 4) boxes in map pixels, NaN where there is none, and (N,) their IoU, NaN without the object."""
+        boxes, found = boxes_of_shots(self.maps, self.threshold, self.chooser, evaluated.clips)
+        return np.where(found[:, None], boxes, np.nan), frame_overlaps(boxes, found, evaluated.boxes)
+
 
 def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
     """Evaluate one method under each protocol."""
@@ -249,10 +239,16 @@ def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
     if validation.present.any():
         validation_maps = maps_of(run, mapper, validation.samples)
         if by_shot:
-            chosen_on = validation.chooser_threshold(validation_maps, mapper.chooser)
+            chosen_on = chooser_threshold(
+                validation_maps, validation.boxes, validation.frames, mapper.chooser, validation.clips
+            )[0]
             grid = np.append(grid, chosen_on)
         else:
             chosen_on = validation.hits(validation_maps, grid), validation.frames
+
+    def hits_at(threshold: float) -> npt.NDArray[np.bool_]:
+        return hits_of_choice(maps, evaluated.boxes, threshold, mapper.chooser, evaluated.clips)
+
     result = corloc(
         evaluated.hits(maps, grid),
         evaluated.frames,
@@ -261,22 +257,48 @@ def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
         top1=evaluation_set.top1,
         top5=evaluation_set.top5,
         validation=chosen_on,
-        chosen=partial(_hits_of_choice, evaluated, maps, mapper.chooser) if by_shot else None,
+        chosen=hits_at if by_shot else None,
     )
     return MethodResult(maps, threshold, mapper.chooser, result)
 
 
-def _hits_of_choice(evaluated: Labelled, maps: Levels, chooser: str, threshold: float) -> npt.NDArray[np.bool_]:
-    """(frames with the object,) whether the box that a chooser takes at τ is right."""
-    boxes, found = boxes_of_shots(maps, threshold, chooser, evaluated.samples.indices.clips.numpy())
-    return evaluated.right(boxes, found)
+def save_cases(
+    path: Path,
+    evaluation_set: EvaluationSet,
+    found: Mapping[str, MethodResult],
+    chosen: Sequence[tuple[int, str]] | None = None,
+) -> None:
+    """Write frames, maps, boxes and overlaps of the examples for the report.
+
+    Args:
+        path: the .npz file.
+        evaluation_set: N evaluated frames.
+        found: method → its result; the last one decides which frames are chosen.
+        chosen: index and group of the frames; None: by ``choose_cases``.
+    """
+    evaluated = evaluation_set.evaluated
+    samples, where = evaluated.samples, evaluated.samples.where()
+    boxes = {name: method.boxes(evaluated) for name, method in found.items()}
+    last = list(found)[-1]
+    cases = choose_cases(boxes[last][1], samples.classes.numpy(), evaluated.clips) if chosen is None else chosen
+    at = [frame for frame, _ in cases]
+    indices = BatchIndices(samples.indices.clips[at], samples.indices.frames[at], samples.indices.sequences[at])
+    images = whole(read_frames(samples.clips, indices), found[last].maps.shape[1])
+    write_cases(
+        path,
+        images.round().byte().permute(0, 2, 3, 1).numpy(),
+        [evaluated.boxes[i] for i in at],
+        [case_meta(where[i][0].clip, where[i][1], *evaluation_set.predicted[i], group) for i, group in cases],
+        {name: (found[name].maps[at], corners[at], overlaps[at]) for name, (corners, overlaps) in boxes.items()},
+    )
 
 
 def measure_refined(evaluation_set: EvaluationSet, segmenter: Segmenter, maps: Levels) -> CorLoc:
     """CorLoc of the boxes of a segmenter's masks, for maps (N, S, S); there is no threshold to choose."""
     evaluated = evaluation_set.evaluated
     boxes = refined_boxes(segmenter, evaluated.samples, maps)
-    hits = evaluated.right(boxes, (boxes != 0).any(axis=1))[:, None]
+    overlaps = frame_overlaps(boxes, (boxes != 0).any(axis=1), evaluated.boxes)
+    hits = (overlaps[evaluated.present] >= 0.5)[:, None]
     top1, top5 = evaluation_set.top1, evaluation_set.top5
     found = corloc(hits, evaluated.frames, [0.0], tags_only=0.0, top1=top1, top5=top5)
     return replace(found["tags-only"], threshold=None)

@@ -1,7 +1,6 @@
 """Evaluations as tables: in the terminal, and as rows for the page."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 from rich import markup
@@ -153,18 +152,26 @@ def instance_rows(found: Sequence[Instances]) -> list[tuple[str, str, list[str]]
 def _cell(scores: Iterable[CorLoc | Average | Accuracy | None]) -> str:
     """The main number with its interval, or mean ± std of several; a dash where a run has none."""
     known = [score for score in scores if score is not None]
-    values = [score.accuracy if isinstance(score, Accuracy) else score.average for score in known]
-    if not values:
-        return "–"
-    if len(values) > 1:
-        return f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f}"
+    if len(known) != 1:
+        return _spread([score.average for score in known])
     interval = known[0].interval
-    return f"{values[0]:.1f}" + (f" [{interval[0]:.0f}, {interval[1]:.0f}]" if interval else "")
+    return number(known[0].average) + (f" [{interval[0]:.0f}, {interval[1]:.0f}]" if interval else "")
+
+
+def _spread(values: Iterable[float | None]) -> str:
+    """Mean ± std of the known values."""
+    known = [value for value in values if value is not None]
+    return f"{np.mean(known):.1f} ± {np.std(known, ddof=1):.1f}" if len(known) > 1 else "–"
 
 
 def _mean(values: Iterable[float | None]) -> str:
     known = [value for value in values if value is not None]
-    return f"{np.mean(known):.1f}" if known else "–"
+    return number(float(np.mean(known)) if known else None)
+
+
+def number(value: float | None, digits: int = 1) -> str:
+    """A number as text; a dash where it is not known."""
+    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def escape(name: str) -> str:
@@ -176,11 +183,11 @@ def dense_cells(row: DenseRow) -> list[str]:
     """The cells of a row, in the order of ``COLUMNS``; the second of a pair is that with the tag."""
     free, told = row.without_tag, row.with_tag
     return [
-        *(_number(free.class_right), _number(free.switches, 1 if row.name == "mean of shots" else 0)),
-        *(_number(free.corloc), _number(told.corloc)),
-        *(_number(free.mean_iou, 2), _number(told.mean_iou, 2)),
-        *(_number(free.jitter, 3), _number(told.jitter, 3), _number(row.true_jitter, 3)),
-        _number(free.frames_per_second, 0),
+        *(number(free.class_right), number(free.switches, 1 if row.name == "mean of shots" else 0)),
+        *(number(free.corloc), number(told.corloc)),
+        *(number(free.mean_iou, 2), number(told.mean_iou, 2)),
+        *(number(free.jitter, 3), number(told.jitter, 3), number(row.true_jitter, 3)),
+        number(free.frames_per_second, 0),
     ]
 
 
@@ -209,11 +216,6 @@ def print_dense(results: Sequence[DenseEvaluation]) -> None:
         console.print(table)
 
 
-def _spread(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    return f"{np.mean(known):.1f} ± {np.std(known, ddof=1):.1f}" if len(known) > 1 else "–"
-
-
 def _print_shots(console: Console, result: DenseEvaluation) -> None:
     console.print(escape(dense_title(result)), soft_wrap=True)
     headers = (column.replace(" ", "\n").replace("/", "\n/") for column in COLUMNS)
@@ -226,114 +228,35 @@ def _print_shots(console: Console, result: DenseEvaluation) -> None:
     console.print(table)
 
 
-def _number(value: float | None, digits: int = 1) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A percentage and its 95 % interval; None where it was not measured."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def spread(self) -> str:
-        """The interval as text, "" without one."""
-        return "" if self.low is None or self.high is None else f"{self.low:.1f}–{self.high:.1f}"
-
-    def __str__(self) -> str:
-        return "–" if self.value is None else f"{self.value:.1f}"
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One method under one protocol."""
-
-    method: str
-    title: str
-    corloc: Estimate
-    frames: Estimate
-    top1: Estimate
-    threshold: str
-
-
-@dataclass(frozen=True, slots=True)
-class Protocol:
-    """All methods under one protocol, with their classes: ``classes`` holds (tag, one value per method, gain)."""
-
-    name: str
-    meaning: str
-    results: tuple[Result, ...]
-    classes: tuple[tuple[str, tuple[Estimate, ...], float | None], ...]
-
-
-def protocols_of(evaluation: Evaluation) -> list[Protocol]:
-    """All results, grouped by protocol."""
-    protocols = []
-    for name, meaning in PROTOCOLS.items():
-        cells = {
-            method: evaluation.methods[method][name]
+def by_protocol(evaluation: Evaluation) -> dict[str, dict[str, CorLoc]]:
+    """Protocol → method → result, in the order of the tables."""
+    found = {
+        protocol: {
+            method: evaluation.methods[method][protocol]
             for method in ordered_methods(evaluation.methods)
-            if name in evaluation.methods[method]
+            if protocol in evaluation.methods[method]
         }
-        if cells:
-            results = tuple(_result(method, cell) for method, cell in cells.items())
-            protocols.append(Protocol(name, meaning, results, _classes(list(cells.values()))))
-    return protocols
+        for protocol in PROTOCOLS
+    }
+    return {protocol: cells for protocol, cells in found.items() if cells}
 
 
-def refined_rows(evaluation: Evaluation) -> list[Result]:
-    """Methods whose boxes a segmenter refined; no protocol, since there is no threshold to choose."""
-    return [
-        replace(_result(method, cell), title=refined_title(method, segmenter))
-        for segmenter, methods in (evaluation.refined or {}).items()
-        for method, cell in methods.items()
-    ]
+def class_rows(cells: Iterable[CorLoc]) -> list[tuple[str, list[float | None], float | None]]:
+    """Each tag with the value of each method, and the gain of the last method over the first."""
+    known = list(cells)
+    values = {tag: [cell.classes.get(tag) for cell in known] for cell in known for tag in cell.classes}
+    return [(tag, each, gain(each)) for tag, each in values.items()]
 
 
-def gain(results: Sequence[Result]) -> float | None:
-    """Points by which the last method is above the first; None for a single method."""
-    return _difference([result.corloc for result in results])
-
-
-def estimate(value: CorLoc | Average | Accuracy | None) -> Estimate:
-    """The main number of a score with its interval; empty where there is none."""
-    if value is None:
-        return Estimate(None)
-    return Estimate(value.accuracy if isinstance(value, Accuracy) else value.average, *(value.interval or ()))
-
-
-def _result(method: str, cell: CorLoc) -> Result:
-    return Result(
-        method=method,
-        title=method_title(method),
-        corloc=estimate(cell),
-        frames=Estimate(cell.frames),
-        top1=estimate(cell.top1),
-        threshold=_threshold(cell.threshold),
-    )
-
-
-def _classes(cells: Sequence[CorLoc]) -> tuple[tuple[str, tuple[Estimate, ...], float | None], ...]:
-    """Per tag: the value of each method and the gain of the last over the first."""
-    rows = []
-    for tag in dict.fromkeys(tag for cell in cells for tag in cell.classes):
-        values = tuple(Estimate(cell.classes.get(tag)) for cell in cells)
-        rows.append((tag, values, _difference(values)))
-    return tuple(rows)
-
-
-def _difference(values: Sequence[Estimate]) -> float | None:
-    """Last minus first; None for a single value or where either is missing."""
-    if len(values) < 2 or values[0].value is None or values[-1].value is None:
+def gain(values: Sequence[float | None]) -> float | None:
+    """Points by which the last is above the first; None for a single value or where either is missing."""
+    if len(values) < 2 or values[0] is None or values[-1] is None:
         return None
-    return values[-1].value - values[0].value
+    return values[-1] - values[0]
 
 
-def _threshold(value: float | Mapping[str, float] | None) -> str:
+def threshold_text(value: float | Mapping[str, float] | None) -> str:
     """One threshold, or the range of those of the classes."""
     if isinstance(value, Mapping):
         return f"{min(value.values()):.2f}–{max(value.values()):.2f}" if value else "–"
-    return "–" if value is None else f"{value:.2f}"
+    return number(value, 2)

@@ -2,8 +2,7 @@
 
 import base64
 import io
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,9 +29,9 @@ _GROUPS = {
     "typical": ("Typical cases", "Frames around the median overlap."),
     "worst": ("Worst cases", "Frames where the boxes fit worst: read these first."),
     "empty": ("Empty frames", "The video carries the tag, but the object is not in these frames: any box is false."),
+    "review": ("Frames to check first", "The most doubtful frames of the held-out videos, most doubtful first."),
     "dense": ("Worst shots", "The worst frame of each of the shots with the lowest mean IoU without the tag."),
 }
-QUALITY = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,73 +67,61 @@ class Group:
     cases: tuple[Case, ...]
 
 
-def gallery(path: Path) -> list[Group]:
-    """Draw the cases stored in ``path`` (cases.npz), smaller and more compressed where they would exceed ``BUDGET``."""
-    with explain_damage(path):
-        return _gallery(*read_images(path))
-
-
-def _gallery(arrays: dict[str, npt.NDArray[Any]], meta: list[dict[str, Any]]) -> list[Group]:
-    methods = ordered_methods([name.removeprefix("heatmaps__") for name in arrays if name.startswith("heatmaps__")])
-    order = [*_GROUPS, *sorted({str(entry["group"]) for entry in meta} - _GROUPS.keys())]
-    for edge, quality in ((EDGE, 88), (EDGE, 75), (EDGE * 3 // 4, 70), (EDGE // 2, 60), (EDGE // 4, 50)):
-        groups = []
-        for name in order:
-            members = [i for i, entry in enumerate(meta) if entry["group"] == name]
-            if members:
-                title, note = _GROUPS.get(name, (name, ""))
-                cases = tuple(
-                    _case({key: array[i] for key, array in arrays.items()}, meta[i], methods, edge, quality)
-                    for i in members
-                )
-                groups.append(Group(name, title, note, cases))
-        if _bytes(groups) <= BUDGET:
-            break
-    return groups
-
-
-def _bytes(groups: Sequence[Group]) -> int:
-    return sum(len(image.address) for group in groups for case in group.cases for image in case.images)
-
-
-@contextmanager
-def explain_damage(path: Path, remedy: str = "evaluate the run again") -> Iterator[None]:
-    """Turn what a damaged file causes into an error that names it; archives and arrays fail in many ways."""
+def gallery(path: Path, remedy: str = "evaluate the run again") -> list[Group]:
+    """Draw the cases of an .npz file, smaller and more compressed where they would exceed ``BUDGET``."""
     try:
-        yield
-    except ColocamError:
-        raise
-    except Exception as error:
+        arrays, meta = _read(path)
+        methods = ordered_methods([name.removeprefix("boxes__") for name in arrays if name.startswith("boxes__")])
+        for edge, quality in ((EDGE, 88), (EDGE, 75), (EDGE * 3 // 4, 70), (EDGE // 2, 60), (EDGE // 4, 50)):
+            rows = ({name: array[i] for name, array in arrays.items()} for i in range(len(meta)))
+            cases = [_case(*pair, methods, edge, quality) for pair in zip(rows, meta, strict=True)]
+            if sum(len(image.address) for case in cases for image in case.images) <= BUDGET:
+                break
+        groups: dict[str, list[Case]] = {name: [] for name in _GROUPS}
+        for case, entry in zip(cases, meta, strict=True):
+            groups.setdefault(entry["group"], []).append(case)
+    except Exception as error:  # archives and arrays fail in many ways
         raise ColocamError(f"{path} cannot be read ({first_line(error)}): {remedy}") from error
+    return [Group(name, *_GROUPS.get(name, (name, "")), tuple(cases)) for name, cases in groups.items() if cases]
 
 
-def read_images(path: Path) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, Any]]]:
+def _read(path: Path) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, Any]]]:
     """Arrays of an .npz file, all of one length, and the entry of its ``meta`` for each row."""
     with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     meta = parse_json(str(arrays.pop("meta")))
     if any(len(array) != len(meta) for array in arrays.values()):
         raise ValueError("its arrays have different lengths")
+    if "boxes" in arrays:  # of a review: one method, and no true box
+        arrays |= {f"{name}__Map and box": arrays.pop(name) for name in ("heatmaps", "boxes")}
+        meta = [{**entry, "group": "review"} for entry in meta]
     return arrays, meta
 
 
 def _case(
-    arrays: dict[str, npt.NDArray[Any]], meta: dict[str, Any], methods: Sequence[str], edge: int, quality: int
+    row: dict[str, npt.NDArray[Any]], meta: dict[str, Any], methods: Sequence[str], edge: int, quality: int
 ) -> Case:
-    """Draw one frame; ``arrays`` holds its row of each array."""
-    image, scale = enlarge(arrays["images"], edge)
-    truth = [box for row in arrays["truth"] if (box := box_of_row(row, scale))]
-    tag = str(meta["tag"])
-    where = f"frame {meta['frame']} of {meta['clip']}"
-    seen = "with the true box in green" if truth else "without the object"
+    """Draw one frame; ``row`` holds its row of each array."""
+    height, width = row["images"].shape[:2]
+    scale = edge / max(height, width)
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    # Resized before drawing, so that lines stay sharp.
+    resized = cv2.resize(row["images"], size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC)
+    image = np.asarray(resized, np.uint8)
+    truth = [box for corners in row.get("truth", ()) if (box := _box(corners, scale))]
+    tag, where = str(meta["tag"]), f"frame {meta['frame']} of {meta['clip']}"
+    seen = "" if "truth" not in row else ", with the true box in green" if truth else ", without the object"
     images = [
-        CaseImage("Frame", address(draw_localization(image, truth=truth), quality), f"{tag}: {where}, {seen}", tag)
+        CaseImage("Frame", _address(draw_localization(image, truth=truth), quality), f"{tag}: {where}{seen}", tag)
     ]
     for method in methods:
-        box = box_of_row(arrays[f"boxes__{method}"], scale)
-        heatmap = arrays[f"heatmaps__{method}"].astype(np.float32) / 255
-        verdict, right = _verdict(box, float(arrays[f"iou__{method}"]), empty=not truth)
-        drawn = address(draw_localization(image, heatmap, box, truth=truth), quality)
+        box = _box(row[f"boxes__{method}"], scale)
+        heatmap = row[f"heatmaps__{method}"].astype(np.float32) / 255
+        if "doubt" in meta:
+            verdict, right = f"doubt {float(meta['doubt']):.2f}: {meta['reason']}", False
+        else:
+            verdict, right = _verdict(box, float(row[f"iou__{method}"]), empty=not truth)
+        drawn = _address(draw_localization(image, heatmap, box, truth=truth), quality)
         title = method_title(method)
         images.append(CaseImage(title, drawn, f"{title} on {where}: {verdict}", verdict, right))
     probability = meta.get("probability")
@@ -152,52 +139,17 @@ def _verdict(box: Box | None, iou: float, *, empty: bool) -> tuple[str, bool]:
     """The text below an image, and whether the method was right."""
     if empty:
         return ("no box, correct", True) if box is None else ("false box", False)
-    if box is None:
-        return "no box", False
-    return f"IoU {iou:.2f}", iou >= HIT
+    return ("no box", False) if box is None else (f"IoU {iou:.2f}", iou >= HIT)
 
 
-def enlarge(image: Image, edge: int) -> tuple[Image, float]:
-    """Resize so that the longer side is ``edge``; before drawing, so that lines stay sharp."""
-    height, width = image.shape[:2]
-    scale = edge / max(height, width)
-    size = (max(1, round(width * scale)), max(1, round(height * scale)))
-    resized = cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC)
-    return np.asarray(resized, np.uint8), scale
-
-
-def box_of_row(row: npt.NDArray[np.float32], scale: float) -> Box | None:
+def _box(corners: npt.NDArray[np.float32], scale: float) -> Box | None:
     """Four coordinates as a box of the resized image; None where they are NaN."""
-    return None if np.isnan(row).any() else Box(*(float(value) * scale for value in row))
+    return None if np.isnan(corners).any() else Box(*(float(value) * scale for value in corners))
 
 
-def address(image: Image, quality: int) -> str:
+def _address(image: Image, quality: int) -> str:
     """``image`` as a JPEG inside a data: address."""
     # Colour at full resolution: subsampled colour turns thin red and green lines grey.
     full_colour = [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
     _, data = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality, *full_colour])
     return "data:image/jpeg;base64," + base64.b64encode(data.tobytes()).decode("ascii")
-
-
-def doubtful(path: Path) -> list[Case]:
-    """Draw the frames stored in ``path``, in their order."""
-    with explain_damage(path, "run 'colocam review' again"):
-        return _doubtful(*read_images(path))
-
-
-def _doubtful(arrays: dict[str, npt.NDArray[Any]], meta: list[dict[str, Any]]) -> list[Case]:
-    cases = []
-    for i, told in enumerate(meta):
-        image, scale = enlarge(arrays["images"][i], EDGE)
-        box = box_of_row(arrays["boxes"][i], scale)
-        heat = arrays["heatmaps"][i].astype(np.float32) / 255
-        where = f"frame {told['frame']} of {told['clip']}"
-        drawn = address(draw_localization(image, heat, box), QUALITY)
-        doubt = f"doubt {float(told['doubt']):.2f}: {told['reason']}"
-        images = (
-            CaseImage("Frame", address(image, QUALITY), where),
-            CaseImage("Map and box", drawn, f"{where}: {doubt}", doubt, right=False),
-        )
-        probability, predicted = float(told["probability"]), str(told["predicted"])
-        cases.append(Case(str(told["tag"]), str(told["clip"]), int(told["frame"]), predicted, probability, images))
-    return cases

@@ -7,23 +7,32 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from colocam.errors import ColocamError
-from colocam.evaluation.result import PLAIN, REFINED, read_dense, read_evaluation, read_metrics
+from colocam.evaluation.metrics import PROTOCOLS
+from colocam.evaluation.result import (
+    PLAIN,
+    REFINED,
+    method_title,
+    plain,
+    read_dense,
+    read_evaluation,
+    read_metrics,
+    read_object,
+    refined_title,
+)
 from colocam.report.curves import training_curves
 from colocam.report.evaluation_tables import (
     COLUMNS,
-    Estimate,
-    Protocol,
-    Result,
+    by_protocol,
+    class_rows,
     dense_cells,
     dense_title,
-    estimate,
     gain,
     instance_rows,
-    protocols_of,
-    refined_rows,
+    number,
+    threshold_text,
 )
-from colocam.report.gallery import doubtful, gallery
-from colocam.utils.files import parse_json, write_text
+from colocam.report.gallery import gallery
+from colocam.utils.files import write_text
 from colocam.video.drawing import HEAT_COLOURS, PREDICTED, TRUE
 
 
@@ -56,29 +65,33 @@ def render(run: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise ColocamError(f"{run} is not a run folder: it has no readable config.yaml") from error
     evaluation = read_evaluation(run / "evaluation.json")
-    protocols = protocols_of(evaluation) if evaluation else []
-    classification = evaluation.classification if evaluation else None
     metrics, cases, review = run / "metrics.jsonl", run / "cases.npz", run / "review.npz"
+    facts = run / "environment.json"
     templates = environment("report")
-    templates.filters["points"] = _points
+    templates.filters |= {
+        "number": number,
+        "points": _points,
+        "title": method_title,
+        "refined": refined_title,
+        "threshold": threshold_text,
+        "class_rows": class_rows,
+        "gain": lambda cells: gain([cell.average for cell in cells]),
+        "interval": lambda score: f"{score.interval[0]:.1f}–{score.interval[1]:.1f}" if score.interval else "",
+    }
     return templates.get_template("page.html").render(
         name=run.resolve().name,
-        protocols=protocols,
-        headline=_headline(protocols),
-        gains={protocol.name: gain(protocol.results) for protocol in protocols},
-        classification=estimate(classification),
-        accuracies={tag: Estimate(value) for tag, value in (classification.classes if classification else {}).items()},
-        data=evaluation.data if evaluation else None,
-        summary=dict(_flatten(evaluation.data.to_json())) if evaluation else {},
+        evaluation=evaluation,
+        protocols=by_protocol(evaluation) if evaluation else {},
+        meanings=PROTOCOLS,
+        summary=dict(_flatten(plain(evaluation.data))) if evaluation else {},
         phases=training_curves(read_metrics(metrics)) if metrics.exists() else [],
         groups=gallery(cases) if cases.exists() else [],
         dense=list(_dense_parts(run)),
         dense_columns=COLUMNS,
         dense_cells=dense_cells,
-        refined=refined_rows(evaluation) if evaluation else [],
-        doubtful=doubtful(review) if review.exists() else [],
+        review=gallery(review, "run 'colocam review' again") if review.exists() else [],
         instances=instance_rows([evaluation.instances]) if evaluation and evaluation.instances else [],
-        environment=dict(_flatten(_read_json(run / "environment.json"))),
+        environment=dict(_flatten(read_object(facts, "delete it"))) if facts.exists() else {},
         configuration=configuration,
         heat=", ".join(f"#{colour.tobytes().hex()}" for colour in HEAT_COLOURS[::15]),
         red=f"rgb{PREDICTED}",
@@ -93,29 +106,6 @@ def _dense_parts(run: Path) -> Iterator[dict[str, Any]]:
         if result is not None:
             groups = gallery(cases) if cases.exists() else []
             yield {"id": name, "title": dense_title(result), "result": result, "groups": groups}
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    """A JSON object; empty where the file is missing."""
-    if not path.exists():
-        return {}
-    try:
-        value = parse_json(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ColocamError(f"{path} is not valid JSON ({error}): delete it") from error
-    if not isinstance(value, dict):
-        raise ColocamError(f"{path} holds no JSON object: delete it")
-    return value
-
-
-def _headline(protocols: list[Protocol]) -> dict[str, Any] | None:
-    """The main method, its baseline and its gain under the first protocol that was evaluated."""
-    if not protocols:
-        return None
-    first: Protocol = protocols[0]
-    ours: Result = first.results[-1]
-    baseline = first.results[0] if len(first.results) > 1 else None
-    return {"protocol": first, "ours": ours, "baseline": baseline, "gain": gain(first.results)}
 
 
 def _points(value: float | None) -> str:

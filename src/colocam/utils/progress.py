@@ -57,11 +57,7 @@ def printable(text: str) -> str:
     """``text`` in one line; control characters, which a terminal would obey, are replaced by their escapes."""
     if text.isprintable():
         return text
-    return "".join(_escape(one) if category(one) in HIDDEN else one for one in text)
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+    return "".join(one.encode("unicode_escape").decode() if category(one) in HIDDEN else one for one in text)
 
 
 @contextmanager

@@ -9,7 +9,6 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
@@ -35,6 +34,8 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 ROWS_AT_ONCE = 1 << 13
 MOST_COLUMNS = 1 << 14
 """As many as a spreadsheet has."""
+# Masks may be longer than the usual limit, which is one for all threads of the process.
+csv.field_size_limit(2**31 - 1)
 
 
 def csv_cell(value: object) -> object:
@@ -177,7 +178,7 @@ def _read_csv(path: Path) -> Cells:
     row: list[int] = []
     chunks: list[list[npt.NDArray[Any]]] = []
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file, _long_cells():
+        with path.open(encoding="utf-8-sig", newline="") as file:
             header = file.readline()
             file.seek(0)
             separator = next((mark for mark in ",;\t" if mark in header), ",")
@@ -207,16 +208,6 @@ def _lines(
         if decimal_comma:
             cells = [DECIMAL_COMMA.sub(r"\1.\2", cell) if DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
         yield index, cells[:width] + [""] * (width - len(cells))
-
-
-@contextmanager
-def _long_cells() -> Iterator[None]:
-    """Allow cells of any length, as masks may have; the limit is one of the whole process, so it is put back."""
-    limit = csv.field_size_limit(2**31 - 1)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(limit)
 
 
 def read_parquet(path: Path, columns: list[str] | None = None) -> "pa.Table":

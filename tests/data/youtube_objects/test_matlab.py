@@ -93,21 +93,14 @@ def test_a_missing_variable(tmp_path):
         read_variable(path, "x")
 
 
-@pytest.mark.parametrize("content", [b"", b"not a mat file at all" * 20, b"\0" * 200])
+@pytest.mark.parametrize("content", [b"", b"not a mat file at all" * 20, b"\0" * 200, None])
 def test_broken_files(tmp_path, content):
     path = tmp_path / "x.mat"
-    path.write_bytes(content)
+    savemat(path, {"x": np.arange(100.0)})
+    path.write_bytes(path.read_bytes()[:-300] if content is None else content)
     with pytest.raises(ColocamError, match=r"x\.mat: (not a MATLAB file, or a broken one|no variable)") as raised:
         read_variable(path, "x")
     assert "\n" not in str(raised.value)
-
-
-def test_half_a_file(tmp_path):
-    path = tmp_path / "x.mat"
-    savemat(path, {"x": np.arange(100.0)})
-    path.write_bytes(path.read_bytes()[:-300])
-    with pytest.raises(ColocamError, match="not a MATLAB file, or a broken one"):
-        read_variable(path, "x")
 
 
 def test_matlab_7_3(tmp_path):

@@ -21,18 +21,18 @@ class ShotMeasurements(NamedTuple):
     Attributes:
         overlaps: (n,) IoU with the best true box, for each frame with a true box; 0 without a predicted box.
         changes: (p,) 1 − IoU of the boxes of two neighbouring frames.
-        class_right: (n,) whether the class is right, for each frame with a true box; None if the tag was given.
-        switches: number of neighbouring frames with different classes.
-        frames: number of frames that were processed.
-        seconds: time from the file to the boxes.
+        class_right: (n,) whether the class is right, for each frame with a true box; (0,) if the tag was given.
+        switches: whether the class of a frame differs from that of the frame before.
+        frames: for each shot the number of frames that were processed.
+        seconds: for each shot the time from the file to the boxes.
     """
 
     overlaps: Float64Array
     changes: Float64Array
-    class_right: npt.NDArray[np.bool_] | None
-    switches: int
-    frames: int
-    seconds: float
+    class_right: npt.NDArray[np.bool_]
+    switches: npt.NDArray[np.bool_]
+    frames: npt.NDArray[np.int64]
+    seconds: Float64Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +56,9 @@ class DenseScores:
     switches: float | None = None
 
 
-def best_ious(found: Mapping[int, Box | None], true: Mapping[int, Sequence[Box]]) -> Float64Array:
-    """IoU of the predicted box with the best true box, for each frame with a true box in order of its index.
-
-    Corners are pixels that belong to the box. A frame without a predicted box has an IoU of 0.
-    """
-    overlaps = [
-        0.0 if box is None else float(iou(np.array(box), np.array(boxes), inclusive=True).max())
-        for box, boxes in ((found.get(frame), boxes) for frame, boxes in sorted(true.items()) if boxes)
-    ]
-    return np.array(overlaps, np.float64)
+def best_iou(found: Box | None, true: Sequence[Box]) -> float:
+    """IoU of the predicted box with the best true box, whose corners are pixels that belong to it; 0 without a box."""
+    return 0.0 if found is None else float(iou(np.array(found), np.array(true), inclusive=True).max())
 
 
 def neighbour_changes(boxes: Mapping[int, Sequence[Box]]) -> Float64Array:
@@ -82,34 +75,21 @@ def neighbour_changes(boxes: Mapping[int, Sequence[Box]]) -> Float64Array:
     return np.array(changes, np.float64)
 
 
-def count_switches(tags: Sequence[str]) -> int:
-    """Number of neighbouring frames with different classes."""
-    return sum(a != b for a, b in pairwise(tags))
+def pool(shots: Sequence[ShotMeasurements]) -> ShotMeasurements:
+    """The measurements of several shots as those of one; no pair of frames is formed between shots."""
+    return ShotMeasurements(*map(np.concatenate, zip(*shots, strict=True)))
 
 
 def score_shot(measured: ShotMeasurements) -> DenseScores:
     """Scores of measurements with at least one true box."""
-    named = measured.class_right
+    class_right = mean_or_none(100.0 * measured.class_right)
     return DenseScores(
         corloc=100 * float((measured.overlaps >= RIGHT).mean()),
         mean_iou=float(measured.overlaps.mean()),
-        jitter=mean_or_none(measured.changes.tolist()),
-        class_right=None if named is None else 100 * float(named.mean()),
-        switches=None if named is None else measured.switches,
-        frames_per_second=measured.frames / max(measured.seconds, 1e-9),
-    )
-
-
-def pool(shots: Sequence[ShotMeasurements]) -> ShotMeasurements:
-    """The measurements of several shots as those of one; no pair of frames is formed between shots."""
-    named = [shot.class_right for shot in shots if shot.class_right is not None]
-    return ShotMeasurements(
-        overlaps=np.concatenate([shot.overlaps for shot in shots]),
-        changes=np.concatenate([shot.changes for shot in shots]),
-        class_right=np.concatenate(named) if named else None,
-        switches=sum(shot.switches for shot in shots),
-        frames=sum(shot.frames for shot in shots),
-        seconds=sum(shot.seconds for shot in shots),
+        frames_per_second=float(measured.frames.sum() / max(measured.seconds.sum(), 1e-9)),
+        jitter=mean_or_none(measured.changes),
+        class_right=class_right,
+        switches=None if class_right is None else int(measured.switches.sum()),
     )
 
 
@@ -121,7 +101,7 @@ def mean_scores(shots: Sequence[DenseScores]) -> DenseScores:
     return DenseScores(**means)
 
 
-def mean_or_none(values: Sequence[float | None]) -> float | None:
+def mean_or_none(values: Sequence[float | None] | npt.NDArray[np.floating]) -> float | None:
     """Mean of the known values; None without any."""
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None

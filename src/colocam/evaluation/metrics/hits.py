@@ -38,34 +38,33 @@ def max_box_acc(hits: npt.NDArray[np.bool_]) -> dict[str, float]:
     Args:
         hits: (3, N, T) at each IoU of ``V2_OVERLAPS``; the second gives MaxBoxAcc.
     """
-    each = 100 * hits.mean(1).max(1)
+    return by_overlap(100 * hits.mean(1).max(1))
+
+
+def by_overlap(each: npt.NDArray[np.float64]) -> dict[str, float]:
+    """Values (3,) at the IoUs of ``V2_OVERLAPS`` by name, and their ``mean``."""
     return {**dict(zip(map(str, V2_OVERLAPS), each.tolist(), strict=True)), "mean": float(each.mean())}
 
 
 def box_hits(
-    maps: Maps,
-    boxes: Sequence[Numbers],
-    thresholds: Sequence[float] | npt.NDArray[np.floating],
-    least: float | Sequence[float] = 0.5,
+    maps: Maps, boxes: Sequence[Numbers], thresholds: Sequence[float] | npt.NDArray[np.floating]
 ) -> npt.NDArray[np.bool_]:
     """Whether the box of each map is right, at each threshold, by the published protocol.
 
     A frame is right if the box of the largest contour of ``levels > ⌊τ · max(levels)⌋`` (see
-    ``colocam.boxes.largest_boxes``) has an IoU of at least ``least`` with any of its true boxes. Coordinates count as
-    pixels, inclusively: width = x2 − x1 + 1; true boxes are truncated to whole numbers.
+    ``colocam.boxes.largest_boxes``) has an IoU of at least 0.5 with any of its true boxes. Coordinates count as pixels,
+    inclusively: width = x2 − x1 + 1; true boxes are truncated to whole numbers.
 
     Args:
         maps: (B, H, W), floats in 0–1 or uint8 levels.
         boxes: for each map its true boxes (k, 4), k ≥ 1, x1, y1, x2, y2 in map pixels.
         thresholds: (T,) values of τ in 0–1.
-        least: IoU from which a box is right; several may be given.
 
     Returns:
-        (B, T); for a sequence of n values of ``least`` (n, B, T).
+        (B, T).
     """
     levels = checked_levels(maps)
-    overlaps = best_overlaps(boxes_at_levels(levels), boxes)
-    return hits_of_overlaps(overlaps, levels.max((1, 2), initial=0), thresholds, least)
+    return hits_of_overlaps(best_overlaps(boxes_at_levels(levels), boxes), levels.max((1, 2), initial=0), thresholds)
 
 
 def hits_of_overlaps(
@@ -97,19 +96,19 @@ def hits_of_overlaps(
     return hits
 
 
-def right_boxes(
-    boxes: npt.NDArray[np.float64], found: npt.NDArray[np.bool_], true: Sequence[Numbers], least: float = 0.5
-) -> npt.NDArray[np.bool_]:
-    """Whether the one box of each frame is right, (B,), by the IoU of :func:`best_overlaps`.
+def frame_overlaps(boxes: Numbers, found: npt.NDArray[np.bool_], true: Sequence[Numbers]) -> npt.NDArray[np.float64]:
+    """IoU of the one box of each frame by :func:`best_overlaps`, (N,): 0 without a box, NaN without the object.
 
     Args:
-        boxes: (B, 4).
-        found: (B,) whether the frame has a box.
-        true: for each frame its true boxes (k, 4), k ≥ 1.
-        least: IoU from which a box is right.
+        boxes: (N, 4).
+        found: (N,) whether the frame has a box.
+        true: for each frame its true boxes (k, 4), k = 0 where the object is absent.
     """
-    right: npt.NDArray[np.bool_] = found & (best_overlaps(boxes[:, None], true)[:, 0] >= least)
-    return right
+    present = np.array([len(there) > 0 for there in true], bool)
+    overlaps = np.full(len(true), np.nan)
+    right = best_overlaps(boxes[present][:, None], [there for there in true if len(there)])[:, 0]
+    overlaps[present] = np.where(found[present], right, 0.0)
+    return overlaps
 
 
 def best_overlaps(predicted: Numbers, true: Sequence[Numbers]) -> npt.NDArray[np.float64]:

@@ -13,8 +13,8 @@ from colocam.boxes.candidates import instance_boxes
 from colocam.boxes.extract import largest_boxes
 from colocam.boxes.iou import Numbers, best_pairs, iou
 from colocam.boxes.quantize import checked_levels
-from colocam.evaluation.metrics.hits import V2_OVERLAPS, check_counts
-from colocam.evaluation.metrics.scores import Instances, InstanceScores, Shares
+from colocam.evaluation.metrics.hits import V2_OVERLAPS, by_overlap, check_counts
+from colocam.evaluation.metrics.scores import Instances, InstanceScores
 from colocam.types import Levels
 
 SEVERAL = 2
@@ -50,14 +50,9 @@ def instance_scores(
     predicted: Sequence[Numbers], true: Sequence[Numbers], threshold: float | None = None
 ) -> InstanceScores:
     """Recall and precision over all boxes of all frames; arguments as in :func:`matches`."""
-    found = matches(predicted, true).sum(1)
-
-    def shares(boxes: int) -> Shares:
-        each = 100 * found / boxes
-        return {**dict(zip(map(str, V2_OVERLAPS), each.tolist(), strict=True)), "mean": float(each.mean())}
-
-    given = sum(map(len, predicted))
-    return InstanceScores(shares(sum(map(len, true))), shares(given) if given else None, threshold)
+    found, given = 100 * matches(predicted, true).sum(1), sum(map(len, predicted))
+    recall, precision = by_overlap(found / sum(map(len, true))), by_overlap(found / given) if given else None
+    return InstanceScores(recall, precision, threshold)
 
 
 def instances_of_maps(

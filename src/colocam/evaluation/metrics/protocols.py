@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from colocam.boxes.iou import Numbers
 from colocam.errors import ColocamError
-from colocam.evaluation.metrics.hits import right_boxes
+from colocam.evaluation.metrics.hits import frame_overlaps
 from colocam.evaluation.metrics.scores import Accuracy, Average, CorLoc, Frames, percent_interval, resampled_means
 from colocam.temporal.path import boxes_of_shots
 from colocam.types import Levels
@@ -155,13 +155,14 @@ def chooser_threshold(
         chooser: name in ``CHOOSERS``.
         clips: (N,) clip of each frame.
     """
-    hits = np.stack([_hits(maps, boxes, float(threshold), chooser, clips) for threshold in GRID], axis=1)
+    hits = np.stack([hits_of_choice(maps, boxes, float(threshold), chooser, clips) for threshold in GRID], axis=1)
     means = np.nanmean(frames.class_means(hits), axis=0)
     return best_threshold(hits, frames, GRID), 100 * float(means.max())
 
 
-def _hits(
+def hits_of_choice(
     maps: Levels, boxes: Sequence[Numbers], threshold: float, chooser: str, clips: npt.NDArray[np.int64]
-) -> npt.NDArray[np.bool_]:
-    chosen, found = boxes_of_shots(maps, threshold, chooser, clips)
-    return right_boxes(chosen, found, boxes)
+) -> Hits:
+    """(frames with true boxes,) whether the box that a chooser takes at τ is right; arguments as above, k ≥ 0."""
+    overlaps = frame_overlaps(*boxes_of_shots(maps, threshold, chooser, clips), boxes)
+    return overlaps[~np.isnan(overlaps)] >= 0.5

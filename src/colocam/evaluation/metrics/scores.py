@@ -64,6 +64,11 @@ class Accuracy:
     interval: Interval | None = None
     classes: Mapping[str, float | None] = field(default_factory=dict)
 
+    @property
+    def average(self) -> float:
+        """The main number, under the name that it has in other scores."""
+        return self.accuracy
+
 
 @dataclass(frozen=True, slots=True)
 class InstanceScores:
