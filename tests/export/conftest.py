@@ -1,28 +1,8 @@
-"""Tables with their videos' descriptions, and random scenes of boxes for the round trips."""
+"""A real video and its table."""
 
 import pytest
 
-from label_scenes import exported, row, scenes, write_table
-
-
-@pytest.fixture(scope="session", name="write_table")
-def write_table_fixture():
-    return write_table
-
-
-@pytest.fixture(scope="session", name="row")
-def row_fixture():
-    return row
-
-
-@pytest.fixture(scope="session", name="exported")
-def exported_fixture():
-    return exported
-
-
-@pytest.fixture(scope="session", name="scenes")
-def scenes_fixture():
-    return scenes
+from label_scenes import row, write_table
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from colocam.labels import Options, export
 from colocam.labels.formats.label_studio import packed
 from colocam.labels.formats.writing import polygon_of
 from colocam.segment.refine import extents
+from label_scenes import row, write_table
 
 SIZE = (64, 48)
 
@@ -33,7 +34,7 @@ def masks_of(count=12, seed=0):
 
 
 @pytest.fixture
-def masked(tmp_path, make_video, numbered, write_table, row):
+def masked(tmp_path, make_video, numbered):
     """A film with a mask in each frame but 4 (nothing) and 5 (a box alone), its table and the masks."""
     path = make_video(tmp_path / "my film.mp4", numbered(12))
     masks = masks_of()

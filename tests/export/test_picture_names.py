@@ -12,6 +12,7 @@ import supervision as sv
 from colocam.errors import ColocamError
 from colocam.labels import Options, export
 from colocam.video.description import read_source
+from label_scenes import row, write_table
 
 IMAGES = Options(images=True)
 NAMES = ["IMG 7.png", "IMG 8.png", "IMG 10.jpeg"]
@@ -27,7 +28,7 @@ def folder(tmp_path, numbered):
 
 
 @pytest.fixture
-def table(folder, write_table, row):
+def table(folder):
     def write(name="pets", pictures=NAMES):
         rows = [row(frame, (frame, 2, frame + 20, 40)) for frame in range(len(pictures))]
         path, count = folder.parent / f"{name}.csv", len(pictures)

@@ -11,6 +11,7 @@ import yaml
 from colocam.errors import ColocamError
 from colocam.labels import Options, export
 from colocam.labels.formats.writing import colour
+from label_scenes import exported, row, write_table
 
 
 def film_boxes(path):
@@ -39,7 +40,7 @@ def test_supervision_reads_voc(film, tmp_path):
         np.testing.assert_allclose(found.xyxy, film_boxes(path), atol=0.5)
 
 
-def test_voc_of_a_whole_picture_is_its_first_and_last_pixel(exported, row):
+def test_voc_of_a_whole_picture_is_its_first_and_last_pixel():
     with exported([row(0, (0, 0, 97, 71))], "voc") as (out, _):
         (tree,) = (ET.parse(path) for path in (out / "Annotations").iterdir())
     assert [tree.findtext(f"object/bndbox/{name}") for name in ("xmin", "ymin", "xmax", "ymax")] == [
@@ -63,7 +64,7 @@ def test_voc_colours_are_those_of_voc():
     ]  # fmt: skip
 
 
-def test_voc_refuses_what_its_label_map_cannot_hold(tmp_path, write_table, row):
+def test_voc_refuses_what_its_label_map_cannot_hold(tmp_path):
     table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4), "a:b")])
     with pytest.raises(ColocamError, match="cannot hold the class 'a:b': remove the colon"):
         export([table], "voc", tmp_path / "out")
@@ -71,7 +72,7 @@ def test_voc_refuses_what_its_label_map_cannot_hold(tmp_path, write_table, row):
 
 
 @pytest.mark.parametrize(("count", "held_out"), [(1, 0), (2, 1), (4, 1), (5, 1), (10, 2)])
-def test_whole_videos_are_held_out(tmp_path, write_table, row, count, held_out):
+def test_whole_videos_are_held_out(tmp_path, count, held_out):
     tables = [write_table(tmp_path / f"v{i}.csv", [row(0, (1, 2, 3, 4)), row(1)]) for i in range(count)]
     out = export(tables, "yolo", tmp_path / "out")
     lists = yaml.safe_load((out / "data.yaml").read_text())
@@ -94,7 +95,7 @@ def test_whole_videos_are_held_out(tmp_path, write_table, row, count, held_out):
     ("edges", "pixels"),
     [((12.625, 12.75), 13), ((0, 0.25), 1), ((96.7, 97), 97), ((12.4, 13.4), 13), ((12.5, 13.5), 13)],
 )
-def test_voc_of_a_sliver_is_one_pixel_that_it_lies_in(exported, row, edges, pixels):
+def test_voc_of_a_sliver_is_one_pixel_that_it_lies_in(edges, pixels):
     with exported([row(0, (edges[0], 5, edges[1], 9))], "voc") as (out, _):
         (tree,) = (ET.parse(path) for path in (out / "Annotations").iterdir())
     assert int(tree.findtext("object/bndbox/xmin")) == pixels

@@ -6,7 +6,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from colocam.serve.server import guard_settings, make_app, web_server
+from colocam.serve.server import hosts_of, make_app, web_server
 
 CHROMIUM = Path("/usr/bin/chromium")
 PATIENCE = 60
@@ -92,7 +92,7 @@ def listening(server, port=0):
         own.bind(("127.0.0.1", port))
         own.listen(64)
         at = own.getsockname()[1]
-        app = make_app(server.library, guard_settings("127.0.0.1", at, server.workspace.token))
+        app = make_app(server.library, hosts_of("127.0.0.1", at))
         running = web_server(app)
         running.config.timeout_graceful_shutdown = 1
         thread = threading.Thread(target=running.run, kwargs={"sockets": [own]}, daemon=True)

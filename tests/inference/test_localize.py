@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import xml.etree.ElementTree as ET
 from itertools import pairwise
@@ -33,6 +32,7 @@ from colocam.video.fence import decode, open_video, probe
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.input import VideoInput
 from colocam.video.reader import VideoReader
+from endless_pass import endless
 
 
 @pytest.fixture
@@ -511,30 +511,13 @@ def test_the_model_is_opened_once_for_all_videos(trained, film, tmp_path, monkey
     assert len(opened) == 1
 
 
-SLOW = """
-import sys, time
-from colocam.cli import main
-from colocam.inference import localize
-from colocam.inference.onnx_network import OnnxNetwork
-
-def sleep(self, images):
-    print("a pass began", flush=True)
-    time.sleep(1000)
-
-OnnxNetwork._run = sleep
-localize.FILMS_OF_A_WORKER = 1
-sys.argv = ["colocam", *sys.argv[1:]]
-main()
-"""
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_signal_does_not_wait_for_a_pass(onnx_file, film, tmp_path, number, workers):
     """A pass of a large network on a CPU takes minutes; this one takes longer than the test may."""
     shutil.copy(film, tmp_path / "other.mp4")
     words = [onnx_file, film, tmp_path / "other.mp4", "-o", tmp_path / "out", "--no-video", "--workers", workers]
-    command = [sys.executable, "-X", "faulthandler", "-c", SLOW, "localize", *map(str, words)]
+    command = endless("localize", *words)
     log = tmp_path / "said"
     with (
         log.open("w") as err,

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from colocam.serve.guard import GuardSettings
 from colocam.serve.library import Library
 from colocam.serve.server import make_app
 from colocam.serve.store import EventStore, open_workspace
@@ -70,7 +69,6 @@ def serving(
     folder,
     films=(),
     *,
-    most_uploaded=1 << 20,
     model=MovingBox,
     load=None,
     beside=(),
@@ -87,8 +85,7 @@ def serving(
         for film in films:
             library.add(*film if isinstance(film, tuple) else (film,))
         library.start()
-        guard = GuardSettings(frozenset({HOST}), workspace.token)
-        app = make_app(library, guard, most_uploaded=most_uploaded)
+        app = make_app(library, frozenset({HOST}))
         client = TestClient(app, base_url=f"http://{HOST}", raise_server_exceptions=False)
         client.headers["x-colocam-token"] = workspace.token
         client.cookies.set("colocam-8620", workspace.token)

@@ -3,6 +3,7 @@
 import os
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 
@@ -11,15 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
+from colocam.serve.guard import RefusalError
 from colocam.serve.marks import Action, Change, History, history_of
-from colocam.serve.store import (
-    ConflictError,
-    EventStore,
-    NothingToUndoError,
-    StoreError,
-    UnknownVersionError,
-    open_workspace,
-)
+from colocam.serve.store import MARKER, EventStore, open_workspace
 
 
 def edit(frame, kind="none"):
@@ -31,28 +26,6 @@ def store(tmp_path):
     store = EventStore(tmp_path / "corrections.sqlite")
     yield store
     store.close()
-
-
-def test_a_change_that_is_sent_twice_is_stored_once(store):
-    first = store.append("film", "client-1", 0, edit(3))
-    assert store.append("film", "client-1", 0, edit(3)) == first
-    assert store.history("film")[0] == 1
-
-
-def test_a_change_for_an_older_version_is_a_conflict_that_tells_what_was_stored(store):
-    store.append("film", "client-1", 0, edit(3))
-    with pytest.raises(ConflictError) as conflict:
-        store.append("film", "client-2", 0, edit(4))
-    assert [event.change for event in conflict.value.events] == [edit(3)]
-    assert store.append("film", "client-2", 1, edit(4)).version == 2
-    assert store.append("other film", "client-3", 0, edit(4)).version == 1
-
-
-def test_a_version_that_does_not_exist_is_refused_and_named(store):
-    store.append("film", "client-1", 0, edit(3))
-    with pytest.raises(UnknownVersionError, match=r"version 7 .* has 1"):
-        store.append("film", "client-2", 7, edit(3))
-    assert store.history("film")[0] == 1
 
 
 def test_a_change_name_belongs_to_one_video(store):
@@ -68,7 +41,7 @@ def test_a_full_disk_loses_nothing_and_is_said(store, tmp_path):
     pages = store._database.execute("PRAGMA page_count").fetchone()[0]
     store._database.execute(f"PRAGMA max_page_count={pages}")  # SQLite then fails as on a full disk
     long = Change(kind="edit", actions=[Action(kind="none", start=at, stop=at + 1) for at in range(1000)])
-    with pytest.raises(StoreError, match=r"corrections\.sqlite: the disk is full: free some space"):
+    with pytest.raises(RefusalError, match=r"corrections\.sqlite: the disk is full: free some space"):
         store.append("film", "client-2", 1, long)
     assert store.history("film") == (1, History([edit(3)], []))
     store._database.execute("PRAGMA max_page_count=1000000")
@@ -91,15 +64,6 @@ def test_a_stored_change_that_cannot_be_read_leaves_the_others(store, tmp_path, 
     store.append("film", "client-4", 3, Change(kind="undo"))
     store.append("film", "client-5", 4, Change(kind="undo"))  # of the one that cannot be read
     assert [action.start for action in store.history("film")[1].actions] == [3]
-
-
-def test_nothing_is_undone_before_the_prediction(store):
-    with pytest.raises(NothingToUndoError, match="nothing to undo"):
-        store.append("film", "client-1", 0, Change(kind="undo"))
-    store.append("film", "client-1", 0, edit(3))
-    with pytest.raises(NothingToUndoError, match="nothing to redo"):
-        store.append("film", "client-2", 1, Change(kind="redo"))
-    assert store.history("film")[0] == 1
 
 
 def test_events_cannot_be_changed_or_deleted(store, tmp_path):
@@ -129,6 +93,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from colocam.serve.store import EventStore
+from colocam.serve.guard import RefusalError
 from colocam.serve.marks import Action, Change
 store = EventStore(Path(sys.argv[1]))
 for number in range(100000):
@@ -158,6 +123,33 @@ def test_a_second_server_on_the_same_folder_is_refused(tmp_path):
         first.remember(port=1234)
     with open_workspace(tmp_path / "page") as second:
         assert (second.token, second.port) == (first.token, 1234)
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"token": "short", "port": 1, "model": ""}', '{"token": "x'])
+def test_a_damaged_file_of_the_token_is_named(tmp_path, text):
+    with open_workspace(tmp_path):
+        pass
+    (tmp_path / MARKER).write_text(text)
+    with pytest.raises(ColocamError, match=r"colocam-serve\.json is damaged: delete it"), open_workspace(tmp_path):
+        pass
+
+
+def test_nobody_else_can_read_the_token_at_any_moment(tmp_path, monkeypatch):
+    modes = []
+    written = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: (modes.append(stat.S_IMODE(os.fstat(file).st_mode)), written(file)))
+    opened = os.open
+
+    def watched(path, flags, mode=0o777, **more):
+        if MARKER in os.fsdecode(path):
+            modes.append(mode)
+        return opened(path, flags, mode, **more)
+
+    monkeypatch.setattr(os, "open", watched)
+    with open_workspace(tmp_path / "page") as workspace:
+        workspace.remember(port=1234)
+    assert modes == [0o600] * 4
+    assert stat.S_IMODE((tmp_path / "page" / MARKER).stat().st_mode) == 0o600
 
 
 def test_a_folder_with_other_files_is_refused(tmp_path):

@@ -64,7 +64,7 @@ def test_writing_needs_the_token_and_our_origin(server, headers):
 def test_writing_with_the_token_is_answered(server):
     answer = server.client.post("/api/exports", json={"to": "csv"}, headers={"origin": f"http://{HOST}"})
     assert answer.status_code == 404
-    assert "no film is ready" in answer.json()["error"]
+    assert "no video is ready" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "TRACE"])

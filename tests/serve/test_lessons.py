@@ -49,7 +49,7 @@ def test_a_lesson_gets_the_corrections_and_a_new_folder(tmp_path):
         assert [stage["iou"] for stage in status["stages"]] == [0.5, 0.75]
         assert read_corrections(tmp_path / "lessons" / str(number) / "corrections.csv") == SAID
         new = tmp_path / "lessons" / str(number) / "run"
-        assert lessons.path_of(status["run"]) == new
+        assert status["path"] == new
         assert made.get(timeout=60) == (new, f"lesson {number}")
     again = Lessons(run, tmp_path / "lessons", ignore)
     assert [title for _, title in again.earlier()] == ["lesson 1", "lesson 2"]
@@ -58,15 +58,8 @@ def test_a_lesson_gets_the_corrections_and_a_new_folder(tmp_path):
 
 def test_a_quick_lesson_writes_a_model_with_other_thresholds(stored_run, tmp_path):
     card = parse_card((stored_run / "model.json").read_text(), "model.json")
-    made = []
-    lessons = Lessons(
-        stored_run,
-        tmp_path / "lessons",
-        lambda *one: made.append(one),
-        quick=lambda _run: lambda said: card.model_copy(update={"threshold": 0.1 * len(said)}),
-    )
-    folder, seconds = lessons.quick(SAID)
-    assert made == [(folder, "thresholds 1")]
+    quick = lambda _run: lambda said: card.model_copy(update={"threshold": 0.1 * len(said)})  # noqa: E731
+    folder, seconds = Lessons(stored_run, tmp_path / "lessons", ignore, quick=quick).quick(SAID)
     assert seconds >= 0
     localizer = Localizer.load(folder, "cpu")
     assert localizer.card == card.model_copy(update={"threshold": 0.1})
@@ -87,7 +80,7 @@ def test_one_lesson_at_a_time_and_failures_are_shown(tmp_path):
     failing = Lessons(run, tmp_path / "lessons", ignore, (sys.executable, "-c", "raise SystemExit('error: no frame')"))
     failing.start(SAID)
     status = wait(failing)
-    assert (status["state"], status["lines"], status["run"]) == ("failed", ["error: no frame"], "")
+    assert (status["state"], status["lines"], status["path"]) == ("failed", ["error: no frame"], None)
 
 
 def test_nothing_to_learn_and_files_that_cannot_learn(tmp_path):

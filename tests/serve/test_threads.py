@@ -3,12 +3,13 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import cv2
 import numpy as np
 import pytest
 
 from colocam.serve import stills
+from colocam.serve.guard import RefusalError
 from colocam.serve.lessons import ModelList
-from colocam.serve.library import UnknownFilmError
 
 THREADS = 4
 
@@ -68,7 +69,7 @@ def test_films_are_added_removed_and_listed_by_several_threads(serving, make_vid
                 for one in library.films():
                     try:
                         assert library.film(one.id).name == one.name
-                    except UnknownFilmError:  # another thread has removed it
+                    except RefusalError:  # another thread has removed it
                         assert one.name != str(number)
                 listed = server.client.get("/api/films").json()["films"]
                 assert str(number) in [one["name"] for one in listed]
@@ -81,18 +82,13 @@ def test_films_are_added_removed_and_listed_by_several_threads(serving, make_vid
         assert [one.state for one in library.films()] == ["ready"] * THREADS
 
 
-def test_threads_that_ask_for_one_still_get_the_same(make_video, tmp_path, monkeypatch):
-    path = film(make_video, tmp_path / "film.mp4", 50)
-    together, jpeg = threading.Barrier(THREADS), stills.jpeg
-
-    def encoded(*arguments):
-        together.wait(60)  # all threads have missed the cache
-        return jpeg(*arguments)
-
-    monkeypatch.setattr(stills, "jpeg", encoded)
-    kept = stills.Stills()
-    assert at_once(lambda _: kept.get("film", path, 1)) == [kept.get("film", path, 1)] * THREADS
+def test_threads_that_ask_for_stills_of_one_film_get_their_own(make_video, number_of, tmp_path):
+    path, kept = make_video(tmp_path / "film.mp4", 20), stills.Stills()
+    found = at_once(lambda number: [kept.get("film", path, (7 * number + step) % 20) for step in range(5)])
     kept.close()
+    for number, images in enumerate(found):
+        seen = [number_of(cv2.imdecode(np.frombuffer(one, np.uint8), cv2.IMREAD_COLOR)) for one in images]
+        assert seen == [(7 * number + step) % 20 for step in range(5)]
 
 
 def test_a_model_that_a_second_thread_asks_for_is_loaded_once(tmp_path):

@@ -21,7 +21,7 @@ from colocam.labels.formats.reading import unpacked
 from colocam.labels.table import LocalizationTable, TableRows
 from colocam.labels.table_files import file_name
 from colocam.serve.film_data import FilmIndex, FilmResults
-from colocam.serve.guard import NotReadyError, RefusalError
+from colocam.serve.guard import RefusalError
 from colocam.serve.library import Film, Library
 from colocam.serve.marks import BOX, CHECKED, FOLLOWS, FOLLOWS_NONE, INTERPOLATED, NONE, Action, Change, Marks
 from colocam.types import Box, Float64Array
@@ -158,7 +158,7 @@ class ImportedEdit(NamedTuple):
 def imported_edit(library: Library, film: Film, file: Path, format_: str) -> ImportedEdit:
     """Read labels of a film from a file or a ZIP archive; those of other films of the library are left out."""
     if film.results is None or film.index is None:
-        raise NotReadyError("the model is not done with this film yet")
+        raise RefusalError(404, "the model is not done with this video yet")
     classes = library.tags
     left_out: list[str] = []
     try:
@@ -192,7 +192,7 @@ def _tables(library: Library, film: Film, results: FilmResults, index: FilmIndex
             tables.append(folder / f"{file_name(other.name)}.csv")
             write_corrected(tables[-1], none._replace(frame=other.index.frames[:1]), other.index, other.file)
         elif other.state != "failed":
-            raise NotReadyError(f"{other.name} has the same file name and is not read yet: wait until it is")
+            raise RefusalError(404, f"{other.name} has the same file name and is not read yet: wait until it is")
     return tables
 
 

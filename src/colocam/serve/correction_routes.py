@@ -1,15 +1,13 @@
-"""Routes of what people say about films: changes, undo and redo, export and import of labels, lessons."""
+"""Routes of what people say about videos: changes, undo and redo, export and import of labels, lessons."""
 
-import asyncio
 import re
 import secrets
 import zipfile
 from dataclasses import replace
-from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi import Path as InPath
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
@@ -27,25 +25,26 @@ from colocam.serve.corrected import (
     overlaps,
     write_corrected,
 )
-from colocam.serve.film_routes import FilmId, ModelKey, model_of, receive
-from colocam.serve.guard import NotReadyError, RefusalError
+from colocam.serve.film_routes import ModelKey, OneFilm, Served, corners, model_of, receive
+from colocam.serve.guard import RefusalError
 from colocam.serve.lessons import ServedModel, title_of
 from colocam.serve.library import Film, Library
 from colocam.serve.marks import Change
-from colocam.serve.store import EventStore
 from colocam.utils.files import atomic_path
 from colocam.utils.locks import temporary_folder
 
 MOST_IMPORTED = 1 << 28
-READ_AT_ONCE = 2
-"""Files of labels; each may take a gigabyte while it is read."""
 ARCHIVES = 8
 """Exports that stay on the disk for their download."""
 NEED_IMAGES = frozenset({"label-studio-masks"})
-"""Formats that name image files instead of films."""
+"""Formats that name image files instead of videos."""
 SHOWN = 24
-"""Boxes that moved most, of all films."""
+"""Boxes that moved most, of all videos."""
 SHOWN_OF_FILM = 6
+CLIENT = r"^[0-9A-Za-z-]{8,64}$"
+KEY = "^[0-9a-f]{16}$"
+
+routes = APIRouter(prefix="/api")
 
 
 class NewChange(BaseModel):
@@ -53,48 +52,46 @@ class NewChange(BaseModel):
 
     Attributes:
         client: name that the page gave it, so that a change that is sent twice is stored once.
-        version: version of the film that the page last saw.
+        version: version of the video that the page last saw.
         change: what was done.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
-    client: Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{8,64}$")]
+    client: Annotated[str, Field(pattern=CLIENT)]
     version: Annotated[int, Field(ge=0, le=1 << 48)]
     change: Change
 
 
-def correction_routes(library: Library) -> APIRouter:
-    """All routes of corrections."""
-    routes = APIRouter(prefix="/api")
-
-    @routes.get("/films/{film}/history")
-    def history(film: FilmId) -> dict[str, Any]:
-        """The version of a film, its edits that count, and those that were undone."""
-        return history_json(library.store, library.film(film).id)
-
-    @routes.post("/films/{film}/history")
-    def change(film: FilmId, new: NewChange) -> dict[str, Any]:
-        """Store a change; it is on the disk when the answer comes."""
-        found = library.film(film)
-        event = library.store.append(found.id, new.client, new.version, new.change)
-        return {"version": event.version, "saved": event.made}
-
-    return routes
+@routes.get("/films/{film}/history")
+def history(film: OneFilm, library: Served) -> dict[str, Any]:
+    """The version of a video, its edits that count, and those that were undone."""
+    version, edits = library.store.history(film.id)
+    done, undone = ([edit.as_json() for edit in some] for some in edits)
+    return {"version": version, "done": done, "undone": undone}
 
 
-def history_json(store: EventStore, film: str) -> dict[str, Any]:
-    """The version of a film and its edits."""
-    version, edits = store.history(film)
+@routes.post("/films/{film}/history")
+def change(film: OneFilm, library: Served, new: NewChange) -> dict[str, Any]:
+    """Store a change; it is on the disk when the answer comes."""
+    event = library.store.append(film.id, new.client, new.version, new.change)
+    return {"version": event.version, "saved": event.made}
+
+
+@routes.get("/formats")
+def formats() -> dict[str, Any]:
+    """The formats of export and import, with their titles, and which of them can hold frames as images."""
+    first = {CORRECTIONS: "only what people said, for 'colocam learn'"}
+    back = {CORRECTIONS: "what people said on another page"}
     return {
-        "version": version,
-        "done": [edit.model_dump(exclude_none=True) for edit in edits.done],
-        "undone": [edit.model_dump(exclude_none=True) for edit in edits.undone],
+        "export": first | {name: one.title for name, one in writable().items()},
+        "import": back | {name: one.title for name, one in readable().items()},
+        "images": [name for name, one in writable().items() if one.images],
     }
 
 
 class NewExport(BaseModel):
-    """Which films to export, in which format, and whether with their frames; no films: all that are ready."""
+    """Which videos to export, in which format, and whether with their frames; no videos: all that are ready."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -103,77 +100,26 @@ class NewExport(BaseModel):
     films: Annotated[list[Annotated[str, Field(pattern="^[0-9a-f]{24}$")]], Field(max_length=100_000)] = []
 
 
-def exchange_routes(library: Library) -> APIRouter:
-    """All routes of labels."""
-    routes = APIRouter(prefix="/api")
-    reading = asyncio.Semaphore(READ_AT_ONCE)
-
-    @routes.get("/formats")
-    def formats() -> dict[str, Any]:
-        """The formats of export and import, with their titles, and which of them can hold frames as images."""
-        first = {CORRECTIONS: "only what people said, for 'colocam learn'"}
-        back = {CORRECTIONS: "what people said on another page"}
-        return {
-            "export": first | {name: one.title for name, one in writable().items()},
-            "import": back | {name: one.title for name, one in readable().items()},
-            "images": [name for name, one in writable().items() if one.images],
-        }
-
-    @routes.post("/exports", status_code=201)
-    def make(new: NewExport) -> dict[str, Any]:
-        """Write a ZIP archive and give the id for its download."""
-        films = [library.film(film) for film in new.films] or library.films()
-        ready = [film for film in films if film.results is not None]
-        if not ready:
-            raise NotReadyError("no film is ready yet: wait until the model is done with one")
-        key = secrets.token_hex(16)
-        with temporary_folder(library.workspace.exports) as folder:
-            made = _export(library, ready, new, folder)
-            with (
-                atomic_path(_archive(library, key)) as target,
-                zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as zipped,
-            ):
-                for path in sorted(made.rglob("*")):
-                    if path.is_file() and not path.name.startswith("."):
-                        zipped.write(path, path.relative_to(made))
-        for old in sorted(library.workspace.exports.glob("*.zip"), key=lambda one: one.stat().st_mtime_ns)[:-ARCHIVES]:
-            old.unlink(missing_ok=True)
-        return {"id": key, "name": f"{new.to}.zip", "films": len(ready), "left_out": len(films) - len(ready)}
-
-    @routes.get("/exports/{key}/{name}", response_class=Response)
-    def download(
-        key: Annotated[str, InPath(pattern="^[0-9a-f]{32}$")],
-        name: Annotated[str, InPath(pattern=r"^[a-z-]{1,40}\.zip$")],
-    ) -> Response:
-        """A ZIP archive that was made before."""
-        path = _archive(library, key)
-        if not path.is_file():
-            raise RefusalError(404, "this export is gone: export again")
-        return FileResponse(path, media_type="application/zip", filename=name)
-
-    @routes.post("/films/{film}/labels")
-    async def take(
-        film: FilmId,
-        request: Request,
-        format: Annotated[str, Query(max_length=40)],  # noqa: A002 - the page's word
-        client: Annotated[str, Query(pattern=r"^[0-9A-Za-z-]{8,64}$")],
-        version: Annotated[int, Query(ge=0, le=1 << 48)],
-    ) -> dict[str, Any]:
-        """Import labels of this film: a file or a ZIP archive is the body. They are one edit, which can be undone."""
-        found = library.film(film)
-        if found.results is None or found.index is None:
-            raise NotReadyError("the model is not done with this film yet")
-        name = Path(request.headers.get("x-film-name", "labels")).name
-        suffix = re.sub(r"[^.a-z0-9]", "", Path(name).suffix.lower())[:10]
-        with temporary_folder(library.workspace.uploads) as folder:
-            file = folder / f"labels{suffix}"
-            await receive(request, file, MOST_IMPORTED)
-            async with reading:
-                imported = await run_in_threadpool(imported_edit, library, found, file, format)
-        event = await run_in_threadpool(library.store.append, found.id, client, version, imported.change)
-        return {"saved": event.made, "changed": imported.frames, "left_out": imported.left_out}
-
-    return routes
+@routes.post("/exports", status_code=201)
+def make_export(new: NewExport, library: Served) -> dict[str, Any]:
+    """Write a ZIP archive and give the id for its download."""
+    films = [library.film(film) for film in new.films] or library.films()
+    ready = [film for film in films if film.results is not None]
+    if not ready:
+        raise RefusalError(404, "no video is ready yet: wait until the model is done with one")
+    key, exports = secrets.token_hex(16), library.workspace.exports
+    with temporary_folder(exports) as folder:
+        made = _export(library, ready, new, folder)
+        with (
+            atomic_path(exports / f"{key}.zip") as target,
+            zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as zipped,
+        ):
+            for path in sorted(made.rglob("*")):
+                if path.is_file() and not path.name.startswith("."):
+                    zipped.write(path, path.relative_to(made))
+    for old in sorted(exports.glob("*.zip"), key=lambda one: one.stat().st_mtime_ns)[:-ARCHIVES]:
+        old.unlink(missing_ok=True)
+    return {"id": key, "name": f"{new.to}.zip", "films": len(ready), "left_out": len(films) - len(ready)}
 
 
 def _export(library: Library, films: list[Film], new: NewExport, folder: Path) -> Path:
@@ -197,93 +143,109 @@ def _export(library: Library, films: list[Film], new: NewExport, folder: Path) -
     return export(tables, new.to, made, options=Options(images=new.images or new.to in NEED_IMAGES))
 
 
+@routes.get("/exports/{key}/{name}", response_class=Response)
+def download(
+    library: Served,
+    key: Annotated[str, InPath(pattern="^[0-9a-f]{32}$")],
+    name: Annotated[str, InPath(pattern=r"^[a-z-]{1,40}\.zip$")],
+) -> Response:
+    """A ZIP archive that was made before."""
+    path = library.workspace.exports / f"{key}.zip"
+    if not path.is_file():
+        raise RefusalError(404, "this export is gone: export again")
+    return FileResponse(path, media_type="application/zip", filename=name)
+
+
+@routes.post("/films/{film}/labels")
+async def take_labels(
+    film: OneFilm,
+    library: Served,
+    request: Request,
+    format: Annotated[str, Query(max_length=40)],  # noqa: A002 - the page's word
+    client: Annotated[str, Query(pattern=CLIENT)],
+    version: Annotated[int, Query(ge=0, le=1 << 48)],
+) -> dict[str, Any]:
+    """Import labels of this video: a file or a ZIP archive is the body. They are one edit, which can be undone."""
+    suffix = re.sub(r"[^.a-z0-9]", "", Path(request.headers.get("x-film-name", "labels")).suffix.lower())[:10]
+    with temporary_folder(library.workspace.uploads) as folder:
+        file = folder / f"labels{suffix}"
+        await receive(request, file, MOST_IMPORTED)
+        async with request.app.state.reading:
+            imported = await run_in_threadpool(imported_edit, library, film, file, format)
+    event = await run_in_threadpool(library.store.append, film.id, client, version, imported.change)
+    return {"saved": event.made, "changed": imported.frames, "left_out": imported.left_out}
+
+
 def all_corrections(library: Library, films: list[Film]) -> list[Correction]:
-    """What people said about films that are ready."""
+    """What people said about videos that are ready."""
     found: list[Correction] = []
     for film in films:
-        # A model that was just chosen may not have seen a film yet.
+        # A model that was just chosen may not have seen a video yet.
         results = film.results or next(iter(film.found.values()), None)
         if results is not None and film.index is not None:
             found += corrections_of(film, results, library.marks(film, results), film.index)
     return found
 
 
-def _archive(library: Library, key: str) -> Path:
-    return library.workspace.exports / f"{key}.zip"
+@routes.get("/lessons")
+def lesson(library: Served) -> dict[str, Any]:
+    """The last lesson: its state, its output, and how well the new model agrees with held-out corrections."""
+    status = library.lessons.status()
+    path, lines = status.pop("path"), [library.without_paths(line) for line in status["lines"]]
+    model = next((one.key for one in library.models.all() if one.path == path), "")
+    checked = sum(one.key for one in all_corrections(library, library.films()))
+    return {**status, "lines": lines, "model": model, "corrections": checked}
 
 
-class ModelInUse(BaseModel):
-    """The key of the model to use."""
+@routes.post("/lessons", status_code=202)
+def start_lesson(library: Served) -> dict[str, Any]:
+    """Begin to learn from all corrections, in the background."""
+    library.lessons.start(all_corrections(library, library.films()))
+    return lesson(library)
 
-    model_config = ConfigDict(strict=True, extra="forbid")
 
-    key: Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+@routes.post("/lessons/quick", status_code=201)
+def quick_lesson(library: Served) -> dict[str, Any]:
+    """Choose thresholds and presence by all corrections at once, and use the model that has them."""
+    folder, seconds = library.lessons.quick(all_corrections(library, library.films()))
+    model = library.models.add(folder, title_of(folder))
+    library.use(model)
+    return {"model": model.key, "title": model.title, "seconds": round(seconds, 3)}
 
 
-def lesson_routes(library: Library) -> APIRouter:
-    """All routes of learning."""
-    routes = APIRouter(prefix="/api")
+@routes.get("/models")
+def models(library: Served) -> dict[str, Any]:
+    """All models, how many videos each has seen, and the one in use."""
+    films = [film for film in library.films() if film.index is not None]
+    listed = [
+        {
+            "key": one.key,
+            "title": one.title,
+            "seen": sum(one.key in film.found for film in films),
+            "problem": library.problems.get(one.key, ""),
+        }
+        for one in library.models.all()
+    ]
+    return {"active": library.active.key, "first": library.first.key, "films": len(films), "models": listed}
 
-    def lesson() -> dict[str, Any]:
-        status = library.lessons.status()
-        path = library.lessons.path_of(status["run"])
-        model = next((one.key for one in library.models.all() if status["run"] and one.path == path), "")
-        checked = sum(one.key for one in all_corrections(library, library.films()))
-        lines = [library.without_paths(line) for line in status["lines"]]
-        return {**status, "lines": lines, "model": model, "corrections": checked}
 
-    @routes.get("/lessons")
-    def status() -> dict[str, Any]:
-        """The last lesson: its state, its output, and how well the new model agrees with held-out corrections."""
-        return lesson()
+@routes.post("/models")
+def use_model(key: Annotated[str, Body(embed=True, pattern=KEY)], library: Served) -> dict[str, Any]:
+    """Use another model."""
+    library.use(library.models.get(key))
+    return models(library)
 
-    @routes.post("/lessons", status_code=202)
-    def start() -> dict[str, Any]:
-        """Begin to learn from all corrections, in the background."""
-        library.lessons.start(all_corrections(library, library.films()))
-        return lesson()
 
-    @routes.post("/lessons/quick", status_code=201)
-    def quick() -> dict[str, Any]:
-        """Choose thresholds and presence by all corrections at once, and use the model that has them."""
-        folder, seconds = library.lessons.quick(all_corrections(library, library.films()))
-        model = library.models.add(folder, title_of(folder))
-        library.use(model)
-        return {"model": model.key, "title": model.title, "seconds": round(seconds, 3)}
-
-    @routes.get("/models")
-    def models() -> dict[str, Any]:
-        """All models, how many films each has seen, and the one in use."""
-        films = [film for film in library.films() if film.index is not None]
-        listed = [
-            {
-                "key": one.key,
-                "title": one.title,
-                "seen": sum(one.key in film.found for film in films),
-                "problem": library.problems.get(one.key, ""),
-            }
-            for one in library.models.all()
-        ]
-        return {"active": library.active.key, "first": library.first.key, "films": len(films), "models": listed}
-
-    @routes.post("/models")
-    def use(new: ModelInUse) -> dict[str, Any]:
-        """Use another model."""
-        library.use(library.models.get(new.key))
-        return models()
-
-    @routes.get("/changes")
-    def changes(after: Annotated[str, Query(pattern="^[0-9a-f]{16}$")], before: ModelKey = None) -> dict[str, Any]:
-        """The boxes that moved most from one model, by default that in use, to another."""
-        old, new = model_of(library, before), library.models.get(after)
-        library.look(new)
-        films = [film for film in library.films() if film.index is not None]
-        compared = [film for film in films if old.key in film.found and new.key in film.found]
-        moved = [one for film in compared for one in _moved(film, old, new)]
-        moved.sort(key=lambda one: one["overlap"])
-        return {"films": len(films), "compared": len(compared), "moved": moved[:SHOWN]}
-
-    return routes
+@routes.get("/changes")
+def changes(library: Served, after: Annotated[str, Query(pattern=KEY)], before: ModelKey = None) -> dict[str, Any]:
+    """The boxes that moved most from one model, by default that in use, to another."""
+    old, new = model_of(library, before), library.models.get(after)
+    library.look(new)
+    films = [film for film in library.films() if film.index is not None]
+    compared = [film for film in films if old.key in film.found and new.key in film.found]
+    moved = [one for film in compared for one in _moved(film, old, new)]
+    moved.sort(key=lambda one: one["overlap"])
+    return {"films": len(films), "compared": len(compared), "moved": moved[:SHOWN]}
 
 
 def _moved(film: Film, old: ServedModel, new: ServedModel) -> list[dict[str, Any]]:
@@ -295,12 +257,8 @@ def _moved(film: Film, old: ServedModel, new: ServedModel) -> list[dict[str, Any
             "name": film.name,
             "frame": int(before.rows.frame[at]),
             "overlap": round(float(overlap[at]), 4),
-            "before": _corners(before.rows.box[at].tolist()),
-            "after": _corners(after.rows.box[at].tolist()),
+            "before": corners(before.rows.box[at].tolist()),
+            "after": corners(after.rows.box[at].tolist()),
         }
         for at in most_moved(overlap, SHOWN_OF_FILM)
     ]
-
-
-def _corners(box: list[float]) -> list[float] | None:
-    return None if isnan(box[0]) else [round(value, 2) for value in box]

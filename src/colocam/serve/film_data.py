@@ -6,7 +6,7 @@ construction, whatever the container, the rate or the codec of the film.
 """
 
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from threading import Event
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from colocam.labels import rank
 from colocam.labels.review import doubts, signs
 from colocam.labels.table import LocalizationTable, TableRows, read_table
 from colocam.temporal.cuts import CutFinder, colour_histograms
-from colocam.types import Float32Array, Float64Array, Image, Levels, VideoFrame
+from colocam.types import Float32Array, Float64Array, Image, Levels
 from colocam.utils.files import atomic_path, publish
 from colocam.utils.locks import temporary_file
 from colocam.utils.progress import say
@@ -95,44 +95,38 @@ def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float
     times: list[float] = []
     finder = CutFinder(LOOK_AHEAD["offline"].cuts)  # type: ignore[union-attr]
     cuts: list[npt.NDArray[np.bool_]] = []
-    with open_film(path) as reader, ExitStack() as stack:
-        total = reader.estimate()
-        width, height = even_size(reader.info.width, reader.info.height)
-        draft = stack.enter_context(temporary_file(proxy))
+    with open_film(path) as reader, temporary_file(proxy) as draft:
+        total, size = reader.estimate(), (reader.info.width, reader.info.height)
+        width, height = even_size(*size, PROXY_SIDE)
         with VideoWriter(draft, width, height, reader.info.fps or DEFAULT_FPS, gop=PROXY_GOP) as writer:
             for frame in reader.frames():
                 if len(frames) in {0, total // 3}:
-                    _write_thumbnail(thumbnail, frame)
+                    with atomic_path(thumbnail) as temporary:
+                        temporary.write_bytes(jpeg(_resized(frame.image, *even_size(*size, THUMBNAIL_SIDE)), 80))
                 frames.append(frame.index)
                 times.append(frame.pts)
-                small = cv2.resize(frame.image, (CUT_SIDE, CUT_SIDE), interpolation=cv2.INTER_AREA)
-                cuts.append(finder.push(colour_histograms(np.asarray(small, np.uint8)[None])))
+                cuts.append(finder.push(colour_histograms(_resized(frame.image, CUT_SIDE, CUT_SIDE)[None])))
                 writer.write(_resized(frame.image, width, height), frame.pts - times[0])
                 report(min(len(frames) / total, 1.0) if total else 0.0)
         cuts.append(finder.finish())
         pts = np.array(times)
-        read_back = proxy_times(draft)
+        with open_film(draft) as written:
+            read_back = np.array([frame.pts for frame in written.frames()])
         if same_times(pts, read_back):
             publish(draft, proxy)
         else:
             say(
-                f"warning: the proxy of {path.name} would have other frames than the film: the page shows single frames"
+                f"warning: the proxy of {path.name} would have other frames than the video: its frames are shown singly"
             )
             read_back = np.empty(0)
         source = describe(path, reader.info, reader.count, reader.pictures)
     return FilmIndex(np.array(frames, np.int64), pts, read_back, np.concatenate(cuts), source)
 
 
-def even_size(width: int, height: int) -> tuple[int, int]:
-    """Size of the proxy: even, as H.264 needs, and at most :data:`PROXY_SIDE` along a side."""
-    scale = min(1.0, PROXY_SIDE / max(width, height))
+def even_size(width: int, height: int, side: int) -> tuple[int, int]:
+    """Size of a smaller image: at most ``side`` along a side, and even, as H.264 needs."""
+    scale = min(1.0, side / max(width, height))
     return max(2, 2 * round(width * scale / 2)), max(2, 2 * round(height * scale / 2))
-
-
-def proxy_times(path: Path) -> Float64Array:
-    """Presentation times of all frames that can be decoded."""
-    with open_film(path) as reader:
-        return np.array([frame.pts for frame in reader.frames()])
 
 
 def same_times(pts: Float64Array, proxy: Float64Array) -> bool:
@@ -167,14 +161,6 @@ def _resized(image: Image, width: int, height: int) -> Image:
     if image.shape[:2] == (height, width):
         return image
     return np.asarray(cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
-
-
-def _write_thumbnail(path: Path, frame: VideoFrame) -> None:
-    height, width = frame.image.shape[:2]
-    scale = min(1.0, THUMBNAIL_SIDE / max(width, height))
-    small = _resized(frame.image, max(1, round(width * scale)), max(1, round(height * scale)))
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(jpeg(small, 80))
 
 
 def jpeg(image: Image, quality: int) -> bytes:

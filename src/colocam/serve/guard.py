@@ -11,19 +11,16 @@ Every refusal is a status and a sentence that the page shows.
 
 import re
 import secrets
-from typing import Any, NamedTuple
+from collections.abc import Callable
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from colocam.errors import ColocamError
-from colocam.serve.library import Library
-from colocam.serve.store import ConflictError
 
 TOKEN_HEADER = "x-colocam-token"  # noqa: S105 - the name of a header
 COOKIE = "colocam-"
@@ -35,7 +32,6 @@ MOST_JSON = 8 << 20
 """Bytes of any other body: the boxes of 200,000 frames that are accepted at once."""
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 METHODS = SAFE_METHODS | {"POST", "DELETE"}
-TOO_LARGE = f"the request is larger than {MOST_JSON >> 20} MiB: change fewer frames at once"
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self'; "
@@ -51,30 +47,35 @@ HEADERS = {
 }
 
 
-class GuardSettings(NamedTuple):
-    """What a guard lets in.
+class RefusalError(ColocamError):
+    """An error that the page shows.
 
     Attributes:
+        status: of the answer.
+        more: what the answer states beside the sentence.
+    """
+
+    def __init__(self, status: int, sentence: str, **more: object) -> None:
+        super().__init__(sentence)
+        self.status, self.more = status, more
+
+
+class Guard:
+    """ASGI middleware in front of all routes.
+
+    Args:
+        app: what answers a request that is let in.
         hosts: values of ``Host`` that are ours, with the port, in lower case.
         token: needed for everything.
     """
 
-    hosts: frozenset[str]
-    token: str
-
-
-class Guard:
-    """ASGI middleware in front of all routes."""
-
-    def __init__(self, app: ASGIApp, settings: GuardSettings) -> None:
-        self._app = app
-        self._settings = settings
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], token: str) -> None:
+        self._app, self._hosts, self._token = app, hosts, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-            return
         if scope["type"] != "http":
             return  # no route uses a web socket
 
@@ -85,58 +86,50 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        request = HTTPConnection(scope)
         limited = receive if FILES.fullmatch(scope["path"]) else _limited(receive)
-        await (self._answer(request, scope["method"]) or self._app)(scope, limited, send_with_headers)
+        await (self._answer(Request(scope)) or self._app)(scope, limited, send_with_headers)
 
-    def _answer(self, request: HTTPConnection, method: str) -> Response | None:
+    def _answer(self, request: Request) -> Response | None:
         """A refusal, or the page's first answer with the cookie; None: go on."""
         hosts = request.headers.getlist("host")
-        if len(hosts) != 1 or hosts[0].lower() not in self._settings.hosts:
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return refusal(421, "this server answers only to the address that it printed")
-        if method not in METHODS:
-            return refusal(405, f"the method {method[:20]} is not used here")
-        if _is_foreign(request, method):
+        if request.method not in METHODS:
+            return refusal(405, f"the method {request.method[:20]} is not used here")
+        if _is_foreign(request):
             return refusal(403, "requests of other pages are refused")
-        return self._key(request, method) or _too_large(request)
+        return self._key(request)
 
-    def _key(self, request: HTTPConnection, method: str) -> Response | None:
+    def _key(self, request: Request) -> Response | None:
         cookie = COOKIE + request.headers["host"].rpartition(":")[2]
         if request.scope["path"] == "/" and self._is_token(request.query_params.get("token", "")):
             answer = RedirectResponse("/", 303)
             # A strict one would not be sent where a link in another program or page has led here.
-            answer.set_cookie(cookie, self._settings.token, httponly=True, samesite="lax", max_age=COOKIE_SECONDS)
+            answer.set_cookie(cookie, self._token, httponly=True, samesite="lax", max_age=COOKIE_SECONDS)
             return answer
         if not self._is_token(request.cookies.get(cookie, "")):
             return refusal(401, "open the address with the token, which 'colocam serve' printed in its terminal")
-        if method not in SAFE_METHODS and not self._is_token(request.headers.get(TOKEN_HEADER, "")):
+        if request.method not in SAFE_METHODS and not self._is_token(request.headers.get(TOKEN_HEADER, "")):
             return refusal(403, "writing needs the token of the page: reload the page")
         return None
 
     def _is_token(self, given: str) -> bool:
-        return secrets.compare_digest(given.encode("utf-8", "replace"), self._settings.token.encode())
+        return secrets.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
 
 
-def _is_foreign(request: HTTPConnection, method: str) -> bool:
+def _is_foreign(request: Request) -> bool:
     """Whether another page has sent a request."""
     headers = request.headers
     # Opening the page from a bookmark or a link is a navigation; it reads nothing for a foreign page.
-    navigates = headers.get("sec-fetch-mode") == "navigate" and method == "GET" and request.scope["path"] == "/"
+    navigates = headers.get("sec-fetch-mode") == "navigate" and request.method == "GET" and request.scope["path"] == "/"
     if headers.get("sec-fetch-site") not in {None, "same-origin", "none"} and not navigates:
         return True
     origin = headers.get("origin")
     return origin is not None and origin.lower() != f"http://{headers['host'].lower()}"
 
 
-def _too_large(request: HTTPConnection) -> Response | None:
-    stated = request.headers.get("content-length", "0")
-    if FILES.fullmatch(request.scope["path"]) or (stated.isdecimal() and int(stated[:20]) <= MOST_JSON):
-        return None
-    return refusal(413, TOO_LARGE)
-
-
 def _limited(receive: Receive) -> Receive:
-    """Receive a body up to :data:`MOST_JSON` bytes, also one that does not state its length."""
+    """Receive a body up to :data:`MOST_JSON` bytes, whatever length it states."""
     size = 0
 
     async def limited() -> Message:
@@ -144,25 +137,10 @@ def _limited(receive: Receive) -> Receive:
         message = await receive()
         size += len(message.get("body", b""))
         if size > MOST_JSON:
-            raise HTTPException(413, TOO_LARGE)
+            raise HTTPException(413, f"the request is larger than {MOST_JSON >> 20} MiB: change fewer frames at once")
         return message
 
     return limited
-
-
-class RefusalError(ColocamError):
-    """An error that the page shows, with the status of the answer."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
-
-
-class NotReadyError(RefusalError):
-    """What was asked for is still being computed."""
-
-    def __init__(self, sentence: str) -> None:
-        super().__init__(404, sentence)
 
 
 def refusal(status: int, sentence: str, **more: object) -> Response:
@@ -170,12 +148,13 @@ def refusal(status: int, sentence: str, **more: object) -> Response:
     return JSONResponse({"error": sentence, **more}, status)
 
 
-def add_refusals(app: FastAPI, library: Library) -> None:
-    """Answer every error as ``{"error": sentence}``; no sentence has a path of this machine."""
+def add_refusals(app: FastAPI, without_paths: Callable[[str], str]) -> None:
+    """Answer every error as ``{"error": sentence}``; ``without_paths`` takes paths of this machine out of sentences."""
 
     @app.exception_handler(ColocamError)
     def refuse(_request: Request, error: ColocamError) -> Response:
-        return refusal(getattr(error, "status", 422), library.without_paths(str(error)), **_since(error))
+        status, more = (error.status, error.more) if isinstance(error, RefusalError) else (422, {})
+        return refusal(status, without_paths(str(error)), **more)
 
     @app.exception_handler(RequestValidationError)
     def invalid(_request: Request, error: RequestValidationError) -> Response:
@@ -190,12 +169,3 @@ def add_refusals(app: FastAPI, library: Library) -> None:
     @app.exception_handler(OSError)
     def system(_request: Request, error: OSError) -> Response:
         return refusal(507, f"the server cannot write or read a file: {error.strerror}")
-
-
-def _since(error: ColocamError) -> dict[str, Any]:
-    """What another page stored, for a conflict."""
-    events = error.events if isinstance(error, ConflictError) else []
-    told = [
-        {"version": one.version, "made": one.made, "change": one.change.model_dump(exclude_none=True)} for one in events
-    ]
-    return {"conflict": told} if told else {}

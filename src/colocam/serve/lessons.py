@@ -15,7 +15,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from contextlib import suppress
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from colocam.config.card import Card
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
 from colocam.labels import Correction, write_corrections
+from colocam.serve.guard import RefusalError
 from colocam.utils.digests import FileDigests
 from colocam.utils.files import parse_json, write_json
 
@@ -33,17 +35,10 @@ LINES = 40
 """Last lines of the output that the page shows."""
 RUN, QUICK = "run", "quick"
 """Folders of the models of a lesson."""
+CORRECTIONS, OUTPUT = "corrections.csv", "output.txt"
 
 QuickLearning = Callable[[Sequence[Correction]], Card]
 """Corrections → the card of the model of the command with other thresholds and presence."""
-Learnt = Callable[[Path, str], None]
-"""Called with the folder of a new model and its title."""
-
-
-class UnknownModelError(ColocamError):
-    """There is no model of this key."""
-
-    status = 404
 
 
 class ServedModel(NamedTuple):
@@ -94,10 +89,9 @@ class ModelList:
     def get(self, key: str) -> ServedModel:
         """The model of a key."""
         with self._lock:
-            found = self._models.get(key)
-        if found is None:
-            raise UnknownModelError("there is no model of this key: open the page again")
-        return found
+            if (found := self._models.get(key)) is None:
+                raise RefusalError(404, "there is no model of this key: open the page again")
+            return found
 
     def localizer(self, model: ServedModel) -> Localizer:
         """The opened model; the last ones are kept open."""
@@ -111,7 +105,7 @@ class Lessons:
     Args:
         run: run folder of the model that learns.
         folder: gets a folder for each lesson: corrections, output and the new models.
-        learnt: called, in a thread, when a lesson has made a model.
+        learnt: called, in a thread, with the folder of the model that a lesson has made and its title.
         command: what to call instead of ``colocam learn``; run, corrections, ``--out`` and the new run follow.
         quick: opens the quick lesson for a run folder; None: there is none.
     """
@@ -120,19 +114,15 @@ class Lessons:
         self,
         run: Path,
         folder: Path,
-        learnt: Learnt,
+        learnt: Callable[[Path, str], None],
         command: Sequence[str] | None = None,
         quick: Callable[[Path], QuickLearning] | None = None,
     ) -> None:
-        self._run = run
-        self._folder = folder
-        self._learnt = learnt
-        self._command = command or COMMAND
+        self._run, self._folder, self._learnt, self._command = run, folder, learnt, command or COMMAND
         self._lock, self._quick_lock = threading.Lock(), threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._place: Path | None = None
-        self._open_quick = quick
-        self._quick: QuickLearning | None = None
+        self._open_quick = quick and cache(quick)
 
     def earlier(self) -> Iterator[tuple[Path, str]]:
         """Models that lessons made, with their titles, oldest first."""
@@ -140,9 +130,8 @@ class Lessons:
             for kind in (QUICK, RUN):
                 if (place / kind / "model.json").is_file():
                     yield place / kind, title_of(place / kind)
-            if (place / "output.txt").is_file():
-                with self._lock:
-                    self._place = place
+            if (place / OUTPUT).is_file():
+                self._place = place
 
     def start(self, corrections: Sequence[Correction]) -> None:
         """Begin a lesson."""
@@ -150,13 +139,13 @@ class Lessons:
         with self._lock:
             if self._child is not None and self._child.poll() is None:
                 raise ColocamError("a lesson is running: wait until it ends")
-            self._place = place = self._new_place()
-            file = write_corrections(place / "corrections.csv", corrections)
-            arguments = [str(self._run), str(file), "--out", str(place / RUN)]
-            with (place / "output.txt").open("wb") as output:
+            place = self._new_place(corrections)
+            arguments = [str(self._run), str(place / CORRECTIONS), "--out", str(place / RUN)]
+            with (place / OUTPUT).open("wb") as output:
                 self._child = subprocess.Popen(  # noqa: S603 - our own command, without a shell
                     [*self._command, *arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
                 )
+            self._place = place
             threading.Thread(target=self._wait, args=(self._child, place / RUN), daemon=True).start()
 
     def quick(self, corrections: Sequence[Correction]) -> tuple[Path, float]:
@@ -165,42 +154,36 @@ class Lessons:
         if self._open_quick is None:
             raise ColocamError("this server cannot choose thresholds: start it with 'colocam serve'")
         with self._quick_lock:
-            self._quick = self._quick or self._open_quick(self._run)
+            learn = self._open_quick(self._run)
             begun = time.perf_counter()
-            card = self._quick(corrections)
+            card = learn(corrections)
             with self._lock:
-                folder = self._new_place() / QUICK
+                folder = self._new_place(corrections) / QUICK
             folder.mkdir()
-            write_corrections(folder.parent / "corrections.csv", corrections)
             _link(self._run / "model.safetensors", folder / "model.safetensors")
             write_json(folder / "model.json", card.model_dump(mode="json"))
-            seconds = time.perf_counter() - begun
-        self._learnt(folder, title_of(folder))
-        return folder, seconds
+            return folder, time.perf_counter() - begun
 
     def status(self) -> dict[str, Any]:
         """The last lesson.
 
         Returns:
-            ``state`` (never, learning, done or failed), ``lines`` of output, ``run``: the folder of the new model,
+            ``state`` (never, learning, done or failed), ``lines`` of output, ``path``: the new model or None,
             ``stages``: how well it agrees with held-out corrections after each part, ``held_out``: their number.
         """
         with self._lock:
-            place, code = self._place, None if self._child is None else self._child.poll()
-            if place is None or not (place / "output.txt").is_file():
-                return {"state": "never", "lines": [], "run": "", "stages": [], "held_out": 0}
-            done = (place / RUN / "model.json").is_file()
-            state = "learning" if self._child is not None and code is None else "done" if done else "failed"
-            text = (place / "output.txt").read_text(encoding="utf-8", errors="replace")
-            told = _report(place / RUN / "learning.json") if done else {}
-            new = f"{self._folder.name}/{place.name}/{RUN}" if done else ""
-            lines = text.splitlines()[-LINES:]
-            held_out = told.get("held_out", {}).get("frames", 0)
-            return {"state": state, "lines": lines, "run": new, "stages": told.get("stages", []), "held_out": held_out}
-
-    def path_of(self, run: str) -> Path:
-        """The folder that ``run`` of :meth:`status` means."""
-        return self._folder.parent / run
+            place, learning = self._place, self._child is not None and self._child.poll() is None
+        if place is None:
+            return {"state": "never", "lines": [], "path": None, "stages": [], "held_out": 0}
+        done = (place / RUN / "model.json").is_file()
+        told = _report(place / RUN / "learning.json") if done else {}
+        return {
+            "state": "learning" if learning else "done" if done else "failed",
+            "lines": (place / OUTPUT).read_text(encoding="utf-8", errors="replace").splitlines()[-LINES:],
+            "path": place / RUN if done else None,
+            "stages": told.get("stages", []),
+            "held_out": told.get("held_out", {}).get("frames", 0),
+        }
 
     def stop(self) -> None:
         """End a lesson that is running."""
@@ -218,9 +201,10 @@ class Lessons:
     def _places(self) -> list[Path]:
         return [one for one in self._folder.iterdir() if one.name.isdecimal()] if self._folder.is_dir() else []
 
-    def _new_place(self) -> Path:
+    def _new_place(self, corrections: Sequence[Correction]) -> Path:
         place = self._folder / str(1 + max((int(one.name) for one in self._places()), default=0))
         place.mkdir(parents=True)
+        write_corrections(place / CORRECTIONS, corrections)
         return place
 
     def _wait(self, child: "subprocess.Popen[bytes]", made: Path) -> None:
@@ -230,16 +214,13 @@ class Lessons:
 
 def title_of(model: Path) -> str:
     """Title of the model of a lesson."""
-    number = model.parent.name
-    return f"lesson {number}" if model.name == RUN else f"thresholds {number}"
+    return f"{'lesson' if model.name == RUN else 'thresholds'} {model.parent.name}"
 
 
 def _report(path: Path) -> dict[str, Any]:
-    try:
-        told = parse_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return told if isinstance(told, dict) else {}
+    with suppress(OSError, ValueError):
+        return dict(parse_json(path.read_text(encoding="utf-8")))
+    return {}
 
 
 def _link(source: Path, target: Path) -> None:

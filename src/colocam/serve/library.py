@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, count
 from pathlib import Path
+from typing import Literal
 
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference.localizer import Localizer
@@ -22,9 +23,10 @@ from colocam.serve.film_data import (
     localize_film,
     save_index,
 )
-from colocam.serve.lessons import Lessons, ModelList, QuickLearning, ServedModel, UnknownModelError
+from colocam.serve.guard import RefusalError
+from colocam.serve.lessons import Lessons, ModelList, QuickLearning, ServedModel
 from colocam.serve.marks import Marks, marks_of
-from colocam.serve.stills import CamMaps, OpenCam, Stills
+from colocam.serve.stills import CamMaps, Stills
 from colocam.serve.store import EventStore, FilmRow, Workspace
 from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.files import plain, utf8
@@ -33,18 +35,15 @@ from colocam.video.description import read_made, read_source, write_source
 from colocam.video.images import images_of
 from colocam.video.input import VideoInput
 
-STATES = ("waiting", "reading", "read", "localising", "ready", "failed")
-"""``read``: the frames are known, and the film waits for the model."""
+State = Literal["waiting", "reading", "read", "localising", "ready", "failed"]
+"""``read``: the frames are known, and the video waits for the model."""
+ID_DIGITS = 24
+"""Hexadecimal digits of a video's digest that are its id."""
 SECONDS_TO_END = 2.0
 """For the thread that waits for a pass to notice that nobody does."""
+AGAIN = "name it again in the command, or drop it on the page"
 RESULTS_VERSION = 2
 """Results of another version are computed again."""
-
-
-class UnknownFilmError(ColocamError):
-    """There is no film of this id."""
-
-    status = 404
 
 
 @dataclass
@@ -57,7 +56,7 @@ class Film:
         path: on this machine; the page never sees it.
         tag: class that the video carries, "" where it is unknown.
         digest: of its content; "" before it was read.
-        state: one of :data:`STATES`, with the model in use.
+        state: how far it is, with the model in use.
         done: share of the present state that is done, 0–1.
         problem: why it failed, in one sentence.
         index: its frames, once they are read.
@@ -70,7 +69,7 @@ class Film:
     path: Path
     tag: str = ""
     digest: str = ""
-    state: str = "waiting"
+    state: State = "waiting"
     done: float = 0.0
     problem: str = ""
     index: FilmIndex | None = field(default=None, repr=False)
@@ -82,11 +81,6 @@ class Film:
         """The name with the ending of the file: what exports say in place of the path."""
         ending = utf8(self.path.suffix)
         return self.name if self.name.lower().endswith(ending.lower()) else self.name + ending
-
-
-def id_of(digest: str) -> str:
-    """The id of a film with this content, wherever it is: 24 hexadecimal digits."""
-    return digest[:24]
 
 
 def titles(runs: Sequence[Path]) -> list[str]:
@@ -136,7 +130,7 @@ class Library:
         self.active = self.first
         self.problems: dict[str, str] = {}
         self.lessons = Lessons(self.first.path, workspace.root / "lessons", self._learnt, quick=quick)
-        self.cams = CamMaps(partial(OpenCam, device=device))
+        self.cams = CamMaps(device)
         self.adding = 0
         self._tags: dict[str, list[str]] = {}
         self._viewed = ""
@@ -156,7 +150,7 @@ class Library:
         """Take the films of the last start and begin to prepare all."""
         for path, title in self.lessons.earlier():
             self.models.add(path, title)
-        with suppress(UnknownModelError):
+        with suppress(RefusalError):  # it is gone
             self.active = self.models.get(self.workspace.model)
         with self._lock:
             for row in self.store.films():
@@ -193,20 +187,21 @@ class Library:
     def film(self, film: str) -> Film:
         """The film of an id."""
         with self._lock:
-            found = self._films.get(film)
-        if found is None:
-            raise UnknownFilmError("there is no film of this id: open the library again")
-        return found
+            if (found := self._films.get(film)) is None:
+                raise RefusalError(404, "there is no video of this id: open the library again")
+            return found
 
     def without_paths(self, text: str) -> str:
         """A sentence with names of films and models in place of paths of this machine."""
-        names = {str(film.path): film.name for film in self.films()}
-        names |= {str(model.path): model.title for model in self.models.all()}
+        names = {str(one.path): one.name for one in self.films()} | {
+            str(one.path): one.title for one in self.models.all()
+        }
         for path in sorted(names, key=len, reverse=True):
             text = text.replace(path, names[path])
         # Of other files in the folder of the server, the name is enough.
-        root = {re.escape(str(one)) for one in (self.workspace.root, self.workspace.root.resolve())}
-        return re.sub(rf"(?:{'|'.join(sorted(root, key=len, reverse=True))})/(?:[^\s/]+/)*", "", text)
+        for root in (self.workspace.root.resolve(), self.workspace.root):
+            text = re.sub(rf"{re.escape(str(root))}/(?:[^\s/]+/)*", "", text)
+        return text
 
     def view(self, film: Film) -> None:
         """A page shows this film: its results are wanted first."""
@@ -224,7 +219,7 @@ class Library:
             digest = self._digest(path)
         except OSError as error:
             raise ColocamError(f"cannot read {name or path}: {error.strerror}") from error
-        key = id_of(digest)
+        key = digest[:ID_DIGITS]
         with self._lock:
             old = self._films.get(key)
             if old is not None and old.state != "failed" and old.path.exists():
@@ -293,10 +288,6 @@ class Library:
         _, history = self.store.history(film.id)
         return marks_of(history.actions, film.index.frames, film.index.cuts, results.absent)
 
-    def table(self, film: Film, model: ServedModel) -> Path:
-        """Path of the localisation table of a film by a model."""
-        return self.workspace.film(film.id, f"{model.key}.csv")
-
     def _order_results(self, film: Film, model: ServedModel) -> None:
         with self._lock:
             self._ordered.add((film.id, model.key))
@@ -314,7 +305,7 @@ class Library:
             return
         except (ColocamError, OSError) as error:
             problem = str(error)
-        except Exception as error:  # noqa: BLE001 - one film must not end the preparation of the others
+        except Exception as error:  # noqa: BLE001 - one video must not end the preparation of the others
             problem = f"cannot read {film.name}: {type(error).__name__}: {error}"
         else:
             return
@@ -333,34 +324,23 @@ class Library:
     def _read(self, film: Film) -> None:
         film.state, film.done = "reading", 0.0
         if not film.path.exists():
-            raise ColocamError(
-                f"{film.path} was moved or deleted: name it again in the command, or drop it on the page"
-            )
+            raise ColocamError(f"{film.path} was moved or deleted: {AGAIN}")
         film.digest = film.digest or self._digest(film.path)
-        if id_of(film.digest) != film.id:
-            raise ColocamError(f"{film.path} is another film now: name it again in the command, or drop it on the page")
-        described, proxy = self.workspace.film(film.id, "csv"), self.workspace.film(film.id, "mp4")
-        index = self._stored_index(film, described)
+        if film.digest[:ID_DIGITS] != film.id:
+            raise ColocamError(f"{film.path} is another video now: {AGAIN}")
+        endings = ("csv", "npz", "mp4", "jpg")
+        described, stored, proxy, thumbnail = (self.workspace.film(film.id, ending) for ending in endings)
+        index = None
+        with suppress(ColocamError):  # it was never described, or is damaged
+            index = load_index(stored, read_source(described))
         if index is None or (len(index.proxy) and not proxy.is_file()):
-            thumbnail = self.workspace.film(film.id, "jpg")
-
-            def report(done: float) -> None:
-                film.done = done
-
-            index = index_film(film.path, proxy, thumbnail, report)
+            index = index_film(film.path, proxy, thumbnail, partial(setattr, film, "done"))
             write_source(described, index.source)
-            save_index(self.workspace.film(film.id, "npz"), index)
+            save_index(stored, index)
         with self._lock:  # a model that is chosen now sees the film either as read, or orders nothing for it
             film.index, film.state, film.done = index, "read", 0.0
             for model in (self.active, *self.beside):
                 self._order_results(film, model)
-
-    def _stored_index(self, film: Film, described: Path) -> FilmIndex | None:
-        try:
-            source = read_source(described)
-        except ColocamError:
-            return None
-        return load_index(self.workspace.film(film.id, "npz"), source)
 
     def _localise_films(self) -> None:
         while True:
@@ -381,7 +361,7 @@ class Library:
         localizer = self.models.localizer(model)
         with self._lock:
             self._tags[model.key] = list(localizer.tags)
-        table, maps = self.table(film, model), self.workspace.film(film.id, f"{model.key}.maps")
+        table, maps = (self.workspace.film(film.id, f"{model.key}.{ending}") for ending in ("csv", "maps"))
         made = f"{RESULTS_VERSION} {model.key} {film.digest}"
         if not (table.is_file() and maps.is_file() and read_made(table) == made):
             frames = len(index.frames)

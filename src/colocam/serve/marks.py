@@ -1,7 +1,7 @@
 """What a person does to the frames of a film, as the page sends it and as it is stored."""
 
 from collections.abc import Iterable
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +74,10 @@ class Change(BaseModel):
         if (self.kind == "edit") != bool(self.actions):
             raise ValueError("an edit needs actions; undo and redo have none")
         return self
+
+    def as_json(self) -> dict[str, Any]:
+        """What the page gets, without what is not stated."""
+        return self.model_dump(exclude_none=True)
 
 
 class History(NamedTuple):

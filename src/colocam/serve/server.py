@@ -11,11 +11,10 @@ import ipaddress
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -27,12 +26,11 @@ from colocam.data.run_data import read_data
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.jobs import Job, find_jobs
 from colocam.inference.localizer import Localizer
-from colocam.serve.correction_routes import correction_routes, exchange_routes, lesson_routes
-from colocam.serve.film_routes import FOR_EVER, film_routes, layer_routes, media_routes
-from colocam.serve.guard import Guard, GuardSettings, RefusalError, add_refusals
+from colocam.serve import correction_routes, film_routes
+from colocam.serve.guard import Guard, RefusalError, add_refusals
 from colocam.serve.lessons import QuickLearning
 from colocam.serve.library import Library
-from colocam.serve.store import EventStore, Workspace, open_workspace
+from colocam.serve.store import EventStore, open_workspace
 from colocam.utils.extras import __version__
 from colocam.utils.progress import say
 from colocam.video.fence import start_decoder
@@ -43,9 +41,10 @@ BACKLOG = 128
 """Connections that are accepted before the limit is looked at; with :data:`MOST` below the 1,024 open files of most
 systems."""
 HEADER_SECONDS = 10.0
-"""From the first byte of a request, or the start of a connection, to the end of the request's headers."""
+"""From the start of a connection, or its last answer, to the end of the next request's headers."""
 KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
-MOST_UPLOADED = 8 << 30
+READ_AT_ONCE = 2
+"""Files of labels; each may take a gigabyte while it is read."""
 PORT = 8620
 """First choice of a port; where it is taken, the system chooses another."""
 
@@ -53,10 +52,8 @@ PORT = 8620
 class Connection(H11Protocol):
     """A connection with a limit of time for headers."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - uvicorn's
-        super().__init__(*args, **kwargs)
-        self._since = self.loop.time()
-        self._timer: asyncio.TimerHandle | None = None
+    _since: float
+    _timer: asyncio.TimerHandle
 
     @property
     def _waits(self) -> bool:
@@ -66,23 +63,27 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         """Take a place, or that of another connection."""
         super().connection_made(transport)
+        self._wait()
         self.loop.call_later(0, self._make_room)  # after requests that have already come were read
-        self._watch()
-
-    def data_received(self, data: bytes) -> None:
-        """Read a part of a request."""
-        super().data_received(data)
-        self._watch()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request; uvicorn closes a connection that stays silent."""
-        self._since = self.loop.time()
+        """Wait for the next request."""
         super().on_response_complete()
+        self._timer.cancel()
+        self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the limit of time."""
         super().connection_lost(exc)
-        self._stop()
+        self._timer.cancel()
+
+    def _wait(self) -> None:
+        self._since = self.loop.time()
+        self._timer = self.loop.call_later(HEADER_SECONDS, self._close)
+
+    def _close(self) -> None:
+        if self._waits:
+            self.transport.abort()
 
     def _make_room(self) -> None:
         waiting = [one for one in self.connections if isinstance(one, Connection) and one._waits]  # noqa: SLF001
@@ -91,22 +92,6 @@ class Connection(H11Protocol):
             self.connections.discard(oldest)
             oldest.transport.abort()
 
-    def _watch(self) -> None:
-        if not self._waits:
-            self._stop()
-        elif self._timer is None:
-            self._timer = self.loop.call_later(HEADER_SECONDS, self._close)
-
-    def _stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _close(self) -> None:
-        self._timer = None
-        if self._waits:
-            self.transport.abort()
-
 
 def web_server(app: ASGIApp) -> uvicorn.Server:
     """A server of an application. It reports its own errors alone: anybody can cause a warning."""
@@ -114,23 +99,27 @@ def web_server(app: ASGIApp) -> uvicorn.Server:
     return uvicorn.Server(how)
 
 
-def make_app(library: Library, guard: GuardSettings, *, most_uploaded: int = MOST_UPLOADED) -> FastAPI:
+def make_app(library: Library, hosts: frozenset[str]) -> FastAPI:
     """The application of a library.
 
     Args:
-        library: its films.
-        guard: which requests are answered.
-        most_uploaded: bytes of an uploaded film at most.
+        library: its videos.
+        hosts: values of ``Host`` that are answered, see :func:`hosts_of`.
     """
     # The pages of FastAPI's documentation load scripts from elsewhere.
     app = FastAPI(
         title="colocam serve", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json"
     )
-    add_refusals(app, library)
+    add_refusals(app, library.without_paths)
     page = {one.name: one.read_bytes() for one in (files("colocam.serve") / "page").iterdir() if one.is_file()}
     version = hashlib.blake2b(b"".join(page[name] for name in sorted(page)), digest_size=8).hexdigest()
     html = page.pop("index.html").decode()
-    for name, text in {"modules": _modules(page), "page": f"/page/{version}", "token": guard.token}.items():
+    # The browser fetches all scripts at once, instead of one after the other imports it.
+    scripts = [
+        f'<link rel="modulepreload" href="{{{{page}}}}/{name}">' for name in sorted(page) if name.endswith(".js")
+    ]
+    texts = {"modules": "\n".join(scripts), "page": f"/page/{version}", "token": library.workspace.token}
+    for name, text in texts.items():
         html = html.replace("{{" + name + "}}", text)
 
     @app.get("/", include_in_schema=False)
@@ -142,19 +131,13 @@ def make_app(library: Library, guard: GuardSettings, *, most_uploaded: int = MOS
     async def part(name: str) -> Response:
         if name not in page:
             raise RefusalError(404, "there is no such file")
-        return Response(page[name], media_type=KINDS[name.rpartition(".")[2]], headers=FOR_EVER)
+        return Response(page[name], media_type=KINDS[name.rpartition(".")[2]], headers=film_routes.FOR_EVER)
 
-    app.include_router(film_routes(library, most_uploaded))
-    for routes in (media_routes, layer_routes, correction_routes, exchange_routes, lesson_routes):
-        app.include_router(routes(library))
-    app.add_middleware(Guard, settings=guard)
+    app.state.library, app.state.reading = library, asyncio.Semaphore(READ_AT_ONCE)
+    app.include_router(film_routes.routes)
+    app.include_router(correction_routes.routes)
+    app.add_middleware(Guard, hosts=hosts, token=library.workspace.token)
     return app
-
-
-def _modules(names: Iterable[str]) -> str:
-    """Links that let the browser fetch all scripts at once, instead of one after the other imports it."""
-    scripts = sorted(name for name in names if name.endswith(".js"))
-    return "\n".join(f'<link rel="modulepreload" href="{{{{page}}}}/{name}">' for name in scripts)
 
 
 def serve(
@@ -194,10 +177,9 @@ def serve(
         films = [(_path(job), job.target.relative_to(workspace.root).as_posix(), "") for job in jobs]
         if not films and not store.films():
             films = videos_of_run(run)
-        with _listen(host, port, workspace) as listening:
+        with _listen(host, port, workspace.port) as listening:
             own = listening.getsockname()[1]
             workspace.remember(port=own)
-            guard = guard_settings(host, own, workspace.token)
             address = f"http://{_bracketed(host)}:{own}/?token={workspace.token}"
             start_decoder()  # the first frame that the page shows does not wait for one
             library.start()
@@ -209,17 +191,16 @@ def serve(
             if open_page:
                 webbrowser.open(address)
             try:
-                web_server(make_app(library, guard)).run(sockets=[listening])
+                web_server(make_app(library, hosts_of(host, own))).run(sockets=[listening])
             finally:
                 library.stop()
                 store.close()
 
 
-def guard_settings(host: str, port: int, token: str) -> GuardSettings:
-    """Which requests a server at this address answers."""
+def hosts_of(host: str, port: int) -> frozenset[str]:
+    """Values of ``Host`` that a server at this address answers."""
     names = {"127.0.0.1", "localhost", "[::1]"} if is_loopback(host) else {_bracketed(host), socket.gethostname()}
-    allowed = {f"{name}:{port}".lower() for name in names}
-    return GuardSettings(frozenset(allowed), token)
+    return frozenset(f"{name}:{port}".lower() for name in names)
 
 
 def is_loopback(host: str) -> bool:
@@ -243,9 +224,8 @@ def videos_of_run(run: Path) -> list[tuple[Path, str, str]]:
     """Whole videos of the splits val and test of a run folder that still exist, with their names and tags."""
     if not (run / "data.json").is_file():
         return []
-    clips = read_data(run).catalogue.clips
     found: dict[Path, tuple[Path, str, str]] = {}
-    for clip in clips:
+    for clip in read_data(run).catalogue.clips:
         if clip.split != "train" and not clip.start and clip.end is None and clip.path.exists():
             found.setdefault(clip.path, (clip.path, clip.name, clip.tag))
     return list(found.values())
@@ -266,10 +246,10 @@ def _add(library: Library, films: Sequence[tuple[Path, str, str]]) -> None:
         library.adding -= 1
 
 
-def _listen(host: str, port: int | None, workspace: Workspace) -> socket.socket:
-    """A listening socket: at the asked port, or at that of the last start, or at any."""
+def _listen(host: str, port: int | None, last: int) -> socket.socket:
+    """A listening socket: at the asked port, or at that of the last start (0: none), or at any."""
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-    choices = [port] if port is not None else [workspace.port or PORT, 0]
+    choices = [port] if port is not None else [last or PORT, 0]
     for choice in choices:
         # asyncio sends without delay only where the protocol is stated; otherwise an answer may wait 40 ms for an ACK.
         listening = socket.socket(kind, socket.SOCK_STREAM, socket.IPPROTO_TCP)

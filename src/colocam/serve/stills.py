@@ -6,35 +6,35 @@ frame further back the film is opened anew.
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
 
 from colocam.errors import ColocamError
 from colocam.serve.film_data import LIMITS, jpeg, open_film, small_levels
-from colocam.types import Float32Array, Levels, VideoFrame
+from colocam.types import VideoFrame
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import FrameLayout
+
+if TYPE_CHECKING:
+    from colocam.models.model_file import Model
 
 BEHIND = 16
 """Frames before the last one that was read, which are kept."""
 AHEAD = 2
 """Frames that are decoded at once: the one that a page asks for, and the next. More would delay the first one."""
 QUALITY = 95
-STILLS = 128
-"""JPEG files in memory, of up to a few megabytes each; browsers keep what they have seen themselves."""
 OPEN_FILMS = 2
 """Films whose reader stays open."""
 PATIENCE = 20.0
 """Seconds that a request waits for others of the same film, so that a decoder that hangs holds few threads for long."""
 METHOD = "layercam"
-BLOCKS = 512
-"""Blocks of maps in memory; a block of 16 frames takes 64 KiB."""
 
 
 class _Walker:
@@ -96,25 +96,14 @@ class _Walker:
 
 
 class Stills:
-    """JPEG files of single frames, those asked for last kept in memory; may be called from any thread."""
+    """JPEG files of single frames; may be called from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._walkers: OrderedDict[str, _Walker] = OrderedDict()
-        self._cached = lru_cache(STILLS)(self._read)
 
     def get(self, film: str, path: Path, index: int) -> bytes | None:
-        """The frame ``index`` of a film, None if it has no such frame that can be decoded."""
-        return self._cached(film, path, index)
-
-    def close(self) -> None:
-        """Close all films."""
-        with self._lock:
-            walkers = list(self._walkers.values())
-        for walker in walkers:
-            walker.drop()
-
-    def _read(self, film: str, path: Path, index: int) -> bytes | None:
+        """The frame ``index`` of a video, None if it has no such frame that can be decoded."""
         with self._lock:
             walker = self._walkers.pop(film, None) or _Walker(path)
             self._walkers[film] = walker
@@ -124,69 +113,62 @@ class Stills:
         frame = walker.read(index)
         return None if frame is None else jpeg(frame.image, QUALITY)
 
+    def close(self) -> None:
+        """Close all videos."""
+        with self._lock:
+            walkers = list(self._walkers.values())
+        for walker in walkers:
+            walker.drop()
 
-class OpenCam:
-    """The CAM of a run folder.
 
-    Attributes:
-        size: S, side of the frames.
+class CamMaps:
+    """CAMs of videos; one block of frames is computed at a time.
+
+    Args:
+        device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
     """
 
-    def __init__(self, path: Path, device: str | None = None) -> None:
+    def __init__(self, device: str | None = None) -> None:
+        self._device = device
+        self._open = lru_cache(1)(self._load)
+        self._lock = threading.Lock()
+
+    def get(self, path: Path, model: Path, frames: Sequence[int], tags: Sequence[str]) -> bytes:
+        """Maps of some frames of a video, as the page gets heat maps.
+
+        Args:
+            path: of the video.
+            model: run folder.
+            frames: indices of the frames, ascending.
+            tags: class of each.
+        """
+        with self._lock:
+            return self._compute(self._open(model), path, frames, tags)
+
+    def _load(self, path: Path) -> "Model":
         if not path.is_dir():
             raise ColocamError("LayerCAM needs the classifier: start the server with the run folder, not an ONNX file")
         from colocam.models.model_file import load_model  # noqa: PLC0415 - an ONNX file is shown without torch
         from colocam.utils.device import choose_device  # noqa: PLC0415
 
         model = load_model(path)
-        self._device = choose_device(device)
-        self._classifier = model.net.classifier.to(self._device)
-        self._tags, self.size = model.card.tags, model.card.size
+        model.net.classifier.to(choose_device(self._device))
+        return model
 
-    def __call__(self, frames: Levels, tags: Sequence[str]) -> Float32Array:
-        """Maps (B, h, w) in 0–1 of frames (B, S, S, 3) for the class of each."""
-        import torch  # noqa: PLC0415
+    def _compute(self, model: "Model", path: Path, frames: Sequence[int], tags: Sequence[str]) -> bytes:
+        import torch  # noqa: PLC0415 - as above
 
         from colocam.cams import extract  # noqa: PLC0415
         from colocam.models.cam_formulas import min_max  # noqa: PLC0415
 
-        images = torch.from_numpy(frames).to(self._device).permute(0, 3, 1, 2).float()
-        classes = torch.tensor([self._tags.index(tag) for tag in tags], device=self._device)
-        maps: Float32Array = min_max(extract(METHOD, self._classifier, images, classes)).cpu().numpy()
-        return maps
-
-
-class CamMaps:
-    """CAMs of films, the last blocks kept; one block is computed at a time.
-
-    Args:
-        open_cam: opens the CAM of a model.
-    """
-
-    def __init__(self, open_cam: Callable[[Path], OpenCam]) -> None:
-        self._open = lru_cache(1)(open_cam)
-        self._lock = threading.Lock()
-        self._cached = lru_cache(BLOCKS)(self._compute)
-
-    def get(self, film: str, path: Path, model: Path, frames: tuple[int, ...], tags: tuple[str, ...]) -> bytes:
-        """Maps of some frames, as the page gets heat maps.
-
-        Args:
-            film: id.
-            path: of the film.
-            model: run folder.
-            frames: indices of the frames, ascending.
-            tags: class of each.
-        """
-        with self._lock:
-            return self._cached(film, path, model, frames, tags)
-
-    def _compute(self, _film: str, path: Path, model: Path, frames: tuple[int, ...], tags: tuple[str, ...]) -> bytes:
-        cam = self._open(model)
-        with open_film(path, FrameLayout(cam.size, images=False)) as reader:
+        with open_film(path, FrameLayout(model.card.size, images=False)) as reader:
             choice = FrameChoice(frames=(frames[0], frames[-1] + 1))
             read = {one.index: np.array(one.resized) for one in reader.frames(choice) if one.index in frames}
-        if tuple(read) != frames:
+        if list(read) != list(frames):
             raise ColocamError(f"{path} changed while it was read: restart the server")
-        maps = cam(np.stack(list(read.values())), tags)
+        classifier = model.net.classifier
+        device = next(classifier.parameters()).device
+        images = torch.from_numpy(np.stack(list(read.values()))).to(device).permute(0, 3, 1, 2).float()
+        classes = torch.tensor([model.card.tags.index(tag) for tag in tags], device=device)
+        maps = min_max(extract(METHOD, classifier, images, classes)).cpu().numpy()
         return b"".join(small_levels(one, cv2.INTER_LINEAR).tobytes() for one in maps)

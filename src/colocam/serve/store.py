@@ -3,20 +3,23 @@
 Events are only ever appended, and are on the disk before the page says that they are saved.
 """
 
+import os
 import secrets
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from colocam.errors import ColocamError, first_line
+from colocam.serve.guard import RefusalError
 from colocam.serve.marks import Change, History, history_of
-from colocam.utils.files import explain_os_errors, parse_json, write_json
+from colocam.utils.files import explain_os_errors, parse_json, publish
 from colocam.utils.locks import locked
 from colocam.utils.progress import say
 
@@ -35,11 +38,7 @@ CREATE TABLE IF NOT EXISTS events (
 CREATE TRIGGER IF NOT EXISTS events_stay BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events are kept'); END;
 CREATE TRIGGER IF NOT EXISTS events_are_final BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events are kept'); END;
 """
-_COLUMNS = {
-    "films": ["id", "name", "path", "tag"],
-    "contents": ["digest", "film"],  # of earlier folders; it is not read
-    "events": ["film", "version", "client", "made", "change"],
-}
+_COLUMNS = {"films": "id,name,path,tag", "events": "film,version,client,made,change"}
 _REMEDIES = {
     sqlite3.SQLITE_FULL: "the disk is full: free some space",
     sqlite3.SQLITE_IOERR: "the disk cannot be read or written: free some space, or check the disk",
@@ -50,21 +49,21 @@ _REMEDIES = {
 """By the low byte of SQLite's error code."""
 
 
-class Workspace:
+class Workspace(BaseModel):
     """Paths in the folder of a server, and what it remembers from one start to the next.
 
     Attributes:
         root: the folder.
-        token: secret that writing needs; it stays the same, so that a page survives a restart of the server.
+        token: secret that everything needs; it stays the same, so that a page survives a restart of the server.
         port: port of the last start; 0: never started.
         model: key of the model in use; "": that of the command.
     """
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.token = secrets.token_urlsafe(24)
-        self.port = 0
-        self.model = ""
+    root: Annotated[Path, Field(exclude=True)]
+    format: int = 1
+    token: str = Field(default_factory=partial(secrets.token_urlsafe, 24), min_length=16)
+    port: int = 0
+    model: str = ""
 
     @property
     def database(self) -> Path:
@@ -73,7 +72,7 @@ class Workspace:
 
     @property
     def uploads(self) -> Path:
-        """Films that were dropped on the page, under generated names."""
+        """Videos that were dropped on the page, under generated names."""
         return self.root / "uploads"
 
     @property
@@ -82,33 +81,18 @@ class Workspace:
         return self.root / "exports"
 
     def film(self, film: str, ending: str) -> Path:
-        """A file that was computed from a film."""
+        """A file that was computed from a video."""
         return self.root / "films" / f"{film}.{ending}"
 
     def remember(self, *, port: int | None = None, model: str | None = None) -> None:
         """Store the port, or the key of the model in use, for the next start."""
         self.port = self.port if port is None else port
         self.model = self.model if model is None else model
-        path = self.root / MARKER
-        write_json(path, {"format": 1, "token": self.token, "port": self.port, "model": self.model})
-        path.chmod(0o600)
-
-    def _load(self) -> None:
-        path = self.root / MARKER
-        if not path.is_file():
-            if any(not entry.name.startswith(".") for entry in self.root.iterdir()):
-                raise ColocamError(
-                    f"{self.root} is not empty and not a folder of 'colocam serve': choose another `out`"
-                )
-            self.remember()
-        try:
-            stored = parse_json(path.read_text(encoding="utf-8"))
-            self.token, self.port = str(stored["token"]), int(stored["port"])
-            self.model = str(stored["model"])
-        except (ValueError, KeyError, TypeError):
-            self.token = ""
-        if len(self.token) < 16:
-            raise ColocamError(f"{path} is damaged: delete it; corrections are in another file")
+        draft = self.root / f".{MARKER}"
+        # Nobody else may read the token, not even while it is being written.
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(self.model_dump_json(indent=2) + "\n")
+        publish(draft, self.root / MARKER)
 
 
 @contextmanager
@@ -117,11 +101,24 @@ def open_workspace(root: Path) -> Iterator[Workspace]:
     with explain_os_errors(root):
         root.mkdir(parents=True, exist_ok=True)
         with locked(root):
-            workspace = Workspace(root)
-            workspace._load()  # noqa: SLF001 - only under the lock
+            workspace = _stored(root)
             for folder in FOLDERS:
                 (root / folder).mkdir(exist_ok=True)
             yield workspace
+
+
+def _stored(root: Path) -> Workspace:
+    path = root / MARKER
+    if not path.is_file():
+        if any(not entry.name.startswith(".") for entry in root.iterdir()):
+            raise ColocamError(f"{root} is not empty and not a folder of 'colocam serve': choose another `out`")
+        new = Workspace(root=root)
+        new.remember()
+        return new
+    try:
+        return Workspace(root=root, **parse_json(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:  # ValidationError is a ValueError
+        raise ColocamError(f"{path} is damaged: delete it; corrections are in another file") from error
 
 
 class Event(NamedTuple):
@@ -149,51 +146,19 @@ class FilmRow(NamedTuple):
     tag: str
 
 
-class ConflictError(ColocamError):
-    """A change was made for an older version of the film.
-
-    Attributes:
-        events: what was stored since then.
-    """
-
-    status = 409
-
-    def __init__(self, events: list[Event]) -> None:
-        super().__init__("the film was changed on another page since this page last saw it")
-        self.events = events
-
-
-class NothingToUndoError(ColocamError):
-    """There is no edit to undo or to redo."""
-
-    status = 409
-
-
-class UnknownVersionError(ColocamError):
-    """A change was made for a version that the film does not have yet."""
-
-    status = 404
-
-
-class StoreError(ColocamError):
-    """The database cannot be read or written; nothing was stored."""
-
-    status = 507
-
-
 class EventStore:
     """The database of a server; its methods may be called from any thread.
 
     Raises:
-        StoreError: in any method: the disk is full, or the file is locked or damaged.
+        RefusalError: in any method: the disk is full, or the file is locked or damaged; nothing was stored.
     """
 
     def __init__(self, path: Path) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._name = path.name
         self._unreadable: set[tuple[str, int]] = set()
         try:
-            self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            self._database = sqlite3.connect(path, check_same_thread=False, isolation_level="IMMEDIATE")
             if any(_COLUMNS.get(table) != columns for table, columns in self._tables().items()):
                 self._database.close()
                 raise ColocamError(f"{path} is a database of another program, or of another version: move it away")
@@ -203,23 +168,24 @@ class EventStore:
         except sqlite3.DatabaseError as error:
             raise ColocamError(f"{path} is damaged ({error}): restore it from a copy, or move it away") from error
 
-    def _tables(self) -> dict[str, list[str]]:
+    def _tables(self) -> dict[str, str]:
         """Columns of each table."""
-        names = self._database.execute(
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-        ).fetchall()
-        columns = "SELECT name FROM pragma_table_info(?)"
-        return {name: [row[0] for row in self._database.execute(columns, (name,))] for (name,) in names}
+        query = (
+            "SELECT m.name, group_concat(c.name) FROM sqlite_schema m, pragma_table_info(m.name) c "
+            "WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' GROUP BY m.name"
+        )
+        return dict(self._database.execute(query).fetchall())
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock; what SQLite refuses becomes one line with a remedy."""
+        """Hold the lock for one transaction; what SQLite refuses becomes one line with a remedy."""
         with self._lock:
             try:
-                yield
+                with self._database:
+                    yield
             except sqlite3.Error as error:
                 code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-                raise StoreError(f"{self._name}: {_REMEDIES.get(code, first_line(error))}") from error
+                raise RefusalError(507, f"{self._name}: {_REMEDIES.get(code, first_line(error))}") from error
 
     def close(self) -> None:
         """Close the database."""
@@ -244,8 +210,9 @@ class EventStore:
 
     def events(self, film: str, after: int = 0) -> list[Event]:
         """The events of a film with versions above ``after``, in order."""
+        query = "SELECT version, client, made, change FROM events WHERE film = ? AND version > ? ORDER BY version"
         with self._locked():
-            return self._events(film, after)
+            return [self._event(film, row) for row in self._database.execute(query, (film, after)).fetchall()]
 
     def history(self, film: str) -> tuple[int, History]:
         """The version of a film, and its edits."""
@@ -262,51 +229,35 @@ class EventStore:
             change: what was done.
 
         Raises:
-            ConflictError: the film has a newer version.
-            UnknownVersionError: the film has only older versions.
-            NothingToUndoError: there is no edit to undo or to redo.
+            RefusalError: with status 409 and ``conflict``, what was stored since then, where the video has a newer
+                version; 404 where it has only older ones; 409 where there is no edit to undo or to redo.
         """
         with self._locked():
-            self._database.execute("BEGIN IMMEDIATE")
-            try:
-                event = self._append(film, client, version, change)
-                self._database.execute("COMMIT")
-            except BaseException:
-                if self._database.in_transaction:  # a full disk has ended it already
-                    self._database.execute("ROLLBACK")
-                raise
-        return event
+            return self._append(film, client, version, change)
 
     def _append(self, film: str, client: str, version: int, change: Change) -> Event:
-        row = self._database.execute(
-            "SELECT version, client, made, change, film FROM events WHERE client = ?", (client,)
-        ).fetchone()
+        query = "SELECT version, client, made, change, film FROM events WHERE client = ?"
+        row = self._database.execute(query, (client,)).fetchone()
         if row is not None:
             if row[4] != film:
                 raise ColocamError(f"the change {client} is stored for another video already: send it with a new name")
             return self._event(film, row[:4])
-        last = self._database.execute("SELECT COALESCE(MAX(version), 0) FROM events WHERE film = ?", (film,)).fetchone()
-        if version > last[0]:
-            raise UnknownVersionError(
-                f"the change is for version {version} of the video, which has {last[0]}: reload the page"
-            )
-        if last[0] != version:
-            raise ConflictError(self._events(film, version))
+        query = "SELECT COALESCE(MAX(version), 0) FROM events WHERE film = ?"
+        (last,) = self._database.execute(query, (film,)).fetchone()
+        if version > last:
+            sentence = f"the change is for version {version} of the video, which has {last}: reload the page"
+            raise RefusalError(404, sentence)
+        if last != version:
+            since = [{"made": one.made, "change": one.change.as_json()} for one in self.events(film, version)]
+            raise RefusalError(409, "the video was changed on another page since this page last saw it", conflict=since)
         if change.kind != "edit":
-            history = history_of(event.change for event in self._events(film, 0))
+            _, history = self.history(film)
             if not (history.done if change.kind == "undo" else history.undone):
-                raise NothingToUndoError(f"there is nothing to {change.kind}")
+                raise RefusalError(409, f"there is nothing to {change.kind}")
         made = datetime.now(UTC).isoformat(timespec="milliseconds")
         text = change.model_dump_json(exclude_none=True)
         self._database.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (film, version + 1, client, made, text))
         return Event(version + 1, client, made, change)
-
-    def _events(self, film: str, after: int) -> list[Event]:
-        rows = self._database.execute(
-            "SELECT version, client, made, change FROM events WHERE film = ? AND version > ? ORDER BY version",
-            (film, after),
-        )
-        return [self._event(film, row) for row in rows.fetchall()]
 
     def _event(self, film: str, row: tuple[int, str, str, str]) -> Event:
         """An event; a change that cannot be read is an edit of nothing, so that undo still counts right."""
