@@ -20,8 +20,6 @@ from unittest import mock
 import cv2
 import numpy as np
 import torch
-from colocam.inference.film import Writing
-from colocam.inference.pass_filler import GROUP, PassFiller
 from torch import nn
 
 import shared_step
@@ -36,6 +34,8 @@ from colocam.inference.fused_convolutions import fuse_relus
 from colocam.inference.localize import localize_videos
 from colocam.inference.localizer import Localizer
 from colocam.inference.network import OutputShape
+from colocam.inference.passes import GROUP, Passes
+from colocam.inference.results import Writing
 from colocam.inference.torch_network import TorchNetwork
 from colocam.losses import CoLocLoss, CRFLoss, Term
 from colocam.losses.affinity import (
@@ -60,6 +60,7 @@ from colocam.utils.cuda_graphs import Recorded, RecordedLoss
 from forked_processes import free_port
 from lab.measuring import make_frames
 from lab.training_step import CLASSES, _cached_clips, _smooth_cams
+from one_pass import ids_of, one_pass
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 SMALL = [
@@ -567,11 +568,13 @@ def test_fused_convolutions_change_nothing():
 
 def test_recorded_inference_equals_eager():
     network = TorchNetwork(localizer(), GPU, size=64)
-    frames = {count: network.upload(images(count, count)) for count in (8, 5)}
     for count in (8, 8, 5, 8):
+        frames = torch.from_numpy(images(count, count)).to(GPU).permute(0, 3, 1, 2)
         with torch.no_grad():
-            expected = [part.clone() for part in network.eager(frames[count])]
-        found = tuple(network.infer(frames[count]))[:4]
+            *expected, ids = network.eager(frames, torch.from_numpy(ids_of(images(count))).to(GPU))
+        output = one_pass(network, images(count, count))
+        assert torch.equal(output.ids, ids)
+        found = output[:4]
         for one, other in zip(found, expected, strict=True):
             if other.dtype == torch.uint8:
                 difference = (one.int() - other.int()).abs()
@@ -584,8 +587,8 @@ def test_recorded_inference_equals_eager():
 def test_maps_of_the_gpu_are_those_of_the_cpu_up_to_bfloat16():
     net = localizer()
     on_cpu, on_gpu = TorchNetwork(copy.deepcopy(net), CPU, size=64), TorchNetwork(net, GPU, size=64)
-    logits, maps, *_ = on_cpu.infer(on_cpu.upload(images(6)))
-    found_logits, levels, *_ = on_gpu.infer(on_gpu.upload(images(6)))
+    logits, maps, *_ = one_pass(on_cpu, images(6))
+    found_logits, levels, *_ = one_pass(on_gpu, images(6))
     assert levels.dtype == torch.uint8
     assert (levels.cpu().float() / 255 - maps).abs().mean() <= 0.02
     assert relative_error(found_logits, logits) <= 0.05
@@ -595,9 +598,9 @@ def test_a_class_read_at_half_the_size_is_recorded_and_equals_the_cpu():
     net = localizer(size=32, normalise=True)
     on_cpu, on_gpu = TorchNetwork(copy.deepcopy(net), CPU, size=64), TorchNetwork(net, GPU, size=64)
     assert not any(isinstance(module, nn.BatchNorm2d) for module in on_gpu.net.modules())
-    expected = on_cpu.infer(on_cpu.upload(images(6)))
+    expected = one_pass(on_cpu, images(6))
     for _ in range(2):
-        logits, levels, peaks, activations, _ = on_gpu.infer(on_gpu.upload(images(6)))
+        logits, levels, peaks, activations, *_ = one_pass(on_gpu, images(6))
         assert (levels.cpu().float() / 255 - expected.maps).abs().mean() <= 0.02
         assert relative_error(logits, expected.logits) <= 0.05
         assert relative_error(peaks, expected.peaks) <= 0.05
@@ -642,9 +645,14 @@ def test_films_share_the_passes_of_the_published_network():
     torch.manual_seed(0)
     classifier = make_classifier(config, config.backbone, 3)
     network = TorchNetwork(LocalizerNet(classifier, config.stage2("colocam").decoder).eval(), GPU, size=224)
-    filler = PassFiller(network, network.rows, OutputShape(3, 224, 224))
-    filler.close()
-    assert (network.rows, filler.group) == (2 * GROUP, GROUP)
+    passes = Passes(network, OutputShape(3, 224, 224))
+    assert (network.rows, passes._group(network.rows)) == (64, GROUP)
+
+
+def test_videos_share_the_passes_of_the_shipped_preset():
+    with tempfile.TemporaryDirectory() as name:
+        network = Localizer.load(shipped_run(Path(name)), "cuda").network
+        assert (network.rows, network._group(network.rows)) == (32, GROUP)
 
 
 def segmenter(device, side=256):
