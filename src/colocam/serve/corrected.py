@@ -80,6 +80,12 @@ def corrected_rows(results: FilmResults, marks: Marks, index: FilmIndex) -> Tabl
     )
 
 
+def rows_at(results: FilmResults, marks: Marks, rows: slice) -> tuple[FilmResults, Marks]:
+    """Some rows of what a model found and of what people said, for :func:`corrected_rows`."""
+    found = results._replace(rows=TableRows._make(column[rows] for column in results.rows))
+    return found, Marks._make(column[rows] for column in marks)
+
+
 def _differs(kept: Float64Array, predicted: Float64Array) -> npt.NDArray[np.bool_]:
     """(N,) whether an accepted box is another one than that of the model in use; pages round boxes."""
     same = np.isclose(kept, predicted, atol=0.01, equal_nan=True)

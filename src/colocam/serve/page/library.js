@@ -111,12 +111,21 @@ function cardOf(film, askRemove) {
   const title = make("span", { class: "name", title: film.name }, film.name);
   return make("li", { class: `film ${film.state}` },
     make(ready ? "a" : "div", { class: "open", href: ready ? `#film=${film.id}` : null },
-      make("div", { class: "image" }, image, film.checked >= 0.9995 && make("span", { class: "badge" }, "all checked")),
+      make("div", { class: "image" }, image, film.box && boxOver(film), film.checked >= 0.9995 && make("span", { class: "badge" }, "all checked")),
       make("div", { class: "facts" }, title, make("span", { class: "dim" }, facts.filter(Boolean).join(" · ")), state)),
     make("button", { type: "button", class: "quiet remove", "aria-label": `Remove ${film.name} from the library`, title: "Remove from the library", onclick: () => askRemove(film) }, "×"));
 }
 
 const duration = (seconds) => (seconds < 60 ? `${seconds.toFixed(1)} s` : `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`);
+
+// The box of the frame that the thumbnail shows.
+function boxOver({ box: [x1, y1, x2, y2], width, height }) {
+  const drawing = document.createElementNS("http://www.w3.org/2000/svg", "svg"), rectangle = document.createElementNS(drawing.namespaceURI, "rect");
+  drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  for (const [name, value] of Object.entries({ x: x1, y: y1, width: x2 - x1, height: y2 - y1 })) rectangle.setAttribute(name, value);
+  drawing.append(rectangle);
+  return drawing;
+}
 
 function doubtBar(film) {
   const text = `${percent(film.doubtful)} doubtful, ${percent(film.checked)} checked${film.interpolated ? `, ${percent(film.interpolated)} interpolated` : ""}`;

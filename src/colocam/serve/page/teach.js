@@ -1,12 +1,12 @@
 // Teaching: learn from corrections, see what they changed, and choose the model in use.
 
-import { getBlob, getJson, postJson } from "./api.js";
+import { getBlob, getJson, postJson, remove } from "./api.js";
 import { dialog, make, percent, tell } from "./dom.js";
 import { OTHER } from "./overlay.js";
 
 const EVERY = 10; // corrections from one lesson to the next
 const OPTION = "colocam-learn-often", COUNT = "colocam-unlearnt", WATCHED = "colocam-lesson";
-const STATES = { never: "Nothing was learnt yet.", learning: "Learning… You can close this and go on correcting.", done: "", failed: "The lesson failed. Its output says why." };
+const STATES = { never: "Nothing was learnt yet.", learning: "Learning… You can close this and go on correcting.", done: "", failed: "The lesson failed. Its output says why.", cancelled: "The lesson was cancelled: nothing has changed." };
 const STAGES = { head: "classes", threshold: "threshold", per_class: "thresholds by class", presence: "presence", decoder: "decoder" };
 const BEFORE = "#6ea8fe";
 
@@ -36,8 +36,8 @@ export async function watchLesson(begun = true) {
   if (sessionStorage.getItem(WATCHED) !== "yes") return; // told already
   sessionStorage.removeItem(WATCHED);
   if (document.querySelector("dialog.learn")) return;
-  if (lesson.state === "done") tell("The lesson is done. “Learn…” shows what your corrections changed.", "note");
-  else tell("The lesson failed. “Learn…” shows its output.");
+  if (lesson.state === "done") tell("The lesson is done. “Learn…” shows what your corrections changed.", "note", { stays: true });
+  else if (lesson.state === "failed") tell("The lesson failed. “Learn…” shows its output.", "error", { stays: true });
 }
 
 export async function learnDialog(view) {
@@ -45,9 +45,11 @@ export async function learnDialog(view) {
   const agreement = make("div"), changes = make("div", { class: "changes" }), use = make("div", { class: "row use" });
   const often = make("input", { type: "checkbox", id: "often", checked: localStorage.getItem(OPTION) === "yes", onchange: (event) => localStorage.setItem(OPTION, event.target.checked ? "yes" : "no") });
   const start = make("button", { type: "button", class: "primary" }, "Learn from all corrections");
+  const bar = make("progress", { max: "1", "aria-label": "Progress of the lesson" }), left = make("span", { class: "dim small" });
+  const cancel = make("button", { type: "button" }, "Cancel the lesson"), running = make("div", { class: "row running", hidden: true }, bar, left, cancel);
   const box = dialog("Learn", make("p", {}, "Your corrections train a new model, in the background. A fifth of the corrected films is held out: a change after which the model agrees less with them is not kept."),
     make("div", { class: "row" }, often, make("label", { for: "often" }, `After every ${EVERY} corrections, choose thresholds at once and learn in the background`)),
-    make("div", { class: "row" }, start, state), agreement, use, changes,
+    make("div", { class: "row" }, start, state), running, agreement, use, changes,
     make("details", { class: "told", hidden: true }, make("summary", {}, "Output"), output),
     make("form", { method: "dialog", class: "row" }, make("button", {}, "Close")));
   const details = box.querySelector(".told");
@@ -95,6 +97,8 @@ export async function learnDialog(view) {
     const failed = models.models.find((one) => one.key === lesson.model)?.problem;
     state.textContent = failed || STATES[lesson.state] || "";
     start.disabled = lesson.state === "learning" || !lesson.corrections;
+    running.hidden = lesson.state !== "learning";
+    showProgress(lesson.lines);
     if (!lesson.corrections && lesson.state !== "learning") state.textContent = "Correct or accept some frames first.";
     output.textContent = lesson.lines.join("\n");
     details.hidden = !lesson.lines.length;
@@ -104,6 +108,18 @@ export async function learnDialog(view) {
     if (lesson.state === "done") await showChanges(lesson, models);
   }
 
+  function showProgress(lines) {
+    const told = progressOf(lines);
+    if (told) bar.value = told.done / told.total;
+    else bar.removeAttribute("value");
+    left.textContent = told ? `${told.title}: ${told.done} of ${told.total}${told.left ? `, about ${told.left} left` : ""}` : "Preparing…";
+  }
+
+  cancel.addEventListener("click", async () => {
+    cancel.disabled = true;
+    try { await remove("/api/lessons"); await show(); } catch (error) { tell(error.message); }
+    cancel.disabled = false;
+  });
   start.addEventListener("click", async () => {
     try { await postJson("/api/lessons", {}); localStorage.setItem(COUNT, "0"); watchLesson(); await show(); } catch (error) { tell(error.message); }
   });
@@ -111,6 +127,14 @@ export async function learnDialog(view) {
     try { await show(); } catch (error) { state.textContent = error.message; }
     await new Promise((done) => setTimeout(done, 1000));
   }
+}
+
+// The part of a lesson that is running, from the last line of its output that counts steps: "decoder: 120/400 in 31 s, 72 s left".
+export function progressOf(lines) {
+  const found = lines.map((line) => line.match(/^(.+?): (\d+)\/(\d+)\b(?:.*?, (\d+) s left)?/)).findLast(Boolean);
+  if (!found) return null;
+  const seconds = Number(found[4] || 0);
+  return { title: found[1], done: Number(found[2]), total: Number(found[3]), left: seconds && (seconds < 100 ? `${seconds} s` : `${Math.round(seconds / 60)} min`) };
 }
 
 // How well the old and the new model agree with corrections that neither has learnt from.
