@@ -181,7 +181,7 @@ def imported_edit(library: Library, film: Film, file: Path, format_: str) -> Imp
     except ValidationError as error:
         raise RefusalError(422, f"the file has a value that cannot be used: {error.errors()[0]['msg']}") from error
     if not actions:
-        raise RefusalError(422, "; ".join(["the file changes nothing in this film", *left_out[:5]]))
+        raise RefusalError(422, "; ".join(["the file changes nothing in this video", *left_out[:5]]))
     return ImportedEdit(Change(kind="edit", actions=actions), len({action.start for action in actions}), left_out)
 
 

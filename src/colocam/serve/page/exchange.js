@@ -26,7 +26,7 @@ export async function exportDialog(film) {
   const all = make("input", { type: "checkbox", id: "all-films", checked: !film, disabled: !film });
   const save = make("button", { type: "button", class: "primary" }, "Export");
   const box = dialog("Export", make("div", { class: "fields" }, make("label", { for: "format" }, "Format"), select),
-    make("div", { class: "row" }, all, make("label", { for: "all-films" }, film ? "All films that are ready, not only this one" : "All films that are ready")),
+    make("div", { class: "row" }, all, make("label", { for: "all-films" }, film ? "All videos that are ready, not only this one" : "All videos that are ready")),
     make("div", { class: "row" }, images, make("label", { for: "images" }, "With the frames as images")), note,
     make("form", { method: "dialog", class: "row" }, save, make("button", {}, "Close")));
   save.addEventListener("click", async () => {
@@ -49,7 +49,7 @@ export async function importDialog(film, saving) {
   const select = make("select", { id: "format" }, ...options(formats)), file = make("input", { type: "file", id: "file" });
   const take = make("button", { type: "button", class: "primary" }, "Import"), note = noteOf();
   const box = dialog(`Import labels of ${film.name}`,
-    make("p", {}, "Give labels of this film that were corrected in another tool or on another page: a file, or a folder as ZIP. They become one step, which you can undo."),
+    make("p", {}, "Give labels of this video that were corrected in another tool or on another page: a file, or a folder as ZIP. They become one step, which you can undo."),
     make("div", { class: "fields" }, make("label", { for: "format" }, "Format"), select, make("label", { for: "file" }, "File"), file), note,
     make("form", { method: "dialog", class: "row" }, take, make("button", {}, "Close")));
   take.addEventListener("click", async () => {

@@ -262,7 +262,7 @@ export class FilmView {
 
   doubtful(forward) {
     if (this.queue?.length) this.goQueued(nextDoubtful(this.queue, this.queued === this.position ? this.position : null, forward));
-    else tell(this.film.results ? "No frame is left to check." : "The model is not done with this film yet.", "note");
+    else tell(this.film.results ? "No frame is left to check." : "The model is not done with this video yet.", "note");
   }
 
   askFrame() {
@@ -375,7 +375,7 @@ export class FilmView {
 export async function openFilm(view, id, frame, told) {
   const here = () => location.hash.includes(id);
   let asked = askFilm(id, frame);
-  for (let words = "Opening the film…"; here(); await new Promise((done) => setTimeout(done, 500)), asked = getJson(`/api/films/${id}`)) {
+  for (let words = "Opening the video…"; here(); await new Promise((done) => setTimeout(done, 500)), asked = getJson(`/api/films/${id}`)) {
     view.replaceChildren(make("p", { class: "empty" }, words));
     try {
       const film = await asked;
@@ -384,7 +384,7 @@ export async function openFilm(view, id, frame, told) {
       words = `Reading the frames of ${film.name}: ${percent(film.done)}`;
     } catch (error) {
       if (!(error instanceof AwayError)) throw error;
-      words = `${error.message} The film opens when the server is back.`;
+      words = `${error.message} The video opens when the server is back.`;
     }
   }
   return null;

@@ -9,7 +9,7 @@ export function layoutOf(view, film, on) {
   const video = make("video", { preload: "auto", muted: true, playsInline: true, "aria-label": film.name, tabindex: "-1" });
   const still = make("canvas", { class: "still", hidden: true });
   const pane = paneOf("Frame with box and heat map", video, still), screen = make("div", { class: "screen" }, pane.element);
-  const timeline = make("canvas", { class: "timeline", role: "slider", tabindex: "0", "aria-label": "Position in the film", "aria-valuemin": "0",
+  const timeline = make("canvas", { class: "timeline", role: "slider", tabindex: "0", "aria-label": "Position in the video", "aria-valuemin": "0",
     onkeydown: (event) => {
       const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -25, PageDown: 25 }[event.key];
       if (step) { event.preventDefault(); event.stopPropagation(); on.go(on.player.target + step * (event.shiftKey ? 10 : 1)); }
@@ -52,7 +52,7 @@ export function layoutOf(view, film, on) {
         button("No object", "none", "N", "No object in this frame"), button("None in stretch", "noneStretch", "⇧N", "No object in the stretch"),
         button("Enters here", "edge", "[", "The object enters here: none before, in this stretch", { event: "[" }), button("Leaves here", "edge", "]", "The object leaves here: none from here on, in this stretch", { event: "]" }),
         button("Class…", "class", "C", "Wrong class"), button("Box here", "box", "B", "Put a box here"),
-        button("Reset frame", "clear", "⌫", "Back to the prediction in this frame"), button("Import…", "import", "", "Import labels of this film"), undo, redo),
+        button("Reset frame", "clear", "⌫", "Back to the prediction in this frame"), button("Import…", "import", "", "Import labels of this video"), undo, redo),
       make("div", { class: "row layers" }, heat, cam, outline),
       make("div", { class: "row" }, make("label", { for: "opacity" }, "Opacity"), opacity), beside, besideNote,
       make("div", { class: "row queue-head" }, queueTitle, make("span", { class: "space" }), make("kbd", {}, "J"), make("kbd", {}, "K")),

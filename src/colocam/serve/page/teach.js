@@ -18,7 +18,7 @@ export async function corrected(view) {
   localStorage.setItem(COUNT, "0");
   try {
     const quick = await postJson("/api/lessons/quick", {});
-    tell(`Thresholds and presence follow your corrections (${quick.seconds.toFixed(1)} s). The film is being localised again.`, "note");
+    tell(`Thresholds and presence follow your corrections (${quick.seconds.toFixed(1)} s). The video is being localised again.`, "note");
     await view.renew();
   } catch (error) { tell(error.message); return; }
   try { await postJson("/api/lessons", {}); watchLesson(); } catch { /* the last lesson is still running: the next one has these corrections too */ }
@@ -47,7 +47,7 @@ export async function learnDialog(view) {
   const start = make("button", { type: "button", class: "primary" }, "Learn from all corrections");
   const bar = make("progress", { max: "1", "aria-label": "Progress of the lesson" }), left = make("span", { class: "dim small" });
   const cancel = make("button", { type: "button" }, "Cancel the lesson"), running = make("div", { class: "row running", hidden: true }, bar, left, cancel);
-  const box = dialog("Learn", make("p", {}, "Your corrections train a new model, in the background. A fifth of the corrected films is held out: a change after which the model agrees less with them is not kept."),
+  const box = dialog("Learn", make("p", {}, "Your corrections train a new model, in the background. A fifth of the corrected videos is held out: a change after which the model agrees less with them is not kept."),
     make("div", { class: "row" }, often, make("label", { for: "often" }, `After every ${EVERY} corrections, choose thresholds at once and learn in the background`)),
     make("div", { class: "row" }, start, state), running, agreement, use, changes,
     make("details", { class: "told", hidden: true }, make("summary", {}, "Output"), output),
@@ -65,7 +65,7 @@ export async function learnDialog(view) {
     if (text === shownModels) return;
     shownModels = text;
     const select = make("select", { id: "in-use", onchange: (event) => choose(event.target.value) }, ...models.map((one) =>
-      make("option", { value: one.key, selected: one.key === active }, `${one.title}${one.seen < films ? ` (${one.seen} of ${films} films done)` : ""}`)));
+      make("option", { value: one.key, selected: one.key === active }, `${one.title}${one.seen < films ? ` (${one.seen} of ${films} videos done)` : ""}`)));
     const newest = models.filter((one) => one.title.startsWith("lesson")).at(-1);
     const other = active === first ? newest?.key : first, words = active === first ? "Use the new model" : "Back to the first model";
     const focused = document.activeElement?.closest(".use");
@@ -80,7 +80,7 @@ export async function learnDialog(view) {
     const text = JSON.stringify(found);
     if (text === shownChanges) return;
     shownChanges = text;
-    const looked = found.compared < found.films ? ` The new model is done with ${found.compared} of ${found.films} films.` : "";
+    const looked = found.compared < found.films ? ` The new model is done with ${found.compared} of ${found.films} videos.` : "";
     const words = found.moved.length ? "The boxes that moved most:" : found.compared ? "No box moved." : "";
     const items = found.moved.map((one) => movedItem(one, () => box.close()));
     changes.replaceChildren(make("h2", {}, "What did my corrections change?"), make("p", {}, `${words}${looked}`),
@@ -141,7 +141,7 @@ export function progressOf(lines) {
 function agreementOf({ stages, held_out: frames }) {
   const before = stages[0], after = stages.filter((one) => one.kept).at(-1);
   if (!before) return [];
-  if (!frames) return [make("p", {}, "Done. No corrected film is held out, so nothing says whether the new model is better: correct frames of several films.")];
+  if (!frames) return [make("p", {}, "Done. No corrected video is held out, so nothing says whether the new model is better: correct frames of several videos.")];
   const share = (value) => (value === null || value === undefined ? "–" : percent(value)), number = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
   const row = (words, name, text) => make("tr", {}, make("th", { scope: "row" }, words), make("td", {}, text(before[name])), make("td", {}, text(after[name])));
   const named = (kept) => stages.slice(1).filter((one) => one.kept === kept).map((one) => STAGES[one.name] || one.name).join(", ");
