@@ -68,12 +68,6 @@ def test_result_does_not_depend_on_the_number_of_threads(monkeypatch, cores):
     assert torch.equal(cpu.product(rgb, values, group, 2, basis, None), expected)
 
 
-def test_torch_keeps_its_threads():
-    before = torch.get_num_threads()
-    color_product(colors(50), numbers(50, 1))
-    assert torch.get_num_threads() == before
-
-
 @settings(max_examples=8, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 5), st.integers(0, 10**6), st.sampled_from([10.0, 15.0, 80.0]))
 def test_symmetric_positive_and_blind_to_the_order(count, channels, seed, sigma):
@@ -116,34 +110,6 @@ def test_half_precision_does_not_overflow():
     torch.testing.assert_close(found, torch.full_like(found, 90_000), rtol=1e-2, atol=0)
 
 
-def test_frames_of_one_id_form_one_sequence():
-    rgb, values = colors(5, 20), numbers(5, 20, 2)
-    ids = torch.tensor([2, 0, 2, 1, 0])
-    out = color_product(rgb, values, sequences=ids)
-    for number in range(3):
-        mine = ids == number
-        joined = color_product(rgb[mine].flatten(0, 1), values[mine].flatten(0, 1))
-        torch.testing.assert_close(out[mine].flatten(0, 1), joined)
-
-
-def test_ragged_sequences_pixel_by_pixel():
-    rgb, values = colors(60), numbers(60, 2).requires_grad_()
-    ids = torch.randint(0, 4, (60,), generator=torch.Generator().manual_seed(3))
-    out = color_product(rgb, values, sequences=ids)
-    for number in range(4):
-        mine = ids == number
-        torch.testing.assert_close(out[mine], color_product(rgb[mine], values[mine]))
-    assert torch.autograd.gradcheck(lambda v: color_product(rgb, v, sequences=ids), values, fast_mode=True)
-
-
-def test_gradients():
-    rgb = colors(12)
-    values = numbers(12, 2).requires_grad_()
-    assert torch.autograd.gradcheck(lambda v: color_product(rgb, v), values)
-    frames, maps = rgb.T.reshape(1, 3, 3, 4), numbers(1, 2, 3, 4).requires_grad_()
-    assert torch.autograd.gradcheck(lambda v: bilateral_product(frames, v, sigma_xy=5.0), maps)
-
-
 def test_frames_do_not_see_each_other():
     rgb, values = colors(2, 4, 5).permute(0, 3, 1, 2), numbers(2, 1, 4, 5)
     both = bilateral_product(rgb, values, sigma_xy=3.0)
@@ -154,26 +120,6 @@ def test_frames_do_not_see_each_other():
 def eigenvectors(monkeypatch):
     """The spatial basis also for frames so small that summing over neighbours is cheaper."""
     monkeypatch.setattr(engine.Gaussian, "window", lambda _: None)
-
-
-@pytest.mark.usefixtures("eigenvectors")
-def test_gradients_through_the_spatial_basis():
-    frames, maps = colors(1, 3, 4).permute(0, 3, 1, 2), numbers(1, 2, 3, 4).requires_grad_()
-    assert torch.autograd.gradcheck(lambda v: bilateral_product(frames, v, sigma_xy=5.0), maps)
-
-
-@pytest.mark.usefixtures("eigenvectors")
-def test_many_spatial_functions_are_taken_in_parts(monkeypatch):
-    rgb, values = colors(1, 12, 9).permute(0, 3, 1, 2), numbers(1, 2, 12, 9)
-    whole = bilateral_product(rgb, values, sigma_xy=2.0)
-    monkeypatch.setattr(engine, "_RANKS_AT_ONCE", 3)
-    torch.testing.assert_close(bilateral_product(rgb, values, sigma_xy=2.0), whole)
-
-
-def test_gradients_of_gradients():
-    rgb = colors(8)
-    values = numbers(8, 2).requires_grad_()
-    assert torch.autograd.gradgradcheck(lambda v: color_product(rgb, v, sigma=60.0), values)
 
 
 @pytest.mark.parametrize("height_width", [(1, 1), (2, 3), (1, 9), (37, 5), (23, 31)])
@@ -190,21 +136,11 @@ def test_frames_of_any_size(height_width):
 def test_nothing_gives_nothing(shape):
     frames, pixels, channels = shape
     rgb, values = colors(frames, pixels), numbers(*shape).requires_grad_()
-    ids = torch.zeros(frames, pixels, dtype=torch.int64)
-    for out in (color_product(rgb, values), color_product(rgb, values, sequences=ids)):
-        assert out.shape == shape
-        out.sum().backward()
-    color_product(rgb, values, sequences=ids[:, :1].flatten() if pixels else torch.zeros(frames, dtype=torch.int64))
+    out = color_product(rgb, values)
+    assert out.shape == shape
+    out.sum().backward()
     frame = torch.zeros(frames, 3, pixels, 4)
     assert bilateral_product(frame, torch.ones(frames, channels, pixels, 4)).shape == (frames, channels, pixels, 4)
-
-
-def test_ids_may_leave_gaps():
-    rgb, values = colors(3, 20), numbers(3, 20, 2)
-    frames = color_product(rgb, values, sequences=torch.tensor([7, 2, 7]))
-    pixels = color_product(rgb, values, sequences=torch.tensor([7, 2, 7], dtype=torch.int32)[:, None].expand(3, 20))
-    torch.testing.assert_close(frames, pixels)
-    torch.testing.assert_close(frames[1], color_product(rgb[1], values[1]))
 
 
 @pytest.mark.parametrize(("low", "high"), [(-20.0, 240.0), (30.0, 275.0), (-3.0, 400.0)])
@@ -219,22 +155,26 @@ def test_colours_that_overshoot_count_as_they_are(low, high):
 
 
 @pytest.mark.usefixtures("eigenvectors")
-def test_memory_is_bounded_by_taking_channels_and_functions_in_turn(monkeypatch):
+def test_memory_is_bounded_by_taking_spatial_functions_in_turn(monkeypatch):
     rgb, values = colors(2, 6, 7).permute(0, 3, 1, 2), numbers(2, 5, 6, 7)
-    flat, v = rgb[0].flatten(1).T, values[0].flatten(1).T
-    whole, colour = bilateral_product(rgb, values, sigma_xy=20.0), color_product(flat, v)
-    seen = []
-    direct = cpu.product
-    monkeypatch.setattr(
-        cpu, "product", lambda *a: seen.append((a[1].shape[1], 1 if a[5] is None else len(a[5]))) or direct(*a)
-    )
-    monkeypatch.setattr(engine, "_WORKSPACE", 8 * 64**3)
-    torch.testing.assert_close(color_product(flat, v), colour)
-    assert [channels for channels, _ in seen] == [2, 2, 1]
-    seen.clear()
-    torch.testing.assert_close(bilateral_product(rgb, values, sigma_xy=20.0), whole)
-    assert max(channels for channels, _ in seen) == 1
-    assert max(functions for _, functions in seen) <= 3
+    whole, seen, direct = bilateral_product(rgb, values, sigma_xy=2.0), [], cpu.product
+    monkeypatch.setattr(cpu, "product", lambda *given: seen.append(len(given[5])) or direct(*given))
+    for name, value, most in (("_RANKS_AT_ONCE", 3, 3), ("_WORKSPACE", 1, 1)):
+        seen.clear()
+        monkeypatch.setattr(engine, name, value)
+        torch.testing.assert_close(bilateral_product(rgb, values, sigma_xy=2.0), whole)
+        assert max(seen) == most
+        assert len(seen) > 1
+
+
+def test_gradients(monkeypatch):
+    rgb, values = colors(12), numbers(12, 2).requires_grad_()
+    assert torch.autograd.gradcheck(lambda v: color_product(rgb, v), values)
+    assert torch.autograd.gradgradcheck(lambda v: color_product(rgb, v, sigma=60.0), values)
+    frames, maps = rgb.T.reshape(1, 3, 3, 4), numbers(1, 2, 3, 4).requires_grad_()
+    for window in (engine.Gaussian.window, lambda _: None):
+        monkeypatch.setattr(engine.Gaussian, "window", window)
+        assert torch.autograd.gradcheck(lambda v: bilateral_product(frames, v, sigma_xy=5.0), maps)
 
 
 def test_not_a_number_stays_in_its_place_and_harms_no_memory():
@@ -255,7 +195,7 @@ def test_non_finite_input_is_named_with_count_and_index(bad):
         color_product(rgb, broken)
     rgb[0, 5, 1] = bad
     with pytest.raises(ColocamError, match=r"color_product: rgb has 1 NaN or infinite .* index \(0, 5, 1\)"):
-        color_product(rgb, values, sequences=torch.zeros(2, dtype=torch.int64))
+        color_product(rgb, values)
     with pytest.raises(ColocamError, match=r"bilateral_product: rgb has 1 NaN or infinite .* index \(0, 1, 0, 5\)"):
         bilateral_product(rgb.transpose(1, 2)[:, :, None], values.transpose(1, 2)[:, :, None])
     with pytest.raises(ColocamError, match=r"bilateral_product: values has 2 NaN or infinite .* index \(1, 0, 0, 2\)"):
@@ -267,17 +207,11 @@ def test_non_finite_input_is_named_with_count_and_index(bad):
     [
         (lambda: color_product(colors(4)[:, :2], numbers(4, 1)), r"rgb \(…, N, 3\)"),
         (lambda: color_product(colors(5), numbers(4, 1)), r"rgb \(…, N, 3\)"),
-        (lambda: color_product(colors(2, 4), numbers(2, 4, 1), sequences=torch.arange(3)), "sequences must have shape"),
         (lambda: color_product(colors(4)[0], numbers(4, 1)[0]), r"rgb \(…, N, 3\)"),
         (lambda: color_product(colors(4), numbers(4, 1).long()), "values must be floating, got torch.int64"),
         (lambda: color_product(colors(4), numbers(4, 1) > 0), "values must be floating"),
         (lambda: color_product(colors(4).float().requires_grad_(), numbers(4, 1)), "rgb must not require a gradient"),
         (lambda: color_product(colors(4).float() * 300, numbers(4, 1)), "rgb must be in 0–255, got colours from"),
-        (
-            lambda: color_product(colors(4), numbers(4, 1), sequences=torch.tensor([0, -1, 0, 0])),
-            "0 or larger, got -1",
-        ),
-        (lambda: color_product(colors(2, 4), numbers(2, 4, 1), sequences=torch.tensor([0.0, 1.0])), "must be integers"),
         (lambda: color_product(colors(4), numbers(4, 1), sigma=0.0), "sigma must be positive"),
         (lambda: color_product(colors(4), numbers(4, 1), sigma=float("nan")), "sigma must be positive"),
         (lambda: color_product(colors(4), numbers(4, 1), tol=0.0), "tol must be a relative error"),
@@ -294,13 +228,8 @@ def test_wrong_input_is_named(call, words):
 
 
 def test_inference_mode_changes_nothing():
-    generator = torch.Generator().manual_seed(0)
-    rgb = torch.randint(0, 256, (6, 30, 3), generator=generator)
-    values = torch.rand(6, 30, 2, generator=generator)
-    sequences = torch.tensor([0, 1, 0, 1, 2, 3])
-    expected = color_product(rgb, values, sequences=sequences)
+    rgb, values = colors(6, 30), numbers(6, 30, 2)
+    expected = color_product(rgb, values)
     with torch.inference_mode():
-        torch.testing.assert_close(color_product(rgb, values, sequences=sequences), expected)
-        frames, maps = rgb.transpose(1, 2).reshape(6, 3, 5, 6), values[..., 0].reshape(6, 5, 6)
-        found = CoLocLoss()(frames, maps, sequences)
-    torch.testing.assert_close(found, CoLocLoss()(frames.clone(), maps.clone(), sequences))
+        torch.testing.assert_close(color_product(rgb, values), expected)
+        CoLocLoss()(rgb.transpose(1, 2).reshape(6, 3, 5, 6), values[..., 0].reshape(6, 5, 6), torch.zeros(6).long())

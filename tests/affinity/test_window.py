@@ -27,8 +27,7 @@ def test_within_one_percent(sigma_rgb, sigma_xy):
 
 @pytest.mark.parametrize("sigma_rgb", [0.1, 20.0])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_window_over_the_whole_frame_is_the_exact_product(sigma_rgb, dtype, monkeypatch):
-    monkeypatch.setattr(reference, "_PAIRS_BLOCK", 400)  # blocks of 7 pixels, and of 5 at the end
+def test_a_window_over_the_whole_frame_is_the_exact_product(sigma_rgb, dtype):
     rgb, values = frames(9, 6)
     rgb[..., 1:] = rgb[..., :1] + torch.rand(2, 3, 9, 5, generator=torch.Generator().manual_seed(2)) * 2 * sigma_rgb
     found = window_product(rgb.flatten(2), values.flatten(2).to(dtype), (9, 6), sigma_rgb, 3.0, (8, 5))

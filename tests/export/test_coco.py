@@ -1,17 +1,17 @@
-"""COCO, read by pycocotools and supervision."""
+"""COCO, read by pycocotools."""
 
 import json
 
 import numpy as np
 import pytest
-import supervision as sv
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from colocam.boxes import rle
-from colocam.labels import Options, export
+from colocam.labels import export
+from label_scenes import exported, row, scenes, write_table
 
 FILE = "annotations/instances_default.json"
 
@@ -23,7 +23,7 @@ def rows_of(video):
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_pycocotools_reads_every_box_at_its_place(exported, scenes, data):
+def test_pycocotools_reads_every_box_at_its_place(data):
     with exported(data.draw(scenes()), "coco") as (out, video):
         coco = COCO(out / FILE)
     names = {one["id"]: one["name"] for one in coco.loadCats(coco.getCatIds())}
@@ -44,7 +44,7 @@ def test_pycocotools_reads_every_box_at_its_place(exported, scenes, data):
     assert grouped == {track.id: set(video.rows.frame[track.rows].tolist()) for track in video.tracks}
 
 
-def test_several_videos_share_classes_and_nothing_else(tmp_path, write_table, row):
+def test_several_videos_share_classes_and_nothing_else(tmp_path):
     box = (1.5, 2, 30, 40)
     tables = [
         write_table(tmp_path / "a" / "x.csv", [row(0, box, "dog", 5), row(1), row(2, box, "dog", 5)]),
@@ -68,7 +68,7 @@ def test_several_videos_share_classes_and_nothing_else(tmp_path, write_table, ro
     assert [one["category_id"] for one in coco.dataset["annotations"]] == [2, 2, 1, 2]
 
 
-def test_masks_come_back_and_evaluate_as_perfect(exported, row):
+def test_masks_come_back_and_evaluate_as_perfect():
     masks = np.zeros((3, 71, 97), bool)
     masks[0, 3:9, 5:40] = True
     masks[1, :, :] = True
@@ -92,18 +92,7 @@ def test_masks_come_back_and_evaluate_as_perfect(exported, row):
         assert validator.stats[0] == pytest.approx(1)
 
 
-def test_supervision_reads_it_with_its_pictures(film, tmp_path):
-    out = export([film], "coco", tmp_path / "out", options=Options(images=True))
-    data = sv.DetectionDataset.from_coco(str(out / "images"), str(out / FILE))
-    assert data.classes == ["cat"]
-    assert len(data) == 12
-    for path, _, found in data:
-        frame = int(path[-10:-4])
-        expected = [] if frame in {4, 5} else [[frame, 2.5, frame + 20.25, 40]]
-        np.testing.assert_allclose(found.xyxy.reshape(-1, 4), np.reshape(expected, (-1, 4)), atol=1e-3)
-
-
-def test_what_is_stated_of_a_box_is_kept(exported, row):
+def test_what_is_stated_of_a_box_is_kept():
     stated = {"probability": 0.75, "presence": 0.5, "score": 0.25, "pts": 1.25, "refined": "MobileSAM"}
     with exported([row(0, (1, 2, 3, 4), **stated)], "coco") as (out, _):
         data = json.loads((out / FILE).read_text(encoding="utf-8"))

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from colocam.labels import Options, export
+from label_scenes import exported, row, scenes, write_table
 
 CORNERS = ("xtl", "ytl", "xbr", "ybr")
 
@@ -43,7 +44,7 @@ def shown(path):
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), tolerance=st.sampled_from([0, 0.5, 1, 10]), tracked=st.booleans())
-def test_cvat_shows_what_the_table_says(exported, scenes, data, tolerance, tracked):
+def test_cvat_shows_what_the_table_says(data, tolerance, tracked):
     rows = data.draw(scenes(tracked=tracked))
     with exported(rows, "cvat", options=Options(tolerance=tolerance)) as (out, video):
         tracks = shown(out / "clip one.xml")
@@ -56,7 +57,7 @@ def test_cvat_shows_what_the_table_says(exported, scenes, data, tolerance, track
             np.testing.assert_allclose(boxes[frame], box, atol=tolerance + 0.006)
 
 
-def test_an_object_that_goes_and_comes_back(exported, row):
+def test_an_object_that_goes_and_comes_back():
     there = [*range(3, 8), *range(12, 15), 20]
     rows = [row(frame, (1, 2, 30, 40) if frame in there else None) for frame in range(40)]
     with exported(rows, "cvat") as (out, _):
@@ -66,7 +67,7 @@ def test_an_object_that_goes_and_comes_back(exported, row):
     assert sorted(seen) == there
 
 
-def test_a_file_per_video_with_its_size_and_labels(tmp_path, write_table, row):
+def test_a_file_per_video_with_its_size_and_labels(tmp_path):
     tables = [
         write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4), 'it\'s <"&">')], video="a & b.mp4"),
         write_table(tmp_path / "b.csv", [row(0, (1, 2, 3, 4), "猫")], size=(1920, 1080)),

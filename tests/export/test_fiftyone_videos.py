@@ -13,13 +13,14 @@ import pytest
 from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.labels import export
+from label_scenes import row, write_table
 
 MASK = np.zeros((48, 64), bool)
 MASK[3:9, 4:8] = True
 
 
 @pytest.fixture
-def exported_film(tmp_path, write_table, row):
+def exported_film(tmp_path):
     rows = [
         row(0, (4, 3, 8, 9), "owl", 5, score=0.5, mask=rle.encode(MASK)),
         row(2, (16, 12, 32, 36), "cat"),
@@ -61,7 +62,7 @@ def test_importer_of_fiftyone(exported_film, monkeypatch):
     assert frames[1]["objects"].detections[0].index == found[1].index
 
 
-def test_folders_of_images_are_refused(tmp_path, write_table, row):
+def test_folders_of_images_are_refused(tmp_path):
     table = write_table(tmp_path / "shot.csv", [row(0, (1, 2, 3, 4))], frames=1, pictures=["a.png"])
     with pytest.raises(ColocamError, match="shot is a folder of images"):
         export([table], "fiftyone", tmp_path / "out")

@@ -11,6 +11,7 @@ from label_studio_tools.postprocessing.video import extract_key_frames
 
 from colocam.errors import ColocamError
 from colocam.labels import Options, export
+from label_scenes import exported, row, scenes, write_table
 
 
 def shown(result):
@@ -28,7 +29,7 @@ def tasks_of(out):
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), tolerance=st.sampled_from([0, 0.5, 1, 10]))
-def test_label_studio_shows_what_the_table_says(exported, scenes, data, tolerance):
+def test_label_studio_shows_what_the_table_says(data, tolerance):
     with exported(data.draw(scenes()), "label-studio", options=Options(tolerance=tolerance)) as (out, video):
         ((task,), config) = tasks_of(out), (out / "config.xml").read_text(encoding="utf-8")
     parsed = parse_config(config)
@@ -51,7 +52,7 @@ def test_label_studio_shows_what_the_table_says(exported, scenes, data, toleranc
             np.testing.assert_allclose(seen[frame] / 100 * (97, 71, 97, 71), box, atol=tolerance + 1e-6)
 
 
-def test_a_task_per_video_with_rate_and_address(tmp_path, write_table, row):
+def test_a_task_per_video_with_rate_and_address(tmp_path):
     box = (0, 0, 97, 71)
     tables = [
         write_table(tmp_path / "a.csv", [row(0, box, score=0.5), row(1, box, score=1)], fps="30000/1001"),
@@ -72,7 +73,7 @@ def test_a_task_per_video_with_rate_and_address(tmp_path, write_table, row):
     assert 'frameRate="$fps"' in (out / "config.xml").read_text(encoding="utf-8")
 
 
-def test_a_video_of_variable_rate_is_placed_by_time(exported, row):
+def test_a_video_of_variable_rate_is_placed_by_time():
     """The player counts frames of a constant rate: a long frame covers many of them, of quick ones the last shows."""
     times = [0.5, 0.51, 0.52, 0.7, 1.5, 1.54]
     rows = [row(i, (i, 0, i + 10, 10), pts=time) for i, time in enumerate(times[:5])] + [row(5, pts=times[5])]
@@ -88,7 +89,7 @@ def test_a_video_of_variable_rate_is_placed_by_time(exported, row):
     }
 
 
-def test_a_task_per_picture_of_a_folder(tmp_path, write_table, row):
+def test_a_task_per_picture_of_a_folder(tmp_path):
     names = [f"猫 {number}.png" for number in range(3)]
     rows = [row(0, (0, 0, 97, 71), score=0.5), row(0, (0, 35.5, 48.5, 71), "dog"), row(2)]
     table = write_table(tmp_path / "a.csv", rows, video="my pets", frames=3, pictures=names)

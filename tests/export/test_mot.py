@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from colocam.labels import export
+from label_scenes import exported, row, scenes, write_table
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -17,7 +18,7 @@ with warnings.catch_warnings():
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_motmetrics_reads_every_box(exported, scenes, data):
+def test_motmetrics_reads_every_box(data):
     with exported(data.draw(scenes()), "mot") as (out, video):
         truth = mm.io.loadtxt(out / "clip one" / "gt" / "gt.txt", fmt="mot16", min_confidence=1).reset_index()
         found = mm.io.loadtxt(out / "clip one" / "det" / "det.txt", fmt="mot15-2D").reset_index()
@@ -34,13 +35,13 @@ def test_motmetrics_reads_every_box(exported, scenes, data):
     assert (found["Id"] == -1).all()
 
 
-def test_scores_are_those_of_the_table_or_one(exported, row):
+def test_scores_are_those_of_the_table_or_one():
     with exported([row(0, (1, 2, 3, 4), score=0.125), row(1, (1, 2, 3, 4))], "mot") as (out, _):
         lines = (out / "clip one" / "det" / "det.txt").read_text().splitlines()
     assert lines == ["1,-1,2.000,3.000,2.000,2.000,0.125,-1,-1,-1", "2,-1,2.000,3.000,2.000,2.000,1,-1,-1,-1"]
 
 
-def test_a_folder_per_video_says_what_it_is(tmp_path, write_table, row):
+def test_a_folder_per_video_says_what_it_is(tmp_path):
     tables = [
         write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4))], fps="30000/1001"),
         write_table(tmp_path / "б &.csv", [row(39, (1, 2, 3, 4))], size=(640, 480)),

@@ -9,13 +9,14 @@ import pytest
 from colocam.errors import ColocamError
 from colocam.labels.labelled_videos import read_videos
 from colocam.utils.files import plain
+from label_scenes import row, write_table
 
 
 def read(table):
     return read_videos([table], [])[0]
 
 
-def test_a_table_from_a_spreadsheet(tmp_path, write_table):
+def test_a_table_from_a_spreadsheet(tmp_path):
     """Byte-order mark, capitals, blanks, any order of rows and columns, whole numbers with a point, empty lines."""
     table = write_table(tmp_path / "a.csv", [])
     text = (
@@ -30,7 +31,7 @@ def test_a_table_from_a_spreadsheet(tmp_path, write_table):
     assert video.rows.pts.tolist() == [0, 1 / 25, 2 / 25]
 
 
-def test_parquet_of_other_types(tmp_path, write_table):
+def test_parquet_of_other_types(tmp_path):
     write_table(tmp_path / "a.csv", [])
     columns = {"frame": pa.array([0, 1], pa.int32()), "class": pa.array(["cat", "cat"]).dictionary_encode()}
     columns |= {name: pa.array([1.5 + i // 2, None], pa.float32()) for i, name in enumerate(("x1", "y1", "x2", "y2"))}
@@ -40,7 +41,7 @@ def test_parquet_of_other_types(tmp_path, write_table):
     assert video.objects.tolist() == [0]
 
 
-def test_boxes_are_cut_at_the_edges_and_those_without_area_left_out(tmp_path, write_table, row, capfd):
+def test_boxes_are_cut_at_the_edges_and_those_without_area_left_out(tmp_path, capfd):
     boxes = [(-0.5, -0.9, 97.5, 72), (97, 0, 97.5, 5), (5, 5, 5, 9), (0, 0, 97, 71)]
     video = read(write_table(tmp_path / "a.csv", [row(i, box) for i, box in enumerate(boxes)]))
     assert video.objects.tolist() == [0, 3]
@@ -49,7 +50,7 @@ def test_boxes_are_cut_at_the_edges_and_those_without_area_left_out(tmp_path, wr
     assert f"{tmp_path / 'a.csv'}: 2 boxes have no area and were left out" in capfd.readouterr().err
 
 
-def test_a_parquet_column_that_is_no_number(tmp_path, write_table):
+def test_a_parquet_column_that_is_no_number(tmp_path):
     write_table(tmp_path / "a.csv", [])
     columns = {"frame": [0], "x1": [[1.0, 2.0]], "y1": [1.0], "x2": [2.0], "y2": [2.0], "class": ["cat"]}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
@@ -84,7 +85,7 @@ def test_a_parquet_column_that_is_no_number(tmp_path, write_table):
         ({"mask": "a c"}, "row 3: the mask 'a c'… is not in COCO's compressed run lengths"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_row(tmp_path, write_table, row, wrong, says):
+def test_what_is_wrong_is_named_with_its_row(tmp_path, wrong, says):
     table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4)), row(1, (1, 2, 3, 4)) | wrong])
     with pytest.raises(ColocamError) as error:
         read(table)
@@ -106,7 +107,7 @@ def test_what_is_wrong_is_named_with_its_row(tmp_path, write_table, row, wrong, 
         ("frame,class,x1,y1,x2,y2\n".encode("utf-16-le"), "saved as UTF-16"),
     ],
 )
-def test_tables_that_are_none(tmp_path, write_table, content, says):
+def test_tables_that_are_none(tmp_path, content, says):
     table = write_table(tmp_path / "a.csv", [])
     table.write_bytes(content)
     with pytest.raises(ColocamError) as error:
@@ -118,7 +119,7 @@ def test_tables_that_are_none(tmp_path, write_table, content, says):
         read(tmp_path / "a.parquet")
 
 
-def test_files_that_are_missing(tmp_path, write_table, row):
+def test_files_that_are_missing(tmp_path):
     with pytest.raises(ColocamError, match=r"cannot read .*none\.csv: there is no such file"):
         read(tmp_path / "none.csv")
     table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4))])
@@ -128,7 +129,7 @@ def test_files_that_are_missing(tmp_path, write_table, row):
 
 
 @pytest.mark.parametrize("change", [{"fps": "0"}, {"fps": "1/0"}, {"width": "wide"}, {"frames": 0}, {"format": 2}])
-def test_a_description_that_is_none(tmp_path, write_table, row, change):
+def test_a_description_that_is_none(tmp_path, change):
     table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4))])
     card = json.loads((tmp_path / "a.video.json").read_text())
     (tmp_path / "a.video.json").write_text(json.dumps(card | change))
@@ -139,7 +140,7 @@ def test_a_description_that_is_none(tmp_path, write_table, row, change):
         read(table)
 
 
-def test_videos_in_place_of_descriptions(tmp_path, write_table, row, make_video):
+def test_videos_in_place_of_descriptions(tmp_path, make_video):
     """The video itself counts, also where its header is wrong about the number of frames."""
     times = [0.5, 0.6, 0.62, 1.5, 1.6]
     film = make_video(tmp_path / "film.mkv", 5, times=times)
@@ -152,7 +153,7 @@ def test_videos_in_place_of_descriptions(tmp_path, write_table, row, make_video)
         read_videos([table], [film, film])
 
 
-def test_names_stay_inside_their_folder(tmp_path, write_table, row):
+def test_names_stay_inside_their_folder(tmp_path):
     names = ["...csv", ".. .csv", "b\tc.csv"]
     tables = [write_table(tmp_path / name, [row(0, (1, 2, 3, 4))]) for name in names]
     assert [video.name for video in read_videos(tables, [])] == ["video", "video-2", "b c"]

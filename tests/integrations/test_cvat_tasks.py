@@ -19,6 +19,7 @@ from colocam import Localizer
 from colocam.integrations.cvat_tasks import CvatFunction, create
 from colocam.types import Box, Localization, VideoFrame
 from fake_cvat import FakeCvat, serving
+from label_scenes import row, write_table
 
 MODULE = "colocam.integrations.cvat_tasks"
 MODEL = str(Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx")
@@ -99,7 +100,7 @@ def test_several_objects_and_none(task):
 
 
 @pytest.fixture
-def film(tmp_path, write_table, row):
+def film(tmp_path):
     rows = [row(frame, None if frame == 4 else (frame, 2.5, frame + 20.25, 40)) for frame in range(12)]
     return write_table(tmp_path / "my film.csv", rows, size=(64, 48), frames=12, video="my film.mp4")
 
@@ -145,7 +146,7 @@ def test_a_task_that_does_not_fit_is_refused(colocam, film, server, change, prob
     assert bool(server.uploaded) == ("failure" in change)
 
 
-def test_images_in_another_order_are_refused(colocam, write_table, row, server, tmp_path):
+def test_images_in_another_order_are_refused(colocam, server, tmp_path):
     names = [f"{number}.png" for number in range(12)]
     table = write_table(tmp_path / "shot.csv", [row(0, (1, 2, 3, 4))], size=(64, 48), frames=12, pictures=names)
     server.names = tuple(f"shot/{name}" for name in sorted(names))

@@ -9,6 +9,7 @@ from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.integrations.supervision_detections import frame_detections, table_detections
 from colocam.types import Box, Localization
+from label_scenes import row, write_table
 
 HEAT = np.zeros((4, 4), np.float32)
 
@@ -58,7 +59,7 @@ def test_unknown_class():
         frame_detections([localization((1, 2, 3, 4))], ["cats"])
 
 
-def test_table(tmp_path, write_table, row):
+def test_table(tmp_path):
     mask = np.zeros((48, 64), bool)
     mask[3:9, 4:8] = True
     rows = [

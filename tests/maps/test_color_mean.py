@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from colocam.errors import ColocamError
-from colocam.losses.affinity import cpu
 from colocam.losses.affinity.basis import color_basis
 from colocam.losses.affinity.cpu import ColorSequence
 from colocam.maps.postprocess import SHARE, SIGMA, TOLERANCE, arrays_with_color_mean, with_color_mean
@@ -83,22 +82,6 @@ def test_an_object_found_in_one_frame_is_found_in_the_others():
         assert alone[t].max() < 0.01
 
 
-def test_the_number_of_cores_changes_no_bit(monkeypatch):
-    """Shards of a corpus are labelled on different machines; sequences of one, two and four parts."""
-    pictures, maps = scene(18, 128, 3)
-    sequences = np.array([0] * 2 + [1] * 4 + [2] * 12)
-    arrays, tensors = [], []
-    for count in (1, 2, 7):
-        monkeypatch.setattr(cpu, "cores", lambda count=count: count)
-        cpu._pool.cache_clear()
-        arrays.append(arrays_with_color_mean(pictures, maps, sequences))
-        tensors.append(with_color_mean(*as_tensors(pictures, maps, sequences)).numpy())
-    cpu._pool.cache_clear()
-    for first, *others in (arrays, tensors):
-        for other in others:
-            np.testing.assert_array_equal(other, first)
-
-
 @pytest.mark.parametrize(
     ("maps", "sequences"),
     [((2, 3, 3), (2,)), ((2, 0, 0), (2,)), ((2, 12), (2,)), ((1, 12, 12), (1,)), ((2, 12, 12), (3,))],
@@ -119,7 +102,5 @@ def test_the_pixels_of_a_sequence_are_checked_at_the_door():
     sequence = ColorSequence(rgb, psi, basis)
     with pytest.raises(ColocamError, match=r"^values must be \(2, C, 9\)"):
         sequence.spectrum(np.zeros((2, 1, 4), np.float32))
-    with pytest.raises(ColocamError, match=r"^out must be \(2, C, 9\)"):
-        sequence.product(sequence.spectrum(np.zeros((2, 1, 9), np.float32)), np.zeros((1, 1, 9), np.float32))
-    with pytest.raises(ColocamError, match=r"^spectrum must have 2 channels"):
-        sequence.product(sequence.spectrum(np.zeros((2, 1, 9), np.float32)), np.zeros((2, 2, 9), np.float32))
+    with pytest.raises(ColocamError, match=r"^spectrum must have rank"):
+        sequence.product(sequence.spectrum(np.zeros((2, 1, 9), np.float32))[1:])

@@ -172,14 +172,6 @@ def test_frozen_means_frozen(kind):
     assert any("running_mean" in name for name in changed)
 
 
-def test_modes(net):
-    net.train()
-    assert net.training
-    assert all(module.training for module in net.decoder.modules())
-    assert not any(module.training for module in net.classifier.modules())
-    assert not any(module.training for module in net.eval().modules())
-
-
 def test_a_decoder_with_one_block_fewer_ends_at_the_finest_features(config):
     full, short = config.localizer.decoder, config.localizer.decoder[:-1]
     classifier = Classifier(config.backbone, 3)

@@ -248,25 +248,11 @@ def test_a_folder_without_a_card_is_no_model(model, tmp_path):
         load_model(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda card: {**card, "format": 3, "new": True}, "has format 3, this colocam reads 2: update colocam"),
-        (lambda card: {**card, "colour": 1}, "is not a colocam model card"),
-        (lambda card: {**card, "size": "big"}, "is not a colocam model card"),
-        (lambda card: [card], "is not a colocam model card"),
-        (lambda _: {}, "is not a colocam model card"),
-        (lambda _: 3, "is not a colocam model card"),
-        (
-            lambda card: {**card, "tags": ["one"]},
-            r"does not fit model.safetensors: 'classifier.head.weight' is \(1, 8\) in the first",
-        ),
-    ],
-)
-def test_cards_that_do_not_fit(model, tmp_path, change, says):
+def test_a_card_that_does_not_fit(model, tmp_path):
     save_model(tmp_path, model)
     path = tmp_path / "model.json"
-    path.write_text(json.dumps(change(json.loads(path.read_text(encoding="utf-8")))), encoding="utf-8")
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), "tags": ["one"]}), encoding="utf-8")
+    says = r"does not fit model.safetensors: 'classifier.head.weight' is \(1, 8\) in the first"
     with pytest.raises(ColocamError, match=says):
         load_model(tmp_path)
 

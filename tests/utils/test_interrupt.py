@@ -21,6 +21,7 @@ def test_the_first_signal_asks_and_the_second_stops(number, capsys):
             raise_if_stopped("decoding")
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(number)
+    assert not stop_requested()
 
 
 def test_handlers_are_restored_whatever_happens():
@@ -31,12 +32,6 @@ def test_handlers_are_restored_whatever_happens():
     with pytest.raises(ValueError, match="no"), graceful_stop():
         raise ValueError("no")
     assert {number: signal.getsignal(number) for number in mine} == mine
-
-
-def test_the_request_ends_with_its_block():
-    with graceful_stop():
-        signal.raise_signal(signal.SIGINT)
-    assert not stop_requested()
 
 
 def test_off_the_main_thread_work_goes_on_without_handlers():

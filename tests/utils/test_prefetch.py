@@ -44,18 +44,6 @@ def test_reading_runs_ahead_in_another_thread_but_not_without_end():
     assert not any(main for _, main in loaded)
 
 
-def test_an_error_is_raised_at_its_step_and_the_steps_before_it_are_not_lost():
-    def fails(indices, step):
-        if step == 12:
-            raise OSError("the cache is gone")
-        return load(indices, step)
-
-    seen = []
-    with pytest.raises(OSError, match="the cache is gone"):
-        seen.extend(step for step, _, _ in prefetch(steps(9), fails, CPU))
-    assert seen == [10, 11]
-
-
 def test_no_thread_is_left_behind():
     before = set(threading.enumerate())
     taken = prefetch(steps(9), load, CPU)
@@ -172,19 +160,3 @@ def test_closing_ends_all_threads_and_closes_all_stages(taken):
     items.close()
     assert threads() == before
     assert closed == (["numbers"] if taken else [])
-
-
-def test_an_interrupt_of_the_consumer_leaves_no_thread():
-    def numbers():
-        yield from range(10**9)
-
-    def interrupted(items):
-        with closing(items):
-            for item in items:
-                if item == 5:
-                    raise KeyboardInterrupt
-
-    before = threads()
-    with pytest.raises(KeyboardInterrupt):
-        interrupted(ahead(numbers(), 1, "numbers"))
-    assert threads() == before

@@ -19,11 +19,10 @@ from colocam.utils.files import stored
 from colocam.utils.progress import say
 from colocam.utils.tables import Row, read_rows
 from colocam.video.images import (
-    NOT_VIDEO_ENDINGS,
-    ending_of,
     images_of,
     is_file,
     is_folder,
+    may_be_video,
     natural_key,
     visible_entries,
 )
@@ -198,7 +197,7 @@ def _check_split(folder: Path, tags: set[str], splits: dict[str, Split]) -> None
 
 def _files(folder: Path) -> list[str]:
     """Names of the files in a folder that may be videos."""
-    return [e.name for e in visible_entries(folder) if is_file(e) and ending_of(e) not in NOT_VIDEO_ENDINGS]
+    return [e.name for e in visible_entries(folder) if is_file(e) and may_be_video(e.path)]
 
 
 def _read_tag(folder: Path, split: Split, prefix: str) -> list[Clip]:
@@ -224,7 +223,7 @@ def _as_clip(entry: os.DirEntry[str], tag: str, split: Split, prefix: str) -> Cl
         name = f"{prefix}/{entry.name}"
         images = images_of(path)
         return Clip(name, tag, split, path, video=name, frames=images) if images else None
-    if ending_of(entry) in NOT_VIDEO_ENDINGS:
+    if not may_be_video(entry.path):
         return None
     if not is_file(entry):
         say(f"warning: skipped {path}: it is a broken link, a pipe or a device, not a file")

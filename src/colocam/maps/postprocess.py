@@ -156,8 +156,7 @@ def arrays_with_color_mean(
         values = np.stack([np.ones_like(s), s - np.float32(0.5)], axis=1)
         rgb = frames[mine].reshape(len(s), -1, 3).transpose(0, 2, 1).astype(np.float32, order="C")
         colors = ColorSequence(rgb, anywhere, basis)
-        product = np.empty_like(values)
-        colors.product(colors.spectrum(values), product)
+        product = colors.product(colors.spectrum(values))
         mean = np.clip(0.5 + product[:, 1] / product[:, 0], 0, 1)
         out[mine] = ((1 - SHARE) * s + SHARE * mean).reshape(-1, *maps.shape[1:])
     return out

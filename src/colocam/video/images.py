@@ -1,5 +1,6 @@
 """Image files as the frames of a video: a folder of images, in natural order, is a video."""
 
+import codecs
 import os
 import re
 import warnings
@@ -19,7 +20,9 @@ from colocam.utils.progress import say
 from colocam.video.input import UnreadableError, check_pixels
 
 IMAGE_ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
-# Any other ending may be a video: FFmpeg reads hundreds of formats and knows them by their content.
+VIDEO_ENDINGS = frozenset(
+    {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".m2ts", ".wmv", ".flv", ".gif"}
+)
 NOT_VIDEO_ENDINGS = IMAGE_ENDINGS | {
     *(".txt", ".md", ".rst", ".pdf", ".html", ".htm", ".xml", ".doc", ".docx", ".url", ".nfo", ".log"),
     *(".csv", ".tsv", ".parquet", ".json", ".jsonl", ".yaml", ".yml", ".toml", ".ini", ".xls", ".xlsx", ".db"),
@@ -82,6 +85,22 @@ def is_folder(entry: os.DirEntry[str]) -> bool:
 def ending_of(entry: os.DirEntry[str]) -> str:
     """The ending of a file name, with its dot, in lower case."""
     return os.path.splitext(entry.name)[1].lower()  # noqa: PTH122 - making a Path of each of 100,000 names is slow
+
+
+def may_be_video(path: str) -> bool:
+    """Whether a file may be a video, by its ending; with any other ending, unless it is a text.
+
+    FFmpeg reads hundreds of formats and knows them by their content. What is no file counts as a video, whose reader
+    says so.
+    """
+    ending = os.path.splitext(path)[1].lower()  # noqa: PTH122 - as in ending_of
+    if ending in NOT_VIDEO_ENDINGS or ending in VIDEO_ENDINGS or not os.path.isfile(path):  # noqa: PTH113
+        return ending not in NOT_VIDEO_ENDINGS
+    with suppress(OSError, UnicodeDecodeError), Path(path).open("rb") as file:
+        beginning = file.read(1024)
+        codecs.getincrementaldecoder("utf-8")().decode(beginning)  # its last character may be cut
+        return b"\0" in beginning or not beginning
+    return True
 
 
 def folder_frames(folder: Path, rate: Fraction) -> tuple[tuple[Path, ...], Iterator[VideoFrame]]:

@@ -36,16 +36,11 @@ def test_v1_splits(v1):
         *("cat/0003/010", "horse/0004/055"),
     }
     assert archive.summary == "YouTube-Objects v1.0, as distributed; validation videos sampled with seed 0"
-
-
-def test_v1_frames(v1):
-    archive = read_archive(v1, version="1.0")
     for clip, frames in clips_of(archive, "train").items():
         numbers = (1,) if clip.endswith("003") else (1, 2, 10)
         assert frames == [f"frame{number:04d}.jpg" for number in numbers]
-    for split in ("val", "test"):
-        for clip, frames in clips_of(archive, split).items():
-            assert list(boxes_of(archive, clip)) == frames  # labelled frames alone
+    for clip, frames in (clips_of(archive, "val") | clips_of(archive, "test")).items():
+        assert list(boxes_of(archive, clip)) == frames  # labelled frames alone
 
 
 def test_v1_oddities(v1):
@@ -59,14 +54,6 @@ def test_v1_oddities(v1):
     assert "1 boxes with negative corners clipped to 0" in notes
     assert "1 boxes that pass the right or bottom edge clipped" in notes
     assert "8 classes missing (first: aeroplane)" in notes
-
-
-def test_v1_seeds(v1):
-    def val(seed):
-        return set(clips_of(read_archive(v1, version="1.0", seed=seed), "val"))
-
-    assert val(0) == val(0)
-    assert len({frozenset(val(seed)) for seed in range(6)}) > 1
 
 
 def test_v1_validation_from_lists(v1, tmp_path, archives):
@@ -357,11 +344,3 @@ def test_what_cannot_be_read(v1, v2, tmp_path):
     (tmp_path / "Ranges").mkdir()
     with pytest.raises(ColocamError, match="no frame in any folder of a class"):
         read_archive(tmp_path, version="2.2")
-
-
-def test_the_published_counts():
-    """All 155 videos are in one split each; a frame has at least one box."""
-    for counts in PUBLISHED.values():
-        assert counts["train videos"] + counts["val videos"] + counts["test videos"] == 155
-        assert counts["val boxes"] >= counts["val frames"]
-        assert counts["test boxes"] >= counts["test frames"]

@@ -50,13 +50,6 @@ def test_version_2(colocam, v2, tmp_path, monkeypatch):
     assert len(cache_frames(catalogue.of("train"), tmp_path / "cache", size=16)) == len(train)
 
 
-def test_the_same_command_writes_the_same_files(colocam, v2, tmp_path):
-    for out in ("a", "b"):
-        assert colocam("index", "youtube-objects", v2, "--version", "2.2", "-o", tmp_path / out).code == 0
-    for name in ("manifest.csv", "truth.csv"):
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-
-
 @pytest.mark.parametrize("option", ["--lists", "--val-lists"])
 def test_converted_frames(colocam, archives, tmp_path, option):
     root = archives.converted(tmp_path / "frames", tmp_path / "lists")

@@ -102,12 +102,19 @@ def test_an_empty_stretch_is_empty_and_the_rest_is_not():
         assert np.count_nonzero(np.diff(present.astype(int))) <= 2
 
 
-def test_occluders_hide_the_object_at_times():
-    hidden = [s.hidden for seed in range(5) for s in shots(traits=replace(EASY, occluded=True), seed=seed, frames=12)]
-    assert max(hidden) > 0.25
-    assert np.mean(np.array(hidden) > 0.05) > 0.2
-    bare = [s.hidden for s in shots(traits=replace(EASY, distractors=0), frames=12)]
-    assert max(bare) == 0
+def test_occluders_hide_the_object_at_times(monkeypatch):
+    """By how much less the picture changes where the object is taken out."""
+
+    def pictures(*, occluded):
+        traits = replace(EASY, occluded=occluded)
+        return np.array([[s.image for s in shots(traits=traits, seed=seed, frames=12)] for seed in range(5)], int)
+
+    hidden, free = pictures(occluded=True), pictures(occluded=False)
+    without_object(monkeypatch)
+    changed = [
+        (abs(seen - pictures(occluded=o)).max(-1) > 12).sum((2, 3)) for seen, o in ((hidden, True), (free, False))
+    ]
+    assert (changed[0] / changed[1]).min() < 0.75
 
 
 def test_distractors_move_through_the_picture():
@@ -143,11 +150,11 @@ def test_traits_are_spread_evenly_over_few_videos():
 
 STORED = {
     "beetle": ([181, 162, 210, 150, 136, 192, 153, 130, 169, 125, 124, 173], (13, 0, 78, 54)),
-    "fish": ([112, 116, 107, 97, 98, 96, 65, 79, 42, 38, 64, 41], (8, 0, 80, 53)),
+    "fish": ([115, 119, 108, 96, 97, 95, 66, 79, 42, 38, 64, 41], (8, 0, 80, 53)),
     "kite": ([184, 163, 187, 157, 144, 209, 162, 140, 165, 116, 115, 159], (19, 0, 69, 63)),
-    "rocket": ([87, 103, 58, 51, 71, 54, 65, 79, 30, 35, 60, 41], (25, 0, 74, 53)),
+    "rocket": ([87, 103, 58, 51, 71, 54, 66, 79, 30, 35, 60, 41], (25, 0, 74, 53)),
     "snail": ([168, 148, 180, 147, 132, 197, 150, 126, 165, 134, 136, 186], (17, 0, 77, 56)),
-    "truck": ([163, 152, 165, 91, 93, 97, 68, 79, 47, 44, 72, 50], (4, 0, 81, 53)),
+    "truck": ([159, 149, 160, 85, 89, 89, 66, 78, 45, 41, 71, 47], (4, 0, 81, 53)),
 }
 """Mean RGB of each quarter of the third frame, and the true box."""
 
@@ -156,7 +163,7 @@ STORED = {
 def test_the_videos_stay_what_they_are(tag):
     """Numbers of the documentation are measured on them."""
     i = list(CLASSES).index(tag)
-    traits = Traits(i % 2 == 0, False, i % 3 == 0, True, distractors=2, size=0.6, style="lively", objects=1 + i % 2)
+    traits = Traits(i % 2 == 0, False, i % 3 == 0, True, distractors=2, size=0.6, style="lively")
     shot = shots(tag, traits, seed=7, frames=3)[-1]
     quarters, box = STORED[tag]
     np.testing.assert_allclose(shot.image.reshape(2, 36, 2, 48, 3).mean((1, 3)).ravel(), quarters, atol=1)

@@ -76,7 +76,9 @@ class ColorSequence:
 
     def spectrum(self, values: Array) -> Array:
         """Values (F, C, P) → (rank, rank, R, C, rank), the coordinates of ψ ⊗ v in which W is the identity."""
-        self._check("values", values)
+        frames, _, pixels = self.rgb.shape
+        if values.ndim != 3 or (len(values), values.shape[2]) != (frames, pixels):  # compiled code checks no bounds
+            raise ColocamError(f"values must be ({frames}, C, {pixels}), as rgb is, got {values.shape}")
         rank, channels = self.factor.shape[2], values.shape[1]
         width, shape = len(self.psi) * channels, (rank, rank, len(self.psi), channels, rank)
         if kernels is None:
@@ -97,17 +99,17 @@ class ColorSequence:
         moments = reduce(iadd, self._each(splat))
         return reduce(iadd, self._each(analyse)).reshape(shape)
 
-    def product(self, spectrum: Array, out: Array) -> None:
-        """Write the product W·v to ``out`` (F, C, P), from the spectrum of v."""
-        self._check("out", out)
-        rank, width = self.factor.shape[2], spectrum.shape[2] * spectrum.shape[3]
-        if spectrum.shape != (rank, rank, len(self.psi), out.shape[1], rank):
-            raise ColocamError(f"spectrum must have {out.shape[1]} channels and rank {rank}, got {spectrum.shape}")
+    def product(self, spectrum: Array) -> Array:
+        """The product W·v (F, C, P), from the spectrum of v (rank, rank, R, C, rank)."""
+        rank, (frames, _, pixels) = self.factor.shape[2], self.rgb.shape
+        functions, channels = spectrum.shape[2:4]
+        if spectrum.shape != (rank, rank, len(self.psi), channels, rank):
+            raise ColocamError(f"spectrum must have rank {rank} and {len(self.psi)} functions, got {spectrum.shape}")
         if kernels is None:
-            out[:] = self._plain_product(spectrum)
-            return
-        moments = np.empty((len(self.blue), width, 4), out.dtype)
-        flat = spectrum.reshape(rank, rank * width * rank)
+            return self._plain_product(spectrum).astype(spectrum.dtype)
+        out = np.empty((frames, channels, pixels), spectrum.dtype)
+        moments = np.empty((len(self.blue), functions * channels, 4), spectrum.dtype)
+        flat = np.ascontiguousarray(spectrum).reshape(rank, rank * functions * channels * rank)
 
         def synthesise(t: int) -> None:
             planes = self.planes[t], self.planes[t + 1]
@@ -119,6 +121,7 @@ class ColorSequence:
 
         self._each(synthesise)
         self._each(slice_)
+        return out
 
     @cached_property
     def _local(self) -> tuple[Array, Array]:
@@ -161,12 +164,6 @@ class ColorSequence:
     def _each(self, function: Callable[[int], T]) -> list[T]:
         return _each(function, self.parts, shared=self.shared)
 
-    def _check(self, name: str, array: Array) -> None:
-        """Refuse an array of other pixels: the compiled functions do not check their bounds."""
-        frames, _, pixels = self.rgb.shape
-        if array.ndim != 3 or (len(array), array.shape[2]) != (frames, pixels):
-            raise ColocamError(f"{name} must be ({frames}, C, {pixels}), as rgb is, got {array.shape}")
-
 
 def product(
     rgb: "Tensor", values: "Tensor", group: "Tensor", groups: int, basis: ColorBasis, psi: "Tensor | None"  # noqa: ARG001
@@ -184,11 +181,7 @@ def product(
     Returns:
         (F, C, P).
     """
-
-    def multiply(sequence: ColorSequence, _: int, v: Array, target: Array) -> None:
-        sequence.product(sequence.spectrum(v), target)
-
-    return _for_each_group(rgb, values, values.shape[1], group, psi, basis, multiply)
+    return _each_group(rgb, values, group, psi, basis, lambda one, _, v: one.product(one.spectrum(v)))
 
 
 def energy(
@@ -202,38 +195,34 @@ def energy(
 
     totals = np.zeros((groups, 2))
 
-    def multiply(sequence: ColorSequence, index: int, v: Array, target: Array) -> None:
+    def multiply(sequence: ColorSequence, index: int, v: Array) -> Array:
         spectrum = sequence.spectrum(v)
         totals[index] = np.einsum("abkcd,abkcd->c", spectrum, spectrum, dtype=np.float64)
-        sequence.product(np.ascontiguousarray(spectrum[:, :, :, 1:]), target)
+        return sequence.product(spectrum[:, :, :, 1:])
 
     values = torch.stack([torch.ones_like(maps), maps - 0.5], dim=1)
-    out = _for_each_group(rgb, values, 1, group, psi, basis, multiply)
+    out = _each_group(rgb, values, group, psi, basis, multiply)
     return torch.from_numpy(totals).to(maps.device), out[:, 0]
 
 
-def _for_each_group(
-    rgb: "Tensor", values: "Tensor", channels: int, group: "Tensor", psi: "Tensor | None", basis: ColorBasis,
-    multiply: Callable[[ColorSequence, int, Array, Array], None],
+def _each_group(
+    rgb: "Tensor", values: "Tensor", group: "Tensor", psi: "Tensor | None", basis: ColorBasis,
+    multiply: Callable[[ColorSequence, int, Array], Array],
 ) -> "Tensor":  # fmt: skip
-    """Call multiply(sequence, index, values (f, …), result (f, channels, P)) for each group; join the results."""
+    """Join multiply(sequence, index, values (f, C, P)) of the frames of each group."""
     import torch  # noqa: PLC0415
 
     # Detached: the caller's no_grad does not hold in other threads.
     colors, v = (x.detach().to("cpu", values.dtype).contiguous().numpy() for x in (rgb, values))
     space = np.ones((1, v.shape[2]), v.dtype) if psi is None else psi.cpu().numpy()
-    out = np.empty((len(v), channels, v.shape[2]), v.dtype)
     members = group.cpu().numpy()
     groups = np.unique(members).tolist()
     in_turn = len(groups) < cores()
 
-    def work(i: int) -> None:
-        mine = np.flatnonzero(members == groups[i])
-        # Neighbouring frames are a view, which needs no copy.
-        own = slice(mine[0], mine[-1] + 1) if mine[-1] - mine[0] < len(mine) else mine
-        target = out[own]
-        multiply(ColorSequence(colors[own], space, basis, shared=in_turn), groups[i], v[own], target)
-        out[own] = target
+    def work(i: int) -> Array:
+        mine = members == groups[i]
+        return multiply(ColorSequence(colors[mine], space, basis, shared=in_turn), groups[i], v[mine])
 
-    _each(work, len(groups), shared=not in_turn)
-    return torch.from_numpy(out).to(values.device)
+    results = _each(work, len(groups), shared=not in_turn)
+    order = np.argsort(np.argsort(members, kind="stable"))  # from groups in turn back to the order of frames
+    return torch.from_numpy(np.concatenate(results)[order]).to(values.device)

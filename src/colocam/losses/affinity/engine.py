@@ -1,23 +1,22 @@
-"""Products W·v with colour and bilateral affinities: any shape, differentiable in v.
+"""Products W·v with colour and bilateral affinities, differentiable in v.
 
 ``product`` and ``energy`` choose how: Triton kernels on CUDA; otherwise the CPU, in C.
 """
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, reduce
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from colocam.errors import ColocamError
 from colocam.losses.affinity import cpu
 from colocam.losses.affinity.basis import MAX_CELLS, cells_for, color_basis, space_basis, space_rank
-from colocam.losses.affinity.reference import gaussian_sum, reach, window_product
+from colocam.losses.affinity.reference import dense_bilateral_product, dense_color_product, reach, window_product
 from colocam.utils.tensors import require_finite
 
 # Spatial functions that are handled together; more need more memory and save no time.
@@ -90,12 +89,9 @@ class Gaussian(NamedTuple):
             yield None
         else:
             psi = _psi(*self.size, self.sigma_xy, self.space_tol, like.dtype, like.device)
-            yield from torch.split(psi, min(_RANKS_AT_ONCE, self.at_once(2)))
-
-    def at_once(self, others: int) -> int:
-        """How many channels or spatial functions fit into the workspace, if each is needed ``others`` times."""
-        basis = color_basis(self.sigma, self.tol)
-        return max(1, _WORKSPACE // (others * max(4 * basis.cells**3, basis.rank**3)))
+            basis = color_basis(self.sigma, self.tol)
+            most = _WORKSPACE // (2 * max(4 * basis.cells**3, basis.rank**3))  # two channels each
+            yield from torch.split(psi, max(1, min(_RANKS_AT_ONCE, most)))
 
 
 def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: Gaussian) -> Tensor:
@@ -116,18 +112,13 @@ def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: G
         return torch.zeros_like(values)
     rgb, gaussian = _fit(rgb, gaussian, values)
     near, size = gaussian.window(), gaussian.size
-    if near and size:
+    if near and size and (2 * near[0] + 1) * (2 * near[1] + 1) < size[0] * size[1]:
         return window_product(rgb, values, size, gaussian.sigma, gaussian.sigma_xy, near)
-    if _too_fine(rgb, gaussian):
-        parts = (_dense(rgb, values, group, gaussian.sigma, psi) for psi in gaussian.space(values))
-    else:
-        backend, basis = _backend(values), color_basis(gaussian.sigma, gaussian.tol)
-        channels = gaussian.at_once(1 if gaussian.size is None else _RANKS_AT_ONCE)
-        if values.shape[1] > channels:
-            few = torch.split(values, channels, dim=1)
-            return torch.cat([product(rgb, v, group, groups, gaussian) for v in few], dim=1)
-        parts = (backend.product(rgb, values, group, groups, basis, psi) for psi in gaussian.space(values))
-    total: Tensor = sum(parts, start=next(parts))
+    if near or _too_fine(rgb, gaussian):
+        return _dense(rgb, values, group, gaussian)
+    backend, basis = _backend(values), color_basis(gaussian.sigma, gaussian.tol)
+    parts = (backend.product(rgb, values, group, groups, basis, psi) for psi in gaussian.space(values))
+    total: Tensor = reduce(torch.add, parts)
     return total
 
 
@@ -156,9 +147,7 @@ def energy(rgb: Tensor, maps: Tensor, group: Tensor, groups: int, gaussian: Gaus
         return totals.index_add_(0, group, (values * out).sum(2, dtype=torch.float64)), out[:, 1]
     backend, basis = _backend(maps), color_basis(gaussian.sigma, gaussian.tol)
     parts = [backend.energy(rgb, maps, group, groups, basis, psi) for psi in gaussian.space(maps)]
-    totals, out = parts[0]
-    for other_totals, other in parts[1:]:
-        totals, out = totals + other_totals, out + other
+    totals, out = (reduce(torch.add, each) for each in zip(*parts, strict=True))
     return totals, out
 
 
@@ -205,23 +194,22 @@ def _too_fine(rgb: Tensor, gaussian: Gaussian) -> bool:
     return needed > MAX_CELLS and rgb.is_floating_point() and bool((rgb != rgb.round()).any())
 
 
-def _dense(rgb: Tensor, values: Tensor, group: Tensor, sigma: float, psi: Tensor | None) -> Tensor:
-    """The exact product, for Gaussians narrower than any cell."""
-    out = torch.zeros_like(values)
-    for index in sorted(set(group.tolist())):
-        mine = (group == index).nonzero()[:, 0]
-        colors = rgb[mine].transpose(1, 2).flatten(0, 1) / sigma
-        for weight in values.new_ones(1, values.shape[2]) if psi is None else psi:
-            v = (weight * values[mine]).transpose(1, 2)
-            result = gaussian_sum(colors, v.flatten(0, 1)).view_as(v).transpose(1, 2)
-            out[mine] += (weight * result).to(out.dtype)
+def _dense(rgb: Tensor, values: Tensor, group: Tensor, gaussian: Gaussian) -> Tensor:
+    """The exact product, for small frames and for Gaussians narrower than any cell; with space, a frame is a group."""
+    if gaussian.size is not None:
+        frames, v = (x.reshape(*x.shape[:2], *gaussian.size) for x in (rgb, values))
+        return dense_bilateral_product(frames, v, gaussian.sigma, gaussian.sigma_xy).to(values.dtype)
+    out = torch.empty_like(values)
+    for index in group.unique():  # type: ignore[no-untyped-call]
+        mine = group == index
+        colors, v = (x[mine].transpose(1, 2) for x in (rgb, values))
+        exact = dense_color_product(colors.flatten(0, 1), v.flatten(0, 1), gaussian.sigma)
+        out[mine] = exact.view(v.shape).transpose(1, 2).to(out.dtype)
     return out
 
 
-def color_product(
-    rgb: Tensor, values: Tensor, sigma: float = 15.0, tol: float = 5e-3, *, sequences: Tensor | None = None
-) -> Tensor:
-    """W·v with W_ij = exp(-|c_i - c_j|² / 2σ²) between all pixels of a sequence, W_ii = 1 included.
+def color_product(rgb: Tensor, values: Tensor, sigma: float = 15.0, tol: float = 5e-3) -> Tensor:
+    """W·v with W_ij = exp(-|c_i - c_j|² / 2σ²) between all pixels of a leading index, W_ii = 1 included.
 
     NaN or infinity raises a ColocamError on the CPU. On CUDA the values are not checked, since that would make the
     host wait; there it makes the result NaN.
@@ -231,9 +219,6 @@ def color_product(
         values: (…, N, C) floating. Differentiable: W is symmetric, so the gradient is one more product.
         sigma: width of the Gaussian in colour levels.
         tol: relative L2 error to aim at.
-        sequences: which pixels form a sequence; by default, those of one leading index. Either integer indices of
-            shape (…,), one for each leading index: frames with the same index are joined. Or of shape (…, N), one for
-            each pixel: sequences of different lengths in one call.
 
     Returns:
         (…, N, C) float32, or float64 if ``values`` are: sums over many pixels exceed the range of float16.
@@ -243,22 +228,10 @@ def color_product(
             f"color_product: needs rgb (…, N, 3) and values (…, N, C), got {tuple(rgb.shape)} and {tuple(values.shape)}"
         )
     require_finite("color_product", rgb=rgb, values=values)
-    gaussian = Gaussian(float(sigma), float(tol))
-    if sequences is not None:
-        _require_indices(sequences)
-    if sequences is not None and sequences.shape == values.shape[:-1]:
-        return _ragged(rgb, values, gaussian, sequences)
-    frames = values.shape[:-2].numel()
-    group = torch.arange(frames) if sequences is None else sequences.reshape(-1)
-    if len(group) != frames:
-        raise ColocamError(
-            f"color_product: sequences must have shape {tuple(values.shape[:-2])} (one index a frame) or "
-            f"{tuple(values.shape[:-1])} (one index a pixel), got {tuple(group.shape)}"
-        )
-    groups = frames if sequences is None or frames == 0 else int(group.max()) + 1
-    flat = values.reshape(frames, *values.shape[-2:]).transpose(1, 2)
-    colors = rgb.reshape(frames, *rgb.shape[-2:]).transpose(1, 2)
-    return _product("color_product", colors, flat, group.long(), groups, gaussian).transpose(1, 2).reshape(values.shape)
+    count = values.shape[:-2].numel()
+    colors, flat = (x.reshape(count, *x.shape[-2:]).transpose(1, 2) for x in (rgb, values))
+    out = _product("color_product", colors, flat, Gaussian(float(sigma), float(tol)))
+    return out.transpose(1, 2).reshape(values.shape)
 
 
 def bilateral_product(
@@ -278,59 +251,33 @@ def bilateral_product(
     Returns:
         (B, C, H, W) float32, or float64 if ``values`` are.
     """
-    mismatch = rgb.dim() != 4 or values.dim() != 4 or rgb.shape[1] != 3 or len(rgb) != len(values)
-    if mismatch or rgb.shape[2:] != values.shape[2:]:
+    if rgb.dim() != 4 or values.dim() != 4 or rgb.shape != (len(values), 3, *values.shape[2:]):
         raise ColocamError(
             "bilateral_product: needs rgb (B, 3, H, W) and values (B, C, H, W), "
             f"got {tuple(rgb.shape)} and {tuple(values.shape)}"
         )
     require_finite("bilateral_product", rgb=rgb, values=values)
-    frames, (height, width) = len(rgb), rgb.shape[-2:]
-    gaussian = Gaussian(float(sigma_rgb), float(tol), float(sigma_xy), (height, width))
-    colors, flat, group = rgb.flatten(2), values.flatten(2), torch.arange(frames)
-    return _product("bilateral_product", colors, flat, group, frames, gaussian).view(values.shape)
+    gaussian = Gaussian(float(sigma_rgb), float(tol), float(sigma_xy), (rgb.shape[2], rgb.shape[3]))
+    return _product("bilateral_product", rgb.flatten(2), values.flatten(2), gaussian).view(values.shape)
 
 
-def _require_indices(sequences: Tensor) -> None:
-    if sequences.is_floating_point() or sequences.is_complex() or sequences.dtype == torch.bool:
-        raise ColocamError(f"color_product: sequences must be integers, got {sequences.dtype}")
-    if sequences.numel() and int(sequences.min()) < 0:
-        raise ColocamError(f"color_product: sequences must be 0 or larger, got {int(sequences.min())}")
-
-
-def _ragged(rgb: Tensor, values: Tensor, gaussian: Gaussian, sequences: Tensor) -> Tensor:
-    """Sequences of any lengths, padded with pixels of value 0, which change no other pixel's sum."""
-    index = sequences.reshape(-1)
-    if len(index) == 0:
-        return values.clone()
-    order = index.argsort(stable=True)
-    lengths = index.unique(return_counts=True)[1].tolist()  # type: ignore[no-untyped-call]
-    colors, v = (torch.split(x.reshape(len(index), x.shape[-1])[order], lengths) for x in (rgb, values))
-    padded = [pad_sequence(list(x), batch_first=True).transpose(1, 2) for x in (colors, v)]
-    group = torch.arange(len(lengths))
-    out = _product("color_product", padded[0], padded[1], group, len(lengths), gaussian)
-    flat = torch.cat([o[:, :n].T for o, n in zip(out, lengths, strict=True)])
-    return torch.empty_like(flat).index_copy(0, order, flat).view(values.shape)
-
-
-def _product(name: str, rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: Gaussian) -> Tensor:
-    """:func:`product`, differentiable in the values, in at least float32."""
+def _product(name: str, rgb: Tensor, values: Tensor, gaussian: Gaussian) -> Tensor:
+    """:func:`product` with a group for each frame, differentiable in the values, in at least float32."""
     if not values.is_floating_point():
         raise ColocamError(f"{name}: values must be floating, got {values.dtype}")
     if rgb.requires_grad:
         raise ColocamError(f"{name}: rgb must not require a gradient; pass rgb.detach()")
-    wide = values if values.dtype == torch.float64 else values.float()
-    out: Tensor = _Product.apply(rgb, wide, group.to(values.device), groups, gaussian)
+    out: Tensor = _Product.apply(rgb, values if values.dtype == torch.float64 else values.float(), gaussian)
     return out
 
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, rgb: Tensor, values: Tensor, *affinity: Any) -> Tensor:  # noqa: ANN401
-        ctx.rgb, ctx.affinity = rgb, affinity
+    def forward(ctx: Any, rgb: Tensor, values: Tensor, gaussian: Gaussian) -> Tensor:  # noqa: ANN401
+        ctx.rgb, ctx.gaussian = rgb, gaussian
         with torch.autocast(values.device.type, enabled=False):
-            return product(rgb, values, *affinity)
+            return product(rgb, values, torch.arange(len(rgb), device=values.device), len(rgb), gaussian)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
-        return None, _Product.apply(ctx.rgb, gradient, *ctx.affinity), None, None, None
+        return None, _Product.apply(ctx.rgb, gradient, ctx.gaussian), None

@@ -11,15 +11,13 @@ _CPU_BLOCK, _BLOCK = 1 << 18, 1 << 24
 
 def gaussian_sum(features: Tensor, values: Tensor, rows: Tensor | None = None) -> Tensor:
     """Σ_j exp(-|f_i - f_j|² / 2) v_j for the pixels ``rows``: features (N, D), values (N, C) -> (len(rows), C)."""
-    features, values = features.double(), values.double()
-    queries = features if rows is None else features[rows]
-    block_size = _BLOCK if features.is_cuda else _CPU_BLOCK
-    return torch.cat(
-        [
-            torch.exp(-0.5 * sum((q[:, None] - f) ** 2 for q, f in zip(block.T, features.T, strict=True))) @ values
-            for block in torch.split(queries, max(1, block_size // len(features)))
-        ]
-    )
+    values = values.double()
+    f = features.double() - features.double().mean(0)
+    f = torch.cat([f, -0.5 * f.square().sum(1, keepdim=True), torch.ones_like(f[:, :1])], dim=1)
+    order = [*range(f.shape[1] - 2), -1, -2]  # -|f - g|²/2 = f·g - |f|²/2 - |g|²/2
+    queries, keys = f if rows is None else f[rows], f[:, order].T
+    size = max(1, (_BLOCK if f.is_cuda else _CPU_BLOCK) // len(f))
+    return torch.cat([torch.exp(block @ keys) @ values for block in torch.split(queries, size)])
 
 
 def dense_color_product(rgb: Tensor, values: Tensor, sigma: float = 15.0, rows: Tensor | None = None) -> Tensor:
@@ -59,8 +57,6 @@ def dense_bilateral_product(
     return torch.stack([gaussian_sum(f.T, v.flatten(1).T, rows).T for f, v in zip(features, values, strict=True)])
 
 
-# Affinities of a frame in memory at once where all pairs are computed; larger blocks leave the cache of a core.
-_PAIRS_BLOCK = 1 << 13
 # exp(-80) is 0 beside W_ii = 1; results that float32 cannot represent make exp 30 times slower on the CPU.
 _LEAST = -80.0
 
@@ -90,9 +86,7 @@ def window_product(
     """
     height, width = size
     rows, columns = window
-    if (2 * rows + 1) * (2 * columns + 1) >= height * width:
-        return _all_pairs(rgb, values, size, sigma_rgb, sigma_xy)
-    colors = rgb.to(values.dtype).reshape(len(rgb), 3, height, width) / sigma_rgb
+    colors = rgb.to(values.dtype).reshape(len(rgb), 3, height, width)
     v = values.reshape(*values.shape[:2], height, width)
     out = v.clone(memory_format=torch.contiguous_format)
     for dy in range(rows + 1):
@@ -102,24 +96,9 @@ def window_product(
             here = (..., slice(0, height - dy), slice(left, width - right))
             there = (..., slice(dy, height), slice(right, width - left))
             near = (dy**2 + dx**2) / (2 * sigma_xy**2)
-            exponent = -0.5 * (colors[here] - colors[there]).square().sum(1, keepdim=True) - near
+            apart = (colors[here] - colors[there]).square().sum(1, keepdim=True)
+            exponent = apart / (-2 * sigma_rgb**2) - near
             weight = exponent.clamp_(min=_LEAST).exp_()
             out[here] += weight * v[there]
             out[there] += weight * v[here]
     return out.flatten(2)
-
-
-def _all_pairs(rgb: Tensor, values: Tensor, size: tuple[int, int], sigma_rgb: float, sigma_xy: float) -> Tensor:
-    """The same over all pixels of the frame: one matrix product instead of several operations per neighbour."""
-    y, x = torch.meshgrid(*(torch.arange(n, dtype=torch.float64, device=rgb.device) for n in size), indexing="ij")
-    position = torch.stack([y, x]).flatten(1).expand(len(rgb), -1, -1)
-    # -|f - g|²/2 = f·g - |f|²/2 - |g|²/2 cancels, so that it needs float64.
-    f = torch.cat([rgb.double() / sigma_rgb, position / sigma_xy], dim=1)
-    f = f - f.mean(2, keepdim=True)
-    half, one = -0.5 * f.square().sum(1, keepdim=True), torch.ones_like(f[:, :1])
-    queries, keys = torch.cat([f, half, one], dim=1).transpose(1, 2), torch.cat([f, one, half], dim=1)
-    weights = (
-        (block @ keys).to(values.dtype).clamp_(_LEAST, 0).exp_()
-        for block in torch.split(queries, max(1, _PAIRS_BLOCK // f.shape[2]), dim=1)
-    )
-    return torch.cat([weight @ values.transpose(1, 2) for weight in weights], dim=1).transpose(1, 2)
