@@ -160,7 +160,7 @@ def load_index(path: Path, source: SourceVideo) -> FilmIndex | None:
     """Read an index; None if there is none or it is damaged."""
     try:
         with np.load(path, allow_pickle=False) as stored:
-            return FilmIndex(*(stored[name] for name in ARRAYS), source)
+            return FilmIndex(**{name: stored[name] for name in ARRAYS}, source=source)
     except Exception:  # noqa: BLE001 - NumPy, zipfile and zlib raise errors of a dozen kinds for damaged bytes
         return None
 
