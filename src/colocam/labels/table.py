@@ -19,7 +19,7 @@ from colocam.types import Float64Array, Localization
 from colocam.utils.files import atomic_path, plain, utf8
 from colocam.utils.progress import say
 from colocam.utils.tables import Cells, csv_cell, read_cells, read_parquet
-from colocam.video.description import SourceVideo
+from colocam.video.description import SourceVideo, write_source
 
 CORNERS = ("x1", "y1", "x2", "y2")
 _TYPES = {
@@ -53,6 +53,8 @@ PARQUET: dict[str, Any] = {"write_page_checksum": True}
 
 class TableRows(NamedTuple):
     """Rows of a table in the order of frames; n rows.
+
+    They are what a table holds of a :class:`colocam.types.Localization`, all but its heat map, in columns.
 
     Attributes:
         frame: (n,) index of the frame in the video, from 0.
@@ -285,6 +287,15 @@ class LocalizationTable:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         return self._stack.__exit__(kind, error, trace)
+
+
+def write_table(
+    path: Path, rows: TableRows, source: SourceVideo, extra: Sequence[str] = OPTIONAL, video: str | None = None
+) -> None:
+    """Write the table of a video and its description beside it; see :class:`LocalizationTable`."""
+    with LocalizationTable(path, extra, source.pictures, video) as table:
+        table.write_rows(rows)
+    write_source(path, source)
 
 
 def join_tables(parts: Iterable[tuple[Path, int]], target: Path, metadata: dict[str, str]) -> None:

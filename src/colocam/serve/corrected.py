@@ -18,7 +18,7 @@ from colocam.errors import ColocamError
 from colocam.labels import Correction, Imported, Kind
 from colocam.labels.apart import import_labels_apart, read_corrections_apart
 from colocam.labels.formats.reading import unpacked
-from colocam.labels.table import LocalizationTable, TableRows
+from colocam.labels.table import TableRows, write_table
 from colocam.labels.table_files import file_name
 from colocam.serve.film_data import FilmIndex, FilmResults
 from colocam.serve.guard import RefusalError
@@ -26,7 +26,6 @@ from colocam.serve.library import Film, Library
 from colocam.serve.marks import BOX, CHECKED, FOLLOWS, FOLLOWS_NONE, INTERPOLATED, NONE, Action, Change, Marks
 from colocam.types import Box, Float64Array
 from colocam.utils.files import utf8
-from colocam.video.description import write_source
 
 SAME = 0.95
 """Boxes that overlap by this IoU or more have not moved for a person who looks at them."""
@@ -100,9 +99,7 @@ def filled(rows: TableRows, index: FilmIndex) -> TableRows:
 
 def write_corrected(table: Path, rows: TableRows, index: FilmIndex, shown_as: str) -> None:
     """Write a corrected table and the description of its film beside it, which exports call ``shown_as``."""
-    with LocalizationTable(table, ("track", "presence", "margin", "mask"), index.source.pictures) as listed:
-        listed.write_rows(rows)
-    write_source(table, replace(index.source, shown_as=shown_as))
+    write_table(table, rows, replace(index.source, shown_as=shown_as), ("track", "presence", "margin", "mask"))
 
 
 def corrections_of(film: Film, results: FilmResults, marks: Marks, index: FilmIndex) -> list[Correction]:
