@@ -112,16 +112,6 @@ def _once_ms(call: Callable[[int], object], i: int, device: torch.device) -> flo
     return 1e3 * (time.perf_counter() - start)
 
 
-def median_seconds(work: Callable[[], object], turns: int) -> float:
-    """Median seconds of ``turns`` calls on the CPU after one warm-up call."""
-    times = []
-    for _ in range(1 + turns):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[1:])
-
-
 def graph_ms(call: Callable[[int], object], device: torch.device, repeats: int) -> float:
     """Median milliseconds of call(0) replayed as a CUDA graph: the time on the device without the launches."""
     graph, kept = capture(lambda: call(0), device)

@@ -15,10 +15,12 @@ import torch.nn.functional as F
 
 from colocam.cams.cam_cache import CamStore
 from colocam.config import Config
-from colocam.data.batches import BatchIndices
+from colocam.data.augment import whole
+from colocam.data.batches import BatchIndices, read_frames
 from colocam.data.frame_cache import ROW, CachedClip
 from colocam.data.samples import spread_samples
 from colocam.models import Classifier, make_classifier
+from colocam.training.frozen_encoder import BATCH, fit_logistic
 from colocam.training.loop import Task, make_sgd, sgd_step
 from colocam.training.stage1 import classifier_task
 from colocam.training.stage2 import localizer_task
@@ -139,3 +141,32 @@ def _host_waits(launch: Callable[[Steps], None], steps: Steps) -> int:
     finally:
         torch.cuda.set_sync_debug_mode("default")
     return 0
+
+
+def time_logistic(config: Config, device: torch.device) -> dict[str, Any]:
+    """Stage 1 by logistic regression: frames per second from the frame cache to features, and seconds of the fit."""
+    with TemporaryDirectory() as folder:
+        clips = _cached_clips(Path(folder), config.frames.resize)
+        classifier = make_classifier(config, config.backbone, len(CLASSES)).to(device).eval()
+        samples = spread_samples(clips, CLASSES, LENGTH if device.type == "cuda" else 1)
+        starts = range(0, len(samples), BATCH)
+        found: list[torch.Tensor] = []
+        for turn in range(2):  # the first is a warm-up
+            parts = enumerate(samples.indices.part(slice(start, start + BATCH)) for start in starts)
+            began = time.perf_counter()
+            with torch.no_grad():
+                read = prefetch(parts, lambda indices, _: {"frames": read_frames(samples.clips, indices)}, device)
+                for _, _, loaded in read if turn else islice(read, 2):
+                    images = classifier.class_frames(whole(loaded["frames"], config.frames.crop))
+                    found += [classifier.pooled(classifier.encoder(images)[-1])] if turn else []
+            if found:
+                found[-1].cpu()  # waits for the device
+            seconds = time.perf_counter() - began
+    views = config.classifier.views
+    features = torch.cat(found).repeat(views, 1)
+    features += 0.1 * features.std() * torch.randn_like(features)
+    classes, began = samples.classes.repeat(views).to(device), time.perf_counter()
+    weight, _ = fit_logistic(features, classes, torch.ones_like(classes), len(CLASSES), config.classifier.penalty)
+    weight.cpu()
+    fit_s = time.perf_counter() - began
+    return {"frames_per_s": len(samples) / seconds, "features": len(features), "fit_s": fit_s}

@@ -1,7 +1,7 @@
 """Write the pages that Zensical builds the documentation site from (``make docs``) into ``build/docs``.
 
 They are README.md as the first page, the pages of ``docs``, CHANGELOG.md, CONTRIBUTING.md and SECURITY.md, an API page
-for each package, and a page for each source file that another page links to. Links lead to the same pages as on
+for each public module, and a page for each source file that another page links to. Links lead to the same pages as on
 GitHub; docs/README.md gives the order of the navigation.
 """
 
@@ -13,14 +13,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "src" / "colocam"
 TOP = {"README.md": "index.md", "docs/README.md": "contents.md", "CHANGELOG.md": "changes.md"} | {
     name: name.lower() for name in ("CONTRIBUTING.md", "SECURITY.md")
 }
 """Pages with another path on the site than in ``docs``."""
-TRAINING = tuple(f"colocam.training.{name}" for name in ("train", "learning.lesson", "learning.card"))
-"""In place of their package: its function ``train`` has the name of a module, and griffe finds the module."""
-MODULES = ("colocam", "colocam.types", "colocam.errors", "colocam.run", *TRAINING)
+PUBLIC = (
+    *("colocam", "colocam.types", "colocam.errors", "colocam.run", "colocam.config", "colocam.video", "colocam.data"),
+    *("colocam.models", "colocam.cams", "colocam.cams.clip", "colocam.losses", "colocam.losses.affinity"),
+    # In place of its package, whose function train has the name of this module: griffe finds the module.
+    *("colocam.training.train", "colocam.training.learning"),
+    *("colocam.inference", "colocam.boxes", "colocam.segment", "colocam.labels", "colocam.evaluation.metrics"),
+    *("colocam.report", "colocam.report.run_review", "colocam.utils.extensions"),
+    *("colocam.integrations.cvat_tasks", "colocam.integrations.fiftyone_sample", "colocam.integrations.hub_model"),
+    *("colocam.integrations.label_studio_backend", "colocam.integrations.supervision_detections"),
+)
+"""The public modules, in the order of the API reference. All others may change with any version."""
 SECTIONS = {
     "Guide": "guide/",
     "Integrations": "guide/integrations/",
@@ -52,7 +59,7 @@ def write_pages(out: Path) -> None:
         write(out / page, with_site_links((ROOT / path).read_text(encoding="utf-8"), path, sources))
     for source in sources:
         write(out / site_path(source), source_page(source))
-    for module in api_modules():
+    for module in PUBLIC:
         write(out / "api" / f"{module}.md", f"# {module}\n\n::: {module}\n")
     write(out / "SUMMARY.md", navigation(out))
 
@@ -76,7 +83,7 @@ def site_path(path: Path) -> Path:
         inside = Path(*path.parts[1:])
         return inside.with_name("index.md") if inside.name == "README.md" else inside
     module = ".".join(path.parts[1:])
-    if module in api_modules():
+    if module in PUBLIC:
         return Path("api", f"{module}.md")
     return Path("source", *path.parts[1:-1], f"{path.name}.md")
 
@@ -104,14 +111,6 @@ def with_site_links(text: str, page: Path, sources: set[Path]) -> str:
     return "".join([*parts, LINK.sub(moved, text[end:])])
 
 
-def api_modules() -> list[str]:
-    """Modules of the API reference: those that name what they offer, and the integrations."""
-    packages = [path.parent for path in PACKAGE.glob("*/__init__.py") if "\n__all__ = " in path.read_text()]
-    names = sorted(f"colocam.{path.name}" for path in packages if path.name != "training")
-    integrations = [f"colocam.integrations.{path.stem}" for path in (PACKAGE / "integrations").glob("[a-z]*.py")]
-    return [*MODULES, *names, *sorted(integrations)]
-
-
 def source_page(path: Path) -> str:
     """The text of a source file, or of all files in a folder, as code."""
     files = [path] if (ROOT / path).is_file() else relative((ROOT / path).glob("*.[py]*"))
@@ -130,7 +129,7 @@ def navigation(out: Path) -> str:
         others = [other for other in SECTIONS.values() if other.startswith(folder) and other != folder]
         found = [path.relative_to(out).as_posix() for path in sorted((out / folder).rglob("*.md"))]
         order = [f"{folder}index.md", *links(out, "contents.md"), *links(out, f"{folder}index.md")]
-        order += [f"api/{module}.md" for module in api_modules()] + found
+        order += [f"api/{module}.md" for module in PUBLIC] + found
         found = sorted((page for page in found if not page.startswith(tuple(others))), key=order.index)
         lines += [f"* {title}", *(f"    * [{heading(out / page)}]({page})" for page in found)]
     lines += ["* Project", *(f"    * [{heading(out / page)}]({page})" for page in list(TOP.values())[2:])]

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -120,10 +121,22 @@ def test_settings_are_valid(setting):
     load_config("resnet50", None, [setting])
 
 
+PUBLIC = runpy.run_path(str(ROOT / "scripts" / "docs_pages.py"))["PUBLIC"]
+"""The modules of the API reference."""
+
+
 @pytest.mark.parametrize("page", [page for page in WRITTEN if "```python" in page.read_text()], ids=name_of)
-def test_python_examples_compile_and_their_imports_exist(page):
+def test_python_examples_compile_and_import_what_is_public(page):
     for block in python_blocks(page):
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("colocam"):
                 module = importlib.import_module(node.module)
                 assert [a.name for a in node.names if not hasattr(module, a.name)] == []
+                assert node.module in PUBLIC
+
+
+def test_at_most_40_modules_are_public():
+    assert len(set(PUBLIC)) == len(PUBLIC) <= 40
+    for name in PUBLIC:
+        if not name.startswith("colocam.integrations."):  # extras
+            assert importlib.import_module(name).__doc__

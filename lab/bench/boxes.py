@@ -1,14 +1,9 @@
-"""Benchmark of the ways to the connected regions of a map, from frames to boxes.
+"""Benchmark of finding boxes: ``localize`` finds the candidates of each map, ``evaluate`` the boxes at all 256 levels.
 
-``localize`` finds the candidates of each map, ``evaluate`` the boxes at all 256 levels. Each is timed in our way and
-with calls of OpenCV for each mask.
-
-``end_to_end_ms`` is the time of a frame with the network: on a CPU, where both use the same cores, the sum; on a GPU,
-where the stages overlap, the larger of the two, with the boxes spread over threads.
+The latter is timed in our way and with a call of OpenCV for each level.
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,67 +14,31 @@ import numpy.typing as npt
 import torch
 
 from colocam.boxes import boxes_at_levels, candidate_boxes
-from colocam.boxes.candidates import FACTORS, LEAST_AREA, Candidates, explained
 from colocam.boxes.extract import contour_box
-from colocam.config import Config, load_config
-from colocam.models import LocalizerNet, make_classifier
 from colocam.types import Levels
 from lab import measuring as timing
 from lab.measuring import conditions, headline, keep, make_frames
 
-BATCH, THREADS, THRESHOLD, CLASSES = 32, 8, 0.3, 10
+BATCH, THRESHOLD = 32, 0.3
 ROUGH = 14
 """Cells per side of the noise on rough maps."""
 
-Row = dict[str, Any]
 
-
-def run(device: str = "cpu", json_path: Path | None = None, config: Config | None = None, repeats: int = 9) -> Row:
-    """Measure, print, and write to ``json_path``: the preset ``paper`` on a GPU, ``cpu`` on a CPU, random weights."""
-    where = torch.device(device)
-    config = config or load_config("paper" if where.type == "cuda" else "cpu", None, ["backbone.pretrained=false"])
-    size = config.frames.map_side
-    result: Row = {**conditions(f"frames of {size}² to boxes, {BATCH} at once", where), "cases": []}
+def run(device: str = "cpu", json_path: Path | None = None, size: int = 224, repeats: int = 9) -> dict[str, Any]:
+    """Measure on one core, print, and write to ``json_path``; maps are ``size`` × ``size``."""
+    cases: list[dict[str, Any]] = []
+    result = {**conditions(f"maps of {size}² to boxes, {BATCH} at once", torch.device(device)), "cases": cases}
     print(headline(result))
-    network = _network_ms(config, where, repeats)
-    result["network_ms"] = network
-    print(f"  network {network:.3f} ms per frame")
     for kind, maps in {"smooth": smooth_maps(size), "rough": rough_maps(size)}.items():
-        for use, ways in USES.items():
-            row = _case(use, maps, where, network, repeats)
-            result["cases"].append({"use": use, "maps": kind, **row})
-            print(f"  {use}, {kind} maps: " + "; ".join(f"{w} {_line(row, w)}" for w in ways), flush=True)
+        calls = [partial(_call, way, maps) for way in WAYS.values()]
+        times = [ms / len(maps) for ms in timing.in_turn_ms(calls, torch.device("cpu"), repeats)]
+        cases.append({"maps": kind, "ms": dict(zip(WAYS, times, strict=True))})
+        print(f"  {kind} maps: " + "; ".join(f"{way} {ms:.3f} ms" for way, ms in cases[-1]["ms"].items()), flush=True)
     return keep(result, json_path)
 
 
-def _line(row: Row, way: str) -> str:
-    return f"{row['boxes_ms'][way]:.3f} ms, with the network {row['end_to_end_ms'][way]:.3f} ms"
-
-
-def _case(use: str, maps: Levels, where: torch.device, network: float, repeats: int) -> Row:
-    ways, threaded = USES[use], where.type == "cuda" and use == "localize"
-    with ThreadPoolExecutor(THREADS) as pool:
-
-        def call(way: Callable[[Levels], object], _: int) -> None:
-            list(pool.map(way, np.array_split(maps, THREADS)) if threaded else [way(maps)])
-
-        calls = [partial(call, way) for way in ways.values()]
-        times = [ms / len(maps) for ms in timing.in_turn_ms(calls, torch.device("cpu"), repeats)]
-    both = [max(network, ms) if threaded else network + ms for ms in times]
-    return {"boxes_ms": dict(zip(ways, times, strict=True)), "end_to_end_ms": dict(zip(ways, both, strict=True))}
-
-
-def _network_ms(config: Config, where: torch.device, repeats: int) -> float:
-    """Milliseconds per frame of the network alone."""
-    classifier = make_classifier(config, config.backbone, CLASSES)
-    net = LocalizerNet(classifier, config.localizer.decoder, map_size=config.frames.map_size).to(where).eval()
-    frames = make_frames(BATCH, config.frames.crop, "scene")[0].to(where)
-
-    def infer(_: int) -> None:
-        with torch.inference_mode(), torch.autocast(where.type, torch.bfloat16, enabled=where.type == "cuda"):
-            net(frames)
-
-    return timing.median_ms(infer, where, repeats) / BATCH
+def _call(way: Callable[[Levels], object], maps: Levels, _: int) -> None:
+    way(maps)
 
 
 def smooth_maps(size: int) -> Levels:
@@ -95,23 +54,6 @@ def rough_maps(size: int) -> Levels:
     return np.asarray(255 * mixed / mixed.max((1, 2), keepdims=True), np.uint8)
 
 
-def candidates_by_opencv(levels: Levels) -> list[Candidates]:
-    """``candidate_boxes`` with a call of OpenCV for each mask."""
-    found = []
-    for level in levels:
-        highest = int(level.max())
-        boxes: dict[tuple[int, int, int, int], float] = {}
-        for tau in np.minimum(THRESHOLD * np.array(FACTORS), 1).tolist():
-            contours = _opencv(level > int(tau * highest))
-            for i, contour in enumerate(sorted(contours, key=cv2.contourArea, reverse=True)):
-                if i and cv2.contourArea(contour) < LEAST_AREA * level.size:
-                    break
-                boxes.setdefault(contour_box(contour, level.shape), tau)
-        corners = np.array(list(boxes), np.float64).reshape(-1, 4)
-        found.append(Candidates(corners, explained(level, THRESHOLD, corners), np.array(list(boxes.values()))))
-    return found
-
-
 def levels_by_opencv(levels: Levels) -> npt.NDArray[np.int64]:
     """``boxes_at_levels`` with a call of OpenCV for each level."""
     boxes = np.zeros((len(levels), 256, 4), np.int64)
@@ -125,8 +67,9 @@ def _opencv(mask: npt.NDArray[np.bool_]) -> Any:  # noqa: ANN401 - contours
     return cv2.findContours(mask.view(np.uint8), cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE)[0]
 
 
-USES: dict[str, dict[str, Callable[[Levels], object]]] = {
-    "localize": {"ours": lambda maps: candidate_boxes(maps, THRESHOLD), "OpenCV": candidates_by_opencv},
-    "evaluate": {"ours": boxes_at_levels, "OpenCV": levels_by_opencv},
+WAYS: dict[str, Callable[[Levels], object]] = {
+    "localize": lambda maps: candidate_boxes(maps, THRESHOLD),
+    "evaluate": boxes_at_levels,
+    "evaluate with OpenCV": levels_by_opencv,
 }
-"""Use → way → function of maps (B, H, W)."""
+"""Way → function of maps (B, H, W)."""

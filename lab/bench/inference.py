@@ -1,280 +1,251 @@
-"""Benchmark of inference, from decoded frames to boxes: the network, all stages, a plain loop, and each part."""
+"""Benchmark of the commands ``localize`` and ``label`` with the presets as they are shipped, from files.
 
-import copy
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from itertools import cycle, islice
+Each command runs in a process of its own, as a user starts it. ``steady`` is the rate between a quarter and three
+quarters of the videos; the rate with start counts from the command to its end. The limit of a stage is the rate that
+it would reach by itself: the network and the post-processing on their device, all others on all cores.
+"""
+
+import os
+import pty
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
+from subprocess import DEVNULL, Popen
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
-import cv2
 import numpy as np
-import numpy.typing as npt
 import torch
+from torch import Tensor
 
-from colocam.boxes import candidate_boxes, largest_boxes, to_8bit
-from colocam.config import Config, load_config
+from colocam.config import load_config
 from colocam.inference.localizer import Localizer
-from colocam.inference.network import NetworkOutput, OutputShape, PostProcessing, completed
-from colocam.inference.pass_filler import PassFiller
-from colocam.inference.stages import BOX_THREADS, MappedFrames, find_candidates, postprocess, read_passes
-from colocam.inference.torch_network import TorchNetwork
-from colocam.models import LocalizerNet, foreground, make_classifier
-from colocam.models.model_file import Card
-from colocam.types import VideoFrame
-from lab import measuring as timing
-from lab.measuring import conditions, headline, keep, make_frames, median_seconds, tell
+from colocam.inference.sinks import AnnotatedVideo
+from colocam.labels.table import LocalizationTable
+from colocam.maps.postprocess import classes_of, of_classes, postprocess
+from colocam.temporal.cuts import WINDOW
+from colocam.types import Image, VideoFrame
+from colocam.utils.device import cores
+from colocam.utils.files import write_json
+from colocam.video.reader import VideoInfo, VideoReader
+from colocam.video.resizing import resize_into
+from lab.bench.shipped import HEIGHT, WIDTH, scenes, write_run, write_segmenter, write_videos
+from lab.measuring import conditions, headline, keep, median_ms, tell
 
-TAGS = tuple(f"class {number}" for number in range(10))
-WIDTH, HEIGHT = 640, 360
-"""Size of the decoded frames."""
-SCENES = 64
-"""Number of different frames; longer videos repeat them."""
-THRESHOLD = 0.3
-TURNS = 3
-"""Measurements of a stream of frames."""
-PUBLISHED = {"frames_per_s": 464.0, "latency_ms": 10.1}
-"""The paper's numbers, on an A100 at 224²."""
+PRESETS = {"cuda": ("resnet50", "paper"), "cpu": ("lite0", "cpu")}
+VIDEOS = {"cuda": 200, "cpu": 4}
+LONG, SHORT = 300, 32
+"""Frames of a video."""
+REFINED = {"cuda": LONG, "cpu": 4}
+"""Frames that are refined: a segmenter takes seconds for one on a CPU."""
+FEWEST = 4
+"""Videos with a steady rate."""
+REPEATS = {"cuda": 30, "cpu": 3}
+FIRST_ROW = (
+    "import sys; from colocam import Localizer; next(iter(Localizer.load(sys.argv[1], sys.argv[2])(sys.argv[3])))"
+)
 
 Row = dict[str, Any]
-Scenes = list[npt.NDArray[np.uint8]]
 
 
 def run(
     device: str = "cpu",
     json_path: Path | None = None,
-    configs: dict[str, Config] | None = None,
-    frames: int = 0,
-    films: int | None = None,
+    presets: Sequence[str] = (),
+    models: Sequence[Path] = (),
+    videos: int | None = None,
+    segmenter: Path | None = None,
 ) -> Row:
-    """Measure, print, and write to ``json_path``.
+    """Measure, print, and write to ``json_path`` after each model.
 
-    On a GPU the paper's network (ResNet50, 28×28 features) and the one of stride 32, in bfloat16; on a CPU the network
-    of the preset ``cpu``. Weights are random, so maps of one moving blob replace the network's: the time of the boxes
-    depends on the maps. Then ``films`` films are processed from their files (:mod:`lab.bench.films`), by
-    default 200 on a GPU and 8 on a CPU.
+    Args:
+        device: ``cpu`` or ``cuda``.
+        json_path: file of the result.
+        presets: whose networks are measured, with weights of :mod:`lab.bench.shipped`; by default those for the device.
+        models: run folders of trained models to measure instead.
+        videos: videos of 300 frames, and half the number of those of 32; by default 200 on a GPU and 4 on a CPU.
+        segmenter: for ``--refine``; by default MobileSAM with random weights.
     """
     where = torch.device(device)
-    films = (200 if where.type == "cuda" else 8) if films is None else films
-    frames = frames or (4096 if where.type == "cuda" else 512)
-    result: Row = {
-        **conditions(f"frames of {WIDTH}×{HEIGHT} to boxes", where),
-        "threads": torch.get_num_threads(),
-        "published": PUBLISHED,
-        "cases": [],
-    }
+    count = videos or VIDEOS[where.type]
+    result: Row = {**conditions(f"videos of {WIDTH}×{HEIGHT} to tables", where), "cores": cores(), "cases": []}
     print(headline(result))
-    for name, config in (configs or _configs(where)).items():
-        row: Row = {}
-        result["cases"].append(row)
-        _case(row, name, config, where, frames, films)
+    with TemporaryDirectory() as folder:
+        base, images = Path(folder), scenes()
+        write_videos(base / "long", images, LONG, count)
+        write_videos(base / "short", images, SHORT, 2 * count)
+        refine = segmenter or write_segmenter(base / "mobile_sam.safetensors")
+        for name in models or presets or PRESETS[where.type]:
+            if models:
+                model, title = Path(name), f"trained model {name}"
+            else:
+                model = write_run(base / str(name), load_config(str(name)), where)
+                title = f"preset {name}, random encoder, decoder fitted to these videos"
+            row: Row = {"name": title}
+            result["cases"].append(row)
+            _measure(row, model, base, images, where, refine, count)
+            if json_path is not None:
+                write_json(json_path, result)
     return keep(result, json_path)
 
 
-def _configs(device: torch.device) -> dict[str, Config]:
-    if device.type != "cuda":
-        return {"preset cpu": load_config("cpu")}
-    untrained = "backbone.pretrained=false"
-    return {
-        "ResNet50, stride 8 (the paper's)": load_config("paper", overrides=[untrained]),
-        "ResNet50, stride 32": load_config("paper", overrides=[untrained, "backbone.output_stride=32"]),
+def _measure(
+    row: Row, model: Path, base: Path, images: list[Image], device: torch.device, refine: Path, count: int
+) -> None:
+    """Fill a row, and print each number as soon as it is measured."""
+    localizer = Localizer.load(model, str(device))
+    print(f"{row['name']}; {localizer.card.size}², {localizer.network.rows} frames at once", flush=True)
+    row |= {"size": localizer.card.size, "rows": localizer.network.rows, "limits_per_s": {}}
+    long, short, drawn = base / "long", base / "short", max(1, count // 4)
+    for stage, rate in _limits(localizer, device, long / "0000.mp4", images, base):
+        tell(row["limits_per_s"], stage, f"limit: {stage}", rate)
+    tell(row, "latency_ms", "one live frame, decoded, to its box", _latency(localizer, images, device), "ms")
+    del localizer
+
+    first, refined = long / "0000.mp4", REFINED[device.type]
+    one = [sys.executable, "-c", FIRST_ROW, str(model), device.type, str(first)]
+    tell(row, "first_row_s", "first row in a new process", time_process(one).total, "s")
+    row["commands"] = {}
+    refining: list[object] = ["--no-video", "--refine", refine, "--frames", f"0:{refined}"]
+    cases: list[tuple[int, int, str, list[object]]] = [
+        (count, LONG, "", ["localize", model, long, "--no-video"]),
+        (2 * count, SHORT, "", ["localize", model, short, "--no-video"]),
+        (drawn, LONG, ", mp4", ["localize", model, *sorted(long.iterdir())[:drawn]]),
+        (1, LONG, "", ["localize", model, first, "--no-video"]),
+        (1, refined, ", --refine", ["localize", model, first, *refining]),
+        (count, LONG, ", label", ["label", model, long]),
+    ]
+    for videos, frames, how, words in cases:
+        name = f"{videos} × {frames} frames{how}"
+        row["commands"][name] = _time_command(name, [*words, "--device", device.type], videos, frames)
+    stages = [rate for stage, rate in row["limits_per_s"].items() if stage != "mp4"]
+    steady = row["commands"][f"{count} × {LONG} frames"]["steady_per_s"]
+    if steady is not None:
+        tell(row, "share_of_limit", "steady tables / slowest stage", steady / min(stages), "")
+
+
+class Timed(NamedTuple):
+    """When a process began, and seconds from there to its first line on a terminal and to its end."""
+
+    began: float
+    first_line: float
+    total: float
+
+
+def time_process(words: Sequence[str]) -> Timed:
+    """Run a process with a terminal as its stderr; an exit code other than 0 is an error."""
+    master, terminal = pty.openpty()
+    began, first_line, said = time.time(), float("nan"), b""
+    with Popen(words, stderr=terminal, stdout=DEVNULL) as process:  # noqa: S603 - our own command
+        os.close(terminal)
+        with suppress(OSError):  # how a terminal ends
+            while part := os.read(master, 1 << 16):
+                first_line = first_line if said else time.time() - began
+                said = (said + part)[-2000:]
+    total = time.time() - began
+    os.close(master)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(words)} ended with {process.returncode}: {said.decode(errors='replace')}")
+    return Timed(began, first_line, total)
+
+
+def _time_command(name: str, words: Sequence[object], videos: int, frames: int) -> Row:
+    """Rates of a command over ``videos`` videos of ``frames`` frames; few videos have no steady rate."""
+    with TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        timed = time_process([sys.executable, "-m", "colocam", *map(str, words), "-o", str(out)])
+        tables = [path for ending in ("csv", "parquet") for path in out.rglob(f"*.{ending}")]
+        ends = sorted(path.stat().st_mtime - timed.began for path in tables)[:videos]  # lists of films come last
+    first, last = videos // 4, 3 * videos // 4
+    row: Row = {
+        "with_start_per_s": videos * frames / timed.total,
+        "steady_per_s": (last - first) * frames / (ends[last] - ends[first]) if videos >= FEWEST else None,
+        "first_line_s": timed.first_line,
+        "first_table_s": ends[0],
+        "total_s": timed.total,
     }
-
-
-def _case(row: Row, name: str, config: Config, device: torch.device, frames: int, films: int) -> None:
-    """Fill a row and print each number as soon as it is measured."""
-    torch.manual_seed(0)
-    decoder = config.stage2("colocam").decoder
-    net = LocalizerNet(make_classifier(config, config.backbone, len(TAGS)), decoder).eval()
-    card = Card(
-        method="colocam",
-        tags=TAGS,
-        size=config.frames.crop,
-        threshold=THRESHOLD,
-        threshold_from="tags-only",
-        backbone=config.backbone,
-        decoder=decoder,
+    rate = f"{row['steady_per_s']:8.1f} steady," if row["steady_per_s"] else 16 * " "
+    print(
+        f"  {name:34} {rate} {row['with_start_per_s']:8.1f} frames/s with start; "
+        f"first line {timed.first_line:.1f} s, first table {ends[0]:.1f} s, end {timed.total:.1f} s",
+        flush=True,
     )
-    scenes = [cv2.resize(one, (WIDTH, HEIGHT)).astype(np.uint8, copy=False) for one in _squares(HEIGHT)]
-    # Measured first: the threads of the stages would slow the plain loop down.
-    few, net = max(1, min(frames // 4, SCENES)), net.to(device)
-    plain = few / median_seconds(lambda: _plain_loop(net, device, card.size, scenes, few), TURNS)
-    network = TorchNetwork(copy.deepcopy(net), device, size=card.size)
-    row |= {"name": name, "size": card.size, "batch": network.rows}
-    print(f"{name}, {card.size}², {network.rows} frames at once", flush=True)
-    tell(row, "network_per_s", "network alone", _network_alone(network, card.size))
-    stand_in = _Blobs(network, card.size)
-    row["group"] = stand_in.group
-    print(f"  {'rows of a pass for one film':34} {stand_in.group:7}", flush=True)
-    localizer, steady = Localizer(stand_in, card, smooth="none"), Localizer(stand_in, card, smooth="offline")
-    by_color = Localizer(stand_in, card, smooth="offline", color_mean="clip")
-    tell(row, "boxes_per_s", "decoded frames to boxes", _rate(localizer, scenes, frames))
-    tell(row, "steady_boxes_per_s", "decoded frames to steady boxes", _rate(steady, scenes, frames))
-    tell(row, "color_mean_boxes_per_s", "the same with the colour mean", _rate(by_color, scenes, frames))
-    tell(row, "plain_loop_per_s", "plain loop over single frames", plain)
-    tell(row, "ratio", "times the plain loop", row["boxes_per_s"] / plain, "")
-    repeats = 30 if device.type == "cuda" else 3
-    tell(row, "latency_ms", "latency of one frame", _latency(net, device, card, scenes, repeats), "ms")
-    row["parts_ms"] = {}
-    for part, ms in _parts(network, stand_in, card, scenes, repeats):
-        row["parts_ms"][part] = ms
-        print(f"  {part:34} {ms:9.3f} ms per frame", flush=True)
-    if films and _has_ffmpeg():
-        from lab.bench.films import measure_films  # noqa: PLC0415 - needs FFmpeg
-
-        row["films"] = measure_films(
-            Localizer(stand_in, card), scenes, films, row["network_per_s"], BOX_THREADS * row["parts_ms"]["boxes"]
-        )
+    return row
 
 
-def _network_alone(network: TorchNetwork, size: int) -> float:
-    """Frames per second of the network; on a GPU without copies."""
-    images = np.ascontiguousarray(_squares(size)[np.arange(network.rows) % SCENES])
-    if network.device.type == "cuda":
-        on_device = network.upload(images)
-        return 1e3 * network.rows / timing.median_ms(lambda _: network.infer(on_device), network.device, 30)
+def _limits(
+    localizer: Localizer, device: torch.device, video: Path, images: list[Image], base: Path
+) -> Iterator[tuple[str, float]]:
+    """Frames per second of each stage by itself."""
+    network, card, cpu, repeats = localizer.network, localizer.card, torch.device("cpu"), REPEATS[device.type]
+    rows = np.empty((network.rows, card.size, card.size, 3), np.uint8)
+    for at, row in enumerate(rows):
+        resize_into(images[at % len(images)], row)
 
-    def some(_: int) -> None:
-        for future in [network.submit(images) for _ in range(4)]:
+    def on_cores(frames: int, work: Callable[[int], object]) -> float:
+        return cores() * 1e3 * frames / median_ms(work, cpu, 3)
+
+    def decode(_: int) -> None:
+        with VideoReader(video, threads=1) as reader:
+            deque(reader.frames(), maxlen=0)
+
+    yield "decode", on_cores(LONG, decode)
+    yield "resize", on_cores(1, lambda at: resize_into(images[at % len(images)], rows[at % len(rows)]))
+    passes = 4
+
+    def infer(_: int) -> None:
+        for future in [network.submit(rows) for _ in range(passes)]:
             future.result()
 
-    return 4e3 * network.rows / timing.median_ms(some, network.device, 3)
+    yield "network", passes * 1e3 * len(rows) / median_ms(infer, device, repeats)
+    output = network.submit(rows).result()
+    yield "post-processing", _postprocessing(localizer, output, device, repeats)
+    with closing(localizer.stream(VideoFrame(at, at / 25, image) for at, image in enumerate(images))) as stream:
+        found = list(stream)
+    levels = np.stack([one.raw_map for _, one in found])
+    if levels.dtype != np.uint8:
+        levels = (255 * levels).astype(np.uint8)
+    choose = localizer.chooser.candidates
+    yield "boxes", on_cores(1, lambda at: choose(levels[at % len(levels)][None], localizer.threshold))
+
+    def table(_number: int) -> None:
+        with LocalizationTable(base / "limit.csv", localizer.columns) as written:
+            for _, one in found:
+                written.write(one)
+
+    def mp4(_number: int) -> None:
+        with AnnotatedVideo(base / "limit.mp4", VideoInfo(WIDTH, HEIGHT, None, None)) as written:
+            for frame, one in found:
+                written.write(frame.image, one)
+
+    yield "tables", on_cores(len(found), table)
+    yield "mp4", on_cores(len(found), mp4)
 
 
-class _Blobs:
-    """The network, with maps as of a trained one instead of its own."""
+def _postprocessing(localizer: Localizer, output: Any, device: torch.device, repeats: int) -> float:  # noqa: ANN401
+    """Colour mean and focus of a window, as a trained model has them."""
+    logits, maps, _, activations, frames = (torch.as_tensor(part)[:WINDOW] for part in output)
+    ids = torch.zeros(len(maps), dtype=torch.int64)
+    colors = None if localizer.color_mean == "off" else ids
+    maps = maps.float() / 255 if maps.dtype == torch.uint8 else maps
 
-    def __init__(self, network: TorchNetwork, size: int) -> None:
-        self.network = network
-        self.rows = network.rows
-        self.on_gpu = network.on_gpu
-        # Maps repeat where the network's outputs do, so that films share passes here if they do in the command.
-        filler = PassFiller(network, network.rows, OutputShape(len(TAGS), size, size))
-        filler.close()
-        self.group = filler.group
-        maps = make_frames(self.group, size, "noise")[1][torch.arange(network.rows) % self.group]
-        self.maps = (to_8bit(maps) if network.device.type == "cuda" else maps).to(network.device)
+    @torch.no_grad()
+    def work(_: int) -> Tensor:
+        own = of_classes(activations, classes_of(logits, ids, None)) if localizer.focus else None
+        return postprocess(frames, maps, colors, own, localizer.focus)
 
-    def submit(self, images: npt.NDArray[np.uint8], /) -> "Future[NetworkOutput]":
-        own = self.network.submit(images)
-        maps = self.maps[: len(images)]
-        if own.done():
-            return completed(own.result()._replace(maps=maps))
-        answer: Future[NetworkOutput] = Future()
-        own.add_done_callback(lambda done: answer.set_result(done.result()._replace(maps=maps)))
-        return answer
-
-    def settle(self) -> None:
-        """As the network's own."""
-        self.network.settle()
+    return 1e3 * len(maps) / median_ms(work, device, repeats)
 
 
-def _squares(size: int) -> npt.NDArray[np.uint8]:
-    """Frames (SCENES, size, size, 3)."""
-    return make_frames(SCENES, size, "scene")[0].permute(0, 2, 3, 1).numpy()
+def _latency(localizer: Localizer, images: list[Image], device: torch.device) -> float:
+    """Milliseconds from one decoded frame of a live source to its box."""
+    live = Localizer(localizer.network, localizer.card, smooth="online")
 
-
-def _video(scenes: Scenes, count: int) -> Iterator[VideoFrame]:
-    for index, image in enumerate(islice(cycle(scenes), count)):
-        yield VideoFrame(index, index / 25, image)
-
-
-def _plain_loop(net: LocalizerNet, device: torch.device, size: int, scenes: Scenes, count: int) -> None:
-    """The simplest program: eager, float32, frame by frame, the box by the published rule."""
-    with torch.inference_mode():
-        for frame in _video(scenes, count):
-            image = cv2.resize(frame.image, (size, size), interpolation=cv2.INTER_AREA)
-            seen = net(torch.from_numpy(image).permute(2, 0, 1)[None].to(device))
-            seen.class_logits.softmax(1).cpu()
-            largest_boxes(foreground(seen.map_logits).cpu(), THRESHOLD)
-
-
-def _rate(localizer: Localizer, scenes: Scenes, frames: int) -> float:
-    """Frames per second from decoded frames in host memory to boxes."""
-
-    def stages() -> None:
-        for _ in localizer.stream(_video(scenes, frames)):
+    def one(at: int) -> None:
+        for _ in live.stream([VideoFrame(0, 0.0, images[at % len(images)])], live=True):
             pass
 
-    return frames / median_seconds(stages, TURNS)
-
-
-def _latency(net: LocalizerNet, device: torch.device, card: Card, scenes: Scenes, repeats: int) -> float:
-    """Milliseconds from a single decoded frame to its box."""
-    network = TorchNetwork(copy.deepcopy(net), device, size=card.size)
-    localizer = Localizer(_Blobs(network, card.size), card, smooth="online")
-
-    def one(number: int) -> None:
-        for _ in localizer.stream(_video(scenes[number % SCENES :], 1), live=True):
-            pass
-
-    return timing.median_ms(one, device, repeats)
-
-
-def _parts(
-    network: TorchNetwork, stand_in: _Blobs, card: Card, scenes: Scenes, repeats: int
-) -> Iterator[tuple[str, float]]:
-    """Milliseconds per frame of each stage by itself; the stages overlap, so the slowest limits the rate."""
-    device, rows, size = network.device, network.rows, card.size
-    localizer = Localizer(stand_in, card)
-    (resized,) = read_passes(_video(scenes, rows), size, rows, None, histograms=True)
-    on_device = network.upload(resized.images)
-    output = network.infer(on_device)
-    host = postprocess([stand_in.submit(resized.images).result()], PostProcessing())()
-    mapped = MappedFrames(resized.frames, np.zeros(rows, bool), lambda: host)
-    stages: dict[str, Callable[[int], object]] = {
-        "resize": lambda _: list(read_passes(_video(scenes, rows), size, rows, None, histograms=True)),
-        "copy": lambda _: (network.upload(resized.images), postprocess([output], PostProcessing())()),
-        "network": lambda _: network.infer(on_device),
-        "boxes": lambda _: list(
-            find_candidates((one for one in [mapped]), lambda logits: [card.threshold] * len(logits), candidate_boxes)
-        ),
-    }
-    for name, stage in stages.items():
-        yield name, timing.median_ms(stage, device, repeats) / rows
-    if _has_ffmpeg():
-        yield from _files(localizer, scenes)
-
-
-def _has_ffmpeg() -> bool:
-    """Whether a video can be written; a module named av may be incomplete."""
-    try:
-        from colocam.video.writer import VideoWriter  # noqa: PLC0415 - what computes on frames in memory does without
-
-        with TemporaryDirectory() as folder:
-            film = Path(folder) / "film.mp4"
-            with VideoWriter(film, 16, 16) as video:
-                video.write(np.zeros((16, 16, 3), np.uint8))
-            return film.stat().st_size > 0
-    except Exception:  # noqa: BLE001 - a stand-in may fail in any way
-        return False
-
-
-def _files(localizer: Localizer, scenes: Scenes) -> Iterator[tuple[str, float]]:
-    """Decoding H.264, and writing the annotated video and the table."""
-    from colocam.inference.sinks import AnnotatedVideo  # noqa: PLC0415
-    from colocam.labels.table import LocalizationTable  # noqa: PLC0415
-    from colocam.video.fence import decode  # noqa: PLC0415
-    from colocam.video.reader import VideoInfo  # noqa: PLC0415
-    from colocam.video.writer import VideoWriter  # noqa: PLC0415
-
-    told = list(localizer.stream(_video(scenes, SCENES)))
-    with TemporaryDirectory() as folder:
-        film = Path(folder) / "film.mp4"
-        with VideoWriter(film, WIDTH, HEIGHT) as video:
-            for scene in scenes:
-                video.write(scene)
-
-        def write() -> None:
-            with (
-                AnnotatedVideo(Path(folder) / "out.mp4", VideoInfo(WIDTH, HEIGHT, None, None)) as drawn,
-                LocalizationTable(Path(folder) / "out.csv") as listed,
-            ):
-                for frame, found in told:
-                    drawn.write(frame.image, found)
-                    listed.write(found)
-
-        cpu = torch.device("cpu")
-        yield "decode", timing.median_ms(lambda _: list(decode(film)), cpu, 3) / len(scenes)
-        yield "write", timing.median_ms(lambda _: write(), cpu, 3) / len(told)
+    return median_ms(one, device, REPEATS[device.type])

@@ -1,6 +1,6 @@
-"""Benchmark of a training step: a step of stage 2 and its parts, and a step of stage 1, where it has steps."""
+"""Benchmark of training: a step of stage 2 and its parts, and a step of stage 1 or its logistic regression."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,45 +18,63 @@ from colocam.training.seeds import sample_seeds, seed_noise
 from colocam.training.stage2 import loss_terms
 from lab import measuring as timing
 from lab.measuring import conditions, headline, keep
-from lab.training_step import both_stages, default_steps, whole_step
+from lab.training_step import both_stages, default_steps, time_logistic, whole_step
 
 PUBLISHED_MS = 840.0
 """The paper's step of 32 frames on an A100."""
+PRESETS = {"cuda": ("resnet50", "paper"), "cpu": ("cpu",)}
 
 
 def run(
-    device: str = "cpu", json_path: Path | None = None, config: Config | None = None, steps: int = 0
+    device: str = "cpu",
+    json_path: Path | None = None,
+    presets: Sequence[str] = (),
+    steps: int = 0,
+    configs: Mapping[str, Config] | None = None,
 ) -> dict[str, Any]:
-    """Measure, print, and write to ``json_path``: the preset ``paper`` on a GPU, ``cpu`` on a CPU, random weights."""
+    """Measure, print, and write to ``json_path``.
+
+    Args:
+        device: ``cpu`` or ``cuda``.
+        json_path: file of the result.
+        presets: to measure, with random weights; by default the one that is shipped for the device, and on a GPU also
+            the paper's.
+        steps: of each stage; 0: as many as suit the device.
+        configs: to measure instead, by name.
+    """
     where = torch.device(device)
-    preset = "paper" if where.type == "cuda" else "cpu"
-    config = config or load_config(preset, overrides=["backbone.pretrained=false"])
-    steps = steps or default_steps(where)
-    with both_stages(config, where) as (stage1, stage2, classifier):
-        what = f"stage 2, {config.backbone.name}, {config.frames.crop}², {config.localizer.batch} frames a step"
-        result = {
-            **conditions(what, where),
-            "published_step_ms": PUBLISHED_MS,
-            **whole_step(stage2, where, steps),
-            "parts_ms": _parts(stage2, config, classifier, where),
-            "stage1": whole_step(stage1, where, steps) if stage1 else None,
-        }
+    names = presets or PRESETS[where.type]
+    configs = configs or {name: load_config(name, overrides=["backbone.pretrained=false"]) for name in names}
+    result = {**conditions("a training step", where), "published_step_ms": PUBLISHED_MS, "cases": []}
     print(headline(result))
-    _print_step(result)
-    for name, ms in result["parts_ms"].items():
-        print(f"  {name:16} {ms:.2f} ms")
-    if result["stage1"]:
-        print(f"stage 1, {config.classifier.batch} frames a step")
-        _print_step(result["stage1"])
-    else:
-        print("stage 1 is a logistic regression (classifier.fit) and has no steps")
+    for name, config in configs.items():
+        result["cases"].append(_case(name, config, where, steps or default_steps(where)))
     return keep(result, json_path)
 
 
-def _print_step(measured: dict[str, Any]) -> None:
+def _case(name: str, config: Config, device: torch.device, steps: int) -> dict[str, Any]:
+    with both_stages(config, device) as (stage1, stage2, classifier):
+        what = f"{name}: stage 2, {config.backbone.name}, {config.frames.crop}², {config.localizer.batch} frames a step"
+        row = {"name": name, "what": what, **whole_step(stage2, device, steps)}
+        _print_step(what, row)
+        row["parts_ms"] = _parts(stage2, config, classifier, device)
+        for part, ms in row["parts_ms"].items():
+            print(f"  {part:16} {ms:.2f} ms", flush=True)
+        row["stage1"] = whole_step(stage1, device, steps) if stage1 else None
+    if row["stage1"]:
+        _print_step(f"{name}: stage 1, {config.classifier.batch} frames a step", row["stage1"])
+    else:
+        row["logistic"] = time_logistic(config, device)
+        told = "{frames_per_s:.1f} frames/s to features; {features} features in {fit_s:.2f} s to the head"
+        print(f"{name}: stage 1, logistic regression: {told.format(**row['logistic'])}", flush=True)
+    return row
+
+
+def _print_step(what: str, measured: dict[str, Any]) -> None:
+    print(what)
     for name in ("step_ms", "frames_per_s", "gpu_busy_percent", "host_waits"):
         if name in measured:
-            print(f"{name:24} {measured[name]:.2f}")
+            print(f"{name:24} {measured[name]:.2f}", flush=True)
 
 
 def _parts(task: Task, config: Config, classifier: Classifier, device: torch.device) -> dict[str, float]:
@@ -100,6 +118,7 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
         "decoder": decoder,
         "partial CE": lambda _: torch.autograd.backward(terms["seeds"](inputs)),
         "CRF": lambda _: torch.autograd.backward(terms["crf"](inputs)),
+        "size": lambda _: torch.autograd.backward(terms["size"](inputs)),
         "colour": lambda _: torch.autograd.backward(terms["coloc"](inputs)),
     }
     if device.type != "cuda":

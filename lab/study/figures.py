@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from colocam.report.curves import SVG, svg_of
 from colocam.report.gallery import CaseImage, Group
 from lab.study.tables import Entry, Measured
 
@@ -20,9 +21,7 @@ OURS = ("#b8400a", "#3c5a86", "#12703a", "#7a4fa3")
 PUBLISHED = ("#6b7686", "#a9b2bf", "#c9c4b5")
 """Greys of published numbers."""
 STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",  # text instead of outlines: smaller, and readers can select it
-    "svg.hashsalt": "colocam",
-    "text.parse_math": False,
+    **SVG,
     "font.size": 10,
     "axes.edgecolor": "#a9b2bf",
     "axes.spines.top": False,
@@ -56,10 +55,9 @@ class Drawing(Protocol):
 def draw(drawing: Drawing) -> tuple[str, bytes]:
     """A figure as SVG and PNG; equal numbers give equal bytes."""
     with mpl.rc_context(STYLE):
-        figure, svg, png = drawing.figure(), io.StringIO(), io.BytesIO()
-        figure.savefig(svg, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+        figure, png = drawing.figure(), io.BytesIO()
         figure.savefig(png, format="png", dpi=130, metadata={"Software": None})
-    return svg.getvalue()[svg.getvalue().index("<svg") :], png.getvalue()
+        return svg_of(figure), png.getvalue()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.boxes import CHOOSERS, Chooser, candidate_boxes, largest_boxes
+from colocam.boxes import CHOOSERS, Chooser, candidate_boxes, instance_boxes, largest_boxes
 from colocam.boxes.candidates import CONSENSUS_FACTORS, SPREAD, Candidates, consensus_boxes, eligible, find_chooser
 from colocam.errors import ColocamError
 from colocam.temporal.path import boxes_of_shots
@@ -87,6 +87,9 @@ def test_frames_of_a_clip_choose_together_and_clips_do_not(monkeypatch):
     assert apart[2].tolist() == large
 
 
-def test_an_unknown_chooser_is_refused_with_the_nearest_name():
+def test_unknown_choosers_and_impossible_thresholds_are_refused():
     with pytest.raises(ColocamError, match="consensus"):
         find_chooser("concensus")
+    for rule in (candidate_boxes, consensus_boxes, instance_boxes, largest_boxes):
+        with pytest.raises(ColocamError, match=r"threshold must be in 0–1, got 1\.5"):
+            rule(np.zeros((1, 4, 4), np.uint8), 1.5)

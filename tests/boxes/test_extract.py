@@ -1,15 +1,11 @@
-import cv2
 import numpy as np
-import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from skimage.measure import label, regionprops
 
-from colocam.boxes import largest_boxes, scale_boxes, to_8bit
+from colocam.boxes import largest_boxes, scale_boxes
 from colocam.boxes.extract import mask_of_box
-from colocam.errors import ColocamError
 
 
 def one(map_, threshold):
@@ -54,26 +50,10 @@ def test_threshold_is_relative_to_the_maximum_and_strict_in_whole_levels():
         assert (boxes[0].tolist(), found[0]) == (box, True)
 
 
-@pytest.mark.parametrize("map_", [blank(), blank() + 0.003])
-def test_no_level_above_zero_gives_no_box(map_):
-    assert one(map_, 0.0) == ([0, 0, 0, 0], False)
-
-
-def test_nothing_exceeds_the_maximum_itself():
-    assert one(blank() + 0.7, 1.0) == ([0, 0, 0, 0], False)
-    assert one(blank() + 0.7, 0.999) == ([0, 0, 29, 19], True)
-
-
 def test_single_pixels_tie_and_the_one_furthest_down_counts():
     map_ = blank()
     map_[2, 3] = map_[7, 20] = map_[7, 5] = 1
     assert one(map_, 0.5) == ([20, 7, 21, 8], True)
-
-
-def test_eight_bit_cast_truncates():
-    assert to_8bit(torch.tensor([0.0, 0.0039, 0.004, 0.999, 1.0])).tolist() == [0, 0, 1, 254, 255]
-    levels = torch.arange(256, dtype=torch.uint8)
-    assert torch.equal(to_8bit(levels), levels)
 
 
 @settings(max_examples=60, deadline=None)
@@ -94,49 +74,6 @@ def test_box_is_that_of_a_connected_component_no_smaller_than_the_others(maps, t
             candidates[clipped] = max(area, candidates.get(clipped, 0))
         if ok:
             assert candidates[tuple(box.tolist())] == max(candidates.values())
-
-
-def test_torch_and_numpy_agree():
-    maps = torch.rand(4, 16, 16, generator=torch.Generator().manual_seed(5))
-    for ours, theirs in zip(largest_boxes(maps, 0.6), largest_boxes(maps.numpy(), 0.6), strict=True):
-        assert np.array_equal(ours, theirs)
-
-
-@settings(deadline=None, max_examples=150)
-@given(
-    level=arrays(np.uint8, st.tuples(*[st.integers(1, 14)] * 2), elements=st.sampled_from([0, 9, 90, 255])),
-    threshold=st.floats(0, 1),
-)
-def test_the_box_is_that_of_the_first_largest_contour_of_opencv(level, threshold):
-    mask = level > int(threshold * int(level.max()))
-    contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE)
-    box, found = one(level, threshold)
-    assert found == bool(contours)
-    if contours:
-        x, y, w, h = cv2.boundingRect(max(contours, key=cv2.contourArea))
-        assert box == [x, y, min(x + w, level.shape[1] - 1), min(y + h, level.shape[0] - 1)]
-
-
-def test_no_frames():
-    boxes, found = largest_boxes(np.zeros((0, 8, 8), np.float32), 0.5)
-    assert boxes.shape == (0, 4)
-    assert found.shape == (0,)
-
-
-@pytest.mark.parametrize(
-    ("maps", "threshold", "text"),
-    [
-        (np.zeros((4, 4)), 0.5, "shape"),
-        (np.zeros((1, 0, 4)), 0.5, "shape"),
-        (np.zeros((1, 4, 4), np.int32), 0.5, "int32"),
-        (np.full((1, 4, 4), 1.5), 0.5, "must be in 0–1 without NaN"),
-        (np.full((1, 4, 4), np.nan), 0.5, "must be in 0–1 without NaN"),
-        (np.zeros((1, 4, 4)), 1.5, r"threshold.*1\.5"),
-    ],
-)
-def test_bad_maps_and_thresholds_are_refused(maps, threshold, text):
-    with pytest.raises(ColocamError, match=text):
-        largest_boxes(maps, threshold)
 
 
 def test_scale_boxes_by_axis_and_back():
@@ -169,3 +106,12 @@ def test_no_mask_without_foreground_or_when_nothing_of_it_is_left():
     level[3, 3] = 255
     assert mask_of_largest(level, 0.5, (30, 20)).sum() == 1
     assert mask_of_largest(level, 0.5, (3, 2)) is None
+
+
+def test_no_box_without_a_level_above_zero_or_above_the_maximum_itself():
+    for map_ in (blank(), blank() + 0.003):
+        assert one(map_, 0.0) == ([0, 0, 0, 0], False)
+    assert one(blank() + 0.7, 1.0) == ([0, 0, 0, 0], False)
+    assert one(blank() + 0.7, 0.999) == ([0, 0, 29, 19], True)
+    boxes, found = largest_boxes(np.zeros((0, 8, 8), np.float32), 0.5)
+    assert (boxes.shape, found.shape) == ((0, 4), (0,))

@@ -1,14 +1,9 @@
-import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from skimage.measure import label, regionprops
 
 from colocam.boxes import instance_boxes, largest_boxes
 from colocam.boxes.candidates import LEAST_AREA, LEAST_SHARE
-from colocam.errors import ColocamError
 
 
 def boxes_of(level, threshold=0.5):
@@ -44,22 +39,6 @@ def test_every_large_blob_has_its_box(seed):
             assert (left, top, min(right, 47), min(bottom, 47)) in found
     (published,), _ = largest_boxes(level[None], 0.7)
     assert found[0] == tuple(published.astype(int))
-
-
-@settings(deadline=None, max_examples=150)
-@given(arrays(np.uint8, st.tuples(st.integers(1, 16), st.integers(1, 16)), elements=st.sampled_from([0, 200, 255])))
-def test_boxes_are_those_of_opencvs_outer_contours_by_area(level):
-    """Equal areas in the order in which OpenCV lists them."""
-    contours, tree = cv2.findContours((level > level.max() // 2).view(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
-    outer = [contour for i, contour in enumerate(contours) if tree[0][i][3] < 0]
-    outer.sort(key=cv2.contourArea, reverse=True)
-    areas = [cv2.contourArea(contour) for contour in outer]
-    expected = []
-    for place, contour in enumerate(outer):
-        if place == 0 or areas[place] >= max(LEAST_AREA * level.size, LEAST_SHARE * areas[0]):
-            x, y, w, h = cv2.boundingRect(contour)
-            expected.append((x, y, min(x + w, level.shape[1] - 1), min(y + h, level.shape[0] - 1)))
-    assert boxes_of(level) == expected
 
 
 def test_tiny_blobs_and_splinters_are_left_out_but_never_the_largest():
@@ -99,8 +78,3 @@ def test_scores_are_means_inside_the_box():
 def test_a_map_without_foreground_has_none():
     (found,) = instance_boxes(np.zeros((1, 8, 8)), 0.5)
     assert (found.boxes.shape, found.scores.shape, found.thresholds.shape) == ((0, 4), (0,), (0,))
-
-
-def test_a_wrong_threshold():
-    with pytest.raises(ColocamError, match=r"0–1, got 1\.5"):
-        instance_boxes(np.zeros((1, 8, 8)), 1.5)

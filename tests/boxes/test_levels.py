@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from colocam.boxes import boxes_at_levels, extract
-from colocam.errors import ColocamError
 
 
 def box_of_mask(mask):
@@ -75,9 +74,12 @@ def test_any_small_map(map_):
 
 
 @settings(max_examples=120, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 24), st.integers(1, 24), st.sampled_from([2, 3, 8, 40]))
-def test_noise_with_ties_and_holes(seed, height, width, levels_):
-    check(noise(height, width, levels_, seed))
+@given(
+    st.integers(0, 2**32 - 1), st.integers(1, 24), st.integers(1, 24), st.sampled_from([2, 8, 40]), st.integers(0, 3)
+)
+def test_noise_from_ties_and_holes_to_smooth(seed, height, width, levels_, blur):
+    map_ = noise(height, width, levels_, seed)
+    check(cv2.GaussianBlur(map_, (0, 0), blur) if blur else map_)
 
 
 @settings(max_examples=40, deadline=None)
@@ -96,15 +98,6 @@ def test_thin_shapes(seed, density):
 def test_shapes_with_many_holes_and_no_area():
     checkerboard = np.indices((17, 18)).sum(0) % 2 * noise(17, 18, 60)
     check(rings(), spiral(), checkerboard.astype(np.uint8), 255 - rings(), 255 - spiral())
-
-
-@pytest.mark.parametrize("sigma", [0, 1, 3, 9])
-def test_frames_from_noisy_to_smooth(sigma):
-    map_ = np.random.default_rng(sigma).random((56, 64))
-    if sigma:
-        map_ = cv2.GaussianBlur(map_, (0, 0), sigma)
-    map_ = (map_ - map_.min()) / np.ptp(map_)
-    check((40 * map_).astype(np.uint8), (255 * map_).astype(np.uint8)[:, ::3])
 
 
 @pytest.mark.parametrize("block", [slice(3, 24), slice(3, 28), slice(12, 20)])
@@ -131,12 +124,6 @@ def test_several_threads_give_the_same(monkeypatch):
     for threads in (2, 3, 20):
         monkeypatch.setattr(extract, "threads", lambda threads=threads: threads)
         assert np.array_equal(boxes_at_levels(maps), alone)
-
-
-def test_no_frames_and_bad_maps():
-    assert boxes_at_levels(np.zeros((0, 4, 4), np.uint8)).shape == (0, 256, 4)
-    with pytest.raises(ColocamError, match="shape"):
-        boxes_at_levels(np.zeros((4, 4), np.uint8))
 
 
 def test_without_c_opencv_finds_the_same(monkeypatch):

@@ -1,3 +1,5 @@
+"""Thresholds that follow from maps alone: Otsu's of each map, and the pooled mean of maps relative to their maximum."""
+
 from fractions import Fraction
 
 import cv2
@@ -9,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from skimage.filters import threshold_otsu
 
-from colocam.boxes import level_histogram, otsu_levels, otsu_of_histogram
+from colocam.boxes import otsu_levels
+from colocam.boxes.quantize import UNDECIDED, tags_only_threshold
 
 
 def exact_otsu(counts: list[int]) -> int | None:
@@ -54,21 +57,6 @@ def test_first_exact_maximum_of_the_variance(maps):
         assert level == (map_.flat[0] if expected is None else expected)
 
 
-def test_two_levels_are_parted_at_the_lower_one():
-    maps = torch.full((1, 4, 4), 40, dtype=torch.uint8)
-    maps[0, 1:3, 1:3] = 200
-    levels, _ = otsu_levels(maps)
-    assert levels.item() == 40
-    assert torch.equal(maps > levels[:, None, None], maps == 200)
-
-
-def test_mirrored_histogram_takes_the_lower_of_two_equal_thresholds():
-    counts = torch.zeros(256, dtype=torch.int64)
-    counts[[10, 128, 246]] = 77_777
-    level, defined = otsu_of_histogram(counts)
-    assert (level.item(), defined.item()) == (10, True)
-
-
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
 def test_constant_map_has_no_threshold(value):
     maps = torch.stack([torch.full((6, 7), value), torch.linspace(0, 1, 42).view(6, 7)])
@@ -78,24 +66,50 @@ def test_constant_map_has_no_threshold(value):
     assert not (maps[0] * 255 > levels[0] + 1).any()
 
 
-def test_no_pixels_at_all():
-    level, defined = otsu_of_histogram(torch.zeros(256, dtype=torch.int64))
-    assert (level.item(), defined.item()) == (0, False)
+def test_of_equal_thresholds_the_lowest_and_two_levels_are_parted_at_the_lower_one():
+    maps = torch.tensor([[10, 128, 246], [40, 40, 200]], dtype=torch.uint8).repeat(1, 5).view(2, 3, 5)
+    assert otsu_levels(maps)[0].tolist() == [10, 40]
 
 
-@pytest.mark.parametrize("relative", [False, True])
-def test_histogram_against_bincount(relative):
-    maps = torch.rand(5, 9, 11, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    maps[1] *= 0.3
-    maps[4] = 0
-    counts = level_histogram(maps, relative=relative)
-    for map_, row in zip(maps.numpy(), counts.numpy(), strict=True):
-        levels = (255 * map_).astype(np.uint8).astype(int)
-        if relative and levels.max():
-            levels = levels * 255 // levels.max()
-        assert np.array_equal(row, np.bincount(levels.ravel(), minlength=256))
+def two_modes(seed, maximum=255):
+    rng = np.random.default_rng(seed)
+    maps = rng.integers(0, 30, (6, 20, 20))
+    maps[:, 5:12, 4:15] = rng.integers(150, 256, (6, 7, 11))
+    maps[:, 5, 4] = 255
+    return (maps * maximum // 255).astype(np.uint8)
 
 
-def test_half_precision_maps_are_widened():
-    maps = torch.linspace(0, 1, 4096).view(1, 64, 64).bfloat16()
-    assert torch.equal(level_histogram(maps), level_histogram(maps.float()))
+def test_it_splits_two_modes():
+    maps = two_modes(0)
+    threshold = tags_only_threshold(maps)
+    assert ((maps > int(threshold * 255)) == (maps >= 150)).all()
+
+
+@given(st.integers(0, 1000))
+def test_it_is_the_mean_of_maps_that_reach_the_top(seed):
+    maps = two_modes(seed)
+    assert tags_only_threshold(maps) == pytest.approx(maps.mean() / 255, abs=1e-9)
+
+
+def test_it_is_relative_to_each_maps_maximum():
+    dim = two_modes(0, maximum=128)
+    mixed = np.concatenate([two_modes(0), dim])
+    assert abs(tags_only_threshold(mixed) - tags_only_threshold(two_modes(0))) < 0.02
+    for levels in (dim, two_modes(0)):
+        foreground = levels > int(tags_only_threshold(mixed) * levels.max())
+        assert foreground[:, 5:12, 4:15].all()
+        assert foreground.mean() == 7 * 11 / 400
+
+
+def test_a_faint_limb_is_kept_that_otsu_cuts_off():
+    maps = np.zeros((1, 40, 40), np.uint8)
+    maps[:, 10:25, 10:30] = 240
+    maps[:, 25:32, 10:30] = 70
+    assert tags_only_threshold(maps) * 255 < 70
+    assert threshold_otsu(maps) >= 70
+
+
+def test_constant_maps_decide_nothing():
+    blank = np.zeros((3, 20, 20), np.uint8)
+    assert tags_only_threshold(blank) == UNDECIDED
+    assert tags_only_threshold(blank + 7) == UNDECIDED

@@ -62,7 +62,7 @@ def test_a_later_file_replaces_whole_frames(tmp_path):
         ("a,0,,none,cat,1,2,3,4", "kind is none, but there is a box"),
         ("a,0,,box,,1,2,3,4", "a box needs a class"),
         ("a,0,,box,cat,3,2,1,4", "a box needs x1 < x2"),
-        ("a,0,,box,cat,1,2,3,", "a box needs x1 < x2"),
+        ("a,0,,box,cat,1,2,3,", "x1, y1, x2 and y2 must all be given or all be empty"),
         ("a,0,,box,cat,1,2,inf,4", "x2 'inf' is not a number"),
         ("a,0,,box,cat,1,2,3,4,7", "key '7' must be 0 or 1"),
         ("a,0,,box,cat,1,2,3,4\na,0,,accepted,cat,1,2,3,4", "row 3: frame 0 of 'a' has another kind in row 2"),

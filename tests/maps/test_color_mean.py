@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from colocam.errors import ColocamError
-from colocam.losses.affinity import cpu
 from colocam.losses.affinity.basis import color_basis
 from colocam.losses.affinity.cpu import ColorSequence
 from colocam.maps.postprocess import SHARE, SIGMA, TOLERANCE, arrays_with_color_mean, with_color_mean
@@ -81,22 +80,6 @@ def test_an_object_found_in_one_frame_is_found_in_the_others():
         outside[places[t]] = False
         assert together[t][outside].max() < 0.01
         assert alone[t].max() < 0.01
-
-
-def test_the_number_of_cores_changes_no_bit(monkeypatch):
-    """Shards of a corpus are labelled on different machines; sequences of one, two and four parts."""
-    pictures, maps = scene(18, 128, 3)
-    sequences = np.array([0] * 2 + [1] * 4 + [2] * 12)
-    arrays, tensors = [], []
-    for count in (1, 2, 7):
-        monkeypatch.setattr(cpu, "cores", lambda count=count: count)
-        cpu._pool.cache_clear()
-        arrays.append(arrays_with_color_mean(pictures, maps, sequences))
-        tensors.append(with_color_mean(*as_tensors(pictures, maps, sequences)).numpy())
-    cpu._pool.cache_clear()
-    for first, *others in (arrays, tensors):
-        for other in others:
-            np.testing.assert_array_equal(other, first)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colocam.boxes.candidates import Candidates
-from colocam.temporal.path import NONE, BestPath, margin, smooth_box
+from colocam.temporal import path as module
+from colocam.temporal.path import HOLD, JUMP, NONE, TRUST, BestPath, margin, smooth_box
 
-JUMP, TRUST, HOLD = 1.3, 0.2, 0.4
 corner = st.integers(0, 6)
 box = st.tuples(corner, corner, st.integers(1, 5), st.integers(1, 5)).map(
     lambda b: (b[0], b[1], b[0] + b[2], b[1] + b[3])
@@ -45,7 +45,7 @@ def value(video, path, cuts):
 @given(video=videos, data=st.data())
 def test_the_path_is_the_best_of_all(video, data):
     cuts = np.array(data.draw(st.lists(st.booleans(), min_size=len(video), max_size=len(video))))
-    path = BestPath(len(video), JUMP, TRUST)
+    path = BestPath(len(video))
     for one, cut in zip(video, cuts, strict=True):
         path.push(candidates(one), cut=bool(cut))
     found = path.finish()
@@ -57,12 +57,14 @@ def test_the_path_is_the_best_of_all(video, data):
 @given(video=videos, lag=st.integers(0, 6))
 def test_a_lag_decides_as_the_best_path_of_what_is_known(video, lag):
     """Frame t is decided by the best path over the frames up to t + lag, of which there may be several."""
-    path, found = BestPath(lag, JUMP, TRUST, hold=0), []
-    for t, one in enumerate(video):
-        decided = path.push(candidates(one))
-        assert len(decided) == (1 if t >= lag else 0)
-        found += decided
-    found += path.finish()
+    path, found = BestPath(lag), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "HOLD", 0)
+        for t, one in enumerate(video):
+            decided = path.push(candidates(one))
+            assert len(decided) == (1 if t >= lag else 0)
+            found += decided
+        found += path.finish()
     assert len(found) == len(video)
     assert path.finish() == []
     for t, choice in enumerate(found):
@@ -79,7 +81,7 @@ def test_a_lag_decides_as_the_best_path_of_what_is_known(video, lag):
 def test_the_box_given_last_has_a_say(video, lag, data):
     """Frame t: of the best paths to each state known last, that of the most worth less the way from the box given."""
     cuts = data.draw(st.lists(st.booleans(), min_size=len(video), max_size=len(video)))
-    path, given = BestPath(lag, JUMP, TRUST, HOLD), None
+    path, given = BestPath(lag), None
     decided = [choice for one, cut in zip(video, cuts, strict=True) for choice in path.push(candidates(one), cut=cut)]
     for t, choice in enumerate(decided):
         given = None if cuts[t] else given
@@ -125,18 +127,9 @@ def test_a_bad_frame_is_passed_over_and_a_lasting_change_is_followed():
     assert best_path([]) == []
 
 
-def test_a_flicker_between_two_boxes_is_settled():
-    left, right = (0, 0, 4, 4), (10, 0, 14, 4)
-    rng = np.random.default_rng(0)
-    frames = [candidates([(left, 0.55 + 0.2 * rng.standard_normal()), (right, 0.5)]) for _ in range(30)]
-    alone = [int(one.scores.argmax()) for one in frames]
-    assert len(set(alone)) == 2
-    assert len(set(best_path(frames))) == 1
-
-
 def test_a_long_video_loses_no_digits():
-    frames = [candidates([((0, 0, 4, 4), 0.7), ((1, 0, 5, 4), 0.7 + 1e-9)])] * 800
-    path = BestPath(5, trust=0)
+    frames = [candidates([((0, 0, 4, 4), 0.5), ((1, 0, 5, 4), 0.5 + TRUST + 1e-9)])] * 800
+    path = BestPath(5)
     assert {choice for one in frames for choice in path.push(one)} == {1}
     assert len(path._open) <= 5
 
@@ -189,15 +182,11 @@ def test_what_an_observation_counts_is_how_often_it_was_made():
     times = np.array([-2.0, -1, 0, 1])
     boxes = np.array([[3.0, 4, 10, 12], [4, 4, 12, 13], [9, 2, 20, 18], [5, 5, 11, 16]])
     counts = np.array([3, 0, 1, 2])
+    np.testing.assert_allclose(smooth_box(np.array([2.0]), boxes[:1], 0.0, 2.5), boxes[0])
     often = smooth_box(times.repeat(counts), boxes.repeat(counts, axis=0), 0.0, 2.0)
     np.testing.assert_allclose(smooth_box(times, boxes, 0.0, 2.0, counts=counts), often)
     mean = smooth_box(times, boxes, 0.0, 1e9, np.inf)
     np.testing.assert_allclose((mean[:2] + mean[2:]) / 2, ((boxes[:, :2] + boxes[:, 2:]) / 2).mean(0))
-
-
-def test_one_observation_is_kept_as_it_is():
-    only = np.array([[3.0, 4, 10, 12]])
-    np.testing.assert_allclose(smooth_box(np.array([2.0]), only, 0.0, 2.5), only[0])
 
 
 @settings(max_examples=60, deadline=None)

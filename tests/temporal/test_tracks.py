@@ -7,7 +7,7 @@ from colocam.boxes.candidates import Candidates
 from colocam.evaluation.metrics import steadiness
 from colocam.temporal.path import NONE
 from colocam.temporal.presence import Calibration, Presence
-from colocam.temporal.smoothing import GAP, OFFLINE, ONLINE, FrameObservation, each, steady_instances
+from colocam.temporal.smoothing import GAP, OFFLINE, ONLINE, FrameObservation, single, steady
 from colocam.types import VideoFrame
 
 LEFT, RIGHT, LOW = (10, 10, 30, 30), (60, 10, 80, 30), (30, 60, 50, 80)
@@ -28,7 +28,7 @@ def observation(time, *boxes, cut=False):
 def followed(observations, ahead):
     """For each frame its objects: track → box."""
     frames = {}
-    for one in steady_instances(observations, ahead, Presence(PLAIN, ahead.path)):
+    for one in steady(observations, ahead, Presence(PLAIN, ahead.path), instances=True):
         objects = frames.setdefault(one.frame.index, {})
         if one.box is not None:
             assert one.track not in objects
@@ -98,17 +98,14 @@ def test_a_flicker_is_left_out_offline_and_not_held_online():
     observations = [observation(t, LEFT, *([RIGHT] if t == 12 else [])) for t in range(25)]
     assert [set(objects) for objects in followed(observations, OFFLINE)] == [{0}] * 25
     assert [1 in objects for objects in followed(observations, ONLINE)] == [t == 12 for t in range(25)]
-
-
-def test_the_largest_blob_is_never_a_flicker():
     observations = [observation(t, *([RIGHT, LEFT] if t == 12 else [LEFT])) for t in range(25)]
-    assert set(followed(observations, OFFLINE)[12]) == {0, 1}
+    assert set(followed(observations, OFFLINE)[12]) == {0, 1}  # the largest blob is never a flicker
 
 
 @BOTH
 def test_frames_without_a_blob_are_there_without_a_box(ahead):
     observations = [observation(t, *([LEFT, RIGHT] if t < 3 else [])) for t in range(20)]
-    out = list(steady_instances(observations, ahead, Presence(PLAIN, ahead.path)))
+    out = list(steady(observations, ahead, Presence(PLAIN, ahead.path), instances=True))
     assert sorted({one.frame.index for one in out}) == list(range(20))
     last = [one for one in out if one.frame.index == 19]
     assert [(one.box, one.track, one.choice) for one in last] == [(None, None, NONE)]
@@ -122,14 +119,16 @@ def test_online_no_later_frame_is_needed():
             taken.append(t)
             yield observation(t, LEFT, RIGHT)
 
-    out = steady_instances(frames(), ONLINE, Presence(PLAIN, 0))
+    out = steady(frames(), ONLINE, Presence(PLAIN, 0), instances=True)
     for t in range(10):
         assert [next(out).frame.index, next(out).frame.index] == [t, t]
         assert taken[-1] == t
 
 
 def test_without_tracks_each_frame_stands_alone():
-    out = list(each([observation(0, LEFT, RIGHT), observation(1), observation(2, LOW)], Presence(PLAIN, 0)))
+    out = list(
+        single([observation(0, LEFT, RIGHT), observation(1), observation(2, LOW)], Presence(PLAIN, 0), instances=True)
+    )
     assert [(one.frame.index, one.choice, one.track) for one in out] == [
         (0, 0, None),
         (0, 1, None),

@@ -30,6 +30,8 @@ from colocam.training.learning.lesson import Learning, learn, learning_without
 from colocam.types import Box
 from colocam.utils.digests import file_digest
 
+PARTS_BUT_HEAD = ("seeds", "projection", "threshold", "presence")
+
 
 def of_truth(run, collection, *splits):
     """Corrections of all labelled frames."""
@@ -285,20 +287,29 @@ def test_the_tag_of_a_clip_counts_more_than_a_predicted_class(trained, collectio
         assert open_run(trained).catalogue.tags[frames.classes[0]] == tag
 
 
-def test_corrected_classes_change_the_head(trained, collection, tmp_path):
-    """All corrected frames are said to be birds."""
+@pytest.mark.parametrize("crop_head", [False, True])
+def test_corrected_classes_change_the_head_that_names_the_class(trained, collection, tmp_path, crop_head):
+    """All corrected frames are said to be birds; the head of whole frames stays as it is beside one of crops."""
+    folder, model = shutil.copytree(trained, tmp_path / "run"), load_model(trained)
+    if crop_head:
+        torch.manual_seed(0)
+        net = LocalizerNet(model.net.classifier, model.card.decoder, map_size=model.card.map_size, crop_head=True)
+        net.decoder.load_state_dict(model.net.decoder.state_dict())
+        save_model(folder, Model(net, model.card.model_copy(update={"crop_head": True})))
     made = [one for one in of_truth(trained, collection, "val", "train") if one.kind == "box"]
-    tag = open_run(trained).catalogue.tags[0]
-    changed = [Correction(one.video, one.frame, None, "class", tag, one.boxes) for one in made]
-    path = write_corrections(tmp_path / "changed.csv", changed)
-    how = learning_without("seeds", "projection", "threshold", "presence")
-    learnt = learn(trained, [path], tmp_path / "new", how)
+    changed = [replace(one, kind="class", tag=model.card.tags[0]) for one in made]
+    path, how = write_corrections(tmp_path / "changed.csv", changed), learning_without(*PARTS_BUT_HEAD)
+    learnt = learn(folder, [path], tmp_path / "new", how)
     assert [stage.name for stage in learnt.stages] == ["before", "head"]
-    before, after = open_run(trained).classifier(), open_run(tmp_path / "new").classifier()
     assert learnt.kept == ["head"]
-    assert bool((before.head.bias[0] < after.head.bias[0]).item())
-    model = load_model(tmp_path / "new").net.classifier.head.bias
-    np.testing.assert_allclose(model.detach().numpy(), after.head.bias.detach().cpu().numpy(), atol=1e-6)
+    before, after = load_model(folder).net, load_model(tmp_path / "new").net
+    named = (lambda net: net.crop_head) if crop_head else (lambda net: net.classifier.head)
+    assert named(after).bias[0] > named(before).bias[0]
+    if crop_head:
+        assert torch.equal(after.classifier.head.bias, before.classifier.head.bias)
+    else:
+        stored = open_run(tmp_path / "new").classifier().head.bias
+        torch.testing.assert_close(after.classifier.head.bias, stored.cpu(), rtol=0, atol=1e-6)
 
 
 def test_clips_whose_class_was_corrected_are_not_replayed_with_their_old_tag(
@@ -314,28 +325,10 @@ def test_clips_whose_class_was_corrected_are_not_replayed_with_their_old_tag(
         return refit(net, corrected, samples, *rest)
 
     monkeypatch.setattr(learn_models, "refit_head", watched)
-    learn(trained, [path], tmp_path / "new", learning_without("seeds", "projection", "threshold", "presence"))
+    learn(trained, [path], tmp_path / "new", learning_without(*PARTS_BUT_HEAD))
     names = {clip.name for clip in open_run(trained).catalogue.of("train")}
     assert one.video in names
     assert set(replayed) == names - {one.video}
-
-
-def test_corrected_classes_change_the_crop_head_where_it_names_the_class(trained, collection, tmp_path):
-    """The head of whole frames stays as it is."""
-    folder, model = shutil.copytree(trained, tmp_path / "run"), load_model(trained)
-    decoder = model.card.decoder
-    torch.manual_seed(0)
-    net = LocalizerNet(model.net.classifier, decoder, map_size=model.card.map_size, crop_head=True)
-    net.decoder.load_state_dict(model.net.decoder.state_dict())
-    save_model(folder, Model(net, model.card.model_copy(update={"crop_head": True})))
-    made = [one for one in of_truth(trained, collection, "val", "train") if one.kind == "box"]
-    tag = model.card.tags[0]
-    path = write_corrections(tmp_path / "changed.csv", [replace(one, kind="class", tag=tag) for one in made])
-    learnt = learn(folder, [path], tmp_path / "new", learning_without("seeds", "projection", "threshold", "presence"))
-    assert learnt.kept == ["head"]
-    new = load_model(tmp_path / "new").net
-    assert bool((new.crop_head.bias[0] > load_model(folder).net.crop_head.bias[0]).item())
-    assert bool((new.classifier.head.bias == load_model(folder).net.classifier.head.bias).all())
 
 
 def test_thresholds_at_once_agree_better_with_all_corrections(trained, corrections):

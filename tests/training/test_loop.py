@@ -108,19 +108,6 @@ def test_stopped_after_any_step_it_ends_the_same(uninterrupted, tmp_path, monkey
     assert contents(folder) == contents(uninterrupted.folder)
 
 
-def test_stopped_after_every_step_it_ends_the_same(uninterrupted, tmp_path, monkeypatch):
-    folder = tmp_path / "cut"
-    folder.mkdir()
-    monkeypatch.setattr(interrupt, "_requested", True)
-    stops = 0
-    while load_checkpoint(folder / "tiny", "last") is None or stops < EPOCHS * STEPS + EPOCHS - 1:
-        with pytest.raises(InterruptedRunError):
-            train(folder, broken=uninterrupted.broken)
-        stops += 1
-    train(folder, broken=uninterrupted.broken)  # only the last validation is left, after which there is nothing to stop
-    assert contents(folder) == contents(uninterrupted.folder)
-
-
 @pytest.mark.parametrize("seconds", [-1.0, 1e9], ids=["saved each step", "saved each epoch"])
 @pytest.mark.parametrize("step", [0, 2, 5, 11])
 def test_a_crash_goes_back_to_the_last_save_and_ends_the_same(uninterrupted, tmp_path, monkeypatch, step, seconds):
@@ -164,17 +151,6 @@ def test_a_crash_while_saving_ends_the_same(uninterrupted, tmp_path, monkeypatch
     assert crashed or call > EPOCHS + 1
     train(folder, broken=uninterrupted.broken)
     assert contents(folder) == contents(uninterrupted.folder)
-
-
-def test_time_makes_it_save_in_the_middle(tmp_path, monkeypatch):
-    seen = []
-    save = loop.save_checkpoint
-    monkeypatch.setattr(loop, "SECONDS_BETWEEN_SAVES", -1.0)
-    monkeypatch.setattr(
-        loop, "save_checkpoint", lambda f, name, t, s: (seen.append((name, s["step"])), save(f, name, t, s))
-    )
-    train(tmp_path)
-    assert {step for name, step in seen if name == "last"} >= set(range(1, EPOCHS * STEPS + 1))
 
 
 def test_two_phases_share_a_journal_and_the_second_resumes(tmp_path, monkeypatch):

@@ -93,12 +93,6 @@ def test_a_finished_run_is_left_as_it_is(collection, frame_cache, config, traine
     assert all(json.loads(line) for line in (trained / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
 
 
-def test_saving_now_and_then_changes_nothing(tmp_path, collection, frame_cache, config, trained, monkeypatch):
-    monkeypatch.setattr(loop, "SECONDS_BETWEEN_SAVES", -1.0)
-    train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
-    assert_same(tmp_path / "run", trained)
-
-
 @pytest.mark.parametrize("share", [0.25, 0.6])
 def test_sigint_is_answered_with_one_line_and_the_same_command_goes_on(watched, whole, tmp_path, share):
     reference, command, events = whole

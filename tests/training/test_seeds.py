@@ -96,16 +96,6 @@ def test_a_constant_cam_yields_no_seeds_and_leaves_its_neighbours_alone(value):
     assert (mixed[1] == FOREGROUND).sum() == 10
 
 
-def test_draws_follow_the_generator_alone():
-    cams = cone().expand(3, -1, -1)
-    torch.manual_seed(0)
-    first = draw(cams, seed=1)
-    torch.manual_seed(5)
-    assert torch.equal(draw(cams, seed=1), first)
-    assert not torch.equal(draw(cams, seed=2), first)
-    assert not torch.equal(first[0], first[1])  # frames of a batch are drawn independently
-
-
 def test_foreground_is_drawn_in_proportion_to_the_cam_and_background_uniformly():
     """4,000 single draws: each pixel's count is binomial; five standard deviations are allowed."""
     cam = torch.zeros(4, 8)
@@ -143,15 +133,3 @@ def test_with_the_noise_given_each_frame_is_seeded_by_itself():
     for frame in range(4):
         alone = sample_seeds(cams[frame, None], settings, *(one[frame, None] for one in noise))
         assert torch.equal(alone[0], together[frame])
-
-
-def test_the_largest_noise_wins_where_all_pixels_weigh_alike():
-    cams = cone()
-    settings = Seeds(region="mask", background_bottom=None, background=5, foreground=1, dilation=1)
-    lucky = torch.zeros(24 * 24)
-    outside = np.flatnonzero(~otsu_region(cams[0].numpy()).ravel())
-    chosen = outside[[3, 50, 99, 200, 321]]
-    lucky[:] = torch.linspace(0.1, 0.5, 24 * 24)
-    lucky[chosen] = 0.9
-    labels = sample_seeds(cams, settings, torch.full((1, 24, 24), 0.5), lucky.view(1, 24, 24))
-    assert set(np.flatnonzero(labels.numpy().ravel() == BACKGROUND)) == set(chosen.tolist())

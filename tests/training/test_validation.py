@@ -121,12 +121,6 @@ def test_localizer_with_boxes_takes_the_middle_of_the_best_thresholds(net, sampl
     assert json.dumps(found.values)  # plain numbers: they go into a checkpoint
 
 
-def test_the_published_thresholds():
-    assert THRESHOLDS[:3].tolist() == [0, 0.004, 0.008]
-    assert len(THRESHOLDS) == 250
-    assert THRESHOLDS[-1] < 1
-
-
 def background_by_hand(cam):
     """Largest value among places whose eight neighbours, too, do not exceed Otsu's threshold; None if there are few."""
     levels = np.floor(255 * (cam - cam.min()) / (cam.max() - cam.min())).astype(np.uint8)
@@ -170,11 +164,3 @@ def test_presence_is_calibrated_on_peaks_against_the_background_of_the_same_fram
     peaks, background = (part.numpy() for part in background_peaks(maps))
     found = Validator(samples, None, TAGS, SIZES, CPU).presence(net.classifier)
     assert found == pytest.approx(calibrate(peaks, background[np.isfinite(background)]), rel=1e-4, abs=1e-6)
-
-
-def test_peaks_are_those_of_the_activation_maps(net, frames):
-    with torch.no_grad():
-        found = net(frames).peaks
-    for tag in range(len(TAGS)):
-        maps = extract("cam", net.classifier, frames, torch.full((len(frames),), tag))
-        torch.testing.assert_close(found[:, tag], maps.amax((1, 2)))

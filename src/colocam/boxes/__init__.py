@@ -2,7 +2,7 @@
 
 from colocam.boxes.candidates import CHOOSERS, Candidates, Chooser, candidate_boxes, instance_boxes
 from colocam.boxes.extract import boxes_at_levels, largest_boxes, scale_boxes
-from colocam.boxes.quantize import level_histogram, otsu_levels, otsu_of_histogram, to_8bit
+from colocam.boxes.quantize import otsu_levels, to_8bit
 
 __all__ = [
     "CHOOSERS",
@@ -12,9 +12,7 @@ __all__ = [
     "candidate_boxes",
     "instance_boxes",
     "largest_boxes",
-    "level_histogram",
     "otsu_levels",
-    "otsu_of_histogram",
     "scale_boxes",
     "to_8bit",
 ]

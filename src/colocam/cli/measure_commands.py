@@ -2,6 +2,7 @@
 
 import sys
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated
@@ -32,8 +33,16 @@ def bench(
     name: Annotated[str, Argument(help=f"Benchmark: {', '.join(BENCHMARKS)}.")],
     json: Annotated[Path | None, Option(help="Also write the result to this JSON file.")] = None,
     device: Device = None,
+    presets: Annotated[
+        list[str] | None, Option("--preset", help="inference, train: preset to measure; repeat for more.")
+    ] = None,
+    models: Annotated[
+        list[Path] | None, Option("--model", metavar="RUN", help="inference: trained model to measure instead.")
+    ] = None,
+    videos: Annotated[int | None, Option(min=1, help="inference: number of videos of 300 frames.")] = None,
+    segmenter: Annotated[Path | None, Option(help="inference: segmenter of --refine; default: random.")] = None,
 ) -> None:
-    """Measure the speed of a part beside its alternatives."""
+    """Benchmark the commands, the training step, or a part against its alternatives."""
     if name not in BENCHMARKS:
         raise ColocamError(f"no benchmark '{name}'{suggest(name, BENCHMARKS)}")
     benchmark = _from_laboratory(f"bench.{name}")
@@ -42,7 +51,11 @@ def bench(
 
     if json is not None:
         refuse_replacing(json, b'{\n  "what": ', "result of a benchmark")
-    benchmark.run(str(choose_device(device)), json)
+    given = {"presets": presets, "models": models, "videos": videos, "segmenter": segmenter}
+    options = {option: value for option, value in given.items() if value is not None}
+    for option in options.keys() - signature(benchmark.run).parameters.keys():
+        raise ColocamError(f"the benchmark {name} takes no {option}: leave that option out")
+    benchmark.run(str(choose_device(device)), json, **options)
 
 
 def study(

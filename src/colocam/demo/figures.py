@@ -11,7 +11,7 @@ the textures of the parts.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -101,30 +101,24 @@ class Part:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class Figure:
-    """Parts in the order they are painted.
+    """Parts in the order they are painted, at least one.
 
     Attributes:
-        parts: at least one.
+        parts: as given.
         centre: middle (2,) of the box round the figure at rest.
         unit: geometric mean of that box's width and height: the figure's size in its own units.
         reach: how far the figure goes from its centre, in units of ``unit``.
     """
 
-    parts: tuple[Part, ...]
-    centre: Points = field(init=False)
-    unit: float = field(init=False)
-    reach: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        points = np.concatenate([part.points for part in self.parts])
+    def __init__(self, *parts: Part) -> None:
+        points = np.concatenate([part.points for part in parts])
         low, high = points.min(0), points.max(0)
-        centre, unit = (low + high) / 2, float(np.sqrt(np.prod(high - low)))
+        self.parts = parts
+        self.centre: Points = (low + high) / 2
+        self.unit = float(np.sqrt(np.prod(high - low)))
         # A swinging part may go a little further out than it does at rest.
-        reach = 1.1 * float(np.linalg.norm(points - centre, axis=1).max()) / unit
-        for name, value in (("centre", centre), ("unit", unit), ("reach", reach)):
-            object.__setattr__(self, name, value)
+        self.reach = 1.1 * float(np.linalg.norm(points - self.centre, axis=1).max()) / self.unit
 
 
 def ellipse(x: float, y: float, rx: float, ry: float) -> Points:
@@ -189,7 +183,7 @@ def beetle(rng: np.random.Generator) -> Figure:
         Patch(ellipse(-0.15, 0, 0.78, 0.55 * plump), dots(rng.uniform(0.36, 0.44), 0.27), contrast=BODY),
         Patch(polygon((-0.92, -0.02), (0.5, -0.02), (0.5, 0.02), (-0.92, 0.02)), base=2),
     )
-    return Figure((*limbs, Part(body)))
+    return Figure(*limbs, Part(body))
 
 
 def fish(rng: np.random.Generator) -> Figure:
@@ -212,11 +206,9 @@ def fish(rng: np.random.Generator) -> Figure:
         Patch(ellipse(*eye, 0.07, 0.07), base=1),
     )
     return Figure(
-        (
-            Part((Patch(tail, stripes(0.16, 90), 0, 2, 0.5),), pivot=(-0.66, 0), swing=16, rate=rate),
-            Part(trunk),
-            Part((Patch(fin, base=2),), pivot=(0.2, 0.14), swing=18, rate=rate, phase=0.3),
-        )
+        Part((Patch(tail, stripes(0.16, 90), 0, 2, 0.5),), pivot=(-0.66, 0), swing=16, rate=rate),
+        Part(trunk),
+        Part((Patch(fin, base=2),), pivot=(0.2, 0.14), swing=18, rate=rate, phase=0.3),
     )
 
 
@@ -239,9 +231,7 @@ def kite(rng: np.random.Generator) -> Figure:
         Patch(limb([(0, -0.95), (0, -0.1), (0, 0.86)], 0.05), base=2),
         Patch(limb([(-0.68, waist), (0, waist), (0.68, waist)], 0.05), base=2),
     )
-    return Figure(
-        (Part(tuple(tail), pivot=(0, 0.75), swing=12, rate=rate), Part(sail, squeeze=0.06, rate=2 * rate)),
-    )
+    return Figure(Part(tuple(tail), pivot=(0, 0.75), swing=12, rate=rate), Part(sail, squeeze=0.06, rate=2 * rate))
 
 
 def rocket(rng: np.random.Generator) -> Figure:
@@ -269,7 +259,7 @@ def rocket(rng: np.random.Generator) -> Figure:
         Patch(limb([(0, 0.3), (0, 0.6), (0, 0.86)], 0.09), base=2),
     )
     burn = Patch(flame, zigzag(0.2, 0.4), base=1, accent=0, contrast=0.6)
-    return Figure((Part((burn,), pivot=(0, 0.7), squeeze=0.45, rate=rng.uniform(3, 4.5)), Part(hull)))
+    return Figure(Part((burn,), pivot=(0, 0.7), squeeze=0.45, rate=rng.uniform(3, 4.5)), Part(hull))
 
 
 def snail(rng: np.random.Generator) -> Figure:
@@ -291,7 +281,7 @@ def snail(rng: np.random.Generator) -> Figure:
         Patch(shell, rings(0.62, coil), contrast=0.2),
         Patch(ellipse(*coil, 0.44, 0.44), spiral(rng.uniform(0.25, 0.3), coil, 0.5), base=1, accent=2),
     )
-    return Figure((*stalks, Part(trunk)))
+    return Figure(*stalks, Part(trunk))
 
 
 def truck(rng: np.random.Generator) -> Figure:
@@ -313,7 +303,7 @@ def truck(rng: np.random.Generator) -> Figure:
         Part((Patch(ellipse(*axle, 0.27, 0.27), spokes(3, axle), base=1, accent=2),), pivot=axle, spin=spin)
         for axle in axles
     ]
-    return Figure((Part(trunk), *wheels))
+    return Figure(Part(trunk), *wheels)
 
 
 CLASSES: dict[str, Builder] = {build.__name__: build for build in (beetle, fish, kite, rocket, snail, truck)}
@@ -360,4 +350,4 @@ def distractor(rng: np.random.Generator) -> Figure:
         x, y, radius = rng.uniform(-0.35, 0.35), rng.uniform(-0.35, 0.35), rng.uniform(0.16, 0.3)
         spot = Patch(ellipse(x, y, radius, radius), base=int(rng.integers(1, 3)))
         parts.append(Part((spot,), swing=15, rate=rng.uniform(0.5, 2)))
-    return Figure(tuple(parts))
+    return Figure(*parts)

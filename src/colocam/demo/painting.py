@@ -53,12 +53,12 @@ class Actor:
         for sprite in self.sprites:
             _over(layer, sprite.image, place @ sprite.part.pose(seconds) @ sprite.to_figure)
 
-    def area(self, size: float) -> float:
-        """Pixels that the whole figure covers when drawn at ``size``."""
+    def area(self) -> float:
+        """Pixels that the whole figure covers when drawn at size 1; at other sizes the square of it as many."""
         side = math.ceil(2 * self.figure.reach * REFERENCE)
         layer = np.zeros((side, side, 4), np.float32)
         self.draw(layer, np.array([side / 2, side / 2]), REFERENCE, 0.0, 0.0)
-        return float(layer[..., 3].sum()) * (size / REFERENCE) ** 2
+        return float(layer[..., 3].sum()) / REFERENCE**2
 
 
 def make_actor(figure: Figure, colours: Array, size: float, *, mirrored: bool = False) -> Actor:

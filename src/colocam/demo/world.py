@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,7 +65,6 @@ def make_world(
     frames: int = 32,
     size: tuple[int, int] = (192, 144),
     fps: int = 12,
-    objects: int = 1,
 ) -> World:
     """Write tagged videos of six classes and a table of true boxes; the same arguments give the same bytes.
 
@@ -80,8 +79,6 @@ def make_world(
         frames: per video.
         size: width and height in pixels.
         fps: frames per second.
-        objects: objects of the class in each video, smaller by the square root of their number; each has its own row
-            in the table of true boxes.
     """
     recipe: dict[str, int | list[int]] = {
         "format": FORMAT,
@@ -90,7 +87,6 @@ def make_world(
         "frames": frames,
         "size": list(size),
         "fps": fps,
-        **({"objects": objects} if objects != 1 else {}),
     }
     _check(recipe)
     world = World(folder / "videos", folder / "manifest.csv", folder / "truth.csv")
@@ -109,14 +105,12 @@ def make_world(
             with VideoWriter(world.videos / f"{clip}.mp4", *size, fps) as video:
                 group = (list(CLASSES).index(tag), SPLITS.index(split))
                 phases = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=group)).random(7)
-                traits = draw_traits(phases, index)
-                traits = replace(traits, objects=objects, size=max(SIZES[0], traits.size / objects**0.5))
                 seeds = np.random.SeedSequence(seed, spawn_key=(*group, index))
-                for number, shot in enumerate(render(tag, traits, seeds, frames=frames, size=size, fps=fps)):
+                shots = render(tag, draw_traits(phases, index), seeds, frames=frames, size=size, fps=fps)
+                for number, shot in enumerate(shots):
                     video.write(shot.image)
-                    there = [box for box in (shot.box, *shot.others) if box]
-                    boxes = [",".join(f"{side:g}" for side in box) for box in there]
-                    truth += [f"{clip},{number},1,{box}" for box in boxes] or [f"{clip},{number},0,,,,"]
+                    sides = ",,," if shot.box is None else ",".join(f"{side:g}" for side in shot.box)
+                    truth.append(f"{clip},{number},{int(shot.box is not None)},{sides}")
             manifest.append(f"videos/{clip}.mp4,{tag},{split},{clip}")
             advance()
     write_text(world.truth, "\n".join(truth) + "\n")
@@ -125,9 +119,8 @@ def make_world(
 
 
 def _check(recipe: dict[str, int | list[int]]) -> None:
-    least = {"seed": 0, "videos_per_class": 0, "frames": 1, "size": 32, "fps": 1, "objects": 1}
-    for name, smallest in least.items():
-        value = recipe.get(name, smallest)
+    for name, smallest in {"seed": 0, "videos_per_class": 0, "frames": 1, "size": 32, "fps": 1}.items():
+        value = recipe[name]
         if min(value if isinstance(value, list) else [value]) < smallest:
             raise ColocamError(f"{name} must be at least {smallest}, got {value}")
 
@@ -160,7 +153,6 @@ class Traits:
         distractors: how many things of no class move about.
         size: mean size of the object, as a share of the frame's height.
         style: how the object travels, see ``motion.STYLES``.
-        objects: how many objects of the class there are; all but the first stay in the frame.
     """
 
     near: bool
@@ -170,7 +162,6 @@ class Traits:
     distractors: int
     size: float
     style: str
-    objects: int = 1
 
 
 def draw_traits(phases: Float64Array, index: int) -> Traits:
@@ -192,21 +183,11 @@ def draw_traits(phases: Float64Array, index: int) -> Traits:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Shot:
-    """One rendered frame.
-
-    Attributes:
-        image: (h, w, 3) uint8 RGB.
-        box: the object's true box in pixels, None where it is not to be seen.
-        hidden: share of the object's pixels in the frame that something stands in front of, 0–1.
-        others: true boxes of further objects of the class.
-    """
+class Shot(NamedTuple):
+    """One rendered frame (h, w, 3), RGB, and the object's true box in pixels, None where it is not to be seen."""
 
     image: Image
     box: Box | None
-    hidden: float
-    others: tuple[Box, ...] = ()
 
 
 def render(
@@ -218,8 +199,6 @@ def render(
     time = np.clip(np.arange(frames)[:, None] + shutter, 0, max(frames - 1, 1)) / fps
     palette = draw_palette(looks, near=traits.near)
     hero = _hero(looks, moves, tag, traits, time, size, palette.object)
-    further = map(np.random.default_rng, seeds.spawn(traits.objects - 1))
-    herd = [hero, *(_companion(rng, tag, traits, time, size, palette.object) for rng in further)]
     cast = [_passer_by(others, time, size) for _ in range(traits.distractors)]
     ahead = [bool(others.random() < IN_FRONT) for _ in cast]
 
@@ -232,24 +211,23 @@ def render(
     foreground = _foreground(front, palette, canvas, camera, hero.route) if traits.occluded else None
     noise = view.normal(0, view.uniform(1.0, 5.0), (height + SLACK, width + SLACK, 3)).astype(np.float32)
     focus = view.uniform(0.35, 0.75)
+    area = hero.actor.area()
 
     for index in range(frames):
         seconds = index / fps
         image = _look(background, camera.matrix(index), size, cv2.BORDER_REFLECT_101)
-        before = np.zeros((height, width, 4), np.float32)
-        layers = [np.zeros((height, width, 4), np.float32) for _ in herd]
+        own, before = np.zeros((2, height, width, 4), np.float32)
         for passer, is_ahead in zip(cast, ahead, strict=True):
             passer.draw(before if is_ahead else image, index, seconds)
-        for one, layer in zip(herd, layers, strict=True):
-            one.draw(layer, index, seconds)
+        hero.draw(own, index, seconds)
         if foreground is not None:
             lay(before, _look(foreground, camera.matrix(index, PARALLAX), size, cv2.BORDER_CONSTANT))
-        for layer in (*layers, before):
-            lay(image, layer)
-        (box, hidden), *company = _true_boxes(herd, layers, before, index)
+        lay(image, own)
+        lay(image, before)
+        box = true_box(own[..., 3], before[..., 3], area * float(hero.route.size[index].mean()) ** 2)
         x, y = view.integers(0, SLACK, 2)
         exposed = _expose(image[..., :3], light, index, noise[y : y + height, x : x + width], focus)
-        yield Shot(exposed, box, hidden, tuple(other for other, _ in company if other is not None))
+        yield Shot(exposed, box)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,22 +259,11 @@ class _Moving:
 def _hero(looks: Rng, moves: Rng, tag: str, traits: Traits, time: Float64Array, frame: Size, colours: Array) -> _Moving:
     size = traits.size * frame[1]
     actor = make_actor(CLASSES[tag](looks), colours, size, mirrored=bool(looks.random() < 0.5))
-    route = roam(moves, time, frame, size=size, style=STYLES[traits.style], limits=_limits(frame))
+    limits = SIZES[0] * frame[1], SIZES[1] * frame[1]
+    route = roam(moves, time, frame, size=size, style=STYLES[traits.style], limits=limits)
     if traits.empty:
         route = leave(moves, route, time, frame, reach=actor.figure.reach)
     return _Moving(actor, route)
-
-
-def _limits(frame: Size) -> tuple[float, float]:
-    return SIZES[0] * frame[1], SIZES[1] * frame[1]
-
-
-def _companion(rng: Rng, tag: str, traits: Traits, time: Float64Array, frame: Size, colours: Array) -> _Moving:
-    """Another object of the class, of the same colours, with a look, a size and a path of its own."""
-    size = max(SIZES[0], traits.size * float(rng.uniform(0.6, 1))) * frame[1]
-    actor = make_actor(CLASSES[tag](rng), colours, size, mirrored=bool(rng.random() < 0.5))
-    style = STYLES[str(rng.choice(list(STYLES)))]
-    return _Moving(actor, roam(rng, time, frame, size=size, style=style, limits=_limits(frame)))
 
 
 def _passer_by(rng: Rng, time: Float64Array, frame: Size) -> _Moving:
@@ -328,20 +295,8 @@ def _expose(image: Array, light: Light, index: int, grain: Array, focus: float) 
     return np.clip(as_float(exposed), 0, 255).astype(np.uint8)
 
 
-def _true_boxes(herd: list[_Moving], layers: list[Array], before: Array, index: int) -> list[tuple[Box | None, float]]:
-    """Box of each object and the share of it that is hidden, by what lies before it and by later objects."""
-    found = []
-    for one, layer in zip(reversed(herd), reversed(layers), strict=True):
-        whole = one.actor.area(1.0) * float(one.route.size[index].mean()) ** 2
-        found.append(true_box(layer[..., 3], before[..., 3], whole))
-        together = layer.copy()
-        lay(together, before)
-        before = together
-    return found[::-1]
-
-
-def true_box(own: Array, before: Array, whole: float) -> tuple[Box | None, float]:
-    """The box of an object, and the share of it that is hidden.
+def true_box(own: Array, before: Array, whole: float) -> Box | None:
+    """The box of an object in pixels, None where too little of it is to be seen.
 
     Of the object's pixels inside the frame, those under something at least half opaque are hidden. Where less than
     30 % is hidden, the box holds the object's whole extent inside the frame; otherwise only what is visible. There is
@@ -353,15 +308,13 @@ def true_box(own: Array, before: Array, whole: float) -> tuple[Box | None, float
         whole: pixels that the whole object would cover on an endless frame.
 
     Returns:
-        The box in pixels or None: x1, y1 are the outer edges of the first column and row, x2, y2 those of the last
-        (last index + 1). Then the hidden share of what is inside the frame, 0–1.
+        x1, y1 are the outer edges of the first column and row, x2, y2 those of the last (last index + 1).
     """
     inside = own >= COVERED
     visible = inside & (before < 0.5)
     covered, seen = int(np.count_nonzero(inside)), int(np.count_nonzero(visible))
-    hidden = 1 - seen / covered if covered else 0.0
     if seen < max(FEWEST_PIXELS, SMALLEST_SHARE * whole):
-        return None, hidden
-    mask = inside if hidden < MOSTLY_SEEN else visible
+        return None
+    mask = inside if 1 - seen / covered < MOSTLY_SEEN else visible
     columns, rows = np.flatnonzero(mask.any(0)), np.flatnonzero(mask.any(1))
-    return Box(float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1)), hidden
+    return Box(float(columns[0]), float(rows[0]), float(columns[-1] + 1), float(rows[-1] + 1))

@@ -35,7 +35,7 @@ from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder
 from colocam.temporal.path import NONE, margin
 from colocam.temporal.presence import SHARE, Calibration, Presence
-from colocam.temporal.smoothing import FrameObservation, Shots, each, single, steady, steady_instances
+from colocam.temporal.smoothing import FrameObservation, Shots, single, steady
 from colocam.types import Box, Float32Array, Localization, VideoFrame, heat_of
 from colocam.utils.prefetch import ahead
 from colocam.video.frame_choice import Chosen, FrameChoice
@@ -277,9 +277,9 @@ class Localizer:
         calibration = Calibration(*(self.card.presence or (0.0, 0.0)))
         if look_ahead is None:
             presence = Presence(calibration, 0, self._tag, 1.0)
-            return (each if self.options.instances else single)(observations, presence)
+            return single(observations, presence, instances=self.options.instances)
         presence = Presence(calibration, look_ahead.path, self._tag, SHARE)
-        return (steady_instances if self.options.instances else steady)(observations, look_ahead, presence, shots)
+        return steady(observations, look_ahead, presence, shots, instances=self.options.instances)
 
     def _localization(self, observation: FrameObservation) -> Localization:
         frame, raw = observation.frame, observation.raw_map

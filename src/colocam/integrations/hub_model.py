@@ -4,6 +4,7 @@ A repository holds ``model.safetensors`` and ``model.json`` as a run folder does
 counts downloads, and ``README.md``. Only these files are downloaded, and they pass the checks of any model.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -139,7 +140,7 @@ for found in localizer("film.mp4"):
         *([] if run is None else [_data(run)]),
         f"Network `{plain(card.backbone.name)}`, frames of {card.size}×{card.size} pixels; {chosen}.",
         "## Limits",
-        *_limits(card, evaluation),
+        _limits(card, evaluation),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -153,37 +154,36 @@ def _measured(card: Card, evaluation: Evaluation | None) -> list[str]:
     found = {} if evaluation is None else evaluation.methods.get(card.method, {})
     if evaluation is None or not found:
         return ["Nothing: the run was not evaluated with true boxes."]
-    data = evaluation.data
+    data, accuracy = evaluation.data, evaluation.classification
     meant = "CorLoc is the percentage of frames whose box has an IoU of at least 0.5 with a true box"
     rows = ["| protocol | CorLoc | 95 % interval | who chooses the threshold |", "|---|---|---|---|"]
     for protocol, meaning in PROTOCOLS.items():
         score = found.get(protocol)
-        number = "not measured" if score is None else f"{score.average:.1f}"
-        interval = "" if score is None or score.interval is None else "{:.1f}–{:.1f}".format(*score.interval)
+        interval = "{:.1f}–{:.1f}".format(*score.interval) if score is not None and score.interval else ""
+        number = _number(None if score is None else score.average)
         rows.append(f"| `{protocol}` | {number} | {interval} | {meaning} |")
-    own = found.get("tags-only")
-    classes = [] if own is None else [f"| {_cell(tag)} | {_number(share)} |" for tag, share in own.classes.items()]
-    accuracy = evaluation.classification
-    return [
+    parts = [
         f"{meant}, as a mean over classes, on {data.frames} frames of {data.videos} videos (`{plain(data.split)}`).",
         "\n".join(rows),
-        *(["\n".join(["| class | CorLoc, `tags-only` |", "|---|---|", *classes])] if classes else []),
-        *([] if accuracy is None else [f"The class is right in {accuracy.accuracy:.1f} % of the frames."]),
     ]
+    if own := found.get("tags-only"):
+        classes = [f"| {_listed([tag])} | {_number(share)} |" for tag, share in own.classes.items()]
+        parts.append("\n".join(["| class | CorLoc, `tags-only` |", "|---|---|", *classes]))
+    if accuracy is not None:
+        parts.append(f"The class is right in {accuracy.accuracy:.1f} % of the frames.")
+    return parts
 
 
 def _data(run: Path) -> str:
     data = read_data(run)
     videos = Counter(split for split, _ in {(clip.split, clip.video) for clip in data.catalogue.clips})
-    counted = ", ".join(f"{videos[split]} for {use}" for split, use in _USES.items() if videos[split])
+    uses: dict[Split, str] = {"train": "training", "val": "validation", "test": "test"}
+    counted = ", ".join(f"{videos[split]} for {use}" for split, use in uses.items() if videos[split])
     boxes = "True boxes of validation videos were used." if data.boxes else "No box was used in training."
     return f"Videos: {counted}. {boxes}"
 
 
-_USES: dict[Split, str] = {"train": "training", "val": "validation", "test": "test"}
-
-
-def _limits(card: Card, evaluation: Evaluation | None) -> list[str]:
+def _limits(card: Card, evaluation: Evaluation | None) -> str:
     limits = [
         "It knows these classes alone; a video of something else gets a box, too.",
         "It gives one object per frame, unless it is asked for several (`instances=True`).",
@@ -197,16 +197,12 @@ def _limits(card: Card, evaluation: Evaluation | None) -> list[str]:
     unmeasured = [tag for score in list(found.values())[:1] for tag, share in score.classes.items() if share is None]
     if unmeasured:
         limits.append(f"Not measured, for want of frames: {_listed(unmeasured)}.")
-    return ["\n".join(f"- {limit}" for limit in limits)]
+    return "\n".join(f"- {limit}" for limit in limits)
 
 
 def _listed(tags: Iterable[str]) -> str:
-    return ", ".join(_cell(tag) for tag in tags)
-
-
-def _cell(text: str) -> str:
-    """Text that Markdown shows as it is, also in a table."""
-    return "".join(f"\\{one}" if one in r"\`*_[]<>|#" else one for one in plain(text))
+    """Classes in text that Markdown shows as it is, also in a table."""
+    return ", ".join(re.sub(r"[\\`*_\[\]<>|#]", r"\\\g<0>", plain(tag)) for tag in tags)
 
 
 def _number(share: float | None) -> str:

@@ -2,16 +2,16 @@
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 
 from colocam.errors import ColocamError, suggest
-from colocam.labels.table import CORNERS
-from colocam.types import Box, Float64Array
+from colocam.labels.table import CORNERS, corners, frame_indices
+from colocam.types import Box
 from colocam.utils.files import utf8, write_text
 from colocam.utils.tables import Cells, csv_cell, read_cells
 
@@ -23,7 +23,10 @@ without a box; class: the class was changed."""
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What a person says about one frame.
+    """What a person says about the objects of one class in one frame.
+
+    A row of a localisation table is what a model found; this also says what the person did, how sure it is (``key``)
+    and where it comes from, and may say that there is no object.
 
     Attributes:
         video: name of the video: that of its localisation table, or of its clip in a run.
@@ -93,48 +96,37 @@ def read_corrections(*paths: str | Path) -> list[Correction]:
 
 def _read(path: Path) -> list[Correction]:
     cells = read_cells(path, required=("video", "frame", "kind", "class", *CORNERS))
-    columns = {name: cells.text(name) for name in ("video", "kind", "class", "origin", "path", "content")}
-    frame, pts, key = (cells.floats(name) for name in ("frame", "pts", "key"))
-    cells.refuse("frame", ~((frame >= 0) & (frame % 1 == 0) & (frame < 2**32)), "is not a frame index from 0")
+    video, kind, tag, origin, place, content = map(cells.text, ("video", "kind", "class", "origin", "path", "content"))
+    frame, pts, key, box = frame_indices(cells), cells.floats("pts"), cells.floats("key"), corners(cells)
     cells.refuse("key", ~(np.isnan(key) | (key == 0) | (key == 1)), "must be 0 or 1")
-    corners = np.stack([cells.floats(name) for name in CORNERS], axis=1)
+    there = ~np.isnan(box[:, 0])
+    if (flat := there & ~(box[:, :2] < box[:, 2:]).all(axis=1)).any():
+        row = int(flat.argmax())
+        cells.fail(row, f"a box needs x1 < x2 and y1 < y2, got {box[row].tolist()}")
     rows: dict[tuple[str, str, int, str], list[int]] = {}
-    for row, (place, video, tag) in enumerate(zip(columns["path"], columns["video"], columns["class"], strict=True)):
-        if not video:
-            cells.fail(row, "the video has no name")
-        rows.setdefault((place, video, int(frame[row]), tag), []).append(row)
+    for row, one in enumerate(zip(place, video, frame.tolist(), tag, strict=True)):
+        rows.setdefault(one, []).append(row)
     found = []
-    for (place, video, index, tag), own in rows.items():
+    for own in rows.values():
         first = own[0]
-        kind = columns["kind"][first]
-        for row in own[1:]:
-            if columns["kind"][row] != kind:
-                cells.fail(row, f"frame {index} of {video!r} has another kind in row {cells.row[first]}")
+        checked = _kind(cells, first, kind[first], tag[first], boxes=bool(there[own].any()))
+        for row in own:
+            if not video[row]:
+                cells.fail(row, "the video has no name")
+            if kind[row] != checked:
+                other = f"has another kind in row {cells.row[first]}"
+                cells.fail(row, f"frame {frame[row]} of {video[row]!r} {other}")
+            if not there[row] and len(own) > 1:
+                cells.fail(row, "has no box, but other rows describe the same frame")
         time = None if np.isnan(pts[first]) else float(pts[first])
-        boxes = _boxes(cells, corners, own)
-        checked = _kind(cells, first, kind, tag, len(boxes))
+        boxes = tuple(Box(*box[row].tolist()) for row in own if there[row])
         sure = bool(np.isnan(key[first]) or key[first])
-        origin, content = columns["origin"][first], columns["content"][first]
-        found.append(Correction(video, index, time, checked, tag, boxes, sure, origin, place, content))
+        said = Correction(video[first], int(frame[first]), time, checked, tag[first], boxes, sure, origin[first])
+        found.append(replace(said, path=place[first], content=content[first]))
     return found
 
 
-def _boxes(cells: Cells, corners: Float64Array, own: Sequence[int]) -> tuple[Box, ...]:
-    """The boxes of the rows of one frame."""
-    boxes = []
-    for row in own:
-        box = Box(*corners[row].tolist())
-        if all(np.isnan(box)):
-            if len(own) > 1:
-                cells.fail(row, "has no box, but other rows describe the same frame")
-            continue
-        if not (box.x1 < box.x2 and box.y1 < box.y2):
-            cells.fail(row, f"a box needs x1 < x2 and y1 < y2, got {list(box)}")
-        boxes.append(box)
-    return tuple(boxes)
-
-
-def _kind(cells: Cells, row: int, kind: str, tag: str, boxes: int) -> Kind:
+def _kind(cells: Cells, row: int, kind: str, tag: str, *, boxes: bool) -> Kind:
     known = next((one for one in KINDS if one == kind), None)
     if known is None:
         cells.fail(row, f"kind must be one of {', '.join(KINDS)}, got {kind!r}{suggest(kind, KINDS)}")

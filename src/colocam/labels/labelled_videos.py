@@ -11,14 +11,13 @@ import numpy.typing as npt
 
 from colocam.boxes import rle
 from colocam.errors import ArgumentError, ColocamError
-from colocam.labels.table import TableRows, read_table
+from colocam.labels.table import Integers, TableRows, read_table
 from colocam.labels.table_files import names_of
 from colocam.types import Float64Array
 from colocam.utils.files import plain, stored
 from colocam.video.description import SourceVideo, read_source
 from colocam.video.fence import probe_source
 
-Integers = npt.NDArray[np.int64]
 LAST = 2.0**62
 """Index at most, whatever times and rate a table states."""
 

@@ -19,8 +19,9 @@ from colocam.types import Float64Array, Localization
 from colocam.utils.files import atomic_path, plain, utf8
 from colocam.utils.progress import say
 from colocam.utils.tables import Cells, csv_cell, read_cells, read_parquet
-from colocam.video.description import SourceVideo
+from colocam.video.description import SourceVideo, write_source
 
+Integers = npt.NDArray[np.int64]
 CORNERS = ("x1", "y1", "x2", "y2")
 _TYPES = {
     "frame": "int64",
@@ -54,6 +55,8 @@ PARQUET: dict[str, Any] = {"write_page_checksum": True}
 class TableRows(NamedTuple):
     """Rows of a table in the order of frames; n rows.
 
+    They are what a table holds of a :class:`colocam.types.Localization`, all but its heat map, in columns.
+
     Attributes:
         frame: (n,) index of the frame in the video, from 0.
         pts: (n,) presentation time in seconds, NaN where the table does not state it.
@@ -68,13 +71,13 @@ class TableRows(NamedTuple):
         refined: (n,) name of the segmenter that gave mask and box, "" where there was none.
     """
 
-    frame: npt.NDArray[np.int64]
+    frame: Integers
     pts: Float64Array
     tag: list[str]
     probability: Float64Array
     box: Float64Array
     score: Float64Array
-    track: npt.NDArray[np.int64]
+    track: Integers
     presence: Float64Array
     margin: Float64Array
     mask: list[str]
@@ -109,8 +112,7 @@ def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequen
         ColocamError: names the file, the row, the value and what is expected.
     """
     cells = read_cells(path, required=("frame", *CORNERS, *required))
-    frame = _indices(cells, "frame")
-    cells.refuse("frame", frame < 0, "is not a frame index: give a whole number from 0")
+    frame = frame_indices(cells)
     if video is not None:
         beyond = f"is beyond the {video.frames} frames of {video.file}: is it the table of another video?"
         cells.refuse("frame", frame >= video.frames, beyond)
@@ -129,30 +131,43 @@ def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequen
         frame=frame[order],
         tag=[tag[row] for row in order],
         box=box[order],
-        track=_indices(cells, "track")[order],
+        track=indices(cells, "track")[order],
         mask=[mask[row] for row in order],
         refined=[plain(refined[row]) for row in order],
         **numbers,
     )
 
 
-def _indices(cells: Cells, column: str) -> npt.NDArray[np.int64]:
-    """Whole numbers from 0; −1 for an empty cell."""
+def indices(cells: Cells, column: str) -> Integers:
+    """(n,) whole numbers from 0; −1 for an empty cell."""
     numbers = cells.floats(column)
     wrong = ~np.isnan(numbers) & ~((numbers >= 0) & (numbers < LARGEST) & (numbers % 1 == 0))
     cells.refuse(column, wrong, f"is not a {column} index: give a whole number from 0")
     return np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
 
 
-def _boxes(cells: Cells, video: SourceVideo | None) -> Float64Array:
-    """(n, 4) boxes, clipped to the frame where its size is known; one without area counts as none."""
+def frame_indices(cells: Cells) -> Integers:
+    """(n,) indices of frames, from 0; no cell may be empty."""
+    frame = indices(cells, "frame")
+    cells.refuse("frame", frame < 0, "is not a frame index: give a whole number from 0")
+    return frame
+
+
+def corners(cells: Cells) -> Float64Array:
+    """(n, 4) x1, y1, x2, y2; NaN for a row without a box."""
     box = np.stack([cells.floats(corner) for corner in CORNERS], axis=1)
     empty = np.isnan(box)
     if (partly := empty.any(1) & ~empty.all(1)).any():
         cells.fail(int(partly.argmax()), "x1, y1, x2 and y2 must all be given or all be empty")
     for index, column in enumerate(CORNERS):
         cells.refuse(column, np.abs(box[:, index]) >= LARGEST, "is not a position in pixels")
-    if (turned := (box[:, 2] < box[:, 0]) | (box[:, 3] < box[:, 1])).any():
+    return box
+
+
+def _boxes(cells: Cells, video: SourceVideo | None) -> Float64Array:
+    """(n, 4) boxes, clipped to the frame where its size is known; one without area counts as none."""
+    box = corners(cells)
+    if (turned := (box[:, 2:] < box[:, :2]).any(axis=1)).any():
         row = int(turned.argmax())
         cells.fail(row, f"a box needs x1 < x2 and y1 < y2, got {box[row].tolist()}")
     if video is not None:
@@ -162,7 +177,7 @@ def _boxes(cells: Cells, video: SourceVideo | None) -> Float64Array:
             frame = f"the frame of {video.width}×{video.height}: is it the table of another video?"
             cells.fail(row, f"the box {box[row].tolist()} lies outside {frame}")
         box = np.clip(box, 0, size)
-    flat = (box[:, 2] <= box[:, 0]) | (box[:, 3] <= box[:, 1])
+    flat: npt.NDArray[np.bool_] = np.any(box[:, 2:] <= box[:, :2], axis=1)
     if flat.any():
         say(f"{cells.path}: {int(flat.sum())} boxes have no area and were left out")
     return np.where(flat[:, None], np.nan, box)
@@ -273,6 +288,15 @@ class LocalizationTable:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         return self._stack.__exit__(kind, error, trace)
+
+
+def write_table(
+    path: Path, rows: TableRows, source: SourceVideo, extra: Sequence[str] = OPTIONAL, video: str | None = None
+) -> None:
+    """Write the table of a video and its description beside it; see :class:`LocalizationTable`."""
+    with LocalizationTable(path, extra, source.pictures, video) as table:
+        table.write_rows(rows)
+    write_source(path, source)
 
 
 def join_tables(parts: Iterable[tuple[Path, int]], target: Path, metadata: dict[str, str]) -> None:

@@ -12,14 +12,14 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from colocam.evaluation.result import is_number, method_title
+from colocam.evaluation.result import MAIN, is_number, method_title
 from colocam.types import Float64Array
 from colocam.utils.extensions import title_of
 
 _COLOURS = {"--curve-train": "#000001", "--curve-val": "#000002", "--line": "#000003", "--soft": "#000004"}
 """Colours of the page and what stands for them in a drawing."""
-_STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "colocam", "font.size": 9, "axes.xmargin": 0.02}
-"""Text instead of outlines is smaller, and readers can select it."""
+SVG: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "colocam", "text.parse_math": False}
+"""Text instead of outlines is smaller, and readers can select it; equal figures give equal bytes."""
 _TITLES = {
     "loss": "Total loss",
     "seeds": "Seeds (partial cross-entropy)",
@@ -32,7 +32,6 @@ _TITLES = {
     "threshold": "Threshold τ",
     "lr": "Learning rate",
 }
-_PHASES = ("classifier", "fcam", "tcam", "colocam")
 _NOT_QUANTITIES = {"phase", "event", "epoch", "step"}
 _MAX_POINTS = 240
 _MARKED = 40
@@ -72,10 +71,9 @@ class Phase:
 
 def training_curves(records: Sequence[Mapping[str, Any]]) -> list[Phase]:
     """Draw every quantity of every phase in ``records``: loss terms, then validation, then the learning rate."""
-    names = list(dict.fromkeys(str(record["phase"]) for record in records))
-    names.sort(key=lambda name: _PHASES.index(_method(name)) if _method(name) in _PHASES else len(_PHASES))
+    names = dict.fromkeys(str(record["phase"]) for record in records)
     phases = []
-    for name in names:
+    for name in sorted(names, key=lambda name: (_method(name) != "classifier", _method(name) == MAIN)):
         own = [record for record in records if record["phase"] == name]
         panels = tuple(_panel(quantity, curves) for quantity in _quantities(own) if (curves := _curves(own, quantity)))
         if panels:
@@ -125,7 +123,7 @@ def _panel(quantity: str, curves: Sequence[Curve]) -> Panel:
 
 def _draw(curves: Sequence[Curve], description: str) -> Markup:
     """The curves as SVG: a noisy one pale with its running mean on top, a short one with its points."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(SVG | {"font.size": 9, "axes.xmargin": 0.02}):
         figure = Figure((4.2, 2.1))
         axes = figure.add_axes((0.135, 0.13, 0.815, 0.83))
         axes.spines[["left", "top", "right"]].set_visible(False)
@@ -145,14 +143,19 @@ def _draw(curves: Sequence[Curve], description: str) -> Markup:
         axes.yaxis.set_major_locator(MaxNLocator(4, steps=(1, 2, 5, 10)))
         axes.xaxis.set_major_formatter(lambda step, _: f"{step / 1000:g}k" if step >= 10_000 else f"{step:g}")
         axes.yaxis.set_major_formatter(lambda value, _: _short(value, 5))
-        text = io.StringIO()
-        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    return _for_page(text.getvalue(), description)
+        svg = svg_of(figure, transparent=True)
+    return _for_page(svg, description)
+
+
+def svg_of(figure: Figure, **options: Any) -> str:  # noqa: ANN401 - matplotlib's
+    """A figure as an SVG element; made in a context with :data:`SVG`."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")), **options)
+    return text.getvalue()[text.getvalue().index("<svg") :]
 
 
 def _for_page(svg: str, description: str) -> Markup:
     """A drawing of matplotlib as a part of the page: in its colours, as wide as its place, without its own names."""
-    svg = svg[svg.index("<svg") :]
     svg = re.sub(r' id="[a-z]\w*[_.]\w+"|<metadata>.*</metadata>|<defs>\s*<style.*?</defs>', "", svg, flags=re.DOTALL)
     svg = re.sub(r"(?<=\.\d\d)\d+(?=[ \")])|(?<=>)\s+(?=<)|\s+(?=[LMCz\"])|font-family: [^;]*; ", "", svg)
     for variable, colour in _COLOURS.items():

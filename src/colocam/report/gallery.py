@@ -111,9 +111,7 @@ def _case(
     truth = [box for corners in row.get("truth", ()) if (box := _box(corners, scale))]
     tag, where = str(meta["tag"]), f"frame {meta['frame']} of {meta['clip']}"
     seen = "" if "truth" not in row else ", with the true box in green" if truth else ", without the object"
-    images = [
-        CaseImage("Frame", _address(draw_localization(image, truth=truth), quality), f"{tag}: {where}{seen}", tag)
-    ]
+    images = [CaseImage("Frame", address(draw_localization(image, truth=truth), quality), f"{tag}: {where}{seen}", tag)]
     for method in methods:
         box = _box(row[f"boxes__{method}"], scale)
         heatmap = row[f"heatmaps__{method}"].astype(np.float32) / 255
@@ -121,7 +119,7 @@ def _case(
             verdict, right = f"doubt {float(meta['doubt']):.2f}: {meta['reason']}", False
         else:
             verdict, right = _verdict(box, float(row[f"iou__{method}"]), empty=not truth)
-        drawn = _address(draw_localization(image, heatmap, box, truth=truth), quality)
+        drawn = address(draw_localization(image, heatmap, box, truth=truth), quality)
         title = method_title(method)
         images.append(CaseImage(title, drawn, f"{title} on {where}: {verdict}", verdict, right))
     probability = meta.get("probability")
@@ -147,7 +145,7 @@ def _box(corners: npt.NDArray[np.float32], scale: float) -> Box | None:
     return None if np.isnan(corners).any() else Box(*(float(value) * scale for value in corners))
 
 
-def _address(image: Image, quality: int) -> str:
+def address(image: Image, quality: int) -> str:
     """``image`` as a JPEG inside a data: address."""
     # Colour at full resolution: subsampled colour turns thin red and green lines grey.
     full_colour = [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]

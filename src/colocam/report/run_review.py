@@ -1,6 +1,5 @@
 """Review of a trained run: the most doubtful frames of its held-out videos, with images for the report."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -8,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.data.frame_cache import CachedClip
+from colocam.evaluation.cases import write_images
 from colocam.inference import Localizer
 from colocam.labels.review import APART, SHARE, Doubtful, check, rank, write_queue
 from colocam.labels.table import TableRows
 from colocam.run import open_run
 from colocam.types import Split, VideoFrame
-from colocam.utils.files import atomic_path
 from colocam.utils.progress import progress
 
 MOST_IMAGES = 12
@@ -78,5 +77,4 @@ def _save(path: Path, localizer: Localizer, clips: Sequence[CachedClip], chosen:
         "heatmaps": np.stack([(255 * found.heatmap).astype(np.uint8) for _, found in shown]),
         "boxes": np.array([found.box or NO_BOX for _, found in shown], np.float32),
     }
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, meta=np.array(json.dumps(meta)), **arrays)
+    write_images(path, arrays, meta)

@@ -50,22 +50,19 @@ def _changes(before: Float64Array, after: Float64Array, jump: float) -> Float64A
     return costs
 
 
-def _best_changes(
-    before: Float64Array, totals: Float64Array, after: Float64Array, jump: float
-) -> tuple[Float64Array, Integers]:
+def _best_changes(before: Float64Array, totals: Float64Array, after: Float64Array) -> tuple[Float64Array, Integers]:
     """The best predecessor of each box of a frame and, last, of "none".
 
     Args:
         before: (k, 4) boxes of the frame before.
         totals: (k + 1,) values of the best paths to these boxes and to "none".
         after: (n, 4) boxes of the frame.
-        jump: see :data:`JUMP`.
 
     Returns:
         (n + 1,) values of the best paths without the new scores, and (n + 1,) indices of the predecessors.
     """
-    costs = np.full((len(before) + 1, len(after) + 1), jump / 2)
-    costs[:-1] = _changes(before, after, jump)
+    costs = np.full((len(before) + 1, len(after) + 1), JUMP / 2)
+    costs[:-1] = _changes(before, after, JUMP)
     costs[-1, -1] = 0.0
     worth = totals[:, None] - costs
     return worth.max(0), worth.argmax(0)
@@ -85,11 +82,8 @@ class BestPath:
     With a lag of 0 only past frames are used; with the length of the video the path is optimal over the whole video.
     """
 
-    def __init__(self, lag: int, jump: float = JUMP, trust: float = TRUST, hold: float = HOLD) -> None:
+    def __init__(self, lag: int) -> None:
         self.lag = lag
-        self.jump = jump
-        self.trust = trust
-        self.hold = hold
         self._boxes = np.zeros((0, 4))
         self._totals = np.zeros(0)
         self._open: deque[_Open] = deque()
@@ -101,7 +95,7 @@ class BestPath:
         scores = np.zeros(len(candidates.scores) + 1)
         scores[:-1] = candidates.scores
         if len(boxes):
-            scores[0] += self.trust
+            scores[0] += TRUST
         if len(self._totals) == 0:
             self._totals, origins = scores, np.zeros(len(scores), np.int64)
         else:
@@ -109,7 +103,7 @@ class BestPath:
                 best = int(self._totals.argmax())
                 worth, origins = self._totals[best], np.full(len(scores), best)
             else:
-                worth, origins = _best_changes(self._boxes, self._totals, boxes, self.jump)
+                worth, origins = _best_changes(self._boxes, self._totals, boxes)
             self._totals = worth + scores
             self._totals -= self._totals.max()  # only differences matter, and a long video would lose digits
         self._boxes = boxes
@@ -133,7 +127,7 @@ class BestPath:
             ways.append(frame.origins[ways[-1]])
         first, totals = self._open[0], self._totals
         if self._given is not None and not first.cut:
-            totals = totals - _changes(self._given, first.boxes, self.hold)[ways[-1]]
+            totals = totals - _changes(self._given, first.boxes, HOLD)[ways[-1]]
         return int(totals.argmax()), ways
 
     def _give(self, state: int) -> int:

@@ -109,23 +109,33 @@ Seen = tuple[int, FrameObservation, list[float] | None]
 """Time of an observation in frames, the observation, and its chosen box."""
 
 
-def single(observations: Iterable[FrameObservation], presence: Presence) -> Iterator[FrameObservation]:
-    """Take the published box and the presence of each frame by itself, without tracks."""
+def single(
+    observations: Iterable[FrameObservation], presence: Presence, *, instances: bool = False
+) -> Iterator[FrameObservation]:
+    """Each frame by itself, without tracks: with its published box or, with ``instances``, once for each blob."""
     for observation in observations:
         (observation.presence,) = presence.push(observation.peaks, cut=True)
-        if len(observation.candidates.boxes):
-            observation.choice, observation.box = 0, observation.candidates.boxes[0]
-        yield observation
+        boxes = observation.candidates.boxes[: None if instances else 1]
+        yield from (replace(observation, choice=index, box=box) for index, box in enumerate(boxes))
+        if not len(boxes):
+            yield observation
 
 
 def steady(
-    observations: Iterable[FrameObservation], ahead: LookAhead, presence: Presence, shots: Shots | None = None
+    observations: Iterable[FrameObservation],
+    ahead: LookAhead,
+    presence: Presence,
+    shots: Shots | None = None,
+    *,
+    instances: bool = False,
 ) -> Iterator[FrameObservation]:
     """Choose, track and smooth boxes; with :data:`ONLINE` a frame is yielded before the next one is read.
 
-    ``shots`` is filled as the cuts are passed.
+    With ``instances``, all objects: one observation for each. ``shots`` is filled as the cuts are passed.
     """
     voted = vote(observations, presence.calibration)
+    if instances:
+        return smooth_each(follow(decide(voted, presence), shots), ahead.smooth)
     return smooth(number(decide(voted, presence, BestPath(ahead.path)), shots), ahead.smooth)
 
 
@@ -254,27 +264,6 @@ class Followed:
     time: int
     observation: FrameObservation
     blobs: dict[int, int]
-
-
-def each(observations: Iterable[FrameObservation], presence: Presence) -> Iterator[FrameObservation]:
-    """Yield one observation per blob, each frame by itself, without tracks."""
-    for observation in observations:
-        (observation.presence,) = presence.push(observation.peaks, cut=True)
-        boxes = observation.candidates.boxes
-        yield from (replace(observation, choice=index, box=box) for index, box in enumerate(boxes))
-        if not len(boxes):
-            yield observation
-
-
-def steady_instances(
-    observations: Iterable[FrameObservation], ahead: LookAhead, presence: Presence, shots: Shots | None = None
-) -> Iterator[FrameObservation]:
-    """Track and smooth all objects; with ``ONLINE`` a frame is yielded before the next one is read.
-
-    ``shots`` is filled as the cuts are passed.
-    """
-    voted = vote(observations, presence.calibration)
-    return smooth_each(follow(decide(voted, presence), shots), ahead.smooth)
 
 
 def follow(observations: Iterable[FrameObservation], shots: Shots | None = None) -> Iterator[Followed]:

@@ -7,7 +7,6 @@ unknown. A frame in which the classifier does not see the tag has no labels (doc
 first round may come from another run, which teaches a smaller network (docs/method/teacher.md).
 """
 
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -38,7 +37,7 @@ from colocam.training.stage2 import localizer_task
 from colocam.training.validation import Validator
 from colocam.types import Float64Array, Levels
 from colocam.utils.files import explain_os_errors, parse_json, read_array, write_json
-from colocam.utils.progress import progress, raise_if_stopped, stop_requested
+from colocam.utils.progress import progress, raise_if_stopped
 from colocam.utils.tensors import explain_damage, load_checkpoint
 
 SIDE = 112
@@ -51,7 +50,6 @@ FOREGROUND, UNKNOWN = 255, 128
 """Stored levels; background is 0."""
 CLIPS = 16
 """Clips of one pass."""
-SECONDS_BETWEEN_SAVES = 30.0
 
 
 def train_method(
@@ -168,8 +166,8 @@ def _teacher_labels(run: Run, teacher: Path, clips: Sequence[CachedClip], folder
 def own_labels(model: Model, clips: Sequence[CachedClip], folder: Path, device: torch.device) -> CamStore:
     """Labels of all frames of ``clips`` for :func:`colocam.training.seeds.sure_labels`, in 0–1.
 
-    They are kept in ``folder``, ``labels.npy`` and ``labels.json``, while they are made: an interruption loses half a
-    minute at most. The folder belongs to a finished round of training, which never changes.
+    They are kept in ``folder``, ``labels.npy`` and ``labels.json``, while they are made: an interruption loses one pass
+    at most. The folder belongs to a finished round of training, which never changes.
 
     Args:
         model: of that round.
@@ -187,19 +185,16 @@ def own_labels(model: Model, clips: Sequence[CachedClip], folder: Path, device: 
             described.unlink(missing_ok=True)
             np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=shape).flush()
         stored: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r+")
-        starts, saved_at = np.cumsum([0, *lengths]).tolist(), time.monotonic()
+        starts = np.cumsum([0, *lengths]).tolist()
         with progress("labels of the next round", len(stored), unit="frames", done=starts[done]) as advance:
             while done < len(clips):
                 samples = spread_samples(clips[done : done + CLIPS], model.card.tags, per_clip=max(lengths))
                 stored[starts[done] : starts[done] + len(samples)] = _labels(model, samples, device)
                 done = min(done + CLIPS, len(clips))
+                stored.flush()  # type: ignore[attr-defined]
+                write_json(described, {"clips": done})
                 advance(len(samples))
-                if done == len(clips) or stop_requested() or time.monotonic() - saved_at > SECONDS_BETWEEN_SAVES:
-                    stored.flush()  # type: ignore[attr-defined]
-                    write_json(described, {"clips": done})
-                    saved_at = time.monotonic()
-                    if done < len(clips):
-                        raise_if_stopped("labels of the next round")
+                raise_if_stopped("labels of the next round")
     return CamStore(np.load(path, mmap_mode="r"), lengths, scale=1 / 255)
 
 

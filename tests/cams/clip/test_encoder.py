@@ -166,16 +166,14 @@ def test_missing_weights_are_not_made_up(copy):
     assert "lacks the weights 'text_projection.weight' and 1 more" in refusal(copy)
 
 
-def test_weights_of_another_size(copy):
-    state = load_file(copy / "model.safetensors")
-    state["visual_projection.weight"] = torch.zeros(3, 3)
-    save_file(state, copy / "model.safetensors", metadata={"format": "pt"})
-    assert str(copy) in refusal(copy)
-
-
-def test_a_damaged_file(copy):
-    whole = (copy / "model.safetensors").read_bytes()
-    (copy / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+@pytest.mark.parametrize("damage", ["another size", "cut off"])
+def test_damaged_weights(copy, damage):
+    path = copy / "model.safetensors"
+    if damage == "cut off":
+        path.write_bytes(path.read_bytes()[:-1000])
+    else:
+        changed = {"visual_projection.weight": torch.zeros(3, 3)}
+        save_file(load_file(path) | changed, path, metadata={"format": "pt"})
     assert str(copy) in refusal(copy)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from colocam.boxes import boxes_at_levels
-from colocam.config import load_config
 from lab.bench import boxes as bench_boxes
 
 
@@ -16,14 +15,10 @@ def test_the_ways_agree(maps):
     np.testing.assert_array_equal(bench_boxes.levels_by_opencv(maps[:2]), expected)
 
 
-def test_every_way_is_measured(tiny, tmp_path, capsys, monkeypatch):
+def test_every_way_is_measured(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(bench_boxes, "BATCH", 2)
-    result = bench_boxes.run("cpu", tmp_path / "boxes.json", load_config(overrides=tiny), repeats=1)
-    assert [(case["use"], case["maps"]) for case in result["cases"]] == [
-        (use, kind) for kind in ("smooth", "rough") for use in ("localize", "evaluate")
-    ]
-    for case in result["cases"]:
-        for way, ms in case["boxes_ms"].items():
-            assert case["end_to_end_ms"][way] == pytest.approx(result["network_ms"] + ms)
+    result = bench_boxes.run("cpu", tmp_path / "boxes.json", size=40, repeats=1)
+    assert [case["maps"] for case in result["cases"]] == ["smooth", "rough"]
+    assert all(list(case["ms"]) == ["localize", "evaluate", "evaluate with OpenCV"] for case in result["cases"])
     assert json.loads((tmp_path / "boxes.json").read_text()) == result
     assert "OpenCV" in capsys.readouterr().out

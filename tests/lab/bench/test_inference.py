@@ -1,132 +1,111 @@
-"""The bench of inference runs the product's own stages, and needs no FFmpeg for what it computes in memory."""
+"""The bench of inference runs the commands that users call, on networks with the structure of the presets."""
 
-import importlib
 import json
 import sys
-from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 import torch
 
 from colocam.config import load_config
-from colocam.inference.network import NetworkOutput, OutputShape, completed
-from colocam.inference.pass_filler import GROUP, PassFiller
-from lab.bench import films, inference
+from colocam.inference import Localizer
+from colocam.video.fence import decode
+from lab.bench import inference, shipped
+
+CPU = torch.device("cpu")
 
 
-@pytest.fixture
-def short(monkeypatch):
-    monkeypatch.setattr(inference, "SCENES", 6)
-    monkeypatch.setattr(inference, "WIDTH", 64)
-    monkeypatch.setattr(inference, "HEIGHT", 48)
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    for module, name, value in (
+        *((module, name, value) for module in (shipped, inference) for name, value in (("WIDTH", 64), ("HEIGHT", 48))),
+        (shipped, "SCENES", 16),
+        (inference, "LONG", 6),
+        (inference, "SHORT", 3),
+    ):
+        monkeypatch.setattr(module, name, value)
 
 
-@pytest.mark.usefixtures("short")
-def test_all_of_it_is_measured_printed_and_written(tiny, tmp_path, capsys):
-    result = inference.run(
-        "cpu", tmp_path / "inference.json", {"tiny": load_config(overrides=list(tiny))}, frames=20, films=0
-    )
+def test_commands_limits_and_starts_are_measured_printed_and_written(tiny, tmp_path, capsys, monkeypatch):
+    """One command is run; the others are asked with the words of a user."""
+    asked = []
+
+    def timed(name, words, videos, frames):
+        asked.append((name, [str(word) for word in words]))
+        found = run(name, words, videos, frames) if name == "4 × 3 frames" else None
+        return found or {"steady_per_s": 3.0, "with_start_per_s": 2.0}
+
+    run = inference._time_command
+    monkeypatch.setattr(inference, "_time_command", timed)
+    monkeypatch.setattr(inference, "time_process", lambda words, plain=inference.time_process: (
+        inference.Timed(0.0, 0.0, 1.5) if "-c" in words else plain(words)
+    ))  # fmt: skip
+    monkeypatch.setattr(inference, "load_config", lambda _: load_config(overrides=list(tiny)))
+    result = inference.run("cpu", tmp_path / "inference.json", ["cpu"], videos=2)
     assert json.loads((tmp_path / "inference.json").read_text(encoding="utf-8")) == result
     (row,) = result["cases"]
-    assert (row["name"], row["size"], row["batch"]) == ("tiny", 32, 32)
-    assert row["ratio"] == pytest.approx(row["boxes_per_s"] / row["plain_loop_per_s"])
-    assert set(row["parts_ms"]) == {"decode", "resize", "copy", "network", "boxes", "write"}
-    rates = (
-        "network_per_s",
-        "boxes_per_s",
-        "steady_boxes_per_s",
-        "color_mean_boxes_per_s",
-        "plain_loop_per_s",
-        "latency_ms",
-    )
-    assert all(row[rate] > 0 for rate in (*rates, "latency_ms"))
+    assert row["name"] == "preset cpu, random encoder, decoder fitted to these videos"
+    stages = ["decode", "resize", "network", "post-processing", "boxes", "tables", "mp4"]
+    assert list(row["limits_per_s"]) == stages
+    assert all(rate > 0 for rate in row["limits_per_s"].values())
+    assert (row["first_row_s"], row["latency_ms"] > 0) == (1.5, True)
+    slowest = min(rate for stage, rate in row["limits_per_s"].items() if stage != "mp4")
+    assert row["share_of_limit"] == pytest.approx(3.0 / slowest)
+    names = ["2 × 6 frames", "4 × 3 frames", "1 × 6 frames, mp4", "1 × 6 frames", "1 × 4 frames, --refine"]
+    assert [name for name, _ in asked] == [*names, "2 × 6 frames, label"]
+    assert [words[0] for _, words in asked] == [*["localize"] * 5, "label"]
+    assert ["--no-video" in words for _, words in asked] == [True, True, False, True, True, False]
+    assert all(words[-2:] == ["--device", "cpu"] for _, words in asked)
+    measured = row["commands"]["4 × 3 frames"]
+    assert measured["with_start_per_s"] == pytest.approx(12 / measured["total_s"])
+    assert measured["steady_per_s"] > measured["with_start_per_s"]
+    assert 0 < measured["first_line_s"] < measured["total_s"]
+    assert 0 < measured["first_table_s"] < measured["total_s"]
     printed = capsys.readouterr().out
-    for words in ("network alone", "plain loop over single frames", "latency of one frame", "decode ", "write "):
+    for words in ("limit: network", "4 × 3 frames", "frames/s with start; first line", "steady tables / slowest stage"):
         assert words in printed
 
 
-@pytest.mark.usefixtures("short")
-def test_the_boxes_are_those_of_a_blob_and_the_plain_loop_sees_every_frame(tiny, monkeypatch):
-    """Maps stand in for trained ones, but the network is asked all the same."""
-    boxes, pictures = [], []
-    plain, submit = inference.largest_boxes, inference.TorchNetwork.submit
-    monkeypatch.setattr(inference, "largest_boxes", lambda *args: boxes.append(plain(*args)) or boxes[-1])
-    monkeypatch.setattr(
-        inference.TorchNetwork,
-        "submit",
-        lambda self, given: pictures.append(len(given)) or submit(self, given),
+def test_a_command_that_fails_says_why():
+    with pytest.raises(RuntimeError, match="ended with 3: because"):
+        inference.time_process([sys.executable, "-c", "import sys; print('because', file=sys.stderr); sys.exit(3)"])
+
+
+@pytest.mark.parametrize("preset", ["resnet50", "lite0"])
+def test_a_run_has_the_structure_of_its_preset(preset, tmp_path, monkeypatch):
+    config = load_config(preset)
+    monkeypatch.setattr(shipped, "_fit", lambda *_: None)
+    card = Localizer.load(shipped.write_run(tmp_path / "run", config, CPU), "cpu").card
+    settings, frames = config.localizer, config.frames
+    assert (card.size, card.map_size, card.class_size) == (frames.crop, frames.map_size, config.classifier.size)
+    found = (card.color_mean, card.focus, card.chooser, card.crop_head, card.decoder)
+    assert found == (settings.color_mean, settings.focus, settings.chooser, settings.crop_head, settings.decoder)
+    assert card.normalise == (config.classifier.fit == "logistic")
+    assert card.presence is not None
+
+
+def test_the_maps_of_a_fitted_run_show_the_object(tiny, tmp_path, monkeypatch):
+    monkeypatch.setitem(shipped.STEPS, "cpu", 60)
+    run = shipped.write_run(tmp_path / "run", load_config(overrides=list(tiny)), CPU)
+    (video,) = shipped.write_videos(tmp_path / "videos", shipped.scenes(), 4, 1)
+    for found in Localizer.load(run, "cpu", smooth="none", color_mean="off")(video):
+        x1, y1, x2, y2 = found.box
+        assert 0.02 < (x2 - x1) * (y2 - y1) / (64 * 48) < 0.9
+
+
+def test_videos_differ_in_their_content_and_not_in_their_frames(tmp_path):
+    videos = shipped.write_videos(tmp_path / "videos", shipped.scenes(), 3, 2)
+    assert len({path.read_bytes() for path in videos}) == 2
+    first, second = ([frame.image for frame in decode(path)] for path in videos)
+    assert len(first) == 3
+    np.testing.assert_array_equal(first, second)
+
+
+def test_an_option_of_another_benchmark_is_refused(colocam):
+    assert colocam("bench", "cam", "--videos", 3).error == (
+        "error: the benchmark cam takes no videos: leave that option out"
     )
-    inference.run("cpu", None, {"tiny": load_config(overrides=list(tiny))}, frames=20, films=0)
-    assert len(boxes) == 4 * 5  # warm, then three times a quarter of the frames
-    streams = [count for count in pictures if count != 1]
-    assert set(streams) == {32}  # passes have a fixed number of rows
-    assert len(streams) >= 24 + 3 * 4  # the network alone, then three streams of one pass, warm and three times
-    assert pictures.count(1) == 6  # one frame, warm and timed
 
 
-@pytest.mark.parametrize("uneven", [False, True])
-def test_films_share_passes_in_the_bench_where_they_share_those_of_the_network(uneven):
-    """Otherwise each film is measured with passes of its own, mostly empty, or with passes that the command has not."""
-
-    class Still:
-        device, rows, on_gpu = torch.device("cpu"), 4 * GROUP, False
-
-        def submit(self, images):
-            rows = np.arange(len(images), dtype=np.float32)[:, None] * uneven
-            return completed(NetworkOutput(rows, rows, rows, rows, images))
-
-        def settle(self):
-            pass
-
-    filler = PassFiller(inference._Blobs(Still(), 16), Still.rows, OutputShape(1, 16, 16))
-    filler.close()
-    assert filler.group == (Still.rows if uneven else GROUP)
-
-
-def test_without_ffmpeg_its_stages_are_left_out(fresh_modules, monkeypatch):
-    """Without PyAV, or with a stand-in for it, the module is imported, and files are not measured."""
-    with fresh_modules("av", "pyarrow", "rich"):
-        for name in [name for name in sys.modules if name.partition(".")[0] == "lab"]:
-            monkeypatch.delitem(sys.modules, name)
-        fresh = importlib.import_module("lab.bench.inference")
-        assert fresh is not inference
-        assert not fresh._has_ffmpeg()
-        for name in ("", ".container", ".sidedata.sidedata", ".stream", ".video.reformatter", ".video.stream"):
-            monkeypatch.setitem(sys.modules, f"av{name}", MagicMock(__version__="18.0"))
-        assert not fresh._has_ffmpeg()
-        assert "colocam.video.writer" in sys.modules
-        monkeypatch.undo()
-
-
-def test_networks_of_a_gpu():
-    strides = [config.backbone.output_stride for config in inference._configs(torch.device("cuda")).values()]
-    assert strides == [8, 32]
-
-
-def test_with_pyav_files_are_measured():
-    assert inference._has_ffmpeg()
-
-
-@pytest.mark.usefixtures("short")
-def test_films_are_measured_from_their_files(tiny, monkeypatch, capsys):
-    """The stages of the product, in worker processes; a ratio is that of the numbers beside it."""
-    monkeypatch.setattr(films, "LONG", 9)
-    monkeypatch.setattr(films, "SHORT", 3)
-    monkeypatch.setattr(films, "TURNS", 1)
-    monkeypatch.setattr(films, "most_workers", lambda _: 1)
-    measure, rates = films._rate, []
-
-    def rate(localizer, folder, frames, *, annotate):  # one of the three is enough
-        rates.append((folder.name, frames, annotate))
-        return measure(localizer, folder, frames, annotate=annotate) if folder.name == "short" else 7.0
-
-    monkeypatch.setattr(films, "_rate", rate)
-    configs = {"tiny": load_config(overrides=list(tiny))}
-    row = inference.run("cpu", None, configs, frames=20, films=2)["cases"][0]["films"]
-    assert rates == [("long", 18, False), ("short", 6, False), ("drawn", 18, True)]
-    assert (row["films"], row["workers"]) == (2, 1)
-    assert all(row[key] > 0 for key in ("decoder_per_s", "thread_per_s", "fence_cost", "videos_per_s"))
-    assert row["short_cost"] == pytest.approx(row["tables_per_s"] / row["short_tables_per_s"])
-    assert row["share_of_limit"] == pytest.approx(row["tables_per_s"] / min(row["limits_per_s"].values()))
-    assert "films to tables and mp4" in capsys.readouterr().out
+def test_presets_of_a_device():
+    assert inference.PRESETS == {"cuda": ("resnet50", "paper"), "cpu": ("lite0", "cpu")}

@@ -28,24 +28,37 @@ def test_a_step_is_measured_whole_and_in_parts(config, tmp_path, capsys, monkeyp
         return terms
 
     monkeypatch.setattr(training_step, "sgd_step", counted)
-    result = train.run("cpu", tmp_path / "train.json", config, steps=2)
+    result = train.run("cpu", tmp_path / "train.json", steps=2, configs={"tiny": config})
     of_stage2, of_stage1 = {"loss", "seeds", "crf", "size", "coloc"}, {"loss", "cross_entropy"}
     expected = [("colocam", of_stage2, True)] * 3 + [("classifier", of_stage1, True)] * 3  # one warm, then two timed
     assert seen == expected
     assert json.loads((tmp_path / "train.json").read_text()) == result
-    assert result["frames_per_s"] == pytest.approx(4 / (1e-3 * result["step_ms"]))
-    assert set(result["stage1"]) == {"step_ms", "frames_per_s"}
-    parts = {"read", "copy", "crop", "seeds", "encoder", "decoder", "partial CE", "CRF", "colour"}
-    assert set(result["parts_ms"]) == parts
+    (row,) = result["cases"]
+    assert row["frames_per_s"] == pytest.approx(4 / (1e-3 * row["step_ms"]))
+    assert set(row["stage1"]) == {"step_ms", "frames_per_s"}
+    parts = {"read", "copy", "crop", "seeds", "encoder", "decoder", "partial CE", "CRF", "size", "colour"}
+    assert set(row["parts_ms"]) == parts
     out = capsys.readouterr().out
     assert all(part in out for part in parts)
     assert out.count("step_ms") == 2
 
 
-def test_a_logistic_regression_has_no_steps(config, capsys):
+def test_a_logistic_regression_has_features_and_a_fit(config, capsys, monkeypatch):
     frozen = config.model_copy(update={"classifier": config.classifier.model_copy(update={"fit": "logistic"})})
-    assert train.run("cpu", None, frozen, steps=1)["stage1"] is None
-    assert "stage 1 is a logistic regression" in capsys.readouterr().out
+    monkeypatch.setattr(training_step, "CLIPS", 12)
+    (row,) = train.run("cpu", None, steps=1, configs={"frozen": frozen})["cases"]
+    assert row["stage1"] is None
+    assert row["logistic"]["features"] == 12 * config.classifier.views
+    assert row["logistic"]["frames_per_s"] > 0
+    assert "stage 1, logistic regression" in capsys.readouterr().out
+
+
+def test_the_shipped_presets_are_measured_on_a_gpu(monkeypatch):
+    seen = []
+    monkeypatch.setattr(train, "_case", lambda name, config, *_: seen.append((name, config.frames.crop)))
+    monkeypatch.setattr(train, "conditions", lambda what, _: {"what": what, "device": "", "torch": "", "date": ""})
+    train.run("cuda")
+    assert seen == [("resnet50", 448), ("paper", 224)]
 
 
 def test_every_cam_method_is_measured_beside_the_classifier(config, tmp_path, capsys):

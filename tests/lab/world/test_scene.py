@@ -1,13 +1,16 @@
 from dataclasses import replace
-from itertools import pairwise
 
+import cv2
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from colocam.demo import world as scene
 from colocam.demo.figures import CLASSES
 from colocam.demo.motion import STYLES
-from colocam.demo.world import SIZES, Traits, draw_traits, render
+from colocam.demo.world import SIZES, Traits, draw_traits, render, true_box
+from colocam.types import Box
 
 EASY = Traits(near=False, empty=False, occluded=False, context=True, distractors=1, size=0.45, style="calm")
 FRAME = (96, 72)
@@ -58,16 +61,6 @@ def test_boxes_fit_what_the_object_changes_in_the_picture(tag, style, monkeypatc
     assert min(fits) > 0.6
 
 
-def test_the_picture_outside_the_box_does_not_depend_on_the_object(monkeypatch):
-    seen = shots(traits=replace(EASY, distractors=0))
-    without_object(monkeypatch)
-    for shot, bare in zip(seen, shots(traits=replace(EASY, distractors=0)), strict=True):
-        x1, y1, x2, y2 = (int(side) for side in shot.box)
-        change = np.abs(shot.image.astype(int) - bare.image).max(-1)
-        inside = change[y1:y2, x1:x2].sum()
-        assert inside > 0.97 * change.sum()
-
-
 def test_frames_follow_from_the_seeds_and_differ_between_them():
     first, again, other = shots(), shots(), shots(seed=1)
     for a, b, c in zip(first, again, other, strict=True):
@@ -76,13 +69,6 @@ def test_frames_follow_from_the_seeds_and_differ_between_them():
         assert np.array_equal(a.image, b.image)
         assert a.box == b.box
         assert np.abs(a.image.astype(int) - c.image).mean() > 5
-
-
-def test_consecutive_frames_resemble_each_other():
-    pictures = [shot.image.astype(int) for shot in shots(traits=replace(EASY, distractors=0), frames=24)]
-    step = np.mean([np.abs(a - b).mean() for a, b in pairwise(pictures)])
-    far = np.mean([np.abs(a - b).mean() for a, b in zip(pictures[:8], pictures[16:], strict=True)])
-    assert 0.5 < step < far
 
 
 def test_boxes_lie_inside_the_frame_and_sizes_keep_their_limits():
@@ -102,18 +88,19 @@ def test_an_empty_stretch_is_empty_and_the_rest_is_not():
         assert np.count_nonzero(np.diff(present.astype(int))) <= 2
 
 
-def test_occluders_hide_the_object_at_times():
-    hidden = [s.hidden for seed in range(5) for s in shots(traits=replace(EASY, occluded=True), seed=seed, frames=12)]
-    assert max(hidden) > 0.25
-    assert np.mean(np.array(hidden) > 0.05) > 0.2
-    bare = [s.hidden for s in shots(traits=replace(EASY, distractors=0), frames=12)]
-    assert max(bare) == 0
+def test_occluders_hide_the_object_at_times(monkeypatch):
+    """By how much less the picture changes where the object is taken out."""
 
+    def pictures(*, occluded):
+        traits = replace(EASY, occluded=occluded)
+        return np.array([[s.image for s in shots(traits=traits, seed=seed, frames=12)] for seed in range(5)], int)
 
-def test_distractors_move_through_the_picture():
-    alone, company = (shots(traits=replace(EASY, distractors=n)) for n in (0, 3))
-    changed = [np.mean(np.abs(a.image.astype(int) - b.image).max(-1) > 20) for a, b in zip(alone, company, strict=True)]
-    assert np.mean(changed) > 0.03
+    hidden, free = pictures(occluded=True), pictures(occluded=False)
+    without_object(monkeypatch)
+    changed = [
+        (abs(seen - pictures(occluded=o)).max(-1) > 12).sum((2, 3)) for seen, o in ((hidden, True), (free, False))
+    ]
+    assert (changed[0] / changed[1]).min() < 0.75
 
 
 def test_one_frame_is_a_video_too():
@@ -143,11 +130,11 @@ def test_traits_are_spread_evenly_over_few_videos():
 
 STORED = {
     "beetle": ([181, 162, 210, 150, 136, 192, 153, 130, 169, 125, 124, 173], (13, 0, 78, 54)),
-    "fish": ([112, 116, 107, 97, 98, 96, 65, 79, 42, 38, 64, 41], (8, 0, 80, 53)),
+    "fish": ([115, 119, 108, 96, 97, 95, 66, 79, 42, 38, 64, 41], (8, 0, 80, 53)),
     "kite": ([184, 163, 187, 157, 144, 209, 162, 140, 165, 116, 115, 159], (19, 0, 69, 63)),
-    "rocket": ([87, 103, 58, 51, 71, 54, 65, 79, 30, 35, 60, 41], (25, 0, 74, 53)),
+    "rocket": ([87, 103, 58, 51, 71, 54, 66, 79, 30, 35, 60, 41], (25, 0, 74, 53)),
     "snail": ([168, 148, 180, 147, 132, 197, 150, 126, 165, 134, 136, 186], (17, 0, 77, 56)),
-    "truck": ([163, 152, 165, 91, 93, 97, 68, 79, 47, 44, 72, 50], (4, 0, 81, 53)),
+    "truck": ([159, 149, 160, 85, 89, 89, 66, 78, 45, 41, 71, 47], (4, 0, 81, 53)),
 }
 """Mean RGB of each quarter of the third frame, and the true box."""
 
@@ -156,8 +143,67 @@ STORED = {
 def test_the_videos_stay_what_they_are(tag):
     """Numbers of the documentation are measured on them."""
     i = list(CLASSES).index(tag)
-    traits = Traits(i % 2 == 0, False, i % 3 == 0, True, distractors=2, size=0.6, style="lively", objects=1 + i % 2)
+    traits = Traits(i % 2 == 0, False, i % 3 == 0, True, distractors=2, size=0.6, style="lively")
     shot = shots(tag, traits, seed=7, frames=3)[-1]
     quarters, box = STORED[tag]
     np.testing.assert_allclose(shot.image.reshape(2, 36, 2, 48, 3).mean((1, 3)).ravel(), quarters, atol=1)
     assert shot.box == box
+
+
+def test_the_number_of_threads_does_not_matter():
+    before = cv2.getNumThreads()
+    traits = replace(EASY, occluded=True, distractors=3)
+    try:
+        cv2.setNumThreads(1)
+        one = shots("rocket", traits, size=(192, 144))
+        cv2.setNumThreads(4)
+        four = shots("rocket", traits, size=(192, 144))
+    finally:
+        cv2.setNumThreads(before)
+    assert all(np.array_equal(a.image, b.image) and a.box == b.box for a, b in zip(one, four, strict=True))
+
+
+H, W = 40, 60
+NOTHING = np.zeros((H, W), np.float32)
+
+
+def rectangle(x1, y1, x2, y2, opacity=1.0):
+    layer = NOTHING.copy()
+    layer[y1:y2, x1:x2] = opacity
+    return layer
+
+
+@given(st.integers(0, 50), st.integers(0, 30), st.integers(6, 40), st.integers(6, 40))
+def test_the_box_is_that_of_the_pixels_inside_the_frame(x, y, width, height):
+    box = true_box(rectangle(x, y, x + width, y + height), NOTHING, width * height)
+    inside = Box(x, y, min(x + width, W), min(y + height, H))
+    seen = (inside.x2 - inside.x1) * (inside.y2 - inside.y1)
+    assert box == (inside if seen >= max(25, 0.06 * width * height) else None)
+
+
+@given(st.integers(1, 19))
+def test_an_object_mostly_seen_keeps_its_whole_box(columns):
+    box = true_box(rectangle(20, 10, 40, 20), rectangle(20, 0, 20 + columns, H), 200)
+    if columns < 6:
+        assert box == (20, 10, 40, 20)
+    elif (20 - columns) * 10 >= 25:
+        assert box == (20 + columns, 10, 40, 20)
+    else:
+        assert box is None
+
+
+def test_a_hole_in_the_middle_leaves_the_visible_sides():
+    assert true_box(rectangle(20, 10, 40, 20), rectangle(23, 0, 37, H), 200) == (20, 10, 40, 20)
+
+
+def test_faint_things_neither_count_nor_hide():
+    solid, faint = rectangle(20, 10, 40, 20), rectangle(10, 5, 50, 25, 0.3)
+    assert true_box(np.maximum(solid, faint), faint, 200) == (20, 10, 40, 20)
+
+
+def test_too_little_to_see_is_no_object():
+    assert true_box(NOTHING, NOTHING, 200) is None
+    assert true_box(rectangle(0, 0, 6, 4), NOTHING, 100) is None  # 24 pixels
+    assert true_box(rectangle(0, 0, 5, 5), NOTHING, 100) == (0, 0, 5, 5)
+    assert true_box(rectangle(0, 0, 10, 10), NOTHING, 2000) is None  # 5 %
+    assert true_box(rectangle(0, 0, 13, 10), NOTHING, 2000) == (0, 0, 13, 10)

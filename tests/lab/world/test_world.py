@@ -39,22 +39,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(made, tmp_pa
     assert not [name for name in other if first[name] == other[name]]
 
 
-def test_a_world_with_several_objects(made, tmp_path):
-    folder, _ = made
-    world = make_world(tmp_path, seed=3, **{**SMALL, "videos_per_class": (1, 0, 0)}, objects=3)
-    assert json.loads((tmp_path / "world.json").read_text(encoding="utf-8"))["objects"] == 3
-    assert "objects" not in json.loads((folder / "world.json").read_text(encoding="utf-8"))
-    counts = []
-    for frames in read_truth(world.truth).frames.values():
-        for boxes in frames.values():
-            counts.append(len(boxes))
-            assert len(set(boxes)) == len(boxes)
-            assert all(0 <= box.x1 < box.x2 <= 64 and 0 <= box.y1 < box.y2 <= 48 for box in boxes)
-    assert len(counts) == len(CLASSES) * SMALL["frames"]
-    assert max(counts) == 3
-    assert np.mean(counts) > 1.5
-
-
 def test_a_larger_world_holds_the_smaller_one(made, tmp_path):
     folder, _ = made
     make_world(tmp_path, seed=3, **{**SMALL, "videos_per_class": (1, 2, 0)})
@@ -139,7 +123,7 @@ def test_another_world_is_not_overwritten(note, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("seed", -1), ("videos_per_class", (1, -1, 1)), ("frames", 0), ("size", (64, 8)), ("fps", 0), ("objects", 0)],
+    [("seed", -1), ("videos_per_class", (1, -1, 1)), ("frames", 0), ("size", (64, 8)), ("fps", 0)],
 )
 def test_impossible_worlds_are_refused_before_anything_is_written(name, value, tmp_path):
     with pytest.raises(ColocamError, match=f"{name}.*at least"):

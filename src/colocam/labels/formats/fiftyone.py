@@ -5,7 +5,6 @@ stored as a compressed ``.npy`` file in base64, which FiftyOne's reader expects.
 """
 
 import io
-import json
 from base64 import b64encode
 from math import ceil, floor
 from pathlib import Path
@@ -13,10 +12,11 @@ from typing import Any
 from zlib import compress
 
 import numpy as np
+import numpy.typing as npt
 
 from colocam.errors import ColocamError
 from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
-from colocam.utils.files import atomic_path, write_json
+from colocam.utils.files import stream_json, write_json
 
 FIELD = "objects"
 """Name of the field of each frame that holds the boxes."""
@@ -27,43 +27,32 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:  # noqa: AR
     if images := [video.name for video in labels.videos if video.source.pictures]:
         raise ColocamError(f"{images[0]} is a folder of images, and FiftyOne's video labels need a file: use coco")
     for video in labels.videos:
-        _write_video(video, folder / "labels" / f"{video.name}.json")
+        frames = {}
+        for number, rows in ((frame + 1, rows) for frame, rows in video.objects_of.items()):
+            objects = [_object(video, row) | {"frame_number": number} for row in rows]
+            frames[str(number)] = {"frame_number": number, "objects": {"objects": objects}}
+        stream_json(folder / "labels" / f"{video.name}.json", {"filename": video.source.file, "frames": frames})
     index = [{"data": video.source.stated_path, "labels": f"labels/{video.name}.json"} for video in labels.videos]
     manifest = {"type": "eta.core.datasets.LabeledVideoDataset", "description": "boxes by colocam", "index": index}
     write_json(folder / "manifest.json", manifest)
 
 
-def _write_video(video: LabelledVideo, path: Path) -> None:
-    """One frame at a time is in memory."""
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.write(f'{{"filename": {json.dumps(video.source.file, ensure_ascii=False)}, "frames": {{')
-        separator = ""
-        for number, rows in ((frame + 1, rows) for frame, rows in video.objects_of.items()):
-            objects = [_object(video, row) | {"frame_number": number} for row in rows]
-            value = {"frame_number": number, "objects": {"objects": objects}}
-            file.write(f'{separator}\n"{number}": {json.dumps(value, ensure_ascii=False, allow_nan=False)}')
-            separator = ","
-        file.write("\n}}\n")
-
-
 def _object(video: LabelledVideo, row: int) -> dict[str, Any]:
     x1, y1, x2, y2 = (video.rows.box[row] / (video.size * 2)).tolist()
+    score, mask = video.numbers(row, "score"), video.mask(row)
     return {
         "type": "eta.core.objects.DetectedObject",
         "name": FIELD,
         "label": video.rows.tag[row],
         "bounding_box": {"top_left": {"x": x1, "y": y1}, "bottom_right": {"x": x2, "y": y2}},
         "index": video.track_of(row).id,
-        **({} if np.isnan(score := video.rows.score[row]) else {"confidence": float(score)}),
-        **_mask(video, row),
+        **({"confidence": score["score"]} if score else {}),
+        **({} if mask is None else {"mask": _packed(mask, video.rows.box[row].tolist())}),
     }
 
 
-def _mask(video: LabelledVideo, row: int) -> dict[str, str]:
-    mask = video.mask(row)
-    if mask is None:
-        return {}
-    x1, y1, x2, y2 = video.rows.box[row].tolist()
+def _packed(mask: npt.NDArray[np.bool_], box: list[float]) -> str:
+    x1, y1, x2, y2 = box
     file = io.BytesIO()
     np.save(file, mask[floor(y1) : ceil(y2), floor(x1) : ceil(x2)])
-    return {"mask": b64encode(compress(file.getvalue())).decode("ascii")}
+    return b64encode(compress(file.getvalue())).decode("ascii")

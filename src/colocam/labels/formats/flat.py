@@ -16,10 +16,9 @@ from colocam.errors import ColocamError
 from colocam.labels.formats.reading import corners_of, files_of
 from colocam.labels.imported import FrameLabel, ImportedVideo, LeftOut, named, tracks_of_frames
 from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
-from colocam.labels.table import CORNERS, OPTIONAL, LocalizationTable
+from colocam.labels.table import CORNERS, Integers, corners, indices, write_table
 from colocam.types import Box, Float64Array
 from colocam.utils.tables import Cells, read_cells
-from colocam.video.description import write_source
 
 
 def write_csv(labels: LabelSet, folder: Path, options: Options) -> None:  # noqa: ARG001 - every format is called alike
@@ -34,10 +33,8 @@ def write_parquet(labels: LabelSet, folder: Path, options: Options) -> None:  # 
 
 def _write(labels: LabelSet, folder: Path, ending: str) -> None:
     for video in labels.videos:
-        path = folder / f"{video.name}.{ending}"
-        with LocalizationTable(path, OPTIONAL, video.source.pictures, video.name) as table:
-            table.write_rows(video.rows)
-        write_source(path, replace(video.source, path=Path(video.source.stated_path), shown_as=""))
+        source = replace(video.source, path=Path(video.source.stated_path), shown_as="")
+        write_table(folder / f"{video.name}.{ending}", video.rows, source, video=video.name)
 
 
 def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
@@ -52,57 +49,46 @@ def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[
         groups: dict[str, list[int]] = {}
         for row, name in enumerate([own] * len(cells.row) if column is None else cells.text(column)):
             groups.setdefault(name, []).append(row)
-        frames, labels = _frames(cells), _labels(file, cells)
+        frames, pts, labels = indices(cells, "frame"), cells.floats("pts"), _labels(file, cells)
         for name, rows in groups.items():
-            film = next(iter(named((name,), known) if name else known), None)
-            at = _known_frames(frames, cells.floats("pts"), rows, film, name, left_out)
-            placed = [(frame, labels[row]) for frame, row in zip(at.tolist(), rows, strict=True) if np.isfinite(frame)]
+            video = next(iter(named((name,), known) if name else known), None)
+            at = _known_frames(frames[rows], pts[rows], video, name, left_out)
+            placed = [(frame, labels[row]) for frame, row in zip(at.tolist(), rows, strict=True) if frame >= 0]
             boxes = [FrameLabel(frame, *label) for frame, label in placed if label is not None]
-            listed = np.unique(at[np.isfinite(at)]).astype(np.int64)
+            listed = np.unique(at[at >= 0])
             videos.append(ImportedVideo((name,) if name else (), tracks_of_frames(boxes), listed=listed))
     return videos
 
 
-def _frames(cells: Cells) -> Float64Array:
-    """(n,) frame indices; NaN for an empty cell."""
-    frames = cells.floats("frame")
-    index = (frames >= 0) & (frames % 1 == 0) & (frames < 2**32)
-    cells.refuse("frame", ~(np.isnan(frames) | index), "is not a frame index from 0")
-    return frames
-
-
 def _labels(file: Path, cells: Cells) -> list[tuple[str, Box] | None]:
     """(n,) class and box of each row; None for a row without corners."""
-    tags = cells.text("class" if "class" in cells.columns else "tag")
-    labels: list[tuple[str, Box] | None] = []
-    for row, corners in enumerate(zip(*(cells.text(corner) for corner in CORNERS), strict=True)):
-        if any(corners) and not all(corners):
-            cells.fail(row, "x1, y1, x2 and y2 must all be given or all be empty")
-        if all(corners) and not tags[row]:
-            cells.fail(row, "has a box, but no class")
-        labels.append((tags[row], corners_of(file, corners)) if all(corners) else None)
-    return labels
+    tags, boxes = cells.text("class" if "class" in cells.columns else "tag"), corners(cells)
+    there = ~np.isnan(boxes[:, 0])
+    if (unnamed := there & np.array([not tag for tag in tags])).any():
+        cells.fail(int(unnamed.argmax()), "has a box, but no class")
+    rows = zip(tags, boxes.tolist(), there.tolist(), strict=True)
+    return [(tag, corners_of(file, box)) if labelled else None for tag, box, labelled in rows]
 
 
 def _known_frames(
-    frames: Float64Array, pts: Float64Array, rows: list[int], film: LabelledVideo | None, name: str, left_out: LeftOut
-) -> Float64Array:
-    """Frame of each of ``rows``; without an index, the listed frame that is nearest in time, NaN where none is near.
+    frames: Integers, pts: Float64Array, video: LabelledVideo | None, name: str, left_out: LeftOut
+) -> Integers:
+    """(n,) frame of each row; for one without an index (−1) the listed frame that is nearest in time, −1 if none is.
 
     A frame is near if it is not further than half the usual step of the table.
     """
-    own, times = frames[rows], pts[rows]
-    missing = np.isnan(own)
-    if missing.any() and film is None:
+    missing = frames < 0
+    if missing.any() and video is None:
         left_out[f"row of {name!r} by pts: no table of this video"] += int(missing.sum())
-    elif missing.any() and film is not None:
-        steps = np.diff(np.unique(film.rows.pts))
-        after = np.searchsorted(film.rows.pts, times[missing]).clip(0, len(film.rows.pts) - 1)
+    elif missing.any() and video is not None:
+        times, wanted = video.rows.pts, pts[missing]
+        steps = np.diff(np.unique(times))
+        after = np.searchsorted(times, wanted).clip(0, len(times) - 1)
         around = np.stack([(after - 1).clip(0), after])
-        away = np.abs(film.rows.pts[around] - times[missing])
+        away = np.abs(times[around] - wanted)
         nearest = around[away.argmin(axis=0), np.arange(len(after))]
         near = away.min(axis=0) <= (np.median(steps) / 2 if len(steps) else np.inf)
-        own[missing] = np.where(near, film.rows.frame[nearest], np.nan)
+        frames[missing] = np.where(near, video.rows.frame[nearest], -1)
         if not near.all():
             left_out[f"row of {name!r} by pts: no frame of the table has this pts"] += int((~near).sum())
-    return own
+    return frames

@@ -1,6 +1,5 @@
 """What a model finds in corrected frames, how well it agrees with them, and which thresholds and presence do best."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from colocam.models.model_file import Model, load_model
 from colocam.run import open_run
 from colocam.temporal.path import boxes_of_shots
 from colocam.temporal.presence import LIMIT, Calibration, calibrate
-from colocam.training.learning.frames import CorrectedFrames, corrected_frames, equal_videos
+from colocam.training.learning.frames import CorrectedFrames, corrected_frames, video_weights
 from colocam.training.rounds import model_mapper
 from colocam.types import Float64Array, Levels
 
@@ -185,16 +184,16 @@ def learnt_card(
     card: Card, seen: Observation, frames: CorrectedFrames, *, threshold: bool, per_class: bool, presence: bool
 ) -> Card:
     """The card with thresholds and presence that agree best with corrected frames; takes less than a second."""
-    with_box, equal = frames.present, equal_videos(frames)
+    with_box, weights = frames.present, video_weights(frames)
     changes: dict[str, object] = {}
     if threshold and with_box.any():
-        classes, weights = frames.classes[with_box], equal.weights[with_box]
-        chosen, each = choose_thresholds(seen.right[with_box], classes, weights, len(card.tags), card.threshold)
+        right, classes = seen.right[with_box], frames.classes[with_box]
+        chosen, each = choose_thresholds(right, classes, weights[with_box], len(card.tags), card.threshold)
         each_class = each if per_class else None
         changes = {"threshold": chosen, "threshold_from": "corrections", "class_thresholds": each_class}
     if presence:
         before = None if card.presence is None else Calibration(*card.presence)
-        found = calibrate_presence(before, seen.peaks, with_box, equal.weights)
+        found = calibrate_presence(before, seen.peaks, with_box, weights)
         changes["presence"] = None if found is None else tuple(found)
     return card.model_copy(update=changes)
 
@@ -260,7 +259,7 @@ class QuickLearner:
     def __init__(self, run: str | Path, device: str | None = None) -> None:
         self.run = open_run(run, device)
         self.model = load_model(self.run.folder)
-        self._seen: dict[tuple[object, ...], tuple[Levels, float, Float64Array]] = {}
+        self._seen: dict[tuple[object, ...], Observation] = {}
 
     def __call__(self, corrections: Sequence[Correction]) -> Card:
         """The card that agrees best with all corrections so far; those that cannot be found are left out."""
@@ -270,18 +269,13 @@ class QuickLearner:
         )
 
     def _observe(self, frames: CorrectedFrames) -> Observation:
-        told = list(zip(frames.samples.where(), frames.classes.tolist(), frames.boxes, strict=True))
-        mates: defaultdict[Path, list[tuple[int, int]]] = defaultdict(list)
-        if self.model.card.color_mean == "clip":  # then the other corrected frames of a clip change a map, too
-            for (clip, frame), tag, _ in told:
-                mates[clip.file].append((frame, tag))
-        places = [(clip.file, frame, tag, boxes.tobytes(), *mates[clip.file]) for (clip, frame), tag, boxes in told]
-        new = np.array([place not in self._seen for place in places])
-        if new.any():
-            found = observe(self.model, frames.part(new), self.run.config.frames, self.run.device)
-            fresh = [place for place, is_new in zip(places, new.tolist(), strict=True) if is_new]
-            rows = zip(found.levels, found.peaks.tolist(), found.right, strict=True)
-            self._seen |= dict(zip(fresh, rows, strict=True))
-        self._seen = {place: self._seen[place] for place in places}
-        levels, peaks, right = zip(*(self._seen[place] for place in places), strict=True)
-        return Observation(np.stack(levels), np.array(peaks), np.stack(right))
+        """What the model finds, clip by clip: corrected frames of a clip may complete each other's maps by colour."""
+        before, self._seen = self._seen, {}
+        clips = frames.samples.indices.clips.numpy()
+        for index in dict.fromkeys(clips.tolist()):
+            own = frames.part(clips == index)
+            told = zip(own.samples.where(), own.classes.tolist(), own.boxes, strict=True)
+            key = tuple((clip.file, frame, tag, boxes.tobytes()) for (clip, frame), tag, boxes in told)
+            known = before.get(key)
+            self._seen[key] = known or observe(self.model, own, self.run.config.frames, self.run.device)
+        return Observation(*map(np.concatenate, zip(*self._seen.values(), strict=True)))

@@ -3,7 +3,7 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -291,8 +291,9 @@ def _scaled(boxes: Sequence[Box], clip: CachedClip, position: int, side: int) ->
     return scaled
 
 
-def equal_videos(frames: CorrectedFrames) -> CorrectedFrames:
-    """The same frames, weighted so that a video counts as the square root of its frames: they resemble each other."""
+def video_weights(frames: CorrectedFrames) -> Float64Array:
+    """(N,) weights with which a video counts as the square root of its frames: they resemble each other."""
     clips = frames.samples.indices.clips.numpy()
     sums = np.bincount(clips, frames.weights, minlength=clips.max(initial=0) + 1)
-    return replace(frames, weights=frames.weights / np.sqrt(np.maximum(sums[clips], 1)))
+    weights: Float64Array = frames.weights / np.sqrt(np.maximum(sums[clips], 1))
+    return weights
