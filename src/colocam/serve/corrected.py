@@ -79,6 +79,12 @@ def corrected_rows(results: FilmResults, marks: Marks, index: FilmIndex) -> Tabl
     )
 
 
+def rows_at(results: FilmResults, marks: Marks, rows: slice) -> tuple[FilmResults, Marks]:
+    """Some rows of what a model found and of what people said, for :func:`corrected_rows`."""
+    found = results._replace(rows=TableRows._make(column[rows] for column in results.rows))
+    return found, Marks._make(column[rows] for column in marks)
+
+
 def _differs(kept: Float64Array, predicted: Float64Array) -> npt.NDArray[np.bool_]:
     """(N,) whether an accepted box is another one than that of the model in use; pages round boxes."""
     same = np.isclose(kept, predicted, atol=0.01, equal_nan=True)
@@ -172,7 +178,7 @@ def imported_edit(library: Library, film: Film, file: Path, format_: str) -> Imp
     except ValidationError as error:
         raise RefusalError(422, f"the file has a value that cannot be used: {error.errors()[0]['msg']}") from error
     if not actions:
-        raise RefusalError(422, "; ".join(["the file changes nothing in this film", *left_out[:5]]))
+        raise RefusalError(422, "; ".join(["the file changes nothing in this video", *left_out[:5]]))
     return ImportedEdit(Change(kind="edit", actions=actions), len({action.start for action in actions}), left_out)
 
 
