@@ -23,7 +23,7 @@ INSIDE = (
     *("py.typed", "config/presets/cpu.yaml", "report/page.html", "serve/page/index.html"),
     *("video/fonts/DejaVuSans-Bold.ttf", "demo/world.py", "native/kernels.abi3.so"),
 )
-ABSENT = ("torch", "timm", "numba", "scipy", "pyarrow", "matplotlib", "onnx")
+ABSENT = ("torch", "timm", "scipy", "pyarrow", "matplotlib", "onnx")
 
 
 def main() -> None:

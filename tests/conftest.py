@@ -128,7 +128,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, obj
 
 @contextmanager
 def untraced() -> Iterator[None]:
-    """Pause coverage: it makes Numba's compiler and PyTorch's exporter twice as slow."""
+    """Pause coverage: it makes PyTorch's exporter twice as slow."""
     stopped = []
     while (traced := Coverage.current()) is not None:  # pytest-cov starts two in a worker
         traced.stop()
@@ -359,7 +359,7 @@ def tiny() -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="session")
-def tiny_sets(training) -> list[str]:  # noqa: ARG001 - the compiled functions are in Numba's cache then
+def tiny_sets() -> list[str]:
     """The same for the command line."""
     return [word for override in TINY for word in ("--set", override)]
 
@@ -406,23 +406,10 @@ def collection(shared) -> Collection:
 
 
 def train_tiny(folder: Path, collection: Collection) -> None:
-    """Train, then evaluate and localize, so that the compiled functions are in Numba's cache for all workers.
-
-    Those for float64, which tests compare with, too: each takes seconds, and processes that start together would all
-    compile them.
-    """
-    import shared_step  # noqa: PLC0415 - torch only for those who need it
-    from colocam import evaluate  # noqa: PLC0415
-    from colocam.inference.localize import localize_file  # noqa: PLC0415
-    from colocam.training import train  # noqa: PLC0415
+    from colocam.training import train  # noqa: PLC0415 - torch only for those who need it
 
     config = load_config(overrides=[*TINY, "methods=[colocam, fcam]"])
-    run = train(collection.manifest, folder / "run", config, frames=folder / "frames")
-    shutil.copytree(run, folder / "warm")
-    evaluate(folder / "warm", collection.truth)
-    for options in ({"color_mean": "clip", "focus": True}, {"smooth": "online"}, {"instances": True}):
-        localize_file(run, collection.videos / "cat" / "test-0.mp4", folder / "warm" / "localized", **options)
-    shared_step.loss_parts(shared_step.INDICES)
+    train(collection.manifest, folder / "run", config, frames=folder / "frames")
 
 
 @pytest.fixture(scope="session")
@@ -503,7 +490,7 @@ def random_weights(path: Path, backbone: Backbone) -> None:
 
 
 @pytest.fixture(scope="session")
-def preset_run(shared, collection, training) -> Callable[[str], Path]:  # noqa: ARG001 - Numba's cache is filled then
+def preset_run(shared, collection) -> Callable[[str], Path]:
     """``preset_run(name)`` is the run folder of a shipped preset, trained by the command on tiny frames; read only.
 
     The preset ``lite0`` is taught by that of ``resnet50``, as its guide says.

@@ -15,7 +15,6 @@ from colocam.utils.extras import EXTRAS, not_installed
 STORED = Path(__file__).parent / "stored" / "version-0.1.0"
 HEAVY = ["torch", "torchvision", "timm", "segmentation_models_pytorch", "safetensors", "matplotlib", "scipy", "pyarrow"]
 HEAVY += ["jinja2", "onnx", "onnxscript", "transformers", "ray", "tensorboard"]
-HEAVY += ["numba"]
 
 CODE = """
 import json, sys

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
-from colocam.temporal.cuts import AROUND, CutFinder, colour_histograms, find_cuts
+from colocam.temporal.cuts import AROUND, WINDOW, CutFinder, colour_histograms, find_cuts, window_starts
 from colocam.video.fence import decode
 
 SIDE = 32
@@ -49,13 +49,9 @@ def test_a_pan_over_a_wide_picture_is_no_cut(ahead):
     """Up to an eighth of the width from frame to frame, with no still frame before it."""
     for step, seed in itertools.product((1, 3, 4), range(8)):
         wide = scene(seed, SIDE + 20 * step)
-        assert cuts_of([wide[:, step * t : step * t + SIDE] for t in range(20)], ahead) == []
-
-
-def test_a_cut_in_a_pan_is_found():
-    one, two = scene(5, 100), scene(6, 100)
-    pan = [one[:, 3 * t : 3 * t + SIDE] for t in range(12)] + [two[:, 3 * t : 3 * t + SIDE] for t in range(12)]
-    assert cuts_of(pan) == [12]
+        pan = [wide[:, step * t : step * t + SIDE] for t in range(20)]
+        assert cuts_of(pan, ahead) == []
+        assert cuts_of([*pan[:12], *(255 - picture for picture in pan[:8])], ahead) == [12]
 
 
 @pytest.mark.parametrize("length", [1, 2])
@@ -65,11 +61,8 @@ def test_a_flash_is_no_cut_with_look_ahead(length):
     assert cuts_of(shots, 0) == [8]  # nobody knows yet what comes; its end is recognised
 
 
-def test_a_slow_fade_is_no_cut():
+def test_still_fading_and_empty_videos_have_none():
     assert cuts_of([dark + (bright - dark) * t / 20 for t in range(21)]) == []
-
-
-def test_still_and_empty_videos_have_none():
     assert cuts_of([dark] * 6) == []
     assert cuts_of([dark]) == []
     assert cuts_of([dark, bright]) == [1]
@@ -151,3 +144,27 @@ def test_cuts_found_as_frames_arrive_are_those_of_the_whole(shots, ahead, batche
         assert len(found) == max(0, min(start, len(shots)) - ahead)
     found += finder.finish().tolist()
     assert found == find_cuts(histograms, ahead).tolist()
+
+
+def by_hand(cuts):
+    """Walk through the frames one by one."""
+    starts, length = [], 0
+    for cut in cuts:
+        begins = cut or length in {0, WINDOW}
+        length = 1 if begins else length + 1
+        starts.append(bool(begins))
+    return starts
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 90), min_size=1, max_size=6), st.lists(st.integers(1, 50), min_size=1, max_size=8))
+def test_windows_are_those_counted_by_hand_whatever_the_batches(shots, batches):
+    cuts = np.zeros(sum(shots), bool)
+    cuts[np.cumsum(shots)[:-1]] = True
+    assert window_starts(cuts)[0].tolist() == by_hand(cuts)
+    found, position, start = [], 0, 0
+    for batch in [*batches, len(cuts)]:
+        starts, position = window_starts(cuts[start : start + batch], position)
+        found += starts.tolist()
+        start += batch
+    assert found == by_hand(cuts)

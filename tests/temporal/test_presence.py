@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from colocam.temporal import presence
 from colocam.temporal.presence import APPEAR, LIMIT, SHARE, VANISH, Calibration, Presence, calibrate
 
 PLAIN = Calibration(1.0, 0.0)
@@ -29,10 +28,6 @@ def enumerated(evidence, frame):
     return weights[1] / sum(weights)
 
 
-def evidence_of(peaks, tag):
-    return SHARE * np.clip(np.array(peaks)[:, tag], -LIMIT, LIMIT)
-
-
 def presences(model, peaks, cuts=None):
     cuts = cuts or [False] * len(peaks)
     found = [p for one, cut in zip(peaks, cuts, strict=True) for p in model.push(np.array(one), cut=cut)]
@@ -40,32 +35,14 @@ def presences(model, peaks, cuts=None):
 
 
 @settings(RELAXED, max_examples=40)
-@given(peaks=triples, lag=st.integers(0, 7), tag=st.integers(0, 2))
-def test_presence_is_the_sum_over_all_sequences_of_states(peaks, lag, tag):
-    found = presences(Presence(PLAIN, lag, tag), peaks)
+@given(peaks=triples, lag=st.integers(0, 7), tag=st.integers(0, 2), slope=st.floats(0.1, 3), offset=st.floats(-3, 3))
+def test_presence_is_the_sum_over_all_sequences_of_states(peaks, lag, tag, slope, offset):
+    """Over the frames that are known ``lag`` frames later."""
+    found = presences(Presence(Calibration(slope, offset), lag, tag), peaks)
     assert len(found) == len(peaks)
     for frame, p in enumerate(found):
-        known = evidence_of(peaks[: frame + lag + 1], tag)
+        known = SHARE * np.clip(slope * np.array(peaks[: frame + lag + 1])[:, tag] + offset, -LIMIT, LIMIT)
         assert p == pytest.approx(enumerated(known, frame), abs=1e-9)
-
-
-@settings(RELAXED, max_examples=30)
-@given(peaks=triples, data=st.data())
-def test_without_a_lag_no_later_frame_counts(peaks, data):
-    until = data.draw(st.integers(1, len(peaks)))
-    assert presences(Presence(PLAIN, 0), peaks)[:until] == presences(Presence(PLAIN, 0), peaks[:until])
-
-
-@settings(RELAXED, max_examples=30)
-@given(peaks=triples, lag=st.integers(0, 7), slope=st.floats(0.1, 3), offset=st.floats(-3, 3))
-def test_a_whole_clip_at_once(peaks, lag, slope, offset):
-    calibration = Calibration(slope, offset)
-    alone = [one[1] for one in peaks]
-    model = Presence(calibration, lag)
-    found = np.array([p for peak in alone for p in model.push(np.array([peak]))] + model.finish())
-    assert found == pytest.approx(presences(Presence(calibration, lag, 1), peaks), abs=1e-12)
-    scaled = [slope * one + offset for one in alone]
-    assert found[0] == pytest.approx(enumerated([SHARE * np.clip(e, -LIMIT, LIMIT) for e in scaled[: lag + 1]], 0))
 
 
 @settings(RELAXED, max_examples=30)
@@ -151,14 +128,6 @@ def test_separable_and_senseless_peaks_have_a_finite_calibration():
     np.testing.assert_allclose(expit(slope * high + offset), 0.8, atol=0.06)
     np.testing.assert_allclose(expit(slope * low + offset), 0.2, atol=0.06)
     assert calibrate(low, high) == (0.0, 0.0)
+    assert calibrate(high, low[:0]) is calibrate(high[:0], low) is None
     slope, offset = calibrate(np.full(3, 3.0), np.full(3, 3.0))
     assert 3 * slope + offset == pytest.approx(0, abs=1e-5)
-
-
-def test_without_frames_or_without_ground_there_is_no_calibration():
-    assert calibrate(np.ones(3), np.ones(0)) is None
-    assert calibrate(np.ones(0), np.ones(3)) is None
-
-
-def test_the_constants_are_probabilities():
-    assert 0 < presence.VANISH < presence.APPEAR < 1

@@ -110,8 +110,9 @@ def test_a_cut_is_not_smoothed_over_and_begins_a_track(ahead):
     assert not np.allclose(blurred, boxes_of(found))
 
 
-def test_one_bad_frame_is_filled_in():
-    observations = [observation(t, moved(LEFT, t) if t != 9 else RIGHT) for t in range(20)]
+@pytest.mark.parametrize("bad", [RIGHT, (10, 10, 90, 80)], ids=["elsewhere", "run together with another thing"])
+def test_one_bad_frame_is_filled_in(bad):
+    observations = [observation(t, moved(LEFT, t) if t != 9 else bad) for t in range(20)]
     offline = list(steady(observations, OFFLINE))
     np.testing.assert_allclose(boxes_of(offline), [moved(LEFT, t) for t in range(20)], atol=1e-6)
     assert {one.track for one in offline} == {0}
@@ -125,18 +126,14 @@ def test_a_dense_part_does_not_replace_the_object(ahead):
     np.testing.assert_allclose(boxes_of(steady(observations, ahead)), [LEFT] * 20, atol=1e-6)
 
 
-def test_an_object_that_runs_together_with_another_thing_for_a_moment_keeps_its_box():
-    together = (10, 10, 90, 80)
-    observations = [observation(t, together if t == 9 else LEFT) for t in range(20)]
-    np.testing.assert_allclose(boxes_of(steady(observations, OFFLINE)), [LEFT] * 20, atol=1e-6)
-
-
 @pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
 def test_a_published_box_that_flickers_is_settled_and_one_that_stays_away_is_followed(ahead):
     flicker = [observation(t, *((LEFT, RIGHT) if t % 2 == 0 else (RIGHT, LEFT))) for t in range(30)]
     assert len(np.unique(boxes_of(steady(flicker, ahead)).round(6), axis=0)) == 1
     away = [observation(t, *((LEFT, RIGHT) if t < 10 else (RIGHT, LEFT))) for t in range(30)]
-    np.testing.assert_allclose(boxes_of(steady(away, ahead))[18:], [RIGHT] * 12, atol=1e-6)
+    followed = list(steady(away, ahead))
+    np.testing.assert_allclose(boxes_of(followed)[18:], [RIGHT] * 12, atol=1e-6)
+    assert (followed[0].track, followed[-1].track) == (0, 1)  # another place is another track
 
 
 def test_a_short_absence_continues_the_track_and_a_long_one_ends_it():
@@ -158,13 +155,6 @@ def test_nothing_is_held_across_a_cut():
     observations = [observation(t, LEFT) for t in range(6)] + [observation(6, cut=True), observation(7)]
     for ahead in (ONLINE, OFFLINE):
         assert [one.box is None for one in steady(observations, ahead)] == [False] * 6 + [True] * 2
-
-
-def test_another_place_is_another_track():
-    observations = [observation(t, LEFT) for t in range(12)] + [observation(12 + t, RIGHT) for t in range(12)]
-    found = list(steady(observations, OFFLINE))
-    assert [one.track for one in found] == [0] * 12 + [1] * 12
-    np.testing.assert_allclose(boxes_of(found), [LEFT] * 12 + [RIGHT] * 12, atol=1e-6)
 
 
 place = st.integers(0, 60).flatmap(lambda x: st.integers(0, 60).map(lambda y: (x, y, x + 20, y + 25)))

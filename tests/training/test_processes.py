@@ -34,7 +34,7 @@ def train(processes, collection, frame_cache, tiny_sets):
 
 
 @pytest.fixture(scope="module")
-def parts(processes, tmp_path_factory, whole):  # noqa: ARG001 - the compiled functions are in Numba's cache then
+def parts(processes, tmp_path_factory):
     """What each of three processes computes of one step; their shares have 1, 2 and 2 sequences."""
     folder = tmp_path_factory.mktemp("parts")
     codes, err = processes(3, "shared_step:save_parts", folder)

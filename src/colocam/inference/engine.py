@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from importlib.metadata import entry_points
 from math import inf
 from pathlib import Path
 from queue import Queue
@@ -27,7 +28,7 @@ from colocam.labels.table_files import ForeignFileError
 from colocam.segment import load_segmenter, segmenter_files
 from colocam.utils.device import cores
 from colocam.utils.digests import FileDigests
-from colocam.utils.extensions import load_extensions, named_extensions
+from colocam.utils.extensions import GROUP, load_extensions, named_extensions
 from colocam.utils.progress import progress, say, take
 from colocam.video.fence import start_decoder
 from colocam.video.frame_choice import FrameChoice
@@ -193,8 +194,7 @@ def open_pool(
             start_decoder()
         localizers = model.load()
         first = localizers[0]
-        # Workers know no chooser that a script registered in this process alone.
-        if started is not None and (model.extensions or first.chooser.candidates.__module__.startswith("colocam.")):
+        if started is not None and _is_known_elsewhere(first, model):
             started.open(localizers, model.extensions, digests, count if workers else min(most_workers(first), busy))
             yield started
         else:
@@ -202,6 +202,12 @@ def open_pool(
     finally:
         if started is not None:
             started.close()
+
+
+def _is_known_elsewhere(localizer: Localizer, model: Model) -> bool:
+    """Whether workers know the chooser, which a script may have registered in this process alone."""
+    own = localizer.chooser.candidates.__module__.startswith("colocam.")
+    return own or bool(model.extensions) or bool(entry_points(group=GROUP))
 
 
 def most_workers(localizer: Localizer) -> int:

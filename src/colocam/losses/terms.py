@@ -159,7 +159,6 @@ class StepTensors(NamedTuple):
 
 
 LossFunction = Callable[[StepTensors], Tensor]
-CountFunction = Callable[[StepTensors], Tensor]
 
 
 def frame_count(step: StepTensors) -> Tensor:
@@ -191,7 +190,7 @@ class Term(NamedTuple):
     name: str
     weight: float
     module: LossFunction
-    mean_over: CountFunction = frame_count
+    mean_over: LossFunction = frame_count
 
 
 class Loss(NamedTuple):
@@ -205,7 +204,7 @@ class Loss(NamedTuple):
 
     title: str
     make: "Callable[[Losses], LossFunction]"
-    mean_over: CountFunction = frame_count
+    mean_over: LossFunction = frame_count
 
 
 def _seeds(_: "Losses") -> LossFunction:
