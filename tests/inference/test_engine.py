@@ -208,10 +208,8 @@ class Mixing(Dawdling):
 def test_rows_of_another_video_are_noticed(many_videos):
     _, card = open_network(STORED / "model.onnx")
     localizer = Localizer(Mixing(card), card)
-    first, second, *_ = sorted(many_videos.iterdir())
-    assert len(list(localizer(first))) > 0
     with pytest.raises(ColocamError, match="rows of another video"):
-        list(localizer(second))
+        list(localizer(min(many_videos.iterdir())))
 
 
 # groups of several videos in one pass

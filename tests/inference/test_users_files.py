@@ -137,7 +137,7 @@ def test_a_command_stopped_between_two_files_can_be_repeated(trained, film, tmp_
         if target.parent == out:
             calls.append(target)
             if len(calls) == moment + 1:
-                raise OSError("stopped")
+                raise ColocamError("stopped")
         return replace(path, target)
 
     with monkeypatch.context() as patch:

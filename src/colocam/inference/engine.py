@@ -17,19 +17,18 @@ from pathlib import Path
 from queue import Queue
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer, open_network
 from colocam.inference.options import make_options
 from colocam.inference.passes import Passes
 from colocam.inference.videos import model_key
-from colocam.inference.worker import LostError, Result, Show, Task, Worker, attempt, result_of
+from colocam.inference.worker import LostError, Result, Show, Task, Worker, as_known
 from colocam.inference.workers import Workers
 from colocam.labels.table_files import ForeignFileError
 from colocam.segment import load_segmenter, segmenter_files
 from colocam.utils.device import cores
 from colocam.utils.digests import FileDigests
 from colocam.utils.extensions import GROUP, load_extensions, named_extensions
-from colocam.utils.progress import progress, say, take
+from colocam.utils.progress import progress, take
 from colocam.video.fence import start_decoder
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.input import DecoderLostError, VideoError
@@ -78,8 +77,10 @@ class Model:
         """Names of the devices that share the work."""
         if self.device not in {None, "cuda"} or (self.run.suffix.lower() == ".onnx" and not self.run.is_dir()):
             return [self.device]
-        import torch  # noqa: PLC0415 - an ONNX file needs no torch
-
+        try:
+            import torch  # noqa: PLC0415 - an ONNX file needs no torch
+        except ModuleNotFoundError:  # whoever opens the model says so
+            return [self.device]
         return [f"cuda:{index}" for index in range(torch.cuda.device_count())] or [self.device]
 
 
@@ -152,9 +153,9 @@ class Here:
         """Do a task."""
         future: Future[Result] = Future()
         try:
-            future.set_result(result_of(attempt(task, self._worker)))
-        except ColocamError as error:
-            future.set_exception(error)
+            future.set_result(task(self._worker))
+        except Exception as error:  # noqa: BLE001 - it is raised where the result is asked for
+            future.set_exception(as_known(error))
         return future
 
     def close(self) -> None:
@@ -190,7 +191,6 @@ def open_pool(
     started = Workers(count, passed, limit) if several else None  # they start while the model is loaded
     try:
         if started is None:
-            say(f"opening {model.run}")
             start_decoder()
         localizers = model.load()
         first = localizers[0]

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from threading import Barrier, get_ident
@@ -57,10 +58,9 @@ class TorchNetwork:
         """``net`` is folded in place, so give a copy of one with other uses; ``size`` is the S of its frames."""
         self.device = device
         self.rows = rows_of(device, size)
-        home = next(net.parameters()).device
-        self.net = fold_batch_norms(net, torch.zeros(1, 3, size, size, dtype=torch.uint8, device=home))
+        net.to(device)  # the fold needs a pass, which takes seconds on a CPU
+        self.net = fold_batch_norms(net, torch.zeros(1, 3, size, size, dtype=torch.uint8, device=device))
         fold_two_maps(self.net)
-        self.net.to(device)
         if device.type == "cuda":
             fuse_relus(self.net, torch.zeros(1, 3, size, size, dtype=torch.uint8, device=device))
             _hold_in_bfloat16(self.net)
@@ -72,7 +72,8 @@ class TorchNetwork:
     def submit(self, images: Sequence[Levels], ids: Ids, /) -> "Future[NetworkOutput]":
         """Start a pass, see :class:`colocam.inference.network.Network`; on a GPU without waiting for earlier ones."""
         if self.on_gpu:
-            return completed(self._replay(images, torch.from_numpy(ids)))
+            with torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext():
+                return completed(self._replay(images, torch.from_numpy(ids)))
         frames = torch.from_numpy(joined(images, len(ids))).permute(0, 3, 1, 2)
         if len(ids) == 1:  # a live frame on a CPU: all threads compute it
             return completed(self._compute(frames, torch.from_numpy(ids)))

@@ -157,18 +157,22 @@ def attempt(task: Task, worker: Worker) -> Message:
     """Do a task, and say how it went in a message for :func:`result_of`."""
     try:
         return {"do": "done", "result": task(worker)}
-    except ColocamError as error:
-        return {"do": "failed", "error": type(error).__name__, "text": str(error)}
-    except OSError as error:
-        if error.errno in STORAGE:
-            text = f"cannot write: {error.strerror}: free some space and run the same command again"
-            return {"do": "failed", "error": "ColocamError", "text": text}
-        return {"do": "failed", "error": LostError.__name__, "text": str(error)}
     except Exception as error:  # noqa: BLE001 - one video must not end the others
-        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-        where = f"{Path(frame.f_code.co_filename).name}, line {line}"
-        text = f"{type(error).__name__}: {first_line(error)} ({where})"
-        return {"do": "failed", "error": LostError.__name__, "text": text}
+        known = as_known(error)
+        return {"do": "failed", "error": type(known).__name__, "text": str(known)}
+
+
+def as_known(error: Exception) -> ColocamError:
+    """An error of a task, in words, and as one that says whether it concerns one video or all."""
+    if isinstance(error, ColocamError):
+        return error
+    if isinstance(error, OSError) and error.errno in STORAGE:
+        return ColocamError(f"cannot write: {error.strerror}: free some space and run the same command again")
+    if isinstance(error, OSError):
+        return LostError(str(error))
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    where = f"{Path(frame.f_code.co_filename).name}, line {line}"
+    return LostError(f"{type(error).__name__}: {first_line(error)} ({where})")
 
 
 def result_of(answer: Message) -> Result:
