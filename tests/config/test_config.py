@@ -208,12 +208,6 @@ def test_files_that_are_no_configuration(tmp_path):
         assert str(file) in text
 
 
-@pytest.mark.parametrize("size", ["null", "448", "224", "112"])
-def test_the_class_may_be_read_at_any_size_that_divides_the_frames(size):
-    config = load_config("resnet50", None, [f"classifier.size={size}"])
-    assert (config.classifier.fit, config.frames.crop) == ("logistic", 448)
-
-
 def test_another_size_of_the_class_is_refused_with_both_sizes():
     for overrides in (("classifier.size=300",), ("frames.crop=400", "frames.map_size=null"), ("classifier.size=500",)):
         text = refusal(*overrides, preset="resnet50")
@@ -253,11 +247,6 @@ def test_methods_change_only_what_defines_them():
     assert tcam.model_copy(update={"pool": 0}) == fcam
     sparse = {"foreground": 1, "background": 1, "region": "mask", "blobs": "all"}
     assert fcam.seeds == own.seeds.model_copy(update=sparse)
-
-
-def test_a_configuration_cannot_be_changed_in_place():
-    with pytest.raises(ValueError, match="frozen"):
-        load_config().seed = 3
 
 
 def complaint(read, kind):

@@ -1,4 +1,4 @@
-"""A real video and its table."""
+"""A real video and its table, and what supervision reads of an export."""
 
 import pytest
 
@@ -11,3 +11,19 @@ def film(tmp_path, make_video, numbered):
     path = make_video(tmp_path / "my film.mp4", numbered(12))
     rows = [row(frame, None if frame in {4, 5} else (frame, 2.5, frame + 20.25, 40)) for frame in range(12)]
     return write_table(tmp_path / "my film.csv", rows, size=(64, 48), frames=12, video=path.name)
+
+
+@pytest.fixture(scope="session")
+def read_by_supervision():
+    """``read_by_supervision(out, to)``: an export with images as supervision's data set."""
+    import supervision as sv  # noqa: PLC0415 - takes a second, and is not installed everywhere
+
+    def read(out, to):
+        if to == "coco":
+            return sv.DetectionDataset.from_coco(str(out / "images"), str(out / "annotations/instances_default.json"))
+        if to == "voc":
+            return sv.DetectionDataset.from_pascal_voc(str(out / "JPEGImages"), str(out / "Annotations"))
+        folders = str(out / "images" / "train"), str(out / "labels" / "train"), str(out / "data.yaml")
+        return sv.DetectionDataset.from_yolo(*folders, force_masks=to == "yolo-segments")
+
+    return read

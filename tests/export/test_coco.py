@@ -1,17 +1,16 @@
-"""COCO, read by pycocotools and supervision."""
+"""COCO, read by pycocotools."""
 
 import json
 
 import numpy as np
 import pytest
-import supervision as sv
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from colocam.boxes import rle
-from colocam.labels import Options, export
+from colocam.labels import export
 from label_scenes import exported, row, scenes, write_table
 
 FILE = "annotations/instances_default.json"
@@ -91,17 +90,6 @@ def test_masks_come_back_and_evaluate_as_perfect():
         validator.accumulate()
         validator.summarize()
         assert validator.stats[0] == pytest.approx(1)
-
-
-def test_supervision_reads_it_with_its_pictures(film, tmp_path):
-    out = export([film], "coco", tmp_path / "out", options=Options(images=True))
-    data = sv.DetectionDataset.from_coco(str(out / "images"), str(out / FILE))
-    assert data.classes == ["cat"]
-    assert len(data) == 12
-    for path, _, found in data:
-        frame = int(path[-10:-4])
-        expected = [] if frame in {4, 5} else [[frame, 2.5, frame + 20.25, 40]]
-        np.testing.assert_allclose(found.xyxy.reshape(-1, 4), np.reshape(expected, (-1, 4)), atol=1e-3)
 
 
 def test_what_is_stated_of_a_box_is_kept():

@@ -6,7 +6,6 @@ from xml.etree import ElementTree as ET
 import cv2
 import numpy as np
 import pytest
-import supervision as sv
 from hypothesis import given
 from hypothesis import strategies as st
 from label_studio_tools.core.label_config import parse_config
@@ -75,11 +74,10 @@ def test_a_polygon_of_few_pixels_has_at_least_three_points(pixels):
     assert (filled(points) >= mask).all()
 
 
-def test_supervision_reads_yolo_segments(masked, tmp_path):
+def test_supervision_reads_yolo_segments(masked, tmp_path, read_by_supervision):
     table, masks = masked
     out = export([table], "yolo-segments", tmp_path / "out", options=Options(images=True))
-    folders = (str(out / "images" / "train"), str(out / "labels" / "train"), str(out / "data.yaml"))
-    data = sv.DetectionDataset.from_yolo(*folders, force_masks=True)
+    data = read_by_supervision(out, "yolo-segments")
     assert data.classes == ["cat"]
     assert len(data) == 12
     for path, _, found in data:

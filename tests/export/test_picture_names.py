@@ -7,7 +7,6 @@ import cv2
 import numpy as np
 import PIL.Image
 import pytest
-import supervision as sv
 
 from colocam.errors import ColocamError
 from colocam.labels import Options, export
@@ -53,28 +52,24 @@ def test_from_a_folder_to_its_own_names(colocam, trained, tmp_path, square_video
         assert (tmp_path / "out" / "images" / name).read_bytes() == (tmp_path / "owls" / name).read_bytes()
 
 
-def test_readers_find_the_pictures_and_their_boxes(table, tmp_path, folder, number_of):
-    out = export([table()], "coco", tmp_path / "coco", options=IMAGES)
-    listed = json.loads((out / "annotations" / "instances_default.json").read_text("utf-8"))["images"]
-    assert [picture["file_name"] for picture in listed] == NAMES
-    yolo = export([table()], "yolo", tmp_path / "yolo", options=IMAGES)
-    assert (yolo / "train.txt").read_text("utf-8").splitlines() == [f"./images/train/{name}" for name in NAMES]
-    voc = export([table()], "voc", tmp_path / "voc", options=IMAGES)
-    assert "<filename>IMG 10.jpeg</filename>" in (voc / "Annotations" / "IMG 10.xml").read_text("utf-8")
-    for data in (
-        sv.DetectionDataset.from_coco(str(out / "images"), str(out / "annotations" / "instances_default.json")),
-        sv.DetectionDataset.from_yolo(
-            str(yolo / "images" / "train"), str(yolo / "labels" / "train"), str(yolo / "data.yaml")
-        ),
-        sv.DetectionDataset.from_pascal_voc(str(voc / "JPEGImages"), str(voc / "Annotations")),
-    ):
-        found = {number_of(image): boxes.xyxy[0, 0] for _, image, boxes in data}
-        assert sorted(found) == [0, 1, 2]
-        assert all(abs(left - number) < 1.01 for number, left in found.items())
-    for pictures in (out / "images", yolo / "images" / "train", voc / "JPEGImages"):
-        assert {path.name: path.read_bytes() for path in pictures.iterdir()} == {
-            path.name: path.read_bytes() for path in folder.iterdir()
-        }
+@pytest.mark.parametrize(
+    ("to", "images", "listing", "line"),
+    [
+        ("coco", "images", "annotations/instances_default.json", '"file_name": "IMG 10.jpeg"'),
+        ("yolo", "images/train", "train.txt", "./images/train/IMG 10.jpeg\n"),
+        ("voc", "JPEGImages", "Annotations/IMG 10.xml", "<filename>IMG 10.jpeg</filename>"),
+    ],
+)
+def test_readers_find_the_pictures_and_their_boxes(
+    table, tmp_path, folder, number_of, read_by_supervision, to, images, listing, line
+):
+    out = export([table()], to, tmp_path / "out", options=IMAGES)
+    assert line in (out / listing).read_text("utf-8")
+    found = {number_of(image): boxes.xyxy[0, 0] for _, image, boxes in read_by_supervision(out, to)}
+    assert sorted(found) == [0, 1, 2]
+    assert all(abs(left - number) < 1.01 for number, left in found.items())
+    for path in folder.iterdir():
+        assert (out / images / path.name).read_bytes() == path.read_bytes()
 
 
 def test_of_several_tables_the_names_go_before(table, film, tmp_path):

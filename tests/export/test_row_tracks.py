@@ -6,58 +6,59 @@ from colocam.errors import ColocamError
 from colocam.labels.labelled_videos import read_videos
 from label_scenes import row, write_table
 
+BOX = (1, 2, 30, 40)
+
 
 @pytest.fixture
 def read(tmp_path):
     return lambda rows: read_videos([write_table(tmp_path / "a.csv", rows)], [])[0]
 
 
-BOX = (1, 2, 30, 40)
-
-
 def seen(video):
     return [(one.tag, [video.rows.frame[part].tolist() for part in one.stretches]) for one in video.tracks]
 
 
-def test_boxes_without_tracks_are_one_object_per_class(read):
-    video = read([row(0, BOX), row(1, BOX, "dog"), row(2, BOX), row(3), row(4, BOX)])
-    assert seen(video) == [("cat", [[0], [2], [4]]), ("dog", [[1]])]
-    assert [one.id for one in video.tracks] == [1, 2]
-    assert [video.track_of(at).id for at in (0, 1, 2, 4)] == [1, 2, 1, 1]
+def boxes(frames, **more):
+    return [row(frame, BOX, **more) for frame in frames]
 
 
-def test_a_crowd_without_tracks_is_many_objects(read):
-    video = read([row(0, BOX), row(1, BOX), row(1, BOX), row(0, BOX, "dog"), row(1, BOX, "dog")])
-    assert sorted(seen(video)) == [("cat", [[0]]), ("cat", [[1]]), ("cat", [[1]]), ("dog", [[0, 1]])]
-
-
-def test_tracks_are_those_of_the_table(read):
-    video = read([row(f, BOX, track=t) for f in range(3) for t in (7, 0)] + [row(3, BOX, track=0), row(4)])
-    assert seen(video) == [("cat", [[0, 1, 2]]), ("cat", [[0, 1, 2, 3]])]
-
-
-def test_a_track_has_the_class_of_most_of_its_boxes(read):
-    video = read([row(0, BOX, "dog", 1), row(1, BOX, "cat", 1), row(2, BOX, "dog", 1)])
-    assert seen(video) == [("dog", [[0, 1, 2]])]
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (  # one object per class
+            [row(0, BOX), row(1, BOX, "dog"), row(2, BOX), row(3), row(4, BOX)],
+            [("cat", [[0], [2], [4]]), ("dog", [[1]])],
+        ),
+        (  # two boxes of a class in one frame: each is an object
+            [row(0, BOX), row(1, BOX), row(1, BOX), row(0, BOX, "dog"), row(1, BOX, "dog")],
+            [("cat", [[0]]), ("dog", [[0, 1]]), ("cat", [[1]]), ("cat", [[1]])],
+        ),
+        (  # stated tracks
+            [*boxes(range(3), track=7), *boxes(range(4), track=0), row(4)],
+            [("cat", [[0, 1, 2]]), ("cat", [[0, 1, 2, 3]])],
+        ),
+        (  # the class of most boxes
+            [row(0, BOX, "dog", 1), row(1, BOX, "cat", 1), row(2, BOX, "dog", 1)],
+            [("dog", [[0, 1, 2]])],
+        ),
+        (boxes([0, 1, 3, 4, 6, 7, 9, 10]), [("cat", [[0, 1, 3, 4, 6, 7, 9, 10]])]),  # uneven steps of a lower rate
+        (boxes([*range(10), *range(20, 30)]), [("cat", [[*range(10)], [*range(20, 30)]])]),  # rows were removed
+    ],
+)
+def test_rows_become_tracks(read, rows, expected):
+    video = read(rows)
+    assert seen(video) == expected
+    assert [one.id for one in video.tracks] == list(range(1, len(expected) + 1))
+    assert all(video.track_of(at) is track for track in video.tracks for at in track.rows.tolist())
 
 
 @pytest.mark.parametrize("step", [1, 2, 5])
 def test_frames_that_are_not_listed_do_not_end_a_stretch(read, step):
     frames = list(range(0, 40, step))
-    assert seen(read([row(frame, BOX) for frame in frames])) == [("cat", [frames])]
-    gone = frames[: len(frames) // 2], frames[len(frames) // 2 + 1 :]
-    rows = [row(frame, None if frame not in gone[0] + gone[1] else BOX) for frame in frames]
-    assert seen(read(rows)) == [("cat", list(gone))]
-
-
-def test_uneven_steps_of_a_lower_rate(read):
-    frames = [0, 1, 3, 4, 6, 7, 9, 10]
-    assert seen(read([row(frame, BOX) for frame in frames])) == [("cat", [frames])]
-
-
-def test_rows_taken_out_end_a_stretch(read):
-    frames = [*range(10), *range(20, 30)]
-    assert seen(read([row(frame, BOX) for frame in frames])) == [("cat", [frames[:10], frames[10:]])]
+    assert seen(read(boxes(frames))) == [("cat", [frames])]
+    middle = len(frames) // 2
+    rows = [row(frame, None if frame == frames[middle] else BOX) for frame in frames]
+    assert seen(read(rows)) == [("cat", [frames[:middle], frames[middle + 1 :]])]
 
 
 def test_two_boxes_of_one_track_in_a_frame(read):
@@ -67,11 +68,9 @@ def test_two_boxes_of_one_track_in_a_frame(read):
 
 
 def test_rows_of_frames_are_those_that_a_loop_finds(read):
-    rows = [row(5, BOX), row(2), row(2, BOX, "dog"), row(5, BOX, "dog"), row(9), row(0, BOX)]
-    video = read(rows)
-    expected = {int(frame): [] for frame in sorted(set(video.rows.frame.tolist()))}
+    video = read([row(5, BOX), row(2), row(2, BOX, "dog"), row(5, BOX, "dog"), row(9), row(0, BOX)])
+    expected = {frame: [] for frame in (0, 2, 5, 9)}
     for index, (frame, box) in enumerate(zip(video.rows.frame.tolist(), video.rows.box.tolist(), strict=True)):
         if box[0] == box[0]:
             expected[frame].append(index)
     assert dict(video.objects_of) == expected
-    assert 3 not in video.objects_of

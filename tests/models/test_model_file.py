@@ -1,4 +1,4 @@
-"""A model folder of a stranger: its sizes are bounded by its weights, and damaged weights are named."""
+"""Model files: the same after writing and reading, and a stranger's are bounded by their weights and named."""
 
 import json
 import resource
@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
+from batch_norms import unsettle
 from colocam.config import Backbone
 from colocam.config.card import Card
 from colocam.errors import ColocamError
@@ -31,19 +33,24 @@ def one_gigabyte_more() -> Iterator[None]:
 
 
 @pytest.fixture
-def folder(tmp_path):
-    encoder = Classifier(BACKBONE, 2).encoder
-    net = LocalizerNet(Classifier(BACKBONE, 2), (8, 8, 8, 8, 8)).eval()
+def model():
+    torch.manual_seed(0)
+    net = unsettle(LocalizerNet(Classifier(BACKBONE, 2), (8, 8, 8, 8, 8)), 0)
     card = Card(
         method="colocam",
-        tags=("cat", "dog"),
-        size=64,
-        threshold=0.5,
+        tags=("Käfer", "猫 2"),
+        size=32,
+        threshold=0.4375,
         threshold_from="tags-only",
-        backbone=encoder.backbone,
+        backbone=net.classifier.encoder.backbone,
         decoder=(8, 8, 8, 8, 8),
     )
-    save_model(tmp_path, Model(net, card))
+    return Model(net, card)
+
+
+@pytest.fixture
+def folder(model, tmp_path):
+    save_model(tmp_path, model)
     return tmp_path
 
 
@@ -61,9 +68,10 @@ def change(folder, **values):
         ({"backbone": {"args": {"channels": [60000] * 4}}}, "does not fit model.safetensors"),
         ({"backbone": {"args": {"channels": [8] * 4, "layers": [60000] * 4}}}, "asks for 240000 blocks"),
         ({"tags": [str(tag) for tag in range(1_000_000)]}, "does not fit model.safetensors"),
+        ({"tags": ["one"]}, r"'classifier.head.weight' is \(1, 8\) in the first"),
         ({"backbone": {"name": "resnet152", "args": {}}}, "does not fit model.safetensors"),
     ],
-    ids=["decoder", "channels", "layers", "tags", "backbone"],
+    ids=["decoder", "channels", "layers", "tags", "tag", "backbone"],
 )
 def test_sizes_are_bounded_by_the_weights(folder, values, told):
     """A network of these sizes would need more than a gigabyte."""
@@ -84,4 +92,64 @@ def test_weights_that_are_no_numbers_are_named(folder, value):
 def test_a_stranger_cannot_name_a_checkpoint(folder, tmp_path):
     change(folder, backbone={"args": {"channels": [8, 8, 8, 8], "checkpoint_path": str(tmp_path / "evil.pth")}})
     with pytest.raises(ColocamError, match=r"^backbone\.args must not hold 'checkpoint_path'"):
+        load_model(folder)
+
+
+def test_kernels_are_stored_in_half_precision_and_nothing_else(model, tmp_path):
+    kernel = model.net.decoder.head.weight
+    with torch.no_grad():
+        kernel[0, 0, 0, 0] = 1e5  # more than float16 holds
+    save_model(tmp_path, model)
+    wide = {name for name, value in model.net.state_dict().items() if value.dim() > 1} - {"decoder.head.weight"}
+    stored = load_file(tmp_path / "model.safetensors")
+    assert {name for name, value in stored.items() if value.dtype == torch.float16} == wide
+    for name, value in load_model(tmp_path).net.state_dict().items():
+        own = model.net.state_dict()[name]
+        assert value.dtype == own.dtype
+        assert torch.equal(value, own.half().float() if name in wide else own)
+
+
+def test_a_saved_model_says_the_same_to_the_bit(model, tmp_path):
+    save_model(tmp_path, model)
+    save_model(tmp_path, load_model(tmp_path))  # rounded once, the second time changes nothing
+    loaded = load_model(tmp_path)
+    assert loaded.card == model.card
+    for weight in model.net.parameters():
+        weight.data = weight.data.half().float() if weight.dim() > 1 else weight.data
+    frames = torch.randint(256, (2, 3, 32, 32), generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        for found, wanted in zip(loaded.net(frames), model.net.eval()(frames), strict=True):
+            assert torch.equal(found, wanted)
+    assert not any(module.training for module in loaded.net.modules())
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model.json", "model.safetensors"]
+
+
+def test_a_card_that_names_initial_weights_does_not_need_them(model, tmp_path):
+    backbone = model.card.backbone.model_copy(update={"pretrained": True, "weights": tmp_path / "gone.pth"})
+    save_model(tmp_path, Model(model.net, model.card.model_copy(update={"backbone": backbone})))
+    assert load_model(tmp_path).card.backbone.weights == tmp_path / "gone.pth"
+
+
+def test_a_folder_without_a_card_is_no_model(model, tmp_path):
+    with pytest.raises(ColocamError, match=r"no trained model in .*finish 'colocam train' first"):
+        load_model(tmp_path)
+    save_model(tmp_path, model)
+    (tmp_path / "model.safetensors").unlink()
+    (tmp_path / "model.safetensors").mkdir()  # the next write of the weights fails
+    with pytest.raises(ColocamError, match="there is a folder where a file is needed"):
+        save_model(tmp_path, model)
+    with pytest.raises(ColocamError, match="no trained model"):
+        load_model(tmp_path)
+
+
+def test_damaged_files(folder):
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(ColocamError, match="missing or damaged"):
+        load_model(folder)
+    weights.unlink()
+    with pytest.raises(ColocamError, match="missing or damaged"):
+        load_model(folder)
+    (folder / "model.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ColocamError, match="not a colocam model card"):
         load_model(folder)

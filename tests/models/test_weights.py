@@ -1,19 +1,16 @@
-"""Weight files and model files: read by name, without pickle's code, and refused in one line."""
-
-import json
+"""Weight files: read by name, without pickle's code, and refused in one line."""
 
 import pytest
 import timm
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from timm.models.convnext import ConvNeXt
 from timm.models.swin_transformer import SwinTransformer
 from timm.models.vision_transformer import VisionTransformer
 
 from colocam.config import Backbone, load_config
 from colocam.errors import ColocamError
-from colocam.models import Classifier, Encoder, LocalizerNet
-from colocam.models.model_file import Card, Model, load_model, save_model
+from colocam.models import Encoder
 from colocam.models.timm_networks import match_names
 
 
@@ -179,93 +176,3 @@ def test_missing_and_damaged_files(backbone, tmp_path):
     for name in ("x.pth", "x.safetensors"):
         (tmp_path / name).write_bytes(b"\x00 not weights")
         assert "cannot read weights" in refused(backbone, tmp_path / name)
-
-
-@pytest.fixture
-def model(backbone):
-    torch.manual_seed(0)
-    net = LocalizerNet(Classifier(backbone, 2), (8, 8, 8, 8, 8))
-    for module in net.modules():
-        if isinstance(module, torch.nn.BatchNorm2d):
-            module.running_mean.normal_()
-            module.running_var.uniform_(0.5, 2)
-    card = Card(
-        method="colocam",
-        tags=("Käfer", "猫 2"),
-        size=32,
-        threshold=0.4375,
-        threshold_from="tags-only",
-        backbone=backbone,
-        decoder=(8, 8, 8, 8, 8),
-    )
-    return Model(net, card)
-
-
-def test_kernels_are_stored_in_half_precision_and_nothing_else(model, tmp_path):
-    kernel = model.net.decoder.head.weight
-    with torch.no_grad():
-        kernel[0, 0, 0, 0] = 1e5  # more than float16 holds
-    save_model(tmp_path, model)
-    wide = {name for name, value in model.net.state_dict().items() if value.dim() > 1} - {"decoder.head.weight"}
-    stored = load_file(tmp_path / "model.safetensors")
-    assert {name for name, value in stored.items() if value.dtype == torch.float16} == wide
-    for name, value in load_model(tmp_path).net.state_dict().items():
-        own = model.net.state_dict()[name]
-        assert value.dtype == own.dtype
-        assert torch.equal(value, own.half().float() if name in wide else own)
-
-
-def test_a_saved_model_says_the_same_to_the_bit(model, tmp_path):
-    save_model(tmp_path, model)
-    save_model(tmp_path, load_model(tmp_path))  # rounded once, the second time changes nothing
-    loaded = load_model(tmp_path)
-    assert loaded.card == model.card
-    for weight in model.net.parameters():
-        weight.data = weight.data.half().float() if weight.dim() > 1 else weight.data
-    frames = torch.randint(256, (2, 3, 32, 32), generator=torch.Generator().manual_seed(0))
-    with torch.inference_mode():
-        for found, wanted in zip(loaded.net(frames), model.net.eval()(frames), strict=True):
-            assert torch.equal(found, wanted)
-    assert not any(module.training for module in loaded.net.modules())
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["model.json", "model.safetensors"]
-
-
-def test_a_card_that_names_initial_weights_does_not_need_them(model, tmp_path):
-    backbone = model.card.backbone.model_copy(update={"pretrained": True, "weights": tmp_path / "gone.pth"})
-    save_model(tmp_path, Model(model.net, model.card.model_copy(update={"backbone": backbone})))
-    assert load_model(tmp_path).card.backbone.weights == tmp_path / "gone.pth"
-
-
-def test_a_folder_without_a_card_is_no_model(model, tmp_path):
-    with pytest.raises(ColocamError, match=r"no trained model in .*finish 'colocam train' first"):
-        load_model(tmp_path)
-    save_model(tmp_path, model)
-    (tmp_path / "model.safetensors").unlink()
-    (tmp_path / "model.safetensors").mkdir()  # the next write of the weights fails
-    with pytest.raises(ColocamError, match="there is a folder where a file is needed"):
-        save_model(tmp_path, model)
-    with pytest.raises(ColocamError, match="no trained model"):
-        load_model(tmp_path)
-
-
-def test_a_card_that_does_not_fit(model, tmp_path):
-    save_model(tmp_path, model)
-    path = tmp_path / "model.json"
-    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), "tags": ["one"]}), encoding="utf-8")
-    says = r"does not fit model.safetensors: 'classifier.head.weight' is \(1, 8\) in the first"
-    with pytest.raises(ColocamError, match=says):
-        load_model(tmp_path)
-
-
-def test_damaged_files(model, tmp_path):
-    save_model(tmp_path, model)
-    weights = tmp_path / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:100])
-    with pytest.raises(ColocamError, match="missing or damaged"):
-        load_model(tmp_path)
-    weights.unlink()
-    with pytest.raises(ColocamError, match="missing or damaged"):
-        load_model(tmp_path)
-    (tmp_path / "model.json").write_text("{", encoding="utf-8")
-    with pytest.raises(ColocamError, match="not a colocam model card"):
-        load_model(tmp_path)

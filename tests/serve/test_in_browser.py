@@ -138,6 +138,83 @@ def test_changes_wait_while_the_server_is_away(page, served):
     assert [event.change.actions[0].kind for event in served.store.events(served.film)] == ["accepted", "none"]
 
 
+def test_what_the_server_refuses_is_said_and_sent_again(one):
+    one.open(one.film)
+    one.store._database.execute("PRAGMA query_only=ON")
+    try:
+        one.press("n")
+        one.until("document.getElementById('saved').textContent.includes('corrections.sqlite: it cannot be written')")
+        assert "away" not in one.page.locator("#saved").inner_text()
+    finally:
+        one.store._database.execute("PRAGMA query_only=OFF")
+    one.until_saved()
+    assert [event.change.actions[0].kind for event in one.store.events(one.film)] == ["none"]
+
+
+def test_all_four_sides_move_by_keys(one):
+    one.open(one.film)
+    one.until_box(5, 6, 25, 30)
+    one.press_together("Alt+ArrowRight", "Alt+Shift+ArrowDown", "Ctrl+ArrowLeft", "Ctrl+ArrowDown")
+    assert one.box() == [4, 7, 26, 40]
+    one.press_together("Ctrl+Shift+ArrowLeft", "Alt+Shift+ArrowDown", "Alt+Shift+ArrowDown")  # not out of the frame
+    assert one.box() == [0, 7, 26, 48]
+    one.until_saved()
+
+
+def test_enter_finishes_the_frames_to_check(one):
+    one.open(one.film)
+    one.until("window.colocam.queue.length > 2")
+    left, frames = one.page.evaluate("window.colocam.queue.length"), []
+    one.press("j")
+    for number in range(left):
+        one.until(f"{NUMBER} === window.colocam.queue[0][0]")
+        frames.append(one.page.evaluate(NUMBER))
+        if number == 1:
+            one.press("ArrowRight")
+        one.press("Enter")
+        one.until(f"window.colocam.queue.length === {left - number - 1}")
+    one.until("document.querySelector('.message')?.textContent.includes('No frame is left to check')")
+    one.until_saved()
+    said = [event.change.actions[0] for event in one.store.events(one.film)]
+    assert [action.start for action in said] == frames
+    assert [action.kind for action in said] == ["accepted", "box"] + ["accepted"] * (left - 2)
+    one.press("l")  # what is said of a video goes with it
+    one.until("document.querySelector('.library') && !document.querySelector('.message')")
+
+
+def test_each_number_has_one_name_and_one_meaning(one):
+    one.open(one.film)
+    one.until("window.colocam.seen().label === 'cat 90 %  box 0.90'")  # as in an annotated video
+    facts = one.page.evaluate(
+        "Object.fromEntries([...document.querySelectorAll('.frame-facts > div')].map((each) =>"
+        " [each.querySelector('dt').textContent, [each.querySelector('dd').textContent, each.title]]))"
+    )
+    shown = {name: facts[name][0] for name in ("Class", "Class probability", "Box score", "Presence")}
+    assert shown == {"Class": "cat", "Class probability": "90 %", "Box score": "0.90", "Presence": "80 %"}
+    assert float(facts["Doubt"][0]) < 0.5
+    columns = {"Class probability": "probability", "Box score": "score", "Presence": "presence"}
+    assert all(f"“{column}”" in facts[name][1] for name, column in columns.items())
+    one.press("n")  # the numbers of a box that is not shown are not shown
+    one.until("document.querySelector('.frame-facts').innerText.includes('no object')")
+    assert "0.90" not in one.page.locator(".frame-facts").inner_text()
+
+
+def test_a_video_that_is_not_localised_says_so_and_cards_show_their_box(one):
+    one.page.goto(one.address)
+    one.until("document.querySelector('.film svg rect')")
+    rectangle = one.page.locator(".film svg rect")
+    position = int(one.library.film(one.film).index.thumbnail[0])
+    assert float(rectangle.get_attribute("x")) == 5 + position
+    film = one.library.film(one.film)
+    kept, film.results, film.found, film.state = film.results, None, {}, "localising"
+    one.page.goto(f"{one.address}/#film={one.film}")
+    one.until("document.querySelector('.frame-facts .kind')?.textContent === 'not localised yet'")
+    assert "once the video is localised" in one.page.locator(".queue-head").inner_text()
+    assert "–" in one.page.locator(".number-fact").first.inner_text()
+    film.results, film.found, film.state = kept, {one.library.active.key: kept}, "ready"
+    one.until_box(5, 6, 25, 30)
+
+
 def test_two_pages_that_change_one_frame_are_asked(one):
     one.open(one.film)
     theirs = Change(kind="edit", actions=[Action(kind="box", start=0, stop=1, box=[1, 2, 11, 12])])
@@ -196,6 +273,10 @@ KEYS = [
     ("f", f"{NUMBER} === 25"),
     ("m", f"{NUMBER} === 32"),
     ("b", "window.colocam.marks.state[32] === 3"),
+    (".", f"{NUMBER} === 33"),
+    ("p", "window.colocam.marks.box[33]?.join() === window.colocam.marks.box[32].join()"),
+    ("z", "window.colocam.marks.state[33] === 0"),
+    (",", f"{NUMBER} === 32"),
     ("m", f"{NUMBER} === 35"),
     ("Shift+F", f"{NUMBER} === 32"),
     ("Backspace", "window.colocam.marks.state[32] === 0"),
@@ -219,6 +300,10 @@ KEYS = [
     ("j", f"{NUMBER} === window.colocam.queue[0][0]"),
     ("j", f"{NUMBER} === window.colocam.queue[1][0]"),
     ("k", f"{NUMBER} === window.colocam.queue[0][0]"),
+    (
+        "Enter",
+        f"{NUMBER} === window.colocam.queue[0][0] && window.colocam.marks.state.includes(1)",
+    ),
     ("Space", "window.colocam.player.playing"),
     ("Space", "!window.colocam.player.playing"),
     ("?", "document.querySelector('dialog[open]').innerText.includes('Accept the stretch')"),
@@ -286,17 +371,30 @@ def test_keys_mean_the_film_after_the_mouse(one):
     one.until(f"document.querySelector('.timeline').ariaValueText.startsWith(`frame ${{{NUMBER}}},`)")
 
 
-def test_errors_are_shown_above_the_dialog(one, tmp_path):
+def test_dialogs_say_what_went_wrong_and_remember_the_format(one, tmp_path):
     one.open(one.film)
     (tmp_path / "labels.xml").write_text("no labels")
     one.click("Import…")
     one.page.select_option("#format", "cvat")
     one.page.set_input_files("#file", tmp_path / "labels.xml")
     one.click("Import")
-    one.page.wait_for_selector("dialog[open] .message")
-    one.page.get_by_role("button", name="Close", exact=True).first.click()
+    one.page.wait_for_selector("dialog[open] output.problem")
     one.press("Escape")
-    one.until("document.getElementById('messages').parentElement === document.body")
+    # What was exported last is offered first; what goes wrong is said in the dialog.
+    one.click("Export…")
+    assert one.page.input_value("#format") == "coco"
+    one.page.select_option("#format", "corrections")
+    one.click("Export")
+    one.until("document.querySelector('dialog[open] output.problem')?.textContent.includes('nothing to export')")
+    one.page.select_option("#format", "yolo")
+    with one.page.expect_download():
+        one.click("Export")
+    one.until("document.querySelector('dialog[open] output.dim').textContent.includes('yolo.zip holds 1 video')")
+    one.press("Escape")
+    one.click("Export…")
+    one.until("document.querySelector('dialog[open] #format')")
+    assert one.page.input_value("#format") == "yolo"
+    assert one.page.locator(".message").count() == 0
 
 
 def assert_all_reached_by_tab(page):

@@ -76,7 +76,7 @@ def test_one_lesson_at_a_time_and_failures_are_shown(tmp_path):
     with pytest.raises(ColocamError, match="a lesson is running"):
         lessons.start(SAID)
     lessons.stop()
-    assert wait(lessons)["state"] == "failed"
+    assert wait(lessons)["state"] == "cancelled"
     failing = Lessons(run, tmp_path / "lessons", ignore, (sys.executable, "-c", "raise SystemExit('error: no frame')"))
     failing.start(SAID)
     status = wait(failing)

@@ -1,4 +1,4 @@
-"""The page at 1280 and 1920 pixels and on a tablet, dark and light: nothing is cut off, all text can be read.
+"""The page from 390 to 1920 pixels wide, dark and light: nothing is cut off, all text can be read.
 
 The views are those of the screenshots of the guide.
 """
@@ -10,6 +10,7 @@ import pytest
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "serve_screenshots.py"
 
+SMALL = {"1024": (1024, 700), "phone": (390, 844), "1280 again": (1280, 800)}
 LAYOUT = (Path(__file__).parents[1] / "helpers" / "page_layout.js").read_text(encoding="utf-8")
 
 
@@ -27,8 +28,7 @@ def test_nothing_is_cut_off_and_all_text_can_be_read(script, one):
 
     def look(where):
         layout = one.page.evaluate_handle(LAYOUT)
-        for size in ("1920", "tablet", "1280"):
-            width, height = script.SIZES[size]
+        for size, (width, height) in {**script.SIZES, **SMALL}.items():
             one.page.set_viewport_size({"width": width, "height": height})
             found.extend(f"{where}, {size}: {text}" for text in layout.evaluate("layout => layout.cutOff()"))
         for theme in script.THEMES:

@@ -53,7 +53,7 @@ def test_layers_and_another_model(taught):
     assert taught.page.evaluate("window.colocam.seen().heat") is None
     taught.press("d")
     taught.until("window.colocam.seen().other?.join() === '5,6,25,30'")
-    assert taught.page.evaluate("window.colocam.seen().otherLabel") == "other.onnx: cat 90 %"
+    assert taught.page.evaluate("window.colocam.seen().otherLabel") == "other.onnx: cat 90 %  box 0.90"
     taught.press("d", "d")
     taught.until("window.colocam.seen().kind === 'beside'")
     taught.until("window.colocam.seen().kind === 'predicted'")
@@ -65,6 +65,24 @@ def test_layers_and_another_model(taught):
     taught.until("window.colocam.marks.box[0]?.join() === '9,9,19,19'")
     taught.press("d")
     taught.until("window.colocam.comparison.mode === 'off'")
+
+
+def test_a_lesson_shows_its_progress_and_can_be_cancelled(taught, monkeypatch):
+    says = "print('frames: 9/9 in 1 s'); print('decoder: 3/12 in 2 s, 1.5 steps/s, 6 s left  loss 0.1', flush=True); "
+    monkeypatch.setattr(
+        taught.library.lessons, "_command", (sys.executable, "-c", f"{says}import time; time.sleep(600)")
+    )
+    taught.open(taught.film)
+    taught.press("a")
+    taught.until_saved()
+    taught.click("Learn…")
+    taught.click("Learn from all corrections")
+    taught.until("document.querySelector('.running progress')?.value === 0.25")
+    assert "decoder: 3 of 12, about 6 s left" in taught.dialog()
+    taught.click("Cancel the lesson")
+    taught.until("document.querySelector('dialog').innerText.includes('The lesson was cancelled')")
+    assert taught.page.locator(".running").is_hidden()
+    assert taught.page.get_by_role("button", name="Learn from all corrections").is_enabled()
 
 
 PANES = """

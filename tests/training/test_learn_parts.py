@@ -30,15 +30,6 @@ def cones(radii, side=32):
     return np.stack([np.clip(255 * (1 - away / radius), 0, 255).astype(np.uint8) for radius in radii])
 
 
-def test_right_at_is_the_published_rule():
-    levels = cones([15, 15])
-    boxes = [np.array([[9, 9, 24, 24]], np.float32), np.array([[2, 2, 30, 30]], np.float32)]
-    right = right_at(levels, boxes)
-    assert right.shape == (2, len(GRID))
-    assert GRID[right[0].argmax()] > GRID[right[1].argmax()]  # the larger box needs a lower threshold
-    assert right_at(levels[:0], []).shape == (0, len(GRID))
-
-
 def test_right_at_asks_the_chooser_of_the_model():
     """The consensus takes a box between two thresholds; where it was asked, the curve is what it chose."""
     levels = cones([15, 9])

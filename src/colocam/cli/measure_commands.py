@@ -54,7 +54,7 @@ def bench(
     given = {"presets": presets, "models": models, "videos": videos, "segmenter": segmenter}
     options = {option: value for option, value in given.items() if value is not None}
     for option in options.keys() - signature(benchmark.run).parameters.keys():
-        raise ColocamError(f"the benchmark {name} has no option --{option.removesuffix('s')}: leave it out")
+        raise ColocamError(f"the benchmark {name} takes no {option}: leave that option out")
     benchmark.run(str(choose_device(device)), json, **options)
 
 

@@ -23,7 +23,10 @@ without a box; class: the class was changed."""
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What a person says about one frame.
+    """What a person says about the objects of one class in one frame.
+
+    A row of a localisation table is what a model found; this also says what the person did, how sure it is (``key``)
+    and where it comes from, and may say that there is no object.
 
     Attributes:
         video: name of the video: that of its localisation table, or of its clip in a run.

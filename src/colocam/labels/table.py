@@ -19,8 +19,9 @@ from colocam.types import Float64Array, Localization
 from colocam.utils.files import atomic_path, plain, utf8
 from colocam.utils.progress import say
 from colocam.utils.tables import Cells, csv_cell, read_cells, read_parquet
-from colocam.video.description import SourceVideo
+from colocam.video.description import SourceVideo, write_source
 
+Integers = npt.NDArray[np.int64]
 CORNERS = ("x1", "y1", "x2", "y2")
 _TYPES = {
     "frame": "int64",
@@ -54,6 +55,8 @@ PARQUET: dict[str, Any] = {"write_page_checksum": True}
 class TableRows(NamedTuple):
     """Rows of a table in the order of frames; n rows.
 
+    They are what a table holds of a :class:`colocam.types.Localization`, all but its heat map, in columns.
+
     Attributes:
         frame: (n,) index of the frame in the video, from 0.
         pts: (n,) presentation time in seconds, NaN where the table does not state it.
@@ -68,13 +71,13 @@ class TableRows(NamedTuple):
         refined: (n,) name of the segmenter that gave mask and box, "" where there was none.
     """
 
-    frame: npt.NDArray[np.int64]
+    frame: Integers
     pts: Float64Array
     tag: list[str]
     probability: Float64Array
     box: Float64Array
     score: Float64Array
-    track: npt.NDArray[np.int64]
+    track: Integers
     presence: Float64Array
     margin: Float64Array
     mask: list[str]
@@ -135,7 +138,7 @@ def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequen
     )
 
 
-def indices(cells: Cells, column: str) -> npt.NDArray[np.int64]:
+def indices(cells: Cells, column: str) -> Integers:
     """(n,) whole numbers from 0; −1 for an empty cell."""
     numbers = cells.floats(column)
     wrong = ~np.isnan(numbers) & ~((numbers >= 0) & (numbers < LARGEST) & (numbers % 1 == 0))
@@ -143,7 +146,7 @@ def indices(cells: Cells, column: str) -> npt.NDArray[np.int64]:
     return np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
 
 
-def frame_indices(cells: Cells) -> npt.NDArray[np.int64]:
+def frame_indices(cells: Cells) -> Integers:
     """(n,) indices of frames, from 0; no cell may be empty."""
     frame = indices(cells, "frame")
     cells.refuse("frame", frame < 0, "is not a frame index: give a whole number from 0")
@@ -285,6 +288,15 @@ class LocalizationTable:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         return self._stack.__exit__(kind, error, trace)
+
+
+def write_table(
+    path: Path, rows: TableRows, source: SourceVideo, extra: Sequence[str] = OPTIONAL, video: str | None = None
+) -> None:
+    """Write the table of a video and its description beside it; see :class:`LocalizationTable`."""
+    with LocalizationTable(path, extra, source.pictures, video) as table:
+        table.write_rows(rows)
+    write_source(path, source)
 
 
 def join_tables(parts: Iterable[tuple[Path, int]], target: Path, metadata: dict[str, str]) -> None:

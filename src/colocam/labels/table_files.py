@@ -51,7 +51,10 @@ def file_name(video: str) -> str:
 
 
 def unused(names: Iterable[str], taken: set[str]) -> str:
-    """The first of ``names`` whose file name is not in ``taken``, else the last one with a number; it is taken then."""
+    """The first of ``names`` whose file name is not in ``taken``, else the last one with a number; it is taken then.
+
+    All names of videos that must differ are made by this function.
+    """
     last = ""
     for last in names:
         if file_name(last).casefold() not in taken:

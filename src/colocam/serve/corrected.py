@@ -18,7 +18,7 @@ from colocam.errors import ColocamError
 from colocam.labels import Correction, Imported, Kind
 from colocam.labels.apart import import_labels_apart, read_corrections_apart
 from colocam.labels.formats.reading import unpacked
-from colocam.labels.table import LocalizationTable, TableRows
+from colocam.labels.table import TableRows, write_table
 from colocam.labels.table_files import file_name
 from colocam.serve.film_data import FilmIndex, FilmResults
 from colocam.serve.guard import RefusalError
@@ -26,7 +26,6 @@ from colocam.serve.library import Film, Library
 from colocam.serve.marks import BOX, CHECKED, FOLLOWS, FOLLOWS_NONE, INTERPOLATED, NONE, Action, Change, Marks
 from colocam.types import Box, Float64Array
 from colocam.utils.files import utf8
-from colocam.video.description import write_source
 
 SAME = 0.95
 """Boxes that overlap by this IoU or more have not moved for a person who looks at them."""
@@ -80,6 +79,12 @@ def corrected_rows(results: FilmResults, marks: Marks, index: FilmIndex) -> Tabl
     )
 
 
+def rows_at(results: FilmResults, marks: Marks, rows: slice) -> tuple[FilmResults, Marks]:
+    """Some rows of what a model found and of what people said, for :func:`corrected_rows`."""
+    found = results._replace(rows=TableRows._make(column[rows] for column in results.rows))
+    return found, Marks._make(column[rows] for column in marks)
+
+
 def _differs(kept: Float64Array, predicted: Float64Array) -> npt.NDArray[np.bool_]:
     """(N,) whether an accepted box is another one than that of the model in use; pages round boxes."""
     same = np.isclose(kept, predicted, atol=0.01, equal_nan=True)
@@ -100,9 +105,7 @@ def filled(rows: TableRows, index: FilmIndex) -> TableRows:
 
 def write_corrected(table: Path, rows: TableRows, index: FilmIndex, shown_as: str) -> None:
     """Write a corrected table and the description of its film beside it, which exports call ``shown_as``."""
-    with LocalizationTable(table, ("track", "presence", "margin", "mask"), index.source.pictures) as listed:
-        listed.write_rows(rows)
-    write_source(table, replace(index.source, shown_as=shown_as))
+    write_table(table, rows, replace(index.source, shown_as=shown_as), ("track", "presence", "margin", "mask"))
 
 
 def corrections_of(film: Film, results: FilmResults, marks: Marks, index: FilmIndex) -> list[Correction]:
@@ -175,7 +178,7 @@ def imported_edit(library: Library, film: Film, file: Path, format_: str) -> Imp
     except ValidationError as error:
         raise RefusalError(422, f"the file has a value that cannot be used: {error.errors()[0]['msg']}") from error
     if not actions:
-        raise RefusalError(422, "; ".join(["the file changes nothing in this film", *left_out[:5]]))
+        raise RefusalError(422, "; ".join(["the file changes nothing in this video", *left_out[:5]]))
     return ImportedEdit(Change(kind="edit", actions=actions), len({action.start for action in actions}), left_out)
 
 

@@ -204,6 +204,13 @@ def start_lesson(library: Served) -> dict[str, Any]:
     return lesson(library)
 
 
+@routes.delete("/lessons")
+def cancel_lesson(library: Served) -> dict[str, Any]:
+    """End the lesson that is running, if there is one."""
+    library.lessons.stop()
+    return lesson(library)
+
+
 @routes.post("/lessons/quick", status_code=201)
 def quick_lesson(library: Served) -> dict[str, Any]:
     """Choose thresholds and presence by all corrections at once, and use the model that has them."""

@@ -64,14 +64,20 @@ class FilmIndex(NamedTuple):
         pts: (N,) presentation time in seconds.
         proxy: (N,) presentation time in the proxy, ascending; empty where there is no proxy.
         cuts: (N,) whether a frame begins a new shot.
-        source: size, rate and length of the film.
+        thumbnail: (1,) position of the frame that the thumbnail shows, 0 to N − 1.
+        source: size, rate and length of the video.
     """
 
     frames: npt.NDArray[np.int64]
     pts: Float64Array
     proxy: Float64Array
     cuts: npt.NDArray[np.bool_]
+    thumbnail: npt.NDArray[np.int64]
     source: SourceVideo
+
+
+ARRAYS = FilmIndex._fields[:-1]
+"""What is stored of an index."""
 
 
 def open_film(path: Path, layout: FrameLayout = IMAGES, limits: Limits = LIMITS) -> VideoReader:
@@ -93,6 +99,7 @@ def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float
     """
     frames: list[int] = []
     times: list[float] = []
+    shown = 0
     finder = CutFinder(LOOK_AHEAD["offline"].cuts)  # type: ignore[union-attr]
     cuts: list[npt.NDArray[np.bool_]] = []
     with open_film(path) as reader, temporary_file(proxy) as draft:
@@ -101,6 +108,7 @@ def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float
         with VideoWriter(draft, width, height, reader.info.fps or DEFAULT_FPS, gop=PROXY_GOP) as writer:
             for frame in reader.frames():
                 if len(frames) in {0, total // 3}:
+                    shown = len(frames)
                     with atomic_path(thumbnail) as temporary:
                         temporary.write_bytes(jpeg(_resized(frame.image, *even_size(*size, THUMBNAIL_SIDE)), 80))
                 frames.append(frame.index)
@@ -120,7 +128,7 @@ def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float
             )
             read_back = np.empty(0)
         source = describe(path, reader.info, reader.count, reader.pictures)
-    return FilmIndex(np.array(frames, np.int64), pts, read_back, np.concatenate(cuts), source)
+    return FilmIndex(np.array(frames, np.int64), pts, read_back, np.concatenate(cuts), np.array([shown]), source)
 
 
 def even_size(width: int, height: int, side: int) -> tuple[int, int]:
@@ -145,14 +153,14 @@ def same_times(pts: Float64Array, proxy: Float64Array) -> bool:
 def save_index(path: Path, index: FilmIndex) -> None:
     """Store an index, without what describes the film."""
     with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, frames=index.frames, pts=index.pts, proxy=index.proxy, cuts=index.cuts)
+        np.savez(file, **{name: getattr(index, name) for name in ARRAYS})
 
 
 def load_index(path: Path, source: SourceVideo) -> FilmIndex | None:
     """Read an index; None if there is none or it is damaged."""
     try:
         with np.load(path, allow_pickle=False) as stored:
-            return FilmIndex(stored["frames"], stored["pts"], stored["proxy"], stored["cuts"], source)
+            return FilmIndex(**{name: stored[name] for name in ARRAYS}, source=source)
     except Exception:  # noqa: BLE001 - NumPy, zipfile and zlib raise errors of a dozen kinds for damaged bytes
         return None
 

@@ -12,6 +12,7 @@ from fastapi import Path as InPath
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, JSONResponse
 
+from colocam.serve.corrected import corrected_rows, rows_at
 from colocam.serve.film_data import DOUBTFUL, MAP_SIDE, FilmIndex, FilmResults, outlines
 from colocam.serve.guard import RefusalError
 from colocam.serve.lessons import ServedModel
@@ -73,10 +74,13 @@ def film_summary(library: Library, film: Film) -> dict[str, Any]:
         summary |= {"frames": len(film.index.frames), "seconds": round(seconds, 3)}
         summary |= {"width": source.width, "height": source.height}
     if film.results is not None and film.index is not None:
-        tags, state = film.results.rows.tag, library.marks(film, film.results).state
-        checked = np.isin(state, CHECKED)
+        tags, marks = film.results.rows.tag, library.marks(film, film.results)
+        state, checked = marks.state, np.isin(marks.state, CHECKED)
+        shown = int(film.index.thumbnail[0])
+        box = corrected_rows(*rows_at(film.results, marks, slice(shown, shown + 1)), film.index).box[0]
         summary |= {
             "found": max(set(tags), key=tags.count),
+            "box": corners(box.tolist()),
             "doubtful": round(float(((film.results.doubt >= DOUBTFUL) & ~checked).mean()), 4),
             "checked": round(float(checked.mean()), 4),
             "interpolated": round(float(np.isin(state, INTERPOLATED).mean()), 4),

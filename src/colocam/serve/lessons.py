@@ -31,6 +31,8 @@ from colocam.utils.files import parse_json, write_json
 COMMAND = (sys.executable, "-c", "from colocam.cli import main; main()", "learn")
 LOADED = 2
 """Models that stay in memory."""
+SECONDS_TO_END = 10.0
+"""For a lesson that is cancelled; then it is killed."""
 LINES = 40
 """Last lines of the output that the page shows."""
 RUN, QUICK = "run", "quick"
@@ -122,6 +124,7 @@ class Lessons:
         self._lock, self._quick_lock = threading.Lock(), threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._place: Path | None = None
+        self._stopped = False
         self._open_quick = quick and cache(quick)
 
     def earlier(self) -> Iterator[tuple[Path, str]]:
@@ -145,7 +148,7 @@ class Lessons:
                 self._child = subprocess.Popen(  # noqa: S603 - our own command, without a shell
                     [*self._command, *arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
                 )
-            self._place = place
+            self._place, self._stopped = place, False
             threading.Thread(target=self._wait, args=(self._child, place / RUN), daemon=True).start()
 
     def quick(self, corrections: Sequence[Correction]) -> tuple[Path, float]:
@@ -168,8 +171,8 @@ class Lessons:
         """The last lesson.
 
         Returns:
-            ``state`` (never, learning, done or failed), ``lines`` of output, ``path``: the new model or None,
-            ``stages``: how well it agrees with held-out corrections after each part, ``held_out``: their number.
+            ``state`` (never, learning, done, cancelled or failed), ``lines`` of output, ``path``: the new model or
+            None, ``stages``: how well it agrees with held-out corrections after each part, ``held_out``: their number.
         """
         with self._lock:
             place, learning = self._place, self._child is not None and self._child.poll() is None
@@ -178,7 +181,7 @@ class Lessons:
         done = (place / RUN / "model.json").is_file()
         told = _report(place / RUN / "learning.json") if done else {}
         return {
-            "state": "learning" if learning else "done" if done else "failed",
+            "state": "learning" if learning else "done" if done else "cancelled" if self._stopped else "failed",
             "lines": (place / OUTPUT).read_text(encoding="utf-8", errors="replace").splitlines()[-LINES:],
             "path": place / RUN if done else None,
             "stages": told.get("stages", []),
@@ -186,11 +189,17 @@ class Lessons:
         }
 
     def stop(self) -> None:
-        """End a lesson that is running."""
+        """End a lesson that is running; what it has learnt so far is not used."""
         with self._lock:
-            if self._child is not None and self._child.poll() is None:
-                self._child.terminate()
-                self._child.wait()
+            child = self._child
+            if child is None or child.poll() is not None:
+                return
+            self._stopped = True
+            child.terminate()
+        try:
+            child.wait(SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            child.kill()
 
     def _check(self, corrections: Sequence[Correction]) -> None:
         if not self._run.is_dir():

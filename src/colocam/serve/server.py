@@ -233,7 +233,7 @@ def videos_of_run(run: Path) -> list[tuple[Path, str, str]]:
 
 def _path(job: Job) -> Path:
     if job.source.path is None:
-        raise ColocamError(f"{job.source.name} is no stored film: 'colocam serve' shows files and folders of images")
+        raise ColocamError(f"{job.source.name} is no stored video: 'colocam serve' shows files and folders of images")
     return job.source.path
 
 

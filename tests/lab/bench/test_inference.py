@@ -101,5 +101,11 @@ def test_videos_differ_in_their_content_and_not_in_their_frames(tmp_path):
     np.testing.assert_array_equal(first, second)
 
 
+def test_an_option_of_another_benchmark_is_refused(colocam):
+    assert colocam("bench", "cam", "--videos", 3).error == (
+        "error: the benchmark cam takes no videos: leave that option out"
+    )
+
+
 def test_presets_of_a_device():
     assert inference.PRESETS == {"cuda": ("resnet50", "paper"), "cpu": ("lite0", "cpu")}

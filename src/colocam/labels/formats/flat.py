@@ -14,12 +14,11 @@ import numpy as np
 
 from colocam.errors import ColocamError
 from colocam.labels.formats.reading import corners_of, files_of
-from colocam.labels.imported import FrameLabel, ImportedVideo, Integers, LeftOut, named, tracks_of_frames
+from colocam.labels.imported import FrameLabel, ImportedVideo, LeftOut, named, tracks_of_frames
 from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
-from colocam.labels.table import CORNERS, OPTIONAL, LocalizationTable, corners, indices
+from colocam.labels.table import CORNERS, Integers, corners, indices, write_table
 from colocam.types import Box, Float64Array
 from colocam.utils.tables import Cells, read_cells
-from colocam.video.description import write_source
 
 
 def write_csv(labels: LabelSet, folder: Path, options: Options) -> None:  # noqa: ARG001 - every format is called alike
@@ -34,10 +33,8 @@ def write_parquet(labels: LabelSet, folder: Path, options: Options) -> None:  # 
 
 def _write(labels: LabelSet, folder: Path, ending: str) -> None:
     for video in labels.videos:
-        path = folder / f"{video.name}.{ending}"
-        with LocalizationTable(path, OPTIONAL, video.source.pictures, video.name) as table:
-            table.write_rows(video.rows)
-        write_source(path, replace(video.source, path=Path(video.source.stated_path), shown_as=""))
+        source = replace(video.source, path=Path(video.source.stated_path), shown_as="")
+        write_table(folder / f"{video.name}.{ending}", video.rows, source, video=video.name)
 
 
 def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:

@@ -6,7 +6,7 @@ export class AwayError extends Error {}
 
 export class RefusedError extends Error {
   constructor(status, answer) {
-    super(answer.error || `the server answered with status ${status}`);
+    super(answer.error || `the server answered with status ${status}; its terminal says more`);
     this.status = status;
     this.answer = answer;
   }
@@ -22,7 +22,6 @@ async function request(path, options = {}) {
   if (response.ok) return response;
   let answer = {};
   try { answer = await response.json(); } catch { /* not JSON: the status has to do */ }
-  if (response.status >= 500) throw new AwayError(answer.error || "The server reported an error; its terminal says more.");
   throw new RefusedError(response.status, answer);
 }
 

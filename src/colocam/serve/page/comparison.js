@@ -1,7 +1,8 @@
 // Another model on the same film: its boxes beside those of the model in use, both in panes of their own, or both in turn.
 
 import { getJson } from "./api.js";
-import { make, percent, tell } from "./dom.js";
+import { make, tell } from "./dom.js";
+import { labelOf } from "./facts.js";
 import { Layers } from "./layers.js";
 import { Overlay } from "./overlay.js";
 import { paneOf } from "./pane.js";
@@ -98,10 +99,7 @@ export class Comparison {
     return { other: this.other.results.box[at], otherLabel: `${this.title()}: ${this.label(at)}` };
   }
 
-  label(at) {
-    const { box, tag, score } = this.other.results;
-    return box[at] ? `${tag[at]} ${percent(score[at])}` : "no object";
-  }
+  label(at) { return labelOf(this.other.results, at); }
 
   // The frame as the other model sees it.
   seen(at) {

@@ -13,15 +13,20 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-// Show a sentence for some seconds; above a dialog, if one is open. One that is shown already is not shown twice.
-export function tell(sentence, kind = "error") {
+// Show a sentence for some seconds; above a dialog, if one is open. One that is shown already is not shown twice. It goes
+// with the view that it speaks of, unless it speaks of the whole library.
+export function tell(sentence, kind = "error", { stays = false } = {}) {
   const text = sentence.charAt(0).toUpperCase() + sentence.slice(1), place = document.getElementById("messages");
   for (const old of place.children) if (old.firstChild.textContent === text) old.remove();
-  const box = make("div", { class: `message ${kind}` }, make("span", {}, text),
+  const box = make("div", { class: `message ${kind}${stays ? " stays" : ""}` }, make("span", {}, text),
     make("button", { type: "button", "aria-label": "Close", onclick: () => box.remove() }, "×"));
   (document.querySelector("dialog[open]") || document.body).append(place);
   place.append(box);
   setTimeout(() => box.remove(), kind === "error" ? 12000 : 5000);
+}
+
+export function clearMessages() {
+  for (const one of document.querySelectorAll(".message:not(.stays)")) one.remove();
 }
 
 export const percent = (share) => `${Math.round(100 * share)} %`;

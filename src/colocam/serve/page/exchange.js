@@ -3,33 +3,41 @@
 import { getJson, postFile, postJson } from "./api.js";
 import { dialog, make, tell } from "./dom.js";
 
+const LAST = "colocam-format"; // the format that was exported last
+const FIRST = "coco";
 const options = (formats) => Object.entries(formats).map(([name, title]) => make("option", { value: name }, `${name}: ${title}`));
+
+// What a dialog says about itself, errors too.
+function noteOf() {
+  const note = make("output", { class: "dim" });
+  note.say = (text, kind = "dim") => { note.textContent = text; note.className = kind; };
+  return note;
+}
 
 export async function exportDialog(film) {
   let formats;
   try { formats = await getJson("/api/formats"); } catch (error) { tell(error.message); return; }
   const select = make("select", { id: "format" }, ...options(formats.export)), images = make("input", { type: "checkbox", id: "images" });
+  select.value = [localStorage.getItem(LAST), FIRST].find((name) => name in formats.export) || select.value;
   const choose = () => { images.disabled = !formats.images.includes(select.value); };
   select.addEventListener("change", choose);
   choose();
-  const note = make("output", { class: "dim" });
+  const note = noteOf();
   const all = make("input", { type: "checkbox", id: "all-films", checked: !film, disabled: !film });
   const save = make("button", { type: "button", class: "primary" }, "Export");
   const box = dialog("Export", make("div", { class: "fields" }, make("label", { for: "format" }, "Format"), select),
-    make("div", { class: "row" }, all, make("label", { for: "all-films" }, film ? "All films that are ready, not only this one" : "All films that are ready")),
+    make("div", { class: "row" }, all, make("label", { for: "all-films" }, film ? "All videos that are ready, not only this one" : "All videos that are ready")),
     make("div", { class: "row" }, images, make("label", { for: "images" }, "With the frames as images")), note,
     make("form", { method: "dialog", class: "row" }, save, make("button", {}, "Close")));
   save.addEventListener("click", async () => {
     save.disabled = true;
-    note.textContent = "Writing…";
+    note.say("Writing…");
     try {
       const made = await postJson("/api/exports", { to: select.value, films: film && !all.checked ? [film] : [], images: images.checked && !images.disabled });
       make("a", { href: `/api/exports/${made.id}/${made.name}`, download: made.name }).click();
-      note.textContent = `${made.name} holds ${made.films === 1 ? "1 film" : `${made.films} films`}${made.left_out ? `; ${made.left_out} that the model is not done with ${made.left_out === 1 ? "is" : "are"} left out` : ""}.`;
-    } catch (error) {
-      note.textContent = "";
-      tell(error.message);
-    }
+      localStorage.setItem(LAST, select.value);
+      note.say(`${made.name} holds ${made.films === 1 ? "1 video" : `${made.films} videos`}${made.left_out ? `; ${made.left_out} that the model is not done with ${made.left_out === 1 ? "is" : "are"} left out` : ""}.`);
+    } catch (error) { note.say(error.message, "problem"); }
     save.disabled = false;
   });
   return box;
@@ -39,24 +47,21 @@ export async function importDialog(film, saving) {
   let formats;
   try { formats = (await getJson("/api/formats")).import; } catch (error) { tell(error.message); return; }
   const select = make("select", { id: "format" }, ...options(formats)), file = make("input", { type: "file", id: "file" });
-  const take = make("button", { type: "button", class: "primary" }, "Import"), note = make("output", { class: "dim" });
+  const take = make("button", { type: "button", class: "primary" }, "Import"), note = noteOf();
   const box = dialog(`Import labels of ${film.name}`,
-    make("p", {}, "Give labels of this film that were corrected in another tool or on another page: a file, or a folder as ZIP. They become one step, which you can undo."),
+    make("p", {}, "Give labels of this video that were corrected in another tool or on another page: a file, or a folder as ZIP. They become one step, which you can undo."),
     make("div", { class: "fields" }, make("label", { for: "format" }, "Format"), select, make("label", { for: "file" }, "File"), file), note,
     make("form", { method: "dialog", class: "row" }, take, make("button", {}, "Close")));
   take.addEventListener("click", async () => {
-    if (!file.files.length) { note.textContent = "Choose a file first."; return; }
+    if (!file.files.length) { note.say("Choose a file first.", "problem"); return; }
     take.disabled = true;
-    note.textContent = "Reading…";
+    note.say("Reading…");
     try {
       const query = new URLSearchParams({ format: select.value, client: crypto.randomUUID(), version: saving.version });
       const done = await postFile(`/api/films/${film.id}/labels?${query}`, file.files[0]);
       await saving.fetchHistory();
-      note.textContent = `${done.changed === 1 ? "1 frame" : `${done.changed} frames`} changed. ${done.left_out.length ? `Left out: ${done.left_out.slice(0, 5).join("; ")}` : ""}`;
-    } catch (error) {
-      note.textContent = "";
-      tell(error.message);
-    }
+      note.say(`${done.changed === 1 ? "1 frame" : `${done.changed} frames`} changed. ${done.left_out.length ? `Left out: ${done.left_out.slice(0, 5).join("; ")}` : ""}`);
+    } catch (error) { note.say(error.message, "problem"); }
     take.disabled = false;
   });
   return box;

@@ -3,11 +3,12 @@
 import { AwayError, getJson } from "./api.js";
 import { make, percent, tell } from "./dom.js";
 import { askFilm } from "./early.js";
+import { labelOf } from "./facts.js";
 import { importDialog } from "./exchange.js";
 import { Comparison } from "./comparison.js";
 import { actionOf, showKeys } from "./keys.js";
 import { Layers } from "./layers.js";
-import { ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, lowerBound, marksOf } from "./marks.js";
+import { ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, isKey, lowerBound, marksOf } from "./marks.js";
 import { Overlay, clipped, moved } from "./overlay.js";
 import { keyFrames, middleOfGap, nearestBox, neighbour, nextDoubtful, stretchAround, toCheck } from "./places.js";
 import { Player } from "./player.js";
@@ -18,6 +19,7 @@ import { layoutOf } from "./film_layout.js";
 import { Timeline } from "./timeline.js";
 
 const PATIENCE = 450; // milliseconds after the last arrow key until the box is saved
+const STEPS = 640; // an arrow key moves a box by the longer side of the video divided by this, at least a pixel
 const STATES = { [PREDICTED]: "predicted", [ACCEPTED]: "accepted", [NONE]: "no object", [BOX]: "corrected", [FOLLOWS]: "between corrected frames", [FOLLOWS_NONE]: "no object, as around", [ASKED]: "still here? A: yes, N: no" };
 const KINDS = { [PREDICTED]: "predicted", [ACCEPTED]: "accepted", [NONE]: "none", [BOX]: "box", [FOLLOWS]: "follows", [FOLLOWS_NONE]: "none", [ASKED]: "asked" };
 
@@ -90,16 +92,28 @@ export class FilmView {
 
   // What the frame on the screen shows.
   seen() {
-    const at = this.position, found = this.film.results, { state, box, tag, kept, acceptedTag } = this.marks;
+    const at = this.position, found = this.film.results, { state, tag, acceptedTag } = this.marks;
     if (this.comparison.flipped && !this.draft) return this.comparison.seen(at);
-    const code = this.draft ? BOX : state[at];
-    const shownBox = this.draft || (code === BOX || code === FOLLOWS || code === ASKED || kept[at] ? box[at] : code === NONE || code === FOLLOWS_NONE ? null : found?.box[at] || null);
+    const code = this.draft ? BOX : state[at], shownBox = this.draft || this.boxAt(at);
     const name = tag[at] || acceptedTag[at] || found?.tag[at] || "";
-    const sure = (code === PREDICTED || code === ACCEPTED) && !kept[at];
-    const score = sure && found && shownBox ? ` ${percent(found.score[at])}` : "";
-    const label = shownBox ? `${name || "object"}${code === ASKED ? ", still here?" : score}` : found || code ? "no object" : "not localised yet";
+    const predicted = found && this.isPrediction(at) && name === found.tag[at];
+    const words = predicted ? labelOf(found, at) : `${name || "object"}${code === ASKED ? ", still here?" : ""}`;
+    const label = shownBox ? words : found || code ? "no object" : "not localised yet";
     const beside = this.other ? { other: this.other } : this.comparison.beside(at);
     return { box: shownBox, label, kind: KINDS[code], code, tag: name, ...this.layersAt(this.layers, at), ...beside };
+  }
+
+  // The box that a frame shows; null: none.
+  boxAt(at) {
+    const { state, box, kept } = this.marks, code = state[at];
+    if (code === NONE || code === FOLLOWS_NONE) return null;
+    return code === BOX || code === FOLLOWS || code === ASKED || kept[at] ? box[at] : this.film.results?.box[at] || null;
+  }
+
+  // Whether a frame shows the box of the model in use, so that its numbers belong to it.
+  isPrediction(at) {
+    const { state, kept } = this.marks;
+    return !this.draft && (state[at] === PREDICTED || state[at] === ACCEPTED) && (!kept[at] || this.boxAt(at)?.join() === this.film.results?.box[at]?.join());
   }
 
   // The results on the screen: those of the other model, while both are shown in turn and it is its turn.
@@ -127,9 +141,11 @@ export class FilmView {
     this.overlay.draw();
     this.comparison.overlay?.draw();
     this.timeline.show(at, this.player?.playing);
+    const own = this.comparison.flipped || this.isPrediction(at);
     this.parts.showFrame({
-      frame: this.film.frame[at], pts: this.film.pts[at], state: STATES[seen.code], kind: seen.kind, tag: seen.tag, box: seen.box,
-      score: seen.code === PREDICTED || seen.code === ACCEPTED ? found?.score[at] : null, presence: found?.presence[at], doubt: found?.doubt[at], reason: this.reasons?.get(at),
+      frame: this.film.frame[at], pts: this.film.pts[at], state: found || seen.code ? STATES[seen.code] : "not localised yet", kind: seen.kind, tag: seen.tag, box: seen.box,
+      probability: seen.tag === found?.tag[at] ? found?.probability[at] : null, score: own && seen.box ? found?.score[at] : null,
+      presence: found?.presence[at], doubt: found?.doubt[at], reason: this.reasons?.get(at),
     });
     this.parts.showQueue(this.queue || [], at);
   }
@@ -202,13 +218,14 @@ export class FilmView {
   }
 
   nudge(event) {
-    const by = event.shiftKey ? 10 : 1, [dx, dy] = { ArrowLeft: [-by, 0], ArrowRight: [by, 0], ArrowUp: [0, -by], ArrowDown: [0, by] }[event.key];
+    const { width, height } = this.film, by = Math.max(1, Math.round(Math.max(width, height) / STEPS)) * (event.shiftKey ? 10 : 1), [dx, dy] = { ArrowLeft: [-by, 0], ArrowRight: [by, 0], ArrowUp: [0, -by], ArrowDown: [0, by] }[event.key];
     const { box } = this.seen();
     if (!box) { tell("This frame has no box. Press B to put one here.", "note"); return; }
     this.player.stop();
-    const { width, height } = this.film;
-    const sized = [box[0], box[1], Math.min(width, Math.max(box[0] + 1, box[2] + dx)), Math.min(height, Math.max(box[1] + 1, box[3] + dy))];
-    this.draft = event.altKey ? sized : moved(box, dx, dy, width, height);
+    const within = (value, least, most) => Math.min(most, Math.max(least, value)), [x1, y1, x2, y2] = box;
+    if (event.altKey) this.draft = [x1, y1, within(x2 + dx, x1 + 1, width), within(y2 + dy, y1 + 1, height)];
+    else if (event.ctrlKey || event.metaKey) this.draft = [within(x1 + dx, 0, x2 - 1), within(y1 + dy, 0, y2 - 1), x2, y2];
+    else this.draft = moved(box, dx, dy, width, height);
     this.redraw();
     clearTimeout(this.patience);
     this.patience = setTimeout(() => this.flush(), PATIENCE);
@@ -217,6 +234,19 @@ export class FilmView {
   newBox() {
     const { width, height, results } = this.film, near = nearestBox(this.position, this.marks.box, results?.box);
     this.setBox(this.seen().box || near || [width * 0.3, height * 0.3, width * 0.7, height * 0.7]);
+  }
+
+  copyBox() {
+    const box = this.position > 0 && this.boxAt(this.position - 1);
+    if (box) this.setBox(box);
+    else tell("The frame before this one has no box to copy.", "note");
+  }
+
+  // What is shown is right: on to the next frame to check.
+  acceptAndGo() {
+    if (this.draft) this.flush();
+    else if (!isKey(this.marks.state[this.position])) this.accept(this.position, this.position + 1);
+    this.doubtful(true);
   }
 
   // Go to a position; where there is none, say why.
@@ -232,7 +262,7 @@ export class FilmView {
 
   doubtful(forward) {
     if (this.queue?.length) this.goQueued(nextDoubtful(this.queue, this.queued === this.position ? this.position : null, forward));
-    else tell(this.film.results ? "No frame is left to check." : "The model is not done with this film yet.", "note");
+    else tell(this.film.results ? "No frame is left to check." : "The model is not done with this video yet.", "note");
   }
 
   askFrame() {
@@ -271,12 +301,14 @@ export class FilmView {
       middle: () => this.goOr(middleOfGap(state, this.position), "There is no gap here: the marked frames around are neighbours."),
       goto: () => this.askFrame(),
       accept: () => { this.flush(); this.accept(this.position, this.position + 1); },
+      next: () => this.acceptAndGo(),
       acceptStretch: () => { this.flush(); this.accept(first, last); },
       none: () => { this.draft = null; this.here("none"); },
       noneStretch: () => this.noneIn(first, last),
       edge: () => (back ? this.position > first && this.noneIn(first, this.position) : this.noneIn(this.position, last)),
       class: () => this.chooseClass(first, last),
       box: () => this.newBox(),
+      copy: () => this.copyBox(),
       nudge: () => this.nudge(event),
       clear: () => { this.draft = null; this.here("clear"); },
       history: () => this.undo(event),
@@ -343,7 +375,7 @@ export class FilmView {
 export async function openFilm(view, id, frame, told) {
   const here = () => location.hash.includes(id);
   let asked = askFilm(id, frame);
-  for (let words = "Opening the film…"; here(); await new Promise((done) => setTimeout(done, 500)), asked = getJson(`/api/films/${id}`)) {
+  for (let words = "Opening the video…"; here(); await new Promise((done) => setTimeout(done, 500)), asked = getJson(`/api/films/${id}`)) {
     view.replaceChildren(make("p", { class: "empty" }, words));
     try {
       const film = await asked;
@@ -352,7 +384,7 @@ export async function openFilm(view, id, frame, told) {
       words = `Reading the frames of ${film.name}: ${percent(film.done)}`;
     } catch (error) {
       if (!(error instanceof AwayError)) throw error;
-      words = `${error.message} The film opens when the server is back.`;
+      words = `${error.message} The video opens when the server is back.`;
     }
   }
   return null;

@@ -1,6 +1,7 @@
 // The elements of the film view.
 
 import { clock, make, percent } from "./dom.js";
+import { FACTS, level, share } from "./facts.js";
 import { paneOf } from "./pane.js";
 
 export function layoutOf(view, film, on) {
@@ -8,7 +9,7 @@ export function layoutOf(view, film, on) {
   const video = make("video", { preload: "auto", muted: true, playsInline: true, "aria-label": film.name, tabindex: "-1" });
   const still = make("canvas", { class: "still", hidden: true });
   const pane = paneOf("Frame with box and heat map", video, still), screen = make("div", { class: "screen" }, pane.element);
-  const timeline = make("canvas", { class: "timeline", role: "slider", tabindex: "0", "aria-label": "Position in the film", "aria-valuemin": "0",
+  const timeline = make("canvas", { class: "timeline", role: "slider", tabindex: "0", "aria-label": "Position in the video", "aria-valuemin": "0",
     onkeydown: (event) => {
       const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -25, PageDown: 25 }[event.key];
       if (step) { event.preventDefault(); event.stopPropagation(); on.go(on.player.target + step * (event.shiftKey ? 10 : 1)); }
@@ -20,8 +21,8 @@ export function layoutOf(view, film, on) {
   const time = make("span", { class: "time" });
   const rate = make("select", { id: "rate", title: "Speed", onchange: (event) => on.setRate(Number(event.target.value)) }, ...[0.1, 0.25, 0.5, 1, 2].map((one) => make("option", { value: String(one), selected: one === 1 }, `${one}×`)));
   const opacity = make("input", { type: "range", min: "0", max: "1", step: "0.05", value: "0.6", id: "opacity", oninput: (event) => on.setLayer("opacity", Number(event.target.value)) });
-  const layer = (text, key, action) => make("button", { type: "button", "aria-pressed": "false", title: `${text} (${key})`, "aria-keyshortcuts": key, onclick: () => on.act(action) }, text, make("kbd", {}, key));
-  const heat = layer("Heat map", "H", "heat"), cam = layer("LayerCAM", "V", "cam"), outline = layer("Outline", "O", "outline");
+  const layer = (text, key, action, more = "") => make("button", { type: "button", "aria-pressed": "false", title: `${text} (${key})${more}`, "aria-keyshortcuts": key, onclick: () => on.act(action) }, text, make("kbd", {}, key));
+  const heat = layer("Heat map", "H", "heat", ": the brightest place of each frame is shown at full brightness"), cam = layer("LayerCAM", "V", "cam"), outline = layer("Outline", "O", "outline");
   const other = make("select", { id: "other", onchange: (event) => on.comparison.use(event.target.value, on.comparison.mode === "off" ? "both" : on.comparison.mode) });
   const mode = layer("Compare", "D", "compare"), besideNote = make("p", { class: "working small", hidden: true });
   const beside = make("div", { class: "row compare", hidden: true }, mode, make("label", { for: "other", class: "hidden" }, "Other model"), other);
@@ -43,23 +44,24 @@ export function layoutOf(view, film, on) {
       make("button", { type: "button", title: "Zoom out in time", "aria-label": "Zoom out in time", onclick: () => on.timeline.zoom(1.6) }, "−"),
       make("button", { type: "button", title: "Zoom in on time", "aria-label": "Zoom in on time", onclick: () => on.timeline.zoom(0.6) }, "+")),
     make("div", { class: "time-row" }, timeline, make("div", { class: "legend" },
-      ...[["presence", "presence"], ["score", "score"], ["doubt", "doubt"], ["box", "corrected"], ["asked", "asked"], ["accepted", "accepted"], ["none", "no object"], ["class", "other class"], ["cut", "cut"]].map(([name, word]) => make("span", {}, make("i", { class: name }), word)))),
+      ...[["presence", "presence"], ["score", "box score"], ["doubt", "doubt"], ["box", "corrected"], ["asked", "asked"], ["accepted", "accepted"], ["none", "no object"], ["class", "other class"], ["cut", "cut"]].map(([name, word]) => make("span", {}, make("i", { class: name }), word)))),
     make("aside", { "aria-label": "Frame" }, state, facts,
       make("div", { class: "actions" },
-        button("Accept", "accept", "A", "Accept this frame"), button("Accept stretch", "acceptStretch", "⇧A", "Accept the stretch up to the next cut or marked frame"),
+        button("Accept", "accept", "A", "Accept this frame"), button("Accept, next", "next", "⏎", "Accept this frame and go to the next one to check"),
+        button("Copy box", "copy", "P", "Copy the box of the previous frame"), button("Accept stretch", "acceptStretch", "⇧A", "Accept the stretch up to the next cut or marked frame"),
         button("No object", "none", "N", "No object in this frame"), button("None in stretch", "noneStretch", "⇧N", "No object in the stretch"),
         button("Enters here", "edge", "[", "The object enters here: none before, in this stretch", { event: "[" }), button("Leaves here", "edge", "]", "The object leaves here: none from here on, in this stretch", { event: "]" }),
         button("Class…", "class", "C", "Wrong class"), button("Box here", "box", "B", "Put a box here"),
-        button("Reset frame", "clear", "⌫", "Back to the prediction in this frame"), button("Import…", "import", "", "Import labels of this film"), undo, redo),
+        button("Reset frame", "clear", "⌫", "Back to the prediction in this frame"), button("Import…", "import", "", "Import labels of this video"), undo, redo),
       make("div", { class: "row layers" }, heat, cam, outline),
       make("div", { class: "row" }, make("label", { for: "opacity" }, "Opacity"), opacity), beside, besideNote,
       make("div", { class: "row queue-head" }, queueTitle, make("span", { class: "space" }), make("kbd", {}, "J"), make("kbd", {}, "K")),
       make("div", { class: "row small" }, skip, make("label", { for: "skip" }, "Skip frames that are checked")), queue));
   view.replaceChildren(section);
   heat.setAttribute("aria-pressed", "true");
-  const cells = Object.fromEntries([["State"], ["Class"], ["Score", "number-fact"], ["Presence", "number-fact"], ["Doubt", "number-fact"], ["Box"], ["Why", "why"]].map(([name, place]) => {
+  const cells = Object.fromEntries([["State"], ["Class"], ["Class probability", "number-fact"], ["Box score", "number-fact"], ["Presence", "number-fact"], ["Doubt", "number-fact"], ["Box"], ["Why", "why"]].map(([name, place]) => {
     const cell = make("dd", {});
-    facts.append(make("div", { class: place || "" }, make("dt", {}, name), cell));
+    facts.append(make("div", { class: place || "", title: FACTS[name] }, make("dt", {}, name), cell));
     return [name, cell];
   }));
   return {
@@ -89,14 +91,14 @@ export function layoutOf(view, film, on) {
       number.textContent = `frame ${one.frame}`;
       number.dataset.frame = one.frame;
       time.textContent = `${clock(one.pts)} / ${clock(film.pts.at(-1))}`;
-      const share = (value) => (value === null || value === undefined ? "–" : percent(value));
       cells.State.className = `kind ${one.kind}`;
-      const values = { State: one.state, Class: one.tag || "–", Score: one.box ? share(one.score) : "–", Presence: share(one.presence), Doubt: share(one.doubt), Box: one.box ? one.box.map((value) => Math.round(value)).join(", ") : "none", Why: one.reason || "–" };
+      const values = { State: one.state, Class: one.tag || "–", "Class probability": share(one.probability), "Box score": level(one.score), Presence: share(one.presence), Doubt: level(one.doubt), Box: one.box ? one.box.map((value) => Math.round(value)).join(", ") : "none", Why: one.reason || "" };
       for (const [name, value] of Object.entries(values)) if (cells[name].textContent !== value) cells[name].textContent = value;
+      cells.Why.previousSibling.hidden = !one.reason;
       facts.dataset.box = one.box ? one.box.map((value) => Math.round(value * 100) / 100).join(",") : "";
     },
     showQueue(entries, position) {
-      queueTitle.textContent = `Frames to check (${entries.length})`;
+      queueTitle.textContent = film.results ? `Frames to check (${entries.length})` : "Frames to check: once the video is localised";
       const shown = entries.slice(0, 60), key = `${shown.map(([at]) => at).join()}`;
       if (queue.dataset.key !== key) {
         queue.dataset.key = key;

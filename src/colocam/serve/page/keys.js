@@ -12,14 +12,17 @@ export const KEYS = [
   ["M", ["m"], "middle", "Middle of the gap between two marked frames"],
   ["G", ["g"], "goto", "Go to a frame by its number"],
   ["A", ["a"], "accept", "Accept this frame"],
+  ["Enter", ["Enter"], "next", "Accept this frame and go to the next one to check"],
   ["Shift+A", ["A"], "acceptStretch", "Accept the stretch, up to the next cut or marked frame"],
   ["N", ["n"], "none", "No object in this frame"],
   ["Shift+N", ["N"], "noneStretch", "No object in the stretch"],
   ["[ and ]", ["]", "["], "edge", "The object enters or leaves here: none before or after, in the stretch"],
   ["C", ["c"], "class", "Wrong class: choose another one for the stretch"],
   ["B", ["b"], "box", "Put a box here, then use the arrows"],
-  ["Arrows", ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"], "nudge", "Move the box by 1 pixel, with Shift by 10"],
+  ["P", ["p"], "copy", "Copy the box of the previous frame"],
+  ["Arrows", ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"], "nudge", "Move the box by a pixel (in large videos by more), with Shift by ten times as much"],
   ["Alt+Arrows", [], "", "Move the right or the lower side of the box alone"],
+  ["Ctrl+Arrows", [], "", "Move the left or the upper side of the box alone"],
   ["Backspace", ["Backspace", "Delete"], "clear", "Back to the prediction in this frame"],
   ["Z and Y", ["z", "y"], "history", "Undo and redo, as often as you like"],
   ["H", ["h"], "heat", "Heat map on or off"],
@@ -38,11 +41,12 @@ export function actionOf(event) {
   const field = event.target.closest?.("input, select, textarea, dialog");
   const own = { checkbox: [" "], range: ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"] }[field?.type];
   if (field && (!own || own.includes(event.key))) return null;
-  if (event.ctrlKey || event.metaKey) return ["z", "y", "Z"].includes(event.key) ? "history" : null;
-  if (event.altKey && !event.key.startsWith("Arrow")) return null;
-  // A focused button takes Space for itself, and the timeline its arrows.
-  if (event.key === " " && event.target.closest?.("button, a, summary")) return null;
-  if (event.key.startsWith("Arrow") && event.target.closest?.("[role=slider]")) return null;
+  const arrow = event.key.startsWith("Arrow");
+  if ((event.ctrlKey || event.metaKey) && !arrow) return ["z", "y", "Z"].includes(event.key) ? "history" : null;
+  if (event.altKey && !arrow) return null;
+  // A focused button takes Space and Enter for itself, and the timeline its arrows.
+  if ([" ", "Enter"].includes(event.key) && event.target.closest?.("button, a, summary, [role=button]")) return null;
+  if (arrow && event.target.closest?.("[role=slider]")) return null;
   return ACTIONS.get(event.key) || null;
 }
 
@@ -51,7 +55,7 @@ export function showKeys() {
     (part === "and" ? ` ${part} ` : make("kbd", {}, part)))), make("td", {}, words)));
   const half = Math.ceil(rows.length / 2), table = (part) => make("table", { class: "keys" }, make("tbody", {}, ...part));
   const mouse = "Mouse: drag inside the box to move it, drag a handle to resize it, drag elsewhere (or with Shift) to draw a new box. The wheel zooms.";
-  const box = dialog("Keys", make("div", { class: "columns" }, table(rows.slice(0, half)), table(rows.slice(half))), make("p", {}, mouse),
+  const box = dialog("Keys", make("div", { class: "columns", tabindex: "0", autofocus: true, "aria-label": "Keys" }, table(rows.slice(0, half)), table(rows.slice(half))), make("p", {}, mouse),
     make("form", { method: "dialog", class: "row" }, make("button", { class: "primary" }, "Close")));
   box.classList.add("wide");
   box.addEventListener("keydown", (event) => event.key === "?" && box.close());

@@ -4,6 +4,7 @@ import { getBytes, getJson } from "./api.js";
 
 const STOPS = [[0, 0, 4], [40, 11, 84], [101, 21, 110], [159, 42, 99], [212, 72, 66], [245, 125, 21], [250, 193, 39], [252, 255, 164]];
 const KEPT = 40;
+const MOST = 5; // times that a faint map is brightened at most, so that noise does not look like an object
 
 // The colours of the report.
 const COLOURS = new Uint8ClampedArray(256 * 4);
@@ -53,8 +54,9 @@ class Maps {
     const levels = this.blocks.of(position);
     if (!levels) return null;
     const start = (position % this.blocks.size) * this.side ** 2, data = new Uint32Array(this.image.data.buffer);
-    const colours = new Uint32Array(COLOURS.buffer);
-    for (let pixel = 0; pixel < data.length; pixel++) data[pixel] = colours[levels[start + pixel]];
+    const colours = new Uint32Array(COLOURS.buffer), own = levels.subarray(start, start + data.length);
+    const peak = own.reduce((most, one) => Math.max(most, one), 1), gain = Math.min(MOST, 255 / peak);
+    for (let pixel = 0; pixel < data.length; pixel++) data[pixel] = colours[Math.round(gain * own[pixel])];
     return this.image;
   }
 }

@@ -8,8 +8,8 @@ const WORDS = { waiting: "waiting", reading: "reading frames", read: "waiting fo
 
 export function openLibrary(view) {
   const list = make("ul", { class: "films" });
-  const input = make("input", { type: "file", accept: "video/*,.mkv,.avi,.mp4,.mov,.webm", multiple: true, id: "add-film", class: "hidden", tabindex: "-1", "aria-label": "Films to add" });
-  const add = make("label", { class: "button primary", for: "add-film", tabindex: "0", role: "button" }, "Add films…");
+  const input = make("input", { type: "file", accept: "video/*,.mkv,.avi,.mp4,.mov,.webm", multiple: true, id: "add-film", class: "hidden", tabindex: "-1", "aria-label": "Videos to add" });
+  const add = make("label", { class: "button primary", for: "add-film", tabindex: "0", role: "button" }, "Add videos…");
   const count = make("span", { class: "dim" });
   const uploads = make("ul", { class: "uploads" });
   const sort = make("select", { id: "sort" }, make("option", { value: "doubt" }, "most doubtful first"), make("option", { value: "name" }, "by name"), make("option", { value: "added" }, "as added"));
@@ -60,7 +60,7 @@ export function openLibrary(view) {
     if (closed) return;
     const order = { doubt: (a, b) => (b.doubtful ?? -1) - (a.doubtful ?? -1), name: (a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }), added: () => 0 }[sort.value];
     const sorted = [...films].sort(order);
-    count.textContent = `${films.length === 1 ? "1 film" : `${films.length} films`}${adding > 0 ? `, ${adding} more being added` : ""}`;
+    count.textContent = `${films.length === 1 ? "1 video" : `${films.length} videos`}${adding > 0 ? `, ${adding} more being added` : ""}`;
     for (const id of cards.keys()) if (!films.some((film) => film.id === id)) { cards.get(id).remove(); cards.delete(id); }
     for (const film of sorted) {
       const text = JSON.stringify(film);
@@ -82,7 +82,7 @@ export function openLibrary(view) {
 
   function askRemove(film) {
     const box = dialog("Remove from the library?",
-      make("p", {}, `“${film.name}” leaves the list. Its file and its corrections stay; add the film again to see them.`),
+      make("p", {}, `“${film.name}” leaves the list. Its file and its corrections stay; add the video again to see them.`),
       make("form", { method: "dialog", class: "row" },
         make("button", { class: "danger", onclick: async () => { try { await remove(`/api/films/${film.id}`); } catch (error) { tell(error.message); } refresh(); } }, "Remove"),
         make("button", {}, "Cancel")));
@@ -92,10 +92,10 @@ export function openLibrary(view) {
   input.addEventListener("change", () => { send([...input.files]); input.value = ""; });
   add.addEventListener("keydown", (event) => ["Enter", " "].includes(event.key) && input.click());
   sort.addEventListener("change", show);
-  const empty = make("p", { class: "empty", hidden: true }, "No film yet. Drop video files here, or name them in the command: colocam serve RUN VIDEOS");
+  const empty = make("p", { class: "empty", hidden: true }, "No video yet. Drop video files here, or name them in the command: colocam serve RUN VIDEOS");
   view.replaceChildren(make("section", { class: "library", "aria-label": "Library" },
     make("div", { class: "row bar" }, make("h1", {}, "Library"), count, make("span", { class: "space" }), make("label", { for: "sort", class: "dim" }, "Order"), sort, input, add),
-    uploads, empty, list, make("div", { class: "drop-note", "aria-hidden": "true" }, "Drop films to add them")));
+    uploads, empty, list, make("div", { class: "drop-note", "aria-hidden": "true" }, "Drop videos to add them")));
   listen(true);
   refresh();
   return { close() { closed = true; clearTimeout(timer); listen(false); }, key: () => false };
@@ -111,15 +111,24 @@ function cardOf(film, askRemove) {
   const title = make("span", { class: "name", title: film.name }, film.name);
   return make("li", { class: `film ${film.state}` },
     make(ready ? "a" : "div", { class: "open", href: ready ? `#film=${film.id}` : null },
-      make("div", { class: "image" }, image, film.checked >= 0.9995 && make("span", { class: "badge" }, "all checked")),
+      make("div", { class: "image" }, image, film.box && boxOver(film), film.checked >= 0.9995 && make("span", { class: "badge" }, "all checked")),
       make("div", { class: "facts" }, title, make("span", { class: "dim" }, facts.filter(Boolean).join(" · ")), state)),
     make("button", { type: "button", class: "quiet remove", "aria-label": `Remove ${film.name} from the library`, title: "Remove from the library", onclick: () => askRemove(film) }, "×"));
 }
 
 const duration = (seconds) => (seconds < 60 ? `${seconds.toFixed(1)} s` : `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`);
 
+// The box of the frame that the thumbnail shows.
+function boxOver({ box: [x1, y1, x2, y2], width, height }) {
+  const drawing = document.createElementNS("http://www.w3.org/2000/svg", "svg"), rectangle = document.createElementNS(drawing.namespaceURI, "rect");
+  drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  for (const [name, value] of Object.entries({ x: x1, y: y1, width: x2 - x1, height: y2 - y1 })) rectangle.setAttribute(name, value);
+  drawing.append(rectangle);
+  return drawing;
+}
+
 function doubtBar(film) {
-  const text = `${percent(film.doubtful)} doubtful, ${percent(film.checked)} checked${film.interpolated ? `, ${percent(film.interpolated)} interpolated` : ""}`;
+  const text = `${percent(film.doubtful)} of frames doubtful, ${percent(film.checked)} checked${film.interpolated ? `, ${percent(film.interpolated)} interpolated` : ""}`;
   const bar = make("div", { class: "share", role: "img", "aria-label": text });
   for (const [name, share] of [["checked", film.checked], ["interpolated", film.interpolated], ["doubtful", film.doubtful]]) {
     const part = make("i", { class: name });

@@ -1,6 +1,6 @@
 // Which view is open, the theme, and keys that work everywhere.
 
-import { make, tell } from "./dom.js";
+import { clearMessages, make, tell } from "./dom.js";
 import { exportDialog } from "./exchange.js";
 import { openFilm } from "./film.js";
 import { showKeys } from "./keys.js";
@@ -27,6 +27,7 @@ async function route() {
   current = null;
   opened = film;
   told({ text: "", kind: "" });
+  clearMessages();
   where.replaceChildren();
   if (!film) {
     current = openLibrary(view);

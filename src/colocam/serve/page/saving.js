@@ -101,13 +101,6 @@ export class Saving {
   }
 
   async recover(error, first) {
-    if (error instanceof AwayError) {
-      const many = this.waiting.length === 1 ? "1 change waits" : `${this.waiting.length} changes wait`;
-      this.told({ text: `not saved: the server is away; ${many} here`, kind: "bad" });
-      this.store();
-      setTimeout(() => this.send(), RETRY);
-      return false;
-    }
     const theirs = error.answer?.conflict;
     if (theirs) {
       // Changes of other frames do not contradict each other.
@@ -117,14 +110,17 @@ export class Saving {
       await this.fetchHistory();
       return true;
     }
-    this.told({ text: `not saved: ${error.message}`, kind: "bad" });
-    if (error.status === 409 || error.status === 422) {
+    if (error.status === 409 || error.status === 422) { // refused for good
+      this.told({ text: `not saved: ${error.message}`, kind: "bad" });
       this.waiting.shift();
       this.store();
       await this.fetchHistory();
       return true;
     }
-    setTimeout(() => this.send(), 4 * RETRY);
+    const away = error instanceof AwayError, many = this.waiting.length === 1 ? "1 change waits" : `${this.waiting.length} changes wait`;
+    this.told({ text: `not saved: ${away ? "the server is away" : error.message}; ${many} here`, kind: "bad" });
+    this.store();
+    setTimeout(() => this.send(), away ? RETRY : 2 * RETRY);
     return false;
   }
 

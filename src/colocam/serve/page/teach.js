@@ -1,12 +1,12 @@
 // Teaching: learn from corrections, see what they changed, and choose the model in use.
 
-import { getBlob, getJson, postJson } from "./api.js";
+import { getBlob, getJson, postJson, remove } from "./api.js";
 import { dialog, make, percent, tell } from "./dom.js";
 import { OTHER } from "./overlay.js";
 
 const EVERY = 10; // corrections from one lesson to the next
 const OPTION = "colocam-learn-often", COUNT = "colocam-unlearnt", WATCHED = "colocam-lesson";
-const STATES = { never: "Nothing was learnt yet.", learning: "Learning… You can close this and go on correcting.", done: "", failed: "The lesson failed. Its output says why." };
+const STATES = { never: "Nothing was learnt yet.", learning: "Learning… You can close this and go on correcting.", done: "", failed: "The lesson failed. Its output says why.", cancelled: "The lesson was cancelled: nothing has changed." };
 const STAGES = { head: "classes", threshold: "threshold", per_class: "thresholds by class", presence: "presence", decoder: "decoder" };
 const BEFORE = "#6ea8fe";
 
@@ -18,7 +18,7 @@ export async function corrected(view) {
   localStorage.setItem(COUNT, "0");
   try {
     const quick = await postJson("/api/lessons/quick", {});
-    tell(`Thresholds and presence follow your corrections (${quick.seconds.toFixed(1)} s). The film is being localised again.`, "note");
+    tell(`Thresholds and presence follow your corrections (${quick.seconds.toFixed(1)} s). The video is being localised again.`, "note");
     await view.renew();
   } catch (error) { tell(error.message); return; }
   try { await postJson("/api/lessons", {}); watchLesson(); } catch { /* the last lesson is still running: the next one has these corrections too */ }
@@ -36,8 +36,8 @@ export async function watchLesson(begun = true) {
   if (sessionStorage.getItem(WATCHED) !== "yes") return; // told already
   sessionStorage.removeItem(WATCHED);
   if (document.querySelector("dialog.learn")) return;
-  if (lesson.state === "done") tell("The lesson is done. “Learn…” shows what your corrections changed.", "note");
-  else tell("The lesson failed. “Learn…” shows its output.");
+  if (lesson.state === "done") tell("The lesson is done. “Learn…” shows what your corrections changed.", "note", { stays: true });
+  else if (lesson.state === "failed") tell("The lesson failed. “Learn…” shows its output.", "error", { stays: true });
 }
 
 export async function learnDialog(view) {
@@ -45,9 +45,11 @@ export async function learnDialog(view) {
   const agreement = make("div"), changes = make("div", { class: "changes" }), use = make("div", { class: "row use" });
   const often = make("input", { type: "checkbox", id: "often", checked: localStorage.getItem(OPTION) === "yes", onchange: (event) => localStorage.setItem(OPTION, event.target.checked ? "yes" : "no") });
   const start = make("button", { type: "button", class: "primary" }, "Learn from all corrections");
-  const box = dialog("Learn", make("p", {}, "Your corrections train a new model, in the background. A fifth of the corrected films is held out: a change after which the model agrees less with them is not kept."),
+  const bar = make("progress", { max: "1", "aria-label": "Progress of the lesson" }), left = make("span", { class: "dim small" });
+  const cancel = make("button", { type: "button" }, "Cancel the lesson"), running = make("div", { class: "row running", hidden: true }, bar, left, cancel);
+  const box = dialog("Learn", make("p", {}, "Your corrections train a new model, in the background. A fifth of the corrected videos is held out: a change after which the model agrees less with them is not kept."),
     make("div", { class: "row" }, often, make("label", { for: "often" }, `After every ${EVERY} corrections, choose thresholds at once and learn in the background`)),
-    make("div", { class: "row" }, start, state), agreement, use, changes,
+    make("div", { class: "row" }, start, state), running, agreement, use, changes,
     make("details", { class: "told", hidden: true }, make("summary", {}, "Output"), output),
     make("form", { method: "dialog", class: "row" }, make("button", {}, "Close")));
   const details = box.querySelector(".told");
@@ -63,7 +65,7 @@ export async function learnDialog(view) {
     if (text === shownModels) return;
     shownModels = text;
     const select = make("select", { id: "in-use", onchange: (event) => choose(event.target.value) }, ...models.map((one) =>
-      make("option", { value: one.key, selected: one.key === active }, `${one.title}${one.seen < films ? ` (${one.seen} of ${films} films done)` : ""}`)));
+      make("option", { value: one.key, selected: one.key === active }, `${one.title}${one.seen < films ? ` (${one.seen} of ${films} videos done)` : ""}`)));
     const newest = models.filter((one) => one.title.startsWith("lesson")).at(-1);
     const other = active === first ? newest?.key : first, words = active === first ? "Use the new model" : "Back to the first model";
     const focused = document.activeElement?.closest(".use");
@@ -78,7 +80,7 @@ export async function learnDialog(view) {
     const text = JSON.stringify(found);
     if (text === shownChanges) return;
     shownChanges = text;
-    const looked = found.compared < found.films ? ` The new model is done with ${found.compared} of ${found.films} films.` : "";
+    const looked = found.compared < found.films ? ` The new model is done with ${found.compared} of ${found.films} videos.` : "";
     const words = found.moved.length ? "The boxes that moved most:" : found.compared ? "No box moved." : "";
     const items = found.moved.map((one) => movedItem(one, () => box.close()));
     changes.replaceChildren(make("h2", {}, "What did my corrections change?"), make("p", {}, `${words}${looked}`),
@@ -95,6 +97,8 @@ export async function learnDialog(view) {
     const failed = models.models.find((one) => one.key === lesson.model)?.problem;
     state.textContent = failed || STATES[lesson.state] || "";
     start.disabled = lesson.state === "learning" || !lesson.corrections;
+    running.hidden = lesson.state !== "learning";
+    showProgress(lesson.lines);
     if (!lesson.corrections && lesson.state !== "learning") state.textContent = "Correct or accept some frames first.";
     output.textContent = lesson.lines.join("\n");
     details.hidden = !lesson.lines.length;
@@ -104,6 +108,18 @@ export async function learnDialog(view) {
     if (lesson.state === "done") await showChanges(lesson, models);
   }
 
+  function showProgress(lines) {
+    const told = progressOf(lines);
+    if (told) bar.value = told.done / told.total;
+    else bar.removeAttribute("value");
+    left.textContent = told ? `${told.title}: ${told.done} of ${told.total}${told.left ? `, about ${told.left} left` : ""}` : "Preparing…";
+  }
+
+  cancel.addEventListener("click", async () => {
+    cancel.disabled = true;
+    try { await remove("/api/lessons"); await show(); } catch (error) { tell(error.message); }
+    cancel.disabled = false;
+  });
   start.addEventListener("click", async () => {
     try { await postJson("/api/lessons", {}); localStorage.setItem(COUNT, "0"); watchLesson(); await show(); } catch (error) { tell(error.message); }
   });
@@ -113,11 +129,19 @@ export async function learnDialog(view) {
   }
 }
 
+// The part of a lesson that is running, from the last line of its output that counts steps: "decoder: 120/400 in 31 s, 72 s left".
+export function progressOf(lines) {
+  const found = lines.map((line) => line.match(/^(.+?): (\d+)\/(\d+)\b(?:.*?, (\d+) s left)?/)).findLast(Boolean);
+  if (!found) return null;
+  const seconds = Number(found[4] || 0);
+  return { title: found[1], done: Number(found[2]), total: Number(found[3]), left: seconds && (seconds < 100 ? `${seconds} s` : `${Math.round(seconds / 60)} min`) };
+}
+
 // How well the old and the new model agree with corrections that neither has learnt from.
 function agreementOf({ stages, held_out: frames }) {
   const before = stages[0], after = stages.filter((one) => one.kept).at(-1);
   if (!before) return [];
-  if (!frames) return [make("p", {}, "Done. No corrected film is held out, so nothing says whether the new model is better: correct frames of several films.")];
+  if (!frames) return [make("p", {}, "Done. No corrected video is held out, so nothing says whether the new model is better: correct frames of several videos.")];
   const share = (value) => (value === null || value === undefined ? "–" : percent(value)), number = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
   const row = (words, name, text) => make("tr", {}, make("th", { scope: "row" }, words), make("td", {}, text(before[name])), make("td", {}, text(after[name])));
   const named = (kept) => stages.slice(1).filter((one) => one.kept === kept).map((one) => STAGES[one.name] || one.name).join(", ");

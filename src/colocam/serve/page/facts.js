@@ -1,0 +1,21 @@
+// The numbers of a frame, with one name and one meaning everywhere: page, annotated video, table, guide. What is a
+// probability has a percent sign; box score and doubt are numbers from 0 to 1.
+
+import { percent } from "./dom.js";
+
+export const FACTS = {
+  Class: "The class of the object. The frames of a shot decide it together",
+  "Class probability": "How sure the classifier is of this class in this frame alone, which may be low where the shot decides otherwise: the column “probability” of the table",
+  "Box score": "How clearly the model sees the object in this box: the mean of the heat map inside it, 0 to 1; the column “score” of the table",
+  Presence: "The probability that the object is in this frame at all; the column “presence” of the table",
+  Doubt: "How much this frame deserves a look, 0 to 1: little heat, a rival region, a jump, or a classifier that disagrees",
+};
+
+const given = (value) => value !== null && value !== undefined;
+export const share = (value) => (given(value) ? percent(value) : "–");
+export const level = (value) => (given(value) ? value.toFixed(2) : "–");
+
+// What is written at the box of a model, as in an annotated video: "cat 97 %  box 0.81".
+export function labelOf({ tag, probability, score, box }, at) {
+  return box[at] ? `${tag[at]} ${share(probability[at])}  box ${level(score[at])}` : "no object";
+}
