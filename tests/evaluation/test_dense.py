@@ -8,9 +8,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from tests.helpers.counting import inclusive_iou
 
-from colocam.data.catalogue import read_manifest
-from colocam.data.index import Index, write_index
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.dense import evaluate_dense
@@ -24,21 +23,6 @@ from colocam.video.fence import decode
 def run(trained, tmp_path):
     """A copy of the trained run that may be written to."""
     return shutil.copytree(trained, tmp_path / "run")
-
-
-@pytest.fixture
-def index(collection, tmp_path):
-    """The collection's films as an index folder."""
-    clips, _ = read_manifest(collection.manifest)
-    write_index(tmp_path / "index", Index(tuple(clips), read_truth(collection.truth)))
-    return tmp_path / "index"
-
-
-def inclusive_iou(a, b):
-    left, top, right, bottom = max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])
-    common = max(right - left + 1, 0) * max(bottom - top + 1, 0)
-    areas = [(box[2] - box[0] + 1) * (box[3] - box[1] + 1) for box in (a, b)]
-    return common / (sum(areas) - common)
 
 
 def table_of(path: Path):

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.helpers.counting import inclusive_iou
 
-from colocam.data.catalogue import read_manifest
-from colocam.data.index import Index, write_index
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.result import read_evaluation
@@ -22,13 +21,6 @@ from colocam.segment.refine import refine
 from colocam.video.fence import decode
 
 TAGS = ["bus", "cat", "owl"]
-
-
-def inclusive_iou(a, b):
-    left, top, right, bottom = max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])
-    common = max(right - left + 1, 0) * max(bottom - top + 1, 0)
-    areas = [(box[2] - box[0] + 1) * (box[3] - box[1] + 1) for box in (a, b)]
-    return common / (sum(areas) - common)
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +63,6 @@ def test_results_of_tags_alone_stay_as_they_are(evaluated, trained, collection, 
     assert list(result.refined) == ["boxes"]
     assert list(result.refined["boxes"]) == ["colocam", "fcam"]
     assert read_evaluation(folder / "evaluation.json") == result
-
-
-@pytest.fixture
-def index(collection, tmp_path):
-    """The collection's films as an index folder."""
-    clips, _ = read_manifest(collection.manifest)
-    write_index(tmp_path / "index", Index(tuple(clips), read_truth(collection.truth)))
-    return tmp_path / "index"
 
 
 def test_the_command_prints_and_reports_both(trained, collection, index, tmp_path, colocam, box_segmenter_files):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.helpers.counting import inclusive_iou
 
 from colocam.boxes import largest_boxes, to_8bit
 from colocam.cams import extract
@@ -49,13 +50,6 @@ def only(collection, target, keep):
     header, *rows = collection.truth.read_text(encoding="utf-8").splitlines()
     target.write_text("\n".join([header, *(row for row in rows if keep(row.split(",")))]) + "\n", encoding="utf-8")
     return target
-
-
-def inclusive_iou(a, b):
-    left, top, right, bottom = max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])
-    common = max(right - left + 1, 0) * max(bottom - top + 1, 0)
-    areas = [(box[2] - box[0] + 1) * (box[3] - box[1] + 1) for box in (a, b)]
-    return common / (sum(areas) - common)
 
 
 def frames_and_boxes(folder, truth, split, per_clip=None):
@@ -298,16 +292,6 @@ def test_a_class_without_frames_is_left_out_of_the_average(run, collection, tmp_
     assert "–" in capsys.readouterr().out
 
 
-def test_several_runs_are_printed_with_their_spread(evaluated, capsys):
-    _, result = evaluated
-    print_evaluations([result, result])
-    out = " ".join(capsys.readouterr().out.split())
-    assert "mean ± std of 2 runs" in out
-    assert "± 0.0" in out
-    for name in ("LayerCAM", "F-CAM", "CoLo-CAM", "classification accuracy"):
-        assert name in out
-
-
 @pytest.mark.parametrize("keep", [lambda row: row[2] == "0", lambda row: "/train-" in row[0]])
 def test_boxes_of_other_frames(run, collection, tmp_path, keep):
     table = only(collection, tmp_path / "other.csv", keep)
@@ -391,13 +375,8 @@ def test_maps_of_decoders_may_be_focused_on_the_tag(run, collection):
     assert found.methods[method]["tags-only"].average == pytest.approx(100 * means.mean())
 
 
-def test_focus_on_the_command_line(colocam, run, collection):
-    for asked in ("--focus", "--no-focus"):
-        assert colocam("evaluate", run, "--boxes", collection.truth, asked).code == 0
-
-
-def test_the_colour_mean_on_the_command_line(colocam, run, collection):
-    assert colocam("evaluate", run, "--boxes", collection.truth, "--color-mean", "clip").code == 0
-    refused = colocam("evaluate", run, "--boxes", collection.truth, "--color-mean", "video")
-    assert refused.code == 1
-    assert "--color-mean video: valid are off, frame, clip" in refused.err
+def test_maps_as_asked_on_the_command_line(colocam, run, collection):
+    command = ("evaluate", run, "--boxes", collection.truth)
+    for asked in (["--focus"], ["--no-focus", "--color-mean", "clip"]):
+        assert colocam(*command, *asked).code == 0
+    assert "--color-mean video: valid are off, frame, clip" in colocam(*command, "--color-mean", "video").error

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.evaluation.metrics import Frames, percent_interval, resampled_means
+from colocam.evaluation.metrics import Frames
+from colocam.evaluation.metrics.scores import resampled_means
 
 
 def frames_of(tags, videos, names=("cat", "dog")):
@@ -54,18 +55,6 @@ def test_videos_of_one_name_in_two_classes_are_two_videos():
     same = resampled_means(values, frames_of([0, 0, 1, 1], ["a", "b", "a", "b"]))[0]
     other = resampled_means(values, frames_of([0, 0, 1, 1], ["a", "b", "c", "d"]))[0]
     assert np.array_equal(same, other)
-
-
-def test_seed_decides_and_one_video_has_no_spread():
-    frames = frames_of([0] * 6, [0, 0, 1, 1, 2, 2], ("cat",))
-    values = np.array([1, 0, 1, 1, 0, 0.0])
-    assert np.array_equal(resampled_means(values, frames, seed=3)[0], resampled_means(values, frames, seed=3)[0])
-    assert not np.array_equal(resampled_means(values, frames, seed=3)[0], resampled_means(values, frames, seed=4)[0])
-    assert np.ptp(resampled_means(values, frames_of([0] * 6, [7] * 6))[0]) == 0
-
-
-def test_interval_is_the_middle_95_percent():
-    assert percent_interval(np.arange(1001) / 1000) == pytest.approx([2.5, 97.5])
 
 
 def test_class_means_of_rows_and_of_an_absent_class():

@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
+from tests.helpers.counting import inclusive_iou
 
 from colocam.config import Config, load_config, preset_names, read_config
 from colocam.config.card import parse_card
@@ -64,13 +65,6 @@ def tables_of(folder):
 def numbers(rows, *columns):
     """(N, columns) values; NaN for empty cells."""
     return np.array([[float(row[column] or "nan") for column in columns] for row in rows])
-
-
-def inclusive_iou(a, b):
-    left, top, right, bottom = max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])
-    common = max(right - left + 1, 0) * max(bottom - top + 1, 0)
-    areas = [(box[2] - box[0] + 1) * (box[3] - box[1] + 1) for box in (a, b)]
-    return common / (sum(areas) - common)
 
 
 @pytest.fixture(scope="module", params=preset_names())

@@ -108,30 +108,6 @@ def test_long_noisy_curves_are_thinned_and_carry_their_mean():
     assert len(phase.panels[0].svg) < 20_000
 
 
-def test_thinning_keeps_the_mean_of_each_stretch():
-    values = np.arange(1003.0)
-    thin = curves._thin(values)
-    assert len(thin) <= 240
-    assert thin[0] == values[:5].mean()
-    assert thin[-1] == values[1000:].mean()
-    assert np.array_equal(curves._thin(values[:240]), values[:240])
-
-
-def test_running_mean_against_a_loop():
-    y = np.random.default_rng(1).standard_normal(100)
-    half = 100 // 40
-    expected = [y[max(0, i - half) : i + half + 1].mean() for i in range(100)]
-    assert np.allclose(curves._running_mean(y), expected)
-
-
-def test_a_lone_spike_does_not_flatten_the_rest():
-    y = np.random.default_rng(2).uniform(0, 1, 1000)
-    y[500] = 1e6
-    low, high = curves._range([curves.Curve("train", np.arange(1000.0), y)])
-    assert low < 0.05
-    assert 0.9 < high < 2
-
-
 def test_levels_of_a_learning_rate_stay_sharp():
     records = [train(step=i, lr=0.1 * 0.5 ** (i // 50)) for i in range(200)]
     (phase,) = training_curves(records)

@@ -8,6 +8,7 @@ import pytest
 from colocam.errors import ColocamError
 from colocam.report import gallery as room
 from colocam.report.gallery import gallery
+from colocam.video.drawing import PREDICTED, TRUE
 
 
 def decode(address):
@@ -40,17 +41,13 @@ def test_pictures_decode_and_show_boxes_at_their_places(finished):
     frame, *methods = [decode(picture.address) for picture in case.images]
     assert frame.shape == (room.EDGE, room.EDGE, 3)
     x1, y1, x2, y2 = np.round(arrays["truth"][0, 0] * scale).astype(int)
-    assert near(frame[(y1 + y2) // 2, x1 + 1], room_colours()["true"])
-    assert near(frame[y2 - 1, (x1 + x2) // 2], room_colours()["true"])
+    assert near(frame[(y1 + y2) // 2, x1 + 1], TRUE)
+    assert near(frame[y2 - 1, (x1 + x2) // 2], TRUE)
     for method, picture in zip(("layercam", "fcam", "colocam"), methods, strict=True):
         left, top, right, bottom = np.round(arrays[f"boxes__{method}"][0] * scale).astype(int)
         edge = picture[(top + bottom) // 2, [left + 1, right - 1]]
-        assert near(edge[0], room_colours()["predicted"])
-        assert near(edge[1], room_colours()["predicted"])
-
-
-def room_colours():
-    return {"true": (30, 224, 84), "predicted": (226, 26, 42)}
+        assert near(edge[0], PREDICTED)
+        assert near(edge[1], PREDICTED)
 
 
 def test_verdicts_state_the_overlap(finished):
@@ -71,10 +68,6 @@ def test_verdicts_state_the_overlap(finished):
             i += 1
 
 
-def test_a_missed_object_is_no_hit():
-    assert room._verdict(None, float("nan"), empty=False) == ("no box", False)
-
-
 def rewrite(path, **changes):
     """The same cases with some arrays replaced; None removes one."""
     with np.load(path) as archive:
@@ -83,16 +76,11 @@ def rewrite(path, **changes):
     np.savez_compressed(path, **{name: array for name, array in arrays.items() if array is not None})
 
 
-def test_wide_frames_keep_their_shape(run):
+@pytest.mark.parametrize("shape", [(60, 120), (448, 896)])
+def test_frames_of_any_size_keep_their_shape(run, shape):
     path = run / "cases.npz"
-    rewrite(path, images=np.zeros((4, 60, 120, 3), np.uint8))
+    rewrite(path, images=np.zeros((4, *shape, 3), np.uint8))
     assert decode(gallery(path)[0].cases[0].images[0].address).shape == (room.EDGE // 2, room.EDGE, 3)
-
-
-def test_large_frames_are_shrunk(run):
-    path = run / "cases.npz"
-    rewrite(path, images=np.zeros((4, 448, 448, 3), np.uint8))
-    assert decode(gallery(path)[0].cases[0].images[0].address).shape == (room.EDGE, room.EDGE, 3)
 
 
 def test_unknown_groups_and_methods_are_shown(run):
@@ -109,15 +97,14 @@ def test_unknown_groups_and_methods_are_shown(run):
     assert titles == ["Frame", "LayerCAM", "F-CAM", "attention", "CoLo-CAM"]
 
 
-def bytes_of(groups):
-    return sum(len(picture.address) for group in groups for case in group.cases for picture in case.images)
-
-
 def test_sharpness_gives_way_before_weight(run, monkeypatch):
+    def size_of(groups):
+        return sum(len(picture.address) for picture in pictures(groups))
+
     full = gallery(run / "cases.npz")
-    monkeypatch.setattr(room, "BUDGET", bytes_of(full) // 2)
+    monkeypatch.setattr(room, "BUDGET", size_of(full) // 2)
     lighter = gallery(run / "cases.npz")
-    assert bytes_of(lighter) <= room.BUDGET
+    assert size_of(lighter) <= room.BUDGET
     assert len(pictures(lighter)) == len(pictures(full))
     monkeypatch.setattr(room, "BUDGET", 1)
     assert decode(pictures(gallery(run / "cases.npz"))[0].address).shape[0] == room.EDGE // 4

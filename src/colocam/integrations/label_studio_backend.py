@@ -98,10 +98,9 @@ class Backend:
         control = parse_control(label_config)
         return [self._prediction(task.get("data") or {}, control) for task in tasks]
 
-    def fit(self, event: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    def fit(self, event: str, task: dict[str, Any] | None, annotation: dict[str, Any] | None) -> dict[str, Any]:
         """Write what an annotation changes as ``WORK/corrections/task-<id>-<count>.csv``; other events do nothing."""
-        task, annotation = data.get("task"), data.get("annotation")
-        if event not in SAVED or not isinstance(task, dict) or not isinstance(annotation, dict):
+        if event not in SAVED or task is None or annotation is None:
             return {}
         given = task.get("data") or {}
         job = self._job(str(given.get("video") or next((one for one in given.values() if isinstance(one, str)), "")))
@@ -241,7 +240,7 @@ def make_app(backend: Backend, password: str = "") -> FastAPI:
 
     @app.post("/webhook", status_code=201)
     def webhook(request: WebhookRequest) -> dict[str, Any]:
-        return backend.fit(request.action, request.model_dump())
+        return backend.fit(request.action, request.task, request.annotation)
 
     return app
 

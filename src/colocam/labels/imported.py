@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.labels.labelled_videos import LabelledVideo
+from colocam.labels.table import Integers
 from colocam.types import Box, Float64Array
 
 UNUSABLE = Box(np.nan, np.nan, np.nan, np.nan)
 """A label that was left out: the frame shows something, so it must not count as a frame without an object."""
 
-Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 

@@ -1,10 +1,11 @@
-"""Read the parts in a folder of ``colocam label``: one film at a time is in memory."""
+"""Read the parts in a folder of ``colocam label``: one video at a time is in memory."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, overload
+from typing import overload
 
 from colocam.corpus.film_list import NAME, read_film_list
 from colocam.corpus.part_files import part_path, read_film
@@ -16,38 +17,31 @@ from colocam.utils.tables import DamagedTableError
 _KEY = re.compile(r"[0-9a-f]{64}")
 
 
-class _Film(NamedTuple):
-    """A film: its unique name in the export, its path, the table of its labels."""
-
-    name: str
-    path: Path
-    table: Path
-
-
 class LabelledFilms(Sequence[LabelledVideo]):
-    """The films of a folder of labels; each is read anew when it is asked for.
+    """The videos of a folder of labels; each is read anew when it is asked for.
 
-    The frames of a folder of images are numbered like those of a film.
+    The frames of a folder of images are numbered like those of a video file.
     """
 
-    def __init__(self, films: Sequence[_Film]) -> None:
-        self._films = films
+    def __init__(self, readers: Sequence[Callable[[], LabelledVideo]]) -> None:
+        self._readers = readers
 
     def __len__(self) -> int:
-        return len(self._films)
+        return len(self._readers)
 
     @overload
     def __getitem__(self, at: int) -> LabelledVideo: ...
     @overload
     def __getitem__(self, at: slice) -> "LabelledFilms": ...
     def __getitem__(self, at: int | slice) -> "LabelledVideo | LabelledFilms":
-        if isinstance(at, slice):
-            return LabelledFilms(self._films[at])
-        name, path, table = self._films[at]
-        try:
-            return read_video(name, table, replace(read_film(table), path=path))
-        except DamagedTableError as error:
-            raise ColocamError(f"{error}: delete it and run the same 'colocam label' again") from error
+        return LabelledFilms(self._readers[at]) if isinstance(at, slice) else self._readers[at]()
+
+
+def _read(name: str, path: Path, table: Path) -> LabelledVideo:
+    try:
+        return read_video(name, table, replace(read_film(table), path=path))
+    except DamagedTableError as error:
+        raise ColocamError(f"{error}: delete it and run the same 'colocam label' again") from error
 
 
 def is_labels(path: Path) -> bool:
@@ -55,30 +49,31 @@ def is_labels(path: Path) -> bool:
     return path.is_dir() and (path / NAME).is_file()
 
 
-def read_labels(labels: Path, films: Path | None) -> LabelledFilms:
-    """The films that ``films.parquet`` lists.
+def read_labels(labels: Path, videos: Path | None) -> LabelledFilms:
+    """The videos that ``films.parquet`` lists.
 
     Args:
         labels: folder of the labels.
-        films: folder that the names of the films are relative to; needed to write images.
+        videos: folder that the names of the videos are relative to; needed to write images.
     """
-    if films is not None and not films.is_dir():
-        raise ArgumentError("videos", f"must be the folder of the films that {labels} labels, got {films}")
-    found, taken = [], set[str]()
-    for film, one in sorted(read_film_list(labels).items()):
+    if videos is not None and not videos.is_dir():
+        raise ArgumentError("videos", f"must be the folder of the films that {labels} labels, got {videos}")
+    readers, taken = [], set[str]()
+    for video, one in sorted(read_film_list(labels).items()):
         if not _KEY.fullmatch(one.key):
-            raise ColocamError(f"{labels / NAME}: {film!r} has no part: run 'colocam label' again")
-        path = PurePosixPath(film)
+            raise ColocamError(f"{labels / NAME}: {video!r} has no part: run 'colocam label' again")
+        path = PurePosixPath(video)
         name = unused([file_name(str(path.parent / path.stem))], taken)
-        found.append(_Film(name, Path(film) if films is None else _place(films, film), part_path(labels, one.key)))
-    if not found:
+        place = Path(video) if videos is None else _place(videos, video)
+        readers.append(partial(_read, name, place, part_path(labels, one.key)))
+    if not readers:
         raise ColocamError(f"{labels / NAME} lists no film: run 'colocam label' first")
-    return LabelledFilms(found)
+    return LabelledFilms(readers)
 
 
-def _place(films: Path, film: str) -> Path:
-    """Path of a film; its name may begin with folders that ``films`` ends with, as names from a table beside it do."""
-    parts, above = PurePosixPath(film).parts, films.absolute().parts
-    shorter = (films.joinpath(*parts[n:]) for n in range(1, len(parts)) if parts[:n] == above[-n:])
-    whole = films / film
+def _place(folder: Path, video: str) -> Path:
+    """Path of a video; its name may begin with folders that ``folder`` ends with, as in a table beside it."""
+    parts, above = PurePosixPath(video).parts, folder.absolute().parts
+    shorter = (folder.joinpath(*parts[n:]) for n in range(1, len(parts)) if parts[:n] == above[-n:])
+    whole = folder / video
     return whole if whole.exists() else next((path for path in shorter if path.exists()), whole)

@@ -11,14 +11,13 @@ import numpy.typing as npt
 
 from colocam.boxes import rle
 from colocam.errors import ArgumentError, ColocamError
-from colocam.labels.table import TableRows, read_table
+from colocam.labels.table import Integers, TableRows, read_table
 from colocam.labels.table_files import names_of
 from colocam.types import Float64Array
 from colocam.utils.files import plain, stored
 from colocam.video.description import SourceVideo, read_source
 from colocam.video.fence import probe_source
 
-Integers = npt.NDArray[np.int64]
 LAST = 2.0**62
 """Index at most, whatever times and rate a table states."""
 
@@ -71,10 +70,10 @@ class LabelledVideo:
     @cached_property
     def objects_of(self) -> dict[int, list[int]]:
         """For each listed frame, the indices of its rows with a box."""
-        rows = self.objects.tolist()
-        ends = np.searchsorted(self.rows.frame[self.objects], self.listed, side="right").tolist()
-        places = zip(self.listed.tolist(), [0, *ends[:-1]], ends, strict=True)
-        return {frame: rows[start:end] for frame, start, end in places}
+        found: dict[int, list[int]] = {frame: [] for frame in self.listed.tolist()}
+        for row, frame in zip(self.objects.tolist(), self.rows.frame[self.objects].tolist(), strict=True):
+            found[frame].append(row)
+        return found
 
     @cached_property
     def tracks(self) -> list[Track]:

@@ -33,14 +33,12 @@ import numpy.typing as npt
 
 from colocam.boxes.iou import iou
 from colocam.errors import ArgumentError
-from colocam.labels.table import TableRows, read_table
+from colocam.labels.table import Integers, TableRows, read_table
 from colocam.labels.table_files import names_of, tables_of
 from colocam.types import Float64Array
 from colocam.utils.files import atomic_path, refuse_replacing
 from colocam.utils.tables import csv_cell
 from colocam.video.frame_choice import evenly
-
-Integers = npt.NDArray[np.int64]
 
 WEIGHTS = {"faint": 1.0, "rival": 0.3, "jump": 0.3, "classifier": 0.3}
 """Weights of the signals, chosen on validation videos of the demo (docs/guide/review.md)."""

@@ -21,6 +21,7 @@ from colocam.utils.progress import say
 from colocam.utils.tables import Cells, csv_cell, read_cells, read_parquet
 from colocam.video.description import SourceVideo, write_source
 
+Integers = npt.NDArray[np.int64]
 CORNERS = ("x1", "y1", "x2", "y2")
 _TYPES = {
     "frame": "int64",
@@ -70,13 +71,13 @@ class TableRows(NamedTuple):
         refined: (n,) name of the segmenter that gave mask and box, "" where there was none.
     """
 
-    frame: npt.NDArray[np.int64]
+    frame: Integers
     pts: Float64Array
     tag: list[str]
     probability: Float64Array
     box: Float64Array
     score: Float64Array
-    track: npt.NDArray[np.int64]
+    track: Integers
     presence: Float64Array
     margin: Float64Array
     mask: list[str]
@@ -137,7 +138,7 @@ def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequen
     )
 
 
-def indices(cells: Cells, column: str) -> npt.NDArray[np.int64]:
+def indices(cells: Cells, column: str) -> Integers:
     """(n,) whole numbers from 0; −1 for an empty cell."""
     numbers = cells.floats(column)
     wrong = ~np.isnan(numbers) & ~((numbers >= 0) & (numbers < LARGEST) & (numbers % 1 == 0))
@@ -145,7 +146,7 @@ def indices(cells: Cells, column: str) -> npt.NDArray[np.int64]:
     return np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
 
 
-def frame_indices(cells: Cells) -> npt.NDArray[np.int64]:
+def frame_indices(cells: Cells) -> Integers:
     """(n,) indices of frames, from 0; no cell may be empty."""
     frame = indices(cells, "frame")
     cells.refuse("frame", frame < 0, "is not a frame index: give a whole number from 0")

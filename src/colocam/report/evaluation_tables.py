@@ -8,9 +8,11 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from colocam.evaluation.metrics import PROTOCOLS, Accuracy, Average, CorLoc, Instances
+from colocam.evaluation.metrics.dense_scores import mean_or_none
 from colocam.evaluation.result import (
     DenseEvaluation,
     DenseRow,
+    EvaluatedData,
     Evaluation,
     PredictionEvaluation,
     method_title,
@@ -44,11 +46,7 @@ def print_evaluations(evaluations: Sequence[Evaluation]) -> None:
     methods = [
         method for method in ordered_methods(first.methods) if all(method in other.methods for other in evaluations)
     ]
-    spread = (
-        "95 % bootstrap interval over videos" if len(evaluations) == 1 else f"mean ± std of {len(evaluations)} runs"
-    )
-    frames = f"{first.data.frames} frames of {first.data.videos} {first.data.split} videos"
-    console.print(f"CorLoc in percent, mean over classes, on {frames} ({spread})", soft_wrap=True)
+    _print_heading(console, first.data, len(evaluations))
     abreast = max(3, (console.width - ROW_NAME) // COLUMN)
     for start in range(0, len(methods), abreast):
         console.print(_table(evaluations, methods[start : start + abreast]))
@@ -57,6 +55,12 @@ def print_evaluations(evaluations: Sequence[Evaluation]) -> None:
     instances = [run.instances for run in evaluations if run.instances is not None]
     if len(instances) == len(evaluations):
         _print_instances(console, instances)
+
+
+def _print_heading(console: Console, data: EvaluatedData, runs: int = 1) -> None:
+    frames = f"{data.frames} frames of {data.videos} {data.split} videos"
+    spread = "95 % bootstrap interval over videos" if runs == 1 else f"mean ± std of {runs} runs"
+    console.print(f"CorLoc in percent, mean over classes, on {frames} ({spread})", soft_wrap=True)
 
 
 def _table(evaluations: Sequence[Evaluation], methods: Sequence[str]) -> Table:
@@ -98,11 +102,7 @@ def print_predictions(result: PredictionEvaluation) -> None:
     """Print the result of ``evaluate_predictions``."""
     console = Console()
     data = result.data
-    console.print(
-        f"CorLoc in percent, mean over classes, on {data.frames} frames of {data.videos} {data.split} videos "
-        "(95 % bootstrap interval over videos)",
-        soft_wrap=True,
-    )
+    _print_heading(console, data)
     columns = dict(result.maps or {})
     if result.boxes is not None:
         columns["boxes"] = result.boxes
@@ -165,8 +165,7 @@ def _spread(values: Iterable[float | None]) -> str:
 
 
 def _mean(values: Iterable[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    return number(float(np.mean(known)) if known else None)
+    return number(mean_or_none(list(values)))
 
 
 def number(value: float | None, digits: int = 1) -> str:

@@ -1,13 +1,16 @@
 from dataclasses import replace
-from itertools import pairwise
 
+import cv2
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from colocam.demo import world as scene
 from colocam.demo.figures import CLASSES
 from colocam.demo.motion import STYLES
-from colocam.demo.world import SIZES, Traits, draw_traits, render
+from colocam.demo.world import SIZES, Traits, draw_traits, render, true_box
+from colocam.types import Box
 
 EASY = Traits(near=False, empty=False, occluded=False, context=True, distractors=1, size=0.45, style="calm")
 FRAME = (96, 72)
@@ -58,16 +61,6 @@ def test_boxes_fit_what_the_object_changes_in_the_picture(tag, style, monkeypatc
     assert min(fits) > 0.6
 
 
-def test_the_picture_outside_the_box_does_not_depend_on_the_object(monkeypatch):
-    seen = shots(traits=replace(EASY, distractors=0))
-    without_object(monkeypatch)
-    for shot, bare in zip(seen, shots(traits=replace(EASY, distractors=0)), strict=True):
-        x1, y1, x2, y2 = (int(side) for side in shot.box)
-        change = np.abs(shot.image.astype(int) - bare.image).max(-1)
-        inside = change[y1:y2, x1:x2].sum()
-        assert inside > 0.97 * change.sum()
-
-
 def test_frames_follow_from_the_seeds_and_differ_between_them():
     first, again, other = shots(), shots(), shots(seed=1)
     for a, b, c in zip(first, again, other, strict=True):
@@ -76,13 +69,6 @@ def test_frames_follow_from_the_seeds_and_differ_between_them():
         assert np.array_equal(a.image, b.image)
         assert a.box == b.box
         assert np.abs(a.image.astype(int) - c.image).mean() > 5
-
-
-def test_consecutive_frames_resemble_each_other():
-    pictures = [shot.image.astype(int) for shot in shots(traits=replace(EASY, distractors=0), frames=24)]
-    step = np.mean([np.abs(a - b).mean() for a, b in pairwise(pictures)])
-    far = np.mean([np.abs(a - b).mean() for a, b in zip(pictures[:8], pictures[16:], strict=True)])
-    assert 0.5 < step < far
 
 
 def test_boxes_lie_inside_the_frame_and_sizes_keep_their_limits():
@@ -115,12 +101,6 @@ def test_occluders_hide_the_object_at_times(monkeypatch):
         (abs(seen - pictures(occluded=o)).max(-1) > 12).sum((2, 3)) for seen, o in ((hidden, True), (free, False))
     ]
     assert (changed[0] / changed[1]).min() < 0.75
-
-
-def test_distractors_move_through_the_picture():
-    alone, company = (shots(traits=replace(EASY, distractors=n)) for n in (0, 3))
-    changed = [np.mean(np.abs(a.image.astype(int) - b.image).max(-1) > 20) for a, b in zip(alone, company, strict=True)]
-    assert np.mean(changed) > 0.03
 
 
 def test_one_frame_is_a_video_too():
@@ -168,3 +148,62 @@ def test_the_videos_stay_what_they_are(tag):
     quarters, box = STORED[tag]
     np.testing.assert_allclose(shot.image.reshape(2, 36, 2, 48, 3).mean((1, 3)).ravel(), quarters, atol=1)
     assert shot.box == box
+
+
+def test_the_number_of_threads_does_not_matter():
+    before = cv2.getNumThreads()
+    traits = replace(EASY, occluded=True, distractors=3)
+    try:
+        cv2.setNumThreads(1)
+        one = shots("rocket", traits, size=(192, 144))
+        cv2.setNumThreads(4)
+        four = shots("rocket", traits, size=(192, 144))
+    finally:
+        cv2.setNumThreads(before)
+    assert all(np.array_equal(a.image, b.image) and a.box == b.box for a, b in zip(one, four, strict=True))
+
+
+H, W = 40, 60
+NOTHING = np.zeros((H, W), np.float32)
+
+
+def rectangle(x1, y1, x2, y2, opacity=1.0):
+    layer = NOTHING.copy()
+    layer[y1:y2, x1:x2] = opacity
+    return layer
+
+
+@given(st.integers(0, 50), st.integers(0, 30), st.integers(6, 40), st.integers(6, 40))
+def test_the_box_is_that_of_the_pixels_inside_the_frame(x, y, width, height):
+    box = true_box(rectangle(x, y, x + width, y + height), NOTHING, width * height)
+    inside = Box(x, y, min(x + width, W), min(y + height, H))
+    seen = (inside.x2 - inside.x1) * (inside.y2 - inside.y1)
+    assert box == (inside if seen >= max(25, 0.06 * width * height) else None)
+
+
+@given(st.integers(1, 19))
+def test_an_object_mostly_seen_keeps_its_whole_box(columns):
+    box = true_box(rectangle(20, 10, 40, 20), rectangle(20, 0, 20 + columns, H), 200)
+    if columns < 6:
+        assert box == (20, 10, 40, 20)
+    elif (20 - columns) * 10 >= 25:
+        assert box == (20 + columns, 10, 40, 20)
+    else:
+        assert box is None
+
+
+def test_a_hole_in_the_middle_leaves_the_visible_sides():
+    assert true_box(rectangle(20, 10, 40, 20), rectangle(23, 0, 37, H), 200) == (20, 10, 40, 20)
+
+
+def test_faint_things_neither_count_nor_hide():
+    solid, faint = rectangle(20, 10, 40, 20), rectangle(10, 5, 50, 25, 0.3)
+    assert true_box(np.maximum(solid, faint), faint, 200) == (20, 10, 40, 20)
+
+
+def test_too_little_to_see_is_no_object():
+    assert true_box(NOTHING, NOTHING, 200) is None
+    assert true_box(rectangle(0, 0, 6, 4), NOTHING, 100) is None  # 24 pixels
+    assert true_box(rectangle(0, 0, 5, 5), NOTHING, 100) == (0, 0, 5, 5)
+    assert true_box(rectangle(0, 0, 10, 10), NOTHING, 2000) is None  # 5 %
+    assert true_box(rectangle(0, 0, 13, 10), NOTHING, 2000) == (0, 0, 13, 10)

@@ -1,7 +1,6 @@
 """Measures against true boxes, masks and presence, and of the steadiness of boxes."""
 
 from colocam.evaluation.metrics.hits import (
-    PUBLISHED_THRESHOLDS,
     average_precision,
     best_overlaps,
     box_hits,
@@ -19,22 +18,16 @@ from colocam.evaluation.metrics.scores import (
     CorLoc,
     Frames,
     Instances,
-    InstanceScores,
-    percent_interval,
-    resampled_means,
 )
-from colocam.evaluation.metrics.steadiness import Steadiness, steadiness
+from colocam.evaluation.metrics.steadiness import steadiness
 
 __all__ = [
     "PROTOCOLS",
-    "PUBLISHED_THRESHOLDS",
     "Accuracy",
     "Average",
     "CorLoc",
     "Frames",
-    "InstanceScores",
     "Instances",
-    "Steadiness",
     "accuracy",
     "average_precision",
     "best_overlaps",
@@ -45,10 +38,8 @@ __all__ = [
     "instance_scores",
     "instances_of_maps",
     "max_box_acc",
-    "percent_interval",
     "pixel_histograms",
     "pxap",
-    "resampled_means",
     "steadiness",
     "top_k",
 ]

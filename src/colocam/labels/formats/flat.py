@@ -14,9 +14,9 @@ import numpy as np
 
 from colocam.errors import ColocamError
 from colocam.labels.formats.reading import corners_of, files_of
-from colocam.labels.imported import FrameLabel, ImportedVideo, Integers, LeftOut, named, tracks_of_frames
+from colocam.labels.imported import FrameLabel, ImportedVideo, LeftOut, named, tracks_of_frames
 from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
-from colocam.labels.table import CORNERS, corners, indices, write_table
+from colocam.labels.table import CORNERS, Integers, corners, indices, write_table
 from colocam.types import Box, Float64Array
 from colocam.utils.tables import Cells, read_cells
 
