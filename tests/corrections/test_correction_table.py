@@ -6,14 +6,8 @@ from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
 from colocam.labels import (
-    FORMATS,
     Correction,
-    Format,
-    FrameLabel,
-    ImportedVideo,
-    import_labels,
     read_corrections,
-    tracks_of_frames,
     write_corrections,
 )
 from colocam.types import Box
@@ -75,16 +69,3 @@ def test_nonsense_is_named(tmp_path, row, told):
     with pytest.raises(ColocamError, match=r"corrections\.csv, row") as error:
         read_corrections(path)
     assert told in str(error.value)
-
-
-def test_a_format_of_ones_own(tmp_path, table, monkeypatch, brief):
-    def read(path, _known, _left_out):
-        words = path.read_text().split()
-        label = FrameLabel(int(words[0]), words[1], Box(*map(float, words[2:])))
-        return [ImportedVideo((path.stem,), tracks_of_frames([label]))]
-
-    monkeypatch.setitem(FORMATS, "mine", Format("one box", read=read))
-    (tmp_path / "film.mine").write_text("3 cat 1 2 30 40")
-    found = import_labels(tmp_path / "film.mine", "mine", tables=[table])
-    assert brief(found.corrections)[3] == ("box", (1, 2, 30, 40), True)
-    assert brief(found.corrections)[4] == ("none", True)

@@ -182,8 +182,8 @@ def test_a_codec_without_decoder_and_a_pipe_are_skipped(tmp_path, make_video, cl
 
 def test_a_header_that_states_years_does_not_fill_the_disk(tmp_path, make_video):
     """By duration and rate alone, two frames four months apart would be 250 million frames."""
-    film = make_video(tmp_path / "long.mkv", 2, times=[0.0, 1e7])
-    (entry,) = cache_frames([clip_of(film)], tmp_path / "cache", size=256)
+    video = make_video(tmp_path / "long.mkv", 2, times=[0.0, 1e7])
+    (entry,) = cache_frames([clip_of(video)], tmp_path / "cache", size=256)
     assert entry.pts.tolist() == [0.0, 1e7]
 
 

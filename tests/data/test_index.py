@@ -114,10 +114,10 @@ def test_what_is_no_picture_has_no_size(tmp_path):
 
 def test_video_files_with_times_and_absent_objects(tmp_path):
     """An index need not be of images: parts of video files, and labelled frames without the object."""
-    film = tmp_path / "film.mp4"
-    film.touch()
+    video = tmp_path / "video.mp4"
+    video.touch()
     cut = [("a", "cat", 0.0, 1.5), ("b", "dog", 1.5, None)]
-    clips = tuple(Clip(name, tag, "test", film, "film", start, end) for name, tag, start, end in cut)
+    clips = tuple(Clip(name, tag, "test", video, "video", start, end) for name, tag, start, end in cut)
     truth = Truth({"a": {0: [], 7: [Box(1, 2, 3, 4), Box(5, 6, 7, 8)]}, "b": {40: [Box(0, 0, 9, 9)]}})
     manifest, boxes = write_index(tmp_path, Index(clips, truth))
     assert read_catalogue(manifest).clips == clips

@@ -31,12 +31,12 @@ def begin(project, out=None, source="manifest.csv", frames=None):
     return create_run(out, config, catalogue, frames=frames or out / "frames", device="cpu", boxes=False)
 
 
-def replace_bytes(film):
+def replace_bytes(video):
     """Another content with the same size and times."""
-    status, data = film.stat(), bytearray(film.read_bytes())
+    status, data = video.stat(), bytearray(video.read_bytes())
     data[len(data) // 2] ^= 1
-    film.write_bytes(data)
-    os.utime(film, ns=(status.st_atime_ns, status.st_mtime_ns))
+    video.write_bytes(data)
+    os.utime(video, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def files_of(clips):
@@ -47,13 +47,13 @@ def test_the_same_videos_continue_and_changed_ones_do_not(project):
     before = (project / "runs" / "r" / "data.json").read_bytes()
     begin(project)
     assert (project / "runs" / "r" / "data.json").read_bytes() == before
-    film = project / "data" / "videos" / "cat" / "train-0.mp4"
-    replace_bytes(film)
+    video = project / "data" / "videos" / "cat" / "train-0.mp4"
+    replace_bytes(video)
     with pytest.raises(ColocamError, match=r"other videos or boxes \(the content of .*cat/train-0\.mp4 has changed\)"):
         begin(project)
-    film.unlink()
-    film.mkdir()  # manifests name what exists; it cannot be read
-    (film / "a.jpg").touch()
+    video.unlink()
+    video.mkdir()  # manifests name what exists; it cannot be read
+    (video / "a.jpg").touch()
     with pytest.raises(ColocamError, match=r"cat/train-0 has another tag, split, video, time or number of images"):
         begin(project)
 
@@ -121,13 +121,13 @@ def test_frames_of_a_changed_video_are_not_decoded(project):
 
 def test_a_shared_cache_never_gives_frames_of_a_replaced_video(project):
     """Of the same path, size and time."""
-    cache, films = project / "cache", project / "data" / "videos"
+    cache, videos = project / "cache", project / "data" / "videos"
     first = files_of(begin(project, project / "a", frames=cache).clips("test"))
-    status = (films / "bus" / "test-0.mp4").stat()
-    shutil.copy(films / "owl" / "test-0.mp4", films / "bus" / "test-0.mp4")
-    with (films / "bus" / "test-0.mp4").open("ab") as file:
+    status = (videos / "bus" / "test-0.mp4").stat()
+    shutil.copy(videos / "owl" / "test-0.mp4", videos / "bus" / "test-0.mp4")
+    with (videos / "bus" / "test-0.mp4").open("ab") as file:
         file.write(bytes(max(status.st_size - file.tell(), 0)))
-    os.utime(films / "bus" / "test-0.mp4", ns=(status.st_atime_ns, status.st_mtime_ns))
+    os.utime(videos / "bus" / "test-0.mp4", ns=(status.st_atime_ns, status.st_mtime_ns))
     second = files_of(begin(project, project / "b", frames=cache).clips("test"))
     assert first[0][1:] != second[0][1:]
     assert first[1:] == second[1:]
@@ -135,18 +135,18 @@ def test_a_shared_cache_never_gives_frames_of_a_replaced_video(project):
 
 def test_a_folder_of_images_is_known_by_names_and_bytes(tmp_path):
     for name in ("cat/a/1.png", "cat/b/1.png", "dog/a/1.png", "dog/b/1.png"):
-        (tmp_path / "data" / "films" / name).parent.mkdir(parents=True)
-        (tmp_path / "data" / "films" / name).write_bytes(name.encode())
-    begin(tmp_path, source="films")
+        (tmp_path / "data" / "videos" / name).parent.mkdir(parents=True)
+        (tmp_path / "data" / "videos" / name).write_bytes(name.encode())
+    begin(tmp_path, source="videos")
     (tmp_path / "data").rename(tmp_path / "moved")
     (tmp_path / "moved").rename(tmp_path / "data")
-    begin(tmp_path, source="films")
+    begin(tmp_path, source="videos")
     stored = read_data(tmp_path / "runs" / "r").catalogue.clips[0]
-    assert stored.frames == (tmp_path / "data" / "films" / "cat" / "a" / "1.png",)
-    image = tmp_path / "data" / "films" / "dog" / "b" / "1.png"
+    assert stored.frames == (tmp_path / "data" / "videos" / "cat" / "a" / "1.png",)
+    image = tmp_path / "data" / "videos" / "dog" / "b" / "1.png"
     image.rename(image.with_name("2.png"))
     with pytest.raises(ColocamError, match=r"the content of .*dog/b has changed"):
-        begin(tmp_path, source="films")
+        begin(tmp_path, source="videos")
 
 
 def test_the_run_of_version_0_1_0_opens_and_continues(tmp_path, monkeypatch):
@@ -167,8 +167,8 @@ def test_the_run_of_version_0_1_0_opens_and_continues(tmp_path, monkeypatch):
 def test_frames_of_version_0_1_0_are_found_in_a_moved_run(project):
     run = project / "runs" / "r"
     data = json.loads((run / "data.json").read_text(encoding="utf-8"))
-    films = project / "data" / "videos"
-    data["clips"] = [{**clip, "path": str(films / clip["path"])} for clip in data["clips"] if clip.pop("digest")]
+    videos = project / "data" / "videos"
+    data["clips"] = [{**clip, "path": str(videos / clip["path"])} for clip in data["clips"] if clip.pop("digest")]
     data |= {"frames": str(run / "frames")}
     del data["folders"]
     (run / "data.json").write_text(json.dumps(data), encoding="utf-8")

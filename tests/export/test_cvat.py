@@ -57,16 +57,6 @@ def test_cvat_shows_what_the_table_says(data, tolerance, tracked):
             np.testing.assert_allclose(boxes[frame], box, atol=tolerance + 0.006)
 
 
-def test_an_object_that_goes_and_comes_back():
-    there = [*range(3, 8), *range(12, 15), 20]
-    rows = [row(frame, (1, 2, 30, 40) if frame in there else None) for frame in range(40)]
-    with exported(rows, "cvat") as (out, _):
-        boxes = [(int(b.attrib["frame"]), b.attrib["outside"]) for b in ET.parse(out / "clip one.xml").iter("box")]
-        ((_, seen),) = shown(out / "clip one.xml")
-    assert boxes == [(3, "0"), (7, "0"), (8, "1"), (12, "0"), (14, "0"), (15, "1"), (20, "0"), (21, "1")]
-    assert sorted(seen) == there
-
-
 def test_a_file_per_video_with_its_size_and_labels(tmp_path):
     tables = [
         write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4), 'it\'s <"&">')], video="a & b.mp4"),

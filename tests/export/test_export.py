@@ -1,6 +1,5 @@
 """The command: a folder that is whole or not there, pictures of the listed frames, one line for what is wrong."""
 
-import json
 import shutil
 
 import cv2
@@ -149,13 +148,3 @@ def test_what_is_wrong_with_the_command(colocam, film, tmp_path):
 def test_one_of_several_videos_may_be_empty(tmp_path, to):
     tables = [write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4))]), write_table(tmp_path / "b.csv", [row(0)])]
     assert export(tables, to, tmp_path / "out").is_dir()
-
-
-def test_an_edited_table_is_exported_as_edited(film, tmp_path):
-    text = film.read_text(encoding="utf-8").splitlines()
-    text[1] = text[1].replace("cat", "lion").replace("2.5", "7.75")
-    film.write_text("\n".join(text) + "\n", encoding="utf-8")
-    out = export([film], "coco", tmp_path / "out")
-    data = json.loads((out / "annotations" / "instances_default.json").read_text(encoding="utf-8"))
-    assert [one["name"] for one in data["categories"]] == ["cat", "lion"]
-    assert data["annotations"][0]["bbox"] == [0, 7.75, 20.25, 32.25]

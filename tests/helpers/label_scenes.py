@@ -11,23 +11,8 @@ from hypothesis import strategies as st
 
 from colocam.labels import Options, export
 from colocam.labels.labelled_videos import read_videos
+from colocam.labels.table import COLUMNS, OPTIONAL
 
-COLUMNS = (
-    "frame",
-    "pts",
-    "class",
-    "probability",
-    "x1",
-    "y1",
-    "x2",
-    "y2",
-    "score",
-    "track",
-    "presence",
-    "margin",
-    "mask",
-    "refined",
-)
 TAGS = ["cat", "кошка", "猫 & co", "<dog>", 'it\'s a "bird"', "a,b; c", "#1 %d"]
 WIDTH, HEIGHT, FRAMES = 97, 71, 40
 
@@ -38,7 +23,7 @@ def write_table(
     """Write rows (dicts; missing cells stay empty) and the description of their video."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, COLUMNS + OPTIONAL)
         writer.writeheader()
         writer.writerows(rows)
     rate = float(Fraction(fps))

@@ -130,10 +130,7 @@ def test_push_uploads_what_export_writes(colocam, film, server, tmp_path):
         ({"frames": 11}, "task 12 of CVAT has 11 frames, my film has 12"),
         ({"size": (48, 64)}, "has frames of 48×64, my film has 64×48"),
         ({"labels": ("dog",)}, "task 12 of CVAT has no label 'cat': add it in CVAT"),
-        (
-            {"annotations": ONE_TAG},
-            "has annotations",
-        ),
+        ({"annotations": ONE_TAG}, "has annotations"),
         ({"token": "another"}, "task 12: 401 .*: is CVAT_ACCESS_TOKEN valid?"),
         ({"labels": None}, "install the version of cvat-sdk that the server has"),
         ({"failure": "no such label"}, "task 12: no such label"),

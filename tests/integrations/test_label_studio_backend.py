@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from label_studio_tools.core.label_config import parse_config
 from label_studio_tools.postprocessing.video import extract_key_frames
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from colocam.inference.localize import Writing, localize_videos
-from colocam.integrations.label_studio_backend import Backend, make_app, parse_control
+from colocam.integrations.label_studio_backend import Backend, main, make_app, parse_control
 from colocam.labels import read_corrections
 from colocam.labels.labelled_videos import read_videos
 
@@ -147,11 +148,7 @@ def test_other_events_and_cancelled_annotations_do_nothing(client, work):
         ({"clip": "/data/local-files/?d=all/dog.mp4", "fps": 25}, CONFIG, "no file of .* can be '/data/local-files"),
         ({"clip": "my film.mp4", "fps": 25}, CONFIG, "no file of"),  # both folders have one
         ({"clip": "../../../etc/passwd", "fps": 25}, CONFIG, "no file of"),
-        (
-            {**DATA, "fps": 24},
-            CONFIG,
-            r'has 25 frames per second, Label Studio plays 24: write frameRate="\$fps"',
-        ),
+        ({**DATA, "fps": 24}, CONFIG, r'has 25 frames per second, Label Studio plays 24: write frameRate="\$fps"'),
         (DATA, "<View/>", "label_config has no VideoRectangle of a Video"),
         (DATA, "<View>", "label_config is not XML"),
         (DATA, '<!DOCTYPE x [<!ENTITY a "b">]>' + CONFIG, "label_config declares entities"),
@@ -177,10 +174,6 @@ def test_browsers_and_wrong_passwords_are_refused(backend):
 
 
 def test_command_line_refuses_an_open_address_without_a_password(tmp_path):
-    import typer  # noqa: PLC0415
-
-    from colocam.integrations.label_studio_backend import main  # noqa: PLC0415
-
     app = typer.Typer()
     app.command()(main)
     words = [str(MODEL), str(tmp_path), str(tmp_path / "work"), "--host", "0.0.0.0"]

@@ -40,22 +40,22 @@ def test_digests_are_those_of_b2sum(tmp_path):
 
 
 def test_a_file_is_read_once_until_it_changes(tmp_path, reads):
-    film, memory = tmp_path / "film.mp4", tmp_path / "memory.jsonl"
-    film.write_bytes(bytes(SMALL))
-    os.utime(film, (1, 1))
+    video, memory = tmp_path / "video.mp4", tmp_path / "memory.jsonl"
+    video.write_bytes(bytes(SMALL))
+    os.utime(video, (1, 1))
     settle()
     digests = FileDigests(memory)
-    before = digests.of_file(film)
-    assert digests.of_file(film) == before
+    before = digests.of_file(video)
+    assert digests.of_file(video) == before
     digests.save()
-    assert FileDigests(memory).of_file(film) == before
-    assert reads == ["film.mp4"]
+    assert FileDigests(memory).of_file(video) == before
+    assert reads == ["video.mp4"]
     settle()
-    film.write_bytes(bytes(SMALL - 1) + b"x")
-    os.utime(film, (1, 1))  # the same name, inode, size and time
-    assert FileDigests(memory).of_file(film) == blake2(bytes(SMALL - 1) + b"x")
+    video.write_bytes(bytes(SMALL - 1) + b"x")
+    os.utime(video, (1, 1))  # the same name, inode, size and time
+    assert FileDigests(memory).of_file(video) == blake2(bytes(SMALL - 1) + b"x")
     (tmp_path / "moved").mkdir()
-    film.rename(tmp_path / "moved" / "other.mp4")
+    video.rename(tmp_path / "moved" / "other.mp4")
     assert FileDigests(memory).of_file(tmp_path / "moved" / "other.mp4") != before
 
 
@@ -74,38 +74,38 @@ def test_images_are_known_by_their_names_too(tmp_path, reads):
 
 
 def test_a_file_that_has_just_changed_is_not_remembered(tmp_path):
-    film = tmp_path / "film.mp4"
+    video = tmp_path / "video.mp4"
     digests = FileDigests()
     for last in (b"a", b"b", b"c"):  # may fall into one tick of the clock
-        film.write_bytes(bytes(SMALL) + last)
-        assert digests.of_file(film) == blake2(bytes(SMALL) + last)
+        video.write_bytes(bytes(SMALL) + last)
+        assert digests.of_file(video) == blake2(bytes(SMALL) + last)
 
 
 def test_a_damaged_memory_costs_time_alone(tmp_path, reads):
-    film, memory = tmp_path / "film.mp4", tmp_path / "memory.jsonl"
-    film.write_bytes(bytes(SMALL))
+    video, memory = tmp_path / "video.mp4", tmp_path / "memory.jsonl"
+    video.write_bytes(bytes(SMALL))
     settle()
     digests = FileDigests(memory)
-    before = digests.of_file(film)
+    before = digests.of_file(video)
     digests.save()
     whole = memory.read_text()
     stated = json.loads(whole)[0]
     for text in (whole[:-9], "[" * 9999, "\xff", "{}\n1\n", json.dumps([stated, 1]), json.dumps([stated, "x"])):
         memory.write_text(text, encoding="utf-8")
-        assert FileDigests(memory).of_file(film) == before
+        assert FileDigests(memory).of_file(video) == before
     assert len(reads) == 7
     memory.write_text(whole[:20] + "\n" + whole)
-    assert FileDigests(memory).of_file(film) == before
+    assert FileDigests(memory).of_file(video) == before
     assert len(reads) == 7
 
 
 def test_a_memory_that_cannot_be_written_is_no_error(tmp_path, reads):
-    film = tmp_path / "film.mp4"
-    film.write_bytes(bytes(SMALL))
+    video = tmp_path / "video.mp4"
+    video.write_bytes(bytes(SMALL))
     settle()
-    for memory in (tmp_path / "nowhere" / "memory.jsonl", Path("/proc/memory.jsonl"), film.parent):
+    for memory in (tmp_path / "nowhere" / "memory.jsonl", Path("/proc/memory.jsonl"), video.parent):
         digests = FileDigests(memory)
-        assert digests.of_file(film) == blake2(bytes(SMALL))
+        assert digests.of_file(video) == blake2(bytes(SMALL))
         digests.save()
     assert len(reads) == 3
 

@@ -58,19 +58,19 @@ def same(one, other):
     )
 
 
-def plainly(film):
+def plainly(video):
     """The frames, read in this process."""
-    with reader.VideoReader(film) as video:
-        yield from video.frames()
+    with reader.VideoReader(video) as opened:
+        yield from opened.frames()
 
 
 def test_relative_names_follow_the_working_folder(tmp_path, make_video, monkeypatch):
-    """A decoder is kept for the next film; the folder may have changed in between."""
+    """A decoder is kept for the next video; the folder may have changed in between."""
     for name, count in (("first", 3), ("second", 5)):
-        make_video(tmp_path / name / "film.mp4", count)
+        make_video(tmp_path / name / "video.mp4", count)
     for name, count in (("first", 3), ("second", 5)):
         monkeypatch.chdir(tmp_path / name)
-        assert len(list(fence.decode(Path("film.mp4")))) == count
+        assert len(list(fence.decode(Path("video.mp4")))) == count
 
 
 def wait_for(condition):
@@ -104,8 +104,8 @@ def decoders():
     ids=str,
 )
 def test_frames_and_counts_are_those_of_the_reader(make_video, tmp_path, choice):
-    film = make_video(tmp_path / "film.mp4", 40)
-    with reader.VideoReader(film) as plain, fence.FencedReader(film) as fenced:
+    video = make_video(tmp_path / "video.mp4", 40)
+    with reader.VideoReader(video) as plain, fence.FencedReader(video) as fenced:
         assert (fenced.info, fenced.start, fenced.total) == (plain.info, plain.start, plain.total)
         assert fenced.estimate(choice) == plain.estimate(choice)
         assert same(list(fenced.frames(choice)), list(plain.frames(choice)))
@@ -113,17 +113,17 @@ def test_frames_and_counts_are_those_of_the_reader(make_video, tmp_path, choice)
 
 
 def test_frames_stay_what_they_are_whoever_keeps_them(make_video, tmp_path, decoders):
-    """More frames are kept than there are slots, of two films, one after the other by the same decoder."""
+    """More frames are kept than there are slots, of two videos, one after the other by the same decoder."""
     end_decoders()
     random = np.random.default_rng(0)
     images = random.integers(0, 256, (MOST_SLOTS + 30, 48, 64, 3), np.uint8)
-    films = [make_video(tmp_path / "a.mp4", images), make_video(tmp_path / "b.mp4", images[::-1])]
-    kept = [list(fence.decode(film)) for film in films]
-    some = [frame for frame in fence.decode(films[0]) if frame.index % 3 == 0]
+    videos = [make_video(tmp_path / "a.mp4", images), make_video(tmp_path / "b.mp4", images[::-1])]
+    kept = [list(fence.decode(video)) for video in videos]
+    some = [frame for frame in fence.decode(videos[0]) if frame.index % 3 == 0]
     del kept[0][::2]
     gc.collect()
-    again = list(fence.decode(films[1]))
-    first, second = (list(plainly(film)) for film in films)
+    again = list(fence.decode(videos[1]))
+    first, second = (list(plainly(video)) for video in videos)
     for frames, plain in ((kept[0], first), (kept[1], second), (some, first), (again, second)):
         assert same(frames, [plain[one.index] for one in frames])
     assert len(decoders()) == 1
@@ -131,10 +131,10 @@ def test_frames_stay_what_they_are_whoever_keeps_them(make_video, tmp_path, deco
 
 @pytest.mark.parametrize("images", [False, True])
 def test_frames_are_resized_by_area_and_images_are_given_where_asked_for(make_video, tmp_path, images):
-    film = make_video(tmp_path / "film.mp4", 5)
-    with fence.FencedReader(film, layout=FrameLayout(32, images=images)) as fenced:
+    video = make_video(tmp_path / "video.mp4", 5)
+    with fence.FencedReader(video, layout=FrameLayout(32, images=images)) as fenced:
         frames = list(fenced.frames())
-    for frame, plain in zip(frames, plainly(film), strict=True):
+    for frame, plain in zip(frames, plainly(video), strict=True):
         assert np.array_equal(frame.resized, cv2.resize(plain.image, (32, 32), interpolation=cv2.INTER_AREA))
         assert np.array_equal(frame.image, plain.image if images else np.zeros_like(plain.image))
 
@@ -158,23 +158,23 @@ def test_images_of_several_sizes_and_damaged_ones(tmp_path, capsys):
     assert said.startswith("warning: cannot read ")
 
 
-@pytest.mark.parametrize("content", [b"", b"not a film", b"#EXTM3U\nx.mp4"])
+@pytest.mark.parametrize("content", [b"", b"not a video", b"#EXTM3U\nx.mp4"])
 def test_errors_are_those_of_the_reader(tmp_path, content):
-    film = tmp_path / "film.mp4"
-    film.write_bytes(content)
+    video = tmp_path / "video.mp4"
+    video.write_bytes(content)
     with pytest.raises(UnreadableError) as plain:
-        next(plainly(film))
+        next(plainly(video))
     for read in (fence.probe, fence.estimate_frames):
         with pytest.raises(UnreadableError) as fenced:
-            read(film)
+            read(video)
         assert str(fenced.value) == str(plain.value)
     with pytest.raises(ArgumentError, match="format nonsense: FFmpeg knows no such format"):
         fence.FencedReader(VideoInput(__file__, "nonsense")).__enter__()
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_a_decoder_that_fails_costs_one_film(make_video, tmp_path, hostile, what, decoders):
-    """The frames before are given, the error names the film, and the next film is read."""
+def test_a_decoder_that_fails_costs_one_video(make_video, tmp_path, hostile, what, decoders):
+    """The frames before are given, the error names the video, and the next video is read."""
     bad, good = make_video(tmp_path / "hostile.mp4", 12), make_video(tmp_path / "good.mp4", 12)
     hostile(HOSTILE[what])
     limits = Limits(open_seconds=30.0, frame_seconds=0.5 if "hangs" in what else 30.0, memory=2**28)
@@ -188,28 +188,28 @@ def test_a_decoder_that_fails_costs_one_film(make_video, tmp_path, hostile, what
 
 def test_a_frame_does_not_wait_for_the_next_ones_where_one_is_decoded_at_once(make_video, tmp_path, hostile):
     """The decoder ends at frame 3: the frames before it have come one by one, and stay what they are."""
-    film, seen = make_video(tmp_path / "hostile.mp4", 12), []
+    video, seen = make_video(tmp_path / "hostile.mp4", 12), []
     hostile(HOSTILE["leaves"])
     with pytest.raises(UnreadableError, match="crashed"):
-        seen.extend(fence.decode(film, limits=Limits(ahead=1)))
-    assert same(seen, list(plainly(film))[:3])
+        seen.extend(fence.decode(video, limits=Limits(ahead=1)))
+    assert same(seen, list(plainly(video))[:3])
 
 
-def test_a_batch_goes_round_a_film_whose_decoder_crashes(make_video, square_video, tmp_path, hostile, capsys):
-    films = [make_video(tmp_path / f"{name}.mp4", square_video("cat", 1, 9)[0]) for name in ("hostile", "good")]
+def test_a_batch_goes_round_a_video_whose_decoder_crashes(make_video, square_video, tmp_path, hostile, capsys):
+    videos = [make_video(tmp_path / f"{name}.mp4", square_video("cat", 1, 9)[0]) for name in ("hostile", "good")]
     hostile(HOSTILE["crashes"])
     model = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
-    done = localize_videos(model, films, tmp_path / "out", Writing(annotate=False))
+    done = localize_videos(model, videos, tmp_path / "out", Writing(annotate=False))
     assert next(done).table == tmp_path / "out" / "good.csv"
     with pytest.raises(ColocamError, match="1 of 2 videos cannot be read, see the warnings; the others are done"):
         next(done)
-    assert f"warning: cannot read {films[0]}: its decoder crashed (signal SIGSEGV)" in capsys.readouterr().err
+    assert f"warning: cannot read {videos[0]}: its decoder crashed (signal SIGSEGV)" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "out").glob("*.csv")] == ["good.csv"]
 
 
 def test_frames_that_are_skipped_count_as_work(make_video, tmp_path, hostile):
     """Each frame takes less than the limit, all of them together more."""
-    film = make_video(tmp_path / "film.mp4", 12)
+    video = make_video(tmp_path / "video.mp4", 12)
     hostile("pass")
     patch = tmp_path / "patch" / "sitecustomize.py"
     slow = (
@@ -221,27 +221,27 @@ def test_frames_that_are_skipped_count_as_work(make_video, tmp_path, hostile):
         "reader.VideoReader._counted = slowly\n"
     )
     patch.write_text(patch.read_text(encoding="utf-8") + slow, encoding="utf-8")
-    assert [one.index for one in fence.decode(film, choice=FrameChoice(every=11), limits=QUICK)] == [0, 11]
+    assert [one.index for one in fence.decode(video, choice=FrameChoice(every=11), limits=QUICK)] == [0, 11]
 
 
 def test_too_many_frames_are_refused_by_the_header_or_when_they_come(make_video, tmp_path):
-    film, limits = make_video(tmp_path / "film.mp4", 12), Limits(frames=8)
+    video, limits = make_video(tmp_path / "video.mp4", 12), Limits(frames=8)
     with pytest.raises(UnreadableError, match="it has 12 frames or more, the limit is 8: cut it into parts"):
-        fence.probe(film, limits=limits)
-    stream = make_video(tmp_path / "film.ts", 12)  # its header states no number
+        fence.probe(video, limits=limits)
+    stream = make_video(tmp_path / "video.ts", 12)  # its header states no number
     seen = []
     with pytest.raises(UnreadableError, match="it has 9 frames or more, the limit is 8"):
         seen.extend(fence.decode(stream, limits=limits))
     assert [one.index for one in seen] == list(range(8))
 
 
-def test_a_film_that_needs_more_memory_than_its_limit_loses_no_frames_silently(make_video, tmp_path):
+def test_a_video_that_needs_more_memory_than_its_limit_loses_no_frames_silently(make_video, tmp_path):
     """Either all frames, or an error: short memory is no damage, which would be skipped."""
-    film = make_video(tmp_path / "film.mp4", [np.zeros((1080, 1920, 3), np.uint8)] * 3)
+    video = make_video(tmp_path / "video.mp4", [np.zeros((1080, 1920, 3), np.uint8)] * 3)
     for mebibytes in (4, 16, 48):
         with suppress(UnreadableError):
-            assert len(list(fence.decode(film, limits=Limits(memory=mebibytes * 2**20)))) == 3
-    assert len(list(fence.decode(film))) == 3
+            assert len(list(fence.decode(video, limits=Limits(memory=mebibytes * 2**20)))) == 3
+    assert len(list(fence.decode(video))) == 3
 
 
 def test_what_is_not_stored_is_read_here():
@@ -250,18 +250,18 @@ def test_what_is_not_stored_is_read_here():
 
 
 def test_a_reader_that_is_left_early_leaves_a_decoder_that_works(make_video, tmp_path, decoders):
-    film = make_video(tmp_path / "film.mp4", 40)
+    video = make_video(tmp_path / "video.mp4", 40)
     end_decoders()
 
     def fail():
-        with fence.FencedReader(film) as fenced:
+        with fence.FencedReader(video) as fenced:
             for _ in fenced.frames():
                 raise ColocamError("enough")
 
     for _ in range(3):
         with pytest.raises(ColocamError, match="enough"):
             fail()
-    assert next(fence.decode(film)).index == 0
+    assert next(fence.decode(video)).index == 0
     assert len(decoders()) == 1
     end_decoders()
     assert decoders() == []
@@ -269,9 +269,9 @@ def test_a_reader_that_is_left_early_leaves_a_decoder_that_works(make_video, tmp
 
 def test_a_decoder_ends_when_its_parent_is_killed_whatever_it_does(make_video, tmp_path, hostile):
     """Also while compiled code holds the interpreter's lock."""
-    film, hung = make_video(tmp_path / "hostile.mp4", 12), tmp_path / "hung"
+    video, hung = make_video(tmp_path / "hostile.mp4", 12), tmp_path / "hung"
     hostile(f"open({str(hung)!r}, 'w').write(str(os.getpid())); {HOSTILE['hangs in compiled code']}")
-    script = f"from pathlib import Path; from colocam.video.fence import decode; list(decode(Path({str(film)!r})))"
+    script = f"from pathlib import Path; from colocam.video.fence import decode; list(decode(Path({str(video)!r})))"
     parent = subprocess.Popen([sys.executable, "-c", script])
     try:
         wait_for(lambda: hung.exists() and hung.read_text(encoding="ascii"))
@@ -305,10 +305,10 @@ def test_decoders_do_not_load_torch(decoders):
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the other C libraries have no such option")
 def test_a_decoder_reuses_the_memory_of_frames(make_video, tmp_path, decoders):
     """Otherwise each frame of 640×360 takes 100 new pages or more from the kernel."""
-    film = make_video(tmp_path / "film.mp4", np.zeros((30, 360, 640, 3), np.uint8))
+    video = make_video(tmp_path / "video.mp4", np.zeros((30, 360, 640, 3), np.uint8))
     faults = []
     for _ in range(3):
-        with fence.FencedReader(film, threads=1, layout=FrameLayout(32, images=False)) as fenced:
+        with fence.FencedReader(video, threads=1, layout=FrameLayout(32, images=False)) as fenced:
             assert len(list(fenced.frames())) == 30
         (decoder,) = decoders()
         faults.append(int(Path(f"/proc/{decoder}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[7]))

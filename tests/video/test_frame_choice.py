@@ -18,7 +18,7 @@ class Frame:
     pts: float
 
 
-def film(times):
+def video(times):
     return [Frame(index, float(time)) for index, time in enumerate(times)]
 
 
@@ -52,12 +52,12 @@ def numbers(frames):
 def test_ranges_and_steps_of_two_frames_a_second(choice, found, begin):
     """Times are those of the video, also where it does not begin at 0."""
     choice = {name: begin + value if name in {"start", "end"} else value for name, value in choice.items()}
-    assert numbers(FrameChoice(**choice)(film([begin + time for time in (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)]))) == found
+    assert numbers(FrameChoice(**choice)(video([begin + time for time in (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)]))) == found
 
 
 def test_nothing_is_read_beyond_the_range():
     def frames():
-        yield from film([0, 1, 2])
+        yield from video([0, 1, 2])
         raise AssertionError("the camera took another picture")
 
     assert numbers(FrameChoice(frames=(1, 3))(frames())) == [1, 2]
@@ -65,7 +65,7 @@ def test_nothing_is_read_beyond_the_range():
 
 def test_frames_that_are_missing_do_not_shift_the_others():
     """Damaged frames 10 and 11 of every tenth: the next one stands in, and 20 is still taken."""
-    frames = [frame for frame in film(range(31)) if frame.index not in {10, 11}]
+    frames = [frame for frame in video(range(31)) if frame.index not in {10, 11}]
     assert numbers(every_nth(frames, 10)) == [0, 12, 20, 30]
 
 
@@ -91,14 +91,14 @@ def test_frames_per_second_take_the_nearest_of_any_times(gaps, start, fps):
     times = [start / 64]
     for gap in gaps:
         times.append(times[-1] + gap / 64)
-    assert numbers(nearest(film(times), fps)) == brute_force(times, fps)
+    assert numbers(nearest(video(times), fps)) == brute_force(times, fps)
 
 
 @pytest.mark.parametrize("fps", [1, 5, 10, 12.5, 23.976, 29.97])
 @pytest.mark.parametrize("rate", [Fraction(30000, 1001), Fraction(25), Fraction(24000, 1001), Fraction(60)])
 def test_real_rates_are_met_without_a_frame_twice(rate, fps):
     times = [float(1.4 + index / rate) for index in range(1000)]
-    found = numbers(nearest(film(times), fps))
+    found = numbers(nearest(video(times), fps))
     assert found == sorted(set(found))
     seconds = 1000 / float(rate)
     assert len(found) == pytest.approx(min(fps, float(rate)) * seconds, abs=2)
@@ -108,8 +108,8 @@ def test_real_rates_are_met_without_a_frame_twice(rate, fps):
 
 def test_a_clock_that_is_set_back_starts_anew():
     times = [0.0, 0.5, 1.0, 1.5, 0.0, 0.5, 1.0, 1.5]
-    assert numbers(nearest(film(times), 1)) == [0, 2, 4, 6]
-    assert numbers(nearest(film([3.0, 3.0, 3.0]), 1)) == [0]
+    assert numbers(nearest(video(times), 1)) == [0, 2, 4, 6]
+    assert numbers(nearest(video([3.0, 3.0, 3.0]), 1)) == [0]
     assert numbers(nearest([], 1)) == []
 
 
@@ -150,7 +150,7 @@ def test_ranges_as_text():
 
 @pytest.mark.parametrize("choice", [{}, {"every": 7}, {"fps": 3.0}, {"start": 2.0, "end": 7.5}, {"frames": (40, 99)}])
 def test_estimates_are_near_the_count(choice):
-    frames = film([index / 25 for index in range(250)])
+    frames = video([index / 25 for index in range(250)])
     chosen = FrameChoice(**choice)
     assert chosen.estimate(250, 25.0) == pytest.approx(len(list(chosen(frames))), abs=1)
     assert FrameChoice(every=2).estimate(0, 25.0) == 0

@@ -19,13 +19,13 @@ PATTERN = "testsrc=size=64x48:rate=25:duration=1"
 
 
 def test_names(tmp_path, make_video):
-    film = make_video(tmp_path / "a film.v2.mp4", 2)
+    video = make_video(tmp_path / "a video.v2.mp4", 2)
     kinds = {
         "-": ("stdin", False, False),
-        str(film): ("a film.v2", True, False),
+        str(video): ("a video.v2", True, False),
         str(tmp_path / "missing.mkv"): ("missing", False, False),
         "rtsp://camera.example:554/stream1?user=a": ("stream1", False, True),
-        "http://example.org/films/new.mp4": ("new", False, False),
+        "http://example.org/videos/new.mp4": ("new", False, False),
         "udp://239.0.0.1:1234": ("239.0.0.1", False, True),
         "/dev/null": ("null", False, True),
         str(tmp_path): (tmp_path.name, True, False),
@@ -66,7 +66,7 @@ def test_what_cannot_be_opened_is_told_in_one_line(address, kind, told):
 
 def test_a_named_pipe(tmp_path, make_video, number_of):
     """It can be opened once only, and it has no size."""
-    data = make_video(tmp_path / "film.ts", 12).read_bytes()
+    data = make_video(tmp_path / "video.ts", 12).read_bytes()
     pipe = tmp_path / "pipe.ts"
     os.mkfifo(pipe)
     writer = threading.Thread(target=lambda: pipe.write_bytes(data))
@@ -80,9 +80,9 @@ def test_a_named_pipe(tmp_path, make_video, number_of):
 @pytest.fixture
 def unknown_codec(tmp_path, make_video):
     """A whole mp4 whose codec FFmpeg does not know."""
-    film = make_video(tmp_path / "unknown.mp4", 5)
-    film.write_bytes(film.read_bytes().replace(b"avc1", b"zzzz"))
-    return film
+    video = make_video(tmp_path / "unknown.mp4", 5)
+    video.write_bytes(video.read_bytes().replace(b"avc1", b"zzzz"))
+    return video
 
 
 def test_an_unknown_codec_is_named(unknown_codec):
@@ -92,22 +92,22 @@ def test_an_unknown_codec_is_named(unknown_codec):
 
 
 def test_image2_is_no_traceback(tmp_path, make_video):
-    film = make_video(tmp_path / "film.mp4", 5)
-    with pytest.raises(UnreadableError, match=r"film\.mp4"):
-        list(decode(VideoInput(str(film), "image2")))
+    video = make_video(tmp_path / "video.mp4", 5)
+    with pytest.raises(UnreadableError, match=r"video\.mp4"):
+        list(decode(VideoInput(str(video), "image2")))
 
 
 @pytest.mark.parametrize(
     ("name", "text", "format"),
     [
         ("loop.m3u8", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nloop.m3u8\n", "hls"),
-        ("list.m3u8", "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfilm.ts\n#EXT-X-ENDLIST\n", "hls"),
-        ("list.txt", "ffconcat version 1.0\nfile film.ts\n", "concat"),
+        ("list.m3u8", "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nvideo.ts\n#EXT-X-ENDLIST\n", "hls"),
+        ("list.txt", "ffconcat version 1.0\nfile video.ts\n", "concat"),
         ("list.sdp", "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 9 RTP/AVP 96\n", "sdp"),
     ],
 )
 def test_a_stored_playlist_is_read_only_when_its_format_is_given(tmp_path, make_video, name, text, format):  # noqa: A002 - FFmpeg's word
-    make_video(tmp_path / "film.ts", 5)
+    make_video(tmp_path / "video.ts", 5)
     (tmp_path / name).write_text(text)
     with pytest.raises(UnreadableError, match=f"it is a playlist, .* set `format` to {format} if you trust it"):
         list(decode(tmp_path / name))
@@ -142,10 +142,10 @@ def test_too_many_pixels_are_refused_by_the_header(tmp_path):
 def test_frames_that_become_too_large_are_skipped(tmp_path, make_video, monkeypatch):
     small = make_video(tmp_path / "small.h264", 5, size=(64, 48)).read_bytes()
     large = make_video(tmp_path / "large.h264", 5, size=(96, 80)).read_bytes()
-    (tmp_path / "film.h264").write_bytes(small + large)
-    assert len(list(decode(tmp_path / "film.h264"))) == 10
+    (tmp_path / "video.h264").write_bytes(small + large)
+    assert len(list(decode(tmp_path / "video.h264"))) == 10
     monkeypatch.setattr("colocam.video.input.MAX_PIXELS", 64 * 48)
-    with VideoReader(tmp_path / "film.h264") as reader:
+    with VideoReader(tmp_path / "video.h264") as reader:
         assert 1 <= len(list(reader.frames())) <= 5  # the decoder loses those it still holds
 
 
@@ -168,9 +168,9 @@ def piped(data):
 
 
 def test_the_standard_input(tmp_path, make_video):
-    film = make_video(tmp_path / "film.ts", 12)
-    found = piped(film.read_bytes()).splitlines()
-    assert found == [f"{frame.index} {frame.pts}" for frame in decode(film) if frame.index % 5 == 0]
+    video = make_video(tmp_path / "video.ts", 12)
+    found = piped(video.read_bytes()).splitlines()
+    assert found == [f"{frame.index} {frame.pts}" for frame in decode(video) if frame.index % 5 == 0]
     assert float(found[0].split()[1]) > 0  # a transport stream begins later
     assert piped(b"nothing of that kind" * 99).startswith("cannot read the standard input: not a whole video file (")
 
@@ -182,8 +182,8 @@ def test_a_terminal_is_no_pipe(monkeypatch):
 
 
 def test_a_reader_counts_what_it_has_read(tmp_path, make_video):
-    film = make_video(tmp_path / "film.mp4", 20)
-    with VideoReader(film) as reader:
+    video = make_video(tmp_path / "video.mp4", 20)
+    with VideoReader(video) as reader:
         assert reader.estimate() == 20
         assert reader.estimate(FrameChoice(every=3)) == 7
         chosen = list(reader.frames(FrameChoice(every=4, end=0.4)))
@@ -194,30 +194,30 @@ def test_a_reader_counts_what_it_has_read(tmp_path, make_video):
 
 
 def test_only_the_chosen_frames_are_converted(tmp_path, make_video, monkeypatch):
-    from colocam.video import reader as video  # noqa: PLC0415
+    from colocam.video import reader as reader_module  # noqa: PLC0415
 
-    film, seen = make_video(tmp_path / "film.mp4", 20), []
-    convert = video._to_rgb
-    monkeypatch.setattr(video, "_to_rgb", lambda frame, *more: seen.append(frame.pts) or convert(frame, *more))
-    with VideoReader(film) as reader:
+    video, seen = make_video(tmp_path / "video.mp4", 20), []
+    convert = reader_module._to_rgb
+    monkeypatch.setattr(reader_module, "_to_rgb", lambda frame, *more: seen.append(frame.pts) or convert(frame, *more))
+    with VideoReader(video) as reader:
         assert [frame.index for frame in reader.frames(FrameChoice(every=9))] == [0, 9, 18]
     assert len(seen) == 1 + 3  # the first one says how large the video is
 
 
 def test_a_video_without_a_frame_in_the_range_is_no_error_here(tmp_path, make_video):
-    film = make_video(tmp_path / "film.mp4", 5)
-    assert list(decode(film, choice=FrameChoice(start=100.0))) == []
+    video = make_video(tmp_path / "video.mp4", 5)
+    assert list(decode(video, choice=FrameChoice(start=100.0))) == []
     with pytest.raises(UnreadableError):
         list(decode(tmp_path / "gone.mp4", choice=FrameChoice(start=100.0)))
 
 
 def test_decoded_pictures_do_not_wait_for_the_garbage_collector(tmp_path, make_video):
     """A frame that is let go is freed at once; 4K frames would fill the memory before a collection."""
-    film = make_video(tmp_path / "film.mp4", 50)
+    video = make_video(tmp_path / "video.mp4", 50)
     gc.collect()
     gc.disable()
     try:
-        with VideoReader(film) as reader:
+        with VideoReader(video) as reader:
             assert sum(1 for _ in reader.frames()) == 50
             held = sum(type(one) is av.VideoFrame for one in gc.get_objects())
     finally:
@@ -227,6 +227,6 @@ def test_decoded_pictures_do_not_wait_for_the_garbage_collector(tmp_path, make_v
 
 def test_texts_in_any_encoding_do_not_matter(make_video, tmp_path):
     """A title in Latin-1 must not stop a batch."""
-    film = make_video(tmp_path / "film.mp4", 3)
-    film.write_bytes(film.read_bytes().replace(b"Lavf", b"\xe4\xff\xfe\xe4"))
-    assert len(list(decode(film))) == 3
+    video = make_video(tmp_path / "video.mp4", 3)
+    video.write_bytes(video.read_bytes().replace(b"Lavf", b"\xe4\xff\xfe\xe4"))
+    assert len(list(decode(video))) == 3

@@ -113,8 +113,8 @@ def test_a_pixel_format_that_cannot_be_converted(tmp_path):
 def test_a_pixel_format_that_would_end_the_process(name):
     from colocam.video import reader  # noqa: PLC0415
 
-    with pytest.raises(UnreadableError, match=f"film: FFmpeg cannot convert its pixel format {name} to RGB"):
-        reader._Upright("film")(av.VideoFrame(64, 48, name))
+    with pytest.raises(UnreadableError, match=f"video: FFmpeg cannot convert its pixel format {name} to RGB"):
+        reader._Upright("video")(av.VideoFrame(64, 48, name))
 
 
 @pytest.mark.parametrize(

@@ -48,16 +48,11 @@ def read_data(run: Path) -> RunData:
         folders = [Path(os.path.normpath(Path(os.path.realpath(run), folder))) for folder in stored]
         clips = tuple(_located(clip, folders) for clip in _CLIPS.validate_python(data["clips"]))
         catalogue = Catalogue(clips, _TEXTS.validate_python(data["tags"]))
-        _require_known_tags(catalogue)
+        if unknown := next((clip for clip in clips if clip.tag not in catalogue.tags), None):
+            raise ValueError(f"{unknown.name} has the tag {unknown.tag!r}, which is not one of 'tags'")  # noqa: TRY301
         return RunData(catalogue, bool(data.get("boxes")), _frames_folder(run, data["frames"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:  # also where it is not UTF-8
         raise ColocamError(f"{path} is damaged ({first_line(error)}): restore the file, or train again") from error
-
-
-def _require_known_tags(catalogue: Catalogue) -> None:
-    for clip in catalogue.clips:
-        if clip.tag not in catalogue.tags:
-            raise ValueError(f"{clip.name} has the tag {clip.tag!r}, which is not one of 'tags'")
 
 
 def stored_data(run: Path, data: RunData) -> dict[str, Any]:

@@ -70,10 +70,10 @@ class LabelledVideo:
     @cached_property
     def objects_of(self) -> dict[int, list[int]]:
         """For each listed frame, the indices of its rows with a box."""
-        rows = self.objects.tolist()
-        ends = np.searchsorted(self.rows.frame[self.objects], self.listed, side="right").tolist()
-        places = zip(self.listed.tolist(), [0, *ends[:-1]], ends, strict=True)
-        return {frame: rows[start:end] for frame, start, end in places}
+        found: dict[int, list[int]] = {frame: [] for frame in self.listed.tolist()}
+        for row, frame in zip(self.objects.tolist(), self.rows.frame[self.objects].tolist(), strict=True):
+            found[frame].append(row)
+        return found
 
     @cached_property
     def tracks(self) -> list[Track]:

@@ -7,7 +7,6 @@ hostile files may be made to send anything.
 import fcntl
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from mmap import mmap
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import recv_handle, send_handle
 from typing import Any, Self
 
@@ -67,8 +66,6 @@ class Channel:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._files: deque[int] = deque()
-        self._poll = select.poll()  # asked for every frame: the connection's own takes ten times as long
-        self._poll.register(connection.fileno(), select.POLLIN)
 
     @classmethod
     def to_parent(cls, control: int, life: int) -> Self:
@@ -82,9 +79,7 @@ class Channel:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGIO])
         fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
-        gone = select.poll()
-        gone.register(life, select.POLLIN)
-        if gone.poll(0):  # it ended before the lines above
+        if wait([life], 0):  # the parent ended before the lines above
             raise SystemExit(1)
         return cls(Connection(control))
 
@@ -100,7 +95,7 @@ class Channel:
 
     def ready(self, seconds: float | None = 0.0) -> bool:
         """Wait for a message, or for the end of the other process; None: for ever."""
-        return bool(self._poll.poll(None if seconds is None else 1e3 * seconds))
+        return self._connection.poll(seconds)
 
     def receive(self) -> Message | None:
         """The next message; None if the other process is gone."""

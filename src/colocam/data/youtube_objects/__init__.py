@@ -149,28 +149,24 @@ def correct_boxes(
         first: coordinate of the first pixel, 1 in version 2.2.
         drawn_on: width and height of the frame that the corners refer to, by default ``size``.
     """
-    last = np.array(size) - 1
-    boxes = []
-    for corner in corners - first:
-        if drawn_on is not None and drawn_on != size:
-            notes.add("boxes scaled from the size that a list gives to that of the stored frame", frame)
-            corner = corner * np.tile(np.array(size) / drawn_on, 2)  # noqa: PLW2901
-        if not np.isfinite(corner).all():
-            notes.add("boxes left out, which are not numbers", frame)
-            continue
-        lower, upper = np.minimum(corner[:2], corner[2:]), np.maximum(corner[:2], corner[2:])
-        if (lower != corner[:2]).any():
-            notes.add("boxes with swapped corners put in order", frame)
-        if (lower < 0).any():
-            notes.add("boxes with negative corners clipped to 0", frame)
-        if (upper > last).any():
-            notes.add("boxes that pass the right or bottom edge clipped to the last pixel", frame)
-        box = Box(*np.clip(lower, 0, last).tolist(), *np.clip(upper, 0, last).tolist())
-        if box.x1 < box.x2 and box.y1 < box.y2:
-            boxes.append(box)
-        else:
-            notes.add("boxes left out, which have no area inside the frame", frame)
-    return boxes
+    last, scale = np.array(size) - 1, np.array(size) / (drawn_on or size)
+    corners = (corners - first) * np.tile(scale, 2)
+    lower, upper = np.minimum(corners[:, :2], corners[:, 2:]), np.maximum(corners[:, :2], corners[:, 2:])
+    boxes = np.concatenate([lower.clip(0, last), upper.clip(0, last)], axis=1)
+    finite = np.isfinite(corners).all(axis=1)
+    usable = finite & (boxes[:, :2] < boxes[:, 2:]).all(axis=1)
+    found = {
+        "boxes scaled from the size that a list gives to that of the stored frame": finite & (scale != 1).any(),
+        "boxes left out, which are not numbers": ~finite,
+        "boxes with swapped corners put in order": finite & (lower != corners[:, :2]).any(axis=1),
+        "boxes with negative corners clipped to 0": finite & (lower < 0).any(axis=1),
+        "boxes that pass the right or bottom edge clipped to the last pixel": finite & (upper > last).any(axis=1),
+        "boxes left out, which have no area inside the frame": finite & ~usable,
+    }
+    for kind, noted in found.items():
+        for _ in range(np.count_nonzero(noted)):
+            notes.add(kind, frame)
+    return [Box(*box) for box in boxes[usable].tolist()]
 
 
 def sample_validation(shots: Sequence[Shot], count: int, seed: int, notes: Notes) -> list[Shot]:
