@@ -1,4 +1,4 @@
-// The film view: what the parts show of one frame, and what keys and buttons do to it.
+// The video view: what the parts show of one frame, and what keys and buttons do to it.
 
 import { AwayError, getJson } from "./api.js";
 import { make, percent, tell } from "./dom.js";
@@ -65,7 +65,7 @@ export class FilmView {
     this.comparison.refresh();
   }
 
-  // The model may still be looking at the film.
+  // The model may still be looking at the video.
   async poll() {
     if (this.polling) return;
     this.polling = true;

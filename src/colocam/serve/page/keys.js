@@ -1,4 +1,4 @@
-// The keys of the film view, in one place: what they do, and the list that "?" shows.
+// The keys of the video view, in one place: what they do, and the list that "?" shows.
 
 import { dialog, make } from "./dom.js";
 

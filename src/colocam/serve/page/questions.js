@@ -1,4 +1,4 @@
-// Dialogs of the film view: which frame, which class, a whole track, two pages that disagree.
+// Dialogs of the video view: which frame, which class, a whole track, two pages that disagree.
 
 import { dialog, make } from "./dom.js";
 
