@@ -215,6 +215,32 @@ def test_a_video_that_is_not_localised_says_so_and_cards_show_their_box(one):
     one.until_box(5, 6, 25, 30)
 
 
+def test_the_library_is_filtered_by_words_and_by_what_is_left_to_do(one, make_video, wait_until_done, tmp_path):
+    other = one.library.add(make_video(tmp_path / "zebra.mp4", 12))
+    wait_until_done(one.library)
+    whole = Change(kind="edit", actions=[Action(kind="accepted", start=0, stop=12)])
+    one.store.append(other.id, f"a-{other.id}", 0, whole)
+    one.page.goto(one.address)
+    one.until("document.querySelectorAll('.film.ready').length === 2")
+
+    def names():
+        return one.page.locator(".film .name").all_inner_texts()
+
+    for words, found in (("ZEB", ["zebra"]), ("cat", ["film", "zebra"]), ("horse", [])):
+        one.page.fill("#find", words)
+        assert names() == found
+    assert "0 of 2 videos" in one.page.locator(".bar").inner_text()
+    one.page.fill("#find", "")
+    for which, found in (
+        ("to check", ["film"]),
+        ("all checked", ["zebra"]),
+        ("not ready", []),
+        ("all videos", ["film", "zebra"]),
+    ):
+        one.page.select_option("#which", which)
+        assert names() == found
+
+
 def test_two_pages_that_change_one_frame_are_asked(one):
     one.open(one.film)
     theirs = Change(kind="edit", actions=[Action(kind="box", start=0, stop=1, box=[1, 2, 11, 12])])

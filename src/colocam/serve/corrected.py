@@ -117,22 +117,19 @@ def corrections_of(film: Film, results: FilmResults, marks: Marks, index: FilmIn
     found: list[Correction] = []
     said = np.isin(marks.state, (*CHECKED, *INTERPOLATED)) | np.array([bool(tag) for tag in marks.tag])
     for at in np.flatnonzero(said).tolist():
-        state, changed = int(marks.state[at]), marks.tag[at] not in {"", results.rows.tag[at]}
-        kind: Kind = "accepted"
-        if state in {NONE, FOLLOWS_NONE}:
-            kind = "none"
-        elif changed:
-            kind = "class"
-        elif state in {BOX, FOLLOWS}:
-            kind = "box"
-        box = rows.box[at]
+        state, changed, box = int(marks.state[at]), marks.tag[at] not in {"", results.rows.tag[at]}, rows.box[at]
         boxes = () if np.isnan(box[0]) else (Box(*box.tolist()),)
+        kind: Kind = "box" if state in {BOX, FOLLOWS} else "accepted"
+        if changed:
+            kind = "class" if boxes else "none"
+        elif state in {NONE, FOLLOWS_NONE}:
+            kind = "none"
         found.append(
             Correction(
                 video=film.name,
                 frame=int(rows.frame[at]),
                 pts=float(index.pts[at]),
-                kind="none" if changed and not boxes else kind,
+                kind=kind,
                 tag=rows.tag[at],
                 boxes=boxes,
                 key=state not in INTERPOLATED,

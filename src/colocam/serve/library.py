@@ -135,7 +135,7 @@ class Library:
         self._tags: dict[str, list[str]] = {}
         self._viewed = ""
         self._lock = threading.RLock()
-        self._films: dict[str, Film] = {}
+        self._films = {row.id: Film(row.id, row.name, Path(row.path), row.tag) for row in store.films()}
         self._to_read: queue.Queue[Film | None] = queue.Queue()
         self._to_localise: queue.PriorityQueue[tuple[int, int, Film | None, ServedModel]] = queue.PriorityQueue()
         self._order = count()
@@ -147,18 +147,12 @@ class Library:
         ]
 
     def start(self) -> None:
-        """Take the films of the last start and begin to prepare all."""
+        """Begin to prepare all videos."""
         for path, title in self.lessons.earlier():
             self.models.add(path, title)
         with suppress(RefusalError):  # it is gone
             self.active = self.models.get(self.workspace.model)
         with self._lock:
-            for row in self.store.films():
-                if row.id not in self._films:
-                    name = self._own_name(Path(row.path), row.name, row.id)
-                    if name != row.name:
-                        self.store.add_film(row._replace(name=name))
-                    self._films[row.id] = Film(row.id, name, Path(row.path), row.tag)
             for film in self.films():
                 self._to_read.put(film)
             for thread in self._threads:
@@ -193,11 +187,10 @@ class Library:
 
     def without_paths(self, text: str) -> str:
         """A sentence with names of films and models in place of paths of this machine."""
-        names = {str(one.path): one.name for one in self.films()} | {
-            str(one.path): one.title for one in self.models.all()
-        }
-        for path in sorted(names, key=len, reverse=True):
-            text = text.replace(path, names[path])
+        named = [(str(one.path), one.name) for one in self.films()]
+        named += [(str(one.path), one.title) for one in self.models.all()]
+        for path, name in sorted(named, key=lambda one: len(one[0]), reverse=True):
+            text = text.replace(path, name)
         # Of other files in the folder of the server, the name is enough.
         for root in (self.workspace.root.resolve(), self.workspace.root):
             text = re.sub(rf"{re.escape(str(root))}/(?:[^\s/]+/)*", "", text)
