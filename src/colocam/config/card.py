@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from colocam.config import Backbone, ColorMean
+from colocam.config.explain import explain
 from colocam.config.schema import Focus, Side
 from colocam.errors import ColocamError
 from colocam.utils.files import parse_json
@@ -70,13 +71,9 @@ class Card(BaseModel):
         return float(self.focus) if on is None else float(on and (self.focus or 1.0))
 
     @model_validator(mode="after")
-    def _threshold_for_each(self) -> "Card":
+    def _values_fit(self) -> "Card":
         if self.class_thresholds is not None and len(self.class_thresholds) != len(self.tags):
             raise ValueError(f"class_thresholds has {len(self.class_thresholds)} values for {len(self.tags)} tags")
-        return self
-
-    @model_validator(mode="after")
-    def _sides_divide(self) -> "Card":
         for name, side in (("class_size", self.class_size), ("map_size", self.map_size)):
             if side is not None and self.size % side:
                 raise ValueError(f"{name} {side} does not divide size {self.size}")
@@ -93,11 +90,8 @@ def parse_card(text: str, origin: str, remedy: str = "train again or restore the
             )
         return Card.model_validate_json(json.dumps(values))
     except ValidationError as error:
-        fault = error.errors()[0]
-        if fault["type"] in {"missing", "extra_forbidden", "json_invalid"}:
-            raise ColocamError(f"{origin} is not a colocam model card: {remedy}") from error
-        key = ".".join(map(str, fault["loc"]))
-        problem = f"'{key}': {fault['msg']}, got {str(fault['input'])[:40]}" if key else fault["msg"]
-        raise ColocamError(f"{origin} is not a colocam model card ({problem}): {remedy}") from error
+        foreign = error.errors()[0]["type"] in {"missing", "extra_forbidden", "json_invalid"}
+        problem = "" if foreign else f" ({explain(error, Card)})"
+        raise ColocamError(f"{origin} is not a colocam model card{problem}: {remedy}") from error
     except (ValueError, LookupError, TypeError) as error:
         raise ColocamError(f"{origin} is not a colocam model card: {remedy}") from error

@@ -13,7 +13,7 @@ from colocam.boxes.candidates import instance_boxes
 from colocam.boxes.extract import largest_boxes
 from colocam.boxes.iou import Numbers, best_pairs, iou
 from colocam.boxes.quantize import checked_levels
-from colocam.evaluation.metrics.hits import V2_OVERLAPS, by_overlap, check_counts
+from colocam.evaluation.metrics.hits import V2_OVERLAPS, by_overlap
 from colocam.evaluation.metrics.scores import Instances, InstanceScores
 from colocam.types import Levels
 
@@ -35,7 +35,6 @@ def matches(predicted: Sequence[Numbers], true: Sequence[Numbers]) -> npt.NDArra
     Returns:
         (3, N).
     """
-    check_counts(len(predicted), true)
     counts = np.zeros((len(V2_OVERLAPS), len(true)), np.int64)
     for i, (found, there) in enumerate(zip(predicted, true, strict=True)):
         boxes, others = (np.asarray(one, np.float64).reshape(-1, 4) for one in (found, there))

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.iou import Numbers
-from colocam.errors import ColocamError
 from colocam.evaluation.metrics.hits import frame_overlaps
 from colocam.evaluation.metrics.scores import Accuracy, Average, CorLoc, Frames, percent_interval, resampled_means
 from colocam.temporal.path import boxes_of_shots
@@ -48,7 +47,6 @@ def corloc(
     top5: Hits | None = None,
     validation: tuple[Hits, Frames] | float | None = None,
     chosen: Callable[[float], Hits] | None = None,
-    seed: int = 0,
 ) -> dict[str, CorLoc]:
     """CorLoc of one method under each protocol.
 
@@ -65,13 +63,11 @@ def corloc(
         chosen: τ → (N,) whether the box that the method's chooser takes is right, for ``tags-only`` and
             ``validation``, which give what a user gets; None: ``hits``. The oracles always read ``hits``, the rule of
             the published figures.
-        seed: of the bootstrap.
 
     Returns:
         protocol → result, without ``validation`` if that argument is None.
     """
     grid = np.asarray(thresholds, np.float64)
-    _check(hits, frames, grid)
     means = frames.class_means(hits)
     present = ~np.isnan(means[:, 0])
     per_class = np.zeros(len(frames.names), np.int64)
@@ -92,7 +88,7 @@ def corloc(
             right = np.zeros(len(hits), bool)
             for index in np.unique(at).tolist():
                 right |= chosen(float(grid[index])) & (at[frames.tags] == index)
-        average = _average(right, frames, seed)
+        average = _average(right, frames)
         results[protocol] = CorLoc(
             average=average.average,
             interval=average.interval,
@@ -101,8 +97,8 @@ def corloc(
             threshold={frames.names[c]: float(grid[at[c]]) for c in np.flatnonzero(present)}
             if protocol == "oracle-per-class" or len(np.unique(at)) > 1
             else float(grid[at[0]]),
-            top1=None if top1 is None else _average(right & top1, frames, seed),
-            top5=None if top5 is None else _average(right & top5, frames, seed),
+            top1=None if top1 is None else _average(right & top1, frames),
+            top5=None if top5 is None else _average(right & top5, frames),
         )
     return results
 
@@ -112,9 +108,9 @@ def best_threshold(hits: Hits, frames: Frames, thresholds: npt.NDArray[np.floati
     return float(thresholds[_best(np.nanmean(frames.class_means(hits), axis=0), thresholds)])
 
 
-def accuracy(correct: Hits, frames: Frames, *, seed: int = 0) -> Accuracy:
+def accuracy(correct: Hits, frames: Frames) -> Accuracy:
     """Share of frames (N,) that are right, over all frames and per class."""
-    _, resampled = resampled_means(correct, frames, seed=seed)
+    _, resampled = resampled_means(correct, frames)
     return Accuracy(100 * float(correct.mean()), percent_interval(resampled), _per_class(correct, frames))
 
 
@@ -124,23 +120,14 @@ def _best(scores: npt.NDArray[np.float64], grid: npt.NDArray[np.floating]) -> in
     return int(best[(len(best) - 1) // 2])
 
 
-def _average(right: Hits, frames: Frames, seed: int) -> Average:
-    resampled, _ = resampled_means(right, frames, seed=seed)
+def _average(right: Hits, frames: Frames) -> Average:
+    resampled, _ = resampled_means(right, frames)
     return Average(100 * float(np.nanmean(frames.class_means(right))), percent_interval(resampled))
 
 
 def _per_class(right: Hits, frames: Frames) -> dict[str, float | None]:
     means = frames.class_means(right)
     return {n: None if np.isnan(mean) else 100 * float(mean) for n, mean in zip(frames.names, means, strict=True)}
-
-
-def _check(hits: Hits, frames: Frames, grid: npt.NDArray[np.floating]) -> None:
-    if not len(frames.tags):
-        raise ColocamError("no frame with a true box to evaluate on")
-    if hits.shape != (len(frames.tags), len(grid)):
-        raise ColocamError(
-            f"hits must have the shape (frames, thresholds) = {(len(frames.tags), len(grid))}, got {hits.shape}"
-        )
 
 
 def chooser_threshold(

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from colocam.errors import ColocamError
-
 Interval = tuple[float, float]
 """Lower and upper bound of a 95 % confidence interval."""
 Shares = Mapping[str, float]
@@ -113,13 +111,6 @@ class Frames:
     names: tuple[str, ...]
     tags: npt.NDArray[np.int64]
     videos: npt.NDArray[np.generic]
-
-    def __post_init__(self) -> None:
-        if len(self.tags) != len(self.videos):
-            counts = f"{len(self.tags)} and {len(self.videos)}"
-            raise ColocamError(f"tags and videos must have one entry per frame, got {counts}")
-        if len(self.tags) and not (self.tags.min() >= 0 and self.tags.max() < len(self.names)):
-            raise ColocamError(f"tags must be indices in 0–{len(self.names) - 1}")
 
     def class_means(self, values: Values) -> npt.NDArray[np.float64]:
         """Mean of ``values`` (N, ...) over the frames of each class, (C, ...); nan for a class without frames."""

@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.iou import iou
-from colocam.errors import ColocamError
 
 SHIFT = 0.5
 """IoU of the boxes of neighbouring frames below which the box counts as shifted."""
@@ -41,8 +40,6 @@ def steadiness(
     Returns:
         means over all videos; 0 without a pair.
     """
-    if cuts is not None and [len(boxes) for boxes in videos] != [len(cut) for cut in cuts]:
-        raise ColocamError("cuts must have one entry per frame of each video")
     first, second, overlaps = [np.zeros(0)], [np.zeros(0)], [np.zeros(0)]
     for i, boxes in enumerate(videos):
         wide = np.asarray(boxes, np.float64).reshape(-1, 4)
