@@ -199,6 +199,19 @@ def test_each_number_has_one_name_and_one_meaning(one):
     assert "0.90" not in one.page.locator(".frame-facts").inner_text()
 
 
+def test_faint_heat_maps_can_be_seen_and_noise_stays_faint(one):
+    one.open(one.film)
+    one.until("window.colocam.seen().heat")
+    for share, alpha in ((1, 255), (4, 255), (64, 2)):  # at most five times as bright
+        seen = one.page.evaluate(
+            "(share) => { const { heat } = window.colocam.layers, levels = heat.blocks.of(0), all = [...levels];"
+            " levels.forEach((one, at) => { levels[at] = one / share; }); const { data } = heat.at(0);"
+            " levels.set(all); return Math.max(...data.filter((_, at) => at % 4 === 3)); }",
+            share,
+        )
+        assert abs(seen - alpha) <= 1, share
+
+
 def test_a_video_that_is_not_localised_says_so_and_cards_show_their_box(one):
     one.page.goto(one.address)
     one.until("document.querySelector('.film svg rect')")
@@ -301,6 +314,12 @@ KEYS = [
     ("b", "window.colocam.marks.state[32] === 3"),
     (".", f"{NUMBER} === 33"),
     ("p", "window.colocam.marks.box[33]?.join() === window.colocam.marks.box[32].join()"),
+    ("z", "window.colocam.marks.state[33] === 0"),
+    ("Shift+P", "window.colocam.marks.state.slice(33).join() === '3,4,4,4,4,4,3'"),
+    ("z", "window.colocam.marks.state[33] === 0"),
+    ("e", "document.querySelector('dialog[open] #side-left')"),
+    ("7", "document.querySelector('#side-left').value === '7'"),
+    ("Enter", "window.colocam.marks.box[33]?.[0] === 7 && !document.querySelector('dialog')"),
     ("z", "window.colocam.marks.state[33] === 0"),
     (",", f"{NUMBER} === 32"),
     ("m", f"{NUMBER} === 35"),

@@ -1,4 +1,4 @@
-"""Films as people corrected them: tables for export, corrections for learning, and labels that come back.
+"""Videos as people corrected them: tables for export, corrections for learning, and labels that come back.
 
 Also what another model changes: the boxes that moved most.
 """
@@ -30,20 +30,20 @@ from colocam.utils.files import utf8
 SAME = 0.95
 """Boxes that overlap by this IoU or more have not moved for a person who looks at them."""
 APART = 12
-"""Frames between two that are shown of one film, so that not all show one moment."""
+"""Frames between two that are shown of one video, so that not all show one moment."""
 CORRECTIONS = "corrections"
 """Name of the format that holds only what people said."""
 
 
 def overlaps(before: FilmResults, after: FilmResults) -> Float64Array:
-    """(N,) IoU of the boxes of two models in each frame of a film; 1 where both find none."""
+    """(N,) IoU of the boxes of two models in each frame of a video; 1 where both find none."""
     found = iou(before.rows.box, after.rows.box)
     neither: npt.NDArray[np.bool_] = np.isnan(before.rows.box[:, 0]) & np.isnan(after.rows.box[:, 0])
     return np.where(neither, 1.0, found)
 
 
 def most_moved(overlap: Float64Array, most: int) -> list[int]:
-    """Positions of the frames of a film whose boxes moved most, largest change first, apart from each other."""
+    """Positions of the frames of a video whose boxes moved most, largest change first, apart from each other."""
     chosen: list[int] = []
     for position in np.argsort(overlap, kind="stable").tolist():
         if overlap[position] >= SAME or len(chosen) == most:
@@ -104,12 +104,12 @@ def filled(rows: TableRows, index: FilmIndex) -> TableRows:
 
 
 def write_corrected(table: Path, rows: TableRows, index: FilmIndex, shown_as: str) -> None:
-    """Write a corrected table and the description of its film beside it, which exports call ``shown_as``."""
+    """Write a corrected table and the description of its video beside it, which exports call ``shown_as``."""
     write_table(table, rows, replace(index.source, shown_as=shown_as), ("track", "presence", "margin", "mask"))
 
 
 def corrections_of(film: Film, results: FilmResults, marks: Marks, index: FilmIndex) -> list[Correction]:
-    """What people said about a film, one correction per frame; interpolated frames are no key frames.
+    """What people said about a video, one correction per frame; interpolated frames are no key frames.
 
     Frames that are asked about are none at all.
     """
@@ -142,7 +142,7 @@ def corrections_of(film: Film, results: FilmResults, marks: Marks, index: FilmIn
 
 
 class ImportedEdit(NamedTuple):
-    """An edit of a film.
+    """An edit of a video.
 
     Attributes:
         change: the edit; undo takes it back as a whole.
@@ -156,7 +156,7 @@ class ImportedEdit(NamedTuple):
 
 
 def imported_edit(library: Library, film: Film, file: Path, format_: str) -> ImportedEdit:
-    """Read labels of a film from a file or a ZIP archive; those of other films of the library are left out."""
+    """Read labels of a video from a file or a ZIP archive; those of other videos of the library are left out."""
     if film.results is None or film.index is None:
         raise RefusalError(404, "the model is not done with this video yet")
     classes = library.tags
@@ -180,7 +180,7 @@ def imported_edit(library: Library, film: Film, file: Path, format_: str) -> Imp
 
 
 def _tables(library: Library, film: Film, results: FilmResults, index: FilmIndex, folder: Path) -> list[Path]:
-    """The table of a film, and tables without a box of its namesakes: labels that may mean either are refused."""
+    """The table of a video, and tables without a box of its namesakes: labels that may mean either are refused."""
     folder.mkdir()
     tables = [folder / f"{file_name(film.name)}.csv"]
     write_corrected(tables[0], results.rows, index, film.file)
@@ -197,7 +197,7 @@ def _tables(library: Library, film: Film, results: FilmResults, index: FilmIndex
 
 
 def _own_labels(film: Film, file: Path, found: Imported) -> list[Correction]:
-    """What labels change in a film."""
+    """What labels change in a video."""
     own = [one for one in found.corrections if one.video == file_name(film.name)]
     if found.corrections and not own:
         raise ColocamError(f"{file} holds labels of {found.corrections[0].video}, not of {film.name}: open that video")
@@ -205,7 +205,7 @@ def _own_labels(film: Film, file: Path, found: Imported) -> list[Correction]:
 
 
 def _own_corrections(film: Film, file: Path, classes: Sequence[str]) -> list[Action]:
-    """What people said about a film in corrections.csv; frames between marked ones follow from those.
+    """What people said about a video in corrections.csv; frames between marked ones follow from those.
 
     The content that a row states decides; without it the name, and the end of the path, if it is stated.
     """

@@ -1,4 +1,4 @@
-// The library: a card per film, films that are dropped on the page, progress.
+// The library: a card per video, videos that are dropped on the page, progress.
 
 import { getJson, remove, upload } from "./api.js";
 import { dialog, make, percent, tell } from "./dom.js";
