@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from colocam.evaluation.metrics import Frames
-from colocam.evaluation.metrics.scores import resampled_means
+from colocam.evaluation.metrics.protocols import resampled_means
 
 
 def frames_of(tags, videos, names=("cat", "dog")):

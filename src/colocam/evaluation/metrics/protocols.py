@@ -7,18 +7,19 @@
 | `oracle-global`    | one, the best over the evaluated frames (MaxBoxAcc)                       |
 | `oracle-per-class` | for each class the best on the evaluated frames (the published figures)   |
 
-Intervals hold τ fixed: they describe how the number varies with other test videos at this threshold, not how the choice
-of the threshold varies.
+All numbers are percentages unless their name says otherwise. Values per class live under ``classes``, so that a tag may
+have any name. Intervals hold τ fixed: they describe how the number varies with other test videos at this threshold, not
+how the choice of the threshold varies.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.iou import Numbers
 from colocam.evaluation.metrics.hits import frame_overlaps
-from colocam.evaluation.metrics.scores import Accuracy, Average, CorLoc, Frames, percent_interval, resampled_means
 from colocam.temporal.path import boxes_of_shots
 from colocam.types import Levels
 
@@ -35,6 +36,110 @@ PUBLISHED_PROTOCOL = "oracle-per-class"
 Hits = npt.NDArray[np.bool_]
 GRID: npt.NDArray[np.float64] = np.geomspace(0.08, 0.5, 13)
 """Thresholds tried for a chooser: few, since each takes a pass over all contours, and neighbours differ little."""
+Interval = tuple[float, float]
+"""Lower and upper bound of a 95 % confidence interval."""
+Values = npt.NDArray[np.floating] | npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """A mean over classes with its interval."""
+
+    average: float
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CorLoc:
+    """Share of frames whose box is right, of one method under one protocol.
+
+    Attributes:
+        average: mean over the classes that have frames.
+        interval: of the average.
+        frames: mean over all frames.
+        classes: tag → share of its frames; None for a tag without frames.
+        threshold: τ; one per tag under ``oracle-per-class``; None where boxes were given and nothing was chosen.
+        top1: class and box right.
+        top5: class among the five most probable, and box right.
+    """
+
+    average: float
+    interval: Interval | None = None
+    frames: float | None = None
+    classes: Mapping[str, float | None] = field(default_factory=dict)
+    threshold: float | Mapping[str, float] | None = None
+    top1: Average | None = None
+    top5: Average | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Share of frames that are classified correctly.
+
+    Attributes:
+        accuracy: mean over frames.
+        interval: of the accuracy.
+        classes: tag → share of its frames; None for a tag without frames.
+    """
+
+    accuracy: float
+    interval: Interval | None = None
+    classes: Mapping[str, float | None] = field(default_factory=dict)
+
+    @property
+    def average(self) -> float:
+        """The main number, under the name that it has in other scores."""
+        return self.accuracy
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Tags and videos of the evaluated frames.
+
+    Attributes:
+        names: the tags, in the order of the model's classes.
+        tags: (N,) index of each frame's tag in ``names``.
+        videos: (N,) name or index of the video that each frame belongs to.
+    """
+
+    names: tuple[str, ...]
+    tags: npt.NDArray[np.int64]
+    videos: npt.NDArray[np.generic]
+
+    def class_means(self, values: Values) -> npt.NDArray[np.float64]:
+        """Mean of ``values`` (N, ...) over the frames of each class, (C, ...); nan for a class without frames."""
+        means = np.full((len(self.names), *values.shape[1:]), np.nan)
+        for tag in np.unique(self.tags):
+            means[tag] = values[self.tags == tag].mean(0)
+        return means
+
+
+def resampled_means(
+    values: Values, frames: Frames, *, samples: int = 1000, seed: int = 0
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Means of ``values`` (N,) in bootstrap samples of videos.
+
+    Returns:
+        (samples,) mean over classes of the mean over a class's frames; (samples,) mean over all frames.
+    """
+    generator = np.random.default_rng(seed)
+    classes, totals, counts = [], np.zeros(samples), np.zeros(samples)
+    for tag in np.unique(frames.tags):
+        of_class = frames.tags == tag
+        _, video = np.unique(frames.videos[of_class], return_inverse=True)
+        size = np.bincount(video).astype(np.float64)
+        total = np.bincount(video, weights=values[of_class].astype(np.float64))
+        sampled = generator.multinomial(len(size), np.full(len(size), 1 / len(size)), samples)
+        classes.append((sampled @ total) / (sampled @ size))
+        totals += sampled @ total
+        counts += sampled @ size
+    return np.mean(classes, axis=0), totals / counts
+
+
+def percent_interval(samples: npt.NDArray[np.float64]) -> Interval:
+    """The middle 95 % of ``samples``, in percent."""
+    lower, upper = np.quantile(samples, [0.025, 0.975])
+    return 100 * float(lower), 100 * float(upper)
 
 
 def corloc(

@@ -118,7 +118,7 @@ def stream_xml(path: Path) -> Iterator[ET.Element]:
 
 def _events(text: str) -> Iterator[Any]:
     """("start" or "end", element) of each element of a document, which is not copied."""
-    parser = ET.XMLPullParser(("start", "end"))
+    parser: ET.XMLPullParser[Any] = ET.XMLPullParser(("start", "end"))
     for start in range(0, len(text), CHARACTERS_AT_ONCE):
         parser.feed(text[start : start + CHARACTERS_AT_ONCE])
         yield from parser.read_events()
