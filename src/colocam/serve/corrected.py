@@ -6,7 +6,6 @@ Also what another model changes: the boxes that moved most.
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ from pydantic import ValidationError
 from colocam.boxes import rle
 from colocam.boxes.iou import iou
 from colocam.errors import ColocamError
-from colocam.labels import Correction, Imported, Kind
+from colocam.labels import Correction, Kind
 from colocam.labels.apart import import_labels_apart, read_corrections_apart
 from colocam.labels.formats.reading import unpacked
 from colocam.labels.table import TableRows, write_table
@@ -103,9 +102,11 @@ def filled(rows: TableRows, index: FilmIndex) -> TableRows:
     return rows._replace(mask=masks)
 
 
-def write_corrected(table: Path, rows: TableRows, index: FilmIndex, shown_as: str) -> None:
-    """Write a corrected table and the description of its video beside it, which exports call ``shown_as``."""
-    write_table(table, rows, replace(index.source, shown_as=shown_as), ("track", "presence", "margin", "mask"))
+def write_corrected(folder: Path, film: Film, index: FilmIndex, rows: TableRows) -> Path:
+    """Write the corrected table of a video and its description into a folder, without its path on this machine."""
+    table, source = folder / f"{file_name(film.name)}.csv", replace(index.source, shown_as=film.file)
+    write_table(table, rows, source, ("track", "presence", "margin", "mask"))
+    return table
 
 
 def corrections_of(film: Film, results: FilmResults, marks: Marks, index: FilmIndex) -> list[Correction]:
@@ -141,22 +142,12 @@ def corrections_of(film: Film, results: FilmResults, marks: Marks, index: FilmIn
     return found
 
 
-class ImportedEdit(NamedTuple):
-    """An edit of a video.
+def imported_edit(library: Library, film: Film, file: Path, format_: str) -> tuple[Change, list[str]]:
+    """Read labels of a video from a file or a ZIP archive; those of other videos of the library are left out.
 
-    Attributes:
-        change: the edit; undo takes it back as a whole.
-        frames: number of frames that it changes.
-        left_out: what was left out, and why.
+    Returns:
+        The edit, which undo takes back as a whole, and what was left out, and why.
     """
-
-    change: Change
-    frames: int
-    left_out: list[str]
-
-
-def imported_edit(library: Library, film: Film, file: Path, format_: str) -> ImportedEdit:
-    """Read labels of a video from a file or a ZIP archive; those of other videos of the library are left out."""
     if film.results is None or film.index is None:
         raise RefusalError(404, "the model is not done with this video yet")
     classes = library.tags
@@ -166,42 +157,40 @@ def imported_edit(library: Library, film: Film, file: Path, format_: str) -> Imp
             actions = _own_corrections(film, file, classes)
         else:
             tables = _tables(library, film, film.results, film.index, file.parent / "tables")
-            own = file_name(film.name)
-            found = import_labels_apart(file, format_, tables=tables, classes=classes, meant=own)
+            found = import_labels_apart(file, format_, tables=tables, classes=classes, meant=file_name(film.name))
             left_out = [f"{count} × {why}" for why, count in found.left_out.items()]
-            actions = [action for one in _own_labels(film, file, found) for action in _actions(one)]
+            actions = _own_labels(film, file, found.corrections)
     except ColocamError as error:
         raise ColocamError(str(error).replace(str(file), "the file")) from error
     except ValidationError as error:
         raise RefusalError(422, f"the file has a value that cannot be used: {error.errors()[0]['msg']}") from error
     if not actions:
         raise RefusalError(422, "; ".join(["the file changes nothing in this video", *left_out[:5]]))
-    return ImportedEdit(Change(kind="edit", actions=actions), len({action.start for action in actions}), left_out)
+    return Change(kind="edit", actions=actions), left_out
 
 
 def _tables(library: Library, film: Film, results: FilmResults, index: FilmIndex, folder: Path) -> list[Path]:
     """The table of a video, and tables without a box of its namesakes: labels that may mean either are refused."""
     folder.mkdir()
-    tables = [folder / f"{file_name(film.name)}.csv"]
-    write_corrected(tables[0], results.rows, index, film.file)
+    tables = [write_corrected(folder, film, index, results.rows)]
     none = TableRows._make(column[:1] for column in results.rows)._replace(box=np.full((1, 4), np.nan), mask=[""])
     for other in library.films():
         if other.id == film.id or PurePath(other.file).stem.casefold() != PurePath(film.file).stem.casefold():
             continue
         if other.index is not None:
-            tables.append(folder / f"{file_name(other.name)}.csv")
-            write_corrected(tables[-1], none._replace(frame=other.index.frames[:1]), other.index, other.file)
+            rows = none._replace(frame=other.index.frames[:1])
+            tables.append(write_corrected(folder, other, other.index, rows))
         elif other.state != "failed":
             raise RefusalError(404, f"{other.name} has the same file name and is not read yet: wait until it is")
     return tables
 
 
-def _own_labels(film: Film, file: Path, found: Imported) -> list[Correction]:
+def _own_labels(film: Film, file: Path, found: Sequence[Correction]) -> list[Action]:
     """What labels change in a video."""
-    own = [one for one in found.corrections if one.video == file_name(film.name)]
-    if found.corrections and not own:
-        raise ColocamError(f"{file} holds labels of {found.corrections[0].video}, not of {film.name}: open that video")
-    return [one for one in own if one.kind != "accepted"]
+    own = [one for one in found if one.video == file_name(film.name)]
+    if found and not own:
+        raise ColocamError(f"{file} holds labels of {found[0].video}, not of {film.name}: open that video")
+    return [action for one in own if one.kind != "accepted" for action in _actions(one)]
 
 
 def _own_corrections(film: Film, file: Path, classes: Sequence[str]) -> list[Action]:

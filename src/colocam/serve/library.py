@@ -109,6 +109,7 @@ class Library:
         active: the model in use: its boxes are shown, corrected and exported.
         problems: why a model that is not in use cannot be shown, by its key.
         adding: videos of the command that are not added yet.
+        viewed: id of the video that a page shows: its results are wanted first.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class Library:
         self.cams = CamMaps(device)
         self.adding = 0
         self._tags: dict[str, list[str]] = {}
-        self._viewed = ""
+        self.viewed = ""
         self._lock = threading.RLock()
         self._films = {row.id: Film(row.id, row.name, Path(row.path), row.tag) for row in store.films()}
         self._to_read: queue.Queue[Film | None] = queue.Queue()
@@ -195,10 +196,6 @@ class Library:
         for root in (self.workspace.root.resolve(), self.workspace.root):
             text = re.sub(rf"{re.escape(str(root))}/(?:[^\s/]+/)*", "", text)
         return text
-
-    def view(self, film: Film) -> None:
-        """A page shows this film: its results are wanted first."""
-        self._viewed = film.id
 
     def add(self, path: Path, name: str = "", tag: str = "") -> Film:
         """Add a video; one of the same content is there already and keeps its name and its corrections.
@@ -284,7 +281,7 @@ class Library:
     def _order_results(self, film: Film, model: ServedModel) -> None:
         with self._lock:
             self._ordered.add((film.id, model.key))
-            rank = 2 if model != self.active else 0 if film.id == self._viewed else 1
+            rank = 2 if model != self.active else 0 if film.id == self.viewed else 1
             self._to_localise.put((rank, next(self._order), film, model))
 
     def _try(self, film: Film, work: Callable[[], None], other: ServedModel | None = None) -> None:
