@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.helpers.counting import inclusive_iou
 
 from colocam.boxes import largest_boxes, to_8bit
 from colocam.cams import extract
@@ -24,6 +23,7 @@ from colocam.report import write_report
 from colocam.report.evaluation_tables import print_evaluations
 from colocam.run import open_run
 from colocam.training import train
+from counting import inclusive_iou
 
 METHODS = ["layercam", "fcam", "colocam"]
 PROTOCOLS = ["tags-only", "validation", "oracle-global", "oracle-per-class"]

@@ -6,10 +6,10 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from tests.helpers.counting import inclusive_iou
 
 from colocam.evaluation.cases import case_meta, write_cases
 from colocam.types import Clip
+from counting import inclusive_iou
 
 TAGS = ["bicycle", "kite", "кошка", "<script>alert(1)</script>", "a$b_c tag"]
 PROTOCOLS = ("oracle-per-class", "oracle-global", "validation", "tags-only")
